@@ -11,7 +11,7 @@ export interface Element {
   readonly load: Load
 }
 
-/** Versions of memory along straight-line code: every write changes the version of what it may overwrite. */
+/** What has been written so far, in a straight line. */
 export class MemoryVersions {
   readonly #written: ReadonlySet<string>
   readonly #all = new Map<string, number>()

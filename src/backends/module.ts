@@ -3,7 +3,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Matrix } from '../ir/instr-call.ts'
 
-/** Kinds of launch arguments, in the order of the entry's signature. */
+/** How an argument is passed to a launch, in the order of the entry's signature. */
 export type ArgSpec =
   | {
       readonly kind: 'buffer'
@@ -36,7 +36,7 @@ export interface Entry {
    * it may be launched while that one runs.
    */
   readonly waits?: boolean | undefined
-  /** Place in the user's source for messages: `program.spt:15`. */
+  /** Where the user wrote it, for messages: `program.spt:15`. */
   readonly place?: string | undefined
 }
 
@@ -47,7 +47,7 @@ export interface PrintedModule {
   readonly entries: readonly Entry[]
   /** The declared instruction that asks most of the device, and the version it asks for. */
   readonly needs?: { readonly instr: string; readonly version: number; readonly span?: Span | undefined }
-  /** Device features, by name, that the source of declared instructions requires. */
+  /** What texts of declarations ask of the device, among its features by name. */
   readonly capabilities?: readonly Capability[]
 }
 

@@ -140,7 +140,7 @@ export class Printer {
     return this.#target.exchange(value, computeType(s.dtype), s.lane.xor, s.lane.among, this.#c.helpers)
   }
 
-  /** Prints an operand in the source of an instruction. */
+  /** What the text of an instruction mentions. */
   #piece(p: Exclude<CallPiece, string>): string {
     if (p.kind === 'value') return this.expr(p.value)
     if (p.kind === 'map') {
@@ -219,8 +219,8 @@ export class Printer {
   }
 }
 
-/** Minimum alignment of shared arrays in bytes. */
+/** What every shared array is aligned to. */
 const SHARED_ALIGN = 16
 
-/** Alignment of a shared array in bytes: that of its memory if it is larger than the minimum. */
+/** What its memory asks for, if that is more. */
 export const sharedAlign = (b: Buffer): number => Math.max(SHARED_ALIGN, b.memory?.align ?? 0)

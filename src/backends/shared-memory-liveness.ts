@@ -21,11 +21,11 @@ export interface SharedMemory {
   /** The launch, with barriers before what comes to lie where something else was. */
   readonly launch: Launch
   readonly bytes: number
-  /** Alignment of the whole block in bytes. */
+  /** What the whole is aligned to, in bytes. */
   readonly align: number
   /** In bytes, by name. */
   readonly offsets: ReadonlyMap<string, number>
-  /** True if arrays share memory. */
+  /** Whether arrays lie in one place. */
   readonly reused: boolean
 }
 
@@ -39,7 +39,7 @@ interface Placed {
   readonly written: Written
 }
 
-/** Writers of an array: threads, or copies that signal a barrier. */
+/** What writes an array: threads, or copies that signal a barrier. */
 interface Written {
   readonly stored: boolean
   readonly copied: boolean
@@ -84,10 +84,7 @@ function allocated(body: Body): readonly Buffer[] {
   return out
 }
 
-/**
- * Buffers accessed by one statement of the order; for a condition that is uniform across threads, those of the condition
- * only.
- */
+/** What one statement of the order touches: of a condition that all agree on, what decides it. */
 const touchedBy = (s: Stmt): ReadonlySet<string> =>
   new Set(accessesOf([isAgreed(s) ? { ...s, then: [], else: [] } : s]).map((a) => a.buffer))
 
@@ -162,7 +159,7 @@ type Use = Pick<Placed, 'first' | 'last' | 'written'>
 
 const together = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.last
 
-/** True if threads stored to `a` before copies fill `b`: the copies are not ordered after those stores. */
+/** Whether threads stored to `a` before `b` is filled without them. */
 const unseen = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
 
 function bytesOf(b: Buffer): number {

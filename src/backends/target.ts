@@ -1,12 +1,12 @@
-/** Interface of target languages; `targets/index.ts` lists them. */
+/** What a language is to the rest of the compiler: `targets/index.ts` has one of these for each. */
 import type { Plan } from '../ir/loops.ts'
 import type { PrintedModule } from './module.ts'
 
-/** Devices that run generated code. */
+/** What runs texts. */
 export const DEVICE_KINDS = ['cpu', 'webgpu', 'cuda'] as const
 export type DeviceKind = (typeof DEVICE_KINDS)[number]
 
-/** Optional device features that generated code may use. */
+/** What a device has that the texts for it may use. */
 export interface TextOptions {
   /** WGSL: f16 in memory is f16, and not a word of 32 bits. Left out: where instructions need it. */
   readonly f16?: boolean | undefined
@@ -23,7 +23,7 @@ export interface Target {
   readonly grid: boolean
   /** Of files, with the point. */
   readonly extension: string
-  /** Features common to all devices of the target, for lowering (`lower/pipeline.ts`, `LowerOptions`). */
+  /** What every device of the target has that plans for it may use (`lower/pipeline.ts`, `LowerOptions`). */
   readonly lowering: { readonly lanes?: number; readonly promote?: boolean }
   /** Arrays in shared memory that are not in use at one time lie in one place. */
   readonly reusesShared: boolean
@@ -32,12 +32,12 @@ export interface Target {
   readonly print: (plan: Plan, options: TextOptions) => PrintedModule[]
 }
 
-/** Capabilities that the source of declared instructions and memories can use in the language. */
+/** What texts of declared instructions and memories can say in the language. */
 export interface DeclaredTexts {
-  /** Supports addresses of memory, and narrow values packed in words. */
+  /** Whether they see memory by address, and narrow values packed in words. */
   readonly addresses: boolean
-  /** Names of requirements with their number of arguments; if absent, a requirement is a language extension. */
+  /** What a text can need, by name, with how many arguments; without any, an extension of the language. */
   readonly needs?: ReadonlyMap<string, number>
-  /** Replacement suggested for requirements, in languages that have none. */
+  /** What to write instead where a text can need nothing by name. */
   readonly instead?: string
 }

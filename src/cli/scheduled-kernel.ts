@@ -131,8 +131,8 @@ export function reportPassedOver(call: Call, { passedOver }: Scheduled): void {
 }
 
 /**
- * Applies `use` to the kernel under its schedule. If the device rejects a schedule that was not requested, applies it to the
- * unscheduled kernel.
+ * What `use` makes of the kernel under its schedule; where the device does not take one that nobody asked for, of the
+ * kernel without it.
  */
 export async function orWithout<T>(
   call: Call,
@@ -151,7 +151,7 @@ export async function orWithout<T>(
   }
 }
 
-/** True if the requested schedule is a choice by data; without a request, if the kernel has a choice `auto`. */
+/** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
 export const isChosen = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
   kernel.choices.includes(requested?.name ?? 'auto')
 
@@ -198,7 +198,7 @@ export async function chosen(
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 
-/** Inputs of a choice: `--size` as sizes and as statistics (`longest(j)=700`), and the device. */
+/** What a choice is made by: `--size` as sizes and as statistics under their names (`longest(j)=700`), and the device. */
 export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
   const facts = {
     capability: capabilityFor(call, kind),

@@ -13,7 +13,7 @@ import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-
 const MOST = 16
 
 export interface Running<T> {
-  /** Exports of the script. */
+  /** What the script exports. */
   readonly exports: T
   /** Keeps what is compiled by now, where that is much more than was kept. */
   keep(): Promise<void>

@@ -23,7 +23,7 @@ export class StageRuns {
     for (const [why, what] of skipped) this.#untested.push(`${name}: ${what.join(', ')}: ${why}`)
   }
 
-  /** Report lines: schedules that agree, then those that were not tested. */
+  /** What was run of each schedule, then what was not. */
   get lines(): readonly string[] {
     return [
       ...this.#agree.map((name) => `${'agrees'.padEnd(9)}${name}`),

@@ -101,7 +101,7 @@ export class Memory {
     this.#elements.set(k, { read: untouched(), write: untouched(), atomic: untouched(), arriving: true })
   }
 
-  /** Completes the asynchronous write of element k, whose claim is dropped: later accesses no longer race with it. */
+  /** What an element was claimed for is there; who touches it knows that. */
   arrive(k: number, value: number): void {
     this.#elements.delete(k)
     this.#cells[k] = value

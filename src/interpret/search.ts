@@ -1,4 +1,4 @@
-/** Interpretation of searches in index arrays, shared by all stages. */
+/** What a search of index arrays finds, the same in all stages. */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Search } from '../ir/expr.ts'
 import { unpackFields } from '../ir/packed-fields.ts'

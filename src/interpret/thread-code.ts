@@ -1,6 +1,6 @@
 /**
- * Code of one thread of a Stage III launch between its wait points, as closures over the thread's frame. Every access is
- * checked.
+ * What one thread of a Stage III launch does between the places where it waits for others, as closures over its frame.
+ * Every access is checked.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
@@ -14,7 +14,7 @@ import { unwritten } from './memory-cells.ts'
 import { Memory, type Who } from './races.ts'
 import { firstHit } from './search.ts'
 
-/** State of one thread; shared memory is one `Memory` in the frames of all threads of a block. */
+/** What one thread has of its own; shared memory is one `Memory` in the frames of all threads of a block. */
 export interface Frame {
   readonly who: Who
   readonly index: Readonly<Record<ThreadAxis, number>>
@@ -28,7 +28,7 @@ export interface Frame {
   readonly instructions?: Instructions | undefined
 }
 
-/** Semantics of declared instructions, whose device code plans contain as source. */
+/** What calls of declared instructions do, which plans have as texts for devices. */
 export interface Instructions {
   /** Begins a call. What it gives is asked until it is true: then the thread goes on; others may come before. */
   begin(call: InstrCall, f: Frame): () => boolean

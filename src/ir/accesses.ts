@@ -1,18 +1,20 @@
-/** What statements read and write. */
+/** Memory accesses of statements: buffer elements read and written. */
 import type { Expr, Load } from './expr.ts'
 import { readsMemory, walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Stmt, Store } from './loops.ts'
 import { remembered } from './remembered.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
 
-/** What no kernel writes: inputs and the arrays of axes; a register that holds a position is written. */
+/**
+ * True for buffers that no kernel writes: inputs and the arrays of axes. A register that holds a position is written.
+ */
 export const isReadOnly = (b: Buffer): boolean =>
   b.scope !== 'register' && (b.role === 'in' || b.role === 'index')
 
-/** Where segments of an axis begin and end: binding validates that these ascend. */
+/** True for the boundaries of an axis' segments; binding validates that they ascend. */
 export const isOffsets = (b: Buffer): boolean => b.positions !== undefined
 
-/** The offsets among buffers, by name. */
+/** Names of the offset arrays among the buffers. */
 export const offsetsIn = remembered(
   (buffers: readonly Buffer[]): ReadonlySet<string> => new Set(buffers.filter(isOffsets).map((b) => b.name)),
 )
@@ -27,13 +29,14 @@ export interface BufferAccess {
   readonly whole: boolean
   /** The statement that reads or writes. */
   readonly stmt: Stmt
-  /** The loops around the statement, as far as they are in the body asked about. */
+  /** The loops around the statement, outermost first, within the walked body. */
   readonly path: readonly For[]
 }
 
 /**
- * Every access in evaluation order, a shared load once a statement. A reduction's targets are writes only (that they also
- * read is in the nature of the statement); loads in loop extents, guards and conditions count, as reads. `only`: to these buffers.
+ * Every access in evaluation order; a load that is shared within a statement appears once. A reduction's targets are
+ * listed as writes only, although it reads them too. Loads in loop extents, guards and conditions are listed as reads.
+ * `only`: restricts the result to these buffers.
  */
 export function accessesOf(body: Body, only?: ReadonlySet<string>): readonly BufferAccess[] {
   const out: BufferAccess[] = []
@@ -46,7 +49,10 @@ export function accessesOf(body: Body, only?: ReadonlySet<string>): readonly Buf
 
 type Own = Omit<BufferAccess, 'stmt' | 'path'>
 
-/** What a statement accesses itself, statements inside of it aside. Passes ask again and again, of the same statements. */
+/**
+ * Accesses of the statement itself, without nested statements. Cached, because passes query the same statements
+ * repeatedly.
+ */
 const ownOf = remembered((s: Stmt): readonly Own[] => {
   const out: Own[] = []
   const read = (e: Expr): void => {
@@ -60,7 +66,7 @@ const ownOf = remembered((s: Stmt): readonly Own[] => {
   if (s.kind === 'instr')
     for (const p of piecesOf(s)) {
       if (p.kind === 'value' || p.kind === 'index' || p.mode === 'meet') continue
-      // What stands around an address is the instruction's business.
+      // An instruction also accesses elements around its address, and which ones only the instruction defines.
       const whole = p.kind !== 'slot' && p.kind !== 'word'
       const access = { buffer: p.buffer, index: whole ? [] : p.index, whole }
       if (p.mode !== 'write') out.push({ ...access, mode: 'read' })
@@ -75,7 +81,7 @@ export function targetsOf(s: Stmt): readonly (Load | Store)[] {
   return s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
 }
 
-/** Names of the buffers read inside (reduction targets aside). */
+/** Names of the buffers read inside; targets of reductions are not included. */
 export const readsOf = (body: Body): ReadonlySet<string> => buffersIn(body, 'read')
 
 /** Names of the buffers written inside: stores, reductions, fills. */

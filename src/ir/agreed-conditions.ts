@@ -1,9 +1,9 @@
-/** Where all threads of a block meet, and conditions that they agree on. */
+/** Barriers of a block, and conditions that are uniform across its threads. */
 import type { If, Stmt } from './loops.ts'
 import { someStmt } from './tree.ts'
 
-/** Whether there is a barrier of the block inside. */
+/** True if the statement contains a barrier of the whole block. */
 export const meets = (s: Stmt): boolean => someStmt([s], (x) => x.kind === 'barrier' && x.lanes === undefined)
 
-/** A condition that they meet under: so they agree on it, whatever it says. */
+/** True for a condition around a barrier: it must have the same value in all threads of the block. */
 export const isAgreed = (s: Stmt): s is If => s.kind === 'if' && meets(s)

@@ -1,4 +1,4 @@
-/** Arrays on the host: the typed ones that carry element types, and where elements lie in them. */
+/** Typed arrays on the host for each element type, and row-major addressing. */
 import type { Dtype } from './dtype.ts'
 
 /** f16 and bf16 travel as their bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */

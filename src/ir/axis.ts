@@ -1,7 +1,7 @@
 /**
- * Axes: how coordinates are stored. An axis is a level of a tree; a root has no parent, a child has one
- * segment of coordinates per position of its parent. `ast/axis-kinds.ts` declares the kinds; who reads them goes by the
- * properties of their levels (Chou et al., OOPSLA 2018; SparseTIR, ASPLOS 2023, section 3.1).
+ * Axes: the storage of coordinates. An axis is a level of a tree; a root has no parent, a child has one segment of
+ * coordinates per position of its parent. `ast/axis-kinds.ts` declares the kinds; consumers use the properties of their
+ * levels (Chou et al., OOPSLA 2018; SparseTIR, ASPLOS 2023, section 3.1).
  */
 import {
   AXES,
@@ -20,7 +20,7 @@ import { freeVars } from './expr-tree.ts'
 
 interface AxisBase {
   readonly name: string
-  /** The axis of the text that this one is a tensor's own copy of: errors say that name. */
+  /** The declared axis that this one is a per-tensor copy of; diagnostics print that name. */
   readonly copyOf?: string | undefined
   readonly span?: Span | undefined
 }
@@ -35,37 +35,41 @@ interface Operands extends Record<OperandKind, unknown> {
   readonly buffer: string
 }
 
-/** Of levels of fixed width. */
+/** Fields of levels of fixed width. */
 interface Padding {
   /**
-   * Coordinate of positions that hold nothing, in the place of `extent`; within the extent, so that they are visited
-   * as positions with the fill value. Of `ordered` and `unique` they are no part: they come last, and may repeat.
-   * `last`: that of the segment's last element, of which there is one then. No others are visited than without padding.
+   * Coordinate stored at empty positions, instead of `extent`. It is within the extent, so loops visit these positions
+   * and read the fill value. They come last, may repeat, and are exempt from `ordered` and `unique`. `last`: they
+   * repeat the coordinate of the segment's last element, which must exist. Padding does not extend the set of visited
+   * coordinates.
    */
   readonly padding?: Expr | 'last' | undefined
-  /** Every position holds something: claimed by the format's text, and checked of all arrays. */
+  /** No position is empty: claimed by the format's declaration and checked for every bound array. */
   readonly compact?: boolean | undefined
 }
 type WidthKind = LevelKind<{ readonly positions: 'width' }>
-/** Of levels of all coordinates. */
+/** Fields of dense levels. */
 interface Counting {
   /**
-   * Where loops over it end: what the kernel has counted, at most the extent. Over the coordinates of axes that are iterated
-   * around it. Only loops know: statements have a condition that says the same.
+   * End of the loops over this level: a count computed by the kernel, at most the extent, over the coordinates of the
+   * enclosing axes. Only loops use it; statements carry an equivalent condition.
    */
   readonly counted?: Expr | undefined
   /**
-   * An array that the kernel fills with where the positions under each one of the parent begin, and how many there are in all:
-   * positions lie one after the other, as those of an axis with an indptr. Only loops know.
+   * Name of the array of offsets that the kernel fills: the first position under each parent position, then the total.
+   * Positions are contiguous, as on an axis with an indptr. Only loops use it.
    */
   readonly offsets?: string | undefined
-  /** How many positions there is room for in all, where they lie one after the other: over sizes. */
+  /** Capacity: the total number of contiguous positions, over sizes. */
   readonly room?: Expr | undefined
 }
 type DenseKind = LevelKind<{ readonly positions: 'extent' }>
-/** Of levels with indices. */
+/** Fields of levels with index arrays. */
 interface Packing {
-  /** Bits of each coordinate, which is a field of a 32-bit word, the first in its lowest bits. A constant in a kernel. */
+  /**
+   * Bits of each coordinate. Coordinates are fields of 32-bit words, the first in the lowest bits. Constant in a
+   * kernel.
+   */
   readonly packed?: Expr | undefined
 }
 type IndexedKind = LevelKind<{ readonly coordinates: 'indices' }>
@@ -102,7 +106,7 @@ const has = <F extends keyof LevelFormat>(
 export const isStored = (a: Axis): a is StoredAxis => levelFormat(a.kind) !== undefined
 /** Every coordinate is present: positions are arithmetic, and need no arrays. */
 export const isDense = (a: Axis | null | undefined): a is DenseAxis => has(a, 'positions', 'extent')
-/** As many positions under each parent position, padding among them. */
+/** Every parent position has the same number of positions, padding included. */
 export const hasWidth = (a: Axis | null | undefined): a is PaddedAxis => has(a, 'positions', 'width')
 export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis => has(a, 'positions', 'indptr')
 export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis => has(a, 'coordinates', 'indices')
@@ -113,7 +117,7 @@ export const isSparse = (a: Axis | null | undefined): boolean => hasIndices(a) |
 export const isRagged = (a: Axis | null | undefined): boolean =>
   hasIndptr(a) && has(a, 'coordinates', 'implicit')
 
-/** The axes whose coordinates say where loops over one end that are counted. */
+/** Axes whose coordinates determine the end of loops over a counted axis; empty for other axes. */
 export const endsBy = (a: Axis | null | undefined): readonly string[] =>
   isDense(a) && a.counted ? [...freeVars(a.counted)] : []
 
@@ -121,7 +125,7 @@ export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind =
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
 export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
 
-/** What the text calls an axis. */
+/** The name of an axis in the kernel's source. */
 export const axisInText = ({ name, copyOf }: Pick<AxisBase, 'name' | 'copyOf'>): string => copyOf ?? name
 
 export const denseAxis = (name: string, extent: Expr, parent: string | null = null): DenseAxis => ({
@@ -130,14 +134,14 @@ export const denseAxis = (name: string, extent: Expr, parent: string | null = nu
   parent,
   extent,
 })
-/** As many coordinates of each parent position as its segment is long, at most `extent`. */
+/** An axis whose segments hold the coordinates 0 … length − 1; each length is stored and at most `extent`. */
 export const raggedAxis = (name: string, parent: string, extent: Expr): StoredAxis => ({
   kind: 'dense_variable',
   name,
   parent,
   extent,
 })
-/** Ordered and unique. */
+/** A compressed level (CSR columns): ordered, unique. */
 export const compressedAxis = (name: string, parent: string | null, extent: Expr): StoredAxis => ({
   kind: 'sparse_variable',
   name,
@@ -146,7 +150,7 @@ export const compressedAxis = (name: string, parent: string | null, extent: Expr
   ordered: true,
   unique: true,
 })
-/** As many coordinates as there are positions: ordered, unique and compact. */
+/** A level that stores `width` coordinates per parent position: ordered, unique and compact. */
 export const listedAxis = (name: string, parent: string, extent: Expr, width: Expr): PaddedAxis => ({
   kind: 'sparse_fixed',
   name,
@@ -170,11 +174,11 @@ export const attachedAxis = (name: string, base: string, parent: string): Attach
 })
 
 export const parentOf = (a: Axis): string | null => ('parent' in a ? a.parent : null)
-/** Operands as they are written, with what they are. */
+/** The operands of an axis as written: field name, kind and value. */
 export const operandsOfAxis = (a: Axis): readonly (readonly [string, OperandKind, unknown])[] =>
   Object.entries<OperandKind>(AXES[a.kind].takes).map(([field, of]) => [field, of, a[field as keyof Axis]])
 
-/** Positions under each parent position, where that is one number. */
+/** The number of positions under each parent position if it is uniform, otherwise `null`. */
 export const segmentSize = (a: StoredAxis): Expr | null =>
   hasWidth(a) ? a.width : isDense(a) ? a.extent : null
 /** All expressions of an axis. */
@@ -182,7 +186,7 @@ export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => {
   const padding = paddingOf(a)
   return [a.extent, ...(hasWidth(a) ? [a.width, ...(padding ? [padding] : [])] : [])]
 }
-/** With other names of itself and its parent, and other sizes. */
+/** The axis with its own name, its parent's name and its sizes mapped. */
 export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e: Expr) => Expr): StoredAxis {
   const operands = operandsOfAxis(a).map(([field, of, x]) => [
     field,
@@ -194,21 +198,21 @@ export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e:
   return { ...a, name: name(a.name), ...Object.fromEntries(operands), ...padding, ...packed }
 }
 
-/** Bits of packed coordinates: fields do not cross words. */
+/** True if fields of this many bits do not cross word boundaries. */
 export const isFieldWidth = (bits: number): boolean => [1, 2, 4, 8, 16].includes(bits)
-/** Whether coordinates are packed into fields that are none. */
+/** True if coordinates are packed into a width that is not a valid field width. */
 export const isPackedWrong = ({ packed: e }: IndexedAxis): boolean =>
   e !== undefined && !(e.kind === 'const' && isFieldWidth(e.value))
 export const FIELD_WIDTHS = '1, 2, 4, 8 or 16 bits'
-/** Bits of each element of an axis' indices. */
+/** Bits of each element of an axis' index array: 32 unless packed. */
 export const indexBits = (a: Axis): number =>
   hasIndices(a) && a.packed?.kind === 'const' ? a.packed.value : 32
-/** How many different numbers its indices may be: coordinates, and one for positions that hold none. */
+/** The number of distinct values in the index array: the coordinates, and one code for empty positions. */
 export const codesOf = (a: Axis, extent: number): number => extent + (hasHoles(a) ? 1 : 0)
 
-/** Words of a mask are counted one by one. */
+/** Largest extent of a mask, in bits: its words are counted one by one. */
 export const MAX_BITMAP = 1024
-/** Whether the bits of a mask are as many as can be. */
+/** True if the mask's extent is a constant of at most `MAX_BITMAP`. */
 export const hasMaskSize = ({ extent }: MaskedAxis): boolean =>
   extent.kind === 'const' && extent.value <= MAX_BITMAP
 
@@ -219,25 +223,25 @@ export function chainTo(axes: ReadonlyMap<string, Axis>, name: string): readonly
   return parent === null ? [name] : [...chainTo(axes, parent), name]
 }
 
-/** Whether the axis and all above it hold every coordinate: its positions need no arrays. */
+/** True if the axis and all its ancestors are dense, so that positions need no arrays. */
 export function isDenseChain(axes: ReadonlyMap<string, Axis>, name: string): boolean {
   return chainTo(axes, name).every((a) => isDense(axes.get(a)))
 }
 export const isDenseRoot = (a: Axis): boolean => isDense(a) && a.parent === null
 
-/** Whether positions that hold nothing have a coordinate that others may have. */
+/** True if empty positions store a coordinate that elements may also have. */
 export const isPadded = (a: Axis): boolean => hasWidth(a) && a.padding !== undefined
-/** The coordinate that is the padding of all segments, if there is one. */
+/** The coordinate that pads every segment; `null` without one. */
 export const paddingOf = (a: Axis): Expr | null =>
   hasWidth(a) && a.padding && a.padding !== 'last' ? a.padding : null
-/** Whether what a segment does not fill repeats the coordinate of its last element. */
+/** True if empty positions repeat the coordinate of the segment's last element. */
 export const padsWithLast = (a: Axis): boolean => hasWidth(a) && a.padding === 'last'
-/** Whether a position may have no coordinate. */
+/** True if a position may be empty, without a coordinate. */
 export const hasHoles = (a: Axis): boolean => hasWidth(a) && a.padding === undefined && a.compact !== true
-/** Whether the axis is declared so that entries of one coordinate stay apart. */
+/** True if the axis is declared `nonunique`: duplicate coordinates stay separate entries. */
 export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
 
-/** Whether a loop over a segment can meet a coordinate twice. */
+/** True if a loop over a segment can visit a coordinate twice. */
 export const repeats = (a: Axis): boolean => isNonunique(a) || isPadded(a)
 
 /** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
@@ -246,8 +250,8 @@ export const indicesOf = (axis: string): string => `${axis}_indices`
 export const maskOf = (axis: string): string => `${axis}_mask`
 /** Name of the derived size parameter that counts all positions of a variable axis. */
 export const countOf = (axis: string): string => `${axis}_count`
-/** All of these: an axis takes them, whichever it has. */
+/** Names reserved for the arrays and the count of an axis, whichever of them it has. */
 export const ownedNames = (axis: string): string[] =>
   [indptrOf, indicesOf, maskOf, countOf].map((of) => of(axis))
-/** What an axis takes: its own name, and those. */
+/** All names that an axis reserves: its own, and those of its arrays and count. */
 export const namesOfAxis = (axis: string): string[] => [axis, ...ownedNames(axis)]

@@ -1,4 +1,4 @@
-/** Names in statements: which are bound and used, and statements with others in their place. */
+/** Names in statements: bound names, free names, substitution and renaming. */
 
 import { boundBy } from './definitions.ts'
 import { type Expr, load, variable } from './expr.ts'
@@ -16,7 +16,7 @@ export function boundVarsOf(body: Body): ReadonlySet<string> {
   return out
 }
 
-/** Buffers that are allocated inside, in this memory or in any. */
+/** Names of the buffers allocated inside, in any memory or in the given one. */
 export function allocatedIn(body: Body, scope?: Buffer['scope']): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(body, (s) => {
@@ -42,8 +42,8 @@ export function substituteStmts(body: Body, map: ReadonlyMap<string, Expr>): Bod
 }
 
 /**
- * Renames the variables that statements bind (loops and lets), uses included, and replaces others by `values`. `copy`: no
- * statement stays one of the body.
+ * Renames the variables that statements bind (loops and lets), uses included, and replaces other variables by `values`.
+ * `copy`: every statement is a new object.
  */
 export function renameBound(
   body: Body,
@@ -76,7 +76,7 @@ export function renameBound(
   })
 }
 
-/** Whether statements are the same, whatever they call what they bind. */
+/** True if the statements are equal up to the names that they bind. */
 export function sameStmts(a: Body, b: Body): boolean {
   const numbered = (body: Body): Body =>
     renameBound(body, new Map([...boundVarsOf(body)].map((v, k) => [v, `#${k}`])))
@@ -87,7 +87,7 @@ export function sameStmts(a: Body, b: Body): boolean {
 export const renameBuffer = (body: Body, from: string, to: string): Body =>
   renameBuffers(body, new Map([[from, to]]))
 
-/** The same for several buffers at once. */
+/** `renameBuffer` for several buffers at once. */
 export function renameBuffers(body: Body, names: ReadonlyMap<string, string>): Body {
   if (names.size === 0) return body
   return rewriteStmts(body, {

@@ -1,30 +1,30 @@
-/** Names that a kernel binds, and fresh ones beside them. */
+/** The names that a kernel binds, and fresh names distinct from them. */
 import { definitionsIn, loopsOf } from './definitions.ts'
 import type { Buffer, Stmt } from './loops.ts'
 import type { Param } from './stage1.ts'
 import type { Body } from './tree.ts'
 
-/** Where fresh names come from. */
+/** Generator of fresh names. */
 export interface FreshNames {
-  /** `base` if it is free, else `base_2`, `base_3` …; the result counts as taken from now on. */
+  /** `base` if it is free, otherwise `base_2`, `base_3` …; the result is reserved from now on. */
   fresh(base: string): string
 }
 
-/** `base` if it is free, else the first free one of `base_2`, `base_3` …, or of those from another number on. */
+/** `base` if it is free, otherwise the first free name among `base_from`, `base_(from + 1)` … */
 export const unusedName = (base: string, isTaken: (name: string) => boolean, from = 2): string =>
   isTaken(base) ? `${base}_${unusedNumber(base, isTaken, from)}` : base
 
-/** The least k from a number on with `base_k` free. */
+/** The least k ≥ `from` such that `base_k` is free. */
 export function unusedNumber(base: string, isTaken: (name: string) => boolean, from = 2): number {
   let k = from
   while (isTaken(`${base}_${k}`)) k++
   return k
 }
 
-/** Names that are taken. */
+/** A set of reserved names. */
 export class Names implements FreshNames {
   readonly #taken: Set<string>
-  /** The number to try next for a base, so that a name that is asked for n times costs n steps. */
+  /** The next number to try for a base, so that n requests for one name take O(n) steps. */
   readonly #next: Map<string, number>
 
   constructor(taken: Iterable<string> = [], next: Iterable<readonly [string, number]> = []) {
@@ -32,12 +32,12 @@ export class Names implements FreshNames {
     this.#next = new Map(next)
   }
 
-  /** The same names taken: what either takes from now on, the other does not know. */
+  /** An independent copy: names reserved in one are not reserved in the other. */
   copy(): Names {
     return new Names(this.#taken, this.#next)
   }
 
-  /** Takes a name; false where it is taken. */
+  /** Reserves a name; returns false if it was reserved already. */
   take(name: string): boolean {
     const free = !this.#taken.has(name)
     this.#taken.add(name)
@@ -53,7 +53,7 @@ export class Names implements FreshNames {
   }
 }
 
-/** Every name that a kernel binds, and `others`. */
+/** Every name that a kernel binds, together with `others`. */
 export const namesOf = (
   kernel: {
     readonly params: readonly Param[]
@@ -71,5 +71,5 @@ export const namesOf = (
     ].flatMap((names) => [...names]),
   )
 
-/** What the nests of a body are called. */
+/** The names of the loop nests of a body. */
 export const nestNames = (body: Body): Names => new Names(loopsOf(body).map((l) => l.nest))

@@ -7,13 +7,13 @@ import { substitute } from './expr-tree.ts'
 import type { For, LoopMode } from './loops.ts'
 import { type Body, stmt } from './tree.ts'
 
-/** The body at one value of the loop variable, with its own names for what it binds. */
+/** The body at one value of the loop variable, with fresh names for the names that it binds. */
 export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
   copyOf(loop.body, names, new Map([[loop.var, value]]))
 
 /**
- * The same statements with their own names for what they bind, and `values` in the place of variables; none is one of the
- * others, by which they are found.
+ * A copy of statements with fresh names for their loops, lets and allocations, and with variables replaced by `values`.
+ * Every statement is a new object, because statements are looked up by identity.
  */
 export function copyOf(
   statements: Body,
@@ -26,13 +26,16 @@ export function copyOf(
 }
 
 /**
- * How a copy of a loop around other statements runs. What an instruction does is not done there, and what the loop copies into
- * shared memory ahead of its use stands in the loop alone.
+ * The mode of a copied loop around other statements. Instruction and pipeline loops become serial: the copy does not
+ * execute the instruction, and only the original loop is pipelined.
  */
 export const modeOfCopy = ({ mode }: For): LoopMode =>
   mode.kind === 'instr' || mode.kind === 'pipeline' ? { kind: 'serial' } : mode
 
-/** The loops under new names around what `make` gives for their variables and what `around` says. */
+/**
+ * Copies of the loops under new names around the body returned by `make`, which receives the new loop variables and
+ * `around`.
+ */
 export function nestOf(
   loops: readonly For[],
   names: FreshNames,

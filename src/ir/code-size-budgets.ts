@@ -1,23 +1,26 @@
 /**
- * Limits of code size for unrolling and expansion. How far a short text may grow. What is shared stays shared; these
- * bound what has to be written out. Kernels of the library stay below a tenth of each.
+ * Limits of code size for unrolling and expansion, which bound how far a short source may grow. Shared expressions stay
+ * shared; the limits apply to code that is written out. Kernels of the library stay below a tenth of each.
  */
 
-/** Steps that a schedule makes, with those of the schedules that it uses and of each part. */
+/** Steps of a schedule, including those of the schedules that it uses and of each part. */
 export const MAX_STEPS = 10_000
 
-/** Statements that loops which are unrolled whole make of one nest. */
+/** Statements per nest after complete unrolling of its loops. */
 export const MAX_UNROLLED = 8192
 
-/** Loops within each other: what walks a nest is recursive. */
+/** Depth of nested loops: passes over a nest are recursive. */
 export const MAX_NEST = 128
 
-/** Levels of operations in the value of a `let`, with the values of those it mentions: what walks it is recursive. */
+/**
+ * Depth of operations in the value of a `let`, including the values of the lets it mentions: passes over it are
+ * recursive.
+ */
 export const MAX_LEVELS = 1200
 
-/** Levels that finding the element of an access takes, at most. */
+/** Depth of operations added by computing the address of an access. */
 export const ACCESS_LEVELS = 8
 
-/** `12,345`, or `2^40` of what is too long to read. */
+/** `12,345`; numbers from 1e9 on as `about 2^40`. */
 export const countText = (n: number): string =>
   n < 1e9 ? n.toLocaleString('en-US') : `about 2^${Math.floor(Math.log2(n))}`

@@ -1,11 +1,11 @@
-/** Constant folding: what operators and functions give for constants. */
+/** Constant folding of operators and functions. */
 import { computeType, type Dtype, INT_RANGE, isFloat, isInt } from './dtype.ts'
 import type { MathFn } from './math.ts'
 import { arithmetic, mathOf, TRUTH, WHOLE } from './numeric.ts'
 import { type ArithOp, type BinaryOp, isTruth } from './ops.ts'
 import { rounding } from './rounding.ts'
 
-/** `a op b` in exact integers; nothing where the divisor is 0 or `op` gives a truth value. */
+/** `a op b` in exact integers; `undefined` for a divisor of 0 and for operators that return a truth value. */
 export function foldInt(op: BinaryOp, a: number, b: number): number | undefined {
   if (isTruth(op) || (b === 0 && isDivision(op))) return undefined
   return WHOLE[op](a, b)
@@ -13,17 +13,20 @@ export function foldInt(op: BinaryOp, a: number, b: number): number | undefined 
 
 const isDivision = (op: ArithOp): boolean => op === 'div' || op === 'mod' || op === 'quo' || op === 'rem'
 
-/** `a op b` of floats, rounded to the type that they are computed in; nothing where the divisor is 0, as of integers. */
+/** `a op b` of floats, rounded to the type of the computation; `undefined` for a divisor of 0, as for integers. */
 export function foldFloat(op: BinaryOp, a: number, b: number, dtype: Dtype): number | undefined {
   if ((op === 'div' || op === 'mod') && b === 0) return undefined
   return rounding(computeType(dtype))(arithmetic(op as ArithOp, dtype)(a, b))
 }
 
-/** `fn` of constants, rounded to the type that it is computed in. */
+/** `fn` of constants, rounded to the type of the computation. */
 export const foldCall = (fn: MathFn, [x = 0, y = 0]: readonly number[], dtype: Dtype): number =>
   rounding(computeType(dtype))(mathOf(fn)(x, y))
 
-/** Whether a result is a value of the type: what wraps, or is wider than a half, is left to registers. */
+/**
+ * True if the result is representable in the type. Results that wrap, or are wider than a half, are computed in
+ * registers.
+ */
 export const isValue = (v: number, dtype: Dtype): boolean => {
   if (isFloat(dtype)) return Object.is(rounding(dtype)(v), v)
   return isInt(dtype) && v >= INT_RANGE[dtype as 'i32'][0] && v <= INT_RANGE[dtype as 'i32'][1]

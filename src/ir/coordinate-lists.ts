@@ -1,23 +1,24 @@
 /**
- * Lists of formats: `list ko = sparse_fixed(go, k, 64)` holds coordinates and no values. Tiles under `go` share it: an axis over
- * its positions has a place for each, and inverses load the coordinate there, `ko[q]`. So values lie in any order of the axes
- * around a list.
+ * Coordinate lists of formats: `list ko = sparse_fixed(go, k, 64)` stores coordinates without values. Tiles under `go`
+ * share it: an axis over its positions has one slot per listed coordinate, and inverse maps load the coordinate,
+ * `ko[q]`. Values can therefore be stored in any order of the surrounding axes.
  *
- * To kernels it is a table over the axes above it and its positions: `ko[io, go, q]` is found like an element of any buffer
- * over them. Its array is what the level would store: `width` coordinates under each position of its parent, ascending.
+ * In kernels, a list is a table over its ancestor axes and its positions: `ko[io, go, q]` is addressed like an element
+ * of any buffer over them. Its array has the layout of the level: `width` ascending coordinates under each position of
+ * its parent.
  */
 import { hasHoles, type PaddedAxis } from './axis.ts'
 import { type Expr, type Load, lt } from './expr.ts'
 import { walkExpr } from './expr-tree.ts'
 
 export interface CoordinateList {
-  /** Under an axis of the format. */
+  /** The level that the list stores; its parent is an axis of the format. */
   readonly axis: PaddedAxis
-  /** The axes from a root down to its parent: what a load of it names before the position. */
+  /** The axes from a root down to its parent: the leading indices of a load, before the position. */
   readonly under: readonly string[]
-  /** The coordinate that an element has on it, as maps have those of axes. */
+  /** The coordinate of an element on the list's axis, as in a format's map. */
   readonly coordinate: Expr
-  /** The query for the place of that coordinate in the list, where the map asks for it. */
+  /** Name of the query for that coordinate's position in the list; `null` if the map does not use it. */
   readonly position: string | null
 }
 
@@ -35,6 +36,6 @@ export function loadsOfLists(
   return out
 }
 
-/** Conditions of there being a coordinate at the position that a load asks for: padding without one has the extent. */
+/** Conditions for a coordinate to exist at the loaded position: padding without a coordinate stores the extent. */
 export const isListed = (load: Expr, { axis }: CoordinateList): readonly Expr[] =>
   hasHoles(axis) ? [lt(load, axis.extent)] : []

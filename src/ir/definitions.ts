@@ -1,6 +1,6 @@
 /**
- * Definitions: what statements bind (loops, names, allocations), found once for each statement, and loops found and replaced
- * by their variable.
+ * Definitions: the names that statements bind (loops, lets, allocations), computed once per statement; finding and
+ * replacing loops by their variable.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { replacedAt } from './lists.ts'
@@ -8,14 +8,14 @@ import type { Buffer, For, Stmt } from './loops.ts'
 import { remembered } from './remembered.ts'
 import { type Body, bodiesOf, withBodies } from './tree.ts'
 
-/** What stands in a statement, with itself. */
+/** The definitions in a statement and everything nested in it. */
 interface Definitions {
   /** Outer before inner. */
   readonly loops: readonly For[]
-  /** Loops by what users call them: `i` and `agg.i`. */
+  /** Loops by the names that users write: `i` and `agg.i`. */
   readonly named: ReadonlyMap<string, readonly For[]>
   readonly allocs: ReadonlyMap<string, Buffer>
-  /** All that is bound: of loops, lets and allocations. */
+  /** All bound names: of loops, lets and allocations. */
   readonly names: ReadonlySet<string>
 }
 
@@ -26,7 +26,7 @@ const NOTHING: Definitions = {
   names: new Set(),
 }
 
-/** What a statement itself binds. */
+/** The names that the statement itself binds, without nested statements. */
 export function boundBy(s: Stmt): readonly string[] {
   switch (s.kind) {
     case 'for':
@@ -60,7 +60,7 @@ export const definitionsIn = (s: Stmt): Definitions => (bindsNothing(s) ? NOTHIN
 
 const definitionsInside = remembered((s: Stmt): Definitions => new Inside(s))
 
-/** Found when it is asked for: of most statements only the loops are. */
+/** Computed on first use: for most statements only the loops are needed. */
 class Inside implements Definitions {
   readonly #stmt: Stmt
   #loops: readonly For[] | undefined
@@ -111,7 +111,7 @@ class Inside implements Definitions {
   }
 }
 
-/** Whether a statement, or one in it, binds a name. */
+/** True if the statement, or one nested in it, binds the name. */
 export function binds(s: Stmt, name: string): boolean {
   switch (s.kind) {
     case 'for':
@@ -125,7 +125,7 @@ export function binds(s: Stmt, name: string): boolean {
   }
 }
 
-/** The statement and those in it, outer before inner. */
+/** Visits the statement and those nested in it, outer before inner. */
 function eachInside(s: Stmt, visit: (s: Stmt) => void): void {
   visit(s)
   for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) eachInside(b[k]!, visit)
@@ -148,15 +148,15 @@ export interface Found {
   readonly loop: For
   /** The loops around it, outermost first. */
   readonly path: readonly For[]
-  /** The body it stands in, and where. */
+  /** The body that contains the loop, and the loop's index in it. */
   readonly siblings: Body
   readonly index: number
 }
 
-/** Nests that are looked through faster than places of loops are kept. */
+/** Up to this many nests, a linear scan is faster than a cached index. */
 const FEW = 4
 
-/** Where a loop stands, by its variable: a step asks of one several times, of as many nests as there are. */
+/** Index of the top-level statement that contains a loop, by loop variable: a step looks up one loop several times. */
 const holders = remembered((_: Body): Map<string, number> => new Map())
 
 function scanned(body: Body, name: string): number {
@@ -165,7 +165,7 @@ function scanned(body: Body, name: string): number {
   return at
 }
 
-/** The statement that the loop stands in. No two loops have one variable. */
+/** Index of the statement that contains the loop, or −1. Loop variables are unique. */
 function holderOf(body: Body, name: string): number {
   if (body.length <= FEW) return scanned(body, name)
   const known = holders(body)
@@ -177,7 +177,7 @@ function holderOf(body: Body, name: string): number {
   return at
 }
 
-/** The loop with this variable. */
+/** The loop with this variable, with its path and position; `undefined` if there is none. */
 export function findLoop(body: Body, name: string): Found | undefined {
   const at = holderOf(body, name)
   return at < 0 ? undefined : foundIn(body, at, name, [])
@@ -196,7 +196,7 @@ function foundIn(body: Body, from: number, name: string, path: readonly For[]): 
   return undefined
 }
 
-/** Replaces the loop with this variable by what `f` makes of it. */
+/** Replaces the loop with this variable by the result of `f`. */
 export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
   const at = holderOf(body, name)
   const replaced = at < 0 ? undefined : replacedIn(body[at]!, name, f)
@@ -204,7 +204,7 @@ export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | B
   return replacedAt(body, at, replaced)
 }
 
-/** What stands in the place of a statement once the loop in it is replaced; nothing where it holds none. */
+/** The replacement of a statement that contains the loop; `undefined` if it does not. */
 function replacedIn(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
   if (s.kind === 'for' && s.var === name) {
     const by = f(s)

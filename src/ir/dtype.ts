@@ -1,4 +1,4 @@
-/** Element types and what each backend needs to know of them. */
+/** Element types and the properties that backends need. */
 import { SCALAR_TYPES, type ScalarType } from '../ast/nodes-base.ts'
 
 export const DTYPES = SCALAR_TYPES
@@ -20,7 +20,7 @@ export const DTYPE_BYTES: Readonly<Record<Dtype, number>> = {
 export const isFloat = (t: Dtype): boolean => t === 'f64' || t === 'f32' || t === 'f16' || t === 'bf16'
 export const isHalf = (t: Dtype): t is 'f16' | 'bf16' => t === 'f16' || t === 'bf16'
 export const isInt = (t: Dtype): boolean => t === 'i32' || t === 'u32' || t === 'i8' || t === 'u8'
-/** Whether it has numbers that f32 has not: those are not rounded to a half type through f32. */
+/** True if the type has numbers that f32 cannot represent: these are not rounded to a half type through f32. */
 export const isBeyondF32 = (t: Dtype): t is 'f64' | 'i32' | 'u32' => t === 'f64' || t === 'i32' || t === 'u32'
 export const isDtype = (s: string): s is Dtype => (DTYPES as readonly string[]).includes(s)
 
@@ -45,8 +45,8 @@ const RANK: Readonly<Record<Dtype, number>> = {
 }
 
 /**
- * The type two operands meet in: the higher of bool < u8 < i8 < u32 < i32 < f16, bf16 < f32 < f64; integers
- * narrower than 32 bits are computed in 32, f16 with bf16 meet in f32.
+ * The common type of two operands: the higher of bool < u8 < i8 < u32 < i32 < f16, bf16 < f32 < f64. Integers narrower
+ * than 32 bits are computed in 32 bits; f16 with bf16 is computed in f32.
  */
 export function join(a: Dtype, b: Dtype): Dtype {
   if (a === b) return a === 'i8' || a === 'u8' ? 'i32' : a

@@ -1,6 +1,7 @@
 /**
- * Values of expressions on the host. What a node gives for its operands' values is here once, in two arithmetics: as
- * registers hold values, and in exact integers; walkers over whole expressions differ in what names and loads stand for.
+ * Evaluation of expressions on the host. The value of a node for given operand values is defined here once, in two
+ * arithmetics: register semantics, and exact integers. Evaluators of whole expressions differ in the values of names
+ * and loads.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { foldInt } from './constant-folding.ts'
@@ -13,14 +14,14 @@ import { isTruth } from './ops.ts'
 import { remembered } from './remembered.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
-/** Nodes whose value is that of their operands alone; `select`, and `and` and `or`, need not look at all of them. */
+/** Nodes whose value depends on their operands alone. `select`, `and` and `or` are excluded, because they are lazy. */
 type Operator = Extract<Expr, { kind: 'unary' | 'binary' | 'call' | 'cast' }>
 
 type Operation = (a: number, b: number) => number
 
 const not: Operation = (x) => (x === 0 ? 1 : 0)
 
-/** The most frequent ones, without calls inside. */
+/** The most frequent operations, without nested calls. */
 const FREQUENT: Readonly<Record<string, Operation>> = {
   'i32 add': (a, b) => (a + b) | 0,
   'i32 sub': (a, b) => (a - b) | 0,
@@ -29,7 +30,10 @@ const FREQUENT: Readonly<Record<string, Operation>> = {
   'f32 mul': (a, b) => Math.fround(a * b),
 }
 
-/** The same of closures and of constants on the right: most of what an interpreter does, so each is one call less. */
+/**
+ * The same operations over closures, or a closure and a constant: most of the interpreter's work, so each saves one
+ * call.
+ */
 const FUSED: Readonly<Record<string, <F>(a: Value<F>, b: Value<F>) => Value<F>>> = {
   'i32 add': (a, b) => (f) => (a(f) + b(f)) | 0,
   'i32 sub': (a, b) => (f) => (a(f) - b(f)) | 0,
@@ -43,7 +47,7 @@ const FUSED_CONSTANT: Readonly<Record<string, <F>(a: Value<F>, b: number) => Val
   'i32 mul': (a, b) => (f) => Math.imul(a(f), b),
 }
 
-/** A binary operator that has a closure of its own. */
+/** The fused closure of a frequent binary operator; `undefined` for other operators. */
 function fused<F>(e: Extract<Operator, { kind: 'binary' }>, of: (e: Expr) => Value<F>): Value<F> | undefined {
   const key = `${computeType(e.dtype)} ${e.op}`
   const withConstant = e.b.kind === 'const' ? FUSED_CONSTANT[key] : undefined
@@ -52,8 +56,8 @@ function fused<F>(e: Extract<Operator, { kind: 'binary' }>, of: (e: Expr) => Val
 }
 
 /**
- * As registers compute, which hold `computeType`: integers wrap, f32 is rounded after every operation, 16-bit floats are
- * f32 until they are stored.
+ * Register semantics, in `computeType`: integers wrap, f32 is rounded after every operation, 16-bit floats are f32
+ * until they are stored.
  */
 export function inRegisters(e: Operator): Operation {
   const type = computeType(e.dtype)
@@ -76,7 +80,7 @@ export function inRegisters(e: Operator): Operation {
   }
 }
 
-/** In exact integers, as sizes are counted: nothing wraps, x / 0 is 0. Quotients of floats are not rounded. */
+/** Exact integer semantics, as for sizes: nothing wraps, and x / 0 is 0. Quotients of floats are not rounded. */
 export function exactly(e: Operator): Operation {
   switch (e.kind) {
     case 'unary':
@@ -95,13 +99,13 @@ export function exactly(e: Operator): Operation {
   }
 }
 
-/** Whether the result is not there where the right side is 0. */
+/** True for operators that are undefined for a right operand of 0. */
 export const isDivision = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && DIVISIONS.has(e.op)
 
 const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
 
-/** As `exactly`, for what users write about their data: `byZero` says what a division by 0 is. */
+/** As `exactly`, for expressions that users write about their data: `byZero` reports a division by 0. */
 export const exactlyOr =
   (byZero: (divisor: Expr) => never) =>
   (e: Operator): Operation => {
@@ -118,7 +122,7 @@ export function evaluate(e: Expr, params: Params): number {
 
 type Params = ReadonlyMap<string, number>
 
-/** Nodes up to which what is shared is computed again, by closures that are kept. */
+/** Largest expression (in nodes, shared ones repeated) that is evaluated by a cached closure. */
 const SMALL = 64
 
 const onHost = (x: Operator): Operation => (x.kind === 'call' ? inRegisters(x) : exactly(x))
@@ -148,7 +152,7 @@ const compiled = remembered((e: Expr) =>
   }),
 )
 
-/** The exact value of one node; what does not decide is not looked at. */
+/** The exact value of one node; operands that do not affect the result are not evaluated. */
 export function numberOf(
   e: Expr,
   of: (e: Expr) => number,
@@ -178,24 +182,24 @@ export function numberOf(
   }
 }
 
-/** A value that depends on where a program stands: on its frame. */
+/** A value that depends on the current frame of an execution. */
 export type Value<F> = (f: F) => number
 
-/** What names and memory stand for; operands are closures already. */
+/** Values of names and memory accesses; operands are compiled already. */
 export interface Leaves<F> {
   variable(e: Var): Value<F>
   builtin(e: Builtin): Value<F>
   load(e: Load, of: (e: Expr) => Value<F>): Value<F>
   search(e: Search, of: (e: Expr) => Value<F>): Value<F>
-  /** Around the closure of a node, such as to keep its value. */
+  /** Wraps the closure of a node, for example to cache its value. */
   node?(e: Expr, value: Value<F>): Value<F>
-  /** Whether NaN stands for values that are not known: neither is what depends on them. */
+  /** NaN marks an unknown value, which propagates to everything that depends on it. */
   readonly partial?: true
-  /** What operators compute; as registers do, if left out. */
+  /** The semantics of operators; register semantics by default. */
   readonly operation?: (e: Operator) => Operation
 }
 
-/** The expression as a closure over frames. Nodes that are shared share a closure. */
+/** The expression as a closure over frames. Shared nodes share a closure. */
 export function compileExpr<F>(e: Expr, leaves: Leaves<F>, known = new Map<Expr, Value<F>>()): Value<F> {
   const of = (x: Expr): Value<F> => {
     let value = known.get(x)
@@ -258,7 +262,7 @@ function closureOf<F>(e: Expr, of: (e: Expr) => Value<F>, leaves: Leaves<F>): Va
   }
 }
 
-/** One side may decide alone: the other need not be in range, or known. */
+/** `and`, `or`: one operand may decide alone, so the other may be out of range or unknown. */
 function logic<F>(op: 'and' | 'or', a: Value<F>, b: Value<F>): Value<F> {
   const decides = op === 'or'
   return (f) => {

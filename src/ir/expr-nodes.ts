@@ -2,9 +2,12 @@
  * Expressions: one algebra for all three stages. Nodes are plain frozen data (JSON in, JSON out), built by the
  * constructors in `expr.ts`.
  *
- * What `load` and `search` mean by stage:
+ * Meaning of `load` and `search` by stage:
+ *
  * - I: `index` are coordinates, one per dimension of the buffer; `search` does not occur.
+ *
  * - II: `index` are positions, one per tree of the buffer's axes; searches and index-array loads occur.
+ *
  * - III: `index` is one flat element address; `search` is gone (a loop computed it).
  */
 import type { Span } from '../ast/diagnostic.ts'
@@ -13,7 +16,7 @@ import type { Dtype } from './dtype.ts'
 import type { MathFn } from './math.ts'
 import type { BinaryOp } from './ops.ts'
 
-/** The hardware indices that a bound loop becomes in Stage III. */
+/** The hardware indices that bound loops become in Stage III. */
 export const THREAD_AXES = BIND_TARGETS
 export type ThreadAxis = BindTarget
 
@@ -22,7 +25,7 @@ interface Node {
   readonly span?: Span | undefined
 }
 
-/** A value of its type, infinities and NaN of floats included. */
+/** A constant of its type; floats include infinities and NaN. */
 export interface Const extends Node {
   readonly kind: 'const'
   readonly value: number
@@ -70,15 +73,15 @@ export interface Load extends Node {
   readonly index: readonly Expr[]
 }
 /**
- * The first position p in `[lo, hi)` of the one-dimensional buffer with `buffer[p] >= value` (`lower`) or
- * `buffer[p] > value` (`upper`), by bisection; `next` is `upper` step by step from `lo`, for a place that is near;
- * `linear` finds the first equal one and needs no order. `hi` where there is none.
+ * The first position p in `[lo, hi)` of the one-dimensional buffer with `buffer[p] >= value` (`lower`) or `buffer[p] >
+ * value` (`upper`), by bisection. `next` is `upper` by steps from `lo`, for a result close to it. `linear` finds the
+ * first equal element and needs no order. The result is `hi` if there is no such position.
  */
 export interface Search extends Node {
   readonly kind: 'search'
   readonly method: 'lower' | 'upper' | 'next' | 'linear'
   readonly buffer: string
-  /** Of an array of words: the bits of its elements, which are fields. */
+  /** For an array of packed words: bits of each field. */
   readonly bits?: number | undefined
   readonly lo: Expr
   readonly hi: Expr

@@ -1,7 +1,7 @@
 /**
- * Walking and rewriting expressions. Nodes are rebuilt by their constructors, which fold; what does not change keeps its
- * identity. Operands are shared: an expression is a graph, of which the tree may be exponentially larger, so every
- * walk meets a node once.
+ * Walking and rewriting expressions. Nodes are rebuilt by their constructors, which fold; unchanged nodes keep their
+ * identity. Operands are shared: an expression is a graph whose tree may be exponentially larger, so every walk visits
+ * a node once.
  */
 import { binary, call, cast, type Expr, load, neg, not, select } from './expr.ts'
 import { remembered } from './remembered.ts'
@@ -31,12 +31,14 @@ export function children(e: Expr): readonly Expr[] {
   }
 }
 
-/** Whether the operands after the first are evaluated only where the first asks for them: it protects what they read. */
+/**
+ * True if the operands after the first are evaluated only under a condition on the first, which protects their reads.
+ */
 export const isLazy = (e: Expr): boolean =>
   e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
 /**
- * The condition under which a node evaluates its `k`-th operand, where the value of the first is `first`; nothing where it
+ * The condition under which a node evaluates its `k`-th operand, given the first operand `first`; `undefined` if it
  * always does.
  */
 export function evaluationGuard(e: Expr, k: number, first = children(e)[0]): Expr | undefined {
@@ -72,8 +74,8 @@ export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
 }
 
 /**
- * Bottom-up rewrite; `visit` returns `undefined` for "unchanged". Shared subtrees are rewritten once, and what a node
- * folds to is not visited again: `i + k` under `i → j, j → 5, k → 0` is `j`.
+ * Bottom-up rewrite; `visit` returns `undefined` for "unchanged". Shared subtrees are rewritten once. The result of a
+ * fold is not visited again: `i + k` under `i → j, j → 5, k → 0` is `j`.
  */
 export function rewriteExpr(
   e: Expr,
@@ -107,7 +109,7 @@ export function substitute(e: Expr, map: ReadonlyMap<string, Expr>): Expr {
   return rewriteExpr(e, (x) => (x.kind === 'var' ? map.get(x.name) : undefined))
 }
 
-/** Whether a node passes; shared subtrees are looked at once. */
+/** True if a node passes the test; shared subtrees are tested once. */
 export function someExpr(e: Expr, test: (e: Expr) => boolean, seen?: Set<Expr>): boolean {
   if (test(e)) return true
   const operands = children(e)
@@ -136,8 +138,8 @@ export function walkExpr(e: Expr, visit: (e: Expr) => void, seen?: Set<Expr>): v
 }
 
 /**
- * What `f` makes of a node from what it made of others, made once a node: the way to write a recursion over
- * expressions, whose operands are shared.
+ * A recursive function over expressions, evaluated once per node: `f` computes the value of a node, and its second
+ * argument returns the values of operands. Use it for every recursion, because operands are shared.
  */
 export function perExpr<T>(f: (e: Expr, of: (e: Expr) => T) => T): (e: Expr) => T {
   const known = new Map<Expr, T>()
@@ -151,7 +153,7 @@ export function perExpr<T>(f: (e: Expr, of: (e: Expr) => T) => T): (e: Expr) => 
   return of
 }
 
-/** How many nodes the expression has when it is written out, shared ones as often as they occur: may be infinite. */
+/** The number of nodes of the expression as a tree, shared nodes counted at each occurrence; may be infinite. */
 export const treeSize: (e: Expr) => number = remembered((e: Expr) =>
   children(e).reduce((size, c) => size + treeSize(c), 1),
 )
@@ -169,7 +171,7 @@ export const buffersRead: (e: Expr) => ReadonlySet<string> = remembered((e: Expr
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** The names in all operands, in their order: the set of the first one that has any, where others add nothing. */
+/** The union of the names in all operands, in their order. Reuses the first non-empty set if the others add nothing. */
 function ofOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): ReadonlySet<string> {
   let out = NO_NAMES
   let own: Set<string> | undefined
@@ -192,25 +194,25 @@ export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name
 export const mentionsAny = (e: Expr, names: { has(name: string): boolean }): boolean =>
   [...freeVars(e)].some((v) => names.has(v))
 
-/** Whether it reads memory. */
+/** True if the expression reads memory. */
 export const readsMemory = (e: Expr): boolean => buffersRead(e).size > 0
 
-/** Whether it reads one of these arrays. */
+/** True if the expression reads one of these arrays. */
 export const readsAny = (e: Expr, arrays: { has(name: string): boolean }): boolean =>
   [...buffersRead(e)].some((b) => arrays.has(b))
 
-/** Conditions in an order in which each is decided only where those that protect what it reads hold. */
+/** Conditions reordered such that those that read memory come after those that protect the reads. */
 export function readingLast(conditions: readonly Expr[]): readonly Expr[] {
   const first = conditions.findIndex(readsMemory)
   if (first < 0 || conditions.slice(first).every(readsMemory)) return conditions
   return [...conditions.filter((c) => !readsMemory(c)), ...conditions.filter(readsMemory)]
 }
 
-/** A division as targets have it, which they define for other divisors than 0 alone. */
+/** True for a division by a non-constant with the semantics of targets, where a divisor of 0 is undefined. */
 export const dividesByAny = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const'
 
-/** Of what is not negative, as sizes are, truncating division will do. */
+/** Replaces flooring divisions by truncating ones; valid for operands that are not negative, such as sizes. */
 export const truncated = (e: Expr): Expr =>
   rewriteExpr(e, (x) =>
     x.kind === 'binary' && (x.op === 'div' || x.op === 'mod')

@@ -17,7 +17,7 @@ export * from './expr-nodes.ts'
 
 const freeze = <T extends Expr>(node: T): T => Object.freeze(remembering(node))
 
-/** The number of the type that is nearest to `value`; integers must be such (a literal's whose type is open, need not). */
+/** The number of the type nearest to `value`. For integer types, `value` must be an integer. */
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
   invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
   // Integers have one zero: as a float, -0 would be another number.
@@ -160,12 +160,12 @@ export const max = (a: Expr, b: Expr): Expr => binary('max', a, b)
 export const lt = (a: Expr, b: Expr): Expr => binary('lt', a, b)
 export const ge = (a: Expr, b: Expr): Expr => binary('ge', a, b)
 export const eq = (a: Expr, b: Expr): Expr => binary('eq', a, b)
-/** Whether a value is another than the fill of what it is of; NaN is no other NaN. */
+/** A condition that the value differs from the fill value; NaN does not differ from NaN. */
 export const differs = (value: Expr, fill: number): Expr =>
   Number.isNaN(fill) ? eq(value, value) : binary('ne', value, constant(fill, value.dtype))
 export const and = (a: Expr, b: Expr): Expr => binary('and', a, b)
 export const all = (terms: readonly Expr[]): Expr => terms.reduce(and, bool(true))
-/** The terms of which `all` makes a condition, in order, each node once. */
+/** The terms of a conjunction, in order, each node once. */
 export function conjuncts(e: Expr): readonly Expr[] {
   const out = new Set<Expr>()
   const seen = new Set<Expr>()

@@ -1,7 +1,7 @@
-/** What formats keep beside levels and values, by name. */
+/** Arrays that formats keep in addition to levels and values, by name. */
 import type { AnyFormat, FormatInstance, Instance, PartRule } from './format.ts'
 
-/** Where a name among the data is asked for as a list and as a set. */
+/** Diagnostic for a data name that is used both as a list and as a set. */
 export const passedAsBoth = (name: string) =>
   ({
     code: 'format/argument-kind',
@@ -10,15 +10,15 @@ export const passedAsBoth = (name: string) =>
     hint: 'a list holds the boundaries of segments, a set holds coordinates',
   }) as const
 
-/** `name_label`, or the name where there is one part. */
+/** `name_label`, or `name` if the tensor has one part only (an empty label). */
 export const labelled = (name: string, label: string): string => (label === '' ? name : `${name}_${label}`)
 
-/** The size that counts the segments of a list; nothing that a text names is called so. */
+/** Name of the size that counts the segments of a list; a space keeps it distinct from names in sources. */
 export const segmentsOf = (list: string): string => `segments of ${list}`
 
 /**
- * The arrays that ready-made parts come with beside those of axes, orders, lists and masks, which a tensor makes: their names, and
- * those that they are bound by, which are others for lists that come with the data. `isGiven`: whether one is such a list.
+ * The arrays that a converted tensor brings in addition to those of its axes: orders, lists and masks. `name` is the
+ * array's own name, `bound` the name it is bound by; they differ for lists that come with the data (`isGiven`).
  */
 export const arraysBeside = ({
   tables,
@@ -36,7 +36,7 @@ export const arraysBeside = ({
   ...(mask === undefined ? [] : [{ name: mask, bound: mask, isGiven: false }]),
 ]
 
-/** The tables of a kernel that hold lists that come with the data: these are bound, the tables are not. */
+/** Tables of a kernel that hold lists given with the data: the lists are bound, the tables are not. */
 export const tablesOfGiven = (
   reformats: readonly { readonly instance: Pick<Instance, 'parts'> }[],
 ): ReadonlySet<string> =>
@@ -46,7 +46,10 @@ export const tablesOfGiven = (
     ),
   )
 
-/** The tables that the sorts and lists of a format, its mask, or those of the formats of its parts, are kept in; those of parts go by `NAME_part`. */
+/**
+ * Names of the tables for the sorts, lists and masks of a format, including those of a composition's parts. Tables of
+ * parts are stored as `NAME_part`.
+ */
 export function tablesOf(format: AnyFormat): readonly string[] {
   if (format.kind === 'family') return []
   if (format.kind === 'format')

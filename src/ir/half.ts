@@ -7,7 +7,7 @@ const f64 = new Float64Array(1)
 const words = new Uint32Array(f64.buffer)
 const f32 = new Float32Array(f64.buffer)
 
-/** The bits of the nearest float with `fraction` fraction bits and least normal exponent `low`. */
+/** Bits of the nearest float with `fraction` fraction bits and normal exponents `low` to `high`. */
 function roundBits(x: number, fraction: number, low: number, high: number): number {
   f64[0] = x
   const sign = words[1]! >>> 31 ? 0x8000 : 0
@@ -24,7 +24,7 @@ function roundBits(x: number, fraction: number, low: number, high: number): numb
 
 /** The f16 bit pattern nearest to a double. */
 export function toF16(x: number): number {
-  // Most doubles are numbers of f32, which take no powers.
+  // Most doubles are representable in f32; these take the faster path, without powers.
   f32[0] = x
   return f32[0] === x ? f32BitsToF16(words[0]!) : roundBits(x, 10, -14, 15)
 }
@@ -62,7 +62,7 @@ export function fromBf16(bits: number): number {
   return f32[0]!
 }
 
-/** f32 bits to f16 bits, NaN payloads kept where they fit. */
+/** f32 bits to f16 bits; NaN payloads are kept as far as they fit. */
 export function f32BitsToF16(bits: number): number {
   const sign = (bits >>> 16) & 0x8000
   const abs = bits & 0x7fffffff
@@ -85,7 +85,7 @@ export function f32BitsToF16(bits: number): number {
   return sign | (rest > half || (rest === half && (kept & 1) === 1) ? kept + 1 : kept)
 }
 
-/** f32 bits to bf16 bits, NaN payloads kept where they fit. */
+/** f32 bits to bf16 bits; NaN payloads are kept as far as they fit. */
 export function f32BitsToBf16(bits: number): number {
   if ((bits & 0x7fffffff) > 0x7f800000) {
     const top = bits >>> 16

@@ -3,7 +3,7 @@ import type { ThreadAxis } from './expr-nodes.ts'
 import type { Stmt } from './loops.ts'
 
 type Direction = 'x' | 'y' | 'z'
-/** What an index is of. */
+/** Hardware indices number the blocks of a launch or the threads of a block. */
 export type AxisLevel = 'block' | 'thread'
 
 const AXES: Readonly<Record<ThreadAxis, readonly [AxisLevel, Direction]>> = {
@@ -19,9 +19,9 @@ export const levelOf = (axis: ThreadAxis): AxisLevel => AXES[axis][0]
 export const directionOf = (axis: ThreadAxis): Direction => AXES[axis][1]
 /** In the order in which the threads of a block are numbered. */
 export const AXES_OF_BLOCK: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
-/** Its place in the grid of a launch or in its blocks. */
+/** The dimension (0, 1, 2 for x, y, z) of an index in the grid or block. */
 export const dimensionOf = (axis: ThreadAxis): number => 'xyz'.indexOf(directionOf(axis))
 
-/** The index of this level that a loop is bound to. */
+/** The index of this level that a loop is bound to; `undefined` if it is not. */
 export const boundTo = (s: Stmt, level: AxisLevel): ThreadAxis | undefined =>
   s.kind === 'for' && s.mode.kind === 'bind' && levelOf(s.mode.to) === level ? s.mode.to : undefined

@@ -1,22 +1,24 @@
-/** The statement of Stage III that calls a declared instruction, and what its texts mention. */
+/** The statement of Stage III that calls a declared instruction, and the operands in its generated code. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 
-/** What stands in the text of an instruction: text, a value, or a place in a buffer. */
+/** A piece of an instruction's code: text, a value, or a location in a buffer. */
 export type CallPiece =
   | string
   | { readonly kind: 'value'; readonly value: Expr }
   | {
-      /** A register (or the word of 32 bits that it is in), or an element's address, shared address or index. */
+      /** A register (or the 32-bit word that contains it), or an element's address, shared address or index. */
       readonly kind: 'slot' | 'word' | 'address' | 'shared' | 'index' | 'name'
       readonly buffer: string
-      /** Before `flatten` as many as the buffer has dimensions; those of `slot` and `word` end with the slot. */
+      /** One index per dimension of the buffer before `flatten`; indices of `slot` and `word` end with the slot. */
       readonly index: readonly Expr[]
-      /** `meet`: threads and copies meet there, without barriers around. */
+      /**
+       * `meet`: the location of a barrier object, where threads and copies synchronise; needs no barriers around it.
+       */
       readonly mode: 'read' | 'write' | 'update' | 'meet'
     }
   | {
-      /** The address of the description of a buffer as a matrix. */
+      /** The address of the matrix descriptor of a buffer. */
       readonly kind: 'map'
       readonly buffer: string
       readonly index: readonly []
@@ -24,28 +26,28 @@ export type CallPiece =
       readonly matrix: Matrix
     }
 
-/** How a launch describes a buffer to the device whose instructions move boxes of it. */
+/** Descriptor of a buffer as a matrix (tensor map), for instructions that copy boxes of it. */
 export interface Matrix {
   /** Over parameters. */
   readonly rows: Expr
   readonly columns: Expr
   /** Rows and columns of a box. */
   readonly box: readonly [number, number]
-  /** Bytes of a row of the box within which chunks of 16 change places; 0: none do. */
+  /** Bytes of a box row within which 16-byte chunks are permuted; 0: no swizzle. */
   readonly swizzle: number
 }
 
-/** Stage III: a declared instruction, as text for each target that it has one for. */
+/** Stage III: a call of a declared instruction, with its code for each target that it supports. */
 export interface InstrCall {
   readonly kind: 'instr'
   readonly instr: string
-  /** The threads that arrive together. */
+  /** The number of threads that execute it together. */
   readonly threads: number
-  /** Bits that are kept of the fraction of a factor. */
+  /** Fraction bits kept of each factor; all if absent. */
   readonly precision?: number | undefined
-  /** One thread of the block does it. */
+  /** Executed by one thread of the block. */
   readonly once?: boolean | undefined
-  /** What it writes in registers stays there until it is waited for. */
+  /** Registers that it writes are valid only after a wait. */
   readonly asynchronous?: true | undefined
   readonly texts: readonly {
     readonly target: string

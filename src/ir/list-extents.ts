@@ -1,4 +1,4 @@
-/** What lists of formats cut into segments: it is what coordinates are that are looked up in them. */
+/** Extents of the lists that formats look coordinates up in: a list cuts that extent into segments. */
 import { ceildiv, type Expr } from './expr.ts'
 import type { FormatInstance, Instance } from './format.ts'
 import { childrenOf, type PartTree } from './part-tree.ts'
@@ -9,8 +9,8 @@ type Extents = ReadonlyMap<string, Expr>
 type Asking = Pick<FormatInstance, 'queries' | 'sorts'>
 
 /**
- * How many values an expression has, by where it stands: of a coordinate as many as there are on its dimension (or sorted axis), of
- * a place in a sort as many as there are places, of blocks of these as many as there are blocks. None: no other is known.
+ * The number of values of an expression: for a coordinate, the extent of its dimension (or sorted axis); for a place in
+ * a sort, the number of places; for blocks of these, the number of blocks. `undefined` if unknown.
  */
 export function extentOf(e: Expr, extents: Extents, { queries, sorts }: Asking): Expr | undefined {
   if (e.kind === 'binary' && e.op === 'div' && e.b.kind === 'const') {
@@ -23,7 +23,7 @@ export function extentOf(e: Expr, extents: Extents, { queries, sorts }: Asking):
   return extents.get(e.name) ?? sorts.find((s) => s.place === sort)?.extent
 }
 
-/** For each question that looks something up in a list the extent of that; none where it is not known. */
+/** For each query that looks up a coordinate in the list, the extent of that coordinate; `undefined` if unknown. */
 function lookedUp(
   list: string,
   queries: readonly Query[],
@@ -37,19 +37,19 @@ function lookedUp(
 
 const extentsOn = (over: Instance['over']): Extents => new Map(over.map((a) => [a.name, a.extent]))
 
-/** Those of a part: what its map asks, and the keys of its sorts, which are about what they sort as well. */
+/** Extents looked up by a part: by its map, and by the keys of its sorts, which may also use the sorted axis. */
 function lookedUpIn(list: string, { queries, sorts }: Asking, extents: Extents): (Expr | undefined)[] {
   const keys = sorts.flatMap((s) => lookedUp(list, s.queries, new Map([...extents, [s.dim, s.extent]]), []))
   return [...lookedUp(list, queries, extents, sorts), ...keys]
 }
 
-/** The extent that one part has its list cut, the first dimension's where nothing says so. */
+/** The extent that a part's list cuts into segments; the first dimension's if no query determines it. */
 export const cutByPart = (list: string, part: Asking, over: Instance['over']): Expr =>
   lookedUpIn(list, part, extentsOn(over)).find((e) => e !== undefined) ?? over[0]!.extent
 
 /**
- * The extents that a list ends with, each once: those of all coordinates that maps, keys and conditions look up in it. None where
- * they look up other expressions alone, or nothing: it may end anywhere then.
+ * The distinct extents that a list must end with: those of all coordinates that maps, keys and conditions look up in
+ * it. Empty if they look up only other expressions, or nothing; the list may then end anywhere.
  */
 export function extentsCut(
   list: string,

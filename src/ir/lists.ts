@@ -1,4 +1,4 @@
-/** Lists that keep their identity where nothing changes, and what of two lists differs. */
+/** List updates that preserve identity, and the difference of two lists. */
 
 /** The list with `f` over each element; the same list when every element stays itself. */
 export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonly T[] {
@@ -11,18 +11,18 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
   return out ? Object.freeze(out) : xs
 }
 
-/** What became of the list; the list itself where every element is still itself. */
+/** `out`, or the original list if every element is unchanged. */
 export const unlessSame = <T>(xs: readonly T[], out: readonly T[]): readonly T[] =>
   out.length === xs.length && out.every((x, k) => x === xs[k]) ? xs : Object.freeze(out)
 
-/** The list with others in the place of one element. Spread is what V8 copies frozen lists by; `slice` takes them one by one. */
+/** The list with one element replaced by several. V8 copies frozen lists faster by spreading than by `slice`. */
 export function replacedAt<T>(xs: readonly T[], at: number, by: readonly T[]): readonly T[] {
   const out = [...xs]
   out.splice(at, 1, ...by)
   return Object.freeze(out)
 }
 
-/** What stands in one of two lists alone, between what both begin and end with. */
+/** The elements in which two lists differ, after the common prefix and suffix are removed. */
 export function differing<T>(before: readonly T[], after: readonly T[]): readonly [T[], T[]] {
   if (before === after) return [[], []]
   let start = 0

@@ -1,11 +1,11 @@
-/** Expressions in the modes of loops: searches of work partitions, barriers that instructions signal. */
+/** Expressions in the modes of loops: searches of work partitions, and barriers that instructions signal. */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 import type { Signals } from './instr.ts'
 import { mapSame } from './lists.ts'
 import type { For, LoopMode } from './loops.ts'
 
-/** The expressions in the mode of a loop: rewriting a loop rewrites how it runs. */
+/** The expressions in a loop's mode, which rewriting the loop must rewrite too. */
 export function modeExprs({ mode }: For): readonly Expr[] {
   if (mode.kind === 'accumulate') return mode.shares ? [mode.shares.search] : []
   if (mode.kind !== 'instr' || !mode.signals) return []
@@ -13,7 +13,7 @@ export function modeExprs({ mode }: For): readonly Expr[] {
   return [...index, ...(multicast ? [multicast.turn] : [])]
 }
 
-/** The mode with `f` over `modeExprs`. */
+/** The mode with `f` applied to the expressions of `modeExprs`. */
 export function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
   if (mode.kind === 'accumulate' && mode.shares) {
     const search = f(mode.shares.search)

@@ -19,7 +19,7 @@ import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
 
-/** Where a buffer lives. */
+/** The memory that holds a buffer. */
 export type Scope = 'global' | 'shared' | 'register'
 
 /** A buffer of Stage II (several dimensions) or Stage III (one: its length in elements). */
@@ -32,82 +32,84 @@ export interface Buffer {
   readonly shape: readonly Expr[]
   readonly fill: number
   readonly accumulate: Dtype
-  /** Of coordinates that are validated: all are less than this, over sizes. */
+  /** For validated coordinates: exclusive upper bound, over sizes. */
   readonly below?: Expr | undefined
-  /** Of each so many neighbours in the last dimension, from a multiple of it on, each is greater than the one before. */
+  /** Strictly increasing within aligned groups of this many elements in the last dimension. */
   readonly ascending?: number | undefined
-  /** Elements are fields of so many bits, packed into words. */
+  /** Bits of each element; elements are fields packed into 32-bit words. */
   readonly packed?: number | undefined
-  /** Of offsets: how many positions they lead to, over sizes; segments are no longer. */
+  /** For offsets: the number of positions they cover, over sizes; no segment is longer. */
   readonly positions?: Expr | undefined
-  /** The declared memory whose tiles the last dimensions are made of. */
+  /** The declared memory whose tiles the last dimensions consist of. */
   readonly memory?: Memory | undefined
-  /** A copy that holds `value` where one of `where`, over `coordinateName(k)`, does not hold, and is whole. */
+  /** For a complete copy: it holds `value` wherever a condition of `where`, over `coordinateName(k)`, is false. */
   readonly padding?: { readonly value: number; readonly where: readonly Expr[] } | undefined
   readonly span?: Span | undefined
 }
 
-/** How a loop runs. `unroll` without a factor unrolls whole. */
+/** The execution mode of a loop. `unroll` without a factor unrolls completely. */
 export type LoopMode =
   | { readonly kind: 'serial' }
   | {
       readonly kind: 'bind'
       readonly to: ThreadAxis
-      /** So many neighbouring blocks run together, and copy together what each would copy alike. */
+      /** Number of neighbouring blocks that form a cluster and share the copies that each of them needs. */
       readonly cluster?: number | undefined
     }
   | {
       readonly kind: 'unroll'
       readonly factor: number | null
-      /** The last round runs whole: what is beyond the end repeats the round's first iteration and changes nothing. */
+      /**
+       * The remainder is executed at full width: iterations beyond the end repeat the group's first one without effect.
+       */
       readonly predicated?: boolean | undefined
     }
   | { readonly kind: 'vectorize' }
   /**
-   * Copies into shared memory exist for `stages` iterations at a time, made ahead of their use; `continued`: also into the
-   * next iterations of the serial loop around.
+   * Software pipelining: copies into shared memory have `stages` buffers and are made ahead of their use. `continued`:
+   * the prefetch extends into the next iterations of the enclosing serial loop.
    */
   | { readonly kind: 'pipeline'; readonly stages: number; readonly continued?: true | undefined }
   | {
       readonly kind: 'accumulate'
       readonly by: number
-      /** Where the loop runs over an equal share of the positions of segments. */
+      /** The work partition, if the loop runs over an equal chunk of the positions of segments. */
       readonly shares?: Shares | undefined
-      /** The loop over groups of threads whose shares are neighbours. */
+      /** The loop over groups of threads with neighbouring chunks. */
       readonly within?: string | undefined
-      /** Has a row for each share: what the share has of an element that an earlier share has, too. */
+      /** The carry-out buffer, one row per chunk: the chunk's part of an element that an earlier chunk also updates. */
       readonly carry?: string | undefined
     }
   /**
-   * The loop and what is inside is what one declared instruction does. `signals`: the barrier on which a copy counts its
-   * bytes, once it has one; whoever reads the copy has waited there.
+   * One declared instruction executes the loop and its body. `signals`: the barrier on which a copy counts its bytes;
+   * consumers of the copy wait there.
    */
   | { readonly kind: 'instr'; readonly instr: Instr; readonly signals?: Signals | undefined }
 
-/** Equal shares of positions that lie in segments (merge path's partition, without the segments' ends among the work). */
+/** Equal chunks of the positions of segments (merge-path partition, without counting segment ends as work). */
 export interface Shares {
-  /** At which segment the share begins, and one more; its value is the position that it begins with. */
+  /** One plus the segment in which the chunk begins; the searched value is the chunk's first position. */
   readonly search: Search
-  /** How many positions a share has; each begins with a multiple of it. */
+  /** Positions per chunk; each chunk begins at a multiple of it. */
   readonly length: number
 }
 
-/** `for var in 0 .. extent`; the body runs where all `guards` hold. */
+/** `for var in 0 .. extent`; the body runs if all `guards` hold. */
 export interface For {
   readonly kind: 'for'
   /** Unique in the kernel; the loop's identity, by which handles find it. */
   readonly var: string
-  /** What the user calls it, with `nest` to tell equal names apart (`agg.i`). */
+  /** The name that users write; `nest` distinguishes equal names (`agg.i`). */
   readonly name: string
   readonly nest: string
   readonly extent: Expr
-  /** True where iterations combine into the same elements (a reduction loop). */
+  /** True if iterations combine into the same elements (a reduction loop). */
   readonly reduce: boolean
   readonly guards: readonly Expr[]
   readonly mode: LoopMode
-  /** The threads of a block share the iterations out among themselves by their indices: all must take part. */
+  /** The iterations are distributed over the threads of a block by their indices: all threads must participate. */
   readonly cooperative?: boolean | undefined
-  /** Of a cooperative loop: the axes it is shared out along; elements may depend on the indices of others. */
+  /** For a cooperative loop: the axes over which iterations are distributed; elements may depend on other indices. */
   readonly along?: readonly ThreadAxis[] | undefined
   readonly body: readonly Stmt[]
   readonly span?: Span | undefined
@@ -118,7 +120,7 @@ export interface If {
   readonly cond: Expr
   readonly then: readonly Stmt[]
   readonly else: readonly Stmt[]
-  /** Stage II: the condition says that an element of this buffer exists; where it fails, a write to it is lost. */
+  /** Stage II: the condition states that an element of this buffer exists; if it fails, a write to it is lost. */
   readonly absent?: string | undefined
   readonly span?: Span | undefined
 }
@@ -136,26 +138,26 @@ export interface Let {
   readonly name: string
   readonly dtype: Dtype
   readonly value: Expr
-  /** The value is what the thread with this bit of its number flipped has, which arrives here among its neighbours. */
+  /** The value is the one held by the thread whose number differs in this bit (a shuffle among `among` neighbours). */
   readonly lane?: { readonly xor: number; readonly among: number } | undefined
-  /** What is read from shared memory is the same for all threads of the block, which arrive. */
+  /** The value read from shared memory is uniform across the block, and all threads execute the read. */
   readonly uniform?: true | undefined
   readonly span?: Span | undefined
 }
 
-/** Stage III: all threads of a block arrive, and their shared-memory writes are seen. */
+/** Stage III: a barrier of all threads of a block; makes their shared-memory writes visible. */
 export interface Barrier {
   readonly kind: 'barrier'
-  /** All threads of all blocks of the cluster arrive. */
+  /** Synchronises all threads of all blocks of the cluster. */
   readonly cluster?: boolean | undefined
-  /** What was written to global memory has to be seen as well. */
+  /** Makes writes to global memory visible as well. */
   readonly global?: boolean | undefined
-  /** Neighbours of one row of the block meet, as at an exchange, and not the others. */
+  /** Synchronises only the neighbouring threads that exchange registers, within one row of the block. */
   readonly lanes?: Lanes | undefined
   readonly span?: Span | undefined
 }
 
-/** `while (cond) body`: Stage III, made by searches, and before by pipelines that go on. */
+/** `while (cond) body`: Stage III, generated for searches and, earlier, for continued pipelines. */
 export interface While {
   readonly kind: 'while'
   readonly cond: Expr
@@ -164,12 +166,12 @@ export interface While {
 }
 
 /**
- * Stage III, made for a target just before printing: neighbouring elements in one access, of which `load` is the first
- * and is aligned to all of them.
+ * Stage III, generated for a target just before printing: one access to neighbouring elements. `load` is the first and
+ * is aligned to all of them.
  */
 export interface VectorLoad {
   readonly kind: 'vector_load'
-  /** Immutable scalars for the rest of the body, one an element. */
+  /** Immutable scalars for the rest of the body, one per element. */
   readonly names: readonly string[]
   readonly load: Load
   readonly span?: Span | undefined
@@ -180,12 +182,12 @@ export interface VectorStore {
   readonly kind: 'vector_store'
   readonly target: Load
   readonly values: readonly Expr[]
-  /** The name of a reducer: other threads may update the elements at the same time, each of them atomically. */
+  /** The name of a reducer: other threads may update the elements concurrently, each of them atomically. */
   readonly atomic?: string | undefined
   readonly span?: Span | undefined
 }
 
-/** All of `buffer` becomes `value`; top level only. */
+/** Sets all elements of `buffer` to `value`; top level only. */
 export interface Fill {
   readonly kind: 'fill'
   readonly buffer: string
@@ -215,24 +217,24 @@ export interface Kernel2 {
   readonly params: readonly Param[]
   readonly buffers: readonly Buffer[]
   readonly body: readonly Stmt[]
-  /** Index buffers that are validated to ascend from end to end, with repeats; left out: none is known to. */
+  /** Index buffers that are validated to ascend over their whole length, with repeats; none if absent. */
   readonly ascending?: readonly string[] | undefined
-  /** Tables that hold every number below their length once, where that is the extent of what they name. */
+  /** Tables that contain every number below their length once, if the length equals the extent that they index. */
   readonly permutations?: readonly string[] | undefined
-  /** These, and lists of coordinates none of which comes twice. */
+  /** The permutations, and lists of coordinates without duplicates. */
   readonly distinct?: readonly string[] | undefined
-  /** Nests that never write the same element of a buffer, by what formats say of their parts. */
+  /** Nests that never write the same element of a buffer, as implied by the formats of their parts. */
   readonly disjointWrites?: readonly DisjointWrites[] | undefined
   readonly lostWrites?: LostWrites | undefined
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
   readonly found?: readonly Found[] | undefined
-  /** What the schedule requires of sizes. */
+  /** Constraints on sizes that the schedule requires. */
   readonly facts?: readonly Fact[] | undefined
   readonly span?: Span | undefined
 }
 
-/** What holds of a size in every run: it is a multiple of `by`, or equal to it. */
+/** A constraint on a size that holds in every run: it is a multiple of `by`, or equal to it. */
 export interface Fact {
   readonly size: string
   readonly relation: 'multiple' | 'equal'
@@ -243,11 +245,13 @@ export interface Fact {
 /** No nest of one group writes an element of a buffer that a nest of another group writes. */
 export interface DisjointWrites {
   readonly buffer: string
-  /** The names of their loops' nests, by group. */
+  /** The nest names of their loops, by group. */
   readonly nests: readonly (readonly string[])[]
-  /** Dimensions of the buffer: no two elements that agree in these are written by both. None: not known which. */
+  /**
+   * Dimensions of the buffer such that no two elements that agree in them are written by both groups. Empty if unknown.
+   */
   readonly by: readonly number[]
-  /** Neither starts elements of the other, as a nest does that visits all rows before others combine into some. */
+  /** Neither group initialises elements of the other, as a nest over all rows would before others combine into some. */
   readonly own?: boolean | undefined
 }
 
@@ -263,12 +267,12 @@ export interface Launch {
   readonly name: string
   readonly grid: readonly [Expr, Expr, Expr]
   readonly block: readonly [number, number, number]
-  /** Neighbours on block.x that run together. */
+  /** Number of blocks per cluster, neighbours on block.x. */
   readonly cluster?: number | undefined
   readonly body: readonly Stmt[]
 }
 
-/** Zero bytes over a whole buffer. */
+/** Sets all bytes of a buffer to zero (memset). */
 export interface Clear {
   readonly kind: 'clear'
   readonly buffer: string
@@ -276,7 +280,7 @@ export interface Clear {
 
 export type PlanStep = Clear | Launch
 
-/** Stage III: what to allocate and what to run, in order, for any sizes. */
+/** Stage III: the buffers to allocate and the steps to run, in order, for any sizes. */
 export interface Plan {
   readonly stage: 3
   readonly name: string
@@ -287,6 +291,6 @@ export interface Plan {
   readonly lostWrites?: LostWrites | undefined
   readonly capacities?: readonly Capacity[] | undefined
   readonly found?: readonly Found[] | undefined
-  /** Sizes for which this plan is right; others are refused when it is bound. */
+  /** Constraints on sizes under which this plan is correct; binding rejects other sizes. */
   readonly facts?: readonly Fact[] | undefined
 }

@@ -1,17 +1,17 @@
 /**
- * The functions of expressions, a row for each. Beside it a function has a row in the table of each target
- * (`backends/targets`) and in the reference's (`reference/functions.ts`), which the types ask for.
+ * The mathematical functions of expressions, one row each. Each function also needs a row in the table of every target
+ * (`backends/targets`) and in the reference's (`reference/functions.ts`), which the types enforce.
  */
 
-/** The type of the result: a float, f32 of integers; the operand's; i32, of operands that are taken bit by bit. */
+/** The result type: `float` (f32 for integer operands), the operand's type, or i32 for bitwise functions. */
 export type MathType = 'float' | 'operand' | 'bits'
 
 export interface MathRow {
   readonly arity: 1 | 2
   readonly type: MathType
-  /** Whether it gives the same in f64 everywhere, so that hosts and devices agree on coordinates computed with it. */
+  /** True if f64 results are identical on every machine, so that hosts and devices agree on computed coordinates. */
   readonly reproducible: boolean
-  /** In float64, as exact as that is; of bits, wrapping. */
+  /** In float64 precision; bitwise functions wrap. */
   readonly evaluate: (x: number, y: number) => number
 }
 
@@ -32,10 +32,10 @@ const bits = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
 
 const ROWS = {
   exp: real(Math.exp),
-  /** 2^x, one instruction of GPUs; what is less than the least normal number may be 0. */
+  /** 2^x, one instruction on GPUs; results below the least normal number may be flushed to 0. */
   exp2: real((x) => 2 ** x),
   log: real(Math.log),
-  /** log(1 + x), of small x as well. */
+  /** log(1 + x), accurate for small x. */
   log1p: real(Math.log1p),
   // Correctly rounded, by IEEE 754.
   sqrt: rounded(Math.sqrt),
@@ -52,9 +52,9 @@ const ROWS = {
   erf: real(erf),
   sign: same(Math.sign),
   popcount: bits(popcount, 1),
-  /** By `n mod 32` places. */
+  /** Shifts by `n mod 32` bits. */
   shift_left: bits((x, n) => x << n, 2),
-  /** The same to the right, zeros coming in. */
+  /** Logical right shift by `n mod 32` bits. */
   shift_right: bits((x, n) => (x >>> n) | 0, 2),
   bit_and: bits((x, y) => x & y, 2),
   bit_or: bits((x, y) => x | y, 2),
@@ -79,14 +79,14 @@ function erf(x: number): number {
   return Math.sign(x) * Math.min(1, (2 / Math.sqrt(Math.PI)) * Math.exp(-a * a) * sum)
 }
 
-/** Ties to even. */
+/** Rounds half to even. */
 function roundEven(x: number): number {
   const f = Math.floor(x)
   const d = x - f
   return d < 0.5 || (d === 0.5 && f % 2 === 0) ? f : f + 1
 }
 
-/** The bits that are set in an i32; each step clears the lowest (Kernighan). */
+/** The number of set bits of an i32; each step clears the lowest (Kernighan). */
 function popcount(x: number): number {
   let count = 0
   for (let rest = x; rest !== 0; rest &= rest - 1) count++

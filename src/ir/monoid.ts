@@ -6,7 +6,7 @@ import { children, perExpr, withChildren } from './expr-tree.ts'
 
 export interface Monoid {
   readonly name: string
-  /** Component types; a built-in takes the type of its target. */
+  /** Component types; a built-in reducer takes the type of its target. */
   readonly fields: readonly { readonly name: string; readonly dtype: Dtype }[]
   readonly identity: readonly Expr[]
   /** `result[k]` is component k of `left ∘ right`, over the variables of `left` and `right`. */
@@ -23,7 +23,7 @@ export const isBuiltinReducer = (s: string): s is BuiltinReducer =>
 
 const OP = { '+': 'add', '*': 'mul', min: 'min', max: 'max', and: 'and', or: 'or' } as const
 
-/** What a reduction into elements of a type starts from. */
+/** The initial value of a reduction into elements of a type. */
 export const startOf = (identity: Expr, dtype: Dtype): Expr =>
   identity.kind === 'const' ? constant(identity.value, dtype) : identity
 
@@ -70,8 +70,8 @@ export function builtinMonoid(reducer: BuiltinReducer, dtype: Dtype): Monoid {
 }
 
 /**
- * A reducer combining in wider types, one for each component; what nothing was reduced into is still the narrow identity.
- * Half floats in the combine of a declared monoid become f32, but where it casts to them.
+ * The reducer with wider component types. Elements without contributions keep the narrow identity. Half-precision
+ * constants in the combine of a declared monoid become f32; explicit casts to half are kept.
  */
 export function widened(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
   const { name } = narrow
@@ -105,7 +105,7 @@ export function widened(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
   }
 }
 
-/** Whether each component of a combine is one of its operands, as for an argmax: exact in any type. */
+/** True if the component's combine always returns one of its operands, as for an argmax: exact in any type. */
 export function isSelection(m: Monoid, component: number): boolean {
   const selects = (e: Expr): boolean => {
     if (e.kind === 'select') return selects(e.then) && selects(e.else)

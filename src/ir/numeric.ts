@@ -1,7 +1,7 @@
 /**
- * Arithmetic of the reference: floats in float64, rounded by casts; integers exact, wrapping
- * to their type. Division and modulo of integers floor, and give 0 where the divisor is 0; `%` of floats floors
- * too. Casts from float to integer truncate and saturate, NaN gives 0.
+ * Arithmetic of the reference: floats in float64, rounded by casts; integers exact, wrapping to their type. Division
+ * and modulo of integers round down and give 0 for a divisor of 0; `%` of floats also rounds the quotient down. Casts
+ * from float to integer truncate and saturate; NaN gives 0.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE, isFloat } from './dtype.ts'
@@ -11,7 +11,7 @@ import { rounding } from './rounding.ts'
 
 export type Binary = (a: number, b: number) => number
 
-/** Brings an exact integer into the type's range, modulo 2^bits; floats pass. */
+/** A function that reduces an exact integer to the type's range, modulo 2^bits; floats are unchanged. */
 export function wrap(dtype: Dtype): (x: number) => number {
   switch (dtype) {
     case 'i32':
@@ -49,7 +49,7 @@ const FLOAT: Readonly<Record<ArithOp, Binary>> = {
   max: Math.max,
 }
 
-/** Of exact integers, by divisors that are not 0. */
+/** Arithmetic of exact integers, for divisors other than 0. */
 export const WHOLE: Readonly<Record<ArithOp, Binary>> = { ...FLOAT, div: (a, b) => Math.floor(a / b) }
 
 /** On integers of at most 32 bits every result below is exact in float64, except `mul`. */
@@ -62,7 +62,7 @@ const INT: Readonly<Record<ArithOp, Binary>> = {
   rem: (a, b) => a % divisor(b),
 }
 
-/** What targets divide by, which C defines for other divisors than 0 alone: compilers take it for proof of that. */
+/** The divisor of a target's division, which C leaves undefined for 0: compilers assume that it is not 0. */
 function divisor(b: number): number {
   if (b === 0) throw new InternalError('a division by 0 is computed outside of the condition that skips it')
   return b
@@ -84,12 +84,12 @@ export const COMPARE: Readonly<Record<CompareOp, Binary>> = {
   ne: (a, b) => (a !== b ? 1 : 0),
 }
 
-/** What gives 1 where it holds, else 0. */
+/** Comparisons and logical operators; they return 1 for true and 0 for false. */
 export const TRUTH: Readonly<Record<CompareOp | LogicOp, Binary>> = {
   ...COMPARE,
   and: (a, b) => (a !== 0 && b !== 0 ? 1 : 0),
   or: (a, b) => (a !== 0 || b !== 0 ? 1 : 0),
 }
 
-/** A function of one argument ignores the second. */
+/** The host implementation of a function; one-argument functions ignore the second argument. */
 export const mathOf = (fn: MathFn): Binary => MATH[fn].evaluate

@@ -7,7 +7,7 @@ export type CompareOp = 'lt' | 'le' | 'gt' | 'ge' | 'eq' | 'ne'
 export type BinaryOp = ArithOp | LogicOp | CompareOp
 
 const COMPARE: ReadonlySet<string> = new Set(['lt', 'le', 'gt', 'ge', 'eq', 'ne'])
-/** Whether it gives a truth value. */
+/** True if the operator returns a truth value. */
 export const isTruth = (op: BinaryOp): op is CompareOp | LogicOp =>
   COMPARE.has(op) || op === 'and' || op === 'or'
 export const isCompare = (op: BinaryOp): op is CompareOp => COMPARE.has(op)

@@ -1,17 +1,17 @@
-/** Packed index arrays: coordinates as fields of 32-bit words. The one place that says where a field lies. */
+/** Packed index arrays: coordinates as fields of 32-bit words. The only module that defines the location of a field. */
 import { fail } from '../ast/diagnostic.ts'
 import { codesOf, hasHoles, indexBits, type StoredAxis } from './axis.ts'
 import { binary, call, type Expr, int, mul, sub } from './expr.ts'
 
-/** Bits of an element of a mask. */
+/** Bits per element of a mask. */
 export const MASK_BITS = 1
 
-/** Words for so many fields. */
+/** Number of 32-bit words for `count` fields. */
 export const wordsFor = (count: number, bits: number): number => Math.ceil(count / (32 / bits))
 
 /**
- * The element at a position, where `word` reads the array: of fields, what is left between those above and below it.
- * `lowered`: after divisions were, of which those of positions do not floor.
+ * The element at a position; `word` reads a word of the array. A field is extracted by shifting out the fields above
+ * and below it. `lowered`: uses truncating division, after flooring divisions of positions have been lowered.
  */
 export function fieldAt(position: Expr, bits: number, word: (at: Expr) => Expr, lowered = false): Expr {
   if (bits === 32) return word(position)
@@ -32,7 +32,7 @@ export function packFields(values: ArrayLike<number>, bits: number): Int32Array 
   return out
 }
 
-/** The first `count` of them. */
+/** The first `count` fields, as integers. */
 export function unpackFields(words: ArrayLike<number>, bits: number, count: number): Int32Array {
   const per = 32 / bits
   const out = new Int32Array(count)
@@ -42,8 +42,8 @@ export function unpackFields(words: ArrayLike<number>, bits: number, count: numb
 }
 
 /**
- * Fields hold every coordinate, and a number for positions that hold none.
- * @throws SptError `format/packed`
+ * Checks that fields can hold every coordinate, and one more code if positions may be empty. @throws SptError
+ * `format/packed`
  */
 export function checkFields(axis: StoredAxis, extent: number): void {
   const bits = indexBits(axis)

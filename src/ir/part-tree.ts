@@ -1,12 +1,12 @@
-/** How compositions decide which part of a tensor each coordinate goes to. */
+/** Decision trees of compositions: the part of a tensor that each coordinate belongs to. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 import type { Query } from './queries.ts'
 
 /**
- * Which part a coordinate goes to, from the root down. Queries of a node are over what reaches it.
- * `index`: to the child of that number; disjoint by construction, a number out of range leaks (`total`: cannot be).
- * `cases`: to the only child whose condition holds; a `null` condition, last, takes the rest.
+ * The decision tree that maps a coordinate to its part. Queries of a node are over the coordinates that reach it.
+ * `index`: the number of the child; an out-of-range number belongs to no part (`total`: this cannot happen). `cases`:
+ * the only child whose condition holds; a `null` condition, last, takes the rest.
  */
 export type PartTree =
   | { readonly kind: 'leaf'; readonly part: number }
@@ -16,7 +16,9 @@ export type PartTree =
       readonly queries: readonly Query[]
       readonly index: Expr
       readonly total: boolean
-      /** For each child what holds of all that goes to it, over the old axes' names; none where nothing is known. */
+      /**
+       * For each child, a condition implied for all its coordinates, over the old axes' names; empty if none is known.
+       */
       readonly holds: readonly Expr[]
       readonly children: readonly PartTree[]
       readonly span?: Span | undefined
@@ -37,17 +39,17 @@ type PartNode = Exclude<PartTree, { kind: 'leaf' }>
 export const childrenOf = (node: PartNode): readonly PartTree[] =>
   node.kind === 'index' ? node.children : node.cases.map((c) => c.child)
 
-/** What decides between the children of a node. */
+/** The expressions that select a child of a node. */
 export const decidingIn = (node: PartNode): readonly Expr[] =>
   node.kind === 'index' ? [node.index] : node.cases.flatMap((c) => c.where ?? [])
 
-/** A condition of a format, and the queries that it may mention. */
+/** A condition of a format, with the queries that it may mention. */
 export interface Condition {
   readonly where: Expr
   readonly queries: readonly Query[]
 }
 
-/** The conditions of the cases that a part is under. */
+/** The conditions on the path from the root to a part. */
 export function conditionsOf(tree: PartTree, part: number): readonly Condition[] {
   if (tree.kind === 'leaf') return []
   const k = childrenOf(tree).findIndex((child) => partsUnder(child).includes(part))

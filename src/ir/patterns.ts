@@ -1,6 +1,6 @@
 /**
- * Patterns of expressions, of which rules are made. A letter stands for any expression, the same one wherever it occurs;
- * `c` and `d` are constants. What a pattern binds is found by one walk over its operators.
+ * Patterns of expressions, for rewrite rules. A letter matches any expression, the same at each occurrence; `c` and `d`
+ * match constants. Matching takes one walk over the pattern's operators.
  */
 import type { Const, Expr } from './expr-nodes.ts'
 import type { BinaryOp } from './ops.ts'
@@ -8,7 +8,7 @@ import { sameExpr } from './structural-equality.ts'
 
 export type Pattern = string | number | readonly [op: BinaryOp, a: Pattern, b: Pattern]
 
-/** What the letters of a pattern stand for. */
+/** The expressions bound to the letters of a pattern. */
 export interface Found {
   readonly [letter: string]: Expr
   readonly c: Const
@@ -34,7 +34,10 @@ function matcherOf(p: Pattern, bound: Set<string>): Matcher {
   return (e, found) => e.kind === 'binary' && e.op === op && a(e.a, found) && b(e.b, found)
 }
 
-/** A function that matches as many expressions as patterns, which have their letters in common. */
+/**
+ * A matcher for as many expressions as there are patterns; the patterns share their letters. It returns `undefined` if
+ * one does not match.
+ */
 export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[]) => Found | undefined {
   const bound = new Set<string>()
   const matchers = patterns.map((p) => matcherOf(p, bound))

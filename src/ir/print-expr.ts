@@ -9,7 +9,7 @@ import { sameExpr } from './structural-equality.ts'
 
 type Numeral = Pick<Const, 'value' | 'dtype'>
 
-/** How numbers are written; `context` is the type that their place gives a literal, if any. */
+/** The spelling of numbers; `context` is the type that the surrounding expression gives to a literal, if any. */
 type ConstantText = (e: Numeral, context: Dtype | null) => string
 
 /** A number without its type. */
@@ -19,7 +19,7 @@ export function plainConstant({ value, dtype }: Numeral): string {
   return decimal(value, dtype)
 }
 
-/** A number that reads back with its type: that of its place, or written around it. */
+/** A number that parses back with its type, either from its context or through an explicit cast. */
 export function typedConstant({ value, dtype }: Numeral, context: Dtype | null): string {
   const sign = dtype !== 'bool' && (value < 0 || Object.is(value, -0)) ? '-' : ''
   const digits = plainConstant({ value: sign ? -value : value, dtype })
@@ -28,10 +28,10 @@ export function typedConstant({ value, dtype }: Numeral, context: Dtype | null):
   return dtype === 'i32' || dtype === 'f32' ? text : `${dtype}(${text})`
 }
 
-/** Prints one expression; `level` is how tightly its surroundings hold it. */
+/** Prints one expression; `level` is the binding strength of its surroundings. */
 type Print = (e: Expr, context?: Dtype | null, level?: number) => string
 
-/** A printer. Of an expression of more than `longest` nodes, what comes late is `…`. */
+/** A printer of expressions. After `longest` nodes it prints `…`. */
 export function exprPrinter(constant: ConstantText, longest = Number.POSITIVE_INFINITY): Print {
   return (e, context = null, level = 0) => {
     let left = longest
@@ -39,7 +39,7 @@ export function exprPrinter(constant: ConstantText, longest = Number.POSITIVE_IN
       if (left-- <= 0) return '…'
       const group = (own: number, text: string): string => (own < level ? `(${text})` : text)
       const list = (xs: readonly Expr[]): string => xs.map((x) => print(x, null, 0)).join(', ')
-      /** Two operands that give each other's literals their type. */
+      /** Two operands, each of which determines the type of a literal in the other. */
       const pair = (a: Expr, b: Expr, of: readonly [number, number] = [0, 0]): readonly [string, string] => [
         print(a, typeBy(b), of[0]),
         print(b, typeBy(a), of[1]),
@@ -88,14 +88,14 @@ const typeBy = (other: Expr): Dtype | null => (other.kind === 'const' ? null : o
 const isInfix = (op: BinaryOp): op is keyof typeof INFIX => op in INFIX
 
 /**
- * The operands of what was written as `ceildiv(a, c)`: extents and the compiler's own keep it as `(a + (c - 1)) / c`, values
- * as `a / c + i32(a % c != 0)`.
+ * The operands of an expression that was written as `ceildiv(a, c)`: extents and the compiler's own keep it as `(a + (c
+ * - 1)) / c`, values as `a / c + i32(a % c != 0)`.
  */
 function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
   if (e.kind !== 'binary') return null
   const { a, b } = e
   if (e.op === 'div') {
-    // A quotient of the text is shown as such: its sum may wrap.
+    // A quotient from the source is printed as written, because its sum may wrap.
     if (e.span || b.kind !== 'const' || b.value < 2) return null
     const sum = a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const' && a.b.value === b.value - 1
     return sum ? [a.a, b] : null

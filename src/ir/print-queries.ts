@@ -1,4 +1,4 @@
-/** Queries as the texts of formats have them: `rank(j by i / 2)`. */
+/** Queries in the syntax of format declarations: `rank(j by i / 2)`. */
 import { type Expr, variable } from './expr.ts'
 import { mentions, rewriteExpr } from './expr-tree.ts'
 import type { FormatInstance } from './format.ts'
@@ -9,7 +9,7 @@ const print = exprPrinter(plainConstant)
 
 type Asking = Pick<FormatInstance, 'queries' | 'lists'>
 
-/** The queries with integers for answers that an expression of a part mentions. */
+/** The i32 queries that an expression of a part mentions, with their source syntax. */
 export const queriesIn = (
   e: Expr,
   part: Asking,
@@ -22,7 +22,7 @@ export const queriesIn = (
   )
 }
 
-/** An expression over queries as the text of a format has it. */
+/** An expression over queries in the syntax of format declarations. */
 export const textOfAsked = (e: Expr, queries: readonly Query[]): string => {
   const texts = queryTexts({ queries, lists: [] })
   return print(named(e, texts))
@@ -34,7 +34,7 @@ const named = (e: Expr, texts: ReadonlyMap<string, string>): Expr =>
     return text === undefined ? undefined : variable(text)
   })
 
-/** By the names of queries; of others in their operands the text is there too. */
+/** The source syntax of each query by name; queries in operands are printed inline. */
 function queryTexts({
   queries,
   lists,

@@ -10,7 +10,9 @@ import { exprPrinter, typedConstant } from './print-expr.ts'
 import type { Buffer1, If1, Iteration, Kernel1, Stmt1 } from './stage1.ts'
 import { declaredMonoids } from './stage1-tree.ts'
 
-/** One expression of Stage I with the fewest parentheses; `level` is how strongly its surroundings bind. */
+/**
+ * Prints one expression of Stage I with the fewest parentheses; `level` is the binding strength of its surroundings.
+ */
 export const printExpr1 = exprPrinter(typedConstant)
 
 function printAxis(a: Axis): string {

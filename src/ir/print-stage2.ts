@@ -15,12 +15,12 @@ import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
 import { exprPrinter, plainConstant } from './print-expr.ts'
 import { piecesOf } from './tree.ts'
 
-/** Nodes of one expression that are printed; what is left is `…`. */
+/** Most nodes printed of one expression; the rest is `…`. */
 const LONGEST = 4000
 
 const text = exprPrinter(plainConstant, LONGEST)
 
-/** One expression, with the fewest parentheses; `level` is the binding strength of what stands around it. */
+/** One expression, with the fewest parentheses; `level` is the binding strength of its surroundings. */
 export const printExpr = (e: Expr, level = 0): string => text(e, null, level)
 
 export function printMode(mode: LoopMode): string {
@@ -55,7 +55,7 @@ function accumulateText({ by, within, carry }: LoopMode & { readonly kind: 'accu
   return all.length > 0 ? `(${all.join(', ')})` : ''
 }
 
-/** The head line of a loop. A variable that differs from the user's name is followed by that name. */
+/** The head line of a loop. If its variable differs from the user's name, that name follows. */
 export function printLoop(loop: For): string {
   const called = loop.var === loop.name ? '' : ` (${loop.nest}.${loop.name})`
   const where =
@@ -64,7 +64,7 @@ export function printLoop(loop: For): string {
   return `for ${loop.var}${called} in 0..${printExpr(loop.extent)}${reduce}${printMode(loop.mode)}${where}`
 }
 
-/** Where a buffer lives, by the name of the declared memory if it is one. */
+/** The memory of a buffer: the declared memory's name, or the scope. */
 const memoryName = (b: Buffer): string => b.memory?.name ?? b.scope
 
 export function printBuffer(b: Buffer): string {

@@ -1,4 +1,4 @@
-/** Stage III as text: what a plan allocates and runs. */
+/** Stage III as text: the buffers that a plan allocates and the steps that it runs. */
 import type { Plan } from './loops.ts'
 import { printBody, printBuffer, printExpr } from './print-stage2.ts'
 

@@ -1,14 +1,14 @@
 /**
- * Queries, each declared once: what a format can ask of each stored coordinate (attribute queries, Chou, Kjolstad and
- * Amarasinghe, PLDI 2020, section 5). Nodes, their translation and comparison, what decides an answer, its bounds and
- * its column on every engine follow.
+ * Queries, each declared once: properties of stored coordinates that formats use (attribute queries, Chou, Kjolstad and
+ * Amarasinghe, PLDI 2020, section 5). The declaration determines nodes, translation, comparison, dependences, bounds
+ * and the column on every engine.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from './dtype.ts'
 import { add, and, binary, cast, type Expr, eq, int, load, lt, mul, search, select } from './expr.ts'
 import { keyOf } from './structural-equality.ts'
 
-/** What an operand is: i32 expressions over dimensions, parameters and queries before, or what is looked up, by name. */
+/** Kinds of operands: i32 expressions over dimensions, parameters and earlier queries, or names of data. */
 interface Operands {
   readonly tuple: readonly Expr[]
   readonly expr: Expr
@@ -25,45 +25,42 @@ export interface Bounds {
   readonly end?: Expr | undefined
 }
 
-/** What is known where bounds are asked for. */
+/** Extents from which the bounds of queries are derived. */
 interface Extents {
-  /** How many different tuples there are at most. */
+  /** Upper bound on the number of distinct tuples. */
   readonly different: (of: readonly Expr[]) => Expr | undefined
-  /** Of the numbers of segments that hold an expression, and of places. */
+  /** Bounds of the number of the segment that contains an expression, and of places in a sort. */
   readonly list: (name: string, of: Expr) => Bounds
   readonly sort: (name: string) => Bounds
 }
 
-/** What comes with the data, as tables that expressions load. */
+/** Data given with a tensor, as tables that expressions load. */
 export interface Tables {
-  /** The coordinates of the scope. */
+  /** The coordinates on the scope's dimensions. */
   readonly dims: readonly Expr[]
-  /** Places by coordinate, which are within it: that is checked before. */
+  /** Table of places by coordinate; they are checked to be in range before. */
   readonly sort: (name: string) => string
   readonly list: (name: string) => { readonly table: string; readonly length: Expr }
-  /** A tree without its dense root, level by level; `null`: an empty set. */
+  /** The levels of a set as a tree, without its dense root; `null`: an empty set. */
   readonly set: (name: string) => readonly { readonly indptr: string; readonly indices: string }[] | null
 }
 
 interface Declaration<T extends Takes> {
-  /** How it is written, for messages; some have no word of their own. */
+  /** The syntax, for messages; absent for queries without a keyword. */
   readonly form?: string
   readonly takes: T
-  /** It is written as a condition. */
+  /** The query is written as a condition. */
   readonly holds?: true
-  /**
-   * What has one answer: a coordinate asked for, stored or not; a group, all with the same `by` (0 where nothing is
-   * stored); a tuple asked for; an element, by all its coordinates.
-   */
+  /** One answer per queried coordinate, stored or not; group of equal `by` (0 if empty); tuple; or element. */
   readonly per: 'coordinate' | 'group' | 'tuple' | 'element'
-  /** Otherwise i32. */
+  /** Type of the answer; i32 by default. */
   readonly dtype?: Dtype
-  /** It depends on the values, not on coordinates alone. */
+  /** The answer depends on values, not only on coordinates. */
   readonly ofValues?: true
   /** `places`: the table of the sort holds `of` at the answer; `found`: `list[answer] <= of < list[answer + 1]`. */
   readonly inverse?: 'places' | 'found'
   readonly bounds: (q: Fields<T>, extents: Extents) => Bounds
-  /** An operation of engines on all entries, with what is asked of and by; or an expression over tables. */
+  /** An operation that engines evaluate over all entries, from `of` and `by`; or an expression over tables. */
   readonly column:
     | 'count'
     | 'rank'
@@ -76,7 +73,7 @@ interface Declaration<T extends Takes> {
 const query = <const T extends Takes>(d: Declaration<T>): Declaration<T> => d
 
 export const QUERIES = {
-  /** How many different tuples `of` there are among coordinates with the same `by`. */
+  /** The number of distinct tuples `of` among coordinates with the same `by`. */
   count: query({
     form: 'count(j by i)',
     takes: { of: 'tuple', by: 'tuple' },
@@ -87,7 +84,7 @@ export const QUERIES = {
     },
     column: 'count',
   }),
-  /** How many different tuples `of` are (lexicographically) smaller, among coordinates with the same `by`. */
+  /** The number of distinct tuples less than `of` (lexicographically) among coordinates with the same `by`. */
   rank: query({
     form: 'rank(j by i)',
     takes: { of: 'tuple', by: 'tuple' },
@@ -95,7 +92,7 @@ export const QUERIES = {
     bounds: ({ of }, { different }) => ({ least: int(0), end: different(of) }),
     column: 'rank',
   }),
-  /** The least `of` among coordinates with the same `by`: of a hash of columns, a minhash of each row (Broder, 1997). */
+  /** The least `of` among coordinates with the same `by`; of a hash of columns, a minhash (Broder, 1997). */
   least: query({
     form: 'least(j % 64 by i)',
     takes: { of: 'expr', by: 'tuple' },
@@ -103,7 +100,7 @@ export const QUERIES = {
     bounds: () => ({ least: int(0) }),
     column: 'least',
   }),
-  /** Place by decreasing magnitude of the value among coordinates with the same `by`; ties by coordinate. */
+  /** Rank by decreasing magnitude of the value among coordinates with the same `by`; ties by coordinate. */
   largest: query({
     form: 'largest(by i)',
     takes: { by: 'tuple' },
@@ -122,7 +119,7 @@ export const QUERIES = {
     bounds: () => ({}),
     column: 'takeValues',
   }),
-  /** 1 where the set has the coordinate, else 0: a search on each level, in the segment that the last one found. */
+  /** 1 if the set contains the coordinate, otherwise 0: a search on each level, within the previous segment. */
   held: query({
     form: 'held(m), where m is a set',
     takes: { set: 'set' },
@@ -132,7 +129,7 @@ export const QUERIES = {
     column({ set }, { dims, set: levelsOf }) {
       const levels = levelsOf(set)
       if (!levels) return int(0)
-      // The first dimension is dense, but where it is the only one.
+      // The first dimension is dense unless it is the only one.
       const dense = dims.length - levels.length
       let position: Expr = dense > 0 ? dims[0]! : int(0)
       let found: Expr = eq(int(0), int(0))
@@ -170,15 +167,15 @@ export const QUERIES = {
 
 export type QueryKind = keyof typeof QUERIES
 
-/** A query that has no name yet. */
+/** A query without a name. */
 export type Question = {
   readonly [K in QueryKind]: { readonly kind: K } & Fields<(typeof QUERIES)[K]['takes']>
 }[QueryKind]
 
-/** A value for each stored coordinate of the scope: what reaches the format or composition that asks. */
+/** A named query: one value for each stored coordinate that reaches the format or composition. */
 export type Query = { readonly name: string; readonly span?: Span | undefined } & Question
 
-/** What is said of its kind. Of any of them the fields are those that it takes. */
+/** The declaration of a query's kind; its fields are the operands that the kind takes. */
 export const declarationOf = (q: Question): Declaration<Takes> =>
   QUERIES[q.kind] as unknown as Declaration<Takes>
 export const asFields = (q: Question): Fields<Takes> => q as unknown as Fields<Takes>
@@ -189,7 +186,7 @@ export const boundsOfQuery = (q: Question, extents: Extents): Bounds =>
 const fieldsOf = (q: Question): readonly (readonly [string, Fields<Takes>[string]])[] =>
   Object.keys(declarationOf(q).takes).map((field) => [field, asFields(q)[field]!])
 
-/** With other operands, and other names of what is looked up. */
+/** The query with mapped operands, and mapped names of its list, set or sort. */
 export const mapQuery = <Q extends Question>(
   q: Q,
   expr: (e: Expr) => Expr,
@@ -202,22 +199,22 @@ export const mapQuery = <Q extends Question>(
   return { ...q, ...Object.fromEntries(mapped) }
 }
 
-/** What it reads of each coordinate. */
+/** The expressions that a query reads for each coordinate. */
 export const operandsOf = (q: Question): readonly Expr[] =>
   fieldsOf(q).flatMap(([, x]) => (typeof x === 'string' ? [] : x))
 
-/** The name of what it looks up. */
+/** The name of the list, set or sort that a query uses, if it takes one. */
 export const sourceOf = (q: Question, kind: 'list' | 'set' | 'sort'): string | undefined =>
   kind in declarationOf(q).takes ? (asFields(q)[kind] as string) : undefined
 
-/** What decides the answer, the stored coordinates as a whole being given; `null`: all of the element's coordinates. */
+/** The expressions that determine the answer for given stored coordinates; `null`: all coordinates of the element. */
 export function decidersOf(q: Question): readonly Expr[] | null {
   const { per } = declarationOf(q)
   if (per === 'element') return null
   return per === 'group' ? (asFields(q).by as readonly Expr[]) : operandsOf(q)
 }
 
-/** Equal for questions with equal answers in one scope. */
+/** A key that is equal for questions with equal answers in one scope. */
 export const keyOfQuestion = (q: Question): string => {
   const keys = fieldsOf(q).map(([, x]) => (typeof x === 'string' ? x : [x].flat().map(keyOf).join(' ')))
   return [q.kind, ...keys].join('; ')
@@ -225,7 +222,7 @@ export const keyOfQuestion = (q: Question): string => {
 
 // Words -----------------------------------------------------------------------------------------------------------
 
-/** What stands in the text: the operands of a call, the dimensions of the place. */
+/** The parsed operands of a query word, and the dimensions in scope. */
 interface Written {
   readonly list: string
   readonly set: string
@@ -238,15 +235,15 @@ type Ask = (q: Question) => Expr
 
 interface Word {
   readonly form: string
-  /** What comes first in a call. */
+  /** The kind of the first argument, if it is a list or set. */
   readonly source?: 'list' | 'set' | undefined
-  /** Of how many expressions, where there are so many dimensions; `null`: it is no call. */
+  /** Checks the number of argument expressions, given the number of dimensions; `null`: the word is not a call. */
   readonly takes: ((count: number, dims: number) => boolean) | null
   readonly grouped: boolean
   readonly means: (w: Written, ask: Ask) => Expr
 }
 
-/** Words that mean something in terms of queries. */
+/** Words defined in terms of other queries. */
 const COMPOSED: Readonly<Record<string, Word>> = {
   top: {
     form: 'top(n by i)',
@@ -254,7 +251,7 @@ const COMPOSED: Readonly<Record<string, Word>> = {
     grouped: true,
     means: ({ of, by, span }, ask) => binary('lt', ask({ kind: 'largest', by }), of[0]!, span),
   },
-  /** The share of a block's coordinates that are held: blocks are aligned, those at the edge count in full. */
+  /** The fill ratio of a block: stored coordinates / block size, also at the edge. Blocks are aligned. */
   density: {
     form: 'density(b), or one size for each dimension',
     takes: (count, dims) => count === 1 || count === dims,
@@ -268,7 +265,7 @@ const COMPOSED: Readonly<Record<string, Word>> = {
   },
 }
 
-/** The word of a query: it is asked of what the query takes, and is a name alone where that is nothing. */
+/** The word of a query, which takes the query's operands; a bare name if there are none. */
 function wordOf(kind: QueryKind, { takes, holds }: Declaration<Takes>, form: string): Word {
   const fields = Object.keys(takes) as (keyof Written)[]
   return {
@@ -285,7 +282,7 @@ function wordOf(kind: QueryKind, { takes, holds }: Declaration<Takes>, form: str
   }
 }
 
-/** By what is written; `place[i]` has the name of its sort. */
+/** Query words by their spelling; `place[i]` is written with the name of its sort instead. */
 export const QUERY_WORDS: ReadonlyMap<string, Word> = new Map([
   ...Object.entries<Declaration<Takes>>(QUERIES as object as Record<QueryKind, Declaration<Takes>>).flatMap(
     ([kind, d]) => (d.form === undefined ? [] : [[kind, wordOf(kind as QueryKind, d, d.form)] as const]),

@@ -1,4 +1,4 @@
-/** Where reductions stand, and where their targets begin. */
+/** Reductions in a body, and the loops between them and their targets. */
 
 import { writesOf } from './accesses.ts'
 import { cast, type Expr, int } from './expr.ts'
@@ -8,13 +8,13 @@ import type { For, Reduce } from './loops.ts'
 import { widened } from './monoid.ts'
 import { type Body, bodiesOf, stmt } from './tree.ts'
 
-/** A reduction, and the loops around it from the innermost allocation of its targets inwards. */
+/** A reduction, and its enclosing loops inside the innermost allocation of its targets. */
 export interface FoundReduce {
   readonly reduce: Reduce
   readonly path: readonly For[]
 }
 
-/** All reductions inside; the path of one into global buffers begins at the top. */
+/** All reductions inside; for targets in global buffers the path begins at the top. */
 export function reductionsOf(body: Body): readonly FoundReduce[] {
   const out: FoundReduce[] = []
   const go = (list: Body, path: readonly For[], scope: ReadonlyMap<string, number>): void => {
@@ -33,19 +33,22 @@ export function reductionsOf(body: Body): readonly FoundReduce[] {
   return out
 }
 
-/** Whether iterations combine into the same elements: a copy that is filled within a reduction has its loops, and combines nothing. */
+/**
+ * True if iterations combine into the same elements. A copy that is filled within a reduction has reduction loops but
+ * combines nothing.
+ */
 export const combinesIn = (loop: For): boolean => loop.reduce && reductionsOf([loop]).length > 0
 
 /**
- * The reductions that carry their initialisation: it stands before the outermost reduction loop of the path, or
- * before the statement itself where there is none.
+ * Reductions that carry their initialisation, which belongs before the outermost reduction loop of the path, or before
+ * the statement if there is none.
  */
 export const initsOf = (body: Body): readonly FoundReduce[] => reductionsOf(body).filter((r) => r.reduce.init)
 
 /**
- * The loops that an initialisation repeats: those of `inside` (the path from the outermost reduction loop
- * inwards) that run over different elements and that the targets depend on, directly or through the extents of
- * such loops; each with the guards that speak of nothing but these loops and what is around them.
+ * The loops that an initialisation repeats: loops of `inside` (the path from the outermost reduction loop inwards) that
+ * are not reductions and that the targets depend on, directly or through the extents of such loops. Each keeps the
+ * guards that mention only these loops and enclosing ones.
  */
 export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[] {
   const needed = closeOver(
@@ -60,13 +63,15 @@ export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[
   }))
 }
 
-/** Whether the element that a reduction updates changes with a loop: by its variable, or by what the loop writes. */
+/**
+ * True if the element that a reduction updates changes with a loop: by its variable, or by values that the loop writes.
+ */
 export function elementChanges(reduce: Reduce, loop: For): boolean {
   const written = writesOf(loop.body)
   return reduce.targets.some((t) => t.index.some((e) => mentions(e, loop.var) || readsAny(e, written)))
 }
 
-/** Which element is updated changes with a reduction loop: no thread can update it for others. */
+/** True if the updated element changes with a reduction loop, so that no thread can update it on behalf of others. */
 export const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
   path.some((l) => l.reduce && !boundTo(l, 'block') && elementChanges(reduce, l))
 
@@ -79,15 +84,17 @@ export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonl
   return path.filter((l) => names.has(l.var))
 }
 
-/** A loop of one iteration is at 0, whether an index names it or not. */
+/** True for a loop of one iteration: its variable is always 0, so indices may omit it. */
 export const isSingle = ({ extent }: Pick<For, 'extent'>): boolean =>
   extent.kind === 'const' && extent.value === 1
 
-/** An expression where those of the loops that have one iteration are at 0: equal expressions then, whether they name such loops or not. */
+/**
+ * The expression with every one-iteration loop set to 0, so that expressions compare equal whether or not they name it.
+ */
 export const atSingles = (e: Expr, loops: readonly For[]): Expr =>
   substitute(e, new Map(loops.filter(isSingle).map((l) => [l.var, int(0)])))
 
-/** The reduction into other elements, combining in their type. */
+/** The reduction into other targets, combining in their types. */
 export function retargeted(reduce: Reduce, targets: Reduce['targets']): Reduce {
   if (targets.every((t, k) => t.dtype === reduce.targets[k]!.dtype)) return stmt({ ...reduce, targets })
   return stmt({

@@ -1,15 +1,17 @@
 /**
- * Constant folding with the semantics of registers. Expressions of constants alone, as registers hold their values:
- * integers wrapped, floats rounded to the type that they are computed in. Constructors fold the others already; these
- * they leave, since a place must not wrap and a half is rounded later. A target that computes them itself may refuse what
- * overflows.
+ * Constant folding with register semantics, of expressions of constants alone: integers wrap, floats are rounded to the
+ * type of the computation. Constructors leave these expressions, because positions must not wrap and halves are rounded
+ * later. Compilers of targets may reject overflows that they fold themselves.
  */
 import { computeType } from './dtype.ts'
 import { inRegisters } from './evaluate.ts'
 import { type Const, constant, type Expr } from './expr.ts'
 import { children, perExpr } from './expr-tree.ts'
 
-/** The value of an expression in a register, where it depends on nothing; it is of `computeType`. */
+/**
+ * A function that returns an expression's value in a register, of `computeType`, or `undefined` if it depends on
+ * variables or memory.
+ */
 export function constantsIn(): (e: Expr) => Const | undefined {
   const registers = perExpr<number | undefined>((e, of) => {
     if (e.kind === 'const') return e.value
@@ -29,7 +31,7 @@ function computed(e: Expr, [a = 0, b = 0, c = 0]: readonly number[]): number | u
     case 'select':
       return a !== 0 ? b : c
     case 'binary':
-      // Nobody arrives where C's own division would be by 0.
+      // Unreachable code: C leaves division by 0 undefined.
       if ((e.op === 'quo' || e.op === 'rem') && b === 0) return undefined
       return inRegisters(e)(a, b)
     case 'unary':

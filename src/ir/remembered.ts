@@ -1,10 +1,10 @@
 /**
- * Memoisation by identity: programs are immutable, and passes and steps ask the same of what they leave alone. Nodes have a
- * place for the answers, a private field that nothing else sees: copies begin without it, and freezing leaves it open. Of
- * what has none, a `WeakMap` keeps them, which takes 5 times as long to read and 10 to 30 to write.
+ * Memoisation by identity: programs are immutable, and passes query unchanged parts repeatedly. Nodes store results in
+ * a private field; copies begin without it, and frozen nodes can still update it. Other objects use a `WeakMap`, which
+ * is 5 times slower to read and 10 to 30 times slower to write.
  */
 
-/** `new` on it gives the object itself, to which a derived class adds its private fields. */
+/** A constructor that returns its argument, so that a derived class can add private fields to an existing object. */
 const itself = function (this: unknown, object: object): object {
   return object
 } as unknown as new (
@@ -12,7 +12,7 @@ const itself = function (this: unknown, object: object): object {
 ) => object
 
 class Place extends itself {
-  /** Functions, each followed by what it said. */
+  /** Alternating memoised functions and their results. */
   #known: unknown[] | undefined
 
   static make<T extends object>(object: T): T {
@@ -27,10 +27,10 @@ class Place extends itself {
   }
 }
 
-/** Gives a node that is not frozen yet a place for what is remembered of it; the same node. */
+/** Adds the private field for memoised results to a node that is not frozen yet; returns the node. */
 export const remembering = <T extends object>(node: T): T => Place.make(node)
 
-/** `f`, called once for each object; what it says is kept as long as the object is. */
+/** `f`, evaluated once for each object; results live as long as the object. */
 export function remembered<K extends object, V extends NonNullable<unknown>>(
   f: (key: K) => V,
 ): (key: K) => V {

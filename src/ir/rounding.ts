@@ -1,8 +1,11 @@
-/** Numbers of the floating-point types: the nearest to a double, and how they are written. */
+/** Rounding to floating-point types, and their shortest decimals. */
 import type { Dtype } from './dtype.ts'
 import { fromBf16, fromF16, toBf16, toF16 } from './half.ts'
 
-/** The nearest number of a floating-point type, ties to even, infinite beyond the range; other types pass. */
+/**
+ * A function that rounds to the nearest number of a floating-point type, ties to even, infinite on overflow. It is the
+ * identity for other types.
+ */
 export function rounding(t: Dtype): (x: number) => number {
   if (t === 'f32') return Math.fround
   if (t === 'f16') return (x) => fromF16(toF16(x))
@@ -10,7 +13,7 @@ export function rounding(t: Dtype): (x: number) => number {
   return (x) => x
 }
 
-/** The shortest decimal whose nearest number of the type is this finite one: 0.1, which is 0.10000000149011612 in f32. */
+/** The shortest decimal that rounds to this finite number of the type: 0.1, instead of 0.10000000149011612 in f32. */
 export function decimal(x: number, t: Dtype): string {
   if (Object.is(x, -0)) return '-0'
   const round = rounding(t)

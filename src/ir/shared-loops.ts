@@ -1,6 +1,6 @@
 /**
- * Hash consing of kernels: equal loops of one source are one object, by which steps know that they have seen them. Formats
- * that differ in their parameters alone often have the same loops.
+ * Hash consing of kernels: equal loops of one source become one object, so that steps find memoised results. Formats
+ * that differ only in their parameters often have the same loops.
  */
 import type { Kernel2 } from './loops.ts'
 import { remembered } from './remembered.ts'
@@ -8,10 +8,10 @@ import type { Kernel1 } from './stage1.ts'
 import { sameData } from './structural-equality.ts'
 
 const loopsOf = remembered((_: Kernel1): Map<string, Kernel2[]> => new Map())
-/** So many are kept of each source. */
+/** Most loops kept for each source, and for each list of names. */
 const MOST = 64
 
-/** The loops, or the equal ones that the source had before, spans included. */
+/** The loops, or an earlier kernel of the same source that equals them, spans included. */
 export function sharedLoops(source: Kernel1, loops: Kernel2): Kernel2 {
   const known = loopsOf(source)
   const key = [...loops.params, ...loops.buffers].map((x) => x.name).join()

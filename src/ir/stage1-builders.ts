@@ -1,4 +1,4 @@
-/** Constructors of Stage I's statements. Nobody else writes their fields out. */
+/** Constructors of Stage I's statements, the only ones. */
 import { invariant, type Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 import type { Access, Assign, If1, Iteration, Let1, Reduce1, Stmt1 } from './stage1.ts'

@@ -1,4 +1,4 @@
-/** Walking and rewriting statements of Stage I. Every rewriter keeps the identity of what it does not change. */
+/** Walking and rewriting statements of Stage I. Every rewriter keeps the identity of unchanged nodes. */
 import type { Axis } from './axis.ts'
 import type { Expr, Load } from './expr.ts'
 import { rewriteExpr, substitute, walkExpr } from './expr-tree.ts'
@@ -37,7 +37,7 @@ export function mapBodies1(s: Stmt1, f: (body: Body1) => Body1): Stmt1 {
   }
 }
 
-/** What a statement evaluates itself, nested bodies aside; targets count by their indices. */
+/** The expressions that a statement itself evaluates, without nested bodies; of targets, their indices. */
 export function exprsOf1(s: Stmt1): readonly Expr[] {
   switch (s.kind) {
     case 'iterate':
@@ -73,18 +73,18 @@ export function mapExprs1(s: Stmt1, f: (e: Expr) => Expr, onTarget = (t: Load) =
   }
 }
 
-/** What is around a statement. */
+/** The context of a statement. */
 export interface Around1 {
   /** Outermost first. */
   readonly iterations: readonly Iteration[]
   readonly ifs: readonly If1[]
-  /** Values of the `let`s in sight, over what is no `let`. */
+  /** Values of the visible `let`s, expanded until they mention no `let`. */
   readonly lets: ReadonlyMap<string, Expr>
 }
 
 const NOTHING: Around1 = { iterations: [], ifs: [], lets: new Map() }
 
-/** Calls `visit` on every statement, outer before inner, with what is around it; `false` skips what is inside. */
+/** Calls `visit` on every statement, outer before inner, with its context; `false` skips the nested statements. */
 export function walkStmts1(
   body: Body1,
   visit: (s: Stmt1, around: Around1) => unknown,
@@ -103,18 +103,18 @@ export function walkStmts1(
   }
 }
 
-/** Whether a statement passes, or one inside of it. */
+/** True if a statement passes the test, or one nested in it. */
 export const someStmt1 = (body: Body1, test: (s: Stmt1) => boolean): boolean =>
   body.some((s) => test(s) || bodiesOf1(s).some((b) => someStmt1(b, test)))
 
-/** Every statement through `visit`, after what is inside of it; `undefined` = unchanged. */
+/** Rewrites every statement with `visit`, inner before outer; `undefined` = unchanged. */
 export const rewriteStmts1 = (body: Body1, visit: (s: Stmt1) => Stmt1 | undefined): Body1 =>
   mapSame(body, (s) => {
     const rebuilt = mapBodies1(s, (b) => rewriteStmts1(b, visit))
     return visit(rebuilt) ?? rebuilt
   })
 
-/** Every expression through `visit` (bottom-up, `undefined` = unchanged), targets and `where`s included. */
+/** Rewrites every expression with `visit` (bottom-up, `undefined` = unchanged), including targets and `where`s. */
 export const rewriteBody1 = (body: Body1, visit: (e: Expr) => Expr | undefined): Body1 =>
   rewriteStmts1(body, (s) => mapExprs1(s, (e) => rewriteExpr(e, visit)))
 
@@ -127,7 +127,7 @@ export const iterationsOf = remembered((body: Body1): readonly Iteration[] => {
   return out
 })
 
-/** The statements that write, in the order of the text. */
+/** The statements that write buffers, in source order. */
 export function writersIn(body: Body1): readonly (Assign | Reduce1)[] {
   const out: (Assign | Reduce1)[] = []
   walkStmts1(body, (s) => {
@@ -136,11 +136,11 @@ export function writersIn(body: Body1): readonly (Assign | Reduce1)[] {
   return out
 }
 
-/** The buffers that statements write. */
+/** Names of the buffers that statements write. */
 export const writtenBy = (body: Body1): ReadonlySet<string> =>
   new Set(writersIn(body).flatMap((s) => s.targets.map((t) => t.buffer)))
 
-/** The loads of what a statement evaluates itself. */
+/** The loads in the expressions that a statement itself evaluates. */
 export function readsOf1(s: Stmt1): readonly Load[] {
   const out: Load[] = []
   for (const e of exprsOf1(s))
@@ -150,14 +150,14 @@ export function readsOf1(s: Stmt1): readonly Load[] {
   return out
 }
 
-/** Every load, those in the indices of targets included. */
+/** Every load, including those in the indices of targets. */
 export function readsIn(body: Body1): readonly Load[] {
   const out: Load[] = []
   walkStmts1(body, (s) => void out.push(...readsOf1(s)))
   return out
 }
 
-/** Reducers that statements use and programs declare, by name. */
+/** Declared reducers (not built-in) that statements use, by name. */
 export const declaredMonoids = (body: Body1): ReadonlyMap<string, Monoid> =>
   new Map(
     writersIn(body).flatMap((s) =>
@@ -165,6 +165,6 @@ export const declaredMonoids = (body: Body1): ReadonlyMap<string, Monoid> =>
     ),
   )
 
-/** Axes by name, those that formats replaced included. */
+/** Axes by name, including those that formats replaced. */
 export const allAxesOf = ({ reformats, axes }: Kernel1): ReadonlyMap<string, Axis> =>
   new Map([...reformats.flatMap((r) => r.from), ...axes].map((a) => [a.name, a]))

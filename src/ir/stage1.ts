@@ -1,6 +1,6 @@
 /**
- * Stage I, coordinates: what the text says, resolved and typed. Index expressions are coordinates. The
- * reference interprets this stage; formats and the Stage I steps rewrite it.
+ * Stage I, coordinates: the resolved and typed program. Index expressions are coordinates. The reference interprets
+ * this stage; formats and the Stage I steps rewrite it.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Axis } from './axis.ts'
@@ -14,44 +14,44 @@ export interface Param {
   readonly name: string
   readonly kind: 'size' | 'scalar'
   readonly dtype: Dtype
-  /** `measured`: not the user's but found while a format is built (the width of an ELL, say). */
+  /** `measured`: not given by the user but computed while a format is built, for example the width of an ELL. */
   readonly measured?: boolean | undefined
   readonly span?: Span | undefined
 }
 
-/** `in` is read only, `out` written only (as far as the caller sees), `local` a temporary of the kernel. */
+/** `in` is read-only, `out` write-only (for the caller), `local` a temporary of the kernel. */
 export type Role = 'in' | 'out' | 'inout' | 'local'
 
-/** A tensor over axes, one dimension an axis; every sparse or variable axis comes after its parent. */
+/** A tensor over axes, one dimension per axis; every sparse or variable axis comes after its parent. */
 export interface Buffer1 {
   readonly name: string
   readonly dtype: Dtype
   readonly axes: readonly string[]
   readonly role: Role
-  /** What an absent coordinate reads. */
+  /** The value of absent coordinates. */
   readonly fill: number
-  /** Type in which reductions into this buffer accumulate. */
+  /** The type in which reductions into this buffer accumulate. */
   readonly accumulate: Dtype
-  /** A table of a format (`ir/format.ts`): made while data are bound, nothing a caller brings. */
+  /** A table of a format (`ir/format.ts`): computed when data are bound, not bound by the caller. */
   readonly table?: boolean | undefined
-  /** A temporary that nests of a step fill in each run: nothing a caller brings either. */
+  /** A temporary that the nests of a step fill at run time; not bound by the caller. */
   readonly made?: true | undefined
-  /** Of a table: the bits of the format's mask of this name, over the axes of its values. */
+  /** For a table: it holds the bits of the format's mask of this name, over the axes of its values. */
   readonly mask?: string | undefined
-  /** Of a table: its values within the extent of what it names are all different (a permutation). */
+  /** For a table: its values below the extent that it indexes are all different (a permutation). */
   readonly distinct?: boolean | undefined
-  /** Elements that are read and share their first so many coordinates are all different: a list without repeats for each of these. */
+  /** Number of leading dimensions that select a list: the elements read under one index of these are all different. */
   readonly listed?: number | undefined
   /**
-   * Each iteration of the nest that writes it has elements of its own, which are there, whatever the index says; of the others
-   * nothing is read.
+   * Each iteration of the nest that writes the buffer owns existing elements, whatever the index is; other elements are
+   * never read.
    */
   readonly placed?: true | undefined
-  /** Of a table, or where who brings the data says so: all values are coordinates below this, over sizes. */
+  /** For a table, or if the caller declares it: all values are coordinates below this, over sizes. */
   readonly below?: Expr | undefined
-  /** Of offsets that the kernel computes: how many positions they lead to at most, over sizes. They ascend from 0 on. */
+  /** For offsets that the kernel computes: upper bound on the positions they cover, over sizes. They ascend from 0. */
   readonly positions?: Expr | undefined
-  /** Where who brings the data says so: each so many neighbours in the last dimension ascend, none is there twice. */
+  /** Declared by the caller: strictly increasing within aligned groups of this many elements in the last dimension. */
   readonly ascending?: number | undefined
   readonly span?: Span | undefined
 }
@@ -68,8 +68,8 @@ export interface Iter {
 }
 
 /**
- * The body runs once for each combination of the iterators' stored coordinates that satisfies `where`, in no
- * particular order. `where` is produced by coordinate maps (a padded block leaves the tensor).
+ * The body runs once for each combination of the iterators' stored coordinates that satisfies `where`, in unspecified
+ * order. Coordinate maps produce `where`, for example because a padded block exceeds the tensor.
  */
 export interface Iteration {
   readonly kind: 'iterate'
@@ -80,10 +80,10 @@ export interface Iteration {
   readonly span?: Span | undefined
 }
 
-/** An element of a buffer, as a target. */
+/** An element of a buffer, as the target of a write. */
 export type Access = Load
 
-/** `targets = values`, each to its element. */
+/** `targets = values`, element by element. */
 export interface Assign {
   readonly kind: 'assign'
   readonly targets: readonly Access[]
@@ -119,8 +119,8 @@ export interface If1 {
 export type Stmt1 = Iteration | Assign | Reduce1 | Let1 | If1
 
 /**
- * How a tensor bound in the caller's coordinates reaches reformatted buffers: each stored coordinate goes to one
- * part, there to `map` of it. Recorded by `as`, carried out when data are bound.
+ * The mapping of a tensor bound in the caller's coordinates to reformatted buffers: each stored coordinate goes to one
+ * part, at its `map`. `as` records it; binding data executes it.
  */
 export interface Reformat {
   /** Format text as written, for reports: `bsr(16)`. */
@@ -128,9 +128,9 @@ export interface Reformat {
   /** Axes replaced, in the order of the format's `over` list. */
   readonly from: readonly Axis[]
   readonly instance: Instance
-  /** The buffer that the step names, whose values queries see; the first of `buffers` where it is left out. */
+  /** The buffer named by the step, whose values queries read; the first of `buffers` if absent. */
   readonly named?: string | undefined
-  /** Buffers whose axes were replaced, with the axes they had; part k of it is the buffer `parts[k]`. */
+  /** Buffers whose axes were replaced, with their original axes; part k is stored in the buffer `parts[k]`. */
   readonly buffers: readonly {
     readonly name: string
     readonly axes: readonly string[]
@@ -140,19 +140,21 @@ export interface Reformat {
 }
 
 /**
- * What the fill value 0 of a tensor is multiplied by at coordinates that only a format visits: blocks that are not full,
- * padding. The product is 0, as if they were passed over, where the factor is finite.
+ * A factor of a tensor's fill value 0 at coordinates that only a format visits: incomplete blocks, padding. The product
+ * is 0, as if the coordinates were skipped, if the factor is finite.
  */
 export interface FillFactor {
   /** For messages, in the coordinates of the kernel as written. */
   readonly text: string
-  /** It is an element of a tensor: finite where that is. */
+  /** The factor is an element of a tensor: finite if the tensor's elements are. */
   readonly element: boolean
-  /** Floating-point tensors in it; by dimension, which of the format's dimensions it is indexed by. */
+  /**
+   * Floating-point tensors in the factor. `by`: for each of their dimensions, the format's dimension that indexes it.
+   */
   readonly loads: readonly { readonly tensor: string; readonly by: readonly (number | null)[] }[]
 }
 
-/** What a step passes over where a tensor has its fill value 0, though the kernel as written multiplies it there. */
+/** Products that a step skips where a tensor has its fill value 0, although the kernel as written evaluates them. */
 export interface PassedOver {
   /** The step, for messages. */
   readonly by: string
@@ -160,55 +162,58 @@ export interface PassedOver {
   readonly factors: readonly FillFactor[]
 }
 
-/** Room for what is found in a run: where a list has more than `capacity` groups of `width`, none of those is written or read. */
+/**
+ * Capacity of lists built at run time: if a list needs more than `capacity` groups of `width`, the excess groups are
+ * neither written nor read.
+ */
 export interface Capacity {
   readonly axis: string
-  /** How many coordinates are found for each list. */
+  /** Name of the array with the number of coordinates found for each list. */
   readonly counts: string
   readonly width: number
   /** Over sizes. */
   readonly capacity: Expr
-  /** Where it is asked for. */
+  /** The step that sets the capacity. */
   readonly span?: Span | undefined
 }
 
-/** What each run finds of a dense tensor, which stays where it is: the lists of a format. */
+/** The lists of a format that each run builds for a dense tensor, whose values are not copied. */
 export interface Found {
   readonly tensor: string
   readonly format: AnyFormat
   readonly args: readonly (number | string)[]
-  /** Each has lists of its own. */
+  /** Parts, each with its own lists. */
   readonly parts: readonly FoundPart[]
-  /** Of the step that has them found. */
+  /** The step that requests the run-time construction. */
   readonly span?: Span | undefined
 }
 
 export interface FoundPart extends PartInstance {
-  /** Where its values are: of its own, or the tensor. */
+  /** The buffer of the part's values: its own, or the tensor. */
   readonly buffer: string
-  /** The axis of which each list has so many positions as it has. */
+  /** The axis of the lists: a list has as many positions on it as coordinates. */
   readonly axis: string
-  /** How many coordinates are found for each list, first of all it holds. */
+  /** Name of the array with the number of coordinates found for each list, up to its capacity. */
   readonly counts: string
-  /** How many lists there are. Over sizes. */
+  /** The number of lists, over sizes. */
   readonly lists: Expr
-  /** Lists are filled up to multiples of this. */
+  /** Lists are padded to multiples of this many positions. */
   readonly width: number
-  /** How many coordinates may be listed. Over sizes. */
+  /** Upper bound on the coordinates of a list, over sizes. */
   readonly extent: Expr
-  /** Slots for values that a listed coordinate has. Over sizes. */
+  /** Value slots per listed coordinate, over sizes. */
   readonly slots: Expr
 }
 
-/** Steps on the loops of a nest where a schedule names none of them: the first legal ones are taken. */
+/** Default steps for the loops of a nest that a schedule does not mention: the first legal ones are applied. */
 export interface NestDefault {
   readonly nest: string
-  /** For devices on which one thread runs a nest; else for those with threads. */
+  /** For devices on which one thread runs a nest; otherwise for devices with threads. */
   readonly alone?: true | undefined
   readonly steps: readonly DefaultStep[]
 }
 
-/** A step as plain data, by its word. */
+/** A step as plain data, identified by its keyword. */
 export interface DefaultStep {
   readonly kind: string
 }
@@ -225,7 +230,7 @@ export interface Kernel1 {
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
   readonly found?: readonly Found[] | undefined
-  /** By steps that leave the tensor as it is. */
+  /** Recorded by steps that keep the tensor dense. */
   readonly passedOver?: readonly PassedOver[] | undefined
   readonly span?: Span | undefined
 }

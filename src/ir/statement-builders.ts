@@ -1,4 +1,4 @@
-/** Constructors of statements, and of buffers that passes make. Nobody else writes a statement's fields out. */
+/** Constructors of statements, the only ones, and of buffers that passes create. */
 import type { Dtype } from './dtype.ts'
 import { add, all, div, type Expr, int, type Load, mod } from './expr.ts'
 import { someExpr } from './expr-tree.ts'
@@ -19,10 +19,10 @@ import type {
 } from './loops.ts'
 import { type Body, stmt } from './tree.ts'
 
-/** The rest of a statement's fields. */
+/** Optional further fields of a statement. */
 type More<T> = Partial<Omit<T, 'kind'>>
 
-/** A serial loop, of no nest unless it is said. */
+/** A serial loop, without a nest name by default. */
 export const forLoop = (name: string, extent: Expr, body: Body, more: More<For> = {}): For =>
   stmt({
     kind: 'for',
@@ -42,11 +42,11 @@ export const when = (cond: Expr, then: Body, otherwise: Body = [], more: More<If
 
 export const whileHolds = (cond: Expr, body: Body): While => stmt({ kind: 'while', cond, body })
 
-/** `body` where all conditions hold. */
+/** `body` under the conjunction of all conditions. */
 export const whenAll = (conditions: readonly Expr[], body: Body): Body =>
   conditions.length > 0 ? [when(all(conditions), body)] : body
 
-/** The index of the element at a flat address, the last dimension fastest. */
+/** The index of the element at a flat address; the last dimension varies fastest. */
 export function unflattened(p: Expr, shape: readonly Expr[]): Expr[] {
   const out: Expr[] = []
   let rest = p
@@ -64,7 +64,7 @@ export const reduction = (fields: Omit<Reduce, 'kind'>): Reduce => stmt({ kind: 
 
 export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
 
-/** A name for a value. */
+/** Binds a name to a value. */
 export const define = (name: string, value: Expr, more: More<Let> = {}): Let =>
   stmt({ kind: 'let', name, dtype: value.dtype, value, ...more })
 
@@ -79,7 +79,7 @@ export const vectorLoad = (names: readonly string[], first: Load): VectorLoad =>
 export const vectorStore = (target: Load, values: readonly Expr[], atomic?: string): VectorStore =>
   stmt({ kind: 'vector_store', target, values, ...(atomic === undefined ? {} : { atomic }) })
 
-/** A register that holds a position, which is not data: one of those before `end` or `end` itself. */
+/** A register that holds a position, which is not data: at most `end`. */
 export const place = (name: string, end?: Expr): Buffer =>
   Object.freeze({
     ...local(name, 'i32'),
@@ -89,7 +89,7 @@ export const place = (name: string, end?: Expr): Buffer =>
       : {}),
   })
 
-/** A buffer of the compiler's own; without dimensions it has one element. */
+/** A temporary buffer of the compiler; without dimensions it has one element. */
 export const local = (
   name: string,
   dtype: Dtype,

@@ -1,14 +1,15 @@
 /**
- * Stores and reductions (read-modify-write): the statements of Stages II and III that write elements; `loops.ts` has all
- * others.
+ * Stores and reductions (read-modify-write): the statements of Stages II and III that write elements; all others are in
+ * `loops.ts`.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr, Load } from './expr.ts'
 import type { Monoid } from './monoid.ts'
 
 /**
- * `buffer[index] = value`. `unconditional`: into every thread's register, whatever conditions they disagree on. `combined`:
- * the value is a sum, cast to the buffer's type; where other nests go on with it, it stays in the type it is combined in.
+ * `buffer[index] = value`. `unconditional`: executed by every thread into its own register, even under divergent
+ * conditions. `combined`: the value is a sum, cast to the buffer's type; if other nests add to it, it keeps the type of
+ * the sum.
  */
 export interface Store {
   readonly kind: 'store'
@@ -21,8 +22,8 @@ export interface Store {
 }
 
 /**
- * `targets = targets ∘ values`. With `init` the targets start at the identity: lowering places that before the
- * outermost enclosing reduction loop. `atomic`: other threads may update the same element at the same time.
+ * `targets = targets ∘ values`. With `init` the targets start at the identity: lowering inserts that before the
+ * outermost enclosing reduction loop. `atomic`: other threads may update the same element concurrently.
  */
 export interface Reduce {
   readonly kind: 'reduce'
@@ -31,22 +32,25 @@ export interface Reduce {
   readonly values: readonly Expr[]
   readonly init: boolean
   readonly atomic: boolean
-  /** The threads' own registers `targets` combine with the values of other threads, which are in registers. */
+  /** Combines the threads' own registers `targets` with those of other threads (a shuffle reduction). */
   readonly lanes?: Lanes | undefined
   readonly span?: Span | undefined
 }
 
 /**
- * Neighbouring threads that exchange registers. Stands where no loop around is on thread.x; threads that a
- * condition left out take part with what they hold.
+ * Neighbouring threads that exchange registers. No enclosing loop is on thread.x; threads that a condition excluded
+ * participate with the values they hold.
  */
 export interface Lanes {
-  /** How many threads combine, a power of two: thread.x from a multiple of it on. All of them get the result. */
+  /**
+   * The number of threads that combine, a power of two: thread.x from a multiple of it on. All of them receive the
+   * result.
+   */
   readonly width: number
   /** Distance of the first exchange, a power of two; 1 if absent. The distance doubles with each exchange. */
   readonly first?: number | undefined
-  /** How many neighbours surely arrive together, a multiple of `width`; block extents divide into it. */
+  /** The number of neighbours guaranteed to arrive together, a multiple of `width` that divides block extents. */
   readonly among: number
-  /** All threads of the block have to arrive together: the target has no exchange among some of them. */
+  /** All threads of the block must arrive together: the target has no exchange among a subset of them. */
   readonly together?: boolean | undefined
 }

@@ -3,15 +3,15 @@ import type { Expr } from './expr-nodes.ts'
 import { remembered } from './remembered.ts'
 
 /**
- * A text that is equal exactly for structurally equal expressions (spans aside). Of a longer one it is a digest: an
- * expression shares its operands, and a key that spelled them out would be exponentially longer than it.
+ * A key that is equal exactly for structurally equal expressions (spans aside). Long keys are digests: operands are
+ * shared, so a complete key could be exponentially longer than the expression.
  */
 export const keyOf: (e: Expr) => string = remembered((e: Expr): string => {
   const text = structureText(e, keyOf)
   return text.length <= LONGEST_TEXT ? text : digest(text)
 })
 
-/** What tells an expression from others, of what `of` says of its operands; names are what `named` makes of them. */
+/** The structure of one node as text; `of` returns the text of an operand, `named` that of a name. */
 export function structureText(
   e: Expr,
   of: (operand: Expr) => string,
@@ -41,7 +41,7 @@ export function structureText(
   }
 }
 
-/** Characters of the longest key that is its text. */
+/** Longest key, in characters, that is not replaced by its digest. */
 const LONGEST_TEXT = 1024
 
 /**
@@ -61,9 +61,9 @@ function digest(text: string): string {
 
 export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === keyOf(b)
 
-/** Whether plain data is structurally equal; `spans`: also where it stands in texts. */
+/** True if plain data is structurally equal; `spans`: source spans must be equal too. */
 export function sameData(a: unknown, b: unknown, spans = false): boolean {
-  // What has been compared, or is being compared, is equal as long as nothing says otherwise: operands may be shared.
+  // Pairs already compared, or in progress, are assumed equal: operands may be shared.
   const pairs = new Map<object, object>()
   const same = (x: unknown, y: unknown): boolean => {
     if (Object.is(x, y)) return true

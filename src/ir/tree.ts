@@ -1,6 +1,6 @@
 /**
- * Walking and rewriting statement trees of Stages II and III. Every rewriter keeps the identity of what it does
- * not change, so passes can test `===` for "nothing happened" and share memo tables.
+ * Walking and rewriting statement trees of Stages II and III. Every rewriter keeps the identity of unchanged nodes, so
+ * passes can test `===` for "nothing happened" and share memo tables.
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
 import { type Expr, load } from './expr.ts'
@@ -15,8 +15,8 @@ import { remembered, remembering } from './remembered.ts'
 export type Body = readonly Stmt[]
 
 /**
- * Freezes a statement that a pass just built. Guards of a loop that read memory come after those that do not, otherwise in
- * their order: bounds are tested before what is read within them, whatever steps brought them together.
+ * Freezes a statement that a pass just built. Guards of a loop that read memory are moved after those that do not,
+ * because bounds must be tested before the reads that they protect.
  */
 export function stmt<T extends Stmt>(s: T): T {
   invariant(isTyped(s), () => `a statement ${s.kind} of another type than what it holds`)
@@ -24,7 +24,7 @@ export function stmt<T extends Stmt>(s: T): T {
   return Object.freeze(remembering(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s))
 }
 
-/** Types of what a statement holds, as far as they show without what is declared around it. */
+/** Checks the types of a statement's operands, as far as this is possible without declarations. */
 function isTyped(s: Stmt): boolean {
   switch (s.kind) {
     case 'for':
@@ -60,7 +60,7 @@ const NO_BODIES: readonly Body[] = Object.freeze([])
 export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   switch (s.kind) {
     case 'for':
-      // Its head is that of a statement already.
+      // The loop's head was validated when the statement was built.
       return bodies[0] === s.body ? s : Object.freeze(remembering({ ...s, body: bodies[0]! }))
     case 'while':
       return bodies[0] === s.body ? s : stmt({ ...s, body: bodies[0]! })
@@ -74,7 +74,7 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   }
 }
 
-/** The loop, with its instruction signalling this barrier. */
+/** The loop with its instruction signalling this barrier. */
 export const withSignals = (s: For, signals: Signals | undefined): For =>
   s.mode.kind === 'instr' ? stmt({ ...s, mode: Object.freeze({ ...s.mode, signals }) }) : s
 
@@ -175,12 +175,12 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
 
 type Piece = Exclude<CallPiece, string>
 
-/** What the texts of an instruction's call mention. */
+/** The pieces other than plain text in an instruction call's code. */
 export const piecesOf = remembered((s: InstrCall): readonly Piece[] =>
   s.texts.flatMap((t) => t.pieces.filter((p): p is Piece => typeof p !== 'string')),
 )
 
-/** The call with `f` over what its texts mention. */
+/** The call with `f` applied to the pieces of `piecesOf`. */
 export function mapPieces(s: InstrCall, f: (p: Piece) => Piece): InstrCall {
   const texts = mapSame(s.texts, (t) => {
     const pieces = mapSame(t.pieces, (p) => (typeof p === 'string' ? p : f(p)))
@@ -219,7 +219,9 @@ export function rewriteStmts(body: Body, visitor: Rewriter): Body {
   return go(body)
 }
 
-/** Calls `visit` on every statement, outer before inner, with the loops around it; `false` skips what is inside. */
+/**
+ * Calls `visit` on every statement, outer before inner, with the loops around it; `false` skips the nested statements.
+ */
 export function walkStmts(
   body: Body,
   visit: (s: Stmt, path: readonly For[]) => unknown,
@@ -238,7 +240,7 @@ export function walkStmts(
   }
 }
 
-/** Each loop by what `f` makes of it, outer ones first; `path`: the loops around it, as they are then. */
+/** Replaces each loop by the result of `f`, outer loops first; `path`: the enclosing loops, already replaced. */
 export const mapLoops = (
   body: Body,
   f: (loop: For, path: readonly For[]) => For,
@@ -253,11 +255,11 @@ export const mapLoops = (
     )
   })
 
-/** Whether a statement passes, or one inside of it. */
+/** True if a statement passes the test, or one nested in it. */
 export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
   body.some((s) => test(s) || bodiesOf(s).some((b) => someStmt(b, test)))
 
-/** Replaces one statement, found by identity, by what `f` makes of it. */
+/** Replaces one statement, found by identity, by the result of `f`. */
 export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {
   let done = false
   const go = (list: Body): Body => {
@@ -281,5 +283,5 @@ export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Bod
   return out
 }
 
-/** Whether a barrier stands anywhere inside. */
+/** True if there is a barrier anywhere inside. */
 export const hasBarrier = (body: Body): boolean => someStmt(body, (s) => s.kind === 'barrier')

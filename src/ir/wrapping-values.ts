@@ -1,4 +1,7 @@
-/** What is computed as a value, as the kernel's text says, and wraps at 32 bits; what leads to an element never does. */
+/**
+ * Expressions that are computed as values of the kernel's source, and so wrap at 32 bits; address computations never
+ * wrap.
+ */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from './expr.ts'
 import { children, perExpr } from './expr-tree.ts'
@@ -7,9 +10,12 @@ import { isCompare } from './ops.ts'
 import { type Body, piecesOf, walkStmts } from './tree.ts'
 
 export interface Values {
-  /** Where such expressions stand in the text. */
+  /** Source spans of such expressions. */
   readonly spans: ReadonlySet<Span>
-  /** They, and what steps and passes made of them; operands of instructions, which are mostly places, are not among these. */
+  /**
+   * These expressions and those derived from them by steps and passes; operands of instructions, mostly addresses, are
+   * not included.
+   */
   readonly nodes: ReadonlySet<Expr>
 }
 
@@ -19,7 +25,7 @@ export function valuesIn(body: Body): Values {
   const lets = new Map<string, Expr[]>()
   const visit = (e: Expr): void => {
     if (nodes.has(e) || e.kind === 'load' || e.kind === 'search') return
-    // A bound that nobody wrote is one of positions.
+    // A comparison without a span is a generated bound of positions.
     if (e.kind === 'binary' && isCompare(e.op) && !e.span) return
     nodes.add(e)
     if (e.span && (e.kind === 'binary' || e.kind === 'unary')) spans.add(e.span)
@@ -39,11 +45,14 @@ export function valuesIn(body: Body): Values {
   return { spans, nodes: stored }
 }
 
-/** Whether it is computed where the text says so: no check of sizes sees that it leaves its type. */
+/** True if the source computes the expression as a value: no check of sizes covers its overflow. */
 export const isWritten = ({ spans }: Values, e: Expr): boolean =>
   (e.kind === 'binary' || e.kind === 'unary') && e.span !== undefined && spans.has(e.span)
 
-/** Whether sums and products in it may wrap: what divides or orders their terms says nothing of them then. */
+/**
+ * A predicate for expressions with sums or products that may wrap: divisibility and order of their terms then imply
+ * nothing.
+ */
 export function wrapping(values: Values): (e: Expr) => boolean {
   return perExpr<boolean>((e, wraps) => {
     if (e.kind === 'unary') return wraps(e.x)

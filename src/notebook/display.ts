@@ -1,4 +1,4 @@
-/** Notebook output: one value in several media types, of which the viewer picks one. */
+/** What a notebook shows: one value in several types of media, of which a viewer takes the one it likes best. */
 
 /** Contents by type of medium; bytes in base64. */
 export type MimeBundle = Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ export abstract class Shown {
   /** The same for a page: HTML in which nothing is fetched, figures as SVG. */
   abstract html(): string
 
-  /** The value as plain text, for terminals. */
+  /** What a terminal shows. */
   abstract toString(): string
 
   [JUPYTER_DISPLAY](): Promise<MimeBundle> {

@@ -8,7 +8,7 @@ import { rasterized } from './rasterize.ts'
 export class Figure extends Shown {
   /** The text of an SVG file. */
   readonly svg: string
-  /** Text alternative for screen readers. */
+  /** What it shows, for who does not see it. */
   readonly title: string
 
   constructor(svg: string, title: string) {

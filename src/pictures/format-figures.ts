@@ -53,7 +53,7 @@ export interface TensorReport extends Totals {
   /** By dimension. */
   readonly lengths: readonly LengthReport[]
   readonly parts: readonly PartReport[]
-  /** Bytes of the same elements in CSR. */
+  /** What the same elements take in plain compressed rows. */
   readonly compressedBytes: number
 }
 

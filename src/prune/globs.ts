@@ -1,7 +1,7 @@
 /** Names of layers by patterns: `*` is any text, `?` any one character, a character after `\` itself, as all else is. */
 import { fail } from '../ast/diagnostic.ts'
 
-/** True if the pattern matches the complete name. A star first matches as little as possible; only the last star backtracks. */
+/** Whether all of a name is what the pattern says: a star is tried with less first, and only the last one again. */
 export function matches(glob: string, name: string): boolean {
   let g = 0
   let n = 0

@@ -1,4 +1,4 @@
-/** Converts the kept elements of a layer to a sparse tensor. */
+/** What is kept of a layer as a sparse tensor, for kernels. */
 import type { CoordTensor } from '../storage/tensor.ts'
 import { checkLength, checkMask } from './layers.ts'
 import type { LayerShape, Mask } from './types.ts'

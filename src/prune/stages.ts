@@ -20,7 +20,7 @@ export interface StageChoice {
   readonly limits?: Limits
 }
 
-/** Result of one stage of gradual pruning. */
+/** What was pruned in a stage. */
 export interface Stage extends Pruned {
   readonly sparsity: number
 }

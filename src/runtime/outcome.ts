@@ -1,4 +1,4 @@
-/** Errors of launches that raise no fault: writes to missing elements, lists over capacity. Launches record them in memory. */
+/** What launches do wrong without a fault: writes that find no element, lists without room. They leave it in memory. */
 
 /** Of all launches of one program on its data: what the latest of them did wrong is told once. */
 export class Outcome {
@@ -20,7 +20,7 @@ export class Outcome {
     await this.#look()
   }
 
-  /** Drops a pending check because its memory was freed. */
+  /** What it would look at is gone. */
   forget(): void {
     this.#isOpen = false
   }

@@ -30,7 +30,7 @@ const ICD = 'vk_swiftshader_icd.json'
 const MISFIT = 'holds no'
 const FILES = ['libvk_swiftshader.so', LOADER, ICD]
 
-/** Paths of the unpacked driver. */
+/** Where the unpacked driver lies. */
 export interface SwiftShader {
   readonly dir: string
   /** A Vulkan loader, for machines that have none. */
@@ -87,8 +87,8 @@ interface Archive {
 }
 
 /**
- * Candidate folders of the package, seen from this file, then from the current folder. The package's entry is not resolved:
- * its path differs between versions, and some versions cannot be loaded by this Node. The archive works with every Node.
+ * Where the package may lie, as seen from this file, then from the current folder. Its entry is not asked for: where
+ * that lies differs between versions, and some cannot be loaded by this Node. The archive serves every Node.
  */
 const places = (): string[] =>
   [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href].flatMap((from) =>

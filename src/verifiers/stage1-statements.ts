@@ -154,7 +154,7 @@ export class Verifier {
   }
 }
 
-/** Checks the types of one node and of its operands. */
+/** What types alone say about a node. */
 function verifyNode(x: Expr): void {
   switch (x.kind) {
     case 'builtin':

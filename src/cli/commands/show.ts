@@ -173,10 +173,7 @@ function checkAnalyses(call: Call): Analysis | undefined {
   })
 }
 
-/**
- * Number of points to try with `--survey`; `undefined` without it, `null` without `--space`.
- * @throws UsageError for contradictory options
- */
+/** How many points are tried, `undefined` where nobody says; `null`: no space is asked for. @throws UsageError where options say nothing together */
 function checkSpace(call: Call): number | undefined | null {
   const { command } = call
   const isSpace = call.one('space') !== undefined

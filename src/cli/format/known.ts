@@ -30,7 +30,7 @@ export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => 
   return new SptFormat(chosen.format, chosen.args)
 }
 
-/** Source name of formats typed on the command line. */
+/** What was written on the command line, as a source. */
 const TYPED = 'format'
 
 /** Gives errors the texts that their places are in: files, and what was written on the command line. */
@@ -45,7 +45,7 @@ export function withTexts<T>(text: string, { sources }: KnownFormats, work: () =
   }
 }
 
-/** Replaces a hint to import a format, impossible on the command line, by `--from`. */
+/** What a command line names has no place for an import. */
 const withOption = (d: Diagnostic): Diagnostic =>
   /\/unknown-format$/.test(d.code) && (d.span?.source ?? TYPED) === TYPED && d.hint !== undefined
     ? {

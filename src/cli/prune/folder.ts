@@ -54,7 +54,7 @@ const placeOf = (path: string): Promise<string> =>
     return join(folder, basename(resolve(path)))
   })
 
-/** Suffix of a temporary folder. An `-old` folder holds earlier contents, and is kept. */
+/** What follows the name of the folder, of one that is being written. An `-old` one is what the folder had, and stays. */
 const OWN = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /** A name that nobody has. */
@@ -98,7 +98,7 @@ export async function writeFolder(
   }
 }
 
-/** Age in ms from which an unfinished folder counts as abandoned by its writer. */
+/** How long a folder that nobody finished may be somebody's who still writes it, in ms. */
 const STALE = 24 * 3_600_000
 
 /** Folders that calls which were killed left beside it: of this folder, with nothing but what this command writes, and a day old. */

@@ -67,7 +67,7 @@ export type PredictedReport = Omit<PruneReport, 'layers'> & {
     readonly kernel: string
     readonly device: DeviceKind
     readonly chip: string | null
-    /** Schedules chosen for at least one layer. */
+    /** What was taken for some layer. */
     readonly schedules: readonly string[]
   }
   readonly layers: readonly (LayerReport & { readonly predicted?: Expected | null })[]
@@ -180,10 +180,10 @@ interface NoTime {
   readonly given?: SptError
 }
 
-/** Codes of wrong sizes and of unknown device properties. */
+/** What is wrong with sizes, or not known of the device. */
 const GIVEN = /^(bind\/(size|missing)|choose\/unknown)-/
 
-/** Throws if all layers fail because of the call's own arguments. */
+/** What holds of no layer is a mistake of the call. */
 function refuseGiven(all: readonly (number | NoTime)[]): void {
   const wrong = all.flatMap((x) => (typeof x !== 'number' && x.given ? [x.given] : []))
   if (wrong.length > 0 && wrong.length === all.length) throw wrong[0]!

@@ -1,4 +1,4 @@
-/** Report of `spt prune` for people. */
+/** What `spt prune` tells, for people. */
 import { escapedLine } from '../../ast/render.ts'
 import { globOf } from '../../prune/globs.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'

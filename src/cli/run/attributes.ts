@@ -1,7 +1,4 @@
-/**
- * Report of `spt show --attributes`: sparsity of tensors, dead elements, skippable iterations, and the masks that may skip
- * them.
- */
+/** What `spt show --attributes` says: what is zero, where, what nobody needs, which iterations may be dropped, and by what they may be masked. */
 import type {
   AtMask,
   IterationAttributes,

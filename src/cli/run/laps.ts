@@ -1,7 +1,7 @@
-/** Measures the phases of a command. Every moment belongs to the phase begun last, so the phases add up. */
+/** Where the time of a command goes: every moment belongs to the phase that was begun last, so that phases add up. */
 import type { Io } from '../io.ts'
 
-/** Progress texts of the phases, for terminals. */
+/** What is said while a phase lasts, on a terminal. */
 const DOING = {
   parse: 'reading the program',
   lower: 'lowering',

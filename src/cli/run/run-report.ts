@@ -44,7 +44,7 @@ export interface Report {
   /** Of phase `runs`: the first, those that warm up, and those that are timed. */
   readonly runs: number
   readonly seed: number
-  /** Randomly generated inputs: tensors, axes (`axis j`: its coordinates), lists and sets. */
+  /** What is random: tensors, axes (`axis j`: its coordinates), lists and sets. */
   readonly random: readonly string[]
   readonly verification: Verification | null
   /** Outputs with the files they were written to. */

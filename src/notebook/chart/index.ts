@@ -17,7 +17,7 @@ export interface ChartOptions extends AxesOptions {
 }
 
 export interface ScatterOptions extends ChartOptions {
-  /** Draws the line on which both axes are equal; default: no. */
+  /** Whether a line shows where both are equal; no. */
   readonly diagonal?: boolean | undefined
 }
 

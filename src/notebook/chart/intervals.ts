@@ -15,7 +15,7 @@ export interface IntervalsOptions extends FrameOptions {
   readonly y: string
   /** The column of what is written beside each; nothing. */
   readonly text?: string | undefined
-  /** Logarithmic axis; default: no. */
+  /** Whether the axis is logarithmic; no. */
   readonly log?: boolean | undefined
 }
 

@@ -1,4 +1,4 @@
-/** Properties of a CUDA device, read from the driver. */
+/** What a CUDA device is: its properties as the driver tells them. */
 import type { DeviceLimits } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 import { CUDA } from './errors.ts'
@@ -24,7 +24,7 @@ export interface Chip {
   readonly registersPerMultiprocessor: number
   readonly l2Bytes: number
   readonly memoryBytes: number
-  /** Support for thread-block clusters, and for tensor maps (bulk copies of tiles). */
+  /** Whether blocks can form clusters, and copies of tiles be described by tensor maps. */
   readonly clusters: boolean
   readonly tensorMaps: boolean
 }

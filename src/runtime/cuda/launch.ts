@@ -22,9 +22,7 @@ export class Launcher {
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
-  /**
-   * Allows launches to begin before the previous one has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`).
-   */
+  /** Whether launches may begin before the one before them has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`). */
   #overlap: boolean
   /** Launches that were tried so. */
   #tried = 0
@@ -162,7 +160,7 @@ export class Launcher {
     return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
   }
 
-  /** Checks that the launch's module is still loaded. @throws SptError as `entry` */
+  /** Whether it may be launched still. @throws SptError as `entry` */
   checkLive(command: Launch): void {
     if (command.module instanceof CudaLibraryCall) this.#checkCall(command.module)
     else this.entry(command)
@@ -217,7 +215,7 @@ export class Launcher {
   }
 }
 
-/** True if the launch waits for the previous one itself (programmatic dependent launch). */
+/** Whether the command is a launch that waits for the one before it. */
 function mayOverlap(command: Command | undefined): boolean {
   if (command?.kind !== 'launch' || !command.follows || !(command.module instanceof CudaModule)) return false
   return command.module.entries.get(command.entry)?.entry.waits === true

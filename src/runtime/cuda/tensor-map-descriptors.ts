@@ -10,7 +10,7 @@ import { type CudaDriver, check } from './driver.ts'
 /** Bytes, and what the driver wants them aligned to. */
 export const MATRIX_BYTES = 128
 const ALIGN = 64
-/** Required alignment of addresses and row strides in bytes. */
+/** What addresses and rows are multiples of. */
 const UNIT = 16
 
 /** `CUtensorMapDataType`. */

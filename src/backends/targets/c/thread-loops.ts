@@ -45,7 +45,7 @@ function withIndices(s: Stmt, launch: Launch): Stmt {
   return withBodies(mapExprs(s, replaced), inside)
 }
 
-/** Statements without a barrier (`group`), or a statement that contains barriers. */
+/** What threads do without a barrier, or a statement with barriers inside. */
 type Region =
   | { readonly group: Body }
   | { readonly around: Stmt; readonly inside: readonly (readonly Region[])[] }

@@ -1,4 +1,4 @@
-/** Rejects features that WGSL lacks, before printing. */
+/** What WGSL does not have, refused before anything is printed. */
 import { fail, type Span } from '../../../ast/diagnostic.ts'
 import { walkExpr } from '../../../ir/expr-tree.ts'
 import type { Plan, PlanStep, Stmt } from '../../../ir/loops.ts'
