@@ -112,7 +112,8 @@ ${row.printed}
 npx spt ${commandOf(kernel)}
 \`\`\`
 
-Tensors that you do not bind are random, sparse ones too. To use your own data, bind each input: \`--bind NAME=PATH\`.
+Inputs that you do not bind get random values; sparse inputs also get a random structure. To use your own data, bind each
+input: \`--bind NAME=PATH\`.
 `
 }
 
@@ -120,7 +121,7 @@ function scheduleSection(kernel, { file }, row) {
   const all = schedulesOf(kernel).sort((a, b) => Number(a.file !== file) - Number(b.file !== file))
   const has = (name) => all.some((s) => s.name === name)
   const lead = has('auto')
-    ? `\`auto\` is the default. For the device, the sizes and the statistics of your data, it selects one of the others.`
+    ? `\`auto\` is the default. The device, the sizes and the statistics of your data decide which of the following schedules runs.`
     : `On the CPU, \`cpu\` is the default. On a GPU, start with \`--schedule ${row.gpu}\`.`
   const lines = all.map(
     ({ name, params, file: where }) =>
@@ -146,7 +147,7 @@ function measuredSection(row) {
   const picture = row.picture ? '![Speedups over cuSPARSE on an H100](../performance.svg)\n\n' : ''
   return `
 ## Measured
-Speedups over the baseline; [performance against libraries](../explanation/performance.md) states the method.
+The table lists speedups over the baseline. [Performance against libraries](../explanation/performance.md) describes the method.
 
 ${picture}${table[start]}\n|${'---|'.repeat(width)}\n${found.join('\n')}\n`
 }

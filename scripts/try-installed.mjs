@@ -51,14 +51,18 @@ async function doctor() {
 /** The README's program and kernel, as files. */
 async function files() {
   const [, , program] = /^```ts( run=\w+)?\n(.*?)^```$/ms.exec(page) ?? fail('the README has no program')
-  const [, file, text] = /^```spt file=(\S+)\n(.*?)^```$/ms.exec(page) ?? fail('the README has no kernel')
+  const kernels = [...page.matchAll(/^```spt file=(\S+)\n(.*?)^```$/gms)]
+  if (kernels.length < 2) fail('the README has no kernel with a schedule')
+  for (const [, file, text] of kernels) put(file, text)
   put('main.mjs', program)
-  put(file, text)
-  const bound = ['--bind', 'A=sparsetile/data/cora.mtx', '--size', 'd=8']
+  const bound = ['--bind', 'A=sparsetile/data/cora.mtx']
   await step('program', () => run(process.execPath, ['main.mjs']))
-  await step('check', () => spt('check', file))
-  await step('schedule', () => spt('run', file, ...bound, '--schedule', 'parts', '--verify'))
-  put('main.ts', `${program}\nexport const shape: readonly number[] = C.shape\n`)
+  await step('check', () => spt('check', 'spmv.spt'))
+  await step('schedule', () => spt('run', 'blocked.spt', ...bound, '--schedule', 'blocked', '--verify'))
+  put(
+    'main.ts',
+    `${program}\ndeclare const console: { log(...values: unknown[]): void }\nexport const shape: readonly number[] = y.shape\n`,
+  )
   for (const [module, moduleResolution] of [
     ['nodenext', 'nodenext'],
     ['esnext', 'bundler'],

@@ -1,5 +1,5 @@
 /** The README: its blocks and commands run, and its pictures are those that its commands write. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -15,7 +15,6 @@ test.each(commands)(
   'spt %s',
   async (line) => {
     const folder = mkdtempSync(join(tmpdir(), 'spt-readme-'))
-    mkdirSync(join(folder, 'docs'))
     const words = [...line.matchAll(/(?:'[^']*'|\S)+/g)].map(([word]) => word.replaceAll("'", ''))
     // Without a number of trials the search takes a minute.
     if (words[0] === 'tune') words.push('--trials', '2')
@@ -25,8 +24,9 @@ test.each(commands)(
     const picture = words[words.indexOf('--svg') + 1]!
     if (picture.endsWith('.svg')) {
       const drawn = readFileSync(join(folder, picture), 'utf8')
-      if (process.env.UPDATE_GOLDEN) writeFileSync(picture, drawn)
-      expect(drawn).toBe(readFileSync(picture, 'utf8'))
+      const shown = join('docs', picture)
+      if (process.env.UPDATE_GOLDEN) writeFileSync(shown, drawn)
+      expect(drawn).toBe(readFileSync(shown, 'utf8'))
     }
     rmSync(folder, { recursive: true })
   },
