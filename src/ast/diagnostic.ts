@@ -35,7 +35,7 @@ export class SptError extends Error {
     )
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
     const trace: { stack?: string } = {}
-    Error.captureStackTrace?.(trace, SptError)
+    Error.captureStackTrace?.(trace, new.target)
     // An error that nobody catches is printed as its stack, with the properties that are enumerable.
     Object.defineProperties(this, {
       diagnostics: { value: list },
