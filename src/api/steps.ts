@@ -1,4 +1,5 @@
 /** The steps of schedules as methods: each gives a new kernel, or refuses with a reason. */
+import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { expectOptions } from '../ast/expect-argument.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -50,8 +51,10 @@ export abstract class Steps<K> extends Sourced {
    * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
    */
   as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): K {
-    const chosen = chooseFormat(format, args, this.surroundings.formats)
-    return this.onCoord({ kind: 'as', buffer, ...chosen })
+    return showingCall(COORD_STEPS.as.call, () => {
+      const chosen = chooseFormat(format, args, this.surroundings.formats)
+      return this.onCoord({ kind: 'as', buffer, ...chosen })
+    })
   }
 
   /**
@@ -120,19 +123,35 @@ export abstract class Steps<K> extends Sourced {
       const [coords, loops] = [find(COORD_STEPS, word), find(LOOP_STEPS, word)]
       const { length } = (loops ?? coords!).given
       const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
-        expectNoMore(word, length, args)
         // On coordinates while there are any.
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
+        const primitive = onCoords ? coords : loops!
         const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)
-        const given = (onCoords ? coords : loops!).given(...args.map((a) => withLoops(a, loop)))
-        const fields = fieldsOf(given, this.surroundings)
-        const step = { kind: word, ...fields }
-        return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
+        return showingCall(primitive.call, () => {
+          expectNoMore(word, length, args)
+          const given = primitive.given(...args.map((a) => withLoops(a, loop)))
+          const step = { kind: word, ...fieldsOf(given, this.surroundings) }
+          return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
+        })
       }
       Object.defineProperty(method, 'name', { value: word })
       Object.defineProperty(Steps.prototype, word, { value: method, writable: true, configurable: true })
     }
   }
+}
+
+/** Codes of arguments that a method does not take. */
+const ARGUMENTS = ['api/argument', 'api/unknown-option', 'schedule/bad-step']
+
+/** Errors about arguments show a call of the method. */
+function showingCall<T>(call: string, work: () => T): T {
+  const done = orRefused(work)
+  if (!(done instanceof SptError)) return done
+  const { diagnostics, sources } = done
+  if (!diagnostics.some((d) => ARGUMENTS.includes(d.code) && d.hint === undefined)) throw done
+  const shown = new SptError(diagnostics.map((d) => ({ ...d, hint: d.hint ?? `write \`${call}\`` })))
+  shown.sources = sources
+  throw shown
 }
 
 /** What a call gives, with other handles. */

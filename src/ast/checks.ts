@@ -1,5 +1,6 @@
 /** What the grammar leaves to be checked: words among many, numbers of things, the range of literals. */
-import { fail } from './diagnostic.ts'
+import { type Advice, type Diagnostic, fail } from './diagnostic.ts'
+import { nameText } from './expect-argument.ts'
 import { MAX_HEIGHT, tooDeep } from './lexical-scan.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
 import { BIND_TARGETS } from './nodes.ts'
@@ -36,12 +37,18 @@ export function typeName<T extends string>(
 export function bindTarget(text: string, span: Span): BindTarget {
   const name = BIND_TARGETS.find((t) => t === text)
   if (name) return name
-  fail({
-    code: 'parse/bind-target',
-    message: `\`${text}\` is not a hardware axis`,
-    span,
-    lookup: { name: text, candidates: BIND_TARGETS },
-  })
+  fail({ code: 'parse/bind-target', ...unknownAxis(text), span })
+}
+
+/** A hardware axis that does not exist; those of CUDA C are called `threadIdx.x`. */
+export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice {
+  const meant = BIND_TARGETS.find((t) => t.replace('.', 'Idx.') === text)
+  return {
+    message: `unknown axis \`${nameText(text)}\``,
+    ...(meant
+      ? { hint: `did you mean \`${meant}\`?` }
+      : { lookup: { name: nameText(text), candidates: BIND_TARGETS }, expected: BIND_TARGETS.join(', ') }),
+  }
 }
 
 export const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`

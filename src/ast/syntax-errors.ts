@@ -1,6 +1,7 @@
 /** A syntax error in human words: what the grammar's failures at one place amount to, and the mistake it may be. */
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
 import { condense, noise, OTHER_STEPS } from './expected-syntax.ts'
+import { stepMeant } from './foreign-names.ts'
 import { AXIS_CLAIMS, ROLES } from './nodes.ts'
 import { formText, type StepSyntax } from './step-syntax.ts'
 import { nearest, orList } from './suggest.ts'
@@ -212,13 +213,19 @@ function afterStep(
         span: { source: name, start: at, end: at + found.length },
         hint: formsText(own),
       }
-    const candidates = [...steps.map((s) => s.word), ...OTHER_STEPS]
+    const candidates = [...new Set([...steps.map((s) => s.word), ...OTHER_STEPS])]
+    // A tensor whose `as` is misspelt or missing, rather than a step.
+    const isTensor = nearest(found, ['as']).length > 0 || /^[A-Z]/.test(word)
+    const hint =
+      stepMeant(word) ??
+      (isTensor ? `to store tensor ${word} in a format, write \`${word} as FORMAT\`` : undefined)
     return {
       code: 'parse/unexpected',
       message: `there is no step \`${word}\``,
       span,
       lookup: { name: word, candidates },
-      hint: `\`${word} as FORMAT\` stores a tensor ${word} in a format`,
+      expected: `a step: ${[...candidates].sort().join(', ')}`,
+      ...(hint && { hint }),
     }
   }
   if (/^(each|iterate|bucket|partition|import)\b/.test(line.trim())) return undefined

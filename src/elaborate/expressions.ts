@@ -1,5 +1,6 @@
 /** Expressions: AST → typed IR. What a name, an access or a field means is the caller's (`Names`). */
 import { type Span, unreachable } from '../ast/diagnostic.ts'
+import { functionMeant } from '../ast/foreign-names.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt } from '../ir/dtype.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../ir/expr.ts'
@@ -197,13 +198,17 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
             : isMath(fn)
               ? [MATH[fn].arity, MATH[fn].arity]
               : null
-  if (!range)
+  if (!range) {
+    const candidates = names.functions ?? FUNCTIONS
+    const hint = functionMeant(fn, candidates)
     return report.error({
       code: 'check/unknown-function',
       message: `there is no function ${fn}`,
       span: e.fn.span,
-      lookup: { name: fn, candidates: names.functions ?? FUNCTIONS },
+      lookup: { name: fn, candidates },
+      ...(hint && { hint }),
     })
+  }
   if (e.args.length < range[0] || e.args.length > range[1])
     return report.error({
       code: 'check/arguments',

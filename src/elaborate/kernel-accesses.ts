@@ -1,5 +1,6 @@
 /** Names and accesses inside a kernel's body. */
 
+import type { Diagnostic } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { isFused } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
@@ -75,6 +76,9 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   })
 }
 
+/** Dimensions whose indices may have been swapped. */
+const MOST_SWAPPED = 4
+
 /** `B[e, …]`, as a value or as a target. */
 export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names): Load | null {
   const { report } = d
@@ -104,7 +108,19 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names)
       expected: `${buffer.name}[${buffer.axes.join(', ')}]`,
     })
   if (index.some((x) => x === null)) return null
-  for (const [k, x] of e.index.entries()) checkShape(d, scope, x, buffer.axes[k]!)
+  const differs = (x: Ast.Expr, dimension: string): boolean => differing(d, scope, x, dimension) !== null
+  const wrong = e.index.findIndex((x, k) => differs(x, buffer.axes[k]!))
+  const isSwapped = wrong >= 0 && e.index.every((x) => x.kind === 'name')
+  const order = isSwapped ? fittingOrder(e.index, buffer.axes, (x, a) => !differs(x, a)) : undefined
+  if (order)
+    return report.error({
+      ...shapeProblem(d, scope, e.index[wrong]!, buffer.axes[wrong]!)!,
+      hint: `${buffer.name} is declared [${buffer.axes.join(', ')}]: did you mean ${buffer.name}[${order.map((x) => (x as Ast.Name).name).join(', ')}]?`,
+    })
+  for (const [k, x] of e.index.entries()) {
+    const problem = shapeProblem(d, scope, x, buffer.axes[k]!)
+    if (problem) report.error(problem)
+  }
   return load(buffer.name, index as Expr[], buffer.dtype, e.span)
 }
 
@@ -120,22 +136,49 @@ function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
   return cast(value, 'i32')
 }
 
-/** A bare iterator on a dimension: their ranges must not provably differ. */
-function checkShape(d: Declared, scope: Scope, e: Ast.Expr, dimension: string): void {
+/** A permutation of the indices that fits the dimensions. */
+function fittingOrder(
+  index: readonly Ast.Expr[],
+  axes: readonly string[],
+  fits: (x: Ast.Expr, axis: string) => boolean,
+): readonly Ast.Expr[] | undefined {
+  const [axis, ...others] = axes
+  if (axis === undefined) return []
+  if (axes.length > MOST_SWAPPED) return undefined
+  for (const x of index) {
+    if (!fits(x, axis)) continue
+    const rest = fittingOrder(
+      index.filter((y) => y !== x),
+      others,
+      fits,
+    )
+    if (rest) return [x, ...rest]
+  }
+  return undefined
+}
+
+/** The axis of a bare iterator whose range provably differs from a dimension. */
+function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   const seen = e.kind === 'name' ? scope.find(e.name) : undefined
   const axis = d.axes.get(dimension)
-  if (!seen?.axis || !axis || seen.axis.name === dimension) return
+  if (!seen?.axis || !axis || seen.axis.name === dimension) return null
   const range = extentOf(d, seen.axis)
   const extent = extentOf(d, axis)
-  if (!range || !extent || !tooLong(range, extent)) return
-  d.report.error({
+  return range && extent && tooLong(range, extent) ? { iterator: seen.name, from: seen.axis, axis } : null
+}
+
+function shapeProblem(d: Declared, scope: Scope, e: Ast.Expr, dimension: string): Diagnostic | null {
+  const found = differing(d, scope, e, dimension)
+  if (!found) return null
+  const { iterator, from, axis } = found
+  return {
     code: 'check/shape',
-    message: `${seen.name} does not range over the coordinates of axis ${dimension}`,
+    message: `${iterator} does not range over the coordinates of axis ${dimension}`,
     span: e.span,
     labels: [
-      ...(seen.axis.span ? [{ span: seen.axis.span, text: `${seen.name} comes from here` }] : []),
+      ...(from.span ? [{ span: from.span, text: `${iterator} comes from here` }] : []),
       ...(axis.span ? [{ span: axis.span, text: `${dimension} has another extent` }] : []),
     ],
     hint: 'give both axes the same size, or an extent that covers both, such as max(m, n)',
-  })
+  }
 }

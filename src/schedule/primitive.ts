@@ -42,6 +42,8 @@ export type Within<S> = (cx: Context, step: S) => readonly LoopRef[] | null
 
 /** A step that texts, TypeScript and JSON have. `S`: the step as data; `A`: the arguments of its method. */
 export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
+  /** A call of the method, which messages about its arguments show. */
+  readonly call: string
   /** The fields of the step from the arguments of its method; what is undefined is left out. */
   readonly given: (...args: A) => object
   /** For the type alone. */
@@ -64,6 +66,7 @@ export type StepIn<L extends Readonly<Record<string, { readonly step?: unknown }
 /** What a primitive declares; `given` is its method: the parameters, and the fields of the step that they are. */
 interface Declaration<W extends string, T extends Takes, A extends readonly unknown[]> {
   readonly word: W
+  readonly call: string
   readonly takes: T | Forms<T>
   readonly given: (...args: A) => GivenOf<T>
   readonly apply: (cx: Context, step: StepOf<W, T>) => Outcome

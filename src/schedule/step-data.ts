@@ -1,6 +1,6 @@
 /** Steps as data, by what their primitives say that they take: whether something is one, and the text of one. */
 import { type Advice, type Diagnostic, fail, type Span } from '../ast/diagnostic.ts'
-import { isRecord } from '../ast/expect-argument.ts'
+import { isRecord, show } from '../ast/expect-argument.ts'
 import type { StepSyntax, Syntax, ValueSyntax } from '../ast/step-syntax.ts'
 import { THREAD_AXES } from '../ir/expr.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
@@ -91,7 +91,13 @@ export function stepProblem(step: unknown, words: Words, where = ''): Problem | 
     }
   const fields = fieldsOf(words[kind]!)
   const wrong = [...fields].find(([name, [is]]) => !is(given[name]))
-  if (wrong) return { message: `${kind} has no proper ${wrong[0]}`, expected: wrong[1][1] }
+  if (wrong) {
+    const [name, [, expected]] = wrong
+    const value = given[name]
+    const message =
+      value === undefined ? `${kind} lacks ${name}` : `${name} of ${kind} cannot be ${show(value)}`
+    return { message, expected }
+  }
   const strange = Object.keys(given).find((name) => !IN_ALL.includes(name) && !fields.has(name))
   if (strange === undefined) return undefined
   return { message: `${kind} has no ${strange}`, expected: [...fields.keys()].join(', ') }

@@ -203,7 +203,7 @@ test('what untyped callers give as a format is looked at', () => {
   const as = (format: object) => () => checkStep({ kind: 'as', buffer: 'A', format, args: [] }, COORD_STEPS)
   as({ kind: 'format', params: [], axes: [] })()
   for (const format of [{ kind: 'format', axes: [] }, { kind: 'composition', params: [] }, { params: [] }])
-    expect(refusal(as(format)).message).toBe('as has no proper format')
+    expect(refusal(as(format)).message).toBe('format of as cannot be an object')
 })
 
 test('refuses a format whose padding would take part', () => {

@@ -284,6 +284,7 @@ const takes = arg.takes(
 
 export const as = coordPrimitive({
   word: 'as',
+  call: "as('A', 'bsr', 4)",
   takes,
   given: (buffer: string, format: AnyFormat, args: readonly (number | string)[]) => ({
     buffer,

@@ -92,6 +92,7 @@ function join(s: If1, p: string, e: string): boolean {
 
 export const attach = coordPrimitive({
   word: 'attach',
+  call: "attach('p', 'j')",
   takes,
   given: (loop: string, to: string) => ({ loop, to }),
   apply: applyAttach,

@@ -33,6 +33,7 @@ const declared = `  axis i = dense_fixed(m)
 
 export const drop = coordPrimitive({
   word: 'drop',
+  call: "drop('first')",
   takes,
   given: (nest: string) => ({ nest }),
   apply: applyDrop,

@@ -112,6 +112,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
 
 export const fuse = coordPrimitive({
   word: 'fuse',
+  call: "fuse(['i', 'j'], 'ij')",
   takes,
   given: (loops: readonly LoopRef[], into?: string) => ({ loops: namesOf(loops), into }),
   apply: applyFuse,

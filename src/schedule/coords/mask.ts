@@ -64,6 +64,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
 
 export const mask = coordPrimitive({
   word: 'mask',
+  call: "mask('first', 'M')",
   takes,
   given: (nest: string, buffer: string) => ({ nest, buffer }),
   apply: underMask,

@@ -22,6 +22,7 @@ export interface CoordPrimitive<S, A extends readonly unknown[] = readonly unkno
 interface Declaration<W extends string, T extends Takes, A extends readonly unknown[]> {
   readonly word: W
   readonly takes: T
+  readonly call: string
   readonly given: (...args: A) => GivenOf<T>
   readonly apply: (kernel: Kernel1, step: StepOf<W, T>) => Kernel1
   readonly example: CoordExample

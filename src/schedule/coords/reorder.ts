@@ -70,8 +70,9 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
 
 export const reorder = coordPrimitive({
   word: 'reorder',
+  call: "reorder('f', 'j')",
   takes,
-  given: (...loops: LoopRef[]) => ({ loops: namesOf(loops) }),
+  given: (...loops: (LoopRef | readonly LoopRef[])[]) => ({ loops: namesOf(loops.flat()) }),
   apply: applyReorder,
   example: {
     before: `kernel k(m: size, n: size, d: size) {

@@ -37,6 +37,7 @@ const MOST_SUMS = 64
  */
 export const accumulate = primitive({
   word: 'accumulate',
+  call: "accumulate('C', 'j', 4)",
   takes: [
     arg.buffer('buffer'),
     'over',

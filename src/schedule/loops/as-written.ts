@@ -9,6 +9,7 @@ import { rowSums } from '../samples.ts'
  */
 export const asWritten = primitive({
   word: 'as_written',
+  call: 'as_written()',
   takes: [],
   given: () => ({}),
   apply: (cx) => ({ body: cx.kernel.body }),

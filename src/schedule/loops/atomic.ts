@@ -14,6 +14,7 @@ import { rowSums } from '../samples.ts'
  */
 export const atomic = primitive({
   word: 'atomic',
+  call: "atomic('C')",
   takes: [arg.buffer('buffer')],
   given: (buffer: string) => ({ buffer }),
   apply(cx, step) {

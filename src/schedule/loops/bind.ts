@@ -1,10 +1,23 @@
 /** Loop binding: iterations are mapped to blocks and threads of a launch (`bind`). */
 
+import { unknownAxis } from '../../ast/checks.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import { isReadOnly } from '../../ir/accesses.ts'
 import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'
-import { add, div, type Expr, lt, max, min, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
+import {
+  add,
+  div,
+  type Expr,
+  lt,
+  max,
+  min,
+  mul,
+  sub,
+  THREAD_AXES,
+  type ThreadAxis,
+  variable,
+} from '../../ir/expr.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For, Reduce } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -27,6 +40,7 @@ type Bindings = Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopR
  */
 export const bind = primitive({
   word: 'bind',
+  call: "bind({ io: 'block.x', ii: 'thread.x' })",
   takes: [arg.bindings('bindings')],
   given: (loops: Bindings) => ({ bindings: pairsOf(loops).map(([loop, to]) => ({ loop, to })) }),
   within: (_, { bindings }) => bindings.map((b) => b.loop),
@@ -59,6 +73,9 @@ function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
     expected,
   )
   if (pairs.length === 0) fail({ code: 'api/argument', message: 'bind is given no loop', expected })
+  for (const [, to] of pairs)
+    if (!(THREAD_AXES as readonly unknown[]).includes(to))
+      fail({ code: 'schedule/bad-step', ...unknownAxis(to) })
   return pairs
 }
 

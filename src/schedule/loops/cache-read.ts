@@ -50,6 +50,7 @@ const takes = arg.takes(
  */
 export const cacheRead = primitive({
   word: 'cache_read',
+  call: "cache_read('B', 'jo', 'shared', 'Bs')",
   takes,
   given: (
     buffer: string,

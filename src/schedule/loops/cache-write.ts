@@ -50,6 +50,7 @@ import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
  */
 export const cacheWrite = primitive({
   word: 'cache_write',
+  call: "cache_write('C', 'i', 'register')",
   takes: [
     arg.buffer('buffer'),
     'at',

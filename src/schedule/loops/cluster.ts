@@ -21,6 +21,7 @@ const MOST_BLOCKS = 8
  */
 export const cluster = primitive({
   word: 'cluster',
+  call: "cluster('io', 2)",
   takes: [arg.loop('loop'), 'by', arg.integer('by')],
   given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {

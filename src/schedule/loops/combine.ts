@@ -25,6 +25,7 @@ import { checkOthersApart } from './scattered-tile.ts'
  */
 export const combine = primitive({
   word: 'combine',
+  call: "combine('C')",
   takes: [arg.buffer('buffer'), arg.optional('in', arg.nest('nest'))],
   given: (buffer: string) => ({ buffer }),
   apply(cx, step) {

@@ -36,6 +36,7 @@ import { restrict, type Windows, windowsOf } from './producer-region.ts'
  */
 export const computeAt = primitive({
   word: 'compute_at',
+  call: "compute_at('producer', 'i')",
   takes: [arg.nest('nest'), 'at', arg.loop('at'), arg.flag('recompute'), arg.optional('in', arg.memory)],
   given: (
     nest: string,

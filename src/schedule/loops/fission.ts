@@ -22,6 +22,7 @@ import { twoPhases } from '../samples.ts'
  */
 export const fission = primitive({
   word: 'fission',
+  call: "fission('i', 1)",
   takes: [arg.loop('loop'), 'after', arg.place('after')],
   given: (loop: LoopRef, after: string | number) => ({ loop, after }),
   apply(cx, step) {

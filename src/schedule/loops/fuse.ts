@@ -22,6 +22,7 @@ import { featureMajor } from '../samples.ts'
  */
 export const fuse = primitive({
   word: 'fuse',
+  call: "fuse(['i', 'j'], 'ij')",
   takes: [arg.loops('loops'), arg.optional('->', arg.newLoop('into'))],
   given: (loops: readonly LoopRef[], into?: string) => ({ loops, into }),
   within: (_, { loops }) => loops,

@@ -29,6 +29,7 @@ import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-n
  */
 export const join = primitive({
   word: 'join',
+  call: "join(['first', 'second'], 'i')",
   takes: [arg.nests('nests'), 'at', arg.loop('at')],
   given: (nests: readonly string[], at: LoopRef) => ({ nests, at }),
   apply(cx, step) {

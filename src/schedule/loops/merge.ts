@@ -22,6 +22,7 @@ import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-n
  */
 export const merge = primitive({
   word: 'merge',
+  call: "merge('first', 'second')",
   takes: [arg.nests('nests')],
   given: (...nests: string[]) => ({ nests }),
   apply(cx, step) {

@@ -26,6 +26,7 @@ import { rowSums } from '../samples.ts'
  */
 export const peel = primitive({
   word: 'peel',
+  call: "peel('j')",
   takes: [arg.loop('loop')],
   given: (loop: LoopRef) => ({ loop }),
   apply(cx, step) {

@@ -25,6 +25,7 @@ const MOST_STAGES = 16
  */
 export const pipeline = primitive({
   word: 'pipeline',
+  call: "pipeline('jo', 2)",
   takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('over', arg.loop('over'))],
   given: (loop: LoopRef, by: number, more?: { readonly over?: LoopRef }) => ({
     loop,

@@ -20,8 +20,9 @@ import { rowProduct } from '../samples.ts'
  */
 export const reorder = primitive({
   word: 'reorder',
+  call: "reorder('f', 'j')",
   takes: [arg.loops('loops')],
-  given: (...loops: LoopRef[]) => ({ loops }),
+  given: (...loops: (LoopRef | readonly LoopRef[])[]) => ({ loops: loops.flat() }),
   within: (_, { loops }) => loops,
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))

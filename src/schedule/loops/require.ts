@@ -20,6 +20,7 @@ type Requirement = { readonly multiple: number } | { readonly equal: number }
  */
 export const require = primitive({
   word: 'require',
+  call: "require('d', { multiple: 4 })",
   ofSizes: true,
   takes: arg.forms(
     [arg.size('size'), arg.word('%', 'multiple')('relation'), arg.operand('by'), '==', '0'],

@@ -16,6 +16,7 @@ import { rowBlocks } from '../samples.ts'
  */
 export const reverse = primitive({
   word: 'reverse',
+  call: "reverse('i')",
   takes: [arg.loop('loop')],
   given: (loop: LoopRef) => ({ loop }),
   within: (_, { loop }) => [loop],

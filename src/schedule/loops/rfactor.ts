@@ -28,6 +28,7 @@ import { columnSplit } from '../samples.ts'
  */
 export const rfactor = primitive({
   word: 'rfactor',
+  call: "rfactor('j', 'C_partial')",
   takes: [arg.loop('loop'), arg.optional('->', arg.newBuffer('into'))],
   given: (loop: LoopRef, into?: string) => ({ loop, into }),
   apply(cx, step) {

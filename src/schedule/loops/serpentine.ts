@@ -18,6 +18,7 @@ import { rowProduct } from '../samples.ts'
  */
 export const serpentine = primitive({
   word: 'serpentine',
+  call: "serpentine('i', 4)",
   takes: [arg.loop('loop'), 'by', arg.integer('by')],
   given: (loop: LoopRef, by: number) => ({ loop, by }),
   apply(cx, step) {

@@ -19,6 +19,7 @@ import { rowSums } from '../samples.ts'
  */
 export const split = primitive({
   word: 'split',
+  call: "split('i', 32, ['io', 'ii'])",
   takes: [arg.loop('loop'), 'by', arg.integer('by'), arg.optional('->', arg.twoNewLoops('into'))],
   given: (loop: LoopRef, by: number, into?: readonly [string, string]) => ({ loop, by, into }),
   within: (_, { loop }) => [loop],

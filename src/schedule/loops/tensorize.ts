@@ -36,6 +36,7 @@ function doubled(): Instr['body'] {
  */
 export const tensorize = primitive({
   word: 'tensorize',
+  call: "tensorize('ii', 'instruction')",
   takes: [arg.loop('loop'), 'with', arg.instruction],
   given: (loop: LoopRef, instr: string | Instr) => ({ loop, instr }),
   apply(cx, step) {

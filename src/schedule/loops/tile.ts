@@ -14,6 +14,7 @@ import { split } from './split.ts'
  */
 export const tile = primitive({
   word: 'tile',
+  call: "tile(['i', 'f'], [8, 32], ['io', 'fo', 'ii', 'fi'])",
   takes: [
     arg.loops('loops'),
     'by',

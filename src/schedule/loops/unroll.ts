@@ -21,6 +21,7 @@ const WHOLE_LIMIT = 1024
  */
 export const unroll = primitive({
   word: 'unroll',
+  call: "unroll('i', 4)",
   takes: [arg.loop('loop'), arg.optional('by', arg.integer('by'), arg.flag('predicated'))],
   given: (loop: LoopRef, by?: number, more?: { readonly predicated?: boolean }) => ({
     loop,

@@ -17,6 +17,7 @@ const LANES = [2, 4, 8]
  */
 export const vectorize = primitive({
   word: 'vectorize',
+  call: "vectorize('fi')",
   takes: [arg.loop('loop')],
   given: (loop: LoopRef) => ({ loop }),
   within: (_, { loop }) => [loop],

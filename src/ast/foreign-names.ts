@@ -1,0 +1,68 @@
+/** Names of other systems (NumPy, PyTorch, Halide, TVM, Triton) for functions and steps, with what is written here. */
+
+const FUNCTIONS: Readonly<Record<string, string>> = {
+  relu: 'max(x, 0)',
+  leaky_relu: 'max(x, 0.01 * x)',
+  gelu: '0.5 * x * (1 + erf(x / sqrt(2)))',
+  sigmoid: '1 / (1 + exp(-x))',
+  silu: 'x / (1 + exp(-x))',
+  swish: 'x / (1 + exp(-x))',
+  softplus: 'log1p(exp(x))',
+  clip: 'min(max(x, low), high)',
+  clamp: 'min(max(x, low), high)',
+  maximum: 'max(x, y)',
+  minimum: 'min(x, y)',
+  pow: 'exp(y * log(x)), or x * x for a square',
+  square: 'x * x',
+  reciprocal: '1 / x',
+  fabs: 'abs(x)',
+  where: 'select(condition, x, y)',
+  cdiv: 'ceildiv(x, y)',
+  float: 'f32(x)',
+  int: 'i32(x)',
+}
+
+/** Functions of formats, where these are known: elements of a row `i` over columns `j`. */
+const QUERIES: Readonly<Record<string, string>> = {
+  length: 'count(j by i)',
+  len: 'count(j by i)',
+  nnz: 'count(i, j)',
+  degree: 'count(j by i)',
+}
+
+const STEPS: Readonly<Record<string, string>> = {
+  parallel: 'bind i to block.x',
+  parallelize: 'bind i to block.x',
+  parallelise: 'bind i to block.x',
+  gpu_blocks: 'bind i to block.x',
+  gpu_threads: 'bind i to thread.x',
+  vectorise: 'vectorize fi',
+  simd: 'vectorize fi',
+  interchange: 'reorder (j, i)',
+  permute: 'reorder (j, i)',
+  swap: 'reorder (j, i)',
+  collapse: 'fuse (i, j) -> ij',
+  flatten: 'fuse (i, j) -> ij',
+  strip_mine: 'split i by 32',
+  inline: 'compute_at producer at i recompute',
+  compute_inline: 'compute_at producer at i recompute',
+  reverse_compute_at: 'compute_at consumer at i',
+  cache: 'cache_read B at i in shared',
+  stage_mem: 'cache_read B at i in shared',
+  prefetch: 'pipeline i by 2',
+  double_buffer: 'pipeline i by 2',
+  software_pipeline: 'pipeline i by 2',
+  distribute: 'fission i after 1',
+  blockize: 'tensorize i to INSTRUCTION',
+}
+
+const meantIn = (table: Readonly<Record<string, string>>, name: string): string | undefined =>
+  Object.hasOwn(table, name.toLowerCase())
+    ? `write \`${table[name.toLowerCase()]!.replace(', or', '`, or')}\``
+    : undefined
+
+/** A hint for a function of another system; `known`: the functions that exist where it is called. */
+export const functionMeant = (name: string, known: readonly string[]): string | undefined =>
+  meantIn(FUNCTIONS, name) ?? (known.includes('count') ? meantIn(QUERIES, name) : undefined)
+
+export const stepMeant = (word: string): string | undefined => meantIn(STEPS, word)
