@@ -48,7 +48,7 @@ export function typeText(memory: Memory, target: string): string {
   })
 }
 
-/** The text for the target, with `piece` for what it mentions. */
+/** Source of an instruction call for the target; `piece` prints its operands. */
 export function callText(
   s: InstrCall,
   target: Spellings,

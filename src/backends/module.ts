@@ -32,8 +32,8 @@ export interface Entry {
   /** Blocks of a cluster, where they form clusters (CUDA, compute capability 9.0 on); divides the grid. */
   readonly cluster?: readonly [number, number, number] | undefined
   /**
-   * The text waits by itself for the launch before it (CUDA), before it touches what earlier steps of its plan touch:
-   * it may be launched while that one runs.
+   * True if the code waits for the previous launch before it accesses memory used by earlier steps of its plan (CUDA
+   * programmatic dependent launch). Such a launch may begin while the previous one runs.
    */
   readonly waits?: boolean | undefined
   /** Where the user wrote it, for messages: `program.spt:15`. */
@@ -45,7 +45,7 @@ export interface PrintedModule {
   readonly name: string
   readonly text: string
   readonly entries: readonly Entry[]
-  /** The declared instruction that asks most of the device, and the version it asks for. */
+  /** Declared instruction with the highest device requirement, and the version it requires. */
   readonly needs?: { readonly instr: string; readonly version: number; readonly span?: Span | undefined }
   /** What texts of declarations ask of the device, among its features by name. */
   readonly capabilities?: readonly Capability[]

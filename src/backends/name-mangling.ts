@@ -17,7 +17,7 @@ export class Mangler {
     return name
   }
 
-  /** A name of the text's own: what the kernel calls by the same name gets another. */
+  /** Reserves a name for generated code; a kernel's variable of the same name is renamed. */
   unique(original: string): string {
     let base = original.replace(/[^A-Za-z0-9_]/g, '_')
     // WGSL refuses a leading `__` and a lone `_`; a leading digit is refused everywhere.

@@ -39,7 +39,7 @@ const EAGER = { and: 0.2, or: 0.1 }
 
 type Text = readonly [text: string, precedence: number]
 
-/** A call or a cast stands alone; where a target has none for it, what is printed is an operand, and binds as that does. */
+/** Precedence of a call or a cast: highest, unless the target prints the operand unchanged. */
 const unlessItself = (text: string, operands: readonly Text[]): Text =>
   operands.find(([own]) => own === text) ?? [text, ATOM]
 
@@ -243,10 +243,7 @@ export class ExprPrinter {
     return p >= least ? text : `(${text})`
   }
 
-  /**
-   * Whether 32-bit arithmetic may leave its range: true of data and of what a kernel computes as a value, never of addresses
-   * (plans check their sizes).
-   */
+  /** True if 32-bit arithmetic may overflow: for data and computed values, but not addresses, whose sizes plans check. */
   #mayWrap(e: Expr): boolean {
     if (e.dtype === 'u32' || (e.span && this.#values.spans.has(e.span))) return true
     return someExpr(

@@ -1,4 +1,4 @@
-/** Words that names in a text must not be: those of its language, and those that its spellings are made of. */
+/** Words that generated names must avoid: those of the target language, and those used by its spellings. */
 import { computeType, DTYPES } from '../ir/dtype.ts'
 import { MATH_FNS } from '../ir/math.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'

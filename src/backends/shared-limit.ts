@@ -1,4 +1,4 @@
-/** The one refusal of too much shared memory, by a device that is there and by what a text is for. */
+/** Rejects launches that exceed shared memory, both for an open device and for a compilation target. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'

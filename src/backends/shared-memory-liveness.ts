@@ -18,7 +18,7 @@ import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../ir/tree
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {
-  /** The launch, with barriers before what comes to lie where something else was. */
+  /** The launch, with barriers before uses of reused memory. */
   readonly launch: Launch
   readonly bytes: number
   /** What the whole is aligned to, in bytes. */

@@ -12,7 +12,7 @@ import type { BinaryOp } from '../ir/ops.ts'
 /** Where helper functions that a text turns out to need are collected, by name. */
 export type Helpers = Map<string, string>
 
-/** A buffer as the text under construction knows it. */
+/** A buffer in generated code. */
 export interface BufferRef {
   readonly name: string
   readonly buffer: Buffer
@@ -29,7 +29,7 @@ export interface VectorRef {
   readonly index: string
   /** Which vector of an array of them it is, where that takes no division. */
   readonly number?: string
-  /** A name that the text has nowhere else. */
+  /** A name unused elsewhere in the generated code. */
   readonly temporary: string
 }
 
@@ -41,7 +41,7 @@ export type Wraps = 'value' | 'place' | 'unused'
 
 /** A call of a mathematical function. */
 export interface MathCall {
-  /** Its operands, as they stand: those of lower precedence have no parentheses. */
+  /** Operands, without parentheses around those of lower precedence. */
   readonly args: readonly string[]
   readonly x: string
   readonly y: string
@@ -51,7 +51,7 @@ export interface MathCall {
 }
 
 export interface Spellings {
-  /** By which declared texts say that they are for it. */
+  /** Name of the target in declarations of instructions. */
   readonly name: string
   /** Type of a value in registers. */
   readonly type: (t: Dtype) => string
@@ -141,7 +141,7 @@ export interface Spellings {
   /** An element of shared memory that is the same for all threads, which arrive; as any other where it is missing. */
   readonly uniform?: (element: string) => string
   readonly laneBarrier?: (among: number, helpers: Helpers) => string
-  /** For targets whose barrier says nothing of global memory. */
+  /** Barrier for global memory, on targets whose barrier orders shared memory only. */
   readonly globalBarrier?: string
   /** An atomic update by a native instruction, or `null` where there is none for it. */
   readonly atomic: (b: BufferRef, index: string, op: string, value: string, helpers: Helpers) => string | null

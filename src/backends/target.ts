@@ -25,7 +25,7 @@ export interface Target {
   readonly extension: string
   /** What every device of the target has that plans for it may use (`lower/pipeline.ts`, `LowerOptions`). */
   readonly lowering: { readonly lanes?: number; readonly promote?: boolean }
-  /** Arrays in shared memory that are not in use at one time lie in one place. */
+  /** True if arrays in shared memory with disjoint live ranges share storage. */
   readonly reusesShared: boolean
   readonly declared: DeclaredTexts
   /** Prints all launches of a plan. @throws SptError `emit/…` */

@@ -21,7 +21,8 @@ interface Member {
 }
 
 /**
- * Each whole chunk of updates stands where its first one stood: between them, nothing changes what the others add.
+ * Moves each complete vector of updates to the position of its first update; nothing in between changes the operands of the
+ * others.
  */
 export function packAtomics(list: Body, n: Neighbours): Body {
   const replaced = new Map<number, Stmt | null>()

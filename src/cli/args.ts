@@ -12,7 +12,7 @@ export const HELP: OptionSpec = { flags: '-h, --help', about: 'Show this help' }
 const takesValue = (o: OptionSpec): boolean => o.flags.includes('<')
 
 interface Sorted {
-  /** The values of the options that are given; none of those without one. */
+  /** Values of options by name; options without a value are absent. */
   readonly options: ReadonlyMap<string, readonly string[]>
   readonly files: readonly string[]
 }

@@ -1,4 +1,4 @@
-/** A subcommand as a value: what it takes, what help says of it, what it does. */
+/** A subcommand as a value: arguments, help and action. */
 import { nearest } from '../ast/suggest.ts'
 import type { Io } from './io.ts'
 import { outputAt, reportsAside, writeText } from './outputs.ts'
@@ -127,7 +127,7 @@ export class Call {
     return this.#number(name, () => true, least, most, `a number from ${least} to ${most}`)
   }
 
-  /** Any number: whoever takes it knows the range. */
+  /** A number of any size; callers check its range. */
   number(name: string): number | undefined {
     return this.#number(name, Number.isFinite, -Infinity, Infinity, 'a number')
   }

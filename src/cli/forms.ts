@@ -10,7 +10,7 @@ import { ms } from './figures.ts'
 
 export type Form = AutomaticForm<Kernel>
 
-/** On what is bound, or sizes alone; the one that runs first. None of a kernel with steps on loops. */
+/** Forms for the bound data, or for sizes alone, the preferred one first. Kernels with loop steps have none. */
 export function formsOn(
   kernel: Kernel,
   on: Device | DeviceKind,

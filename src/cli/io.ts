@@ -20,7 +20,7 @@ export interface Io {
 /** To the start of the line, and the line empty. */
 const CLEAR = '\r\x1b[K'
 
-/** With a line of progress on a terminal, which is gone before anything else is written. */
+/** Adds a progress line to a terminal's output, which is cleared before other output. */
 export function withProgress(io: Io): Io {
   if (!io.terminal) return io
   let shown = false

@@ -54,7 +54,7 @@ export const CHOOSING_SIZES: OptionSpec = {
   repeats: true,
 }
 
-/** Of commands that load programs: what a program that nobody vouches for may do. */
+/** Options of commands that load programs: permissions of untrusted programs. */
 export const TRUST: readonly OptionSpec[] = [
   {
     flags: '--no-instr',

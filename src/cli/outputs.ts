@@ -45,7 +45,7 @@ function isAt(file: BigIntStats, descriptor: number): boolean {
   }
 }
 
-/** With reports on standard error, where the result itself goes to standard output. */
+/** Sends reports to standard error if the result itself goes to standard output. */
 export const reportsAside = (io: Io): Io => ({
   ...io,
   out: (text) => io.err(text),

@@ -106,8 +106,9 @@ export const checkWritableFolder = (folder: string, file: string): Promise<void>
   checkWritable(join(folder, file))
 
 /**
- * Writes a file that is not there yet: the first of those that `pathOf` names, from `first` on, and gives its number. What
- * others have written, at the same time too, stays. @throws SptError `io/…`
+ * Writes a new file: the first free name of `pathOf`, counted from `first`; returns its number. Existing files stay,
+ * including those that other processes create meanwhile.
+ * @throws SptError `io/…`
  */
 export async function writeNew(pathOf: (n: number) => string, text: string, first = 1): Promise<number> {
   for (let n = first; ; n++) {

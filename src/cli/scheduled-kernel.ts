@@ -88,13 +88,13 @@ export interface Scheduled {
   readonly schedule: string | null
   /** Why it is this one, where a choice says so. */
   readonly chosen: Chosen | null
-  /** The schedule that would be taken unasked, were it legal, and why it is not. */
+  /** The default schedule if it is illegal here, and the reason. */
   readonly passedOver?: { readonly name: string; readonly why: SptError } | undefined
 }
 
 /**
- * The kernel under the schedule that was asked for, else under the one called `fallback` if it has that and it is legal:
- * what nobody asked for refuses nothing.
+ * The kernel under the requested schedule, otherwise under the one called `fallback` if it exists and is legal; errors of a
+ * fallback are not reported.
  */
 export function scheduled(
   kernel: Kernel,
@@ -174,7 +174,7 @@ export function orPlain(
   return isPlain ? { kernel, schedule: null, chosen: null } : scheduled
 }
 
-/** Lists and sets that formats of what may be taken take. */
+/** Lists and sets required by the formats of the schedules that may run. */
 export const usedFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
   kernel.usedData(requested?.name ?? 'auto')
 
@@ -186,7 +186,7 @@ export const scheduledFor = (
 ): Scheduled | null =>
   isChosen(kernel, requested) ? null : scheduled(kernel, requested, kind === 'cpu' ? 'cpu' : 'gpu')
 
-/** The kernel under what the choice that was asked for, or the one called `auto`, chooses. */
+/** The kernel under the schedule selected by the requested choice, or by `auto`. */
 export async function chosen(
   kernel: Kernel,
   requested: ScheduleCall | undefined,
@@ -220,8 +220,10 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
 }
 
 /**
- * That what a choice is made by is given where there is one: nothing else reads it. `sizes`: whether the command has
- * another use for `--bind`, and `--size` without statistics. @throws UsageError
+ * Checks that inputs of a choice are given only if there is one. `sizes`: the command also uses `--bind`, and `--size`
+ * without statistics.
+ *
+ * @throws UsageError
  */
 export function checkDeciding(call: Call, kernel: Kernel, sizes: boolean): void {
   const isUsed = (o: string, text: string): boolean =>

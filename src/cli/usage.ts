@@ -1,4 +1,4 @@
-/** Wrong usage: what was typed cannot be a command. Exit code 2; everything else that users cause is 1. */
+/** Usage errors of the command line. Exit code 2; all other errors that users cause have 1. */
 import type { Advice, Diagnostic } from '../ast/diagnostic.ts'
 import { escaped, escapedLine } from '../ast/render.ts'
 import { suggestion } from '../ast/suggest.ts'

@@ -1,8 +1,8 @@
-/** `--verify-stages`: what the interpreters of Stages II and III make of each kernel under each schedule. */
+/** `--verify-stages`: runs each kernel under each schedule in the interpreters of Stages II and III. */
 import type { StageCheck } from '../api/stage-check.ts'
 import type { Compilation } from '../run/compile.ts'
 
-/** Runs kernels on small data, and keeps what to say of it. */
+/** Runs kernels on small data and collects the results for the report. */
 export class StageRuns {
   readonly #check: (c: Compilation) => StageCheck
   readonly #agree: string[] = []

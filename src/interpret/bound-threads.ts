@@ -42,7 +42,7 @@ export class Threads {
     return rank
   }
 
-  /** Compiles what is inside of a loop, and says how to enter an iteration, where that is anything. */
+  /** Compiles the body of a loop; `enter` prepares an iteration, if the loop needs it. */
   inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter?: (k: number) => void } {
     const name = boundTo(loop, 'thread')
     const axis = name === undefined ? undefined : this.#axes.get(name)
@@ -85,8 +85,8 @@ export class Threads {
   }
 
   /**
-   * `step` by rounds, where neighbours along thread.x combine what they have, for all threads of the other axes that
-   * no loop around is on: `take` gives what the current thread has, `put` combines it with what another had.
+   * Butterfly reduction along thread.x in steps, for all threads of the axes that are not bound by a surrounding loop: `take`
+   * reads the current thread's value, `put` combines it with its partner's.
    */
   exchange(
     { first = 1, width }: Lanes,

@@ -130,7 +130,7 @@ class Block {
     this.#at = threads.map((t) => t.run.next())
   }
 
-  /** Up to the next barrier, or once around those that ask. */
+  /** Runs to the next barrier, or polls the threads waiting at instructions once. */
   step(): void {
     if (this.state !== 'running') return
     const [threads, at] = [this.#threads, this.#at]
@@ -161,7 +161,7 @@ class Block {
   }
 }
 
-/** Threads at instructions ask once more; whether there are any. */
+/** Polls threads at instructions again; returns true if there are any. */
 function retryInstructions(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
   let any = false
   for (const [k, r] of at.entries()) {

@@ -1,8 +1,7 @@
 /**
- * Memory that remembers who touched what since when, so that a race is found wherever it could happen and not
- * only where it did. Two accesses of one element race if one of them writes, not both are atomic, and they are
- * by different blocks of a launch, or by different threads of a block with no barrier between them: one of the block, or
- * of the row that both are in.
+ * Race detection by recorded accesses, so that a race is found even if this interleaving does not exhibit it. Two accesses of
+ * one element race if one of them writes, not both are atomic, and they are by different blocks of a launch, or by different
+ * threads of a block without a barrier (of the block, or of the row that contains both) between them.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Buffer } from '../ir/loops.ts'
@@ -24,7 +23,7 @@ const SEVERAL = -2
 
 /** The latest accesses of one kind to one element. */
 interface Touch {
-  /** Of all of the launch: one block, nobody or several. */
+  /** Accessing block since the launch began: one block, none or several. */
   block: number
   /** Of the latest epoch of the latest block. */
   thread: number

@@ -1,8 +1,7 @@
 /**
- * Runs a Stage III plan: what a device is meant to do, one block (or cluster of blocks) after the other, the threads of a
- * block in turns from barrier to barrier. Undefined behaviour that a device may hide is an `InternalError` here: an index
- * out of its buffer, two threads touching one element with nothing between them, threads of a block waiting at
- * different barriers.
+ * Interpreter of Stage III plans: blocks (or clusters of blocks) run one after another, the threads of a block in turns from
+ * barrier to barrier. Undefined behaviour that a device may hide is an `InternalError` here: an index out of bounds, a race
+ * between two threads, threads of a block waiting at different barriers.
  *
  * Memory holds numbers; 16-bit floats are not rounded.
  */

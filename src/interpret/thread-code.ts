@@ -21,7 +21,7 @@ export interface Frame {
   readonly vars: Map<string, number>
   readonly memory: Map<string, Memory>
   readonly shared: Map<string, Memory>
-  /** At an exchange between lanes: what the thread has, then what its partner has. */
+  /** During an exchange between lanes: the thread's values, then its partner's. */
   readonly mail: number[]
   /** The first thread of each block of the cluster. */
   readonly cluster: readonly Frame[]
@@ -30,7 +30,10 @@ export interface Frame {
 
 /** What calls of declared instructions do, which plans have as texts for devices. */
 export interface Instructions {
-  /** Begins a call. What it gives is asked until it is true: then the thread goes on; others may come before. */
+  /**
+   * Begins a call. The returned function is polled until it returns true and the thread continues; other threads may run in
+   * between.
+   */
   begin(call: InstrCall, f: Frame): () => boolean
 }
 

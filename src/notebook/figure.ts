@@ -49,10 +49,7 @@ export class Figure extends Shown {
   }
 }
 
-/**
- * A picture: the text of an SVG file, as `svg` of a format gives it.
- * @throws SptError `api/argument`
- */
+/** A picture from the source of an SVG file, such as the `svg` of a format. @throws SptError `api/argument` */
 export function picture(svg: string, title = 'a picture'): Figure {
   expectArgument(
     typeof svg === 'string' && /^\s*(?:<\?xml[^>]*>\s*)?<svg\s/.test(svg),

@@ -53,7 +53,7 @@ const COLORS: Readonly<Record<Kind, string>> = {
 const TOKEN =
   /(?<comment>\/\/[^\n]*|\/\*[\s\S]*?\*\/)|(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)|(?<number>\b(?:0[xX][\da-fA-F]+|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)[fuh]?\b)|(?<word>[A-Za-z_]\w*)/g
 
-/** The text as HTML, without what surrounds it. */
+/** The source as an HTML fragment. */
 export function highlighted(text: string, language: Language): string {
   if (language === 'text') return escaped(text)
   let out = ''

@@ -1,6 +1,6 @@
 /**
- * SVG → PNG, by resvg compiled to WebAssembly: the same bytes on every machine. It has no fonts of its own, so that those
- * of a package are taken. Both packages are optional.
+ * SVG → PNG by resvg compiled to WebAssembly: identical bytes on every machine. resvg has no fonts, so those of a package are
+ * used. Both packages are optional.
  */
 
 /** Pixels across, about: sharp where pages are some 1,000 wide. */

@@ -1,4 +1,4 @@
-/** Results of a search: the best points, how it came to them, what was refused, and predictions against measurements. */
+/** Plots of search results: best points, convergence, rejected trials, and predictions against measurements. */
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
 import { rankCorrelation } from '../search/rank-correlation.ts'
@@ -73,9 +73,9 @@ export interface ConvergenceOptions {
 export const PALE = '#b9c4d0'
 
 /**
- * The best time so far after each trial; refused trials count. Of one study all times are there as dots; several studies of one
- * space are told apart by name. By seconds or minutes, trials of which these are not known are left out.
- * @throws SptError `notebook/no-rows` where nothing was measured
+ * Best time so far after each trial, including rejected ones. A single study shows all times as dots; several studies of one
+ * space are distinguished by name. Over seconds or minutes, trials without a time stamp are left out.
+ * @throws SptError `notebook/no-rows` if no trial was measured
  */
 export function convergence(studies: Studies, options: ConvergenceOptions = {}): Figure {
   expectOptions('convergence', options, ['by', 'levels', 'width'])

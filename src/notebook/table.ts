@@ -12,7 +12,7 @@ export interface TableOptions {
   readonly columns?: readonly string[] | undefined
   /** Significant digits of numbers that are no integers: a column has so many decimals that its median has them. 3. */
   readonly digits?: number | undefined
-  /** Rows that are shown; of more, it is said how many there are. 100. */
+  /** Maximum number of rows shown; the number of further rows is stated. 100. */
   readonly limit?: number | undefined
 }
 
@@ -72,8 +72,8 @@ ${this.#cells.map((texts) => `${row('td', texts)}\n`).join('')}</tbody>
 }
 
 /**
- * Rows as a table: numbers to the right, with as many decimals as their column needs; lists joined by commas.
- * Shown as HTML, and as aligned text where that is not.
+ * Rows as a table: numbers are right-aligned with the decimals of their column; lists are joined by commas. Shown as HTML, or
+ * as aligned text where HTML is unavailable.
  * @throws SptError `api/argument`, `api/unknown-option`
  */
 export function table(rows: readonly Row[], options: TableOptions = {}): Shown {

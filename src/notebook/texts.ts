@@ -6,7 +6,7 @@ import { type MimeBundle, Shown } from './display.ts'
 import { highlighted, type Language } from './highlight.ts'
 
 export interface TextOptions {
-  /** Lines that are shown; of more, it is said how many there are. 60. */
+  /** Maximum number of lines shown; the number of further lines is stated. 60. */
   readonly limit?: number | undefined
 }
 

@@ -26,7 +26,7 @@ interface Totals {
   /** Elements of the value array, and how many of them hold a coordinate of the tensor. */
   readonly slots: number
   readonly stored: number
-  /** Elements that hold none, and their share of all (0 where there are no elements). */
+  /** Padding slots, and their share of all slots (0 if there are none). */
   readonly padding: number
   readonly paddingShare: number
   /** Index arrays of the axes; permutations and lists; values; all of them. */

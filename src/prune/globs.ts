@@ -1,4 +1,7 @@
-/** Names of layers by patterns: `*` is any text, `?` any one character, a character after `\` itself, as all else is. */
+/**
+ * Glob patterns for layer names: `*` matches any text, `?` any one character, `\` quotes the next character; all others match
+ * themselves.
+ */
 import { fail } from '../ast/diagnostic.ts'
 
 /** Whether all of a name is what the pattern says: a star is tried with less first, and only the last one again. */

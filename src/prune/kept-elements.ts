@@ -4,8 +4,8 @@ import { checkLength, checkMask } from './layers.ts'
 import type { LayerShape, Mask } from './types.ts'
 
 /**
- * The elements that are kept, row by row, with their weights or as a pattern; those of weight 0 are elements too, which of a dense tensor
- * nobody could tell from what is pruned.
+ * The kept elements in row order, with their weights or as a pattern. Kept elements of weight 0 stay elements, although a
+ * dense tensor could not distinguish them from pruned ones.
  * @throws SptError `api/argument`, `prune/shape`, `prune/mask`
  */
 export function keptElements(

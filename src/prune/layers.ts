@@ -1,4 +1,4 @@
-/** Layers are what they say, and what is read of them fits. */
+/** Validates layers and the data read from them. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/expect-argument.ts'
 import type { LayerShape, Layers, Mask } from './types.ts'
@@ -123,8 +123,8 @@ export interface KeptMasks {
 }
 
 /**
- * All that is kept: of two masks each layer, what either keeps. As `after` takes it.
- * @throws SptError `api/argument`, `prune/shape` where one has not as many as the other
+ * Union of the masks of each layer, as `after` takes it.
+ * @throws SptError `api/argument`, `prune/shape` if the numbers of masks differ
  */
 export function keptIn(pruned: KeptMasks): readonly Mask[] {
   expectArgument(isRecord(pruned), 'what was pruned', pruned, '{ masks, rest }')

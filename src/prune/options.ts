@@ -22,7 +22,7 @@ export interface PruneChoices {
 }
 
 export interface PruneOptions extends PruneChoices {
-  /** At least 0 and less than 1, over all layers that are not excluded; not needed where it follows from the pattern. */
+  /** In [0, 1), over all layers that are not excluded; optional if it follows from the pattern. */
   readonly sparsity?: number
   /** Masks of an earlier stage, by layer: elements that it pruned count as 0. */
   readonly after?: readonly Mask[]
@@ -42,7 +42,7 @@ export interface Checked {
 
 export const CHOICES = ['pattern', 'exclude', 'limits', 'normalise', 'warnBelow', 'onProgress'] as const
 
-/** Of the share that all layers keep on average. */
+/** Threshold relative to the average share of kept elements. */
 const WARN_BELOW = 0.1
 
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */

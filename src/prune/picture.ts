@@ -20,7 +20,7 @@ const MARGIN = 24
 const SIDE = 104
 const GAP = 14
 const CAPTION = 30
-/** Of all layers together: the text of one is some 20 bytes. */
+/** Maximum number of cells over all layers; each takes about 20 bytes of SVG. */
 const MOST_CELLS = 40_000
 const MOST_LAYERS = 1000
 const MOST_SIDE = 52
@@ -32,7 +32,10 @@ export interface MasksDrawn {
   readonly rest?: readonly Mask[]
 }
 
-/** The text of an SVG file, at most about a megabyte: the first thousand layers, each as regions shaded by what is kept. */
+/**
+ * Draws masks as an SVG file of at most about a megabyte: the first thousand layers, each as regions shaded by their share of
+ * kept elements.
+ */
 export function drawMasks(drawn: MasksDrawn, title = 'masks'): string {
   expectArgument(isRecord(drawn), 'what is drawn', drawn, '{ shapes, masks, rest }')
   expectArgument(typeof title === 'string', 'a title', title, 'a text')

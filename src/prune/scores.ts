@@ -82,8 +82,8 @@ function refuseValue(what: string, value: number, at: number, { name, cols }: La
 }
 
 /**
- * Of n elements, from the sum of their squares. ‖e‖₂ / n is the published one; of vectors that are alike but for their
- * length it ranks the long ones lower, by 1 / √n, which a root mean square does not.
+ * Norm of a vector of n elements, from the sum of their squares. ‖e‖₂ / n is the published norm; it ranks long vectors of
+ * similar elements lower, by 1 / √n, which the root mean square does not.
  */
 export const NORMS: Readonly<Record<Normalise, (squares: number, elements: number) => number>> = {
   root: (squares, n) => Math.sqrt(squares / n),

@@ -14,7 +14,7 @@ import {
 import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 
-/** A sparsity with limits that are of this stage alone, beside those of all: the least counts. */
+/** Sparsity of a stage, with limits for this stage in addition to the common ones; the smaller limit applies. */
 export interface StageChoice {
   readonly sparsity: number
   readonly limits?: Limits

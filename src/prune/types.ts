@@ -8,7 +8,7 @@ export interface LayerShape {
   readonly name: string
   readonly rows: number
   readonly cols: number
-  /** Of an element where it is kept, for the report; 4 without. */
+  /** Bytes per kept value, for the report; default 4. */
   readonly valueBytes?: number
 }
 

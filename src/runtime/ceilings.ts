@@ -28,6 +28,6 @@ export function readCeilingsBy(reader: typeof calibrated): void {
   calibrated = reader
 }
 
-/** Of a device, by its kind and name: nothing where it was not measured. */
+/** Ceilings of a device by kind and name; undefined if it was not measured. */
 export const ceilingsOf = (kind: DeviceKind, chip: string): Ceilings | undefined =>
   CHIPS.find(([name]) => chip.includes(name))?.[1] ?? calibrated(kind, chip)

@@ -64,7 +64,7 @@ export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: numb
   })
 }
 
-/** Throws `device/freed-buffer` or `device/foreign-buffer`. `where` says in what call the buffer turned up. */
+/** Checks a buffer; `where` names the call in messages. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
 export function checkBuffer(buffer: DeviceBuffer, state: HandleState, where: string): void {
   if (state === 'freed')
     fail({

@@ -12,7 +12,7 @@ import type { DeviceEvent, Graph, Stream } from './streams.ts'
 /** A typed-array view of host memory. */
 export type HostArray = TypedArray
 
-/** Limits a plan has to respect. All sizes in bytes unless said; `Infinity` where there is none. */
+/** Limits of a device for plans. Sizes in bytes unless stated otherwise; `Infinity` for no limit. */
 export interface DeviceLimits {
   readonly maxBufferBytes: number
   /** Largest range one kernel argument may cover (WebGPU: maxStorageBufferBindingSize). */
@@ -30,7 +30,7 @@ export interface DeviceLimits {
   readonly processors?: number
 }
 
-/** Device memory. Opaque to callers; `bytes` is what was asked for. */
+/** Device memory, opaque to callers; `bytes` is the requested size. */
 export interface DeviceBuffer {
   readonly bytes: number
   readonly label: string
@@ -142,8 +142,8 @@ export interface Device {
   /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name, or what they did wrong (`outcomes.ts`). */
   run(commands: readonly Command[]): Promise<void>
   /**
-   * Milliseconds of each of `repeats` runs, by device events where there are any. No warm-up of its own; `between` runs
-   * before each, unmeasured. Where launches take the host longer than the device, that shows: `Graph.time`.
+   * Milliseconds of each of `repeats` runs, by device events if available. There is no warm-up; `between` runs before each
+   * repeat, unmeasured. The times include launch overhead if the host is slower than the device: see `Graph.time`.
    */
   time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]>
   /** Records commands for replays (`streams.ts`). @throws SptError as `run` */

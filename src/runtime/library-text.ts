@@ -53,7 +53,7 @@ export interface LibraryText {
   readonly version: { readonly call: string; readonly units: readonly number[] }
   /** Statuses of `prepare` that mean: there is nothing to prepare. */
   readonly unsupported: readonly number[]
-  /** Memory that it is given, since what it allocates itself cannot be recorded in a graph. */
+  /** Workspace for the library, because its own allocations cannot be recorded in a graph. */
   readonly workspace?: { readonly call: string; readonly bytes: number }
   /** The parameters of each call in C; each returns a status, 0 for success. */
   readonly prototypes: Readonly<Record<string, string>>

@@ -16,7 +16,7 @@ import { atFullClock } from './full-clock.ts'
 import type { Graph } from './streams.ts'
 
 export interface MeasureOptions {
-  /** Runs before the first that counts; 10. With any, a GPU that has idled is first brought to its full clock, by as many more. */
+  /** Warm-up runs; 10. If there are any, as many further runs first bring an idle GPU to its full clock. */
   readonly warmups?: number
   /** Samples; 50. */
   readonly repeats?: number

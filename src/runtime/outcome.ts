@@ -1,11 +1,11 @@
 /** What launches do wrong without a fault: writes that find no element, lists without room. They leave it in memory. */
 
-/** Of all launches of one program on its data: what the latest of them did wrong is told once. */
+/** Outcome of all launches of one program on its data; an error of the latest launches is reported once. */
 export class Outcome {
   readonly #look: () => Promise<void>
   #isOpen = false
 
-  /** @param look throws what is wrong, when nothing of it is under way */
+  /** @param look throws the recorded error, when none of the launches is in flight */
   constructor(look: () => Promise<void>) {
     this.#look = look
   }

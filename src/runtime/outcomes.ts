@@ -3,7 +3,7 @@ import type { Command } from './device.ts'
 import type { Outcome } from './outcome.ts'
 import type { Graph, Stream } from './streams.ts'
 
-/** Outcomes of what a device has queued and nobody has waited for. */
+/** Outcomes of queued launches that no call has awaited. */
 export class Outcomes {
   /** By the stream that they were queued on last. */
   readonly #open = new Map<Outcome, Stream | undefined>()

@@ -1,7 +1,6 @@
 /**
- * A Vulkan driver for machines without a GPU (Node only): SwiftShader, taken from the npm package
- * `@sparticuz/chromium`, which carries it beside its browser. Nothing is downloaded: the package's archive is
- * unpacked once into a cache folder.
+ * Vulkan driver for machines without a GPU (Node only): SwiftShader, contained in the npm package `@sparticuz/chromium`.
+ * Nothing is downloaded: the package's archive is unpacked once into a cache folder.
  */
 import {
   chmodSync,
@@ -152,7 +151,7 @@ function unpack(archive: string, base: string, version: string): string {
   return dir
 }
 
-/** Code is loaded from here: nobody else may be able to put it there. */
+/** Checks that only the user can write to the folder, because code is loaded from it. */
 function checkOwner(dir: string): void {
   const s = statSync(dir)
   const uid = process.getuid?.()

@@ -26,8 +26,8 @@ async function findKoffi(): Promise<Koffi | Missing> {
 const reasonOf = (e: unknown): string => (e instanceof Error ? e.message : String(e)).split('\n')[0] ?? ''
 
 /**
- * Loads a Vulkan loader for Dawn to find (the system's, or the packaged one: a container may lack only that)
- * and says whether there is a driver. Asked here because Dawn complains on stderr where there is none.
+ * Loads a Vulkan loader for Dawn (the system's, or the packaged one: a container may lack only that) and checks that it has a
+ * driver. The check runs here because Dawn prints to stderr without a driver.
  */
 export async function findVulkan(): Promise<Vulkan | Missing> {
   if (process.platform !== 'linux') return { driver: 'the system' }

@@ -31,8 +31,9 @@ import { firstLine, type GpuFailure, Session, validationError } from './webgpu/s
 import { Clock, REPEATS_PER_CLOCK, stampNow } from './webgpu/timing.ts'
 
 /**
- * A device on the adapter that `gpu` picks, with all the limits the adapter has and `shader-f16`, `subgroups`
- * and `timestamp-query` where it has them. Throws `device/absent` where there is no adapter. `picked`: an adapter that `gpu` gave already.
+ * Opens a device on the adapter selected by `gpu`, with all of the adapter's limits, and with `shader-f16`, `subgroups` and
+ * `timestamp-query` if it supports them. `picked`: an adapter already obtained from `gpu`.
+ * @throws SptError `device/absent` without an adapter
  */
 export async function createWebGpuDevice(
   gpu: GPU,

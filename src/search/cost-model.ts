@@ -34,7 +34,7 @@ export interface PredictorOptions {
   readonly device?: DeviceKind | Device | undefined
   /** Tensors and sizes, as for `prepare`; of dense tensors the shapes count. */
   readonly inputs: RunInputs
-  /** Default: the one of the device where it was calibrated, else of the package. */
+  /** Default: the model calibrated on the device, otherwise the package's. */
   readonly model?: CostModel | undefined
 }
 
@@ -89,14 +89,14 @@ export function modelInputs(kernel: Kernel, inputs: RunInputs): ModelData {
 }
 
 export interface PriorOptions {
-  /** Threads beside this one, for 128 points and more; default: one for each other processor where there are 4 and more, 15 at most. */
+  /** Additional threads for 128 points or more; default: one for each further processor if there are at least 4, at most 15. */
   readonly threads?: number | undefined
 }
 
 /**
- * Expected milliseconds of points, as strategies take it (`StrategyOptions.prior`); those that are refused cost infinity,
- * as those of which the model has no number.
- * What `predictor` gave is asked in several threads where the space is a program's or of `sketches`.
+ * Expected milliseconds of points, for strategies (`StrategyOptions.prior`); infinity for rejected points and for those
+ * without a prediction. The result of `predictor` is evaluated in several threads if the space belongs to a program or to
+ * `sketches`.
  */
 export function costPrior(
   space: KernelSpace<Kernel>,

@@ -9,7 +9,7 @@ export const withValue = (point: Point, name: string, value: DecisionValue): Poi
 })
 
 export interface Counted {
-  /** Of the points that were found; all, where it is exact. Above 2^53 it is rounded. */
+  /** Number of points found; all of them if it is exact. Rounded above 2^53. */
   readonly points: number
   readonly isExact: boolean
 }

@@ -2,7 +2,7 @@
 import type { Kernel } from '../api/kernel.ts'
 
 /**
- * With a step that says so where it has none on loops: `compile` would look for a schedule by itself, which is not what was
- * measured.
+ * Adds an explicit step to kernels without loop steps. Otherwise `compile` would apply a default schedule, and measure
+ * another kernel.
  */
 export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ? kernel : kernel.as_written())

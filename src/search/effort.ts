@@ -19,7 +19,7 @@ export class Effort {
     this.#left = values
   }
 
-  /** To look at so many places. */
+  /** Budget for visiting this many nodes. */
   static ofPlaces(count: number): Effort {
     return new Effort(VALUES * count)
   }

@@ -45,7 +45,7 @@ export class Expected {
     known.set(this.prior, this)
   }
 
-  /** The one that a prior is of, where it is that of one: nothing is asked or kept twice. */
+  /** The cache of a prior; a prior that already wraps a cache returns it. */
   static of(prior: Prior): Expected {
     return known.get(prior) ?? new Expected(prior)
   }
@@ -56,9 +56,10 @@ export class Expected {
   }
 
   /**
-   * The same with pauses: of what is not known, the prior is asked for some at a time, as long as there is time for it; of the
-   * others nothing is expected yet.
+   * Cached costs with pauses: the prior evaluates unknown points in batches while there is time; the remaining ones have no
+   * prediction yet.
    * @param share of the time that is left
+   *
    * @throws SptError `search/prior`
    */
   *asked(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {

@@ -1,4 +1,4 @@
-/** One rule for what is the fastest of what was measured. */
+/** Ranking of measured items by time. */
 import { pointKey } from './points.ts'
 import type { Outcome, Point, Trial } from './types.ts'
 
@@ -31,10 +31,13 @@ export function fastestTrials<T extends Trial>({
   return fastestOf([...byPoint.values()]).toSorted((a, b) => share(b) - share(a))
 }
 
-/** Points that are measured again at the end: so many, and more of what is about as fast, since the least of many times is luck. */
+/**
+ * Number of points measured again at the end: a minimum, plus those with similar times, because the minimum of many noisy
+ * times is biased.
+ */
 const FINALISTS = { least: 3, most: 8, near: 1.1 } as const
 
-/** Of what a search measured, fastest first, what may be the fastest. */
+/** Candidates for the fastest measured point, fastest first. */
 export function finalists<T extends Trial>(found: Parameters<typeof fastestTrials<T>>[0]): readonly T[] {
   const points = fastestTrials(found)
   const median = ({ outcome }: T): number =>

@@ -115,7 +115,7 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
     tried.set(text, does)
     return does
   }
-  /** Values of a parameter after others, and whether one is taken, where those that follow have small ones. */
+  /** Values of a parameter after given arguments. Small values are marked likely if later parameters have small ones. */
   const valuesOf = (
     params: readonly FormatParam[],
     before: readonly number[],

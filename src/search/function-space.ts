@@ -1,4 +1,4 @@
-/** Spaces that a function describes: it takes decisions one after the other, and says what they make of a kernel. */
+/** Spaces defined by a function, which makes decisions in order and returns the steps that they imply. */
 import { fail, InternalError, SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord, nameText } from '../ast/expect-argument.ts'
 import { refuseOthers } from '../elaborate/index.ts'
@@ -28,7 +28,7 @@ export interface Decisions {
   flag(name: string): boolean
   /** A point of another space, its decisions named `name.…`: the kernel under its schedule. */
   within<K>(name: string, space: KernelSpace<K>): () => K
-  /** Without this there is no point: said as early as it can be told, it leaves out values. */
+  /** Excludes points for which the condition is false; called early, it removes values from decisions. */
   only(holds: boolean): void
 }
 
@@ -105,7 +105,7 @@ const isLike = (given: unknown, kernel: unknown): boolean =>
 const THROWN = 'space/thrown'
 const LATE = 'space/late-decision'
 
-/** @throws SptError `space/thrown` for what is no refusal of ours: one point is to blame, and others go on */
+/** @throws SptError `space/thrown` for errors that are not diagnostics, so that only this point fails */
 function thrownBy<T>(name: string, point: Point, work: () => T): T {
   try {
     return work()
@@ -127,7 +127,7 @@ type Way<K> =
   /** The function throws there: a point that nothing can be made of. */
   | { readonly kind: 'thrown'; readonly why: SptError }
 
-/** Leaves the function of a space where it cannot go on. */
+/** Leaves the function of a space at an open or impossible decision. */
 class Stop extends Error {
   readonly way: Exclude<Way<unknown>, { kind: 'whole' | 'thrown' }>
   constructor(way: Stop['way']) {

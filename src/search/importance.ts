@@ -14,7 +14,7 @@ export interface Importance {
 /** Orders of the values of a decision. */
 const SHUFFLES = 8
 
-/** By share, the greatest first. Points that were not measured have no part in it. @param seed of the forest and the orders */
+/** Decisions by descending share. Points that were not measured are ignored. @param seed of the forest and the permutations */
 export function importanceOf(trials: readonly Trial[], seed = 1): readonly Importance[] {
   const measured = trials.flatMap(({ point, outcome }) =>
     outcome.status === 'measured' && outcome.timing.median > 0

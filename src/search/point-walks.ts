@@ -102,7 +102,10 @@ export function* drawing(space: PointSpace, random: Random): Stepwise<Point | nu
   }
 }
 
-/** Half of all draws begin with what is likely, and of numbers half of these are next to it, half of those one farther. */
+/**
+ * Probability that a draw starts at likely values; for numbers, half of these move to a neighbour, half of those one step
+ * farther.
+ */
 const HALF = 1 / 2
 
 /** All values at random, of which the first is oftener one that is likely. */

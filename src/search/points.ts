@@ -1,6 +1,6 @@
 /**
- * Points of spaces: gone through, drawn, changed and checked, for any `PointSpace`. Nothing here takes longer
- * than its limit says, however many points there are. `point-walks.ts` does it, in steps.
+ * Enumerates, samples, mutates and checks points of any `PointSpace`. Every function stops at its limit, however many points
+ * there are. Implemented stepwise in `point-walks.ts`.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
@@ -52,8 +52,9 @@ export function listed(space: PointSpace, limit: number = LISTED_POINTS): readon
 }
 
 /**
- * A point at random, `null` where there is none, or none was found in 20,000 values that led nowhere. Uniform over all points where they can be counted; otherwise each decision is
- * uniform over its values, but for those that are likely (`OpenDecision.likely`), and dead ends are gone back from.
+ * A random point; `null` if there is none, or 20,000 values led to dead ends. Uniform over all points if they can be counted;
+ * otherwise each decision is uniform over its values, except for likely ones (`OpenDecision.likely`), with backtracking from
+ * dead ends.
  */
 export function draw(space: PointSpace, random: Random): Point | null {
   checkSpace(space)

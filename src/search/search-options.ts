@@ -8,14 +8,14 @@ import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions,
 /** A point to be tried, and with how much of a usual measurement's effort. */
 export interface Asked {
   readonly point: Point
-  /** In (0, 1]; less than 1 only where the strategy knows of it (`Strategy.share`). */
+  /** In (0, 1]; less than 1 only if the strategy supports it (`Strategy.share`). */
   readonly share: number
 }
 
 export interface EvaluateContext {
   /** Aborts when the search is to end. */
   readonly signal: AbortSignal
-  /** May be told what came of a point, by its place, as soon as that is known: where the search ends, it is not lost. */
+  /** Reports the outcome of a point, by its index, as soon as it is known, so that it survives the end of the search. */
   readonly settle?: ((at: number, outcome: Outcome) => void) | undefined
 }
 
@@ -32,7 +32,10 @@ export interface SearchOptions {
     asked: readonly Asked[],
     context: EvaluateContext,
   ) => Promise<readonly (Outcome | null)[]>
-  /** Trials that others did since it was called last: told before each ask, and part of the result. They count in no budget. */
+  /**
+   * Trials completed by others since the last call: reported before each proposal, and part of the result. They do not count
+   * in the budget.
+   */
   readonly others?: (() => Promise<readonly Trial[]>) | undefined
   /** Whole measurements at most: a trial with a share counts as that much. */
   readonly trials?: number | undefined
@@ -45,15 +48,17 @@ export interface SearchOptions {
   readonly seed?: number | undefined
   /** For a strategy that is made (`StrategyOptions`). */
   readonly prior?: StrategyOptions['prior']
-  /** Of an earlier search: told before anything is asked, and part of the result. They count in no budget. */
+  /**
+   * Trials of an earlier search: reported before the first proposal, and part of the result. They do not count in the budget.
+   */
   readonly known?: readonly Trial[] | undefined
   /** Ends it with the best so far. */
   readonly signal?: AbortSignal | undefined
   /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
   readonly grace?: number | undefined
   /**
-   * Once before anything is asked, and after the trials of each batch; of one in which `evaluate` threw, of what it told of
-   * before.
+   * Called once before the first proposal, and after the trials of each batch; for a batch in which `evaluate` threw, with
+   * the trials reported before.
    */
   readonly onProgress?: ((progress: SearchProgress) => void) | undefined
   /** Milliseconds, of which the differences count; the host's clock. */

@@ -1,4 +1,7 @@
-/** The loop around a strategy: asks, has points tried, tells, until a budget is spent or nothing better comes. */
+/**
+ * Search loop: a strategy proposes points, they are evaluated and reported back, until a budget is spent or nothing better is
+ * found.
+ */
 import { fail } from '../ast/diagnostic.ts'
 import { Ending } from './ending.ts'
 import { properOutcomes } from './outcome-checks.ts'
@@ -48,7 +51,7 @@ export async function search(options: SearchOptions): Promise<SearchResult> {
   return new Run(options).result()
 }
 
-/** One search: what it was given, spent and found so far. */
+/** State of one search: options, spent budget and results. */
 class Run {
   readonly #options: SearchOptions
   readonly #now: () => number
@@ -83,7 +86,7 @@ class Run {
     }
   }
 
-  /** The strategy, which was told what is known. */
+  /** Creates the strategy and reports known trials to it. */
   async #begin(): Promise<Strategy> {
     const { space, known = [] } = this.#options
     const counted = await this.#inTime(countingPoints(this.#options))
@@ -107,7 +110,7 @@ class Run {
     await this.#inTime(telling(strategy, heard))
   }
 
-  /** Asks, has tried and tells once; what ends the search, if anything does. */
+  /** One iteration: proposes, evaluates and reports; returns the reason if the search ends. */
   async #round(strategy: Strategy): Promise<StoppedBy | null> {
     await this.#hearOthers(strategy)
     const asked = await this.#inTime(this.#asking(strategy))

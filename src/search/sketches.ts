@@ -26,8 +26,8 @@ export interface SketchOptions {
   /** Sizes that the schedules are for, by name: they may require these, or what these are multiples of. Left out: any. */
   readonly sizes?: Readonly<Record<string, number>>
   /**
-   * By the name of a sparse tensor, the formats to choose among, as after `as`: `{ A: ['csr', 'bsr(8)'] }`; `''` leaves it
-   * as it is declared. Tensors that are not named stay as they are. Left out: those of the kernel's program that fit.
+   * Formats to choose among for each sparse tensor, as after `as`: `{ A: ['csr', 'bsr(8)'] }`; `''` keeps the declared
+   * format. Other tensors keep theirs. Default: the formats of the kernel's program that fit.
    */
   readonly formats?: Readonly<Record<string, readonly string[]>>
 }
@@ -35,17 +35,17 @@ export interface SketchOptions {
 export interface SketchSpace extends KernelSpace<Kernel> {
   /** The point that the rules hold for the best without data. */
   readonly guess: Point
-  /** The guess, and the same for every other way to deal the loops out: what is fused, which sketch, how shares end. */
+  /** The heuristic default, and its variants for every other way to partition the loops: fusion, sketch, carry-out. */
   forms(): readonly Point[]
   /** The points of the same form with one other decision: numbers on both sides, or other names. */
   near(point: Point): readonly Point[]
 }
 
 /**
- * The space of schedules that follow from a kernel's loops: for each sparse tensor its format, then for each nest how its
- * loops are dealt out, tile sizes, vectors, unrolling and what is kept in registers. For kernels without steps on loops.
+ * Space of schedules derived from a kernel's loops: the format of each sparse tensor, then for each nest the partition of its
+ * loops, tile sizes, vectors, unrolling and register reuse. For kernels without loop steps.
  *
- * @throws SptError `api/argument`; `search/has-schedule` where steps on loops have been made
+ * @throws SptError `api/argument`; `search/has-schedule` if the kernel has loop steps
  */
 export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   expectKernel(kernel)

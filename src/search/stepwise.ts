@@ -4,7 +4,7 @@
  */
 import { EventTurns } from './measuring/event-turns.ts'
 
-/** Each `yield` is a pause; between two of them lies at most what a single point of a space takes. */
+/** Each `yield` is a pause; the work between two pauses is at most that of a single point. */
 export type Stepwise<T> = Generator<undefined, T, undefined>
 
 /** To its end, without a pause. */
@@ -15,7 +15,7 @@ export function atOnce<T>(work: Stepwise<T>): T {
   }
 }
 
-/** To its end, while events have their turn every 20 ms. @throws what `signal` aborts with */
+/** Runs to the end, yielding to the event loop every 20 ms. @throws the abort reason of `signal` */
 export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promise<T> {
   signal?.throwIfAborted()
   const turns = new EventTurns(signal)

@@ -5,7 +5,7 @@ import { checking, pointKey } from './point-walks.ts'
 import type { Stepwise } from './stepwise.ts'
 import type { Point, PointSpace, Strategy } from './types.ts'
 
-/** @throws SptError `search/strategy` where it does not ask and tell */
+/** @throws SptError `search/strategy` if it lacks `ask` or `tell` */
 export function properStrategy(made: unknown): Strategy {
   if (isRecord(made) && typeof made.ask === 'function' && typeof made.tell === 'function')
     return made as unknown as Strategy

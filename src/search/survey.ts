@@ -43,7 +43,7 @@ export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {})
   return { legal, rejectedByCode, isWhole }
 }
 
-/** The code of the first diagnostic with which a step refuses a point; `null` where it is legal. */
+/** Code of the diagnostic that rejects a point; `null` if it is legal. */
 export function refusalOf(space: KernelSpace<unknown>, point: Point): string | null {
   try {
     space.kernel(point)

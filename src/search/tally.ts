@@ -9,14 +9,14 @@ export interface WrongResult {
   readonly message: string
   /** The steps of the point, where the evaluation told them. */
   readonly trace?: string | undefined
-  /** Of the inputs, where the evaluation told it. */
+  /** Seed of the inputs, if the evaluation reported it. */
   readonly seed?: number | undefined
 }
 
 export interface Found {
-  /** The least median, of what was measured with the greatest share. */
+  /** Trial with the smallest median among those with the greatest share. */
   readonly best: Trial | null
-  /** Refused points, by the code of what refused them. */
+  /** Number of rejected points by diagnostic code. */
   readonly rejectedByCode: Readonly<Record<string, number>>
   readonly failed: number
   /** Points that were not tried; `undefined` where the space is too large to be counted. */

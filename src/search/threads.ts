@@ -1,4 +1,4 @@
-/** Threads that run a script: begun where they are needed, and ended once nobody has asked for one for a while. */
+/** Pool of threads that run a script: started on demand, ended when idle. */
 import { Worker } from 'node:worker_threads'
 
 interface Asked<Answer> {
@@ -7,7 +7,7 @@ interface Asked<Answer> {
   reject(why: Error): void
 }
 
-/** One that is told tasks, or asked one at a time. */
+/** A thread that executes tasks, or answers requests one at a time. */
 export class Thread<Task, Answer = never> {
   readonly #worker: Worker
   readonly #gone: () => void
@@ -29,7 +29,10 @@ export class Thread<Task, Answer = never> {
     this.#worker.postMessage(task)
   }
 
-  /** Rejects where the thread ends, or with `late` after so many milliseconds, if any, which end it; and as `tell`. */
+  /**
+   * Sends a request. Rejects if the thread ends; after `patience` milliseconds, if given, ends it and rejects with `late`;
+   * and as `tell`.
+   */
   ask(task: Task, patience: number | undefined, late: () => Error): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = patience === undefined ? undefined : setTimeout(() => this.end(late()), patience)

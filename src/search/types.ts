@@ -22,7 +22,7 @@ export interface OpenDecision {
   readonly ordered: boolean
   /** Values that are the best more often than others, or that numbers that are lie near: they are drawn oftener. Left out: none is known. */
   readonly likely?: readonly DecisionValue[] | undefined
-  /** Of how many values conditions were asked, where they left out some: what it took to find these. */
+  /** Number of values whose conditions were evaluated, if some were excluded: the effort of this decision. */
   readonly considered?: number | undefined
 }
 
@@ -96,14 +96,14 @@ export interface Trial {
   readonly share?: number | undefined
 }
 
-/** Searches by asking and telling: what is asked next depends on nothing but the seed and what was told. */
+/** Ask-and-tell search strategy: proposals depend only on the seed and the reported trials. */
 export interface Strategy {
   readonly name: string
-  /** At most `count` points that were not asked before; fewer, or none, where the space has no more. */
+  /** At most `count` points that were not proposed before; fewer, or none, if the space is exhausted. */
   ask(count: number): readonly Point[]
-  /** Of any trials, also of an earlier search: their points are not asked again. */
+  /** Reports trials, including those of an earlier search: their points are not proposed again. */
   tell(trials: readonly Trial[]): void
-  /** `ask` and `tell` in steps, between which a search can be ended; a search waits for those without. */
+  /** Stepwise forms of `ask` and `tell`, so that a search can end between steps; it waits for strategies without them. */
   asking?(count: number): Stepwise<readonly Point[]>
   telling?(trials: readonly Trial[]): Stepwise<void>
   /** Measurement effort for a proposed point, in (0, 1]; default 1. A point is proposed again only for a greater share. */

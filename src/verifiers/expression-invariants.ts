@@ -16,7 +16,7 @@ export interface Bound {
 /** Throws `InternalError` with the place unless the condition holds. */
 export type Holds = (condition: boolean, what: () => string) => void
 
-/** Looks at nodes that are not `known` yet; `more`: what the stage asks of a node besides. */
+/** Verifies nodes that are not in `known`; `more` checks the stage's additional invariants of a node. */
 export function verifyExpr(
   e: Expr,
   bound: Bound,

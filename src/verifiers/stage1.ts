@@ -1,4 +1,7 @@
-/** The invariants of Stage I. What elaboration gives and what every Stage I step must keep; never a user's fault. */
+/**
+ * Invariants of Stage I, established by elaboration and preserved by every Stage I step. A violation is a bug of the
+ * compiler.
+ */
 
 import { checkKinds } from '../analysis/iterator-kinds.ts'
 import { unreachable } from '../ast/diagnostic.ts'

@@ -14,7 +14,7 @@ import { exprsOf, piecesOf } from '../ir/tree.ts'
 import { uniformBarriers } from './barrier-uniformity.ts'
 import { type Holds, verifyExpr } from './expression-invariants.ts'
 
-/** Passes whose results the invariants tell from what comes before. */
+/** Passes after which further invariants hold. */
 export const MILESTONES = ['flatten', 'reductions', 'unroll', 'divisions', 'casts', 'searches'] as const
 export type Milestone = (typeof MILESTONES)[number]
 
@@ -63,7 +63,7 @@ interface Verified {
   readonly reached: string
 }
 
-/** By body, of what holds: most passes leave most launches as they are. */
+/** Verified launches by body: most passes leave most launches unchanged. */
 const verified = new WeakMap<Launch['body'], Verified>()
 
 /** Whether all that the invariants of a launch look at is as it was when they held. */

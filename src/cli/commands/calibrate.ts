@@ -111,7 +111,7 @@ export function tell(call: Pick<Call, 'io' | 'flag' | 'one'>, result: Calibratio
   call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
 }
 
-/** Beyond that, as a factor, a model says little; on machines with nothing else to do it is about 1.2. */
+/** Error factor above which a model is unreliable; it is about 1.2 on idle machines. */
 const DOUBTFUL = 1.4
 
 /** A warning of a model that fits badly; empty for others. @param path of the model that choices use; `null`: of `--out` */

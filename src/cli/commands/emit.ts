@@ -150,7 +150,7 @@ interface Text {
   readonly text: string
 }
 
-/** Texts with what whoever launches them has to know, as comments in front. */
+/** Generated modules, preceded by comments with the information needed to launch them. */
 function withPlan(modules: readonly ModuleText[], plan: Plan): Text[] {
   let at = 0
   return modules.map((m) => {

@@ -144,7 +144,7 @@ const ANALYSES = {
 } as const
 type Analysis = keyof typeof ANALYSES
 
-/** The analysis that is asked for. @throws UsageError where options say nothing together */
+/** The requested analysis. @throws UsageError for options that exclude each other */
 function checkAnalyses(call: Call): Analysis | undefined {
   const { command } = call
   const all = Object.keys(ANALYSES) as Analysis[]

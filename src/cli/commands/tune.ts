@@ -131,7 +131,7 @@ export const tune: CommandSpec = {
   },
 }
 
-/** @throws UsageError where a file is missing, or what is said of workers is said to nobody */
+/** @throws UsageError for missing files, and for options of workers without workers */
 function checkUse(call: Call): void {
   const { command } = call
   if (call.args.length === 0)

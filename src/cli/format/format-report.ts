@@ -170,7 +170,7 @@ function rows(lines: readonly (readonly [string, string])[]): string {
   return lines.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('')
 }
 
-/** Columns: the first `texts` and those in `left` are to the left, numbers to the right. */
+/** Aligned columns: the first `texts` and those in `left` are left-aligned, numbers right-aligned. */
 function table(lines: readonly (readonly string[])[], texts: number, left: readonly number[] = []): string {
   const widths = lines[0]!.map((_, c) => Math.max(...lines.map((l) => l[c]!.length)))
   return lines

@@ -1,4 +1,4 @@
-/** The formats that a command line can name: those of the package, and those of files. */
+/** Formats available on the command line: those of the package, and those of files. */
 import { chooseFormat } from '../../api/choose-format.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import { type Diagnostic, type Source, SptError } from '../../ast/diagnostic.ts'
@@ -24,7 +24,7 @@ export async function knownFormats(files: readonly string[], call: Call): Promis
   return { formats, sources }
 }
 
-/** The format that a text stands for, as after `as` in a schedule. */
+/** The format given by a text, as after `as` in a schedule. */
 export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => {
   const chosen = chooseFormat(text.trim(), [], formats)
   return new SptFormat(chosen.format, chosen.args)
@@ -33,7 +33,7 @@ export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => 
 /** What was written on the command line, as a source. */
 const TYPED = 'format'
 
-/** Gives errors the texts that their places are in: files, and what was written on the command line. */
+/** Attaches sources to errors: files, and the text typed on the command line. */
 export function withTexts<T>(text: string, { sources }: KnownFormats, work: () => T): T {
   try {
     return work()

@@ -1,4 +1,4 @@
-/** A folder that is written whole or not at all: beside the place where it is to be, and renamed at the end. */
+/** Atomic writing of a folder: it is built next to its destination and renamed at the end. */
 import { randomUUID } from 'node:crypto'
 import { readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { mkdir, realpath, stat } from 'node:fs/promises'
@@ -12,7 +12,7 @@ import { checkWritable } from '../paths.ts'
 import { misused } from '../usage.ts'
 
 export interface OutFolder {
-  /** As typed, and where it leads. */
+  /** The path as typed; `place` is the resolved path. */
   readonly path: string
   readonly place: string
   /** Files that it may have of an earlier call, which it then has no more. */
@@ -74,8 +74,8 @@ function refuseOthers({ path, place, names }: OutFolder): void {
 }
 
 /**
- * Writes the files; what the folder had of an earlier call goes. After a failure, and after a signal that ends the process,
- * all is as it was. @throws SptError `io/…`
+ * Writes the files and removes those of an earlier call. After a failure or a terminating signal the folder is unchanged.
+ * @throws SptError `io/…`
  */
 export async function writeFolder(
   folder: OutFolder,
@@ -101,7 +101,10 @@ export async function writeFolder(
 /** How long a folder that nobody finished may be somebody's who still writes it, in ms. */
 const STALE = 24 * 3_600_000
 
-/** Folders that calls which were killed left beside it: of this folder, with nothing but what this command writes, and a day old. */
+/**
+ * Removes temporary folders of killed calls for this folder: only those at least a day old that contain nothing but this
+ * command's files.
+ */
 function removeStale({ place, names }: OutFolder): void {
   const parent = dirname(place)
   for (const { name } of readdirSync(parent, { withFileTypes: true }).filter((e) => e.isDirectory())) {

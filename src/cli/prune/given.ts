@@ -1,4 +1,4 @@
-/** Masks that somebody else chose: looked at, and told of as those that are made here. */
+/** Validates and reports masks given by the user like masks computed here. */
 import { checkMasks } from '../../prune/layers.ts'
 import { type Layers, type Mask, type Pruned, type PruneOptions, prune } from '../../prune.ts'
 import type { Call } from '../command.ts'

@@ -111,7 +111,7 @@ async function masksIn(path: string, weights: Weights): Promise<Mask[]> {
 
 const MASKS = '.safetensors'
 
-/** Masks that somebody gives: of some layers. Throws `io/unknown-extension`, and as `masksOf`. */
+/** Masks given by the user for some of the layers. @throws SptError `io/unknown-extension`, and as `masksOf` */
 export async function givenMasks(path: string, { weights }: Model): Promise<ReadonlyMap<string, Mask>> {
   if (!path.toLowerCase().endsWith(MASKS)) unknownEnding(path, [MASKS], 'read masks from')
   return masksOf(await fileSource(path), weights)

@@ -1,4 +1,4 @@
-/** The patterns of `spt prune`: what each is called, which options it takes, and what makes it. Help, checks and errors follow. */
+/** Table of the patterns of `spt prune`: name, options and constructor. Help, checks and errors are derived from it. */
 import {
   blockWise,
   elementWise,
@@ -28,7 +28,7 @@ const PARAMETERS = {
 
 type Parameter = keyof typeof PARAMETERS
 type Values = Readonly<Partial<Record<Parameter, number>>>
-/** The tiles of a mask that somebody else made. @throws SptError where the pattern has no such masks */
+/** Tiles of a given mask. @throws SptError if the pattern has no such masks */
 type Checks = (mask: Mask, layer: LayerShape, values: Values) => readonly Tile[] | null
 
 interface Choice {
@@ -94,7 +94,7 @@ export const PATTERN_NOTE = `Patterns:\n${names
 
 export interface ChosenPattern {
   readonly pattern: Pattern
-  /** Of given masks. `null`: nobody says of a mask whether it is of this pattern. */
+  /** Validates given masks; `null` if the pattern cannot be checked. */
   readonly check: ((mask: Mask, layer: LayerShape) => readonly Tile[] | null) | null
 }
 

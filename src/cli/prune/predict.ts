@@ -155,7 +155,10 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
 /** The parameter of a schedule that says how many outputs a tile has. */
 const TILE = 'g'
 
-/** A kernel under its schedule with tiles of so many outputs, where it has that parameter, takes so many, and nobody gave it. */
+/**
+ * Sets a schedule's tile parameter to the granularity, if it has that parameter, accepts the value, and the user did not set
+ * it.
+ */
 function tilesOf(kernel: Kernel, granularity: number | undefined): (s: Scheduled) => Scheduled {
   const made = new Map<string | null, Scheduled>()
   return (under) => {
@@ -174,7 +177,7 @@ function tilesOf(kernel: Kernel, granularity: number | undefined): (s: Scheduled
   }
 }
 
-/** Why there is no time; `given`: what is wrong with what the call gives, and not with the layer. */
+/** Reason for a missing time; `given`: an error of the call's arguments, not of the layer. */
 interface NoTime {
   readonly why: string
   readonly given?: SptError

@@ -162,8 +162,8 @@ export async function checkOutputs(kernel: Kernel1, outs: ReadonlyMap<string, st
 }
 
 /**
- * Reads what is bound. Files that do not tell their shape (edge lists, coordinate arrays) get it from `--size`.
- * `used`: as for `checkNames`.
+ * Reads the bound files. Files without a shape (edge lists, coordinate arrays) get it from `--size`. `used`: as for
+ * `checkNames`.
  */
 export async function readInputs(
   kernel: Kernel1,

@@ -35,8 +35,8 @@ export function checkImportable(call: Call, program: Program, out: string): void
 type Named = Exclude<Decl, { readonly kind: 'schedule' | 'choice' | 'space' }>
 
 /**
- * A file at `path` with schedules of a kernel, which mean there what they mean in the program: the kernel, and what else they
- * name, come from the files that declare them.
+ * Source of a file at `path` with schedules of a kernel. It imports the kernel and the names they use, so that they keep
+ * their meaning.
  */
 export function outFile(program: Program, kernel: string, schedules: string, path: string): string {
   const words = new Set(schedules.match(/[A-Za-z_]\w*/g))
@@ -74,13 +74,13 @@ export function checkWhole(call: Call, program: Program): void {
     })
 }
 
-/** A file that needs no other but those of the package: the text of the program, and schedules of its kernel. */
+/** Source of a self-contained file, which imports the package only: the program, and schedules of its kernel. */
 export function wholeFile(program: Program, kernel: string, schedules: string, path: string): string {
   if (ownFiles(program).length === 0) return outFile(program, kernel, schedules, path)
   return `${program.sources.get(program.entry)!.text.trimEnd()}\n\n${schedules}`
 }
 
-/** Files besides the kernel's own that declare schedules of it that are named: those come with whole files alone. */
+/** Other files that declare the named schedules of the kernel; only self-contained files include them. */
 function schedulesFrom(
   program: Program,
   local: string,

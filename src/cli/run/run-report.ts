@@ -22,7 +22,7 @@ export interface Report {
   readonly choice: Chosen | null
   /** Of a kernel without one: the forms that were looked at, the one that ran first; empty where none did. */
   readonly forms: readonly Form[]
-  /** Of the schedule that ran; none: equal inputs give equal bits. */
+  /** Unordered sums of the schedule that ran; if there are none, equal inputs give equal bits. */
   readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
   /** Of formats that are `live`. */
@@ -41,7 +41,7 @@ export interface Report {
    */
   readonly time: Readonly<Record<Phase | 'random' | 'run' | 'first' | 'total', number>>
   readonly repeat: number
-  /** Of phase `runs`: the first, those that warm up, and those that are timed. */
+  /** Number of runs: the first, warm-up and timed ones. */
   readonly runs: number
   readonly seed: number
   /** What is random: tensors, axes (`axis j`: its coordinates), lists and sets. */

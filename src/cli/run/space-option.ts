@@ -7,7 +7,7 @@ import { argumentsOf, scheduleCall } from '../schedule-call.ts'
 import { misused } from '../usage.ts'
 
 const SKETCHES = 'sketches'
-/** Points whose steps `spt show --space` applies where nobody gives a number. */
+/** Default number of points whose steps `spt show --space` applies. */
 export const USUAL_SURVEY = 100
 
 export const SPACE: OptionSpec = {
@@ -19,10 +19,7 @@ export const SPACE: OptionSpec = {
 export const spaceName = (kernel: Kernel, { name }: KernelSpace<Kernel>): string =>
   name === kernel.name ? SKETCHES : name
 
-/**
- * The space that was asked for, else the usual one.
- * @throws SptError `api/unknown-space`, `space/empty`, `choose/…`, as `sketches`
- */
+/** The requested space, or the default one. @throws SptError `api/unknown-space`, `space/empty`, `choose/…`, as `sketches` */
 export async function spaceOf(
   call: Call,
   kernel: Kernel,

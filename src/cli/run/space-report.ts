@@ -16,7 +16,7 @@ const NAMED = 3
 const LETTERS = 32
 /** Significant digits of an estimate. */
 const DIGITS = 2
-/** Of what is drawn: the same points each time. */
+/** Seed of random points, fixed for reproducible reports. */
 const SEED = 1
 
 type Row = readonly [string, string]
@@ -26,8 +26,8 @@ const SURVEYED_VALUES = 1_000_000
 const FEWEST = 10
 
 /**
- * @param tried points whose steps are applied at most; 0: none; `undefined`: as many as take about a second
- * @param progress what is being done, for a terminal
+ * @param tried maximum number of points to apply; 0: none; `undefined`: about a second's worth @param progress description of
+ * the current work, for a terminal
  */
 export function spaceReport(
   space: KernelSpace<unknown>,

@@ -52,7 +52,7 @@ export function progressLine({
   ].join(', ')
 }
 
-/** Of a search that an error ended: what it had found. Empty where that is nothing. */
+/** Best results of a search that an error ended; empty if there are none. */
 export function foundUntilThen(
   { done, known, best }: Pick<TuneProgress, 'done' | 'known' | 'best'>,
   space: KernelSpace<Kernel>,
@@ -151,7 +151,7 @@ function noteOf({ best, own }: TuneResult): string {
   return `// ${best.name} is the fastest: a routine of a library (libraryRoutines), not a schedule${slower}\n`
 }
 
-/** The fastest schedule as the language writes it, with what it is called in the comparison; empty where there is none. */
+/** Source of the fastest schedule, with its name in the comparison; empty if there is none. */
 export const winner = (r: TuneResult): string =>
   r.own ? `${noteOf(r)}// ${headline(r, r.own)}\n${finalText(r.own)}` : ''
 

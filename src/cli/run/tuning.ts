@@ -130,7 +130,7 @@ export function progressReporter({ io }: Call): (search: TuneProgress | null, na
 
 const noted = new WeakMap<Call, Set<string>>()
 
-/** Of several cases each would say the same. */
+/** Prints a note once per call, because all cases would repeat it. */
 function noteOnce(call: Call, text: string): void {
   const before = noted.get(call) ?? new Set()
   noted.set(call, before)

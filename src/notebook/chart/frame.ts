@@ -4,7 +4,7 @@ import { Figure } from '../figure.ts'
 import type { Scale, Tick } from './scale.ts'
 
 export interface FrameOptions {
-  /** Above the chart, and what it is called where it is not seen. */
+  /** Heading of the chart, and its text alternative. */
   readonly title?: string | undefined
   /** Pixels; 720. */
   readonly width?: number | undefined
@@ -44,9 +44,8 @@ export interface Content {
 }
 
 /**
- * A chart: `draw` says what is in the area that the rest leaves.
- * @param height of the area, in pixels
- * @param rows names beside the area, for which there must be room to the left
+ * A chart; `draw` fills the area inside the frame. @param height of the area, in pixels @param rows labels to the left of the
+ * area
  */
 export function framed(
   options: FrameOptions,

@@ -13,7 +13,7 @@ export interface IntervalsOptions extends FrameOptions {
   readonly to: string
   /** The column of names, from top to bottom as they come. */
   readonly y: string
-  /** The column of what is written beside each; nothing. */
+  /** Column with labels of the intervals; none. */
   readonly text?: string | undefined
   /** Whether the axis is logarithmic; no. */
   readonly log?: boolean | undefined

@@ -1,4 +1,4 @@
-/** Marks of several kinds over the same two axes: what lines, scatters and rooflines are made of. */
+/** Layers of marks over the same two axes, the basis of lines, scatters and rooflines. */
 import { element, text } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
 import { brief } from '../numbers.ts'
@@ -27,7 +27,7 @@ export interface Layer {
   /** In the legend; without, it is not there. */
   readonly name?: string | undefined
   readonly dashed?: boolean | undefined
-  /** Of dots: pixels of the radius, 3.5, and how much of what is below them they hide, 0.75. */
+  /** Radius of dots in pixels, 3.5, and their opacity, 0.75. */
   readonly radius?: number | undefined
   readonly opacity?: number | undefined
 }
@@ -95,7 +95,7 @@ const dots = (marks: readonly Mark[], fill: string, r: number, opacity: number):
 
 const APART = 8
 
-/** Labels stand to the right of their dots, where there is room; else to the left. */
+/** Labels to the right of their dots if there is space; otherwise to the left. */
 const besideDots = (marks: readonly Mark[], right: number): string =>
   marks
     .map(({ x, y, label }) => {

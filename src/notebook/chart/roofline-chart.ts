@@ -1,4 +1,7 @@
-/** The roofline model (Williams, Waterman and Patterson, CACM 52(4), 2009): what kernels reach under what a device can do. */
+/**
+ * The roofline model (Williams, Waterman and Patterson, CACM 52(4), 2009): performance of kernels under the ceilings of a
+ * device.
+ */
 import { colorOf } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
 import { type AxesOptions, type Layer, layered } from './layers.ts'

@@ -1,4 +1,4 @@
-/** The last comparison: the fastest, what runs unasked, the kernel as written, and dense. */
+/** Final comparison: the fastest points, the default schedule, the unscheduled kernel, and dense storage. */
 import { allOperations } from '../../search/tune/explained.ts'
 import { alikeFastest, confirmationText } from '../../search/tune/final-text.ts'
 import type { Final, TuneResult } from '../../search/tune/index.ts'

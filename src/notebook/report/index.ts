@@ -28,7 +28,7 @@ export interface TuneReportOptions {
   readonly tensors?: RunInputs['tensors'] | undefined
 }
 
-/** Pixels of a chart that another one stands beside, or may. */
+/** Width in pixels of charts that may be placed side by side. */
 const HALF = 540
 /** Trials in the table, and decisions that have columns in it. */
 const BEST = 20

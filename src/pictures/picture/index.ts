@@ -13,7 +13,7 @@ import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, text } from
 const WIDTH = 960
 const MARGIN = 24
 const LINE = 18
-/** Pixels that a legend needs to stand beside the matrix; of the longer side of a detail, at most. */
+/** Minimum pixels for a legend next to the matrix; also the maximum of a detail's longer side. */
 const LEAST_BESIDE = 260
 const DETAIL = 360
 /** Above this, elements that the tensor does not hold are not drawn in the matrix. */
@@ -96,7 +96,7 @@ function about(shape: readonly number[], n: number, [r]: Dims): string {
   return `${shape.map(count).join(' × ')}, ${count(n)} nonzeros (${percent(all === 0 ? 0 : n / all)})${more}`
 }
 
-/** Blocks; else what dense axes store besides the entries; else nothing. */
+/** Blocks, or otherwise the padding stored by dense axes, or nothing. */
 function around(
   part: StoragePart['part'],
   stored: StoredParts,

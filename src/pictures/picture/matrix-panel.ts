@@ -1,4 +1,4 @@
-/** A matrix with its parts: where elements are, in which part, what is stored around them, where it is cut. */
+/** Drawing of a matrix and its parts: elements coloured by part, padding stored around them, and cuts between parts. */
 import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
 import { cellsByKey, type Grid, SHADES, shadeOf } from './grid.ts'

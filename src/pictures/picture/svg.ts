@@ -1,6 +1,6 @@
-/** SVG as text. All text is escaped, all numbers are short. */
+/** SVG output with escaped text and short numbers. */
 
-/** Text that may stand in an element or attribute; what XML 1.0 cannot hold is replaced. */
+/** Escapes text for elements and attributes; characters that XML 1.0 cannot represent are replaced. */
 export function escaped(text: string): string {
   return (
     text
@@ -71,5 +71,5 @@ const COLORS: readonly string[] = [
 export const colorOf = (k: number): string =>
   COLORS[k] ?? `hsl(${Math.round((k * 137.508 + 40) % 360)} 48% 52%)`
 
-/** Of text and lines: readable on white and on black. */
+/** Colour of text and lines, readable on white and on black. */
 export const NEUTRAL = '#7a7a7a'

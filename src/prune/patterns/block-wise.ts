@@ -1,4 +1,4 @@
-/** Blocks that are kept or pruned as a whole; those at the edges have what is left. */
+/** Block-wise sparsity: blocks are kept or pruned as a whole; blocks at the edges may be smaller. */
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
 import type { LayerShape, Pattern } from '../types.ts'

@@ -9,7 +9,7 @@ import { prunedTiles, tileBytes } from './tile-wise.ts'
 
 export interface TileElementWiseOptions {
   readonly granularity: number
-  /** The share of all elements that is kept beside the tiles: 0.01 or 0.05 are usual. */
+  /** Share of all elements kept in addition to the tiles; usually 0.01 to 0.05. */
   readonly delta: number
 }
 

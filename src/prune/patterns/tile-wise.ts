@@ -1,6 +1,6 @@
 /**
- * Tile-wise sparsity (Guo et al. 2020): whole outputs first, then inputs of every `granularity` outputs that are left. Both
- * passes prune about the same share of what they see.
+ * Tile-wise sparsity (Guo et al. 2020): prunes whole outputs, then inputs within every `granularity` remaining outputs. Both
+ * passes prune about the same share of their candidates.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best, elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
@@ -41,8 +41,8 @@ export const tileBytes = (tiles: LayerMasks['tiles'], valueBytes: number): numbe
 const eachPass = (sparsity: number): number => 1 - Math.sqrt(1 - sparsity)
 
 /**
- * The tiles of every layer that hold something, at a sparsity over all. `least`: outputs of a last tile, which has the best of those
- * that would be pruned where it has fewer.
+ * Non-empty tiles of every layer, at a sparsity over all layers. `least`: minimum outputs of a last tile; a smaller one is
+ * filled up with the best of the pruned outputs.
  */
 export async function prunedTiles(
   given: Scored,
@@ -73,7 +73,7 @@ export async function prunedTiles(
   )
 }
 
-/** `more`: how many are kept beside so many that are. */
+/** `more`: number of further outputs kept, given the number of kept outputs. */
 async function keptOutputs(
   given: Scored,
   target: number,

@@ -13,13 +13,13 @@ import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
 export interface CudaOptions {
   /** The device's number in the driver's order; 0. */
   readonly ordinal?: number
-  /** Path of the driver's library; else `SPT_LIBCUDA`, else the system's. */
+  /** Path of the driver's library; otherwise `SPT_LIBCUDA`, otherwise the system's. */
   readonly libcuda?: string
-  /** Path of NVRTC; else `SPT_NVRTC`, else what the search finds. */
+  /** Path of NVRTC; otherwise `SPT_NVRTC`, otherwise the result of the search. */
   readonly nvrtc?: string
-  /** Folders with headers that texts include, before those that are found. */
+  /** Include folders, searched before those found automatically. */
   readonly include?: readonly string[]
-  /** Folder of compiled kernels, `false` for none; else `SPT_CACHE_DIR`, else the system's cache folder. */
+  /** Folder of compiled kernels, `false` for none; otherwise `SPT_CACHE_DIR`, otherwise the system's cache folder. */
   readonly cacheDir?: string | false
   /** Wait after each launch, so that a fault names its kernel; else `SPT_CUDA_SYNC=1`. */
   readonly syncEachLaunch?: boolean

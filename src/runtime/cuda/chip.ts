@@ -120,7 +120,10 @@ export function chipLimits(chip: Chip, maxArguments: number): DeviceLimits {
   }
 }
 
-/** Capabilities in the names shared with the other devices, and the chip's own; with words that texts can ask for. */
+/**
+ * Capabilities under the names shared with other devices and the chip's own names, including those that declarations can
+ * require.
+ */
 export function chipFeatures(chip: Chip): ReadonlySet<string> {
   const cc = chip.major * 10 + chip.minor
   const names = ['f64', 'subgroups', `subgroup_size(${chip.warpSize})`, 'timestamp-query', chipArch(chip)]

@@ -4,7 +4,7 @@ import type { ModuleText } from '../device.ts'
 
 export interface LogMessage {
   readonly severity: 'error' | 'warning'
-  /** 1-based line of the text; undefined for what concerns the whole (ptxas, options). */
+  /** 1-based line of the source; undefined for messages about the whole module (ptxas, options). */
   readonly line?: number
   readonly text: string
 }
@@ -12,7 +12,7 @@ export interface LogMessage {
 const AT_LINE = /^(.*)\((\d+)\): (catastrophic error|error|warning)(?: #\d+(?:-D)?)?: (.*)$/
 const OVERALL = /^(?:ptxas|nvrtc|nvlink)\s*:?\s*(error|fatal|warning)\s*:\s*(.*)$/
 
-/** `file` is the name the program was given; a place in a header keeps its header's name in the text. */
+/** Parses a compiler log. `file` is the name of the compiled source; messages in headers keep the header's name. */
 export function parseLog(log: string, file: string): LogMessage[] {
   const messages: LogMessage[] = []
   for (const raw of log.split('\n')) {

@@ -6,7 +6,7 @@ import { absent } from './errors.ts'
 import { includeCandidates, includedHeaders, type Machine, resolveHeaders } from './libraries.ts'
 import { BASE_OPTIONS, type CompileTarget, chooseTarget, type Nvrtc } from './nvrtc.ts'
 
-/** Raised when what is cached for the same text would no longer be right. */
+/** Version of the cache; raised when cached results for unchanged source become invalid. */
 const CACHE_FORMAT = '1'
 
 export interface Image {

@@ -188,7 +188,7 @@ export class CudaContext {
     }
   }
 
-  /** Before memory or code is taken away, what may still use it has to end. The context must be current. */
+  /** Waits for all work before memory or code is freed. The context must be current. */
   drain(): void {
     for (const queue of this.#queues) if (queue.busy) this.#synchronize(queue)
   }
@@ -199,7 +199,7 @@ export class CudaContext {
     queue.kernels.clear()
   }
 
-  /** Ends the context; `release` gives back what lives in it. Does nothing the second time. */
+  /** Destroys the context after `release` has freed its resources. Idempotent. */
   dispose(release: () => void): void {
     if (this.#disposed) return
     this.#disposed = true

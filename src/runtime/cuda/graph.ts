@@ -108,7 +108,7 @@ export class CudaGraph implements Graph {
     })
   }
 
-  /** Gives back what the driver holds; nothing of it may be under way. */
+  /** Frees the driver's resources; the graph must not be in flight. */
   release(): void {
     const { calls } = this.#host.context
     this.#freed = true

@@ -14,8 +14,8 @@ export type { Chip } from './chip.ts'
 export { CudaDevice } from './device.ts'
 
 /**
- * Opens a CUDA device. Rejects with `device/absent` where the driver, a device or NVRTC is missing, saying which
- * and what to do; `reportCuda` gives the same without rejecting.
+ * Opens a CUDA device. Rejects with `device/absent`, with the reason and a remedy, if the driver, a device or NVRTC is
+ * missing; `reportCuda` reports the same without rejecting.
  */
 export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaDevice> {
   const machine = thisMachine()
@@ -44,7 +44,7 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
   }
 }
 
-/** Of NVIDIA's kernel module, which the driver's API does not tell. */
+/** Version of NVIDIA's kernel module, which the driver's API does not report. */
 function moduleVersion(): string {
   try {
     return ` (${readFileSync('/sys/module/nvidia/version', 'utf8').trim()})`

@@ -53,8 +53,8 @@ export class Launcher {
   }
 
   /**
-   * `body` records launches. A driver that cannot record those that overlap is not asked to again; they come one after
-   * the other, which is always right.
+   * Records the launches of `body`. If the driver cannot record overlapping launches, they are recorded in order, now and
+   * later.
    */
   recording<T>(body: (overlap: boolean) => T): T {
     const before = this.#tried
@@ -73,7 +73,7 @@ export class Launcher {
     }
   }
 
-  /** `issued` is told the kernel as messages show it, where what was issued is one that may fault. */
+  /** `issued` is called with the kernel's display name if the issued launch may fault. */
   issue(
     commands: readonly Command[],
     stream: Handle,

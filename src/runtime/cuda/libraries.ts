@@ -134,8 +134,8 @@ export function nvrtcCandidates(machine: Machine, explicit?: string): string[] {
 }
 
 /**
- * A sister of NVRTC's, in the order to try: the folders in which that may lie hold the others too; wheels of older toolkits
- * give each a folder of its own.
+ * Candidate paths of a library installed with NVRTC, in search order: the folders of NVRTC may contain it; wheels of older
+ * toolkits use a folder per library.
  */
 export function libraryCandidates(machine: Machine, file: string, folder: string): string[] {
   const paths = nvrtcCandidates(machine)
@@ -194,7 +194,7 @@ export function includeCandidates(machine: Machine, nvrtc: string | undefined): 
   ])
 }
 
-/** The headers a text asks for, without duplicates. */
+/** Headers included by a source, without duplicates. */
 export function includedHeaders(text: string): string[] {
   const names: string[] = []
   for (const match of text.matchAll(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]/gm)) names.push(match[1]!)

@@ -122,7 +122,7 @@ export class CudaLibrary implements Library {
   }
 }
 
-/** It has a handle of its own: calls on several streams share no memory. */
+/** A library call with a handle of its own, so that calls on several streams share no memory. */
 export class CudaLibraryCall implements LibraryCall {
   readonly text: ModuleText
   readonly buffers: readonly DeviceBuffer[]
@@ -130,7 +130,7 @@ export class CudaLibraryCall implements LibraryCall {
   readonly #routine: Routine
   readonly #variant: string
   readonly #operands: Operands
-  /** With what gives each back. */
+  /** Created handles with the functions that destroy them. */
   readonly #made = new Map<string, { readonly object: Handle; readonly destroy: string }>()
   readonly #memory: DeviceBuffer[] = []
   #arguments: readonly unknown[] = []

@@ -114,7 +114,7 @@ export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, ve
   })
 }
 
-/** Of what is downloaded. @throws SptError `device/out-of-memory` */
+/** Allocates host memory for a download. @throws SptError `device/out-of-memory` */
 export function hostBlock(bytes: number, label: string): ArrayBuffer {
   try {
     return new ArrayBuffer(bytes)

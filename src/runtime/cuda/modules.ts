@@ -20,7 +20,7 @@ export class CudaModules {
     this.#compiler = compiler
   }
 
-  /** @throws SptError `device/compile`, and what the driver refuses */
+  /** @throws SptError `device/compile`, and errors of the driver */
   async compile(module: ModuleText): Promise<CudaModule> {
     const during = `loading module '${module.name}'`
     this.#context.within(during, () => {})

@@ -102,8 +102,8 @@ const isBuffer = (value: ArgValue): value is DeviceBuffer =>
   typeof value === 'object' && value !== null && !isMatrix(value)
 
 /**
- * Fills the block. `addressOf` resolves a buffer, refusing those that are freed or another device's; `describe` gives
- * the host address of a matrix's description.
+ * Fills the argument block. `addressOf` resolves a buffer, and throws for freed and foreign ones; `describe` returns the host
+ * address of a matrix's descriptor.
  */
 export function packArguments(
   block: ArgumentBlock,

@@ -14,7 +14,10 @@ export class Timer {
     this.#context = context
   }
 
-  /** Milliseconds that each repeat of what `queue` puts into the main queue takes, after what `between` puts there. */
+  /**
+   * Milliseconds of each repeat of the work queued by `queue` on the main queue; `between` queues work before each repeat,
+   * unmeasured.
+   */
   async time(repeats: number, queue: () => void, between: () => void): Promise<number[]> {
     const times: number[] = []
     while (times.length < repeats) {

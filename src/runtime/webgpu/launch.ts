@@ -250,7 +250,7 @@ function scalarWords(entry: GpuEntry, args: readonly ArgValue[]): Uint32Array {
   return words
 }
 
-/** Launches between two clears share a pass; each sees what the ones before it wrote. */
+/** Encodes commands; launches between two clears share a pass, in which each sees the writes of earlier ones. */
 function encode(encoder: GPUCommandEncoder, commands: readonly Ready[], stamps?: Stamps): void {
   const last = commands.length - 1
   const lastClear = commands.findLastIndex((c) => c.kind === 'clear')

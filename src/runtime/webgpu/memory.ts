@@ -41,7 +41,7 @@ export class GpuBuffer implements DeviceBuffer {
   readonly fate: Promise<SptError | undefined>
   /** True once the device has said that the memory is there. */
   known = false
-  /** Called when the buffer goes: what was cached for it goes too. */
+  /** Called when the buffer is freed, to drop its cache entries. */
   readonly onFree = new Set<() => void>()
 
   constructor(session: Session, bytes: number, label: string) {

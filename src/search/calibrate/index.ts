@@ -34,7 +34,7 @@ export interface CalibrateOptions {
 /** Seconds under which nothing is known well enough. */
 export const LEAST_SECONDS = 5
 const USUAL_SECONDS = 30
-/** Of the time, what making kernels may take. */
+/** Maximum share of the time for compiling kernels. */
 const MAKING = 0.5
 /** Schedules of each case besides the one that rules take for the best. */
 const DRAWN = 3
@@ -43,8 +43,8 @@ const ROUNDS = 15
 const REST_SECONDS = 2
 
 /**
- * Measures a device, while no other process that asks for it does.
- * @throws SptError `calibrate/seconds`, `calibrate/too-short`; as `compile`; what `signal` aborts with
+ * Measures a device while holding its lock.
+ * @throws SptError `calibrate/seconds`, `calibrate/too-short`; as `compile`; the abort reason of `signal`
  */
 export async function calibrate(device: Device, options: CalibrateOptions = {}): Promise<Calibration> {
   expectOptions('calibrate', options, ['seconds', 'signal', 'onProgress'])
@@ -132,7 +132,7 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
     }
 }
 
-/** Under the schedule that rules take for the best, or a drawn one; `null` where it is refused. */
+/** The kernel under the rules' best schedule, or a random one; `null` if it is rejected. */
 function scheduled(kernel: Kernel, device: Device, of: MicroCase, random: Random | null): Kernel | null {
   try {
     const space = sketches(kernel, { device: device.kind, sizes: of.params, formats: {} })

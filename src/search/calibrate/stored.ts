@@ -14,7 +14,7 @@ type Env = Readonly<Record<string, string | undefined>>
 /** `unusable`: there is a file, which is damaged or of another version. */
 type Stored = Calibration | 'none' | 'unusable'
 
-/** Of a device; where its driver is not told, the last under any. */
+/** Calibration of a device; without a known driver, the latest for any driver. */
 export function calibrationOf(
   kind: DeviceKind,
   device: ModelledDevice | undefined,
@@ -45,7 +45,7 @@ function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefine
   return { ...found.ceilings, tf32: Number.POSITIVE_INFINITY, f16: Number.POSITIVE_INFINITY }
 }
 
-/** From now on models and ceilings are those of files: of the package, and of the user's cache. */
+/** Installs the file sources of models and ceilings: the package, and the user's cache. */
 export function readStored(): void {
   readModelsBy(packagedCostModel)
   readCalibratedBy(calibratedModel)

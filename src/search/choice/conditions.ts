@@ -1,4 +1,4 @@
-/** Conditions that choices among schedules can ask, as far as data of a study can tell them apart. */
+/** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { factsFor, lookupOf } from '../../api/choose.ts'
@@ -25,7 +25,7 @@ export interface Condition {
   readonly above: number
 }
 
-/** Sizes, statistics and what is asked of the device, by their names; without those that are not known. */
+/** Sizes, statistics and device properties by name; unknown ones are absent. */
 export type Values = ReadonlyMap<string, number>
 
 /** As it is evaluated where a schedule is chosen: no ratio is rounded. */
@@ -39,7 +39,7 @@ export function conditionText({ measure: { of, per, isTruth }, above }: Conditio
   return above === 1 ? `${of} > ${per}` : `${of} > ${above} * ${per}`
 }
 
-/** In which order data lie by a measure. */
+/** Value of a measure, by which data are ordered. */
 export function ratio({ of, per }: Measure, values: Values): number {
   const [a, b] = [values.get(of)!, per === null ? 1 : values.get(per)!]
   return b === 0 ? 0 : a / b

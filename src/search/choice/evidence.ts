@@ -8,7 +8,7 @@ export interface EvidenceCase {
   /** Cross-validation group: cases left out together, such as one matrix with several sizes. */
   readonly group: string
   readonly values: Values
-  /** The candidate that runs there when nobody says more; `null`: nothing does. */
+  /** Index of the candidate of the default schedule; `null` if none runs. */
   readonly standard?: number | null | undefined
 }
 
@@ -33,10 +33,10 @@ export interface Part {
   readonly candidates: readonly number[]
 }
 
-/** More than any time can differ from the best, so that what cannot run is no part of a sum that is least. */
+/** Loss of candidates that cannot run: larger than any ratio of times, so that no minimal sum contains it. */
 export const CANNOT_RUN = 1e6
 
-/** For each candidate and case log(time / best of the case); `CANNOT_RUN` where it cannot. */
+/** For each candidate and case log(time / best of the case); `CANNOT_RUN` if it cannot run. */
 export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array[] {
   const best = cases.map((_, c) => Math.min(...candidates.map((k) => k.times[c] ?? Number.POSITIVE_INFINITY)))
   return candidates.map(({ times }) =>

@@ -18,7 +18,7 @@ export interface Judged {
   readonly rules: readonly Rule[]
   /** On the cases that it was made from. */
   readonly fitted: Loss
-  /** Of each group by what is made without it, in the same way; `null` where there is one group alone. */
+  /** Cross-validated loss of each group under rules fitted without it; `null` if there is only one group. */
   readonly leftOut: Loss | null
 }
 
@@ -31,7 +31,7 @@ export interface Generalised {
   readonly isBetter: boolean
   /** Loss of the default schedule, which is not fitted to the data; `null` if it is unknown for some case. */
   readonly standard: Loss | null
-  /** The best of the three on what they have not seen: what is made has to save as much as a leaf. */
+  /** The best of the three in cross-validation; fitted rules must save as much as a leaf. */
   readonly verdict: Verdict
 }
 
@@ -46,8 +46,8 @@ const LEAVES = 8
 const GROUPS = 2
 
 /**
- * Grows a decision tree over what choices can ask, and judges it beside the best single candidate: each group of cases is left
- * out in turn, with its times and with what only it would have brought as a candidate.
+ * Grows a decision tree over the conditions of choices, and compares it with the best single candidate by leave-one-group-out
+ * cross-validation; the times and the candidates found only on the group are left out.
  */
 export function generalise(evidence: Evidence, options: GeneraliseOptions = {}): Generalised {
   const { gain = GAIN, leaves = LEAVES, groups = GROUPS } = options

@@ -36,7 +36,7 @@ export function leavesOf(tree: Tree, path: readonly Condition[] = []): Rule[] {
   return [...leavesOf(then, narrowed(path, condition)), ...leavesOf(otherwise, path)]
 }
 
-/** Of two conditions on one measure, the later is the narrower: splits are of what an earlier one left. */
+/** Merges two conditions on one measure: the later is narrower, because it splits the remainder of the earlier. */
 const narrowed = (path: readonly Condition[], condition: Condition): readonly Condition[] => [
   ...path.filter((c) => c.measure !== condition.measure),
   condition,

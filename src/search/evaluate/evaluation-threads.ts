@@ -1,4 +1,4 @@
-/** Lowering, and the reference, in threads beside this one, which hears of signals meanwhile and ends what takes too long. */
+/** Lowering and reference in threads beside this one, which stays responsive to signals and ends work that takes too long. */
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
 import type { Plan } from '../../ir/loops.ts'
 import { threadScript } from '../thread-scripts.ts'
@@ -50,7 +50,7 @@ class Pool {
 
 const pool = new Pool()
 
-/** Kernels and tensors are data: a thread gets them, and gives what comes of them. */
+/** Sends kernels and tensors to a thread as data, and receives its results. */
 export class EvaluationThreads {
   readonly #timeout: number
   readonly #most: number

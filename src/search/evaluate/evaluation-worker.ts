@@ -1,4 +1,4 @@
-/** A thread beside the one that measures: data come in, what was made of them or a refusal goes out; what breaks ends it. */
+/** Thread beside the measuring one: receives data, returns results or diagnostics; other errors end it. */
 import { parentPort } from 'node:worker_threads'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'

@@ -38,13 +38,13 @@ export interface Tried extends Partial<Compared> {
 
 /** Tries points: here, or where others do it. */
 export interface Trier {
-  /** For `search`: what comes of some points, in their order. */
+  /** Outcomes of points, in their order, for `search`. */
   evaluate(asked: readonly Asked[], context?: Partial<EvaluateContext>): Promise<readonly Outcome[]>
   /** Of a point that was evaluated, as far as its steps could be applied. */
   tried(point: Point): Tried | undefined
 }
 
-/** The kernel of a point with its steps, or what refuses it. */
+/** The kernel of a point with its steps, or the diagnostic that rejects it. */
 export function appliedAt(
   space: KernelSpace<Kernel>,
   point: Point,
@@ -59,7 +59,7 @@ export function appliedAt(
 
 /** A point on its way. */
 interface Candidate {
-  /** Among those that were asked together. */
+  /** Index in the batch. */
   readonly at: number
   readonly share: number
   readonly point: Point

@@ -3,12 +3,12 @@ import { InternalError, SptError } from '../../ast/diagnostic.ts'
 import type { EvaluateContext } from '../search-options.ts'
 import type { Outcome } from '../types.ts'
 
-/** Not the point's fault alone: what else was under way may be to blame as well. */
+/** Errors that may be caused by other work in flight on the device. */
 export const LOST: ReadonlySet<string> = new Set(['device/lost', 'device/fault'])
 
 export const isLost = (e: unknown): boolean => e instanceof SptError && LOST.has(e.diagnostics[0]!.code)
 
-/** Refusals of these rooms come while something runs, or of what there is room for. */
+/** Modules whose diagnostics are raised at run time, or when capacity is exceeded. */
 const BROKE = new Set([
   'device/lost',
   'device/fault',
@@ -34,7 +34,7 @@ export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
   throw e
 }
 
-/** By place. What is settled is told at once; what is put may be tried again. */
+/** Outcomes by index. Settled ones are reported at once; others may be retried. */
 export class Outcomes {
   readonly all: Outcome[] = []
   readonly #told: EvaluateContext['settle']

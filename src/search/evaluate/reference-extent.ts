@@ -91,7 +91,7 @@ function visitsOf(kernel: Kernel1, params: Params): number {
   return total(kernel.body)
 }
 
-/** Of the first output: what is sampled, mostly. */
+/** Rows of the first output, which are usually sampled. */
 function rowsOf(kernel: Kernel1, params: Params): number {
   const out = kernel.buffers.find((b) => b.role === 'out' || b.role === 'inout')
   const axis = kernel.axes.find((a) => a.name === out?.axes[0])

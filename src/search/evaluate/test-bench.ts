@@ -169,8 +169,8 @@ export class TestBench {
   }
 
   /**
-   * One measurement at a time on a device: workers, and whoever compares at the end, may share it. It has idled before, while
-   * what is measured was compiled: some kernels for longer than others.
+   * Holds the device's lock for one measurement: workers and the final comparison may share the device. It was idle during
+   * compilation, for different times.
    */
   #alone<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const warm = async (): Promise<T> => {
@@ -182,8 +182,8 @@ export class TestBench {
   }
 
   /**
-   * Warms a kernel up; its outcome, if its warm runs are far from the fastest, else `null`.
-   * @throws what `signal` aborts with
+   * Warms a kernel up; returns its outcome if its warm-up runs are far slower than the fastest, otherwise `null`.
+   * @throws the abort reason of `signal`
    */
   hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
     return this.#alone(() => this.#hopeless(prepared, signal), signal)
@@ -291,10 +291,7 @@ export class TestBench {
   }
 }
 
-/**
- * Adds the warm-up runs to the samples of a candidate that was dropped early: its few samples may be distorted by a busy
- * host.
- */
+/** Adds the warm-up runs of a candidate that was dropped early, whose few samples a busy host may have distorted. */
 function withMore(o: Outcome, warm: readonly number[] | undefined): Outcome {
   if (o.status !== 'measured' || !warm || o.timing.samples.length >= LEAST_ROUNDS) return o
   return { status: 'measured', timing: timingOf([...o.timing.samples, ...warm]) }

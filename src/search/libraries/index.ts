@@ -1,7 +1,7 @@
 /**
- * Routines of the vendor's libraries that compute what a kernel does, as if they were schedules of it: they take its arrays,
- * are compared with its reference, and measured as its schedules are. Which routine computes what is text
- * (`data/libraries/`), and is recognised by structure.
+ * Routines of vendor libraries as alternatives to a kernel's schedules: they use its arrays, are verified against its
+ * reference, and measured like schedules. Routines are declared in text (`data/libraries/`) and matched to kernels by
+ * structure.
  */
 
 import { matchKernel } from '../../analysis/kernel-pattern.ts'

@@ -34,15 +34,16 @@ interface Holder {
 }
 
 const POLL_MS = 50
-/** A holder whose process cannot be seen from here says so often that it is there. */
+/** Heartbeat interval of holders whose process is not visible from here. */
 const BEAT_MS = 2_000
 /** After so long without it, it counts as gone. */
 const SILENT_MS = 60_000
 
 /**
- * Does `work` while no other process that asks for it holds the device. Not to be nested for one device.
- * @param device what tells it from others of this host: `deviceIdentity`
- * @throws SptError `search/lock` where no file can be made; what `work` throws
+ * Runs `work` while holding the device's lock across processes. Not reentrant for one device.
+ * @param device identity among those of this host: `deviceIdentity`
+ *
+ * @throws SptError `search/lock` if the lock file cannot be created; errors of `work`
  */
 export async function withDeviceLock<T>(
   device: string,
@@ -192,7 +193,7 @@ function processSpace(): string {
   }
 }
 
-/** In clock ticks since the host was started; `null` where the system does not tell. */
+/** Start time of a process in clock ticks since boot; `null` if the system does not report it. */
 function beginningOf(pid: number): string | null {
   try {
     // The name of the program, in parentheses, may hold anything.

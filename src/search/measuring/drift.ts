@@ -32,7 +32,7 @@ export class References {
     return this.#samples.length
   }
 
-  /** By what samples have to be divided that were taken when there were so many references. */
+  /** Divisors that correct samples for drift, given the number of references before each. */
   factors(before: readonly number[]): readonly number[] {
     if (this.#samples.length === 0) return before.map(() => 1)
     const usual = medianOf(this.#samples)

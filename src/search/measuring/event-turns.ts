@@ -16,7 +16,7 @@ export class EventTurns {
     return performance.now() - this.#last > EVERY
   }
 
-  /** To be awaited before each run. @throws what the signal aborts with */
+  /** Yields to the event loop; awaited before each run. @throws the abort reason of the signal */
   async next(): Promise<void> {
     if (this.isDue) {
       await new Promise((done) => setImmediate(done))

@@ -1,4 +1,4 @@
-/** A kernel that takes the same time whenever the device is as fast: what tells drift. */
+/** Reference kernel for drift: constant work, so that its time reflects the speed of the device. */
 import type { PreparedKernel } from '../../api/compiled.ts'
 import { parseProgram } from '../../api/program.ts'
 import type { Device } from '../../runtime/device.ts'

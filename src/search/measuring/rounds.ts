@@ -1,6 +1,6 @@
 /**
- * Candidates measured against each other: one sample of each a round, in random order, so that what else happens to the
- * device falls on all of them alike. A candidate is out when it cannot be the fastest any more, or is known well enough.
+ * Measures candidates against each other: each round samples all of them once in random order, so that disturbances of the
+ * device affect all equally. A candidate leaves when it cannot be the fastest any more, or its median is precise enough.
  */
 import { fail, SptError } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
@@ -50,7 +50,7 @@ export type OutOfRounds =
   | 'failed'
 
 export interface RoundsResult {
-  /** Of each candidate: measured, with times that drift is taken off, or failed. */
+  /** Outcome of each candidate: measured, with drift-corrected times, or failed. */
   readonly outcomes: readonly Outcome[]
   readonly out: readonly OutOfRounds[]
   /** `null`: there was no reference. */
@@ -144,7 +144,7 @@ async function sample(candidate: Candidate, before: number, all: readonly Candid
 const isLost = (e: unknown): e is SptError =>
   e instanceof SptError && e.diagnostics[0]!.code === 'device/lost'
 
-/** Nothing else comes of candidates that were still to be sampled. */
+/** Marks the remaining candidates as failed with this error. */
 function blame(candidates: readonly Candidate[], error: SptError): void {
   for (const c of candidates) {
     if (c.out) continue

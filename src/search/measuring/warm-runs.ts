@@ -4,7 +4,7 @@
 const FALLS = 0.9
 /** Runs and milliseconds without one after which a kernel is warm: compilers work in the background for about that long. */
 const STEADY = { runs: 8, milliseconds: 30 } as const
-/** Slow kernels are warm after so many milliseconds, short ones after so many runs. */
+/** Warm-up limits: milliseconds for slow kernels, runs for short ones. */
 const MOST = { runs: 300, milliseconds: 300 } as const
 
 /**

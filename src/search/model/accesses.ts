@@ -20,14 +20,14 @@ export interface Reads {
   /** 1 where anything comes from global memory, and where the address of such was itself read. */
   readonly rounds: number
   readonly hops: number
-  /** Steps of searches: those of each time, and those that are made once, before the loop over a share. */
+  /** Steps of searches per execution (`probes`), and those made once before the loop over a chunk (`before`). */
   readonly probes: number
   readonly before: number
   /** Reads that the near cache has not. */
   readonly misses: number
 }
 
-/** Of multiprocessors: threads, blocks and bytes of the cache of one, and how many there are; only magnitudes matter. */
+/** Threads, blocks and cache bytes of an SM, and the number of SMs; only magnitudes matter. */
 const RESIDENT = 2048
 const MOST_BLOCKS = 32
 const NEAR_CACHE = 200e3

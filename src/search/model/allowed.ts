@@ -9,9 +9,9 @@ interface Bound {
 }
 /** Elements that predicting may allocate for one stratum. */
 const PREDICTED: Bound = { least: 1 << 22, each: 16 }
-/** The same of what is to be measured: what stores more than that is not the fastest, and takes seconds to make. */
+/** Bound for kernels to be measured: those that store more are not the fastest, and take seconds to build. */
 const MEASURED: Bound = { least: 1 << 27, each: 64 }
-/** Of fewer rows, those are taken that are expected to need so much less than is allowed: not all grows with rows. */
+/** Safety factor when reducing rows, because not all memory grows with them. */
 const SLACK = 2
 
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)

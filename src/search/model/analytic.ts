@@ -1,6 +1,6 @@
 /**
- * Time from terms and what a device can do: what limits a kernel, each by itself, put together. It grows with every term
- * that counts work, whatever the device.
+ * Analytic time: combines the limits of a kernel, computed from its terms and the device's peak rates. It grows with every
+ * term that counts work, on every device.
  */
 import type { Terms } from './terms.ts'
 
@@ -34,9 +34,8 @@ export interface Coefficients {
   /** Milliseconds of one round of reads that are under way together. */
   readonly latency: number
   /**
-   * Milliseconds of what threads wait for besides: the beginning and end of a wave of blocks, a read whose address is read,
-   * a step of a search, an exchange between threads of a warp, one between those of a block, a read that the near cache has
-   * not. Without them they cost nothing.
+   * Latencies in milliseconds: start and end of a wave of blocks, a dependent read, a step of a search, an exchange within a
+   * warp, one within a block, a near-cache miss. Absent ones cost nothing.
    */
   readonly wave?: number | undefined
   readonly hop?: number | undefined
@@ -45,12 +44,12 @@ export interface Coefficients {
   readonly barrier?: number | undefined
   readonly miss?: number | undefined
   /**
-   * Milliseconds of a round of the longest thread, besides: it is alone at the end, when nothing hides that compilers keep few
-   * reads under way; and where data are larger than the last cache.
+   * Additional milliseconds per iteration of the longest thread: at the end no other thread hides the latency of its few
+   * reads in flight; also if the data exceed the last cache.
    */
   readonly wait?: number | undefined
   readonly farWait?: number | undefined
-  /** Of a statement of one thread, of those that follow each other. */
+  /** Milliseconds of one statement in a thread's dependent sequence. */
   readonly step: number
   /** Threads at work at one time. */
   readonly threads: number
@@ -60,8 +59,8 @@ export interface Coefficients {
   readonly searches: number
   readonly shared: number
   /**
-   * Of a device on which one thread does one thing after the other: accesses of elements, functions such as `exp` besides that
-   * they are operations, iterations of loops with conditions, and entries of loops. Without them they cost nothing.
+   * Serial devices (one thread per processor): accesses of elements, additional cost of functions such as `exp`, iterations
+   * of loops with conditions, and loop entries. Absent ones cost nothing.
    */
   readonly accesses?: number | undefined
   readonly functions?: number | undefined
@@ -98,7 +97,7 @@ export type Parts = Readonly<Record<PartName, number>>
 
 const at = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
-/** Milliseconds of what one thread waits for, of each so many. */
+/** Milliseconds that one thread waits: sum of counts times latencies. */
 const waited = (w: Waits, c: Coefficients): number =>
   w.rounds * c.latency +
   w.hops * (c.hop ?? 0) +
@@ -174,7 +173,7 @@ const NEAR_HALF = 0.5
 /** Between the greatest of them and their sum: limits overlap, but not wholly. */
 const NORM = 2
 
-/** Launches wait for each other; all else goes on at one time. */
+/** Analytic time: launches are serial, all other limits overlap. */
 export function analyticTime(parts: Parts, { norm = NORM }: Pick<Coefficients, 'norm'>): number {
   let power = 0
   for (const name of PART_NAMES) if (name !== 'launches') power += parts[name] ** norm

@@ -8,7 +8,7 @@ import type { Trees } from './trees.ts'
 export interface Boosting {
   readonly trees: number
   readonly depth: number
-  /** Of what a tree says, the share that is taken. */
+  /** Learning rate: the share of each tree's prediction. */
   readonly rate: number
   /** Rows of a leaf, at least. */
   readonly least: number

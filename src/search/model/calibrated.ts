@@ -5,7 +5,7 @@ import type { DeviceKind } from '../../runtime/device.ts'
 import type { Coefficients } from './analytic.ts'
 import { type CostModel, isCostModel, packagedModel } from './trained.ts'
 
-/** A cost model of one device, with what was found beside it. */
+/** A cost model of one device, with its calibration results. */
 export interface Calibration extends CostModel {
   /** Driver and its version. */
   readonly driver: string

@@ -39,7 +39,7 @@ export function addressOf(index: readonly Expr[], k: Known): Address {
 
 const reads = remembered((e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
 
-/** Of a sum of what is read and variables: the variables step, what is read jumps. */
+/** Splits a sum: variables step, loaded values jump. */
 function stepsBeside(e: Expr, k: Known, steps: Map<string, number>, jumps: Set<string>): void {
   if (e.kind === 'binary' && e.op === 'add') {
     stepsBeside(e.a, k, steps, jumps)
@@ -57,7 +57,7 @@ export interface Spread {
   readonly vector: number
   /** Sectors for each request of a thread. */
   readonly sectors: number
-  /** Of the sectors, those that the thread's request before did not have. */
+  /** Sectors that the thread's previous request did not contain. */
   readonly fresh: number
   /** Cache lines for each request of a thread: the near cache gives one after the other. */
   readonly lines: number
@@ -116,7 +116,7 @@ export function spreadOf(
   }
 }
 
-/** Elements side by side that one thread asks for, as its loops stand in the text. */
+/** Number of contiguous elements that one thread accesses together in its expanded loops. */
 function runOfThread(
   frames: readonly { readonly loop: For | null }[],
   steps: ReadonlyMap<string, number>,

@@ -13,7 +13,7 @@ export interface Distribution {
 /** So many different lengths are kept as they are; more are put into bins of like length. */
 const EXACT = 24
 
-/** From how many segments there are of each length; counts may be estimates. */
+/** From the number of segments of each length; counts may be estimates. */
 export function distributionOf(counts: ReadonlyMap<number, number>): Distribution {
   const ascending = [...counts].filter(([, n]) => n > 0).sort(([a], [b]) => a - b)
   const count = ascending.reduce((n, [, k]) => n + k, 0)
@@ -34,7 +34,7 @@ function grouped(ascending: readonly (readonly [number, number])[]): [number, nu
   return [...bins].sort(([a], [b]) => a - b).map(([, b]) => [b.sum / b.segments, b.segments])
 }
 
-/** Those of several groups of segments together, each weighted: what samples say of the whole. */
+/** Weighted mixture of several groups of segments: extrapolates samples to the whole. */
 export function mixture(
   parts: readonly { readonly of: Distribution; readonly weight: number }[],
 ): Distribution {

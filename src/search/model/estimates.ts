@@ -18,7 +18,7 @@ export interface Known {
   readonly ranges: ReadonlyMap<string, Range>
   /** By the key of a segment. */
   readonly lengths: ReadonlyMap<string, number>
-  /** Of arrays of coordinates, the share that is no padding. */
+  /** Share of coordinate arrays that is not padding. */
   readonly filled: ReadonlyMap<string, number>
 }
 
@@ -81,7 +81,7 @@ export const segmentsIn = remembered((e: Expr): readonly Segment[] => {
   return [...out.values()]
 })
 
-/** The value; NaN where it is not known. Lengths may be means, so quotients round as those of integers do. */
+/** Expected value; NaN if unknown. Lengths may be means, so quotients round like those of integers. */
 export function expected(e: Expr, k: Known): number {
   switch (e.kind) {
     case 'const':

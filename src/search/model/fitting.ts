@@ -1,7 +1,7 @@
 /**
- * Coefficients of a device from times: those under which the analytic time of measured kernels is nearest to what they took.
- * Errors are of logarithms, so that short kernels count as much as long ones, and few that are far off count little (Huber,
- * 1964). Search is direct, without derivatives, which parts that take turns as limits do not have (Hooke and Jeeves, 1961).
+ * Fits the coefficients of a device to measured times. Errors are logarithmic, so that short kernels count as much as long
+ * ones, with a loss robust to outliers (Huber, 1964). The search is direct, because maxima of limits have no derivatives
+ * (Hooke and Jeeves, 1961).
  */
 import { analyticTime, type Coefficients, partsOf } from './analytic.ts'
 import type { Terms } from './terms.ts'
@@ -19,7 +19,7 @@ export type CoefficientName = Exclude<keyof Coefficients, 'norm'>
 export interface FitOptions {
   /** Coefficients to fit; default: all of `from`. Coefficients that no sample depends on keep their values. */
   readonly names?: readonly CoefficientName[] | undefined
-  /** Of the squared logarithm of how far a coefficient goes from where it began, which decides what samples do not; 1e-4. */
+  /** Regularisation towards the initial values, on squared logarithms; decides coefficients that the samples do not; 1e-4. */
   readonly hold?: number | undefined
 }
 
@@ -31,7 +31,7 @@ export interface Fit {
 
 /** Logarithms up to here count by their squares, larger ones as they are. */
 const NEAR = 0.05
-/** Factors that are tried, from far to near: what a coefficient does shows only where it is a limit. */
+/** Factors tried, coarse to fine: a coefficient has an effect only where it is a limit. */
 const FACTORS = [256, 64, 16, 4, 2, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002] as const
 /** Sweeps with one factor at most. */
 const SWEEPS = 40

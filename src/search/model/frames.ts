@@ -63,7 +63,7 @@ export const loopsIn = ({ mode, extent }: For): 0 | 1 =>
     ? 0
     : 1
 
-/** Iterations of the text's loop for so many of this one: what is left of groups that stand side by side comes one by one. */
+/** Trip count of the generated loop for this many iterations of an unrolled one; the remainder is serial. */
 export function tripsInText({ mode }: For, extent: number): number {
   if (mode.kind !== 'unroll' || mode.factor === null) return extent
   const groups = Math.floor(extent / mode.factor)

@@ -22,8 +22,8 @@ export function groupsOf(
 }
 
 /**
- * Of so many neighbouring segments the longest, over the mean of all.
- * @param longest - of 2^k neighbours, the mean over all such groups, by k
+ * Longest of this many neighbouring segments, relative to the mean. @param longest - mean over all groups of 2^k neighbours,
+ * by k
  */
 export function waitingFor(longest: readonly number[] | undefined, neighbours: number): number {
   const mean = longest?.[0] ?? 0

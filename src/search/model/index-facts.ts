@@ -7,9 +7,9 @@ export interface Structure {
   readonly params: ReadonlyMap<string, number>
   /** Lengths of the segments that an array of offsets bounds. */
   readonly lengths: ReadonlyMap<string, Distribution>
-  /** Of an array of offsets, the share of segments that are longer or shorter than the one before. */
+  /** For offset arrays, the share of segments whose length differs from the previous one. */
   readonly changes: ReadonlyMap<string, number>
-  /** Of an array of coordinates, the share that is below the extent, and no padding. */
+  /** For coordinate arrays, the share below the extent: no padding. */
   readonly filled: ReadonlyMap<string, number>
   /** Of an array of coordinates, in the order in which the format has them, how soon they recur. */
   readonly recurrence: ReadonlyMap<string, Coordinates>
@@ -22,11 +22,11 @@ export interface Structure {
 /** Recurrence of coordinates: individually, and in groups of neighbours. */
 export interface Coordinates {
   readonly each: Recurrence
-  /** Of as many neighbours as a sector has floats. */
+  /** Recurrence of groups as large as the floats in a sector. */
   readonly sectors: Recurrence
 }
 
-/** Powers of two of neighbouring segments that are told apart: those of a block. */
+/** Powers of two of neighbouring segments that are distinguished: up to a block. */
 export const GROUPS = 12
 
 export interface Found {

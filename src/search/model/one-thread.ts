@@ -10,7 +10,10 @@ import type { Place } from './place.ts'
 import type { Structure } from './structure.ts'
 import type { Sums } from './sums.ts'
 
-/** Guards on loop variables alone are taken apart from the loops they hold in; those that read are asked each time. */
+/**
+ * Guards that read memory. Guards on loop variables alone are split off the loops; the others are evaluated in each
+ * iteration.
+ */
 const guardsOfData = remembered(
   (s: For): number =>
     s.guards.filter((g) => someExpr(g, (x) => x.kind === 'load' || x.kind === 'search')).length,
@@ -37,7 +40,7 @@ export function countBranches(
   sums.surprises += p.times * Math.max(0, ...changes)
 }
 
-/** For sums of floats; GPUs have more than schedules ask for. */
+/** Registers for sums of floats on a CPU; GPUs have more than schedules use. */
 const REGISTERS = 13
 
 /** Of an array of registers, accesses that go through memory all the same: it has too many, or a loop says which. */

@@ -1,4 +1,7 @@
-/** By which of its dimensions a matrix is sampled: what its format has outermost is taken whole, row by row or column by column. */
+/**
+ * Chooses the dimension along which a matrix is sampled: its format's outermost one, so that complete rows or columns are
+ * taken.
+ */
 import type { Expr } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'

@@ -16,7 +16,7 @@ export class Place implements Known {
   readonly times: number
   /** As if every loop that reduces ran once: how often an accumulator starts. */
   readonly starts: number
-  /** Of the iterations of predicated loops, the share that reads anything new. */
+  /** Share of the iterations of predicated loops that read anything new. */
   readonly useful: number
   readonly frames: readonly Frame[]
   /** Those of the frames that are threads of a block. */
@@ -50,7 +50,7 @@ export class Place implements Known {
     return new Place({ params, filled, ranges: new Map(), lengths: new Map() }, 1, 1, 1, [], [], [])
   }
 
-  /** In a share of the cases. */
+  /** The position inside a branch taken with probability `share`. */
   inCase(share: number): Place {
     const { times, starts, useful, frames, lanes, held } = this
     return new Place(this, times * share, starts * share, useful, frames, lanes, held)
@@ -108,7 +108,7 @@ export function timesOf({ frames }: Place, x: Load | Search, at: number): number
   return n
 }
 
-/** Of the frames up to `at`, those from here on stand side by side in the text. */
+/** Index of the first frame, up to `at`, from which the iterations are expanded. */
 function textFrom(frames: readonly Frame[], at: number): number {
   for (let k = at; k >= 0; k--) {
     const { loop } = frames[k]!
@@ -117,7 +117,7 @@ function textFrom(frames: readonly Frame[], at: number): number {
   return 0
 }
 
-/** Of the iterations of a thread's loops around a statement, the share in which what it reads there is read. */
+/** Share of the iterations of a thread's loops in which a load is executed, after hoisting. */
 export function onceOf({ frames }: Place, x: Load | Search, at: number): number {
   const vars = freeVars(x)
   const text = textFrom(frames, at)

@@ -36,11 +36,11 @@ export interface ModelData {
   readonly params: Readonly<Record<string, number>>
   readonly statistics: MatrixStatistics | null
   readonly samples?: Samples | undefined
-  /** Of the same tensors, by how they are stored; sizes of what is dense may be others. */
+  /** Index-array structures by storage, for the same tensors; sizes of dense dimensions may differ. */
   readonly structures: Map<string, Structure>
 }
 
-/** Of all tensors, those with structure; what is dense counts by its sizes. */
+/** Tensors with sparse structure; dense ones are described by sizes. */
 export function sparseTensors(
   source: Kernel1,
   tensors: Readonly<Record<string, Tensor>>,

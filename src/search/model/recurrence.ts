@@ -3,7 +3,7 @@
  * window follows from the distances between references (Denning and Schwartz, CACM 1972).
  */
 
-/** By the power of two that a distance is at most, how many there are and their sum; what never came before is not in it. */
+/** Histogram of reuse distances by powers of two: counts and sums; first occurrences are excluded. */
 export interface Recurrence {
   readonly elements: number
   readonly counts: readonly number[]
@@ -16,7 +16,7 @@ const POWERS = 32
 /** Ratio of possible to actual values (large for bitmaps) above which tables are sparse. */
 const SPARSE = 16
 
-/** Values that are gone through: beyond, they are taken to go on alike. Formats that pad without end have thousands of times more. */
+/** Number of values examined; the rest is extrapolated. Padding formats may have thousands of times more. */
 const LOOKED = 1 << 18
 
 /** One pass. Neighbouring values, `per` of them, count as one; values below 0 or from `below` on are none. */
@@ -61,7 +61,7 @@ const scaled = ({ elements, counts, distances, most }: Recurrence, by: number): 
   most: most * by,
 })
 
-/** Those of several sequences, each weighted: what samples say of the whole. */
+/** Weighted mixture of several sequences: extrapolates samples to the whole. */
 export function weightedRecurrence(
   parts: readonly { readonly of: Recurrence; readonly weight: number }[],
 ): Recurrence {

@@ -11,7 +11,7 @@ import type { Structure } from './structure.ts'
 import type { Sums } from './sums.ts'
 import { AtomicUpdates, type Updates } from './updates.ts'
 
-/** Of a thread, one after the other: exchanges of registers within a warp, and those of a block, with barriers. */
+/** Serial exchanges of a thread: within a warp, and within a block, with barriers. */
 export interface Meetings {
   readonly exchanges: number
   readonly barriers: number

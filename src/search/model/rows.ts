@@ -163,15 +163,15 @@ const GOLDEN = (Math.sqrt(5) - 1) / 2
 
 /** Rows that neighbour each other in a sample, as blocks, strips and slices of formats need them. */
 const WINDOW = 16
-/** Rows that are longer than so many times the mean, but for the least, are long. */
+/** Rows longer than this multiple of the mean are long. */
 const LONG = 8
 const LONG_LEAST = 64
-/** The longest row is by itself where it is so many times as long as the mean. */
+/** The longest row has its own stratum from this multiple of the mean. */
 const UNEVEN = 2
 
 const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
 
-/** Beyond so many rows of a sample those that hold nothing, as do their neighbours, are apart: most of all in a matrix of few elements. */
+/** Above this many rows of a sample, empty regions get a stratum of their own: they dominate matrices with few elements. */
 const MANY = 1 << 18
 
 /** True if strata would hold as many elements as the whole matrix. */

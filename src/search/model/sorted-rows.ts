@@ -1,6 +1,6 @@
 /**
- * Rows in the order that a format sorts them into. What formats by sorted rows gain is that rows which lie apart come together:
- * windows of neighbouring rows say nothing of it, windows of rows that are neighbours after the sort do.
+ * Sampling for formats that sort rows. Sorting brings distant rows together, so samples are windows of rows that are adjacent
+ * after the sort.
  */
 import { reusing } from '../../columns/scratch-buffers.ts'
 import type { Sort } from '../../ir/format.ts'

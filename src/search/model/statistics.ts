@@ -19,12 +19,12 @@ export interface MatrixStatistics {
   readonly nonzeros: number
   readonly rowLengths: Distribution
   readonly columnLengths: Distribution
-  /** Of the rows, the share that has no element. */
+  /** Share of rows without elements. */
   readonly emptyRows: number
   /** Gini's coefficient of the lengths: 0 where all are alike, near 1 where few have all. */
   readonly rowGini: number
   readonly columnGini: number
-  /** Of blocks of b × b that hold an element, the share of their places that do; by b. Of windows. */
+  /** Fill ratio of nonempty blocks of b × b, by b; from windows. */
   readonly blockDensity: ReadonlyMap<number, number>
   /** Elements for each different column of w neighbouring rows: how often what is read once is used. By w. Of windows. */
   readonly reuse: ReadonlyMap<number, number>
@@ -32,7 +32,7 @@ export interface MatrixStatistics {
   readonly bandwidth: number
   /** Mean distance of neighbouring columns of a row, over the columns. */
   readonly gap: number
-  /** Of neighbouring elements of a row, the share whose columns follow each other. */
+  /** Share of neighbouring elements in a row with consecutive columns. */
   readonly adjacent: number
 }
 

@@ -29,7 +29,7 @@ export type { Coordinates, Structure } from './index-facts.ts'
 /** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
 export interface Given {
   readonly tensors: Readonly<Record<string, Tensor>>
-  /** Lists and sets that formats take, of which a kernel takes those of its own. */
+  /** Lists and sets used by formats; a kernel takes its own of them. */
   readonly beside?: Readonly<Record<string, Tensor>> | undefined
   readonly params: Readonly<Record<string, number>>
   /** Of these tensors, for all ways to store them. */

@@ -19,7 +19,7 @@ import { type Recurrence, weightedRecurrence } from './recurrence.ts'
 
 export const share = ({ all, filled }: Share): number => (all === 0 ? 1 : filled / all)
 
-/** Segments are as many as they are, and what is in all of them stays. */
+/** Scales a distribution to the given number of segments. */
 function ofSegments(d: Distribution, count: number): Distribution {
   // Counts are rounded.
   if (!(count > 0) || d.sum === 0 || Math.abs(d.count - count) <= 1) return d

@@ -20,7 +20,7 @@ const NOTHING: Traffic = {
 
 /** Of accesses whose address is read. */
 export interface Gather {
-  /** Times that what is read is used by a block before the near cache gives it up, and by the chip at one time. */
+  /** Number of uses of a loaded value, by a block before near-cache eviction, and by the chip concurrently. */
   readonly reuse: number
   readonly chip: number
   /** Neighbouring threads of a warp that find what they read in one sector. */

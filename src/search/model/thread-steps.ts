@@ -15,7 +15,7 @@ export interface Serial {
 const COUNTED = [
   /** Executions of statements. */
   'steps',
-  /** Rounds of reads that are under way together, and as many as there are without unrolling. */
+  /** Iterations of reads in flight together, and their number without unrolling. */
   'rounds',
   'waits',
   /** Reads that wait for their address. */
@@ -34,8 +34,8 @@ type Counted = (typeof COUNTED)[number]
 export type Steps = Readonly<Record<Counted, Serial>>
 
 /**
- * The same while it is added up: a row of numbers, of each `COUNTED` its `Serial`. A walk makes hundreds, and an array for each
- * would take longer than what is computed: all lie in one, and a row is where it begins.
+ * Accumulator: a row of numbers with a `Serial` for each `COUNTED`. A walk makes hundreds of rows, so all share one array,
+ * and a row is its offset.
  */
 export type Row = number
 
@@ -157,7 +157,7 @@ export interface Entry {
   readonly probes: number
 }
 
-/** A loop's body as often as a thread goes through it; of the trips, a share is `useful`: not beyond the end. */
+/** Repeats a loop body for its trips; `useful` is the share of trips within bounds. */
 export function timesAround(loop: For, body: Row, trips: number, useful: number, entry: Entry): Row {
   const order = tripsInOrder(loop, trips)
   const apart =

@@ -1,4 +1,4 @@
-/** Trained cost models by the kind of device: those that come with the package, and those that a user gives instead. */
+/** Trained cost models by device kind: those of the package, and those set by the user. */
 import { fail } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
@@ -12,7 +12,7 @@ const VERSION = 1
 /** A trained model, as `data/models/KIND.json` holds it. */
 export interface CostModel {
   readonly version: number
-  /** Of devices of this kind: others are told by other terms. */
+  /** Kind of device; other kinds have other terms. */
   readonly kind: DeviceKind
   /** Chip on which the model was measured. */
   readonly chip: string
@@ -31,8 +31,8 @@ export interface ModelledDevice {
 }
 
 /**
- * The chip that a model was made on, where that is not the device's: what it expects of schedules is to be compared, not to be
- * believed. Processors are not told apart: their devices are called as what runs the texts.
+ * The model's chip if it differs from the device's: its predictions then rank schedules but are not accurate. CPUs are not
+ * distinguished, because their devices are named after their compiler.
  */
 export const otherChip = (chip: string, kind: DeviceKind, device: string | undefined): string | null =>
   kind === 'cpu' || chip === device ? null : chip

@@ -57,7 +57,7 @@ class Walk {
   readonly #reductions: Reductions
   readonly #threads = new Map<string, number>()
   #blocks = 1
-  /** Threads that take what one iteration of loops over threads does: those of instructions and of tiles in registers. */
+  /** Number of threads that cooperate on one iteration of the loops over threads: in instructions and register tiles. */
   #together = 1
   /** Steps of searches that the loop over a share makes before it. */
   #before = 0

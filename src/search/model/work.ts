@@ -15,7 +15,7 @@ export interface Traffic {
   readonly runs: number
   /** Sectors that the near cache, that of a multiprocessor, has not. */
   readonly fresh: number
-  /** Of elements that are gathered, those that a block, and that the chip at one time, gathers for the first time. */
+  /** Gathered elements that a block, or the chip concurrently, gathers for the first time. */
   readonly first: number
   readonly firstOfChip: number
   /** Bytes that blocks which follow each other gather from: the array's part in one tile of what is dense. */
@@ -36,7 +36,7 @@ export interface LaunchWork {
   readonly functions: number
   /** Executions of innermost statements. */
   readonly statements: number
-  /** Entries of loops that are loops in the text, and their iterations with conditions that are asked on the way. */
+  /** Entries of generated loops, and their iterations with evaluated conditions. */
   readonly entries: number
   readonly branches: number
   /** Ends of loops over segments of another length than the one before. */
@@ -47,7 +47,7 @@ export interface LaunchWork {
   readonly searches: number
   /** Values that threads of a warp exchange to add them up, times the rounds of it. */
   readonly exchanges: number
-  /** Of the values that threads exchange, those that go through shared memory. */
+  /** Exchanged values that go through shared memory. */
   readonly passed: number
   /**
    * Atomic updates that threads of a warp make of one element at once, for each those that are before it; updates of the

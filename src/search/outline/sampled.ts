@@ -6,7 +6,7 @@ import { COUNTED_VALUES, type Random, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
 
-/** One way down: what was asked for, by name with its place, and what was decided. */
+/** One random walk: the decisions by name with their depth, and the values. */
 interface Walk {
   readonly asked: readonly OpenDecision[]
   readonly places: ReadonlyMap<string, number>
@@ -33,7 +33,7 @@ const FEWEST = 10
 
 /** Ways to a value from which points with it are looked for. */
 const TRIES = 3
-/** Values to ask about for one of them; for all, as many as for the walks. */
+/** Values checked per missing one; in total, as many as for the walks. */
 const LOOKED = 2000
 
 /** Chance that walks show a dependence where there is none. */

@@ -15,7 +15,7 @@ export interface OutlinedDecision {
 }
 
 export interface Outline {
-  /** In the order in which they are asked for. */
+  /** Decisions in their order. */
   readonly decisions: readonly OutlinedDecision[]
   readonly points: number
   /** True if the space was enumerated; otherwise it was sampled. */

@@ -4,13 +4,13 @@ import { pointKey, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
 
-/** Partial points after which all is alike, with what they leave open. */
+/** Partial points with identical subtrees, and their next decision. */
 interface Node {
   readonly open: OpenDecision | null
   readonly next: Map<DecisionValue, Node>
 }
 
-/** `null`: there are more partial points than `limit` that go on in different ways, or too many values to be asked about. */
+/** `null`: more than `limit` different partial points, or too many values to evaluate. */
 export function wholeOutline(space: PointSpace, limit: number): Outline | null {
   const root = explored(space, limit)
   return root && outlined(root, sorted(root))
@@ -67,7 +67,7 @@ interface Ways {
 
 interface Asked extends Ways {
   readonly ordered: boolean
-  /** By what it can be, how many points have that. */
+  /** Number of points by value. */
   readonly points: Map<DecisionValue, number>
 }
 

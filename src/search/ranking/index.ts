@@ -1,6 +1,6 @@
 /**
- * Costs of points: what is expected of each, in this thread and, where there are many, in others beside it. A cost is a
- * point's alone, so that it is the same wherever it was found.
+ * Costs of points, computed in this thread and, for many points, in others. A cost depends on its point alone, so it is the
+ * same in every thread.
  */
 import { availableParallelism } from 'node:os'
 import type { Stepwise } from '../stepwise.ts'
@@ -115,10 +115,7 @@ export class Ranking {
   }
 }
 
-/**
- * Places of points so that those with the same names, as of formats and schedules, are neighbours: what they have in common is
- * built in one thread.
- */
+/** Orders points so that those with the same names (formats, schedules) are adjacent: one thread builds their common parts. */
 function alikeTogether(points: readonly Point[]): readonly number[] {
   const keys = points.map((p) => {
     const values = Object.values(p)

@@ -24,7 +24,7 @@ export interface PredictorOrigin {
 export interface RankingOrigin extends PredictorOrigin {
   readonly program: SharedProgram
   readonly kernel: Pick<KernelOrigin, 'name' | 'instructions' | 'trace'>
-  /** Of the kernel: what is not of this one predicts nothing. */
+  /** Hash of the kernel; predictors of other kernels do not apply. */
   readonly hash: string
   readonly space:
     | ({ readonly of: 'text' } & Omit<SpaceOrigin<Kernel>, 'base'>)
@@ -65,7 +65,7 @@ export const predictBy =
   (scheduled) =>
     predicted(model, runOn(scheduled, kind).compilation, data)
 
-/** Expected milliseconds of points, `Infinity` of what is refused; `null` where something broke. */
+/** Expected milliseconds of a point, `Infinity` if it is rejected; `null` if an error occurred. */
 export const costOf =
   (space: KernelSpace<Kernel>, predict: Predict) =>
   (point: Point): number | null => {

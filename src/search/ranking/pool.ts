@@ -1,4 +1,4 @@
-/** Threads that rank, for all searches of the process. What one leaves undone is done by whoever asked. */
+/** Thread pool for ranking, shared by all searches of the process. The caller computes unfinished slots itself. */
 import { type Thread, Threads } from '../threads.ts'
 import type { RankingOrigin } from './origin.ts'
 import type { RankingTask, Share } from './ranking-worker.ts'

@@ -1,4 +1,4 @@
-/** A thread that says what points cost: a space and data come in once, then points, of which it takes its share. */
+/** Ranking thread: receives a space and data once, then batches of points, of which it processes its chunk. */
 import { parentPort } from 'node:worker_threads'
 import type { Point } from '../types.ts'
 import { costsFrom, type RankingOrigin } from './origin.ts'

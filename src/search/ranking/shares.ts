@@ -1,6 +1,6 @@
 /**
- * Work that threads share: places 0 … n - 1, of which each thread has neighbours, and takes from the end of another's where
- * it has none left. What came of them lies in the same memory.
+ * Work stealing over slots 0 … n - 1: each thread owns a contiguous range, and steals from the end of another's when its own
+ * is empty. Results are stored in the same shared memory.
  */
 
 /** Both ends of a thread's places are one number of 32 bits. */

@@ -30,7 +30,7 @@ function isJson(x: unknown): boolean {
   }
 }
 
-/** As `toJSON` gives it. */
+/** Trace in the form of `toJSON`. */
 const TRACE: ValueKind = {
   holds: (x) => Array.isArray(x) && isJson(x),
   expected: 'steps: what kernel.toJSON() gives',
@@ -110,7 +110,7 @@ const DATA: ValueKind = {
 const isMs = (x: unknown): boolean => typeof x === 'number' && Number.isFinite(x) && x >= 0
 const MS: ValueKind = { holds: isMs, expected: 'a number of 0 or more' }
 
-/** @throws SptError `api/argument` of what a file would not give back */
+/** @throws SptError `api/argument` for values that a file would not preserve */
 export function checkTrial(t: TrialRecord): void {
   expectValue('a trial', t, { ...RECORD, expected: '{ study, point, outcome }' })
   checkId('the study of a trial', t.study)

@@ -35,7 +35,7 @@ export function recordedDevice(device: Device): DeviceIdentity {
   return { kind: device.kind, name, driver }
 }
 
-/** A space for studies: its name, and what tells its text, where it has one, from others of the name. */
+/** Identity of a space in studies: its name, and a hash of its source if it has one. */
 export const spaceKey = ({ name, text }: Pick<KernelSpace<Kernel>, 'name' | 'text'>): string =>
   text !== undefined ? `${name} ${hashOf(text).slice(0, TOLD_CHARS)}` : name
 

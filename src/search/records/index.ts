@@ -56,8 +56,8 @@ export interface RecordsOptions {
 }
 
 /**
- * Opens the records in a file, which is made where there is none (default: `records.db` in the user's cache folder).
- * @throws SptError `records/…` where it cannot be used; it stays as it was
+ * Opens the records file, creating it if it is missing (default: `records.db` in the user's cache folder).
+ * @throws SptError `records/…` if it cannot be used; the file stays unchanged
  */
 export async function openRecords(path?: string, options: RecordsOptions = {}): Promise<Records> {
   expectOptions('openRecords', options, ['readonly'])
@@ -165,8 +165,8 @@ export class Records {
   }
 
   /**
-   * Those of the points that the study has no trial of, or no more than a bound, in their order: what is left to measure.
-   * Failures count as trials unless they are to be tried again.
+   * The points, in their order, for which the study has no trial or only a bound. Failures count as trials unless they are to
+   * be retried.
    */
   missing(
     study: string,
@@ -256,7 +256,7 @@ export class Records {
     this.#close()
   }
 
-  /** Gives room back, where nobody else uses the file. */
+  /** Returns free space to the file system if no other process uses the file. */
   #shrink(): void {
     try {
       this.#db?.exec('VACUUM')

@@ -9,7 +9,7 @@ import type { Status, StoredTrial, Study, StudyData, TrialRecord } from './types
 /** Values that may be bound to a statement: the native code crashes on others. */
 export type Cell = string | number | null | Buffer
 
-/** Texts as they are given back: what reads them stops at a NUL. */
+/** Truncates texts at a NUL, as SQLite's readers do. */
 export const bindable = (cells: readonly Cell[]): Cell[] =>
   cells.map((c) => {
     expectArgument(isCell(c), 'what is kept', c, 'a text or a number')

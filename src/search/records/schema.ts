@@ -119,7 +119,7 @@ function versionOf(db: Connection, path: string, newest: number): number {
   return version
 }
 
-/** Brings a file up to date, all or nothing, whoever else does so meanwhile. @throws SptError as `versionOf` */
+/** Migrates a file in one transaction, safely against concurrent migrations. @throws SptError as `versionOf` */
 export function migrate(db: Connection, path: string, migrations: readonly string[] = MIGRATIONS): void {
   if (versionOf(db, path, migrations.length) === migrations.length) return
   transaction(db, () => {
@@ -130,7 +130,7 @@ export function migrate(db: Connection, path: string, migrations: readonly strin
   })
 }
 
-/** @throws SptError `records/older-schema` besides those of `versionOf` */
+/** @throws SptError `records/older-schema` in addition to those of `versionOf` */
 export function checkReadable(db: Connection, path: string): void {
   const version = versionOf(db, path, MIGRATIONS.length)
   if (version === MIGRATIONS.length) return

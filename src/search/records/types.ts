@@ -110,7 +110,7 @@ export interface RecordFilter {
   readonly status?: Status | readonly Status[] | undefined
   /** Trials that ended then or later, in milliseconds since 1970. */
   readonly since?: number | undefined
-  /** At most so many. */
+  /** Maximum number of results. */
   readonly limit?: number | undefined
 }
 

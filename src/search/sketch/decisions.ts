@@ -1,6 +1,6 @@
 /**
- * Decisions by replay: rules ask for values as they go along, and are run again with one value more for each decision, so
- * that what is asked may depend on all that was answered.
+ * Decisions by replay: a rule requests values as it runs, and is rerun with one value more for each decision, so that a
+ * decision may depend on all earlier values.
  */
 import { invariant } from '../../ast/diagnostic.ts'
 
@@ -48,12 +48,12 @@ export class Decisions {
     return this.#asked
   }
 
-  /** Of what was asked, by name, what the other decisions depend on. */
+  /** Names of the decisions on which the other decisions depend. */
   get forms(): readonly string[] {
     return this.#forms
   }
 
-  /** As `choose`, of which loops are dealt out to what, by which the others are decisions or none. */
+  /** Like `choose`, for decisions on the partition of loops, which determine the other decisions. */
   form<T extends number | string>(name: string, values: readonly T[], guess: T = values[0]!): T {
     const isNew = values.length > 1 && !Object.hasOwn(this.#taken, name)
     if (isNew) this.#forms.push(name)

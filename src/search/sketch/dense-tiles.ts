@@ -1,6 +1,6 @@
 /**
- * Tiles of a dense product: a block has a tile of the result, a thread a square of it in registers, and what both read goes
- * through shared memory, a slice of the sum at a time (the register and shared-memory blocking of dense libraries).
+ * Tiling of a dense product: a block computes a tile of the result, a thread a square of it in registers, and the operands
+ * pass through shared memory in slices of the sum (register and shared-memory blocking).
  */
 import { accessesOf } from '../../ir/accesses.ts'
 import { mentions, someExpr } from '../../ir/expr-tree.ts'

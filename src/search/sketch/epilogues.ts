@@ -7,7 +7,7 @@ import { exprsOf } from '../../ir/tree.ts'
 import type { Decisions } from './decisions.ts'
 import type { NestShape } from './strands.ts'
 
-/** The nest among those before it that makes what a nest goes over, where it is one. */
+/** The only earlier nest that produces the input of a nest, if there is exactly one. */
 export function makerOf(
   nest: NestShape,
   before: readonly NestShape[],

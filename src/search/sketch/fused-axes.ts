@@ -1,4 +1,4 @@
-/** Stored axes as one loop over all their positions: what segments hold is dealt out evenly, whatever their lengths. */
+/** Fuses stored axes into one loop over all their positions, which balances the elements of segments of any length. */
 import { isStored, parentOf, segmentSize } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import type { Iteration, Kernel1 } from '../../ir/stage1.ts'

@@ -1,7 +1,7 @@
 /**
- * Schedules from the shape of a kernel's nests alone: what loops are to the result, what they depend on, what is written
- * (the sketches of Ansor, Zheng et al., OSDI 2020, over the loops that formats make). It knows no operator and no format.
- * Each sketch is a list of decisions, each with a best guess, and of ordinary steps that follow from them.
+ * Schedules derived from the shape of a kernel's loop nests: roles of loops for the result, dependencies and writes (the
+ * sketches of Ansor, Zheng et al., OSDI 2020, over the loops of formats). Independent of operators and formats. Each sketch
+ * is a list of decisions, each with a heuristic default, and the ordinary steps that follow from them.
  */
 import type { Kernel2 } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
@@ -45,8 +45,8 @@ export interface Sketched<K extends Schedulable<K>> {
 }
 
 /**
- * The sketch that decisions lead to, for a kernel that has no steps on loops. Steps on loops are not taken.
- * @throws SptError where a step on coordinates is refused
+ * The sketch given by the decisions, for a kernel without loop steps. Loop steps are planned but not applied.
+ * @throws SptError if a step on coordinates is rejected
  */
 export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): Sketched<K> {
   const { device } = target

@@ -27,7 +27,7 @@ export function laneParallel(strand: Strand, of: Dealt, around: Around, shape: B
 
 const GROUPS = [2, 4, 8, 16, 32, 64, 128, 256]
 
-/** Elements of a segment go to groups of threads, in each of which a thread has some of what lies side by side. */
+/** Distributes the elements of a segment over groups of threads; each thread of a group has a part of the contiguous loop. */
 function segments(
   strand: Strand,
   of: Dealt,

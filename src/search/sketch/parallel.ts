@@ -13,7 +13,7 @@ import { isShared, shareParallel } from './share-parallel.ts'
 import type { NestShape, Strand } from './strands.ts'
 import { type Around, type BlockShape, type Dealt, dealt } from './threads.ts'
 
-/** A rule with what it goes by, ready to decide. */
+/** A rule with its context, ready to decide. */
 interface Candidate {
   readonly name: string
   /** Buffers that several threads may update at one time. */

@@ -4,7 +4,7 @@ import type { Arranged, Plan } from './plan.ts'
 import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
 import { type Around, atMost, type BlockShape, within } from './threads.ts'
 
-/** The loop over rows that all strands share; `undefined` where they share more, or what is not rows. */
+/** The loop over rows that all strands share; `undefined` if they share more, or other loops. */
 export function rowsOf({ strands }: NestShape): StrandLoop | undefined {
   const [row] = strands[0]!.loops
   const plain = row && row.role === 'rows' && !row.reduce
@@ -38,8 +38,8 @@ export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, ar
 }
 
 /**
- * Loops of a row are dealt out to neighbouring threads, which combine what they have and keep it: those of a group, or of all
- * groups of a block (`whole`), which then has as many threads as where it has a row for each group.
+ * Distributes the loops of a row over neighbouring threads, which combine their values and keep the result: the threads of a
+ * group, or of all groups of a block (`whole`), which then has as many threads as with a row per group.
  */
 export function rowPerGroup(
   { strands }: NestShape,
@@ -71,7 +71,7 @@ export function rowPerGroup(
   }
 }
 
-/** The loop over what lies side by side, whatever the row. */
+/** The contiguous loop, independent of the row. */
 const contiguousIn = (strand: Strand): StrandLoop | undefined =>
   ownLoops(strand).findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
 

@@ -1,6 +1,6 @@
 /**
- * Running sums in registers, for one thread: reductions run inside of a tile of what lies side by side, whose sums stay in
- * registers until they are whole.
+ * Running sums in registers of one thread: reductions run inside a tile of the contiguous loop, whose sums stay in registers
+ * until they are complete.
  */
 import type { Decisions } from './decisions.ts'
 import type { Plan } from './plan.ts'
@@ -59,7 +59,7 @@ interface Tiled extends Scalar {
 
 const UNROLLS = [1, 2, 4, 8] as const
 
-/** Of segments, which may be short, less than of a size: what is left over runs by itself. */
+/** Unroll factor: smaller for segments, which may be short, than for loops of a known size; the remainder is serial. */
 function unrollGuess({ size }: StrandLoop, sizes: Sizes): number {
   const most = size === null ? 4 : 8
   return atMost(UNROLLS, Math.min(most, (size === null ? undefined : sizes.get(size)) ?? most))

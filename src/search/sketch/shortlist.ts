@@ -11,7 +11,7 @@ function taken(rule: (d: Decisions) => void, point: Decided): Decisions | undefi
   return orRefused(() => rule(d)) instanceof SptError ? undefined : d
 }
 
-/** The best guess, and after it the same for all other ways to deal loops out (`forms` of what it gives), `most` at most. */
+/** The heuristic default, then its variants for the other partitions of loops (`forms`), at most `most`. */
 export function* formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): Generator<Decisions> {
   let given = 0
   const open: { readonly fixed: Decided; readonly from: number }[] = [{ fixed: {}, from: 0 }]

@@ -1,4 +1,4 @@
-/** A nest taken apart into strands: the loops around each innermost body, by what they are to what it writes. */
+/** Splits a nest into strands: the loops around each innermost body, by their roles for its writes. */
 import { type LoopRole, rolesIn } from '../../analysis/loop-roles.ts'
 import { targetsOf } from '../../ir/accesses.ts'
 import { loopsOf } from '../../ir/definitions.ts'
@@ -19,7 +19,7 @@ export interface StrandLoop {
   readonly size: string | null
   /** Variables of loops that its extent or conditions depend on. */
   readonly needs: ReadonlySet<string>
-  /** Of these, those that its extent depends on: it stays inside of them. */
+  /** The subset of `needs` that the extent depends on: the loop stays inside of them. */
   readonly inside: ReadonlySet<string>
 }
 
@@ -44,7 +44,7 @@ export interface NestShape extends NestNames {
   readonly strands: readonly Strand[]
 }
 
-/** `naming`: what decisions of a nest begin with; several nests may share them. */
+/** `naming`: prefix of a nest's decisions; several nests may share it. */
 export function nestShapes(
   { body, buffers }: Kernel2,
   naming: (nest: string) => NestNames,

@@ -37,7 +37,7 @@ export interface Dealt {
   readonly meets: boolean
 }
 
-/** `undefined`: there is nothing to deal out, or only what combines into one element. */
+/** `undefined` if no loop can be partitioned, or all loops combine into one element. */
 export function dealt({ loops }: Strand): Dealt | undefined {
   const sums = loops.filter((l) => l.role === 'reduction' && l.reduce)
   const others = loops.filter((l) => !sums.includes(l))

@@ -6,7 +6,7 @@ import type { Told } from './told.ts'
 
 /** Points that have children: the last so many that could be measured. */
 const POPULATION = 20
-/** Of which each parent is the fastest of so many. */
+/** Tournament size of the selection of parents. */
 const TOURNAMENT = 6
 const INITIAL = 12
 /** Children that the prior chooses among. */

@@ -1,6 +1,6 @@
 /**
- * Points as rows of numbers for learning. A decision is a column; numbers within a text (`sell(8, 64)`) are columns of their
- * own, so that what is learned of one carries over to its neighbours.
+ * Feature rows of points for learning. A decision is a column; numbers within a text (`sell(8, 64)`) are columns of their
+ * own, so that models generalise to neighbouring values.
  */
 import type { DecisionValue, Point } from '../types.ts'
 

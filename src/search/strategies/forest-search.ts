@@ -1,4 +1,4 @@
-/** Strategies that learn times from what was told and ask where an improvement is likeliest. */
+/** Strategies that learn times from reported trials and propose points with the greatest expected improvement. */
 import { all, counting, neighbouring, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point } from '../types.ts'
@@ -98,7 +98,7 @@ export abstract class ForestSearch extends StrategyBase {
       : null
   }
 
-  /** Points at random once, later those around the best: what was taken gives way. */
+  /** Fills the pool with random points at first, later with neighbours of the best; taken points are replaced. */
   *#fill(leaders: readonly Point[]): Stepwise<void> {
     for (const [key, point] of this.#pool) if (!(yield* this.unseen.has(point))) this.#pool.delete(key)
     if (!this.#isFilled || this.#pool.size < POOL / 2)

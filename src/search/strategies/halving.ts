@@ -6,7 +6,7 @@ import type { Told } from './told.ts'
 
 /** Share of a measurement on each rung (successive halving). */
 const SHARES = [1 / 4, 1 / 2, 1] as const
-/** Of how many the fastest goes on to the next rung. */
+/** Reduction factor: the fastest of this many points advances to the next rung. */
 const ETA = 2
 /** Points at random that the prior chooses among. */
 const LITTER = 16

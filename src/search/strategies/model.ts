@@ -7,23 +7,21 @@ import { type Costed, rivals, varied } from './varied.ts'
 
 /** Points that are drawn, which the prior is asked about: for each trial that is to be, at least and at most. */
 const [EACH, LEAST, POOL] = [32, 64, 2048]
-/** Decisions that may be looked at for each of them, to know how many there are. */
+/** Decisions visited per requested point to count the space. */
 const COUNTED = 8
-/** Of spaces with so many times as many all are looked at: climbing from what is drawn comes to as many. */
+/** Spaces up to this multiple of the pool are enumerated: hill climbing would visit as many points. */
 const CLIMBED = 2
 /** Times that the neighbours of the best expected are looked at too, where not all points are. */
 const ROUNDS = 4
-/** Those best, at least and at most: as many as there are to be trials. */
+/** Minimum and maximum number of leaders; otherwise the number of trials. */
 const [FEW_LEADERS, LEADERS] = [4, 16]
 const HALF = 1 / 2
-/** Points that are of several kinds, of which half are asked before what was measured is heeded. */
+/** Number of initial points of several kinds; half of them are proposed before measurements are used. */
 const FIRST = 16
 /** Variance of log times, added up over results, from which the slope is the measurements' more than 1. */
 const TRUST = 1
 
-/**
- * The best expected by the prior first; then the prior, put to the scale of what was measured, and a forest on what is left.
- */
+/** Proposes the prior's best points first; then by the prior, rescaled to the measurements, with a forest on its residuals. */
 export const model: StrategyOf = (space, options) => new ModelSearch(space, options)
 
 class ModelSearch extends ForestSearch {

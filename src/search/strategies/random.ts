@@ -3,7 +3,7 @@ import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyOf } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 
-/** Points at random, whatever was told: what other strategies have to beat. */
+/** Uniformly random points, independent of results: the baseline of the other strategies. */
 export const random: StrategyOf = (space, options) => new RandomSearch(space, options)
 
 class RandomSearch extends StrategyBase {

@@ -32,10 +32,10 @@ export abstract class StrategyBase implements Strategy {
     this.#time = new RankingTime({ seconds, trials })
   }
 
-  /** A point that was taken from `unseen`; `null` where there is none left. */
+  /** The next point, taken from `unseen`; `null` if none is left. */
   protected abstract next(): Stepwise<Point | null>
 
-  /** Learns of what is known of a point of the space. */
+  /** Learns from the best known outcome of a point. */
   protected learn(_told: Told): void {}
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */

@@ -3,8 +3,8 @@ import type { Point, StrategyOf } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 
 /**
- * A random forest learns log times, another which points are refused; what is asked next has the greatest expected
- * improvement (as SMAC: Hutter et al., 2011). A prior is one column more, and what is asked first.
+ * Random-forest surrogate: one forest predicts log times, another the probability of rejection; proposes the greatest
+ * expected improvement (as SMAC: Hutter et al., 2011). A prior is an additional feature, and ranks the first points.
  */
 export const surrogate: StrategyOf = (space, options) => new Surrogate(space, options)
 

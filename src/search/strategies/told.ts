@@ -12,7 +12,7 @@ export interface Told {
   readonly share: number
 }
 
-/** Below what any clock tells apart, so that logarithms exist. */
+/** Lower bound of times, below the resolution of clocks, so that logarithms exist. */
 const LEAST_MS = 1e-9
 
 export class ToldPoints {

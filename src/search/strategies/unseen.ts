@@ -37,7 +37,7 @@ export class Unseen {
     this.#root = this.#node({})
   }
 
-  /** Marks a point as taken; `null` where it was, or is not of the space. */
+  /** Marks a point as taken; `null` if it was already, or is not in the space. */
   *take(point: Point): Stepwise<Point | null> {
     const found = yield* this.#find(point)
     if (!found) return null
@@ -51,7 +51,7 @@ export class Unseen {
   }
 
   /**
-   * Takes what is proposed, or any other where that was taken before. `null`: no point is left.
+   * Takes the proposed point, or another if it was taken before. `null`: no point is left.
    * @throws SptError `search/dead-ends`
    */
   *fresh(propose: () => Stepwise<Point | null>): Stepwise<Point | null> {
@@ -104,7 +104,7 @@ export class Unseen {
     return { path, point: at }
   }
 
-  /** Nothing is left below the end of a path, nor below what has nothing else left. */
+  /** Closes the end of a path, and its ancestors without other open branches. */
   #close(path: Path): void {
     for (const [node, value] of path.toReversed()) {
       node.free.delete(value)

@@ -1,4 +1,4 @@
-/** Points of several kinds: what a prior gets wrong of one point, it gets wrong of those that are like it. */
+/** Diversifies points by kind: errors of a prior are correlated among similar points. */
 import type { Point } from '../types.ts'
 
 /** Times the least cost, beyond which the best of a kind is no rival. */

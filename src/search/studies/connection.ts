@@ -25,7 +25,7 @@ export const DEVICES_KEY = `${PREFIX}:devices`
 export const jobId = (study: string, point: Point, share = 1): string =>
   `trial-${trialId(study, point)}${share === 1 ? '' : `-${share}`}`
 
-/** One for each kind of device, chip, driver and compiler: a worker gets what its times hold for, and nothing else. */
+/** One queue for each kind of device, chip, driver and compiler, so that workers only get trials whose times hold for them. */
 export function queueName({ kind, name, driver }: DeviceIdentity, compiler: string): string {
   const hash = createHash('sha256')
     .update(JSON.stringify([kind, name, driver, compiler]))

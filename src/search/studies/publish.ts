@@ -40,9 +40,9 @@ export interface CollectOptions {
 }
 
 /**
- * Keeps the results of a published study in records until none is left: each once, whoever else collects. A server that
- * goes away is waited for.
- * @throws SptError `studies/unknown` besides those of `publishStudy`, `records/…`
+ * Collects the results of a published study in records until none is left: each once, even with several collectors. Waits
+ * while the server is unreachable.
+ * @throws SptError `studies/unknown` in addition to those of `publishStudy`, `records/…`
  */
 export async function collectResults(
   url: string,

@@ -1,4 +1,4 @@
-/** The trials of a study as jobs of its device's queue: put there, and what came of them. */
+/** Trials of a study as jobs in its device's queue, and their results. */
 import type { Job, Queue } from 'bullmq'
 import { fail } from '../../ast/diagnostic.ts'
 import type { TrialRecord } from '../records/types.ts'
@@ -19,7 +19,7 @@ export interface TrialJob {
 /** Fields that identify a trial within its study. */
 export type TrialKey = Pick<SharedTrial, 'point' | 'share'>
 
-/** A trial with what came of it. */
+/** A trial with its result. */
 export interface Collected {
   readonly record: TrialRecord
   /** `null`: its worker never sent one. */
@@ -64,7 +64,7 @@ export async function addTrials(
   return added
 }
 
-/** In their order: `undefined` of what is not done, `null` of what is not there. */
+/** Results in order: `undefined` if not done, `null` if missing. */
 export const resultsOf = (
   queue: Queue,
   study: string,

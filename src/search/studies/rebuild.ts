@@ -15,9 +15,9 @@ import { carriedProgram } from './carried-program.ts'
 import type { SharedInput, SharedStudy } from './types.ts'
 
 export interface RebuildOptions {
-  /** `false`: texts of instructions and memories, which run on devices as they are written, are refused. */
+  /** `false` rejects declared instructions and memories, whose source runs on devices unchecked. */
   readonly instructions?: boolean | undefined
-  /** Files of data may lie in this folder and nowhere else. */
+  /** The only folder from which data files may be read. */
   readonly dataRoot?: string | undefined
   /** Members of generated families. */
   readonly generate?: ((family: string) => Tensor | Promise<Tensor>) | undefined
@@ -31,8 +31,9 @@ export interface Rebuilt {
 }
 
 /**
- * The kernel and the data of a shared study, from what it carries: nothing is read but its files of data.
- * @throws SptError `studies/other-kernel`, `studies/other-data` where they are not those that its times are to hold for;
+ * Rebuilds the kernel and the data of a shared study; reads nothing but its data files.
+ *
+ * @throws SptError `studies/other-kernel`, `studies/other-data` if they differ from those of the study;
  * `studies/outside-root`, `studies/family`, `import/…`, `check/…`, `io/…`
  */
 export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions = {}): Promise<Rebuilt> {

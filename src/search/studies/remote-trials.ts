@@ -12,7 +12,7 @@ export interface RemoteOptions {
   readonly idleSeconds?: number | undefined
   /** Milliseconds between looks at what is done; 200. */
   readonly everyMs?: number | undefined
-  /** Told that there is no worker, and what goes wrong with the connection. */
+  /** Called when there is no worker, and for connection errors. */
   readonly onNote?: ((line: string) => void) | undefined
 }
 

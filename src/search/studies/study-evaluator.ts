@@ -25,7 +25,7 @@ const KEPT = 4
 export interface StudyEvaluator {
   /** For `runWorker`. */
   readonly evaluate: Evaluate
-  /** Frees what it has on the device, and gives that. */
+  /** Frees its device memory, and returns the device. */
   close(): Device | null
 }
 

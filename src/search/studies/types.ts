@@ -13,7 +13,7 @@ export type SharedInput =
   | { readonly family: string }
 
 export interface SharedProgram {
-  /** The name of its own text. */
+  /** Name of the program's main source. */
   readonly entry: string
   /** That text and all that it imports. */
   readonly sources: readonly Source[]
@@ -26,7 +26,7 @@ export interface SharedStudy {
   readonly kernel: string
   readonly tensors: Readonly<Record<string, SharedInput>>
   readonly params: Readonly<Record<string, number>>
-  /** Of the random data of what has no input. */
+  /** Seed of the random data of unbound inputs. */
   readonly seed?: number | undefined
 }
 
@@ -35,7 +35,7 @@ export interface SharedTrial {
   readonly point: Point
   /** Its kernel's steps: workers need no space. */
   readonly trace: readonly TraceStep[]
-  /** Of a usual measurement's effort; 1. With another share it is another trial. */
+  /** Share of a full measurement; 1. Another share makes another trial. */
   readonly share?: number | undefined
   readonly predicted?: number | undefined
   readonly terms?: Readonly<Record<string, number>> | undefined

@@ -9,7 +9,7 @@ import { connectEngine, DEVICES_KEY, openQueue, PREFIX, queueName } from './conn
 import { sharedStudy, type TrialJob } from './queue.ts'
 import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './types.ts'
 
-/** Milliseconds after which a worker that says nothing is taken for dead. A trial may keep its thread for long. */
+/** Milliseconds after which an unresponsive worker counts as dead. A trial may block its thread for long. */
 const LOCK_MS = 60_000
 /** Times that a trial may lose its worker before it counts as what kills them. */
 const MOST_LOST = 2
@@ -21,8 +21,8 @@ const CLOSING_MS = 5000
 const IDLE_LOOK_MS = 250
 
 /**
- * Does one trial. What the point is to blame for is an outcome; where it throws the trial is done again, by another worker if
- * there is one. A diagnostic is what is wrong with the study, but of devices; other errors are the worker's own.
+ * Evaluates one trial. Failures of the point are outcomes. If it throws, the trial is retried, by another worker if possible.
+ * Diagnostics report errors of the study, except those of devices; other errors are the worker's own.
  */
 export type Evaluate = (
   study: SharedStudy,
@@ -40,10 +40,10 @@ export interface WorkerOptions {
   readonly idleSeconds?: number | undefined
   /** Name of the worker in records; default: host and process. */
   readonly name?: string | undefined
-  /** Milliseconds after which others take its trial where it says nothing; 60,000. */
+  /** Milliseconds after which other workers take over an unresponsive worker's trial; 60,000. */
   readonly lockMs?: number | undefined
   readonly onTrial?: ((study: SharedStudy, trial: SharedTrial, report: SharedReport) => void) | undefined
-  /** Told that it listens to a queue, and what goes wrong with the connection. */
+  /** Called when it listens to a queue, and for connection errors. */
   readonly onNote?: ((line: string) => void) | undefined
 }
 

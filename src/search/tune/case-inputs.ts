@@ -4,7 +4,7 @@ import { fail, SptError } from '../../ast/diagnostic.ts'
 import { isRecord, show } from '../../ast/expect-argument.ts'
 import { Ending, type Limits } from '../ending.ts'
 
-/** As for `prepare`, or what reads them: large ones are read when it is their turn. */
+/** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */
 export type CaseInputs = RunInputs | (() => RunInputs | Promise<RunInputs>)
 
 /** Seconds that reading may take beyond those of a search. */

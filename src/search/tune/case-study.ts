@@ -21,7 +21,7 @@ import { usualPrior } from './usual-prior.ts'
 /** Data that a kernel is tuned on, with others. */
 export interface TuneCase {
   readonly name: string
-  /** As for `prepare`, or what reads them: large ones are read when it is their turn. */
+  /** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */
   readonly inputs: RunInputs | (() => RunInputs | Promise<RunInputs>)
   /** Cross-validation group, for example one matrix with several sizes; default: the name. */
   readonly group?: string | undefined
@@ -130,7 +130,7 @@ export class CaseStudy {
     return typeof space === 'function' ? space(inputs, this.device) : space
   }
 
-  /** Searches, and adds the fastest `count` points to the candidates, besides what runs unasked, which it gives. */
+  /** Searches, and adds the fastest `count` points and the default schedule to the candidates; returns the latter. */
   search(
     shared: SharedCandidates,
     count: number,
@@ -166,7 +166,7 @@ export class CaseStudy {
     })
   }
 
-  /** Adds what runs unasked; `null`: the kernel's choice refuses these data. */
+  /** Adds the default schedule; `null` if the kernel's choice rejects the data. */
   async #standard(shared: SharedCandidates, inputs: RunInputs): Promise<string | null> {
     try {
       const { kernel, call } = await standardOf(this.#kernel, this.device, inputs)

@@ -42,8 +42,8 @@ export interface ComparisonOptions {
 }
 
 /**
- * Outcomes of kernels, in their order; what is refused or faults is out, and so is what is expected to be far from the fastest.
- * `null`: nothing is known of one when it is ended.
+ * Outcomes of kernels, in their order. Rejected, faulting and predictably slow kernels are dropped. `null`: the comparison
+ * ended before the kernel had an outcome.
  */
 export async function compared(
   evaluator: Evaluator,
@@ -107,8 +107,8 @@ const HOPELESS = 20
 const SHORT_RUN = 100
 
 /**
- * Why a kernel has no turn: each element that it goes through takes as long as one that is stored takes the fastest
- * (`least` milliseconds in all), which is what a thread does; `null`: it has one.
+ * Reason to skip a kernel: its traversed elements, at the fastest kernel's time per stored element (`least` milliseconds in
+ * all), take too long for a thread; `null`: it is measured.
  */
 export function farExpected({ filled = 1 }: Pick<Contender, 'filled'>, least: number): Outcome | null {
   const expected = filled * least
@@ -152,7 +152,7 @@ class Ending {
   }
 }
 
-/** Compared with the reference, and measured with a share of the usual effort. @throws what `signal` aborts with */
+/** Verified against the reference, and measured with a share of the full effort. @throws the abort reason of `signal` */
 export async function timed(
   evaluator: Evaluator,
   { kernel, routine }: Contender,

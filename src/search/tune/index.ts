@@ -1,4 +1,4 @@
-/** `tune`: the fastest point of a space on data and a device, beside what runs there unasked. */
+/** `tune`: finds the fastest point of a space on data and a device, and compares it with the default schedule. */
 
 import { expectArgument, expectOptions, isRecord } from '../../api/argument-checks.ts'
 import type { RunInputs } from '../../api/bound-inputs.ts'
@@ -26,7 +26,7 @@ export type { Final } from './last-comparison.ts'
 export interface TuneOptions {
   /** Default: the kernel's own for this device (`cpu_space`, `gpu_space`), else its sketches. */
   readonly space?: KernelSpace<Kernel> | undefined
-  /** As for `prepare`: random for what is not bound where there is a seed. */
+  /** Inputs as for `prepare`: unbound ones are random if there is a seed. */
   readonly inputs: RunInputs
   readonly device: Device
   /** Points that are measured at most. */
@@ -74,7 +74,7 @@ export interface TuneProgress extends SearchProgress {
   readonly comparing?: string | undefined
 }
 
-/** A trial, and what is known of its kernel. */
+/** A trial, with known facts about its kernel. */
 export interface TunedTrial extends Trial, Partial<Tried> {
   /** Since the search began; none of those that the records had. */
   readonly seconds?: number | undefined
@@ -89,7 +89,7 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judge
   readonly libraries: LibraryTrials
   /** The default schedule. */
   readonly standard: Final
-  /** The fastest points and what was tried besides the space, measured against each other. */
+  /** Final comparison: the fastest points and the alternatives outside the space, measured against each other. */
   readonly finals: readonly Final[]
   readonly trials: readonly TunedTrial[]
   /** Trials that the records had. */

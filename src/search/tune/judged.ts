@@ -11,9 +11,9 @@ export type MeasuredFinal = Final & { readonly timing: Timing }
 export interface Judged {
   /** The fastest routine of a library, if nothing is as fast, else `own`; `null` where nothing could be measured. */
   readonly best: MeasuredFinal | null
-  /** The fastest schedule of `finals` if it is distinguishable from what runs unasked, which is kept otherwise. */
+  /** The fastest schedule of `finals` if it is distinguishable from the default, which is kept otherwise. */
   readonly own: MeasuredFinal | null
-  /** The fastest schedule against what runs unasked; `null` where that is the fastest, or was not measured again. */
+  /** The fastest schedule against the default; `null` if the default is the fastest, or was not measured again. */
   readonly confirmation: Confirmation | null
 }
 

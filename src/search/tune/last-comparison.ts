@@ -20,7 +20,7 @@ export interface Final extends Explained {
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
-  /** Of a format that its steps name and the program does not have: the text that declares it. */
+  /** Declaration of a format that its steps name and the program lacks. */
   readonly declares?: string | undefined
   /** `null` outside of the space. */
   readonly point: Point | null
@@ -44,14 +44,14 @@ interface FinalsOptions {
   readonly comparing: (name: string) => void
 }
 
-/** Of what was to be compared when it was ended. */
+/** Outcome of candidates not yet compared when the comparison ended. */
 const ENDED: Outcome = {
   status: 'failed',
   code: 'search/ended',
   message: 'the search was ended before it was measured',
 }
 
-/** The fastest points, and what is tried besides: measured against each other, as far as the device is still there. */
+/** Measures the fastest points and the alternatives against each other, as long as the device works. */
 export async function finalsOf(
   kernel: Kernel,
   options: FinalsOptions,
@@ -107,7 +107,7 @@ const LEAST_COMPARISON = 2
 
 const foundName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
 
-/** Points are called by what the last comparison made of them. */
+/** Names points by their rank in the final comparison. */
 function byPlace(finals: readonly Final[]): readonly Final[] {
   const points = finals.filter((f) => f.point !== null)
   const fastest = fastestOf(points)

@@ -8,7 +8,7 @@ import type { Outcome } from '../types.ts'
 import { timed } from './finals.ts'
 import { denseOf } from './others.ts'
 
-/** A routine of a library, and what came of it. */
+/** A library routine and its outcome. */
 export interface LibraryTrial {
   /** The routine's, with the tensor that is stored dense for it. */
   readonly name: string
@@ -22,7 +22,7 @@ export interface LibraryTrials {
   readonly absent: readonly AbsentLibrary[]
 }
 
-/** The decision of points that stand for routines: no name of a decision is written so. */
+/** Decision name of points that stand for routines; distinct from all other decision names. */
 const LIBRARY = 'library routine'
 
 /** All routines that compute the kernel, its sparse tensors stored as they are declared, or dense. */

@@ -15,7 +15,7 @@ export interface Other {
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
-  /** Of a format that is the kernel's for its own: the text that declares it. */
+  /** Declaration of a format made for this kernel alone. */
   readonly declares?: string | undefined
   /** Elements that it goes through for each that is stored, where they are more. */
   readonly filled?: number | undefined
@@ -26,7 +26,7 @@ export interface Other {
 /** Elements of a tensor that is stored dense: beyond, it is not tried. */
 const MOST_DENSE = 2 ** 26
 
-/** The standard choice comes first; where it refuses these data, what it refuses them for is what comes of it. */
+/** The default schedule comes first; if it rejects the data, its diagnostic is its outcome. */
 export async function others(
   kernel: Kernel,
   device: Device,
@@ -73,7 +73,7 @@ export function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>)
   })
 }
 
-/** One that no format of the program has, so that the winner's steps read back beside them. */
+/** A format name unused in the program, so that the winner's steps can be parsed with it. */
 function freeName({ formats }: Kernel): string {
   let name = 'dense'
   for (let n = 2; formats.has(name); n++) name = `dense_${n}`

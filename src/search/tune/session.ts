@@ -33,7 +33,7 @@ export interface QueueOptions {
   readonly tensors: Readonly<Record<string, SharedInput>>
   /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
   readonly idleSeconds?: number | undefined
-  /** Told that there is no worker, and what goes wrong with the connection. */
+  /** Called when there is no worker, and for connection errors. */
   readonly onNote?: ((line: string) => void) | undefined
 }
 
@@ -61,7 +61,7 @@ const LATE_MS = 10_000
 export class Session {
   readonly kernel: Kernel
   readonly options: SessionOptions
-  /** Of this process: what has to be compared at one place is. */
+  /** Evaluator in this process, for comparisons that must run in one place. */
   readonly evaluator: Evaluator
   /** Of the records; `null` where nothing is kept. */
   readonly study: string | null
@@ -127,12 +127,12 @@ export class Session {
     }
   }
 
-  /** Points that are tried together where nothing else is said: as many as workers are kept busy with. */
+  /** Default batch size: as many points as keep the workers busy. */
   async batch(): Promise<number> {
     return this.#remote ? this.#remote.batch() : 8
   }
 
-  /** For `search`: what comes of some points, in their order, kept in the records as soon as it is known. */
+  /** Outcomes of points for `search`, in their order, recorded as soon as they are known. */
   readonly evaluate = async (
     asked: readonly Asked[],
     context: Partial<EvaluateContext> = {},
@@ -223,7 +223,7 @@ export class Session {
   }
 }
 
-/** Trials of the study, then of those that differ from it in the space alone: it may have been another text. */
+/** Trials of the study, then of studies that differ in the space alone, whose source may have changed. */
 function recordedFor(study: Study, records: Records): readonly StoredTrial[] {
   const { kernel, device, compiler, fingerprint } = study
   const others = records

@@ -18,8 +18,8 @@ export interface SharedCandidate {
 }
 
 /**
- * The decision of points that stand for candidates: no name of a decision has a space in it. Candidates have no other points,
- * so that a search that goes on does not take for its own what it would not have found.
+ * Decision name of points that stand for candidates; it contains a space, unlike all others. A resumed search therefore does
+ * not mistake candidates for points of its own.
  */
 const SHARED = 'shared candidate'
 
@@ -41,7 +41,9 @@ export class SharedCandidates {
     return [...this.#all.values()]
   }
 
-  /** Adds one, or that it was found on these data as well, and gives its key. `group`: `null` for what needs no finding. */
+  /**
+   * Adds a candidate, or a group on which it was found; returns its key. `group`: `null` for candidates available everywhere.
+   */
   add(found: Kernel, group: string | null, call: ScheduleCall | null = null): string {
     const kernel = decided(found)
     const key = keyOf(kernel)
@@ -64,7 +66,7 @@ export class SharedCandidates {
     return !(made instanceof SptError) && keyOf(made) === key
   }
 
-  /** A space with all candidates among its points, for those who know what to ask. */
+  /** A space extended by all candidates as points; their names must be known to reach them. */
   within(space: KernelSpace<Kernel>): KernelSpace<Kernel> {
     const byHash = new Map(this.all.map((c) => [traceHash(c.trace), c] as const))
     return {

@@ -14,8 +14,8 @@ export interface Standard {
 }
 
 /**
- * The kernel's own choice where it has one, else the schedule called like the device where it is legal, else none: as
- * `spt run` does.
+ * The kernel's own choice if it has one, otherwise the schedule named like the device if it is legal, otherwise none: as `spt
+ * run` does.
  * @throws SptError as `Kernel.choose`
  */
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
@@ -31,7 +31,7 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
   return { kernel: (await unasked(kernel, device, inputs)) ?? kernel, schedule: null, call: null }
 }
 
-/** With the steps that `compile` gives it; `null`: it is refused. */
+/** The kernel with the default steps of `compile`; `null` if it is rejected. */
 async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
   try {
     const { kernel: taken, compiled } = await kernel.compileUnasked(device)

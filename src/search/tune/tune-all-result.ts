@@ -54,13 +54,13 @@ export interface TuneAllResult {
   readonly candidates: readonly TunedCandidate[]
   /** The choice and the single best schedule; `null` where it ended before all was tried on all. */
   readonly generalised: Generalised | null
-  /** Of what runs unasked. */
+  /** Loss of the default schedule. */
   readonly standard: Loss | null
   /** The best of these three on data that it has not seen; `null` as `generalised`. */
   readonly verdict: Verdict | null
   /**
-   * The choice or the single schedule, as the language writes it: `schedule k.tuned choose { … }`, or a schedule alone. `null`
-   * as well where what runs unasked is the best.
+   * Source of the choice (`schedule k.tuned choose { … }`) or of the single schedule; `null` also if the default schedule is
+   * the best.
    */
   readonly schedule: { readonly name: string; readonly text: string } | null
   /** Bugs of the compiler. */

@@ -1,4 +1,7 @@
-/** `tuneAll`: a kernel tuned on several data, and a choice by what is known of data before anything is measured. */
+/**
+ * `tuneAll`: tunes a kernel on several data sets, and derives a choice from properties of the data known before any
+ * measurement.
+ */
 import {
   checkDevice,
   expectArgument,
@@ -93,14 +96,14 @@ async function forEach<T>(
   return out
 }
 
-/** Rooms whose refusals are not of one case's data: of the records, the server, the device, and of what was asked. */
+/** Modules whose diagnostics do not concern one case's data: records, server, device and arguments. */
 const ELSEWHERE = ['api', 'records', 'studies', 'device']
 const ASKED = ['search/strategy', 'search/budget', 'search/seed', 'search/lock', 'search/no-model']
 
 const isOfData = ({ diagnostics: [d] }: SptError): boolean =>
   !ELSEWHERE.includes(d!.code.split('/')[0]!) && !ASKED.includes(d!.code)
 
-/** Of one search, which of all: inputs are those of cases, and there is no report of one. */
+/** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
 const ofAll = TUNE_OPTIONS.filter(
   (o) => o !== 'inputs' && o !== 'data' && o !== 'explain' && o !== 'libraries',
 )

@@ -1,4 +1,4 @@
-/** Functions that C texts define where they need them: what the language leaves undefined, or lacks. */
+/** Helper functions that C code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 
@@ -75,7 +75,7 @@ export const HELPER: Readonly<Record<string, string>> = {
 }`),
 }
 
-/** Adds a helper, after those that its text calls. */
+/** Adds a helper after the helpers that it calls. */
 export function need(helpers: Helpers, name: string): void {
   if (helpers.has(name)) return
   const text = HELPER[name]!

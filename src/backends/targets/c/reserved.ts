@@ -3,7 +3,7 @@ import { reservedWords } from '../../reserved-words.ts'
 import { HELPER } from './helpers.ts'
 import { C } from './spellings.ts'
 
-/** Keywords of C11, what its headers define that texts include, and functions that compilers know by themselves. */
+/** Keywords of C11, names of the included headers, and builtin functions of compilers. */
 const LANGUAGE = `
 auto break case char const continue default do double else enum extern float for goto if inline int long register
 restrict return short signed sizeof static struct switch typedef union unsigned void volatile while asm typeof bool

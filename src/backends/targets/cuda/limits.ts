@@ -53,7 +53,7 @@ export const refuseSharedAt = (
 /** Registers of 32 bits of a multiprocessor, as every capability from 5.0 on has them, and of a thread. */
 const REGISTERS = 65_536
 const MOST_OF_THREAD = 255
-/** They are given to a warp in units of as many. */
+/** Allocation granularity of registers per warp. */
 export const REGISTER_UNIT = 256
 /** What ptxas (13.0) asks for besides an instruction's results, measured: it says 90 where the results are 64, 154 where they are 128. */
 const BESIDE_RESULTS = 26
@@ -65,8 +65,9 @@ function registersOfThread(threads: number): number {
 }
 
 /**
- * Results of an asynchronous instruction stay in registers until it is waited for, so that they cannot be moved to memory as all
- * else can: where one alone has more than a thread's registers hold, no compiler has a text for it. @throws SptError `emit/registers`
+ * Rejects asynchronous instructions with more results than a thread has registers. The results stay in registers until the
+ * wait, so they cannot be spilled.
+ * @throws SptError `emit/registers`
  */
 export function refuseRegisters(launch: Launch): void {
   const threads = launch.block.reduce((a, b) => a * b, 1)
@@ -86,7 +87,7 @@ export function refuseRegisters(launch: Launch): void {
   })
 }
 
-/** Registers that a call writes, by what its text names; two elements of 16 bits may lie in one. */
+/** Number of registers that an instruction call writes; two 16-bit elements may share one. */
 function resultsOf(s: InstrCall, buffers: ReadonlyMap<string, Buffer>): number {
   const bytes = new Map<string, number>()
   for (const p of s.texts.find((t) => t.target === 'cuda')?.pieces ?? []) {

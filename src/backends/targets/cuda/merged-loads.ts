@@ -1,8 +1,7 @@
 /**
- * Read-only cache loads (`ld.global.nc`) and what may merge with them. Loads that CUDA's compiler may make one of. NVVM 13.0
- * does so where two values meet, at an address that it selects (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and
- * takes the one for a load of memory that nobody writes (`ld.global.nc`) where either was, by `const … __restrict__`. If the
- * launch writes Q, its old value is read.
+ * Read-only cache loads (`ld.global.nc`) that NVVM may merge with loads of updated memory. NVVM 13.0 merges two loads at a
+ * join by selecting the address (`c ? W[j] : Q[p]`, or `x = Q[p]; if (c) x = W[j]`), and emits `ld.global.nc` if either
+ * pointer was `const … __restrict__`. If the launch writes Q, the merged load may return its old value.
  */
 import { targetsOf, writesOf } from '../../../ir/accesses.ts'
 import { DTYPE_BYTES } from '../../../ir/dtype.ts'

@@ -90,7 +90,7 @@ function exchangedIn({ body }: Launch): ReadonlySet<string> {
 
 const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 
-/** Bytes of shared memory that declarations in the text may take; more is given at launch. */
+/** Maximum bytes of statically declared shared memory; larger amounts are requested at launch. */
 const STATIC_LIMIT = 48 * 1024
 
 /** The target that carves what is shared out of one dynamic array. */

@@ -200,6 +200,6 @@ export const JS: Spellings = {
   ],
 }
 
-/** The typed array that shared memory of `dtype` lives in: what is stored there is of its type, but for sums of f32. */
+/** Typed array that backs shared memory of `dtype`: of the same type, except for sums of f32. */
 export const sharedArray = (dtype: Dtype): string =>
   dtype === 'u8' ? 'Uint8Array' : dtype === 'i8' ? 'Int8Array' : ARRAY[dtype]

@@ -1,4 +1,4 @@
-/** Functions that WGSL texts define where they need them: what the language leaves open, or lacks. */
+/** Helper functions that WGSL code defines on demand, for operations that the language leaves open or lacks. */
 import { INT_RANGE } from '../../../ir/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 
@@ -122,7 +122,7 @@ export const HELPER: Readonly<Record<string, string>> = {
 }`,
 }
 
-/** Adds a helper, after those that its text calls. */
+/** Adds a helper after the helpers that it calls. */
 export function need(helpers: Helpers, name: string): void {
   if (helpers.has(name)) return
   const text = HELPER[name]!
