@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 import { nativeSources } from './test/support/native-sources.ts'
 
-// A new seed for every run. `npm test` runs a third of the cases of each property, `--mode long` twenty times all of them.
+// A new seed for every run. `npm test` runs a third of the cases of each property (a sixth of costly ones), `--mode long` twenty times all of them.
 process.env.SPT_SEED ??= String(Math.floor(Math.random() * 2 ** 31))
 
 /** Files that replace modules, or variables of the process: each has a process of its own, the others share one a core. */

@@ -99,8 +99,8 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 /** Of the parameters that choices have. */
 const ARGUMENTS: Readonly<Record<string, readonly number[]>> = { b: [4, 8, 16, 32, 64, 128] }
 const SIZES = [
-  0, 1, 2, 4, 8, 16, 20, 32, 33, 50, 64, 66, 67, 96, 128, 130, 131, 132, 256, 512, 1000, 1024, 2048, 4096,
-  1_000_000,
+  0, 1, 2, 4, 8, 12, 14, 16, 20, 32, 33, 48, 50, 64, 66, 67, 96, 128, 130, 131, 132, 200, 256, 512, 1000,
+  1024, 2048, 4096, 1_000_000,
 ]
 
 /** A figure of some data: often, of rows with n columns, a share that dense ones have. */

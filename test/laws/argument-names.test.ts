@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { arraysBeside } from '../../src/ir/format-tables.ts'
 import { coords, type Device, dense, devices, load, SptError, type Tensor } from '../../src/node.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 
 /** What a text calls its things; a clash within it is refused where it is read. */
@@ -173,7 +173,7 @@ test('a list is called anything', async () => {
       ])
         if (await unlessRefused(composed ? { [set]: chosen, ...given } : given, [argument, ...own])) ready++
     }),
-    { numRuns: runs(20), interruptAfterTimeLimit: 90_000 },
+    { numRuns: costly(20), interruptAfterTimeLimit: 90_000 },
   )
   // Cases are not refused as a rule.
   expect(ran).toBeGreaterThan(0)
@@ -253,7 +253,7 @@ test('lists of two formats are called as what the other one keeps', async () => 
       }
     }),
     {
-      numRuns: runs(10),
+      numRuns: costly(10),
       interruptAfterTimeLimit: 60_000,
       // The first format's order is called as the second's list, which is shorter.
       examples: [[{ names: ['x', 'row'], cells: [8, 16, 0, 24] }]],

@@ -34,12 +34,15 @@ const shown = (k: Kernel1): Kernel1 => ({
   buffers: k.buffers.map((b) => (b.role === 'local' ? { ...b, role: 'out' } : b)),
 })
 
-/** 0 · ∞ is passed over as a structural zero is, and what starts at −∞ is what nothing was combined into: data without. */
+/** 0 · ∞ is passed over as a structural zero is, and what starts at −∞ is what nothing was combined into. */
+const hasNaN = (k: Kernel1, s: Attributed, inputs: Values): boolean =>
+  Object.values(plain(shown(k), s, inputs)).some((xs) => xs.some(Number.isNaN))
+
+/** Data without such products. */
 function finite(c: Choices, s: Attributed, k: Kernel1): Values {
   for (let tries = 0; ; tries++) {
     const inputs = valuesOf(c, s)
-    const results = Object.values(plain(shown(k), s, inputs))
-    if (!results.some((xs) => xs.some(Number.isNaN))) return inputs
+    if (!hasNaN(k, s, inputs)) return inputs
     fc.pre(tries < 5)
   }
 }
@@ -125,6 +128,7 @@ test('claims hold of data', async () => {
           const other = inputs[t.tensor]!.map((x, k) => (there[k] ? c.pick([5, 0, -2]) : x))
           // A mask that is written from it must be what it was.
           const changed = { ...inputs, [t.tensor]: other }
+          if (hasNaN(kernel, s, changed)) continue
           expect(plain(kernel, s, changed), `${told} ${other}`).toEqual(results)
         }
       }

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { LONG, runs } from '../support/cases.ts'
+import { costly, LONG } from '../support/cases.ts'
 import { conditional } from '../support/condition-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from './law.ts'
@@ -97,7 +97,7 @@ test('every element has a value, whatever conditions say', async () => {
     }),
     parameters(CASES),
   )
-  expect(made).toBeGreaterThan(0.5 * runs(CASES))
+  expect(made).toBeGreaterThan(0.5 * costly(CASES))
   // Fewer cases may lack some.
   if (LONG) expect(COVERED.filter((u) => !seen.has(u))).toEqual([])
 }, 600_000)

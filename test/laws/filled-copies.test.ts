@@ -11,10 +11,10 @@ import type { Compilation } from '../../src/run/compile.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
+import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { panelsText, SORTED_TILES } from '../support/tile-formats.ts'
 import { agreeOnDevice } from './agree.ts'
-import { runs } from './law.ts'
 
 const copied = (at: string): string =>
   `$[for k from 0 to 1: if ($there == 1) { $D[$D.index(k)] = $S[${at}]; } else { $D[$D.index(k)] = 0; }]`
@@ -131,7 +131,7 @@ test('on the loops and the cpu', async () => {
       if (text(c).includes('outside')) seen.filled++
       expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
     }),
-    { numRuns: runs(30) },
+    { numRuns: costly(30) },
   )
   expect(seen.filled).toBeGreaterThan(0)
 }, 600_000)
@@ -149,7 +149,7 @@ test('on webgpu', async () => {
       const { c, bound, expected } = made(drawn)
       await agreeOnDevice(device, c, bound, expected)
     }),
-    { numRuns: runs(3) },
+    { numRuns: costly(3) },
   )
   await device.dispose()
 }, 600_000)
@@ -237,7 +237,7 @@ test('runs at the edge that are there together: asked once each, on the cpu', as
       for (let k = 0; k < conditions.length; k += drawn.w)
         expect(new Set(conditions.slice(k, k + drawn.w)).size).toBe(1)
     }),
-    { numRuns: runs(30) },
+    { numRuns: costly(30) },
   )
 }, 600_000)
 
@@ -245,7 +245,7 @@ test('the same on webgpu', async () => {
   const device = await createNodeWebGpu()
   await fc.assert(
     fc.asyncProperty(cuts, async (drawn) => void (await cutAgrees(device, drawn))),
-    { numRuns: runs(3) },
+    { numRuns: costly(4) },
   )
   await device.dispose()
 }, 600_000)

@@ -12,7 +12,7 @@ import { convertTensor, heldEntries, partsToCoords, type StoredPart } from '../.
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-texts.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { agreeOnAll } from './agree.ts'
 
@@ -95,7 +95,7 @@ describe.each(TEXTS)('%s', (_, text) => {
           await agreeOnAll(kernels[k]!, { tensors: { A: arrays, ...tables, x }, params: { m, n } })
         }
       }),
-      { numRuns: runs(3) },
+      { numRuns: costly(3) },
     )
   })
 })
@@ -126,7 +126,7 @@ test.each(TEXTS)(
         const x = { kind: 'dense', shape: [n], values, dtype: 'i32' } as const
         await agreeOnAll(compilation, { tensors: { A, x }, params: { m, n } })
       }),
-      { numRuns: runs(5) },
+      { numRuns: costly(5) },
     )
   },
 )
@@ -214,7 +214,7 @@ test('parts with lists, in compositions', async () => {
         await agreeOnAll(kernels[k]!, { tensors: { A, x }, params: { m, n } })
       }
     }),
-    { numRuns: runs(8) },
+    { numRuns: costly(8) },
   )
 })
 
@@ -482,7 +482,7 @@ describe.each(TEXTS)('%s: what no element reads reaches nothing', (_, text) => {
         expect([...((await prepared.read('y')).values ?? [])]).toEqual([...y])
         prepared.free()
       }),
-      { numRuns: runs(8) },
+      { numRuns: costly(8) },
     )
   })
 })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { printedSteps } from '../../src/api/printed-trace.ts'
 import { count } from '../../src/ast/checks.ts'
 import { type Device, type Diagnostic, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
 const textOf = (room: string, fused: 'none' | 'up' | 'both'): string => `
@@ -92,7 +92,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
         }
         prepared.free()
       }),
-      { numRuns: runs(kind === 'cpu' ? 40 : 4), interruptAfterTimeLimit: 60_000 },
+      { numRuns: costly(kind === 'cpu' ? 40 : 4), interruptAfterTimeLimit: 60_000 },
     )
   }, 120_000)
 })
@@ -128,7 +128,7 @@ test.each(['', ' in all'])(
         ])
         expect(text.slice(span!.start, span!.end)).toContain('m * f')
       }),
-      { numRuns: runs(2) },
+      { numRuns: costly(2) },
     )
     await cpu.dispose()
   },

@@ -137,7 +137,7 @@ test.each(
           expect(await agreeOnDevice(webgpu, c.parallel(), bound, expected)).toBe(true)
         } else await agreeOnAll(c, inputs)
       }),
-      parameters({ softmax: 6, extremes: 3, products: 12 }[kernel]),
+      parameters({ softmax: 12, extremes: 6, products: 24 }[kernel]),
     )
   },
   600_000,

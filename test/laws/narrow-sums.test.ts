@@ -11,7 +11,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { decoder, encoder, newValues } from '../../src/storage/values.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { agreeOnAll } from './agree.ts'
 
 const NARROW = ['f16', 'bf16', 'i8', 'u8'] as const
@@ -122,7 +122,7 @@ test('every stage, schedule and width has the sum of all terms, rounded once', a
         await agreeOnAll(c, inputs)
       },
     ),
-    { numRuns: runs(60) },
+    { numRuns: costly(60) },
   )
   expect(compared * 2).toBeGreaterThan(drawn)
 }, 3_600_000)

@@ -19,7 +19,7 @@ import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
 import { DEVICES } from '../convert/devices.ts'
 import { givenFor, matrices, written } from '../formats/written.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { arraysOf } from '../support/standard.ts'
 import { agreeOnAll, agreeOnDevice, compare } from './agree.ts'
@@ -181,7 +181,7 @@ test.each(FORMATS)('$name: arrays, back, ready-made, and kernels', async ({ text
       for (const bound of [{ A }, { [c.kernel.buffers[0]!.name]: tensor }])
         await agreeOnAll(c, { tensors: { ...tensors, ...bound }, params: { m, n } })
     }),
-    { numRuns: runs(8) },
+    { numRuns: costly(8) },
   )
 })
 
@@ -208,7 +208,7 @@ test.each(DEVICES)(
           expect(arraysOf(await again.download())).toEqual(arraysOf(convertTensor(A, rows, given)))
           for (const r of [from, made, again]) r.free()
         }),
-        { numRuns: runs(kind === 'webgpu' ? 3 : 10) },
+        { numRuns: costly(kind === 'webgpu' ? 3 : 10) },
       )
     }
     await device.dispose()
@@ -236,7 +236,7 @@ test('every pass leaves a kernel that computes the same', () => {
         compare(pass, bound, memory, expected)
       }
     }),
-    { numRuns: runs(5) },
+    { numRuns: costly(5) },
   )
 })
 
@@ -314,7 +314,7 @@ test.each(Object.entries(SCHEDULES))('under schedules, %s', async (_, steps) => 
         await agreeOnAll(c, { tensors: { A, B }, params: { m, n, d } })
       },
     ),
-    { numRuns: runs(8) },
+    { numRuns: costly(8) },
   )
 })
 
@@ -347,7 +347,7 @@ test('a GPU reads fields as the cpu does', async () => {
       const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
       expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
     }),
-    { numRuns: runs(3) },
+    { numRuns: costly(3) },
   )
   await device.dispose()
 }, 120_000)

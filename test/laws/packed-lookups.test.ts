@@ -7,7 +7,7 @@ import { test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords } from '../../src/api/tensors.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import { runs, sample } from '../support/cases.ts'
+import { costly, sample } from '../support/cases.ts'
 import { standard } from '../support/standard-formats.ts'
 import { agreeOnAll } from './agree.ts'
 
@@ -75,6 +75,6 @@ test.each(sample(COMPOSITIONS, 5))('lookups under %s', async (steps) => {
   const c = under(steps)
   await fc.assert(
     fc.asyncProperty(squares, ({ A, m }) => agreeOnAll(c, { tensors: { A }, params: { m } })),
-    { numRuns: runs(4) },
+    { numRuns: costly(4) },
   )
 })

@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'
 import { agreeOnAll } from './agree.ts'
@@ -89,7 +89,7 @@ test('formats with padding reduce what is zero there', async () => {
         await agreeOnAll(compilation, inputs(at))
       },
     ),
-    { numRuns: runs(60) },
+    { numRuns: costly(60) },
   )
 })
 

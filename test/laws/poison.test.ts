@@ -14,7 +14,7 @@ import { toCoords } from '../../src/storage/stored-coords.ts'
 import type { ValueArray } from '../../src/storage/tensor.ts'
 import { apply, inputs, type Sample, samples } from '../bind/support.ts'
 import { CHOICES, FORMATS, KERNELS } from '../bind/texts.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { mapped } from '../support/host-frame.ts'
 
 const program = await load(`${FORMATS}${KERNELS}
@@ -114,7 +114,7 @@ async function ignored(
         expect(v.problems, `${name} ${choice}`).toEqual([])
         expect(v.maxAbsoluteError, `${name} ${choice}`).toBe(0)
       }),
-      { numRuns: runs(usual) },
+      { numRuns: costly(usual) },
     )
   }
   return { poisonedIn, refused }

@@ -16,7 +16,7 @@ import {
   type Tensor,
 } from '../../src/node.ts'
 import { DEVICES, opened } from '../convert/devices.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 
 const kernel = `
 kernel twice(m: size, n: size) {
@@ -172,7 +172,7 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         from.free()
         expect(there).toEqual(await answer(() => k.prepare({ tensors: { A, x }, params })))
       }),
-      { numRuns: runs(kind === 'webgpu' ? 2 : 12) },
+      { numRuns: costly(kind === 'webgpu' ? 2 : 12) },
     )
   }, 120_000)
 })

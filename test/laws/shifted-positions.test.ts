@@ -17,7 +17,7 @@ import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, partsToCoords, type StoredPart } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrices, written } from '../formats/written.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { agreeOnDevice, agreeOnStages, type Expected } from './agree.ts'
 
 const KERNELS = `
@@ -260,7 +260,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
           lines(partsToCoords(convertTensor(A, written(textOf(format, shift)), givenFor(A.shape)))),
         ).toEqual(lines(A))
       }),
-      { numRuns: runs(10) },
+      { numRuns: costly(10) },
     )
   })
 
@@ -270,7 +270,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
       fc.asyncProperty(drawn, async ([shift, A, junk]) => {
         for (const one of casesOf(format, shift, A, junk)) await agree(cpu, one, true)
       }),
-      { numRuns: runs(6) },
+      { numRuns: costly(6) },
     )
   })
 
@@ -279,7 +279,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
       fc.asyncProperty(drawn, async ([shift, A, junk]) => {
         for (const one of casesOf(format, shift, A, junk)) await agree(webgpu, one, false)
       }),
-      { numRuns: runs(2) },
+      { numRuns: costly(2) },
     )
   }, 600_000)
 

@@ -10,7 +10,7 @@ import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, partsToCoords, type StoredPart } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrices, written } from '../formats/written.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { agreeOnAll } from './agree.ts'
 
@@ -110,7 +110,7 @@ test.each(TEXTS)('%s: conversion and back, and kernels', async (_, text) => {
             params: { m, n },
           })
       }),
-      { numRuns: runs(10) },
+      { numRuns: costly(10) },
     )
   }
 })
@@ -125,7 +125,7 @@ test('tiles stand in the order of their counts; ties keep theirs', () => {
       const expected = [...count.keys()].sort((a, b) => count[b]! - count[a]! || a - b)
       expect([...part!.tables.get('tc')!]).toEqual(expected)
     }),
-    { numRuns: runs(50) },
+    { numRuns: costly(50) },
   )
 })
 

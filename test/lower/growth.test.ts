@@ -47,7 +47,7 @@ for (const [name, program] of Object.entries(SHARED)) {
   })
 
   test(`${name}: texts grow as the program does`, async () => {
-    const [small, large] = [lengths(await scheduledOf(program(12))), lengths(await scheduledOf(program(24)))]
+    const [small, large] = [lengths(await scheduledOf(program(8))), lengths(await scheduledOf(program(16)))]
     for (const [k, n] of small.entries()) expect(large[k]! / n).toBeLessThan(2.7)
     expect(Math.max(...large)).toBeLessThan(100_000)
   })

@@ -11,6 +11,7 @@ import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { agreeOnAll, agreeOnDevice } from '../laws/agree.ts'
 import { parameters } from '../laws/law.ts'
+import { sample } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 
 let webgpu: Device
@@ -80,7 +81,8 @@ for (const [role, more] of [
 ] as const) {
   const program = await load(text(role, more))
   const kernel = program.kernel()
-  test.each(more ? CONTINUED : Object.keys(SCHEDULES))(
+  // Others in every run.
+  test.each(sample(more ? CONTINUED : Object.keys(SCHEDULES), 24))(
     `${role}${more ? ', continued' : ''}: %s`,
     async (name) => {
       const k = kernel.schedule(name)

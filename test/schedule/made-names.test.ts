@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { walkStmts1 } from '../../src/ir/stage1-tree.ts'
 import { type Kernel, load, SptError } from '../../src/node.ts'
 import { scheduleText } from '../../src/search.ts'
+import { sample } from '../support/cases.ts'
 
 const TEXT = `import "sparsetile/kernels/formats.spt"
 kernel product(m: size, n: size, k: size) {
@@ -26,7 +27,7 @@ const codeOf = (steps: string): Promise<string | null> =>
     (e: SptError) => e.diagnostics[0]!.code,
   )
 
-test.each([
+const MADE = [
   ['H as bsr(2) live in place'],
   ['H as bsr(2) live'],
   ['H as panels(2, 2) live capacity 3'],
@@ -37,7 +38,8 @@ test.each([
   ['H as panels(2, 2) where (i < 4) + panels(4, 1) live in place'],
   ['H as csr live in place'],
   ['B as csr where (i < 4) + bsr(2)'],
-])('of %s', async (steps) => {
+] as const
+test.each(sample(MADE, 12))('of %s', async (steps) => {
   const made = (await kernel(`schedule product.s { ${steps} }`)).schedule('s')
   const { buffers, body } = made.compilation.kernel
   expect(buffers.length).toBeGreaterThan(4)

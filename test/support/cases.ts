@@ -14,6 +14,12 @@ export const LONG = TIMES > 1
 /** Number of cases of a property, at least 1; `usual` where `SPT_RUNS` is 1. */
 export const runs = (usual: number): number => Math.max(1, Math.ceil(usual * TIMES))
 
+/** The same of a property whose case takes more than 50 ms: half as many in short runs. */
+export const costly = (usual: number): number => (TIMES < 1 ? runs(usual / 2) : runs(usual))
+
+/** Of `of` costly tests, whether a short run has the `k`-th: another one for each seed. Long runs have all. */
+export const isTurnOf = (k: number, of: number): boolean => LONG || SEED % of === k % of
+
 /** A random sample of `runs(usual)` elements, in their order; all of them in long runs. */
 export function sample<T>(all: readonly T[], usual: number): readonly T[] {
   const count = runs(usual)
