@@ -13,7 +13,7 @@ export interface Decoded {
   readonly value: (linear: string) => string
 }
 
-/** Whether a block has more than a linear index. */
+/** True if the grid has more than one dimension. */
 export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
 
 /** An extent that stands between operators. */

@@ -19,7 +19,7 @@ export function newest(uses: readonly LaunchUse[], target: string): Pick<Printed
   return needs ? { needs } : {}
 }
 
-/** What the declarations that a launch uses ask of the target and its device. */
+/** Capabilities that the instructions and memories of a launch require of the target and its device. */
 export function capabilitiesOf({ launch }: LaunchUse, target: string): readonly Capability[] {
   const out = new Map<string, Capability>()
   const add = (by: string, needs: readonly string[] | undefined, span: Capability['span']): void => {
@@ -34,7 +34,7 @@ export function capabilitiesOf({ launch }: LaunchUse, target: string): readonly 
   return [...out.values()]
 }
 
-/** What a tile is on the target. */
+/** The type of a tile memory on the target. @throws SptError `emit/no-instruction` if it declares none */
 export function typeText(memory: Memory, target: string): string {
   const types = memory.opaque?.types ?? []
   const text = types.find((t) => t.target === target)

@@ -1,4 +1,4 @@
-/** Which buffers and parameters each launch of a plan takes: the arguments of its entry. */
+/** Collects the buffers and parameters of each launch of a plan: the arguments of its entry. */
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -6,14 +6,14 @@ import type { Buffer, Launch, Plan } from '../ir/loops.ts'
 import { exprsOf, piecesOf, walkStmts } from '../ir/tree.ts'
 import type { ArgSpec } from './module.ts'
 
-/** What one launch touches. */
+/** Buffers and scalars that one launch accesses. */
 export interface LaunchUse {
   readonly launch: Launch
   readonly buffers: readonly { readonly buffer: Buffer; readonly access: 'read' | 'read_write' }[]
   readonly scalars: Plan['params']
 }
 
-/** Which buffers and parameters each launch of the plan uses, in the plan's order. */
+/** Buffers and parameters of each launch, in the plan's order. */
 export function usesOf(plan: Plan): LaunchUse[] {
   return plan.steps.flatMap((step) => (step.kind === 'launch' ? [useOf(plan, step)] : []))
 }
@@ -42,7 +42,7 @@ function useOf(plan: Plan, launch: Launch): LaunchUse {
   }
 }
 
-/** Whether an instruction moves boxes of the buffer, and needs no address of it. */
+/** True if an instruction moves boxes of the buffer through a matrix description only, and needs no address of it. */
 function isDescribed({ stmt: s, buffer, whole }: BufferAccess): boolean {
   const pieces = whole && s.kind === 'instr' ? piecesOf(s).filter((p) => p.kind !== 'value') : []
   const own = pieces.filter((p) => p.buffer === buffer)

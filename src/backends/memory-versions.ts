@@ -11,7 +11,7 @@ export interface Element {
   readonly load: Load
 }
 
-/** What has been written so far, in a straight line. */
+/** Versions of memory along straight-line code: every write changes the version of what it may overwrite. */
 export class MemoryVersions {
   readonly #written: ReadonlySet<string>
   readonly #all = new Map<string, number>()

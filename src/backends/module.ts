@@ -3,7 +3,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Matrix } from '../ir/instr-call.ts'
 
-/** How an argument is passed to a launch, in the order of the entry's signature. */
+/** Kinds of launch arguments, in the order of the entry's signature. */
 export type ArgSpec =
   | {
       readonly kind: 'buffer'
@@ -36,7 +36,7 @@ export interface Entry {
    * programmatic dependent launch). Such a launch may begin while the previous one runs.
    */
   readonly waits?: boolean | undefined
-  /** Where the user wrote it, for messages: `program.spt:15`. */
+  /** Place in the user's source for messages: `program.spt:15`. */
   readonly place?: string | undefined
 }
 
@@ -47,7 +47,7 @@ export interface PrintedModule {
   readonly entries: readonly Entry[]
   /** Declared instruction with the highest device requirement, and the version it requires. */
   readonly needs?: { readonly instr: string; readonly version: number; readonly span?: Span | undefined }
-  /** What texts of declarations ask of the device, among its features by name. */
+  /** Device features, by name, that the source of declared instructions requires. */
   readonly capabilities?: readonly Capability[]
 }
 

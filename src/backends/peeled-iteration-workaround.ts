@@ -22,7 +22,7 @@ export class FirstIterations {
     })
   }
 
-  /** Whether the condition tells the first iteration from the second. */
+  /** True if the condition has different values in the first and the second iteration. */
   tells(cond: Expr): boolean {
     if (cond.kind === 'var') {
       const value = this.#values.get(cond.name)
@@ -41,7 +41,7 @@ export class FirstIterations {
 const choices = (e: Expr): boolean =>
   someExpr(e, (x) => x.kind === 'select' || (x.kind === 'binary' && (x.op === 'and' || x.op === 'or')))
 
-/** Whether what is done, or the value of an operand, depends on further conditions. */
+/** True if a body or an expression contains further branches. */
 export const branches = (of: Body | Expr): boolean =>
   'kind' in of
     ? choices(of)

@@ -49,7 +49,7 @@ export interface PrintContext {
   readonly helpers: Helpers
   /** All buffers of the plan; allocations are added as they are met. */
   readonly buffers: ReadonlyMap<string, Buffer>
-  /** How a parameter is spelled inside a kernel. */
+  /** Spelling of a parameter inside a kernel. */
   readonly param: (name: string) => string | undefined
   /** The kernel's scalars: parameters that may have any value of their type, as sizes may not. */
   readonly scalars?: ReadonlySet<string>
@@ -65,12 +65,12 @@ export class ExprPrinter {
   readonly #vectors: ReadonlySet<string>
   /** Variables that hold data: scalars, and what is loaded or computed from such. */
   readonly #data: Set<string>
-  /** What is computed as a value; nothing that only leads to an element. */
+  /** Expressions computed as values; index expressions are excluded. */
   readonly #values: Values
   readonly #speculative: ReadonlySet<Expr>
   readonly #texts = new WeakMap<Expr, Text>()
   readonly #constant = constantsIn()
-  /** Where the target keeps such conditions from its compiler. */
+  /** First-iteration conditions, on targets that hide them from their compiler. */
   readonly #first: FirstIterations | null
 
   constructor(context: PrintContext, launch: Launch) {
@@ -94,7 +94,7 @@ export class ExprPrinter {
     return this.#print(e)[0]
   }
 
-  /** What decides between several branches. */
+  /** Prints the condition of a branch; hidden from the target's compiler where its workaround applies. */
   condition(cond: Expr, between: readonly (Body | Expr)[]): string {
     const text = this.text(cond)
     const { hidden } = this.#target
@@ -186,7 +186,7 @@ export class ExprPrinter {
     }
   }
 
-  /** Whether an element of memory is 0, asked of its bits where a target can. */
+  /** Prints a comparison of an element with 0 as a test of its bits, on targets that support this. */
   #againstZero(op: 'ne' | 'eq', a: Expr, b: Expr): Text | null {
     const element = a.kind === 'cast' && computeType(a.x.dtype) === a.dtype ? a.x : a
     const known = this.#constant(b)

@@ -140,7 +140,7 @@ export class Printer {
     return this.#target.exchange(value, computeType(s.dtype), s.lane.xor, s.lane.among, this.#c.helpers)
   }
 
-  /** What the text of an instruction mentions. */
+  /** Prints an operand in the source of an instruction. */
   #piece(p: Exclude<CallPiece, string>): string {
     if (p.kind === 'value') return this.expr(p.value)
     if (p.kind === 'map') {
@@ -219,8 +219,8 @@ export class Printer {
   }
 }
 
-/** What every shared array is aligned to. */
+/** Minimum alignment of shared arrays in bytes. */
 const SHARED_ALIGN = 16
 
-/** What its memory asks for, if that is more. */
+/** Alignment of a shared array in bytes: that of its memory if it is larger than the minimum. */
 export const sharedAlign = (b: Buffer): number => Math.max(SHARED_ALIGN, b.memory?.align ?? 0)

@@ -35,7 +35,7 @@ const CALLED = /(?<![\w.])[A-Za-z_]\w+(?=[([])/g
 const wordsIn = (texts: readonly string[], word: RegExp): readonly string[] =>
   texts.flatMap((text) => text.match(word) ?? [])
 
-/** What a table writes for each type. */
+/** All the texts that a spelling table produces for the element types. */
 function spellings(t: Spellings): readonly string[] {
   const helpers: Helpers = new Map()
   const operands = { args: [BLANK, BLANK], x: BLANK, y: BLANK, helpers }

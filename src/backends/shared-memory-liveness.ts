@@ -21,11 +21,11 @@ export interface SharedMemory {
   /** The launch, with barriers before uses of reused memory. */
   readonly launch: Launch
   readonly bytes: number
-  /** What the whole is aligned to, in bytes. */
+  /** Alignment of the whole block in bytes. */
   readonly align: number
   /** In bytes, by name. */
   readonly offsets: ReadonlyMap<string, number>
-  /** Whether arrays lie in one place. */
+  /** True if arrays share memory. */
   readonly reused: boolean
 }
 
@@ -39,7 +39,7 @@ interface Placed {
   readonly written: Written
 }
 
-/** What writes an array: threads, or copies that signal a barrier. */
+/** Writers of an array: threads, or copies that signal a barrier. */
 interface Written {
   readonly stored: boolean
   readonly copied: boolean
@@ -84,7 +84,10 @@ function allocated(body: Body): readonly Buffer[] {
   return out
 }
 
-/** What one statement of the order touches: of a condition that all agree on, what decides it. */
+/**
+ * Buffers accessed by one statement of the order; for a condition that is uniform across threads, those of the condition
+ * only.
+ */
 const touchedBy = (s: Stmt): ReadonlySet<string> =>
   new Set(accessesOf([isAgreed(s) ? { ...s, then: [], else: [] } : s]).map((a) => a.buffer))
 
@@ -159,7 +162,7 @@ type Use = Pick<Placed, 'first' | 'last' | 'written'>
 
 const together = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.last
 
-/** Whether threads stored to `a` before `b` is filled without them. */
+/** True if threads stored to `a` before copies fill `b`: the copies are not ordered after those stores. */
 const unseen = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
 
 function bytesOf(b: Buffer): number {

@@ -1,6 +1,6 @@
 /**
- * What sets one C-like language apart from the next: a table of spellings. `printer.ts` does everything else.
- * Registers hold values of `computeType`; only buffers have narrow elements.
+ * Table of spellings that distinguishes the C-like target languages; `printer.ts` is shared by all. Registers hold values of
+ * `computeType`; only buffers have narrow elements.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -9,7 +9,7 @@ import type { Buffer } from '../ir/loops.ts'
 import type { MathFn } from '../ir/math.ts'
 import type { BinaryOp } from '../ir/ops.ts'
 
-/** Where helper functions that a text turns out to need are collected, by name. */
+/** Definitions of the helper functions that a module uses, by name. */
 export type Helpers = Map<string, string>
 
 /** A buffer in generated code. */
@@ -27,7 +27,7 @@ export interface VectorRef {
   readonly ref: BufferRef
   /** Of the first element; a multiple of the number of elements. */
   readonly index: string
-  /** Which vector of an array of them it is, where that takes no division. */
+  /** Index of the vector in an array of vectors, if it needs no division. */
   readonly number?: string
   /** A name unused elsewhere in the generated code. */
   readonly temporary: string
@@ -74,11 +74,11 @@ export interface Spellings {
   readonly hidden?: (cond: string, helpers: Helpers) => string
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
-  /** What is 0 where the element is, and costs less than the element; null where nothing does. */
+  /** An expression that is 0 exactly if the element is, and cheaper than loading the element; null if there is none. */
   readonly bitsBesideSign?: (b: BufferRef, index: string) => string | null
   /** `exact`: the value is one that the element type has. */
   readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers, exact: boolean) => string
-  /** How many neighbouring elements one access may hold, largest first; none where this is not worth it. */
+  /** Vector widths of one access in elements, largest first; empty if vectors do not pay off. */
   readonly widths: (b: Buffer) => readonly number[]
   /** Statements that define `names` as the elements in order. */
   readonly loadVector: (v: VectorRef, names: readonly string[], helpers: Helpers) => readonly string[]
@@ -100,7 +100,9 @@ export interface Spellings {
   ) => readonly string[]
   readonly builtin: (axis: ThreadAxis) => string
   readonly let: (name: string, dtype: Dtype, value: string) => string
-  /** What the thread with this bit of its number flipped has, met among as many neighbours. */
+  /**
+   * Butterfly exchange: the value of the thread whose number differs in bit `xor`, within aligned groups of `among` threads.
+   */
   readonly exchange: (value: string, dtype: Dtype, xor: number, among: number, helpers: Helpers) => string
   /** A mutable scalar or a private array of constant length. */
   readonly register: (name: string, dtype: Dtype, length: number) => string
@@ -115,7 +117,7 @@ export interface Spellings {
    * too): each that may skip one is a branch, and compilers take long, and gigabytes, for dozens of those.
    */
   readonly eager?: Readonly<Record<'and' | 'or', string>>
-  /** How pairs of narrow values share registers of 32 bits, and how instructions see memory. */
+  /** Packing of narrow values in 32-bit registers, and addresses of memory for instructions. */
   readonly instructions?: {
     readonly packed: (name: string, words: number) => string
     /** The registers as an array of narrow values. */
@@ -129,7 +131,7 @@ export interface Spellings {
     dtype: Dtype,
     length: number,
     align: number,
-    /** What the array is called in the plan. */
+    /** Name of the array in the plan. */
     buffer: string,
   ) => string | null
   readonly forHeader: (name: string, extent: string) => string

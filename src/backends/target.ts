@@ -1,12 +1,12 @@
-/** What a language is to the rest of the compiler: `targets/index.ts` has one of these for each. */
+/** Interface of target languages; `targets/index.ts` lists them. */
 import type { Plan } from '../ir/loops.ts'
 import type { PrintedModule } from './module.ts'
 
-/** What runs texts. */
+/** Devices that run generated code. */
 export const DEVICE_KINDS = ['cpu', 'webgpu', 'cuda'] as const
 export type DeviceKind = (typeof DEVICE_KINDS)[number]
 
-/** What a device has that the texts for it may use. */
+/** Optional device features that generated code may use. */
 export interface TextOptions {
   /** WGSL: f16 in memory is f16, and not a word of 32 bits. Left out: where instructions need it. */
   readonly f16?: boolean | undefined
@@ -23,7 +23,7 @@ export interface Target {
   readonly grid: boolean
   /** Of files, with the point. */
   readonly extension: string
-  /** What every device of the target has that plans for it may use (`lower/pipeline.ts`, `LowerOptions`). */
+  /** Features common to all devices of the target, for lowering (`lower/pipeline.ts`, `LowerOptions`). */
   readonly lowering: { readonly lanes?: number; readonly promote?: boolean }
   /** True if arrays in shared memory with disjoint live ranges share storage. */
   readonly reusesShared: boolean
@@ -32,12 +32,12 @@ export interface Target {
   readonly print: (plan: Plan, options: TextOptions) => PrintedModule[]
 }
 
-/** What texts of declared instructions and memories can say in the language. */
+/** Capabilities that the source of declared instructions and memories can use in the language. */
 export interface DeclaredTexts {
-  /** Whether they see memory by address, and narrow values packed in words. */
+  /** Supports addresses of memory, and narrow values packed in words. */
   readonly addresses: boolean
-  /** What a text can need, by name, with how many arguments; without any, an extension of the language. */
+  /** Names of requirements with their number of arguments; if absent, a requirement is a language extension. */
   readonly needs?: ReadonlyMap<string, number>
-  /** What to write instead where a text can need nothing by name. */
+  /** Replacement suggested for requirements, in languages that have none. */
   readonly instead?: string
 }

@@ -28,7 +28,7 @@ export class Addresses {
     })
   }
 
-  /** What is made of the body of a condition, which may say something of sizes. */
+  /** Evaluates `make` with the facts about sizes that the condition implies. */
   where<T>(cond: Expr, make: () => T): T {
     const around = this.#facts
     this.#facts = around.where(cond)
@@ -37,7 +37,7 @@ export class Addresses {
     return out
   }
 
-  /** What a condition says of sizes. */
+  /** Facts about sizes implied by a condition. */
   said(cond: Expr): readonly Fact[] {
     return this.#facts.multiples(cond)
   }
@@ -55,7 +55,10 @@ export class Addresses {
     return rewriteExpr(e, ofVariable, this.#expansions)
   }
 
-  /** Which vector of `width` elements an address begins, without a division: where all that is summed up is divisible. */
+  /**
+   * Index of the vector of `width` elements at an address, without a division; undefined unless every term is divisible by
+   * `width`.
+   */
   whole(e: Expr, width: number): Expr | undefined {
     const sum = this.sum(e)
     const isDivisible = (n: number): boolean => n % width === 0
@@ -64,13 +67,13 @@ export class Addresses {
     return sumExpr(mapNumbers(sum, (n) => n / width))
   }
 
-  /** What divides an address, constant aside; 0 for none. */
+  /** Largest known divisor of the terms of an address, without its constant; 0 for no terms. */
   aligned(base: Linear): number {
     return this.#facts.divisorOfTerms(base)
   }
 }
 
-/** How many elements the vectors have that arrays are made of. */
+/** Width of vectors in elements. */
 const VECTOR = 4
 
 /** Buffers that a version for other sizes stores elements of by themselves, in vectors that are not one thread's. */

@@ -7,9 +7,9 @@ import { vectorStore } from '../ir/statement-builders.ts'
 import type { Body } from '../ir/tree.ts'
 
 export interface Neighbours {
-  /** What tells the elements of one base from others, and which of them this one is. */
+  /** Base of an updated element (`key`) and its offset from the base (`constant`). */
   readonly element: (r: Reduce) => { readonly key: string; readonly constant: number } | undefined
-  /** How many elements of its base an update may hold, largest first. */
+  /** Widths of an atomic update at this base in elements, largest first. */
   readonly widths: (r: Reduce) => readonly number[]
 }
 

@@ -20,7 +20,7 @@ import { type Element, MemoryVersions } from './memory-versions.ts'
 import { Addresses, storedAlone } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'
 
-/** How many elements of a buffer one access may hold, largest first; none where it must not be. */
+/** Permitted widths of vector accesses to a buffer in elements, largest first; empty if it must be accessed by element. */
 export interface Widths {
   readonly widths: (buffer: Buffer) => readonly number[]
   /** The same of atomic updates by a reducer. */
@@ -30,9 +30,9 @@ export interface Widths {
    * array has none where a version for other sizes stores elements of vectors that other threads have a part in.
    */
   readonly storesVectors?: boolean | undefined
-  /** Whether pairs of narrow elements in registers are words: two that are stored are one. */
+  /** Pairs of narrow elements share a register, so two stored elements become one word. */
   readonly instructions?: object | undefined
-  /** What a choice reads is read whatever it chooses, as spellings say: it is no reason not to read all of a vector. */
+  /** A select evaluates both operands on the target, so its loads do not prevent a vector load. */
   readonly eager?: object | undefined
 }
 
@@ -196,7 +196,7 @@ class Vectorizer {
     }
   }
 
-  /** Where arrays are arrays of vectors, the number of one times its elements: constants in it stay what addresses differ by. */
+  /** Start of a vector as vector index times width, if arrays hold vectors: addresses then differ by constants only. */
   #start(index: Expr, width: number): Expr {
     const whole = this.#widths.storesVectors ? this.#addresses.whole(index, width) : undefined
     return whole ? mul(whole, int(width)) : index

@@ -28,7 +28,7 @@ export interface CommandSpec {
   readonly name: string
   /** Positional arguments as help shows them. */
   readonly args: string
-  /** How many there may be. */
+  /** Minimum and maximum number of arguments. */
   readonly count: readonly [number, number]
   readonly summary: string
   readonly options: readonly OptionSpec[]
@@ -39,14 +39,14 @@ export interface CommandSpec {
   readonly run: (call: Call) => Promise<number>
 }
 
-/** How numbers are written, in every option. */
+/** Syntax of numbers in all options. */
 export const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i
 
 /** One call of a command. */
 export class Call {
   readonly command: string
   readonly args: readonly string[]
-  /** Where reports go: to standard error where what is written goes to standard output. */
+  /** Reports go here: to standard error if results go to standard output. */
   readonly io: Io
   readonly #outputs: Io
   readonly #options: ReadonlyMap<string, readonly string[]>
@@ -67,7 +67,7 @@ export class Call {
     this.io = this.toStandardOutput.length > 0 ? reportsAside(io) : io
   }
 
-  /** Whether an option without a value was given. */
+  /** True if the option was given. */
   flag(name: string): boolean {
     return this.#options.has(name)
   }
@@ -190,7 +190,7 @@ export class Call {
   }
 }
 
-/** Where the value begins: what a condition asks may compare within its parentheses. */
+/** Index of the `=` before the value, outside parentheses: the condition may contain comparisons in parentheses. */
 function equalsIn(text: string): number {
   let depth = 0
   for (let k = 0; k < text.length; k++) {

@@ -19,7 +19,7 @@ export function errorPage(text: string): ErrorPage {
   }
 }
 
-/** Whether an argument is a code and not a file: `check/unknown-name`, `error[check/unknown-name]`. */
+/** The code in an argument such as `check/unknown-name` or `error[check/unknown-name]`; undefined for file names. */
 export const codeIn = (argument: string): string | undefined =>
   /^(?:error|warning)?\[?([a-z]+\/[a-z0-9-]+)\]?:?$/.exec(argument)?.[1]
 

@@ -7,7 +7,7 @@ import { renderUsage, UsageError } from './usage.ts'
 
 export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 
-/** What the command line calls what the library names in its own terms. */
+/** Hints in terms of the command line, which replace the library's own by code. */
 const HINTS: Readonly<Record<string, string>> = {
   'api/unknown-kernel': 'choose one with --kernel NAME',
   'bind/unknown-size': '--size takes the sizes and scalars of the kernel',
@@ -36,7 +36,7 @@ const withHint = (d: Diagnostic): Diagnostic => {
   return hint === undefined ? d : { ...d, hint }
 }
 
-/** What has diagnostics. */
+/** An error with diagnostics. */
 type Failure = Pick<SptError, 'diagnostics' | 'sources'>
 
 /** `isFinal`: nothing follows, so the error index is mentioned. */
@@ -96,7 +96,7 @@ function problemsOf(error: unknown): readonly Problem[] {
   return [bugDiagnostic(described(error))]
 }
 
-/** What a throw of anything says, in one line. */
+/** One-line description of any thrown value. */
 const described = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n')[0]!
 
@@ -129,6 +129,6 @@ export function showFailure(error: unknown, io: Io): number {
   return EXIT.failed
 }
 
-/** Where an error came from, and what it came of. */
+/** Stack of an error and of its causes. */
 const traceOf = (error: Error): string =>
   `${error.stack}\n${error.cause instanceof Error ? `caused by ${traceOf(error.cause)}` : ''}`

@@ -1,4 +1,4 @@
-/** What runs of a kernel whose loops have no steps: the form that `compile` takes, and why it is this one. */
+/** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
 import type { AutomaticForm } from '../api/automatic-forms.ts'
 import type { RunInputs } from '../api/bound-inputs.ts'
 import type { Chosen } from '../api/choice-conditions.ts'
@@ -83,7 +83,7 @@ export function formRows(forms: readonly Form[], by = ''): readonly (readonly [s
   ]
 }
 
-/** What `use` makes of the form that runs; of the kernel as it is where there is none, or it is refused later. */
+/** Applies `use` to the selected form; to the kernel itself if there is no form or it is rejected later. */
 export async function withForm<T>(
   kernel: Kernel,
   forms: readonly Form[],

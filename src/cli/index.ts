@@ -102,7 +102,10 @@ async function putFailure(argv: readonly string[], error: unknown, began: number
   await writeText(io, path, failureJson(error)).catch(() => undefined)
 }
 
-/** Whether figures of before may lie there: of a program that could not be read nobody knows what it imports. */
+/**
+ * True if the file is empty or looks like JSON, so that figures may overwrite it. The imports of an unreadable program are
+ * unknown.
+ */
 async function isFigures(path: string): Promise<boolean> {
   const text = await readFile(path, 'utf8').catch(() => null)
   return text !== null && (text === '' || /^\s*[[{]/.test(text))

@@ -1,4 +1,4 @@
-/** What a command may touch of its process: tests give their own. */
+/** Process resources of a command; tests substitute their own. */
 import { writeSync } from 'node:fs'
 
 export interface Io {
@@ -6,9 +6,9 @@ export interface Io {
   err(text: string): void
   /** All of standard input. */
   stdin(): Promise<string>
-  /** Whether what is written there may have ANSI colours. */
+  /** True if the output may contain ANSI colours. */
   readonly color: { readonly out: boolean; readonly err: boolean }
-  /** Whether standard error is a terminal, where progress is shown. */
+  /** True if standard error is a terminal, where progress is shown. */
   readonly terminal?: boolean
   /** True for a file or a pipe: progress of long work is written as lines. */
   readonly progressLines?: boolean

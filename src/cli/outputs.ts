@@ -1,6 +1,6 @@
 /**
- * Where what a command writes goes. A path that is an output of the process (`/dev/stdout`, or the file that it is redirected
- * to) is written through that output: opened by its name, each would write over what the other wrote.
+ * Destinations of a command's output. A path that is an output of the process (`/dev/stdout`, or the file it is redirected
+ * to) is written through that output: two descriptors of one file would overwrite each other.
  */
 import { type BigIntStats, fstatSync, statSync } from 'node:fs'
 import { writeFile } from '../io/node-files.ts'
@@ -25,7 +25,7 @@ export function outputAt(path: string): Output | null {
   return DESCRIPTORS.find(([, descriptor]) => isAt(file, descriptor))?.[0] ?? null
 }
 
-/** What cannot be looked at is told of where it is written. */
+/** The regular file at a path, or null. Inaccessible paths are reported when they are written. */
 function fileAt(path: string): BigIntStats | null {
   try {
     const file = statSync(path, { bigint: true })

@@ -1,4 +1,4 @@
-/** What a command reads and writes by the paths of its call: nothing is written over what it reads, or twice to one place. */
+/** Checks the input and output paths of a call: no output overwrites an input or another output. */
 import { realpath } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { Program } from '../ast/linked-program.ts'
@@ -10,7 +10,7 @@ import type { Call, PathArgument } from './command.ts'
 import { outputAt } from './outputs.ts'
 import { misused } from './usage.ts'
 
-/** What the command line itself names. @throws UsageError */
+/** Checks the paths given on the command line. @throws UsageError */
 export async function checkPaths(call: Call): Promise<void> {
   const written = await placesOf(call.files('written'))
   checkOutputs(call)
@@ -82,7 +82,7 @@ async function refuseOverRead(
   }
 }
 
-/** Where paths lead; devices, such as /dev/null, take anything. */
+/** Resolves paths through symbolic links; devices such as /dev/null are left out, because they can be written repeatedly. */
 async function placesOf(
   given: readonly PathArgument[],
 ): Promise<(PathArgument & { readonly place: string })[]> {

@@ -29,7 +29,7 @@ export function scheduleCall(
   )
 }
 
-/** What a text calls; `null` where it is no call. */
+/** Parses a call such as `name(1, b = 2)`; `null` if the text is not one. */
 export function callIn(text: string): ScheduleCall | null {
   const match = /^\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*$/.exec(text)
   const list = match?.[2]?.trim() ?? ''

@@ -131,8 +131,8 @@ export function reportPassedOver(call: Call, { passedOver }: Scheduled): void {
 }
 
 /**
- * What `use` makes of the kernel under its schedule; where the device does not take one that nobody asked for, of the
- * kernel without it.
+ * Applies `use` to the kernel under its schedule. If the device rejects a schedule that was not requested, applies it to the
+ * unscheduled kernel.
  */
 export async function orWithout<T>(
   call: Call,
@@ -151,7 +151,7 @@ export async function orWithout<T>(
   }
 }
 
-/** Whether the schedule that was asked for is chosen by data; without one, whether there is one called `auto`. */
+/** True if the requested schedule is a choice by data; without a request, if the kernel has a choice `auto`. */
 export const isChosen = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
   kernel.choices.includes(requested?.name ?? 'auto')
 
@@ -198,7 +198,7 @@ export async function chosen(
   return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
 }
 
-/** What a choice is made by: `--size` as sizes and as statistics under their names (`longest(j)=700`), and the device. */
+/** Inputs of a choice: `--size` as sizes and as statistics (`longest(j)=700`), and the device. */
 export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
   const facts = {
     capability: capabilityFor(call, kind),
@@ -222,7 +222,6 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
 /**
  * Checks that inputs of a choice are given only if there is one. `sizes`: the command also uses `--bind`, and `--size`
  * without statistics.
- *
  * @throws UsageError
  */
 export function checkDeciding(call: Call, kernel: Kernel, sizes: boolean): void {

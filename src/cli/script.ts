@@ -13,7 +13,7 @@ import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-
 const MOST = 16
 
 export interface Running<T> {
-  /** What the script exports. */
+  /** Exports of the script. */
   readonly exports: T
   /** Keeps what is compiled by now, where that is much more than was kept. */
   keep(): Promise<void>
@@ -23,7 +23,6 @@ export interface Running<T> {
  * Runs a CommonJS file that imports nothing (it may require). V8 knows the text that code belongs to by its length alone, and
  * does not look for damage: the key has a hash of the text, and the cache one of each entry. Code of other flags or another V8
  * is refused by V8 itself.
- *
  * @param purpose which of the script's functions will run: what is compiled for one purpose is kept for that
  */
 export async function runScript<T>(

@@ -23,7 +23,7 @@ export class StageRuns {
     for (const [why, what] of skipped) this.#untested.push(`${name}: ${what.join(', ')}: ${why}`)
   }
 
-  /** What was run of each schedule, then what was not. */
+  /** Report lines: schedules that agree, then those that were not tested. */
   get lines(): readonly string[] {
     return [
       ...this.#agree.map((name) => `${'agrees'.padEnd(9)}${name}`),

@@ -1,8 +1,8 @@
 /**
- * Which thread runs what, for interpreting bound loops as a device does: registers exist once per thread, a
- * statement outside of loops on some thread axis is run by all threads of that axis where it fills registers
- * and by the first one where others see it; what threads reduce together arrives at the first of them, in registers at
- * each of them.
+ * Assigns statements to threads when bound loops are interpreted as a device runs them. Registers exist once per thread. A
+ * statement outside the loops of a thread axis runs in all threads of that axis if it writes registers, otherwise in the
+ * first one only. A reduction across threads delivers its result to the first thread, or to each thread if the target is a
+ * register.
  */
 
 import type { ThreadAxis } from '../ir/expr.ts'

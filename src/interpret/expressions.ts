@@ -17,7 +17,7 @@ export type Value = () => number
 /** Nodes from which on a value is kept for the evaluation that is going on. */
 const WORTH_KEEPING = 64
 
-/** Where a variable's value stands. */
+/** Storage of a variable's current value. */
 interface Slot {
   value: number
 }
@@ -37,7 +37,7 @@ export class Expressions {
   readonly #values = new Map<Expr, Value>()
   /** The number of the evaluation that is going on. */
   #now = 0
-  /** Which thread's registers are meant; `null` where one thread has all. */
+  /** Rank of the thread whose registers are accessed; `null` if one thread owns all registers. */
   readonly #rank: (() => number) | null
 
   constructor(rank: (() => number) | null) {

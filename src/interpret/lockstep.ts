@@ -7,10 +7,10 @@ import type { Stmt } from '../ir/loops.ts'
 import { bodiesOf } from '../ir/tree.ts'
 import { combining, compile, compileExpr, converted, type Frame } from './thread-code.ts'
 
-/** What a thread does, with the places where it waits for others. */
+/** The work of a thread as an iterator that yields at each point where it waits for other threads. */
 type Waiting = (f: Frame) => Iterator<Stop, void>
 
-/** Where a thread waits for others: a barrier, an exchange between lanes, or an instruction, which it asks by itself. */
+/** A point where a thread waits: a barrier, an exchange between lanes, or an instruction, which the thread polls itself. */
 export interface Stop {
   readonly stmt: Stmt
   readonly lane?: { readonly xor: number; readonly among: number } | undefined

@@ -7,7 +7,7 @@ import type { Buffer } from '../ir/loops.ts'
 /** Row-major elements of a buffer. */
 export type Cells = { readonly length: number; [k: number]: number }
 
-/** What unwritten memory holds: no value that a kernel would compute. */
+/** Fill value of unwritten memory: a value that no kernel computes. */
 export const poison = (t: Dtype): number =>
   isFloat(t) ? Number.NaN : t === 'bool' ? 1 : t === 'u32' || t === 'i32' ? 1234567 : 77
 

@@ -100,7 +100,7 @@ export class Memory {
     this.#elements.set(k, { read: untouched(), write: untouched(), atomic: untouched(), arriving: true })
   }
 
-  /** What an element was claimed for is there; who touches it knows that. */
+  /** Completes the asynchronous write of element k, whose claim is dropped: later accesses no longer race with it. */
   arrive(k: number, value: number): void {
     this.#elements.delete(k)
     this.#cells[k] = value

@@ -1,4 +1,4 @@
-/** What a search of index arrays finds, the same in all stages. */
+/** Interpretation of searches in index arrays, shared by all stages. */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Search } from '../ir/expr.ts'
 import { unpackFields } from '../ir/packed-fields.ts'

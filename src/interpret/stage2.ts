@@ -13,8 +13,8 @@ import { type Cells, cellsOf, unwritten } from './memory-cells.ts'
 type Action = () => void
 
 /**
- * How bound and vector loops run. They have no order, so `backward` must give the same results as `forward`;
- * and `threads` gives each thread registers of its own, as devices do (see `bound-threads.ts`).
+ * Execution order of bound and vector loops. These loops are unordered, so `backward` must give the same results as
+ * `forward`; `threads` gives each thread registers of its own, as devices do (see `bound-threads.ts`).
  */
 export type Order = 'forward' | 'backward' | 'threads'
 
@@ -275,7 +275,7 @@ class Interpreter {
     }
   }
 
-  /** What combines, in the type that elements are kept in. */
+  /** The monoid of a reduction, in the accumulation type of its targets. */
   #combining({ reducer, targets }: Reduce): Monoid {
     const buffers = targets.map((t) => this.#exprs.cell(t.buffer).buffer)
     if (buffers.every((b) => b.accumulate === b.dtype)) return reducer

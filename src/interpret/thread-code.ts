@@ -1,6 +1,6 @@
 /**
- * What one thread of a Stage III launch does between the places where it waits for others, as closures over its frame.
- * Every access is checked.
+ * Code of one thread of a Stage III launch between its wait points, as closures over the thread's frame. Every access is
+ * checked.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
@@ -14,7 +14,7 @@ import { unwritten } from './memory-cells.ts'
 import { Memory, type Who } from './races.ts'
 import { firstHit } from './search.ts'
 
-/** What one thread has of its own; shared memory is one `Memory` in the frames of all threads of a block. */
+/** State of one thread; shared memory is one `Memory` in the frames of all threads of a block. */
 export interface Frame {
   readonly who: Who
   readonly index: Readonly<Record<ThreadAxis, number>>
@@ -28,7 +28,7 @@ export interface Frame {
   readonly instructions?: Instructions | undefined
 }
 
-/** What calls of declared instructions do, which plans have as texts for devices. */
+/** Semantics of declared instructions, whose device code plans contain as source. */
 export interface Instructions {
   /**
    * Begins a call. The returned function is polled until it returns true and the thread continues; other threads may run in

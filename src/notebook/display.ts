@@ -1,4 +1,4 @@
-/** What a notebook shows: one value in several types of media, of which a viewer takes the one it likes best. */
+/** Notebook output: one value in several media types, of which the viewer picks one. */
 
 /** Contents by type of medium; bytes in base64. */
 export type MimeBundle = Readonly<Record<string, string>>
@@ -17,7 +17,7 @@ export abstract class Shown {
   /** The same for a page: HTML in which nothing is fetched, figures as SVG. */
   abstract html(): string
 
-  /** What a terminal shows. */
+  /** The value as plain text, for terminals. */
   abstract toString(): string
 
   [JUPYTER_DISPLAY](): Promise<MimeBundle> {

@@ -8,7 +8,7 @@ import { rasterized } from './rasterize.ts'
 export class Figure extends Shown {
   /** The text of an SVG file. */
   readonly svg: string
-  /** What it shows, for who does not see it. */
+  /** Text alternative for screen readers. */
   readonly title: string
 
   constructor(svg: string, title: string) {

@@ -10,8 +10,8 @@ export const storage = (tensor: ConvertedTensor, name = 'tensor'): Figure =>
   picture(expectConverted(tensor).svg({ name }), `${name} as ${tensor.format}`)
 
 /**
- * What formats make of a tensor, a row each: parts, elements of the value arrays and the share of them that is padding,
- * bytes of index arrays (permutations and lists included), of values, and of both against those of compressed rows.
+ * Compares storage formats of a tensor, one row each: parts, slots of the value arrays and their share of padding, bytes of
+ * index arrays (permutations and lists included) and of values, and total bytes relative to CSR.
  */
 export const comparison = (tensors: readonly ConvertedTensor[]): Shown =>
   table(

@@ -1,6 +1,6 @@
 /** Numbers as tables and charts print them. */
 
-/** Whether a value is shown as a dash. */
+/** True for values that are shown as a dash. */
 export const isMissing = (x: unknown): boolean => x === undefined || x === null
 
 const grouped = (x: number, decimals: number): string =>
@@ -14,7 +14,7 @@ const decimalsOf = (x: number, digits: number): number =>
 const MOST_DECIMALS = 9
 const MOST = 1e12
 
-/** How the values of a column are printed: its numbers with the same decimals. */
+/** Printer for the values of a column: all its numbers get the same number of decimals. */
 export function formatter(values: readonly unknown[], digits: number): (value: unknown) => string {
   const numbers = values.filter((x): x is number => typeof x === 'number' && Number.isFinite(x))
   const sizes = numbers

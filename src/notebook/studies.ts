@@ -14,7 +14,7 @@ interface Measured {
   readonly point: Point
   readonly timing: Timing
   readonly predicted: number | undefined
-  /** Which trial it was, from 1. */
+  /** Number of the trial, from 1. */
   readonly trial: number
 }
 
@@ -144,14 +144,14 @@ function trialsOf(times: readonly Time[]): Layer {
   return { shape: 'dots', points: shown, color: PALE, name, radius: 2.5, opacity: 1 }
 }
 
-/** Where it gets better, and the last trial. */
+/** The trials that improved on all earlier ones, and the last trial. */
 function bestOf(times: readonly Time[]): readonly Time[] {
   const out: Time[] = []
   for (const t of times) if (t.y < (out.at(-1)?.y ?? Infinity)) out.push(t)
   return [...out, { x: times.at(-1)!.x, y: out.at(-1)!.y }]
 }
 
-/** How many trials ended in which way: measured, or refused, failed or wrong, by code with one of the messages. */
+/** Counts trials by outcome: measured, rejected, failed or wrong, grouped by code, with one of the messages each. */
 export function outcomes(trials: readonly Trial[]): Shown {
   checkTrials(trials)
   const groups = new Map<string, { outcome: string; code: string; trials: number; example: string }>()

@@ -8,7 +8,7 @@ import { formatter, isMissing } from './numbers.ts'
 export type Row = Readonly<Record<string, unknown>>
 
 export interface TableOptions {
-  /** Which columns, in this order; all that any row has, in the order in which they first come. */
+  /** Columns in display order; default: all columns of any row, in order of first occurrence. */
   readonly columns?: readonly string[] | undefined
   /** Significant digits of numbers that are no integers: a column has so many decimals that its median has them. 3. */
   readonly digits?: number | undefined

@@ -27,7 +27,7 @@ export type ParetoMeasure = keyof typeof MEASURES
 type Both = readonly [ParetoMeasure, ParetoMeasure]
 
 export interface ParetoOptions {
-  /** What is to be small, to the right and up; `['ms', 'bytes']`. */
+  /** The two quantities to minimise, horizontal then vertical; `['ms', 'bytes']`. */
   readonly by?: Both | undefined
   /** Pixels; 720. */
   readonly width?: number | undefined
@@ -102,9 +102,9 @@ export function pareto(trials: readonly WeighedTrial[], options: ParetoOptions =
 }
 
 /**
- * How much of the differences in time each decision accounts for: by how much worse a forest predicts log times if the values of
- * the decision are exchanged between trials, as a share of all decisions.
- * @throws SptError `notebook/no-rows` where nothing was measured
+ * Permutation importance of each decision: a random forest predicts log times, and the importance is the growth of its error
+ * when the values of the decision are exchanged between trials, normalised to a sum of 1.
+ * @throws SptError `notebook/no-rows` if no trial was measured
  */
 export function importance(
   trials: readonly Trial[],

@@ -53,7 +53,7 @@ export interface TensorReport extends Totals {
   /** By dimension. */
   readonly lengths: readonly LengthReport[]
   readonly parts: readonly PartReport[]
-  /** What the same elements take in plain compressed rows. */
+  /** Bytes of the same elements in CSR. */
   readonly compressedBytes: number
 }
 

@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 
-/** Whether all of a name is what the pattern says: a star is tried with less first, and only the last one again. */
+/** True if the pattern matches the complete name. A star first matches as little as possible; only the last star backtracks. */
 export function matches(glob: string, name: string): boolean {
   let g = 0
   let n = 0

@@ -1,4 +1,4 @@
-/** What is kept of a layer as a sparse tensor, for kernels. */
+/** Converts the kept elements of a layer to a sparse tensor. */
 import type { CoordTensor } from '../storage/tensor.ts'
 import { checkLength, checkMask } from './layers.ts'
 import type { LayerShape, Mask } from './types.ts'

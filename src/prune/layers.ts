@@ -116,7 +116,7 @@ export function layersOf(list: readonly LayerValues[]): Layers {
   return { ...base, gradients: async (k) => list[k]!.gradients! }
 }
 
-/** What is kept, in one mask or two for each layer. */
+/** Kept elements of all layers: one mask per layer, or two for patterns with a remainder. */
 export interface KeptMasks {
   readonly masks: readonly Mask[]
   readonly rest?: readonly Mask[]

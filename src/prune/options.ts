@@ -1,4 +1,4 @@
-/** What is asked for, checked before anything is read. */
+/** Checks the options of `prune` before any layer is read. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord, show } from '../ast/expect-argument.ts'
 import { matched } from './globs.ts'
@@ -14,7 +14,7 @@ export interface PruneChoices {
   /** Layers that stay as they are, and are counted in no total: names, with `*` and `?`. */
   readonly exclude?: readonly string[]
   readonly limits?: Limits
-  /** How vectors and blocks of different sizes compare (default: root). */
+  /** Normalisation of scores that makes vectors and blocks of different sizes comparable (default: root). */
   readonly normalise?: Normalise
   /** The report names layers that keep a smaller share of their elements (default: a tenth of 1 − sparsity). */
   readonly warnBelow?: number | undefined

@@ -10,8 +10,8 @@ import { targetOf } from './selection.ts'
 import type { Layers, Pattern, PatternMasks, Pruned, Scored } from './types.ts'
 
 /**
- * Which elements of layers are kept, in a pattern and at a sparsity over all of them. Layers are read once for each pass
- * of the pattern, and once for the report; memory is that of the masks and a few layers.
+ * Chooses the elements that layers keep, in a pattern and at a sparsity over all layers together. Layers are read once for
+ * each pass of the pattern, and once for the report; memory is that of the masks and a few layers.
  * @throws SptError `api/argument`, `api/unknown-option`, `prune/…`
  */
 export async function prune(layers: Layers, options: PruneOptions): Promise<Pruned> {
@@ -20,7 +20,7 @@ export async function prune(layers: Layers, options: PruneOptions): Promise<Prun
   const given = scored(layers, choice)
   const made = checkedMasks(pattern, await pattern.masks(given, sparsity), given)
   const place = new Map(choice.layers.map((layer, k) => [layer, k]))
-  /** What a layer that was not pruned has. */
+  /** Extends a list over the pruned layers to all layers, with `other` for layers that were not pruned. */
   const byLayer = <T>(of: readonly T[], other: (elements: number, layer: number) => T): T[] =>
     layers.shapes.map(({ rows, cols }, layer) => {
       const k = place.get(layer)
@@ -35,7 +35,8 @@ export async function prune(layers: Layers, options: PruneOptions): Promise<Prun
 }
 
 /**
- * What a pattern gave, which may be anybody's: masks of the layers, in which no element is twice, and limits are kept to.
+ * Validates the masks returned by a pattern, which may be user code: no element is in both masks, and the limits of layers
+ * hold.
  * @throws SptError `api/argument`, `prune/shape`, `prune/mask`, `prune/limit`
  */
 function checkedMasks({ text }: Pattern, made: PatternMasks, given: Scored): PatternMasks {

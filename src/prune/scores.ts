@@ -1,4 +1,4 @@
-/** How important an element is: |w|, or |g · w| where gradients of the loss are given (Taylor, first order). */
+/** Importance scores of elements: |w|, or |g · w| if gradients of the loss are given (first-order Taylor). */
 import { fail } from '../ast/diagnostic.ts'
 import { checkLength } from './layers.ts'
 import type { LayerShape, Layers, Mask, Normalise, PruneProgress, Scored } from './types.ts'
@@ -7,7 +7,7 @@ import type { LayerShape, Layers, Mask, Normalise, PruneProgress, Scored } from 
 const INFINITE = 0x7f800000
 
 interface Chosen {
-  /** Which of the layers, ascending. */
+  /** Indices of the layers to prune, ascending. */
   readonly layers: readonly number[]
   readonly limits: readonly number[]
   /** Of all layers: elements that were pruned before count as 0. */

@@ -1,8 +1,9 @@
 /**
- * Which elements and vectors are pruned: ranks are global, ascending by (score, layer, position), and exact.
+ * Selects the elements and vectors to prune: ranks are global, ascending by (score, layer, position), and exact.
  *
- * Elements are many, and are not sorted: counts by the high half of their bits find where the target is reached, counts by
- * the low half of those there the very value. Layers are read for each, and once more to mark what lies below.
+ * Elements are too many to sort, so the threshold is found by a radix select: a histogram of the high half of their bits
+ * finds the bucket, a histogram of the low half within it the exact value. Each pass reads the layers once, and a last pass
+ * marks the elements below the threshold.
  */
 import { vectorOrder } from './order.ts'
 import { bitsOf } from './scores.ts'
@@ -15,15 +16,15 @@ export const targetOf = (sparsity: number, elements: number): number =>
 export const elementsOf = (shapes: readonly LayerShape[]): number =>
   shapes.reduce((sum, s) => sum + s.rows * s.cols, 0)
 
-/** How many elements each layer may lose. */
+/** Maximum number of elements that each layer may lose. */
 export const roomsOf = ({ shapes, limits }: Scored, part = (limit: number): number => limit): number[] =>
   shapes.map((s, k) => targetOf(part(limits[k]!), s.rows * s.cols))
 
-/** What is asked of elements: the lowest `target`, of a layer at most its room, of those that `taken` has not. */
+/** Request for the `target` lowest elements that are not in `taken`, at most `rooms[k]` of them in layer k. */
 export interface ElementsAsked {
   readonly target: number
   readonly rooms: readonly number[]
-  /** What is no candidate. */
+  /** Masks of elements that are not candidates. */
   readonly taken?: readonly Mask[]
 }
 
@@ -69,7 +70,10 @@ export async function lowestElements(given: Scored, asked: ElementsAsked): Promi
   return marks
 }
 
-/** Where counts reach a target, and what lies below; the end where they do not. */
+/**
+ * Index of the bucket where the cumulative count reaches the target, and the count below it; the last bucket if it never
+ * does.
+ */
 function reaching(
   counts: ArrayLike<number>,
   target: number,
@@ -130,7 +134,7 @@ function lowestOf(bits: Uint32Array, taken: Mask | undefined, n: number, counts:
   return { threshold: coarse.at * HALF + fine.at, ties: n - coarse.below - fine.below }
 }
 
-/** What is below the threshold, and the first `ties` that equal it. */
+/** Marks elements below the threshold, and the first `ties` elements equal to it. */
 function mark(bits: Uint32Array, taken: Mask | undefined, threshold: number, ties: number, out: Mask): void {
   let left = ties
   for (let i = 0; i < bits.length; i++) {

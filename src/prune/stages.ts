@@ -20,7 +20,7 @@ export interface StageChoice {
   readonly limits?: Limits
 }
 
-/** What was pruned in a stage. */
+/** Result of one stage of gradual pruning. */
 export interface Stage extends Pruned {
   readonly sparsity: number
 }

@@ -60,7 +60,7 @@ export function tilesOf(
   })
 }
 
-/** Whether `tilesOf` finds tiles. @throws SptError of what is no mask, or no granularity */
+/** True if the mask is tile-wise. @throws SptError of invalid masks and granularities, as `tilesOf` */
 export function isTileWise(mask: Mask, rows: number, cols: number, granularity: number): boolean {
   const found = orRefused(() => tilesOf(mask, rows, cols, granularity))
   if (!(found instanceof SptError)) return true

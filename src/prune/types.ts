@@ -1,4 +1,4 @@
-/** What is pruned, in which pattern, and what comes out. */
+/** Types of pruning: layers, patterns, masks and reports. */
 
 /**
  * A layer: weights [rows, cols], row-major. Rows are outputs, columns inputs: of weights with more dimensions all but
@@ -30,7 +30,7 @@ export interface Tile {
   readonly inputs: Int32Array
 }
 
-/** What the norm of a vector is divided by: √n of its n elements (root mean square), or n. */
+/** Divisor of a vector's norm: √n for n elements (root mean square), or n. */
 export type Normalise = 'root' | 'length'
 
 /** Layers as patterns see them: those that are pruned alone. */
@@ -53,7 +53,7 @@ export interface PatternMasks {
   readonly tiles?: readonly (readonly Tile[])[]
 }
 
-/** What a pattern made of one layer. */
+/** Masks and tiles of one pruned layer. */
 export interface LayerMasks {
   readonly shape: LayerShape
   readonly kept: Mask
@@ -72,7 +72,7 @@ export interface Pattern {
   /** No layer gets less. */
   readonly least?: number
   masks(given: Scored, sparsity: number): Promise<PatternMasks>
-  /** What a layer takes with values stored for this pattern and indices of four bytes. */
+  /** Bytes of a layer with values stored in the pattern's format and four-byte indices. */
   bytes(layer: LayerMasks): number
 }
 
@@ -104,7 +104,7 @@ export interface LayerReport {
 /** Figures as data: nothing but texts and numbers. */
 export interface PruneReport {
   readonly pattern: string
-  /** What was asked for. */
+  /** Requested sparsity. */
   readonly target: number
   readonly normalise: Normalise
   readonly elements: number

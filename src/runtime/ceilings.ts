@@ -1,4 +1,4 @@
-/** What chips can do at most, as measured on them: data by the chip's name. */
+/** Measured peak rates of chips: data by the chip's name. */
 
 import type { DeviceKind } from './device.ts'
 
@@ -23,7 +23,7 @@ const CHIPS: readonly (readonly [name: string, Ceilings])[] = [
 
 let calibrated: (kind: DeviceKind, chip: string) => Ceilings | undefined = () => undefined
 
-/** Where those of calibrated devices come from. */
+/** Sets the source of ceilings for calibrated devices. */
 export function readCeilingsBy(reader: typeof calibrated): void {
   calibrated = reader
 }

@@ -1,4 +1,4 @@
-/** What every device asks of the arguments of its calls before it looks into them. */
+/** Argument checks shared by the calls of all devices. */
 
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/expect-argument.ts'

@@ -1,4 +1,6 @@
-/** What runs on the calling thread: memory that is viewed as any type, functions of emitted texts, and commands on both. */
+/**
+ * Execution on the calling thread: memory that can be viewed as any type, functions of generated code, and commands on both.
+ */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'

@@ -1,6 +1,6 @@
 /**
- * What every device checks before it touches memory or launches: the same codes and sentences everywhere.
- * Devices add what only they know (the target compiler's log, the driver's faults).
+ * Checks shared by all devices before they touch memory or launch, with identical codes and messages. Devices add only their
+ * own sources of errors (the target compiler's log, the driver's faults).
  */
 
 import { fail } from '../ast/diagnostic.ts'
@@ -25,7 +25,7 @@ export const ended = new WeakSet<object>()
 /** `live`: usable; `freed`: `free()` or `release()` was called; `foreign`: another device's. */
 export type HandleState = 'live' | 'freed' | 'foreign'
 
-/** What a device knows of the handles it is given. */
+/** States of the buffers and modules of a device. */
 export interface HandleStates {
   buffer(buffer: DeviceBuffer): HandleState
   module(module: CompiledModule): HandleState

@@ -1,6 +1,6 @@
 /**
- * What a device must be able to do. A backend prints a `CompiledPlan`'s text; a device compiles and runs it.
- * Implementations: `cpu.ts`, `webgpu.ts`, `cuda/`. None of them knows formats, schedules or loops.
+ * The interface of devices. A backend prints the source of a `CompiledPlan`; a device compiles and runs it. Implementations:
+ * `cpu.ts`, `webgpu.ts`, `cuda/`. They do not depend on formats, schedules or loops.
  */
 import type { ModuleText } from '../backends/emit.ts'
 import type { DeviceKind } from '../backends/target.ts'
@@ -24,9 +24,9 @@ export interface DeviceLimits {
   /** Blocks in each dimension of the physical grid. */
   readonly maxGridDim: readonly [number, number, number]
   readonly maxSharedBytes: number
-  /** How many neighbours of a block, by their number in it, exchange registers in every kernel; where that is known. */
+  /** Number of consecutive threads of a block, aligned, that can exchange registers in every kernel; absent if unknown. */
   readonly lanes?: number
-  /** How many multiprocessors run blocks side by side; where that is known. */
+  /** Number of SMs; absent if unknown. */
   readonly processors?: number
 }
 
@@ -72,7 +72,7 @@ export type Command =
       readonly args: readonly ArgValue[]
       /** The command before it in the list is of the same run of its program. Entries that wait may then overlap with it. */
       readonly follows?: boolean | undefined
-      /** What the run of its program that ends with it may have done wrong without a fault. */
+      /** Errors without a fault of the program run that ends with this launch. */
       readonly outcome?: Outcome | undefined
     }
 
@@ -84,7 +84,7 @@ export interface CompiledModule {
   release(): void
 }
 
-/** What the names of a routine's kernel stand for. */
+/** Operands of a library routine, by their names in the kernel. */
 export interface Operands {
   readonly buffers: ReadonlyMap<string, DeviceBuffer>
   /** Sizes and scalars. */
@@ -115,7 +115,7 @@ export interface Device {
   readonly kind: DeviceKind
   /** The adapter's or chip's name. */
   readonly name: string
-  /** What runs its texts, with its version, as far as it can be known. */
+  /** Driver and its version, as far as they can be determined. */
   readonly driver?: string
   /** A processor that does a GPU's work: it has no clock of its own. */
   readonly isSoftware?: boolean
@@ -123,8 +123,8 @@ export interface Device {
   /** Capabilities by name: `shader-f16`, `subgroups`, `timestamp-query`, `sm_90`. */
   readonly features: ReadonlySet<string>
   /**
-   * How elements lie in device memory: `native` (the default) as `DTYPE_BYTES` says; `words` one 32-bit word
-   * each (`widened-elements.ts`; but for f16 where there is `shader-f16`), and no f64.
+   * Element layout in device memory: `native` (the default) has the sizes of `DTYPE_BYTES`; `words` uses one 32-bit word per
+   * element (`widened-elements.ts`; except f16 with `shader-f16`) and has no f64.
    */
   readonly storage?: 'native' | 'words'
   /**

@@ -5,7 +5,7 @@ import { nameText } from '../ast/expect-argument.ts'
 import { expectStream } from './check-calls.ts'
 import type { DeviceEvent, Stream } from './streams.ts'
 
-/** What the device behind them does. */
+/** Operations of the device that executes in-order streams. */
 export interface InOrder {
   /** Nanoseconds on one clock, when all that was queued so far has finished. Called when an event is recorded. */
   now(): Promise<bigint>

@@ -28,7 +28,7 @@ export interface Routine {
   /** Algorithms, by name. */
   readonly variants: Readonly<Record<string, number>>
   readonly make: readonly LibraryObject[]
-  /** What all calls of the routine begin with. */
+  /** Leading arguments of every call of the routine. */
   readonly arguments: readonly LibraryArgument[]
   /** Fills in how many bytes of memory it needs. */
   readonly size?: string

@@ -38,7 +38,7 @@ export interface Measurement {
   readonly floor: number
 }
 
-/** What is written to flush the caches: several times the largest L2 cache. */
+/** Bytes written to flush the caches: several times the largest L2 cache. */
 const FLUSH_BYTES = 256 * 2 ** 20
 const FLOOR_SAMPLES = 20
 

@@ -1,4 +1,4 @@
-/** What launches do wrong without a fault: writes that find no element, lists without room. They leave it in memory. */
+/** Errors of launches that raise no fault: writes to missing elements, lists over capacity. Launches record them in memory. */
 
 /** Outcome of all launches of one program on its data; an error of the latest launches is reported once. */
 export class Outcome {
@@ -20,7 +20,7 @@ export class Outcome {
     await this.#look()
   }
 
-  /** What it would look at is gone. */
+  /** Drops a pending check because its memory was freed. */
   forget(): void {
     this.#isOpen = false
   }

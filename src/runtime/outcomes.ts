@@ -1,4 +1,4 @@
-/** What launches do wrong without a fault is looked at when somebody waits for them. */
+/** Checks for errors without a fault when a call waits for launches. */
 import type { Command } from './device.ts'
 import type { Outcome } from './outcome.ts'
 import type { Graph, Stream } from './streams.ts'

@@ -67,7 +67,7 @@ export interface Stream {
   readonly label: string
   /** The event happens when all that is queued here so far has finished. */
   record(event: DeviceEvent): void
-  /** What is queued here from now on starts after the event as it was last recorded; at once where it never was. */
+  /** Makes later work in this stream wait for the latest recording of the event; no effect if it was never recorded. */
   wait(event: DeviceEvent): void
   /** Resolves when all that is queued here has finished; rejects as `Device.run`. */
   finish(): Promise<void>

@@ -29,7 +29,7 @@ const ICD = 'vk_swiftshader_icd.json'
 const MISFIT = 'holds no'
 const FILES = ['libvk_swiftshader.so', LOADER, ICD]
 
-/** Where the unpacked driver lies. */
+/** Paths of the unpacked driver. */
 export interface SwiftShader {
   readonly dir: string
   /** A Vulkan loader, for machines that have none. */
@@ -86,8 +86,8 @@ interface Archive {
 }
 
 /**
- * Where the package may lie, as seen from this file, then from the current folder. Its entry is not asked for: where
- * that lies differs between versions, and some cannot be loaded by this Node. The archive serves every Node.
+ * Candidate folders of the package, seen from this file, then from the current folder. The package's entry is not resolved:
+ * its path differs between versions, and some versions cannot be loaded by this Node. The archive works with every Node.
  */
 const places = (): string[] =>
   [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href].flatMap((from) =>

@@ -15,7 +15,7 @@ import { findVulkan, withSwiftShader } from './webgpu-vulkan.ts'
 export interface Found {
   readonly gpu: GPU
   readonly adapter: GPUAdapter
-  /** How the adapter was reached. */
+  /** Description of the driver behind the adapter. */
   readonly driver: string
 }
 
@@ -37,7 +37,7 @@ export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise
   return createWebGpuDevice(found.gpu, options, found.adapter)
 }
 
-/** Whether there is a WebGPU device, which one, and what to do where there is none. */
+/** Reports the availability of WebGPU: the device, or the reason and a remedy. */
 export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<DeviceReport> {
   const facts: Record<string, string> = {}
   const report = (rest: Omit<DeviceReport, 'kind' | 'facts'>): DeviceReport => ({

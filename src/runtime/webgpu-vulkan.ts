@@ -1,11 +1,11 @@
 /**
- * What Dawn needs on Linux before it starts: a Vulkan loader in the process and a driver behind it. Elsewhere
- * Dawn uses the system's own graphics interface and none of this matters.
+ * Prepares Linux for Dawn: loads a Vulkan loader into the process and selects a driver. On other systems Dawn uses the native
+ * graphics interface, so this module does nothing.
  */
 import { type Koffi, loadKoffi } from './koffi.ts'
 import { findSwiftShader, isMissing, type Missing } from './swiftshader.ts'
 
-/** How a driver is reached, in words. */
+/** The driver in words. */
 export interface Vulkan {
   readonly driver: string
 }

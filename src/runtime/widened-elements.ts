@@ -30,7 +30,7 @@ const WORD: Readonly<Record<Exclude<Dtype, 'f64'>, WordDtype>> = {
 /** Bytes of a word. */
 export const WORD_BYTES = 4
 
-/** Whether elements of the type take a word each on the device. */
+/** True if an element of the type occupies a 32-bit word on the device. */
 export const isWord = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): boolean =>
   device.storage === 'words' && !(dtype === 'f16' && device.features.has('shader-f16'))
 

@@ -15,7 +15,6 @@ export interface PointCount extends Counted {
  * Number of points of a space. If the space defines `rest`, partial points with equal rests are counted once. Spaces that are
  * too large are estimated as by `outline`, so that both report the same number.
  * @param limit number of decision values to visit before estimating
- *
  * @throws SptError as `space.next`; `api/argument`
  */
 export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: Point = {}): PointCount {

@@ -59,7 +59,6 @@ export class Expected {
    * Cached costs with pauses: the prior evaluates unknown points in batches while there is time; the remaining ones have no
    * prediction yet.
    * @param share of the time that is left
-   *
    * @throws SptError `search/prior`
    */
   *asked(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {

@@ -61,7 +61,6 @@ export function formatChoices(
 /**
  * Checks the format texts of a buffer. Errors that a schedule step may raise are left to the points; texts that are not
  * formats are rejected here.
- *
  * @throws SptError `api/argument`, and as `as`
  */
 function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {

@@ -45,7 +45,6 @@ export type Make<K> = (kernel: K) => K
  *       p.only(lanes * each <= 16)
  *       return (k) => k.schedule('rows', lanes, each)
  *     })
- *
  * @throws SptError `api/argument`; `space/late-decision` where the steps that it returns decide; its points `space/thrown` where
  * the function throws
  */

@@ -6,7 +6,6 @@ import type { Outcome, Point, Timing } from './types.ts'
 /**
  * Validates outcomes of points. An impossible time (NaN, negative) becomes a failed outcome, so that the other measurements
  * are kept.
- *
  * @throws SptError `search/outcomes` if the number of outcomes differs from the number of points
  */
 export function properOutcomes(

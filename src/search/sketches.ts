@@ -44,7 +44,6 @@ export interface SketchSpace extends KernelSpace<Kernel> {
 /**
  * Space of schedules derived from a kernel's loops: the format of each sparse tensor, then for each nest the partition of its
  * loops, tile sizes, vectors, unrolling and register reuse. For kernels without loop steps.
- *
  * @throws SptError `api/argument`; `search/has-schedule` if the kernel has loop steps
  */
 export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {

@@ -1,6 +1,6 @@
 /**
- * Whether all threads of a block reach every barrier together, by what the text says alone: no condition and no
- * trip count around a barrier may differ between them. This is what WGSL's uniformity analysis asks for, too.
+ * Checks that all threads of a block reach every barrier together: no condition and no trip count around a barrier may differ
+ * between them. The check is syntactic, like the uniformity analysis of WGSL.
  */
 
 import type { Expr, ThreadAxis } from '../ir/expr.ts'
@@ -11,9 +11,9 @@ import { printExpr } from '../ir/print-stage2.ts'
 import { type Body, hasBarrier, someStmt, walkStmts } from '../ir/tree.ts'
 
 /**
- * What is wrong with the barriers of a launch and with its exchanges between lanes, or nothing. `readOnly` says which
- * buffers the launch does not write: what it loads from them at a uniform index is uniform. `width` is the extent of
- * thread.x: lanes that it is a multiple of differ in thread.x alone.
+ * Describes a divergent barrier or lane exchange of a launch; `undefined` if all are uniform. `readOnly` reports buffers that
+ * the launch does not write: a load from them at a uniform index is uniform. `width` is the extent of thread.x: lanes whose
+ * number divides it differ in thread.x alone.
  */
 export function uniformBarriers(
   body: Body,
@@ -35,11 +35,11 @@ export function uniformBarriers(
   )
 }
 
-/** How many neighbours meet at an exchange between lanes. */
+/** Number of neighbouring lanes in a lane exchange. */
 const amongOf = (s: Stmt): number | undefined =>
   s.kind === 'let' ? s.lane?.among : s.kind === 'reduce' || s.kind === 'barrier' ? s.lanes?.among : undefined
 
-/** What differs along some axes must not decide whether a statement that `waits` is reached. */
+/** Describes a statement satisfying `waits` whose execution depends on values that vary along the given axes. */
 function uniform(
   body: Body,
   readOnly: (buffer: string) => boolean,

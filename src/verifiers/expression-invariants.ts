@@ -1,4 +1,4 @@
-/** What holds of every expression of Stages II and III, where it stands. */
+/** Invariants of expressions in Stages II and III, checked with the variables and buffers in scope. */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -7,7 +7,7 @@ import type { Buffer } from '../ir/loops.ts'
 import { MATH } from '../ir/math.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 
-/** What is bound. */
+/** Variables and buffers in scope. */
 export interface Bound {
   readonly vars: ReadonlyMap<string, Dtype>
   readonly buffers: ReadonlyMap<string, Buffer>

@@ -154,7 +154,7 @@ export class Verifier {
   }
 }
 
-/** What types alone say about a node. */
+/** Checks the types of one node and of its operands. */
 function verifyNode(x: Expr): void {
   switch (x.kind) {
     case 'builtin':

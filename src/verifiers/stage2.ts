@@ -1,6 +1,6 @@
 /**
- * What holds of every Stage II kernel, before and after every step. A violation is a bug of the compiler:
- * `InternalError`, with the place.
+ * Invariants of Stage II kernels, checked before and after every step. A violation is a bug of the compiler: `InternalError`
+ * with the location.
  */
 
 import { invariant } from '../ast/diagnostic.ts'
@@ -220,7 +220,7 @@ function verifyInit(s: Reduce, path: readonly For[]): void {
   }
 }
 
-/** What Stage II asks of nodes besides. */
+/** Additional invariants of expression nodes in Stage II. */
 const nodesOf =
   ({ path, buffers }: Scope) =>
   (e: Expr, holds: Holds): void => {

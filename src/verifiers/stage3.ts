@@ -1,6 +1,6 @@
 /**
- * What holds of every Stage III plan: after its launches were made, and with each pass that follows more of it.
- * A violation is a bug of the compiler: `InternalError`, with the place.
+ * Invariants of Stage III plans. They are checked once the launches exist; each later pass adds further invariants. A
+ * violation is a bug of the compiler: `InternalError` with the location.
  */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
@@ -18,14 +18,14 @@ import { type Holds, verifyExpr } from './expression-invariants.ts'
 export const MILESTONES = ['flatten', 'reductions', 'unroll', 'divisions', 'casts', 'searches'] as const
 export type Milestone = (typeof MILESTONES)[number]
 
-/** What is bound here; names are unique in a launch, so a body takes out again what it bound. */
+/** Variables and buffers in scope. Names are unique in a launch, so a body removes its own bindings at its end. */
 interface Scope {
   readonly vars: Map<string, Dtype>
   readonly buffers: Map<string, Buffer>
 }
 
 interface Context {
-  /** Whether a pass has run. */
+  /** True if the pass has run. */
   readonly reached: (pass: Milestone) => boolean
   readonly seen: Set<string>
   readonly where: string
@@ -66,7 +66,7 @@ interface Verified {
 /** Verified launches by body: most passes leave most launches unchanged. */
 const verified = new WeakMap<Launch['body'], Verified>()
 
-/** Whether all that the invariants of a launch look at is as it was when they held. */
+/** True if nothing that the invariants of a launch depend on has changed since they were verified. */
 function isVerified(l: Launch, plan: Plan, reached: Context['reached']): boolean {
   const before = verified.get(l.body)
   return (
@@ -192,7 +192,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
   for (const name of own) if (!here.vars.delete(name)) here.buffers.delete(name)
 }
 
-/** What Stage III asks of nodes besides. */
+/** Additional invariants of expression nodes in Stage III. */
 const nodesOf =
   (cx: Context) =>
   (e: Expr, holds: Holds): void => {

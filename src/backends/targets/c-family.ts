@@ -1,4 +1,4 @@
-/** What C and CUDA C++ spell alike. */
+/** Spellings shared by C and CUDA C++. */
 import { type Dtype, isFloat } from '../../ir/dtype.ts'
 import { decimal } from '../../ir/rounding.ts'
 import type { MathCall, Spellings } from '../spellings.ts'
@@ -39,7 +39,7 @@ export const LIBRARY_MATH = {
 export const floorMod = (a: string, b: string, dtype: Dtype): string =>
   `(${a} - ${b} * ${library('floor')({ args: [`${a} / ${b}`], dtype })})`
 
-/** What is no number has no literal: `wide`, of 64 bits. */
+/** Literals with the given spellings of NaN and infinity; `wide`: 64 bits. */
 export const literalWith =
   (nan: (wide: boolean) => string, infinity: (wide: boolean) => string): Spellings['literal'] =>
   ({ value, dtype }) => {

@@ -105,7 +105,7 @@ async function trained(device: Device, call: Call): Promise<Calibration> {
   }
 }
 
-/** What was measured, and on the other output what is doubtful of it. */
+/** Prints the calibration, and doubts about it on standard error. */
 export function tell(call: Pick<Call, 'io' | 'flag' | 'one'>, result: Calibration, path: string): void {
   call.io.err(doubts(result, call.one('out') === undefined ? path : null))
   call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))

@@ -104,7 +104,7 @@ async function checkFile(
 /** Programs whose check is remembered. */
 const MOST = 1024
 
-/** What is remembered of a program that has no errors: what it declares. Its texts and this build decide that. */
+/** Cache of the declarations of programs without errors, keyed by their sources and this build. */
 function verdictsFor(parsed: Program, io: Io) {
   const cache = openCache(BUILD === '' ? undefined : cacheFolder(undefined, io.env), 'checked', MOST)
   const key = cacheKey(['checked', BUILD, ...[...parsed.sources.values()].flatMap((s) => [s.name, s.text])])
@@ -208,8 +208,8 @@ function smallTensor(order: number, every: number): CoordTensor {
 }
 
 /**
- * Whether the schedule is legal where threads meet in blocks alone, or (`lanes`) only where those of a warp do by themselves.
- * @throws SptError where it is legal for neither, naming it
+ * Checks that the schedule is legal without warp-level exchange (`all`), or only with it (`lanes`).
+ * @throws SptError naming the schedule, if it is illegal in both cases
  */
 function legalOn(compilation: Compilation, what: string): 'all' | 'lanes' {
   const lowers = (target: TargetName): SptError | null => {

@@ -49,7 +49,7 @@ function reportCpu(): DeviceReport {
   return { kind: 'cpu', available: true, name: 'JavaScript', facts }
 }
 
-/** Whether its cost model is its own. */
+/** Adds to the report if the device has a calibrated cost model. */
 function withCalibration(report: DeviceReport, env: Call['io']['env']): DeviceReport {
   if (!report.available) return report
   const { kind, name = '' } = report

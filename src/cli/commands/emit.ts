@@ -125,7 +125,7 @@ export const emit: CommandSpec = {
   },
 }
 
-/** What `--bind` binds, where it binds anything. `used`: what formats take where the schedule is chosen. */
+/** Tensors bound with `--bind`, if any. `used`: operands of formats, if the schedule is chosen by data. */
 async function boundTo(
   call: Call,
   scheduled: Kernel,

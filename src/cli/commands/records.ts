@@ -113,7 +113,7 @@ function actionOf(call: Call): [Action, string] {
   return [action, args[0] ?? '']
 }
 
-/** What the options pick. */
+/** Filter of records given by the options. */
 function filterOf(opened: Records, call: Call): RecordFilter {
   const studies = call.many('study').map((id) => studyNamed(opened, call, id))
   const status = call.choice('status', STATUSES)

@@ -173,7 +173,10 @@ function checkAnalyses(call: Call): Analysis | undefined {
   })
 }
 
-/** How many points are tried, `undefined` where nobody says; `null`: no space is asked for. @throws UsageError where options say nothing together */
+/**
+ * Number of points to try with `--survey`; `undefined` without it, `null` without `--space`.
+ * @throws UsageError for contradictory options
+ */
 function checkSpace(call: Call): number | undefined | null {
   const { command } = call
   const isSpace = call.one('space') !== undefined

@@ -1,4 +1,4 @@
-/** What `spt format` says: tables for people, an object for programs. */
+/** Reports of `spt format`: tables for people, an object for programs. */
 
 import { escapedLine } from '../../ast/render.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'

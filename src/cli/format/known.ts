@@ -30,7 +30,7 @@ export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => 
   return new SptFormat(chosen.format, chosen.args)
 }
 
-/** What was written on the command line, as a source. */
+/** Source name of formats typed on the command line. */
 const TYPED = 'format'
 
 /** Attaches sources to errors: files, and the text typed on the command line. */
@@ -45,7 +45,7 @@ export function withTexts<T>(text: string, { sources }: KnownFormats, work: () =
   }
 }
 
-/** What a command line names has no place for an import. */
+/** Replaces a hint to import a format, impossible on the command line, by `--from`. */
 const withOption = (d: Diagnostic): Diagnostic =>
   /\/unknown-format$/.test(d.code) && (d.span?.source ?? TYPED) === TYPED && d.hint !== undefined
     ? {

@@ -54,7 +54,7 @@ const placeOf = (path: string): Promise<string> =>
     return join(folder, basename(resolve(path)))
   })
 
-/** What follows the name of the folder, of one that is being written. An `-old` one is what the folder had, and stays. */
+/** Suffix of a temporary folder. An `-old` folder holds earlier contents, and is kept. */
 const OWN = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /** A name that nobody has. */
@@ -98,7 +98,7 @@ export async function writeFolder(
   }
 }
 
-/** How long a folder that nobody finished may be somebody's who still writes it, in ms. */
+/** Age in ms from which an unfinished folder counts as abandoned by its writer. */
 const STALE = 24 * 3_600_000
 
 /**

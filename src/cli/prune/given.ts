@@ -5,7 +5,7 @@ import type { Call } from '../command.ts'
 import { misused } from '../usage.ts'
 import { CHECKED, type ChosenPattern } from './patterns.ts'
 
-/** What chooses masks, and says nothing where they are given. */
+/** Options that choose masks, and have no effect on given masks. */
 const CHOOSING = ['sparsity', 'normalise', 'gradients', 'limit', 'exclude', 'after']
 
 /** @throws UsageError */

@@ -117,7 +117,7 @@ export async function givenMasks(path: string, { weights }: Model): Promise<Read
   return masksOf(await fileSource(path), weights)
 }
 
-/** What is written of a model, by the names of the files; a layer is put together when it is written. */
+/** Output files of a pruned model by name; each layer is assembled when it is written. */
 export function partsOf(
   { weights }: Model,
   { masks, rest }: Pruned,

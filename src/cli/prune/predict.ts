@@ -67,7 +67,7 @@ export type PredictedReport = Omit<PruneReport, 'layers'> & {
     readonly kernel: string
     readonly device: DeviceKind
     readonly chip: string | null
-    /** What was taken for some layer. */
+    /** Schedules chosen for at least one layer. */
     readonly schedules: readonly string[]
   }
   readonly layers: readonly (LayerReport & { readonly predicted?: Expected | null })[]
@@ -183,10 +183,10 @@ interface NoTime {
   readonly given?: SptError
 }
 
-/** What is wrong with sizes, or not known of the device. */
+/** Codes of wrong sizes and of unknown device properties. */
 const GIVEN = /^(bind\/(size|missing)|choose\/unknown)-/
 
-/** What holds of no layer is a mistake of the call. */
+/** Throws if all layers fail because of the call's own arguments. */
 function refuseGiven(all: readonly (number | NoTime)[]): void {
   const wrong = all.flatMap((x) => (typeof x !== 'number' && x.given ? [x.given] : []))
   if (wrong.length > 0 && wrong.length === all.length) throw wrong[0]!

@@ -1,4 +1,4 @@
-/** What `spt prune` tells, for people. */
+/** Report of `spt prune` for people. */
 import { escapedLine } from '../../ast/render.ts'
 import { globOf } from '../../prune/globs.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'

@@ -1,4 +1,7 @@
-/** What `spt show --attributes` says: what is zero, where, what nobody needs, which iterations may be dropped, and by what they may be masked. */
+/**
+ * Report of `spt show --attributes`: sparsity of tensors, dead elements, skippable iterations, and the masks that may skip
+ * them.
+ */
 import type {
   AtMask,
   IterationAttributes,

@@ -53,7 +53,7 @@ export function numberOf(call: Call, name: string, text: string): number {
   )
 }
 
-/** What is bound by name, and the seed of all else. */
+/** Files bound by name, and the seed of random data. */
 export interface BindOptions {
   readonly files: ReadonlyMap<string, string>
   readonly seed: number
@@ -99,7 +99,7 @@ export function early(
   return declared
 }
 
-/** What is refused as the name of nothing, with the schedules whose formats take it. */
+/** Adds to errors about unknown names the schedules whose formats take them. */
 export async function tellingSchedules<T>(kernel: Kernel, work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
@@ -204,7 +204,10 @@ function ofFormat(kernel: Kernel1, name: string, used: Used): Pick<Binding, 'kin
   return of ? { kind: of.kind, dimensions: stored?.dimensions ?? [] } : bindingOf(kernel, name)
 }
 
-/** Whether a file may have one dimension for several axes: offsets of one, or values at the positions of an axis that is bound. */
+/**
+ * True if a file with one dimension may serve several axes: as offsets of an axis, or as values at the positions of a bound
+ * axis.
+ */
 const inOneLine = (kernel: Kernel1, name: string, files: ReadonlyMap<string, string>): boolean =>
   takesOffsets(kernel, name) || positionsOf(kernel, name, (a) => files.has(a)) !== null
 
@@ -222,7 +225,7 @@ async function readBound(
   return shape && isWhole ? readTensorFor(path, dtype, options) : tensor
 }
 
-/** How many zeros the blocks of each file have, which are padding and not bound. */
+/** Number of padding zeros in the blocks of each file; they are not bound. */
 export const paddingOf = (tensors: Readonly<Record<string, Tensor>>): Record<string, number> =>
   Object.fromEntries(
     Object.entries(tensors).flatMap(([name, t]) =>

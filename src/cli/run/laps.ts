@@ -1,7 +1,7 @@
-/** Where the time of a command goes: every moment belongs to the phase that was begun last, so that phases add up. */
+/** Measures the phases of a command. Every moment belongs to the phase begun last, so the phases add up. */
 import type { Io } from '../io.ts'
 
-/** What is said while a phase lasts, on a terminal. */
+/** Progress texts of the phases, for terminals. */
 const DOING = {
   parse: 'reading the program',
   lower: 'lowering',

@@ -1,4 +1,4 @@
-/** What `--out` writes: schedules in a file of their own, which imports what they name. */
+/** Output of `--out`: schedules in a file of their own, which imports the names they use. */
 import { dirname, relative, resolve, sep } from 'node:path'
 import type { Program } from '../../ast/linked-program.ts'
 import type { Decl, Kernel } from '../../ast/nodes.ts'
@@ -93,7 +93,7 @@ function schedulesFrom(
   return [...files]
 }
 
-/** How a file is named in another one. */
+/** Path by which one file imports another. */
 function importPath(from: string, file: string): string {
   if (inPackage(file)) return file
   // What goes to an output is a file of the folder that the command is in, as far as anybody knows.

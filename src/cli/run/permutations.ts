@@ -1,4 +1,7 @@
-/** What `spt show --pit` says: which dimensions may be permuted, and the formats that gather along them. */
+/**
+ * Report of `spt show --pit`: dimensions that may be permuted, and formats that gather along them (permutation-invariant
+ * transformation).
+ */
 import type { PermutableDimension, PermutableIteration } from '../../analysis/permutable-dimensions.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { MicroTile } from '../../api/micro-tiles.ts'

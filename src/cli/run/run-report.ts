@@ -44,7 +44,7 @@ export interface Report {
   /** Number of runs: the first, warm-up and timed ones. */
   readonly runs: number
   readonly seed: number
-  /** What is random: tensors, axes (`axis j`: its coordinates), lists and sets. */
+  /** Randomly generated inputs: tensors, axes (`axis j`: its coordinates), lists and sets. */
   readonly random: readonly string[]
   readonly verification: Verification | null
   /** Outputs with the files they were written to. */

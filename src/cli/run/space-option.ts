@@ -15,7 +15,7 @@ export const SPACE: OptionSpec = {
   about: `A space of the kernel, gpu(16) or gpu(rows = 16) with arguments, or ${SKETCHES}`,
 }
 
-/** What a space is called: sketches have the kernel's name. */
+/** Name of a space; sketches, named like the kernel, are shown as `sketches`. */
 export const spaceName = (kernel: Kernel, { name }: KernelSpace<Kernel>): string =>
   name === kernel.name ? SKETCHES : name
 

@@ -1,4 +1,4 @@
-/** What `spt show --space` says: what a space decides, how many points it has, and what refuses them. */
+/** Report of `spt show --space`: decisions of a space, number of points, and reasons for rejection. */
 import { Random } from '../../run/bind/random-tensors.ts'
 import { type Outline, type OutlinedDecision, outline } from '../../search/outline/index.ts'
 import { atOnce } from '../../search/stepwise.ts'
@@ -63,7 +63,7 @@ const pointsOf = ({ points, isExact }: Outline): string =>
       ? 'few: a sample found none'
       : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
 
-/** Where none of the walks came to a point. @throws SptError `search/dead-ends` where a search would find none either */
+/** Finds a legal point if all random walks failed. @throws SptError `search/dead-ends` if a search would find none either */
 function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
   const point = atOnce(anyPoint(space, random))
   if (!point) return []

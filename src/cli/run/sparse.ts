@@ -1,4 +1,4 @@
-/** How much the sparse tensors of a run hold. */
+/** Fill statistics of the sparse tensors of a run. */
 import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
 import type { Bound } from '../../run/bind/index.ts'
 

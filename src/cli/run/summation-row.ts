@@ -1,6 +1,6 @@
 import type { UnorderedSum } from '../../run/summation-order.ts'
 
-/** Whether runs repeat bit for bit, as a row of a report. */
+/** Report row on bitwise reproducibility. */
 export function summationRow(sums: readonly UnorderedSum[]): readonly [string, string] {
   if (sums.length === 0) return ['sums', 'in a fixed order: equal inputs give equal bits']
   const launches = new Map<string, number>()

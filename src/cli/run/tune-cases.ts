@@ -1,4 +1,4 @@
-/** What `spt tune` is to tune on: files and sizes that are given several times make several cases. */
+/** Cases of `spt tune`: files and sizes given several times make several cases. */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { guarded } from '../../io/node-files.ts'

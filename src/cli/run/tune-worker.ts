@@ -10,7 +10,7 @@ import { ms } from './tuned.ts'
 
 type Reported = Pick<SharedReport, 'outcome' | 'duration'>
 
-/** What a worker is told besides the server; the rest comes with the studies. */
+/** Options of a worker itself; the others arrive with the studies. */
 const OWN = ['worker', 'device', 'idle', 'data-root', 'no-instr']
 
 /** Until it is told to end, or has been idle. Ends after the trial that it is at. */

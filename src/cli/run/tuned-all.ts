@@ -1,4 +1,4 @@
-/** What `spt tune` tells of several matrices. */
+/** Reports of `spt tune` on several matrices. */
 
 import type { Kernel } from '../../api/kernel.ts'
 import { appliedName } from '../../ast/applied-name.ts'
@@ -18,7 +18,7 @@ const timeOf = (r: TuneAllResult, candidate: number | null, at: number): string 
   return timing ? ms(timing.median) : 'none'
 }
 
-/** How a reader tells candidates apart. */
+/** Display name of a candidate. */
 const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
   call
     ? appliedName(call.name, call.args)
@@ -26,7 +26,7 @@ const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
       ? 'as written'
       : `candidate ${k + 1}, of ${foundOn[0]}`
 
-/** What came of it, for a reader. */
+/** Final report of tuning on several matrices. */
 export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {
   const { generalised: g } = r
   const searches = r.cases.flatMap((c) => c.search ?? [])
@@ -85,7 +85,7 @@ function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
   return [...rows, ...losses]
 }
 
-/** Where it was ended before all was tried on all: what the searches had found. */
+/** Best trial of each case, if tuning ended before all candidates were compared. */
 function foundByCase({ cases }: TuneAllResult): string[][] {
   const rows = cases.map(({ name, search, refused }) => {
     const [best] = search ? fastestTrials(search) : []
@@ -114,7 +114,7 @@ function ending(kernel: Kernel, result: TuneAllResult): string {
   return `${why}\n${schedule.text}${other}`
 }
 
-/** What a program says where nothing is better than what runs unasked: what that is, as a comment. */
+/** Comment for the output file if nothing is faster than the default: names the default. */
 export function leftUnasked(kernel: Kernel, { cases, candidates }: TuneAllResult): string {
   const taken = cases.flatMap(({ standard }) => {
     const { call } = (standard === null ? null : candidates[standard]) ?? { call: null }

@@ -1,4 +1,4 @@
-/** What `spt tune` tells: of a search that goes on, and of what it found. */
+/** Reports of `spt tune`: progress and result. */
 import type { Kernel } from '../../api/kernel.ts'
 import { fastestOf } from '../../search/fastest.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
@@ -79,7 +79,7 @@ const intervalText = (interval: Timing['interval']): string =>
 
 const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${schedule}` : name)
 
-/** What came of it, for a reader. */
+/** Final report of a search. */
 export function tuneText(kernel: Kernel, device: string, space: string, r: TuneResult): string {
   const rejected = byFrequency(r.rejectedByCode)
   // Nothing was compared.
@@ -131,7 +131,7 @@ function reducerFaults(outcomes: readonly Outcome[]): string[] {
   return fault?.status === 'rejected' ? [`          ${fault.message}`] : []
 }
 
-/** Which libraries have routines that compute the kernel, and which of them are not there. */
+/** Libraries with routines for the kernel, and those that are missing. */
 function librariesText({ libraries: { trials, absent } }: TuneResult): string[] {
   const there = [...new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))]
   const wrong = trials.filter((t) => t.outcome.status === 'wrong').map((t) => t.name)
@@ -142,7 +142,7 @@ function librariesText({ libraries: { trials, absent } }: TuneResult): string[] 
   ]
 }
 
-/** Where a library is the fastest: no schedule is what is the fastest. */
+/** Note that a library routine, not a schedule, is the fastest. */
 function noteOf({ best, own }: TuneResult): string {
   if (!best?.routine) return ''
   const slower = own

@@ -1,4 +1,4 @@
-/** What tuning on one matrix and on several have in common: device, budget, records, Ctrl-C, the space, workers. */
+/** Shared by tuning on one and on several matrices: device, budget, records, Ctrl-C, the space, workers. */
 import { basename, dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
@@ -40,7 +40,7 @@ export function budgetOf(call: Call): Budget {
   return { trials, seconds: 60 * minutes }
 }
 
-/** What is tuned, and by what it is said how. */
+/** The kernel to tune, and the options that say how. */
 export interface Given {
   readonly call: Call
   readonly parsed: Program
@@ -54,7 +54,7 @@ export interface Tuning extends Given {
   readonly device: Device
   /** Told that a search has begun: from now on, Ctrl-C ends it with the best so far. */
   searching(): void
-  /** What all searches of the call are told. */
+  /** Options of all searches of the call. */
   readonly options: Pick<
     TuneOptions,
     'trials' | 'seconds' | 'strategy' | 'seed' | 'records' | 'resume' | 'signal' | 'reopen'
@@ -108,7 +108,7 @@ export async function inputsOf({ call, kernel }: Given, { files, params }: TuneF
   }
 }
 
-/** What records call data: the files, without their folders; what is drawn from the seed has no name. */
+/** Name of the data in records: file names without folders; random data has no name. */
 export const dataName = ({ files }: TuneFiles): string | undefined =>
   [...files].map(([name, file]) => `${name}=${basename(file)}`).join(' ') || undefined
 
@@ -139,7 +139,7 @@ function noteOnce(call: Call, text: string): void {
   call.io.err(`note: ${text}\n`)
 }
 
-/** What the cost model expects, where there is one for the device and nobody asks for a search without it. */
+/** Cost-model prior, if there is one for the device and it was not switched off. */
 export const priorOf = (
   { call, kernel, device }: Pick<Tuning, 'call' | 'kernel' | 'device'>,
   space: KernelSpace<Kernel>,
@@ -169,7 +169,7 @@ export async function queueOf({
   }
 }
 
-/** Where workers find files; those of the package each has where it is installed. */
+/** Input files for workers; each worker resolves files of the package in its own installation. */
 export const sharedFiles = ({ files }: TuneFiles): Record<string, SharedInput> =>
   Object.fromEntries(
     [...files].map(([name, file]) => [name, { file: inPackage(file) ? file : resolve(placeOf(file)) }]),
@@ -207,7 +207,7 @@ export async function reportWrong(
   }
 }
 
-/** What a search that an error ends had found is told before the error is. */
+/** Reports the best results of a search that failed before rethrowing its error. */
 export async function toldUntilThen<T>(
   tuning: Tuning,
   searched: Promise<T>,
@@ -240,6 +240,6 @@ export async function writeOut({ call, parsed, kernel }: Given, text: string | u
     call.io.out(`\n// Written to ${out}: spt run ${out} --schedule ${name}\n`)
 }
 
-/** What to run of a text: the last schedule, as what it chooses among stands before it. */
+/** The schedule to run: the last in the text, because a choice follows its alternatives. */
 export const scheduleFound = (text: string): string | undefined =>
   [...text.matchAll(/^(?:schedule|choose) \w+\.(\w+)/gm)].at(-1)?.[1]

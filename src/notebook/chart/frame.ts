@@ -1,4 +1,4 @@
-/** What surrounds the marks of a chart: title, legend, axes with their ticks and names. */
+/** Frame of a chart around its marks: title, legend, axes with ticks and names. */
 import { colorOf, element, escaped, text } from '../../pictures/picture/svg.ts'
 import { Figure } from '../figure.ts'
 import type { Scale, Tick } from './scale.ts'
@@ -18,7 +18,7 @@ export interface LegendEntry {
   readonly color: string
 }
 
-/** Where marks go: pixels from the upper left corner of the figure. */
+/** Rectangle of the marks: pixels from the upper left corner of the figure. */
 export interface Area {
   readonly left: number
   readonly right: number

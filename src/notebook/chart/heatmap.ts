@@ -79,7 +79,7 @@ const hex = (from: Rgb, to: Rgb, t: number): string =>
     )
     .join('')}`
 
-/** Whether white text is read better on a colour; of those without red, green and blue it is. */
+/** True if white text is more readable than black on a colour, including colours that are not given as red, green and blue. */
 function isDark(color: string): boolean {
   const [r, g, b] = [1, 3, 5].map((k) => Number.parseInt(color.slice(k, k + 2), 16))
   return !color.startsWith('#') || 0.299 * r! + 0.587 * g! + 0.114 * b! < 150

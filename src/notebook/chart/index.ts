@@ -17,7 +17,7 @@ export interface ChartOptions extends AxesOptions {
 }
 
 export interface ScatterOptions extends ChartOptions {
-  /** Whether a line shows where both are equal; no. */
+  /** Draws the line on which both axes are equal; default: no. */
   readonly diagonal?: boolean | undefined
 }
 

@@ -15,7 +15,7 @@ export interface IntervalsOptions extends FrameOptions {
   readonly y: string
   /** Column with labels of the intervals; none. */
   readonly text?: string | undefined
-  /** Whether the axis is logarithmic; no. */
+  /** Logarithmic axis; default: no. */
   readonly log?: boolean | undefined
 }
 

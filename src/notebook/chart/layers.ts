@@ -6,7 +6,7 @@ import { type Area, type FrameOptions, framed, widthOf } from './frame.ts'
 import { type Datum, type Scale, scaleOf } from './scale.ts'
 
 export interface AxesOptions extends FrameOptions {
-  /** Which axes are logarithmic; none. */
+  /** Logarithmic axes; default: none. */
   readonly log?: 'x' | 'y' | 'xy' | undefined
   /** Pixels of the area with the marks; 260. */
   readonly height?: number | undefined
@@ -42,9 +42,9 @@ const HEIGHT = 260
 const DASHES = '5 4'
 
 interface LayersOptions extends AxesOptions {
-  /** Whether both axes have the same values, and behind the marks a line shows where they are equal; no. */
+  /** Gives both axes the same range and draws the line on which they are equal; default: no. */
   readonly diagonal?: boolean | undefined
-  /** Whether the axis to the right begins at 0; no. */
+  /** Starts the right axis at 0; default: no. */
   readonly fromZero?: boolean | undefined
 }
 

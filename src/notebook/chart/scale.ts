@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { brief } from '../numbers.ts'
 
-/** What an axis or a colour is of: a number, or a category. */
+/** Value on an axis or a colour scale: a number, or a category. */
 export type Datum = number | string
 
 export interface Tick {
@@ -20,7 +20,7 @@ export interface Scale {
 
 export interface ScaleOptions {
   readonly log: boolean
-  /** Whether the axis begins at 0; axes of a logarithm cannot. */
+  /** Starts the axis at 0; impossible for logarithmic axes. */
   readonly zero: boolean
 }
 
@@ -78,7 +78,7 @@ const smallest = (values: readonly number[]): number => values.reduce((a, b) => 
 
 const room = (x: number): number => Math.max(1, Math.abs(x) / 10)
 
-/** Whether labels at these pixels do not run into each other. */
+/** True if labels at these pixels do not overlap. */
 const apart = (at: readonly number[]): boolean =>
   at.every((x, k) => k === 0 || Math.abs(x - at[k - 1]!) >= 34)
 

@@ -13,7 +13,7 @@ const FAR = 8
 
 export const capital = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
 
-/** What a kernel of the last comparison is called in a sentence. */
+/** Name of a kernel of the final comparison, for use in a sentence. */
 export function finalName({ name, schedule, point }: Pick<Final, 'name' | 'schedule' | 'point'>): string {
   if (name === 'standard') return `what runs unasked${schedule ? ` (${schedule})` : ''}`
   if (name === 'as written') return 'the kernel as written'

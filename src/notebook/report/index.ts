@@ -35,9 +35,9 @@ const BEST = 20
 const COLUMNS = 8
 
 /**
- * What `tune` found, as one HTML file that fetches nothing and runs no script: what was tuned and how, the fastest against what
- * runs unasked, how the search came to it, predictions against measurements, the roofline (with `explain`, where the ceilings of
- * the device are known), what was refused, the format and the schedule of the fastest, the best trials.
+ * Report of a `tune` result as one HTML file without scripts or external resources. Sections: the task, the fastest kernel
+ * against the default, convergence, predictions against measurements, the roofline (with `explain`, if the ceilings of the
+ * device are known), rejected trials, format and schedule of the fastest kernel, the best trials.
  * ```ts
  * const result = await tune(kernel, { space, inputs, device, trials: 64, explain: true })
  * writeFileSync('report.html', tuneReport(result, { tensors: inputs.tensors }))
@@ -111,7 +111,7 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
   ]
 }
 
-/** Which libraries have a part in it, and which could not be opened. */
+/** Vendor libraries that took part in the search, and those that could not be opened. */
 function librariesOf({ libraries: { trials, absent } }: TuneResult): (readonly [string, string])[] {
   const there = new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))
   const all = [...there, ...absent.map((a) => `no ${a.library}: ${a.why}`)]

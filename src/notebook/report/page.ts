@@ -31,7 +31,7 @@ svg { max-width: 100%; height: auto; }
 @media print { h2 { break-after: avoid; } svg, table, pre { break-inside: avoid; } }
 `
 
-/** What a browser may do with it: show its own styles. */
+/** Content security policy of the page: its own styles, nothing else. */
 const POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 /** @param lead HTML below the title */

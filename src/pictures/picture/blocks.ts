@@ -1,4 +1,4 @@
-/** What makes blocks of a part, and where its tensor is cut: from axes, maps and conditions. */
+/** Block boxes of a stored part, and the cuts of its tensor between parts, derived from axes, index maps and conditions. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
@@ -140,7 +140,9 @@ function lastCoordinates(
   return out
 }
 
-/** Where ranges of one dimension go to different parts: the first coordinate of each range but the first. */
+/**
+ * Boundaries along one dimension between the ranges of different parts: the first coordinate of each range except the first.
+ */
 export interface Cut {
   readonly dim: number
   readonly at: readonly number[]

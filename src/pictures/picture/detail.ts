@@ -57,7 +57,7 @@ function fullest(parts: readonly MatrixPart[], within: Window, side: number): Wi
 const holds = (w: Window, row: number, column: number): boolean =>
   row >= w.top && row < w.bottom && column >= w.left && column < w.right
 
-/** What of a part is in a window, in the window's coordinates. */
+/** The elements of a part inside a window, in the window's coordinates. */
 export function cropped({ entries, around }: MatrixPart, w: Window): MatrixPart {
   return {
     entries: pointsIn(entries, w),

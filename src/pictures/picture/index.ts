@@ -20,7 +20,7 @@ const DETAIL = 360
 const ELEMENTS = 2 ** 22
 
 export interface PictureOptions {
-  /** What the tensor is called. */
+  /** Name of the tensor in the picture. */
   readonly name?: string
 }
 

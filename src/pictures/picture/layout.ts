@@ -1,6 +1,6 @@
 /**
- * How the elements of a part lie in the plane: each level puts the segments below its positions side by side or on
- * top of each other, so that rows of one width make a box, slices lines of unequal boxes, blocks small boxes.
+ * Layout of the elements of a part in the plane: each level puts the segments below its positions next to or on top of each
+ * other. Rows of equal width form a rectangle, slices form lines of unequal boxes, blocks form small boxes.
  */
 import { hasMask } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -11,7 +11,7 @@ interface View {
   readonly level: Level
   /** Positions one below the other. */
   readonly vertical: boolean
-  /** Whether it is the root of a tree after the first; and the positions of its tree's last level. */
+  /** True for the root of every tree after the first; `treeSize` is the number of positions of its tree's last level. */
   readonly root: boolean
   readonly treeSize: number
 }
@@ -34,8 +34,8 @@ export interface Layout {
   /** Elements that begin in a region, however the format orders them: address, then the place. O(elements). */
   readonly elements: (region: Region, visit: (address: number, x: number, y: number) => void) => void
   /**
-   * What positions of inner levels enclose, where that has several rows and columns and begins in a region; levels
-   * of more than `most` positions are left out.
+   * Visits the boxes of inner levels' positions that begin in a region and have several rows and columns. Levels with more
+   * than `most` positions are left out.
    */
   readonly boxes: (
     region: Region,

@@ -156,7 +156,7 @@ function entries(parts: readonly MatrixPart[], at: GridPlacement, gap: number): 
   )
 }
 
-/** What is stored, faintly, under the entries: cells that blocks cover, and that have elements of dense axes. */
+/** Stored cells, drawn faintly under the entries: cells covered by blocks or by elements of dense axes. */
 function stored(parts: readonly MatrixPart[], at: GridPlacement): string[] {
   const { grid } = at
   const found = new Majority(grid.rows * grid.columns)

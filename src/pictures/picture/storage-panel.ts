@@ -1,4 +1,4 @@
-/** How parts are stored: for each a box of its elements, those that hold something apart from padding. */
+/** Storage of each part, drawn as a box of its elements; nonzeros and padding have different colours. */
 import type { HeldEntries, StoredPart } from '../../storage/stored-parts.ts'
 import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
@@ -12,7 +12,7 @@ export interface StoragePart {
 const GAP = 22
 const TEXT = 46
 const LEAST = 6
-/** Where elements are this large they are drawn one by one. */
+/** Pixels per element from which elements are drawn individually. */
 const SEPARATE = 4
 const LARGEST = 14
 const BOXES = 500
@@ -49,7 +49,7 @@ interface Item {
   readonly color: string
   readonly layout: Layout
   readonly grid: Grid
-  /** What of the layout is drawn. */
+  /** Region of the layout that is drawn. */
   readonly region: Region
   readonly lines: readonly string[]
 }

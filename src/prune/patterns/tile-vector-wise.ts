@@ -79,7 +79,7 @@ interface Four {
   readonly cols: number
   readonly outputs: Int32Array
   readonly four: Int32Array
-  /** How many outputs keep each of the four. */
+  /** Number of outputs that keep each element of the group of four. */
   readonly holders: Int32Array
 }
 

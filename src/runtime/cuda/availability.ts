@@ -1,4 +1,4 @@
-/** Whether CUDA can be used here, and if not, why and what to do. */
+/** Reports the availability of CUDA, with the reason and a remedy if it is missing. */
 import { SptError } from '../../ast/diagnostic.ts'
 import { cacheFolder } from '../../cache/disk-cache.ts'
 import type { DeviceReport } from '../device.ts'
@@ -9,7 +9,7 @@ import { type Ffi, loadFfi } from './ffi.ts'
 import { includeCandidates, type Machine, resolveHeaders, thisMachine } from './libraries.ts'
 import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
 
-/** Which device and libraries; all optional. */
+/** Device and libraries; all optional. */
 export interface CudaOptions {
   /** The device's number in the driver's order; 0. */
   readonly ordinal?: number
@@ -24,13 +24,13 @@ export interface CudaOptions {
   /** Wait after each launch, so that a fault names its kernel; else `SPT_CUDA_SYNC=1`. */
   readonly syncEachLaunch?: boolean
   /**
-   * Whether a launch may begin before the one before it in its run has finished (compute capability 9.0 on; on by
-   * default); else `SPT_CUDA_OVERLAP=0` for no.
+   * Allows a launch to begin before the previous launch of its run has finished (programmatic dependent launch, compute
+   * capability 9.0 or higher; default: on). `SPT_CUDA_OVERLAP=0` disables it.
    */
   readonly overlap?: boolean
 }
 
-/** What was found, in the order it is looked for; each step throws `device/absent` with its reason. */
+/** Tools in the order in which they are located; each step throws `device/absent` with its reason. */
 export interface CudaTools {
   readonly ffi: Ffi
   readonly driver: CudaDriver

@@ -1,4 +1,4 @@
-/** What a CUDA device is: its properties as the driver tells them. */
+/** Properties of a CUDA device, read from the driver. */
 import type { DeviceLimits } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 import { CUDA } from './errors.ts'
@@ -24,7 +24,7 @@ export interface Chip {
   readonly registersPerMultiprocessor: number
   readonly l2Bytes: number
   readonly memoryBytes: number
-  /** Whether blocks can form clusters, and copies of tiles be described by tensor maps. */
+  /** Support for thread-block clusters, and for tensor maps (bulk copies of tiles). */
   readonly clusters: boolean
   readonly tensorMaps: boolean
 }

@@ -26,7 +26,7 @@ export interface CudaQueue {
   readonly handle: Handle
   /** Recorded to make another queue wait for this one. */
   readonly joint: Handle
-  /** Whether something was queued since it was last seen idle. */
+  /** True if work was queued since the queue was last seen idle. */
   busy: boolean
   /** Kernels queued since then, as messages show them: the suspects of a fault. */
   readonly kernels: Set<string>
@@ -65,7 +65,7 @@ export class CudaContext {
     }
   }
 
-  /** Whether calls still make sense: neither disposed of nor faulted. */
+  /** True if the context is neither disposed of nor faulted. */
   get usable(): boolean {
     return !this.#disposed && this.#fault === undefined
   }
@@ -153,7 +153,7 @@ export class CudaContext {
     throw this.translate(callError(this.driver, 'cuStreamSynchronize', code), `kernel ${kernel}`, kernel)
   }
 
-  /** What is queued on the main queue from now on comes after all that is queued anywhere. The context must be current. */
+  /** Orders later work of the main queue after all work queued so far in any queue. The context must be current. */
   join(): void {
     for (const queue of this.#queues) {
       if (queue === this.main || !queue.busy) continue

@@ -53,13 +53,13 @@ export interface CudaDeviceParts {
   readonly driver: CudaDriver
   readonly chip: Chip & { readonly device: number }
   readonly compiler: KernelCompiler
-  /** What runs texts, with its versions. */
+  /** Versions of the driver and of NVRTC. */
   readonly versions: string
   /** Wait after each launch, so that a fault names its kernel exactly. */
   readonly syncEachLaunch: boolean
   /** Launches of a run may begin before the one before them has finished, where they wait for it themselves. */
   readonly overlap: boolean
-  /** What libraries are looked for with; without it there are none. */
+  /** Loader of vendor libraries; without it the device has none. */
   readonly libraries?: { readonly ffi: Pick<Ffi, 'load'>; readonly machine: Machine } | undefined
 }
 

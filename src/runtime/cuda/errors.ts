@@ -65,10 +65,10 @@ const STICKY = new Set<number>([
   CUDA.UNKNOWN,
 ])
 
-/** Whether a context is unusable after this code: every later call returns it again. */
+/** True if the code makes the context unusable: every later call returns it again. */
 export const isSticky = (code: number): boolean => STICKY.has(code)
 
-/** What a code means, in a user's words; the driver's text where this table has none. */
+/** Explanation of an error code for users; the driver's text for codes that are not in the table. */
 export const meaning = (code: number, driverText = ''): string =>
   MEANING[code] ?? (driverText || 'an error of the CUDA driver')
 

@@ -13,7 +13,7 @@ const CAPTURE_RELAXED = 2
 /** While capturing: a node that records the event at each replay, instead of an edge. */
 const RECORD_EXTERNAL = 1
 
-/** What a graph needs of its device. */
+/** Services of the device that its graphs use. */
 export interface GraphHost {
   readonly context: CudaContext
   readonly memory: CudaMemory
@@ -160,7 +160,7 @@ export class CudaGraph implements Graph {
   }
 }
 
-/** What `body` queues, as an executable graph in device memory. Nothing of it runs. */
+/** Captures the work queued by `body` as an executable graph in device memory, without running it. */
 function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
   const { calls } = context
   const stream = context.main.handle

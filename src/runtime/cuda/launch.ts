@@ -22,7 +22,9 @@ export class Launcher {
   readonly #block: ArgumentBlock
   readonly #config: LaunchConfig
   readonly #matrices: Matrices
-  /** Whether launches may begin before the one before them has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`). */
+  /**
+   * Allows launches to begin before the previous one has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`).
+   */
   #overlap: boolean
   /** Launches that were tried so. */
   #tried = 0
@@ -160,7 +162,7 @@ export class Launcher {
     return calls.cuLaunchKernel(fn, x, y, z, bx, by, bz, sharedBytes, stream, pointers, null)
   }
 
-  /** Whether it may be launched still. @throws SptError as `entry` */
+  /** Checks that the launch's module is still loaded. @throws SptError as `entry` */
   checkLive(command: Launch): void {
     if (command.module instanceof CudaLibraryCall) this.#checkCall(command.module)
     else this.entry(command)
@@ -215,7 +217,7 @@ export class Launcher {
   }
 }
 
-/** Whether the command is a launch that waits for the one before it. */
+/** True if the launch waits for the previous one itself (programmatic dependent launch). */
 function mayOverlap(command: Command | undefined): boolean {
   if (command?.kind !== 'launch' || !command.follows || !(command.module instanceof CudaModule)) return false
   return command.module.entries.get(command.entry)?.entry.waits === true

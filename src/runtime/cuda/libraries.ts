@@ -1,12 +1,12 @@
 /**
- * Where CUDA's libraries and headers may lie. Pure but for the file system it is handed, so that the search
- * itself is tested without any of them installed.
+ * Candidate locations of CUDA's libraries and headers. The file system is a parameter, so that the search is tested without
+ * any of them installed.
  */
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { dirname, join } from 'node:path'
 
-/** What the search reads of the machine. */
+/** The parts of the machine that the search reads. */
 export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string

@@ -8,7 +8,7 @@ import type { CFunction, Ffi } from './ffi.ts'
 import { libraryCandidates, type Machine } from './libraries.ts'
 import type { CudaMemory } from './memory.ts'
 
-/** What libraries are opened with. */
+/** Services of the device that library calls use. */
 export interface LibraryHost {
   readonly context: CudaContext
   readonly memory: CudaMemory
@@ -80,7 +80,7 @@ export class CudaLibrary implements Library {
     this.version = parts.join('.')
   }
 
-  /** What a call makes, whose first argument says where. */
+  /** Calls a constructor of the library, whose first argument is the address of the new handle. */
   make(name: string, ...args: readonly unknown[]): Handle {
     const out = new BigUint64Array(1)
     this.call(name, out, ...args)

@@ -6,7 +6,7 @@ import type { DeviceBuffer } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 import { CUDA, outOfMemory, showBytes } from './errors.ts'
 
-/** What an empty buffer gets, so that every buffer has an address of its own. */
+/** Allocation size of empty buffers, which gives every buffer a distinct address. */
 const EMPTY_BYTES = 256
 
 export class CudaBuffer implements DeviceBuffer {

@@ -23,7 +23,7 @@ export interface LoadedEntry {
   readonly shown: string
 }
 
-/** What `cuFuncGetAttribute` tells; bytes but for `registers` (per thread) and `maxThreads` (per block). */
+/** Results of `cuFuncGetAttribute` in bytes, except `registers` (per thread) and `maxThreads` (per block). */
 export interface EntryResources extends Readonly<Record<string, number>> {
   readonly registers: number
   readonly shared: number
@@ -35,7 +35,7 @@ export interface EntryResources extends Readonly<Record<string, number>> {
 export class CudaModule implements CompiledModule {
   readonly text: ModuleText
   readonly resources: Readonly<Record<string, EntryResources>>
-  /** Whether the image came from the disk cache. */
+  /** True if the image came from the disk cache. */
   readonly cached: boolean
   readonly entries: ReadonlyMap<string, LoadedEntry>
   readonly handle: Handle

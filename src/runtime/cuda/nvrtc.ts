@@ -26,8 +26,8 @@ export interface Nvrtc {
 export const BASE_OPTIONS: readonly string[] = ['--std=c++17', '-lineinfo', '-default-device']
 
 /**
- * What to compile for on a chip: its own architecture with the instructions only it has (`a`, from 9.0 on),
- * else PTX of the newest architecture that NVRTC knows below it. Undefined where NVRTC knows no such one.
+ * Compilation target for a chip: its own architecture with chip-specific instructions (`a`, from 9.0 on), otherwise the
+ * newest lower architecture that NVRTC supports, as PTX across generations. Undefined if there is none.
  */
 export function chooseTarget(
   chip: { readonly major: number; readonly minor: number },

@@ -19,7 +19,7 @@ import type { MatrixSpec } from './tensor-map-descriptors.ts'
 /** CUDA's limit is 4 KiB of parameters on every chip; 8-byte slots make that 512. */
 export const MAX_ARGUMENTS = 512
 
-/** How a scalar is passed: the C type of the parameter in a printed kernel's signature. */
+/** C type of a scalar parameter in the kernel's signature. */
 const SCALAR_C_TYPE: Readonly<Record<Dtype, 'int' | 'unsigned' | 'float' | 'double'>> = {
   i32: 'int',
   u32: 'unsigned',

@@ -10,7 +10,7 @@ import { type CudaDriver, check } from './driver.ts'
 /** Bytes, and what the driver wants them aligned to. */
 export const MATRIX_BYTES = 128
 const ALIGN = 64
-/** What addresses and rows are multiples of. */
+/** Required alignment of addresses and row strides in bytes. */
 const UNIT = 16
 
 /** `CUtensorMapDataType`. */

@@ -15,7 +15,7 @@ fn clear(@builtin(global_invocation_id) at: vec3<u32>, @builtin(num_workgroups) 
   }
 }`
 
-/** What zeroes a buffer inside of a pass. */
+/** A dispatch that zero-fills a buffer inside a pass. */
 export interface ClearLaunch {
   readonly pipeline: GPUComputePipeline
   readonly group: GPUBindGroup

@@ -4,7 +4,7 @@ import type { Command, Graph, Stream } from '../device.ts'
 import { checkStream, failFreed, type InOrder } from '../in-order.ts'
 import type { Launcher, Recorded, Stamps } from './launch.ts'
 
-/** What the device does for its graphs. */
+/** Services of the device that its graphs use. */
 export interface GraphHost {
   readonly order: InOrder
   readonly launcher: Launcher

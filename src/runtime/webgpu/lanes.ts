@@ -1,6 +1,6 @@
 /**
- * Which threads of a block can exchange registers. WebGPU says how large subgroups are at least, not which threads of
- * a block make one up: a device is asked, by exchanging, in blocks of several shapes.
+ * Measures which threads of a block can exchange registers. WebGPU guarantees a minimum subgroup size, but not which threads
+ * form a subgroup, so the device runs test exchanges in blocks of several shapes.
  */
 
 /** Most neighbours that are asked about. */
@@ -16,8 +16,8 @@ const THREADS = 64
 const STEPS = Math.log2(MOST)
 
 /**
- * How many neighbours, from a multiple of it on, exchange registers with each other in every kernel: a power of two,
- * at most the smallest subgroup; 1 where there are none, or where threads are numbered otherwise.
+ * Number of consecutive aligned threads that can exchange registers in every kernel: a power of two, at most the smallest
+ * subgroup size; 1 without subgroups or if threads are numbered in another order.
  */
 export async function lanesOf(device: GPUDevice, smallest: number | undefined): Promise<number> {
   if (!device.features.has('subgroups') || smallest === undefined) return 1

@@ -22,7 +22,7 @@ type Ready =
       readonly grid: readonly [number, number, number]
     }
 
-/** Where to write the device's clock: before the first command and after the last. */
+/** Query set and indices of the timestamps before the first and after the last command. */
 export interface Stamps {
   readonly querySet: GPUQuerySet
   readonly begin: number
@@ -38,7 +38,7 @@ class Scalars {
   readonly #session: Session
   readonly #align: number
   #buffer: GPUBuffer | undefined
-  /** What the buffer holds, so that a repeated list of commands writes nothing. */
+  /** Current contents of the buffer, so that a repeated list of commands writes nothing. */
   #shadow = new Uint32Array(0)
   /** Tells the buffers there have been apart: a bind group refers to one of them. */
   id = 0

@@ -1,4 +1,4 @@
-/** What is asked of an adapter, and what its device then offers. */
+/** Limits and features requested from an adapter, and those that its device offers. */
 import type { DeviceLimits } from '../device.ts'
 
 /** Limits that matter to compute; each is raised to what the adapter has. */
@@ -36,7 +36,7 @@ export function adapterFeatures(adapter: GPUAdapter, extra: readonly string[]): 
   ) as GPUFeatureName[]
 }
 
-/** What texts of declarations can ask for: the device's features, as WGSL names them too, and its properties. */
+/** Capabilities that declarations can require: the device's features, under their WGSL names too, and its properties. */
 export function capabilities(
   features: ReadonlySet<string>,
   info: GPUAdapterInfo & { readonly subgroupMatrixConfigs?: readonly MatrixConfig[] },

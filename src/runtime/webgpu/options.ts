@@ -1,10 +1,10 @@
 /**
- * What `devices.webgpu` takes. Without a name of WebGPU's own types: TypeScript has them in its DOM library from 6.0 on
- * and in a package before, and who imports this one needs neither.
+ * Options of `devices.webgpu`. They use none of WebGPU's own types: TypeScript ships these in its DOM library from 6.0 on and
+ * in a package before, and importers of this module should need neither.
  */
 
 export interface WebGpuOptions {
-  /** Which adapter to prefer; default `high-performance`. */
+  /** Preferred adapter; default `high-performance`. */
   readonly powerPreference?: 'low-power' | 'high-performance'
   /** Only a software adapter. */
   readonly forceFallbackAdapter?: boolean

@@ -18,7 +18,6 @@ type Found = ReturnType<typeof expectedWithin>
 
 /**
  * The extent of results that candidates are compared with: all, or a sample drawn with `seed`, as far as `compute` succeeds.
- *
  * @throws SptError `search/reference-too-long`, and as `reference`; errors of `compute`
  */
 export const referenceExtentBy = async (

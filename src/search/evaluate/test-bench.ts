@@ -91,7 +91,6 @@ export class TestBench {
 
   /**
    * Reference results; computed in another thread on the first call.
-   *
    * @throws SptError `search/reference-too-long`, errors of inputs as `bindInputs`; the abort reason of `signal`
    */
   async extent(signal?: AbortSignal): Promise<Extent> {

@@ -42,7 +42,6 @@ const SILENT_MS = 60_000
 /**
  * Runs `work` while holding the device's lock across processes. Not reentrant for one device.
  * @param device identity among those of this host: `deviceIdentity`
- *
  * @throws SptError `search/lock` if the lock file cannot be created; errors of `work`
  */
 export async function withDeviceLock<T>(

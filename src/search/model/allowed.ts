@@ -36,7 +36,6 @@ interface Over {
 /**
  * Builds from samples of rows, and again from fewer rows until the result is within the allowance.
  * @param build - With at most this many rows of each stratum; builds each by `within`
- *
  * @throws SptError `bind/too-many-elements` if one row is too much; errors of `build`
  */
 export function withFewerRows<T>(

@@ -21,7 +21,6 @@ const FEW = 2000
 /**
  * Decisions of a space. Large spaces are sampled: rare decisions and values may be missing, and the number of points is an
  * estimate.
- *
  * @throws SptError as `space.next`
  */
 export function outline(space: PointSpace, options: OutlineOptions = {}): Outline {

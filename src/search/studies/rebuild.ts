@@ -32,7 +32,6 @@ export interface Rebuilt {
 
 /**
  * Rebuilds the kernel and the data of a shared study; reads nothing but its data files.
- *
  * @throws SptError `studies/other-kernel`, `studies/other-data` if they differ from those of the study;
  * `studies/outside-root`, `studies/family`, `import/…`, `check/…`, `io/…`
  */

@@ -62,7 +62,6 @@ export class RemoteTrials {
   /**
    * Outcomes of trials, in their order. Completed trials are not repeated.
    * @param onDone called for each trial when it completes, so that its result survives a cancellation of the others
-   *
    * @throws SptError `studies/no-workers` without any worker, `studies/unreachable`, `studies/unknown` if the study is
    * deleted meanwhile; the abort reason of `signal`
    */

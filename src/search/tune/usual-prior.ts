@@ -18,7 +18,6 @@ export interface Guided {
 
 /**
  * Prior given by the cost model; `undefined` if the device has no model, or the data are too large for it.
- *
  * @throws SptError as `predictor` if the strategy is `model`
  */
 export function usualPrior(

@@ -45,7 +45,7 @@ function withIndices(s: Stmt, launch: Launch): Stmt {
   return withBodies(mapExprs(s, replaced), inside)
 }
 
-/** What threads do without a barrier, or a statement with barriers inside. */
+/** Statements without a barrier (`group`), or a statement that contains barriers. */
 type Region =
   | { readonly group: Body }
   | { readonly around: Stmt; readonly inside: readonly (readonly Region[])[] }

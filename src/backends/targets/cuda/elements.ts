@@ -1,7 +1,4 @@
-/**
- * How elements lie in CUDA's memory and registers, one by one and as vectors. Half types are 16 bits in memory and f32 in
- * registers.
- */
+/** Elements in CUDA's memory and registers, single and as vectors. Half types are 16 bits in memory and f32 in registers. */
 import { type Dtype, isHalf } from '../../../ir/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 import { need } from './helpers.ts'
@@ -49,7 +46,7 @@ export const toMemory = (t: Dtype, text: string, helpers: Helpers): string => {
       : text
 }
 
-/** How many elements one access may take. */
+/** Vector widths of one access in elements, largest first. */
 export const WIDTHS: Readonly<Record<Dtype, readonly number[]>> = {
   f64: [2],
   f32: [4, 2],

@@ -103,7 +103,7 @@ export const OVERLAP = {
   wait: overlap('await_last_launch', 'griddepcontrol.wait'),
 }
 
-/** What the driver makes of a matrix (`CUtensorMap`), opaque in texts. */
+/** Opaque descriptor of a matrix, filled by the driver (`CUtensorMap`). */
 export const MATRIX = {
   name: 'Matrix',
   text: 'struct __align__(64) Matrix { unsigned long long words[16]; };',

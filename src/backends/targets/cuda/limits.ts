@@ -1,4 +1,7 @@
-/** What no device that runs CUDA texts can hold, refused before anything is printed: the compiler would refuse it, or no launch succeed. */
+/**
+ * Rejects launches that exceed the limits of every CUDA device before printing; otherwise the compiler or the launch would
+ * fail.
+ */
 import { fail } from '../../../ast/diagnostic.ts'
 import { DTYPE_BYTES } from '../../../ir/dtype.ts'
 import type { InstrCall } from '../../../ir/instr-call.ts'
@@ -25,7 +28,10 @@ const SHARED_OF: readonly (readonly [number, number])[] = [
 const LATEST_KNOWN = 12.1
 const MOST_SHARED = Math.max(...SHARED_OF.map(([, bytes]) => bytes))
 
-/** What devices of a capability have; of none that is given, or of one that nobody knew yet, what any has. */
+/**
+ * Bytes of shared memory per block at a compute capability; the maximum over all devices if it is absent or newer than the
+ * table.
+ */
 const sharedOf = (capability: number): number =>
   capability > LATEST_KNOWN
     ? MOST_SHARED
@@ -55,10 +61,10 @@ const REGISTERS = 65_536
 const MOST_OF_THREAD = 255
 /** Allocation granularity of registers per warp. */
 export const REGISTER_UNIT = 256
-/** What ptxas (13.0) asks for besides an instruction's results, measured: it says 90 where the results are 64, 154 where they are 128. */
+/** Registers that ptxas (13.0) needs in addition to an instruction's results, measured: 90 for 64 results, 154 for 128. */
 const BESIDE_RESULTS = 26
 
-/** How many a thread can have where a block has so many. */
+/** Maximum registers per thread of a block with this many threads. */
 function registersOfThread(threads: number): number {
   const units = Math.floor(REGISTERS / REGISTER_UNIT / Math.ceil(threads / WARP))
   return Math.min(MOST_OF_THREAD, (units * REGISTER_UNIT) / WARP)

@@ -11,15 +11,15 @@ import type { Buffer, Launch } from '../../../ir/loops.ts'
 import { exprsOf, piecesOf, walkStmts } from '../../../ir/tree.ts'
 
 /**
- * How a value comes to where it meets others: as it is, or through arithmetic. Operators that meet are made one operator on
- * operands that meet, so that a load as it is never meets one that something is computed from.
+ * Use of a loaded value at a merge point: unchanged (`bare`), or after arithmetic (`computed`). The compiler merges equal
+ * operators into one on merged operands, so a bare load never merges with a computed value.
  */
 type How = 'bare' | 'computed'
 type Reads = Map<string, Set<How>>
 
 /**
- * What a launch only reads, and its compiler may load instead of something that the launch writes as well as reads: of one
- * type, as its loads know types, and both as they are, or both through arithmetic.
+ * Read-only buffers of a launch whose loads the compiler may merge with loads of a buffer that the launch updates: same load
+ * type, and both bare or both computed.
  */
 export function mergedWithUpdated(
   { body }: Launch,
@@ -37,11 +37,11 @@ export function mergedWithUpdated(
   return new Set([...reads.keys()].filter((b) => !written.has(b) && kinds(b).some((k) => updated.has(k))))
 }
 
-/** What the compiler's loads know of a type: not whether it is signed, nor which 16 bits these are. */
+/** Load type as the compiler sees it: the width only, without signedness or the kind of 16-bit float. */
 const loadedAs = ({ dtype }: Buffer): string =>
   dtype === 'f32' || dtype === 'f64' ? dtype : `${8 * DTYPE_BYTES[dtype]} bits`
 
-/** How arrays, registers and names are read, those through other registers and names included. */
+/** Uses of arrays, registers and names, including indirect ones through other registers and names. */
 function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Reads {
   const reads: Reads = new Map()
   let changed = true
@@ -87,14 +87,17 @@ function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Rea
   return reads
 }
 
-/** What a statement computes, the names that it gives it, and how it comes there whatever is made of the names. */
+/** Expressions of a statement, the names they define, and the uses that hold for any use of these names. */
 interface Values {
   readonly of: readonly Expr[]
   readonly names: readonly string[]
   readonly own: readonly How[]
 }
 
-/** Whether an operand may become the value, or be told from the other one by it alone: `c ? x : y`, `x + 0`, `int(x)`. */
+/**
+ * True if the expression may return an operand unchanged, or differ from it by the operand alone: `c ? x : y`, `x + 0`,
+ * `int(x)`.
+ */
 const passes = (e: Expr): boolean =>
   e.kind === 'select' || e.kind === 'cast' || (e.kind === 'binary' && PASSING.has(e.op))
 const PASSING: ReadonlySet<string> = new Set(['add', 'and', 'or', 'min', 'max'])

@@ -102,7 +102,7 @@ const carving = ({ offsets }: SharedMemory): Spellings => ({
   },
 })
 
-/** Where a block stands in the grid. */
+/** Decodes the block's position in the grid. */
 function decodeText(
   { grid }: Launch,
   print: (e: Expr) => string,
@@ -125,9 +125,9 @@ function kernelText(
   name: string,
   parameters: readonly string[],
   printer: Printer,
-  /** What dynamic shared memory is aligned to; 0 where there is none. */
+  /** Alignment of dynamic shared memory in bytes; 0 if there is none. */
   dynamic: number,
-  /** Whether the next launch may begin. */
+  /** True if the next launch may begin early. */
   leads: boolean,
 ): string {
   const threads = launch.block.reduce((a, b) => a * b, 1)

@@ -18,7 +18,7 @@ import type { Body } from '../../../ir/tree.ts'
 export interface Overlap {
   /** Another launch follows, and may begin as soon as all blocks of this one have. */
   readonly leads: boolean
-  /** What must not be touched before the wait; nothing for a launch that has none. */
+  /** Buffers that must not be accessed before the wait; undefined for launches that do not wait. */
   readonly dependent: ReadonlySet<string> | undefined
 }
 

@@ -3,7 +3,7 @@ import { reservedWords } from '../../reserved-words.ts'
 import { HELPER, MATRIX, OVERLAP } from './helpers.ts'
 import { CUDA } from './spellings.ts'
 
-/** What C++ reserves, built-in names of CUDA, and macros of the headers that NVRTC and nvcc include by themselves. */
+/** Reserved words of C++, built-in names of CUDA, and macros of the headers that NVRTC and nvcc include implicitly. */
 const LANGUAGE = `
 alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class
 compl concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype

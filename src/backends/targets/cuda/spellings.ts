@@ -31,8 +31,8 @@ const unsigned = (x: string): string =>
   /^\d+$/.test(x) ? `${x}u` : `(unsigned)${x.startsWith('(int)(') ? x.slice('(int)'.length) : x}`
 
 /**
- * What is beyond 32 bits wraps, as the reference says; of `int` a compiler may assume that nothing is. Places do without:
- * addresses of consecutive elements are one register then.
+ * Wrapping 32-bit arithmetic, as the reference defines it. It goes through `unsigned` because signed overflow is undefined.
+ * Index expressions do without, so that addresses of consecutive elements share a register.
  */
 const wrapping = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`

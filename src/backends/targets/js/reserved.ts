@@ -2,7 +2,7 @@
 import { reservedWords } from '../../reserved-words.ts'
 import { HELPER, JS } from './spellings.ts'
 
-/** What is reserved in some mode, and globals of engines. */
+/** Words reserved in any mode, and globals of engines. */
 const LANGUAGE = `
 abstract arguments await boolean break byte case catch char class const continue debugger default delete do
 double else enum eval export extends false final finally float for function goto if implements import in

@@ -1,6 +1,6 @@
 /**
- * How elements lie in WGSL's memory. Those narrower than 32 bits take a word each (the webgpu device converts at its
- * border) and are rounded when they are written; f16 is itself where the device has it.
+ * Elements in WGSL's memory. Types narrower than 32 bits occupy a word each (the webgpu device converts on transfer) and are
+ * rounded when written; f16 is native if the device supports it.
  */
 import { type Dtype, isFloat } from '../../../ir/dtype.ts'
 import type { BufferRef, Helpers } from '../../spellings.ts'
@@ -35,7 +35,7 @@ export interface AtomicElement {
   readonly value: (word: string, helpers: Helpers) => string
   /** The word with this element. */
   readonly replaced: (word: string, value: string, helpers: Helpers) => string
-  /** Whether the word holds nothing else. */
+  /** True if no other element shares the word. */
   readonly alone: boolean
 }
 
@@ -56,7 +56,7 @@ export class Elements {
     return this.#isHalf(t) ? 'f16' : WORD[t]
   }
 
-  /** How an array is declared; its length, where it is known. */
+  /** Type of an array; `length` in elements, if known. */
   arrayType({ buffer: { dtype }, atomic, vector }: BufferRef, length?: number): string {
     const [element, each] = atomic
       ? [`atomic<${dtype === 'i32' || dtype === 'i8' ? 'i32' : 'u32'}>`, this.#isHalf(dtype) ? 2 : 1]

@@ -1,4 +1,4 @@
-/** What WGSL does not have, refused before anything is printed. */
+/** Rejects features that WGSL lacks, before printing. */
 import { fail, type Span } from '../../../ast/diagnostic.ts'
 import { walkExpr } from '../../../ir/expr-tree.ts'
 import type { Plan, PlanStep, Stmt } from '../../../ir/loops.ts'
