@@ -142,7 +142,7 @@ export const dynamicAndDense = {
     formula: 'C[i, j] = Σ_p A[i, p] · B[p, j], summed in f32',
     torch: 'C = A @ B',
     run: SQUARE,
-    measured: ['dense GEMM'],
+    measured: ['dense GEMM, f16'],
     page: ['dense-gemm', 'Dense GEMM'],
   },
   gemm_bf16: {
@@ -150,7 +150,7 @@ export const dynamicAndDense = {
     formula: 'C[i, j] = Σ_p A[i, p] · B[p, j], summed in f32',
     torch: 'C = A @ B',
     run: SQUARE,
-    measured: ['dense GEMM, 1000', 'dense GEMM, 16'],
+    measured: ['dense GEMM, bf16'],
     page: ['dense-gemm', 'Dense GEMM'],
   },
   gemm_tf32: {
@@ -158,7 +158,7 @@ export const dynamicAndDense = {
     formula: 'C[i, j] = Σ_p A[i, p] · B[p, j], factors rounded to 19 bits',
     torch: 'torch.backends.cuda.matmul.allow_tf32 = True\nC = A @ B',
     run: SQUARE,
-    measured: ['dense GEMM, 1000', 'dense GEMM, 16'],
+    measured: ['dense GEMM, tf32'],
     page: ['dense-gemm', 'Dense GEMM'],
   },
   transpose_f16: {
