@@ -105,7 +105,7 @@ describe('trees', () => {
   const files = readdirSync(kernels, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.spt'))
   const read = (file: string) => ({ name: file, text: readFileSync(join(kernels, file), 'utf8') })
 
-  test.each(sample(files, files.length))('%s is what its text parses to', (file) => {
+  test.each(sample(files, 30))('%s is what its text parses to', (file) => {
     const source = read(file)
     const tree = parse(source)
     expect(decodeTree(encodeTree(tree), source)).toStrictEqual(tree)

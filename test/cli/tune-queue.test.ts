@@ -28,16 +28,18 @@ const matrix = folder.file('a.mtx', MATRIX)
 const study = [program, '--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2', '--seed', '5']
 const asked = [...study, '--strategy', 'exhaustive', '--trials', '8', '--json']
 
-/** A process of the command line itself. */
-async function script(): Promise<string> {
+/** A process of the command line itself, bundled once. */
+let bundle: Promise<string> | undefined
+function script(): Promise<string> {
   // Whose version it is: a worker of another one has another queue.
   folder.file('package.json', readFileSync('package.json'))
-  return bundled(
+  bundle ??= bundled(
     `import { main } from './src/cli/index.ts'
 import { processIo } from './src/cli/io.ts'
 process.exitCode = await main(process.argv.slice(2), processIo())`,
     folder.at('spt.mjs'),
   )
+  return bundle
 }
 
 class Worker {
@@ -157,7 +159,8 @@ describe.skipIf(!HAS_REDIS)(
         const first = await spt(['tune', ...asked, '--queue', server.url, '--db', db])
         expect([first.code, first.err.replace(/^no worker .*\n/, '')]).toEqual([0, ''])
         const found = JSON.parse(first.out)
-        const here = await spt(['tune', ...asked])
+        const alone = folder.at('alone.db')
+        const here = await spt(['tune', ...asked, '--db', alone])
         const statuses = (json: string): string[] =>
           JSON.parse(json).trials.map((t: { outcome: { status: string } }) => t.outcome.status)
         expect(statuses(first.out)).toEqual(statuses(here.out))
@@ -177,8 +180,6 @@ describe.skipIf(!HAS_REDIS)(
         const [kept] = records.studies()
         records.close()
         // The study is the one that this process alone has of the same.
-        const alone = folder.at('alone.db')
-        await spt(['tune', ...asked, '--db', alone])
         const own = await openRecords(alone)
         expect(own.studies()[0]!.id).toBe(kept!.id)
         own.close()
@@ -261,13 +262,13 @@ describe.skipIf(!HAS_REDIS)(
         stop.abort()
         expect(await listening).toBe(0)
 
-        const waiting = spt(['tune', ...asked, '--queue', server.url, '--idle', '2'])
-        await new Promise((r) => setTimeout(r, 1000))
+        const waiting = spt(['tune', ...asked, '--queue', server.url, '--idle', '1'])
+        await new Promise((r) => setTimeout(r, 300))
         await server.kill()
         const lost = await waiting
         expect(lost.code).toBe(1)
         expect(lost.err).toContain('[studies/unreachable]')
-        expect(lost.err).toContain('has not answered for 2 s')
+        expect(lost.err).toContain('has not answered for 1 s')
 
         // What came before it went away is told.
         await server.start()
@@ -277,7 +278,7 @@ describe.skipIf(!HAS_REDIS)(
           server.url,
           await devices.cpu(),
           async () => {
-            if (count++ > 0) await new Promise((r) => setTimeout(r, 4000))
+            if (count++ > 0) await new Promise((r) => setTimeout(r, 3000))
             return { outcome: { status: 'measured', timing: one } }
           },
           { signal: leaving.signal },

@@ -30,10 +30,10 @@ kernel spmv(m: size, n: size) {
 }
 schedule spmv.s { A as tiles(2, 4) }`
 
-describe.each(DEVICES)('on $name', ({ kind, open }) => {
+describe.each(DEVICES)('on $name', ({ name, kind, open }) => {
   const on = opened(open)
 
-  test.each(kind === 'cpu' ? TEXTS : sample(TEXTS, 1))(
+  test.each(name === 'cpu' ? TEXTS : sample(TEXTS, kind === 'cpu' ? TEXTS.length : 1))(
     '%s',
     async (_, text) => {
       const to = written(text, 2, 4)

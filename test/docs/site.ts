@@ -40,8 +40,8 @@ export const namedIn = (text: string): ReadonlySet<string> =>
 export const isExecuted = (text: string): boolean => / (?:run|output-of)=/.test(text)
 
 /**
- * Tests of a page, or of every page under a folder that has blocks to run: output and pictures are compared with the page, TypeScript is
- * type checked. `UPDATE_GOLDEN=1 npx vitest run test/docs` renews them; read the difference.
+ * Tests of a page, or of every page under a folder that has blocks to run: output and pictures are compared with the page (types are
+ * checked by page-types.test.ts, of all pages at once). `UPDATE_GOLDEN=1 npx vitest run test/docs` renews them; read the difference.
  */
 export function executes(path: string): void {
   const pages = (path.endsWith('.md') ? [path] : pagesIn(path)).filter((page) => isExecuted(read(page)))
@@ -67,13 +67,14 @@ export function executes(path: string): void {
       for (const [name, picture] of made) expect(picture).toBe(read(join(dirname(page), name)))
     }, 120_000)
   })
-  test('the TypeScript has the right types', () => {
-    expect(typeErrors(pages).join('\n')).toBe('')
-  }, 120_000)
 }
 
+/** All that `executes` is called with, in the files of test/docs. */
+export const executedPages = (): readonly string[] =>
+  ['README.md', ...pagesIn('docs')].filter((page) => isExecuted(read(page)))
+
 /** Errors of the type checker in the TypeScript of pages, with the packages' names resolved to the sources. */
-function typeErrors(pages: readonly string[]): readonly string[] {
+export function typeErrors(pages: readonly string[]): readonly string[] {
   const modules = new Map(
     pages.map((page) => [
       resolve(`test/docs/${page.replaceAll('/', '-')}.ts`),

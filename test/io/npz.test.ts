@@ -10,6 +10,7 @@ import { readNpzMatrix } from '../../src/io/npz-tensor.ts'
 import { type NamedArray, npzArrays, npzChunks } from '../../src/io/npz-write.ts'
 import { toCoords, toStored } from '../../src/io/sparse-matrix.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
+import { sample } from '../support/cases.ts'
 import { collect, coordsArb, elements, problem, sameBytes, survives, valuesArb } from './support.ts'
 
 const bytes = (name: string) => new Uint8Array(readFileSync(new URL(`fixtures/${name}`, import.meta.url)))
@@ -273,7 +274,9 @@ describe('damaged archives', () => {
     const whole = bytes('csr.npz')
     const want = elements(await readTensorFrom(bytesSource('a.npz', whole)))
     let refused = 0
-    for (let n = 0; n < whole.length; n++) {
+    // Others in another run.
+    const places = sample([...whole.keys()], whole.length)
+    for (const n of places) {
       const changed = whole.slice()
       changed[n]! ^= 0x55
       const ok = await survives(async () => {
@@ -283,7 +286,7 @@ describe('damaged archives', () => {
       })
       if (!ok) refused++
     }
-    expect(refused).toBeGreaterThan(whole.length / 2)
+    expect(refused).toBeGreaterThan(places.length / 2)
   })
   test('two arrays of one name', async () => {
     const whole = await archive({ a: f32(1), b: f32(2) }, false)

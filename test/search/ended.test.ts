@@ -7,7 +7,7 @@ import { space } from '../../src/search/function-space.ts'
 import { warmRuns } from '../../src/search/measuring/warm-runs.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { search } from '../../src/search/search.ts'
-import { farExpected, farIn } from '../../src/search/tune/finals.ts'
+import { compared, farExpected, farIn } from '../../src/search/tune/finals.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
@@ -167,6 +167,20 @@ describe('an outlier', () => {
 
   test('but what is slower each time has had its turn', () => {
     expect(farIn([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
+  })
+
+  test('and what has had its turn is not run again: its outcome is of the passes until then', async () => {
+    // A kernel takes twice as long as the one that was timed before it.
+    const e = new Evaluator({ space: candidates, kernel, inputs, device: await simulatedDevice() })
+    open.push(e)
+    const turns = [0, 0]
+    const outcomes = await compared(e, [{ kernel }, { kernel: kernel.split('f', 2) }], {
+      seed: 1,
+      onTurn: (k) => void turns[k]!++,
+    })
+    expect(turns[0]).toBe(4)
+    expect(turns[1]).toBeLessThan(4)
+    expect(outcomes.map((o) => o?.status)).toEqual(['measured', 'measured'])
   })
 })
 

@@ -99,7 +99,7 @@ law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
 )
 
 /** 200 in long runs. */
-const HELD = LONG ? 200 : 32
+const HELD = LONG ? 200 : 16
 
 test(`${HELD} candidates hold less than 1.5 times the largest one`, async () => {
   const { device, held, most } = await countedDevice()
@@ -228,8 +228,7 @@ describe('the reference, in its thread', () => {
 test('lowering that takes too long fails, and the next does not', async () => {
   const { device } = await countedDevice()
   // Thousands of statements take longer than a millisecond.
-  const long = () =>
-    kernel.split('f', 128, ['fo', 'fi']).split('j', 8, ['jo', 'ji']).unroll('fi').unroll('ji')
+  const long = () => kernel.split('f', 64, ['fo', 'fi']).split('j', 4, ['jo', 'ji']).unroll('fi').unroll('ji')
   const of = space('long', kernel, (p) => p.pick('schedule', { long }))
   const e = evaluator(device, { timeout: 1, space: of })
   expect((await e.evaluate(asked('long'))).map(short)).toEqual(['search/timeout'])

@@ -180,7 +180,7 @@ test('a kernel without steps on loops runs as the best guess on cpu', async () =
 test('every kernel of the package has a best guess for every device', async () => {
   const refused: string[] = []
   const files = readdirSync('kernels').filter((f) => f.endsWith('.spt'))
-  for (const file of sample(files, 12)) {
+  for (const file of sample(files, 6)) {
     const program = await load(`kernels/${file}`)
     for (const name of program.kernels)
       for (const device of ['cpu', 'webgpu', 'cuda'] as const) {
@@ -353,5 +353,6 @@ test('large blocks are no code by themselves: a guess leaves them as loops', asy
   const kernel = (await load(text)).kernel()
   const length = (format: string): number =>
     kernel.as('A', format).automatic('cuda').emit('cuda')[0]!.text.length
-  for (const b of ['bsr(8)', 'bsr(16)']) expect(length(b)).toBeLessThan(2 * length('bsr(4)'))
+  const small = length('bsr(4)')
+  for (const b of sample(['bsr(8)', 'bsr(16)'], 2)) expect(length(b)).toBeLessThan(2 * small)
 })

@@ -69,7 +69,7 @@ const samplesOf = (seed: number, factor: (t: Terms) => number): StudySample[] =>
 
 describe('training', () => {
   law.prop([fc.integer({ min: 1, max: 1e6 }), fc.double({ min: 1.5, max: 6, noNaN: true })], {
-    numRuns: runs(12),
+    numRuns: runs(3),
   })('finds what a device is slower by, and says how far off it was', (seed, slower) => {
     const { trained, ...model } = trainedModel(
       base,

@@ -65,8 +65,12 @@ async function tuned(
   return { kernel, result: await tuneAll(kernel, options) }
 }
 
-test('each candidate is measured on each case, and is called by its name', async () => {
-  const { kernel, result } = await tuned()
+/** Of all cases, once for several tests, with its records. */
+const records = await openRecords(folder.at('r.db'))
+const usual = await tuned({ records })
+
+test('each candidate is measured on each case, and is called by its name', () => {
+  const { kernel, result } = usual
   const automatic = kernel.automatic('cpu').trace
   expect(result.cases.map((c) => [c.name, c.refused, c.search!.trials.length])).toEqual([
     ['short', null, 5],
@@ -133,7 +137,7 @@ space product.cpu_space {
 })
 
 test('what is written reads back, and computes what the kernel does', async () => {
-  const { kernel, result } = await tuned()
+  const { kernel, result } = usual
   const { verdict, generalised, candidates } = result
   const choosable = candidates.map((k) => ({ ...k, requires: k.kernel.compilation.loops.facts ?? [] }))
   const { name, text } = choiceText(kernel, generalised!.choice.rules, choosable)
@@ -149,8 +153,7 @@ test('what is written reads back, and computes what the kernel does', async () =
 })
 
 test('what was measured is not measured again, and nothing is found that was not found before', async () => {
-  const records = await openRecords(folder.at('r.db'))
-  const first = (await tuned({ records })).result
+  const first = usual.result
   const again = (await tuned({ records, resume: true })).result
   const found = (r: TuneAllResult) =>
     r.candidates.map(({ call, foundOn, timings }) => ({ call, foundOn, timings }))
