@@ -11,7 +11,7 @@ const off = (factor: number): Calibration => ({
 })
 
 test.each([true, false])(
-  'a model that is far off is told of, with the file to delete (as JSON: %s)',
+  'an inaccurate cost model is reported with the file to delete (as JSON: %s)',
   (json) => {
     const told = (factor: number): { readonly out: string; readonly err: string } => {
       let [out, err] = ['', '']

@@ -27,7 +27,7 @@ schedule mul.auto choose {
 const matrix = folder.file('a.mtx', MATRIX)
 const bound = ['--bind', `A=${matrix}`, '--size', 'alpha=2']
 
-test('all that is missing is said at once, of what can still be asked for', async () => {
+test('all missing options are reported at once', async () => {
   const file = folder.file(
     'missing.spt',
     `${PROGRAM}
@@ -54,7 +54,7 @@ schedule mul.pick choose {
   expect(await missing('js')).toEqual(['m', 'n'])
 })
 
-test('what a format would store is told in numbers, however they are spaced', async () => {
+test('reports stored elements for any spacing of arguments', async () => {
   const file = folder.file(
     'covered.spt',
     `import "sparsetile/kernels/formats.spt"
@@ -89,7 +89,7 @@ schedule mul.pick choose {
   expect((await emitted('--bind', `A=${matrix}`)).out).toBe(full.out)
 })
 
-test('conditions of a format that is asked may compare', async () => {
+test('format queries may contain comparisons', async () => {
   const asked = 'covered(A, bsr(2) where (i >= 3) + bsr(4))'
   const file = folder.file(
     'compared.spt',
@@ -109,7 +109,7 @@ schedule mul.pick choose {
 })
 
 describe('spt run', () => {
-  test('chooses, says what and why, and computes the same', async () => {
+  test('selects a schedule, prints it with the reason, and agrees with the reference', async () => {
     const { code, out } = await spt([
       'run',
       program,
@@ -127,7 +127,7 @@ describe('spt run', () => {
     expect(out).toContain('agrees with the reference')
   })
 
-  test('takes the choice called auto where there is one', async () => {
+  test('uses `auto` if it exists', async () => {
     const json = async (d: number, ...more: string[]) =>
       JSON.parse((await spt(['run', auto, ...bound, '--size', `d=${d}`, '--json', ...more])).out) as {
         schedule: string
@@ -141,7 +141,7 @@ describe('spt run', () => {
     expect(await json(3, '--schedule', 'gpu')).toMatchObject({ schedule: 'gpu', choice: null })
   })
 
-  test('says what no condition of which holds', async () => {
+  test('reports a `choose` without a true condition', async () => {
     const { code, err } = await spt(['run', program, '--schedule', 'pick', ...bound, '--size', 'd=4'])
     expect(code).toBe(1)
     expect(err).toContain('error[choose/no-match]')
@@ -149,7 +149,7 @@ describe('spt run', () => {
   })
 })
 
-describe('arguments of choices', () => {
+describe('arguments of `choose` schedules', () => {
   const path = folder.file(
     'sized.spt',
     `${PROGRAM}
@@ -159,7 +159,7 @@ schedule mul.auto(b = 2, least = b) choose {
 }
 `,
   )
-  test('are given as those of schedules are', async () => {
+  test('are passed as arguments of schedules', async () => {
     const json = async (...more: string[]) =>
       JSON.parse((await spt(['run', path, ...bound, '--size', 'd=3', '--json', ...more])).out)
     expect(await json()).toMatchObject({
@@ -176,7 +176,7 @@ schedule mul.auto(b = 2, least = b) choose {
     expect(err).toContain('at most 2: (b, least)')
   })
 
-  test('emit and show take them', async () => {
+  test('are accepted by emit and show', async () => {
     const out = async (command: string[], schedule: string, ...more: string[]) =>
       (await spt([...command, path, '--schedule', schedule, ...more])).out
     const sizes = ['--size', 'd=2', '--size', 'longest(j)=7']
@@ -202,7 +202,7 @@ describe('without data', () => {
     }
   })
 
-  test('emit and show need sizes, and say so', async () => {
+  test('emit and show report missing sizes', async () => {
     for (const command of [['emit', '--target', 'wgsl'], ['show']]) {
       const { code, err } = await spt([...command, program, '--schedule', 'pick', '--size', 'longest(j)=7'])
       expect(code).toBe(1)
@@ -235,7 +235,7 @@ describe('without data', () => {
     expect(await usual()).toBe((await emit('cuda', 'gpu')).out)
   })
 
-  test('emit takes data, which say as much as sizes and statistics', async () => {
+  test('emit accepts data instead of sizes and statistics', async () => {
     const emit = (path: string, ...more: string[]) => spt(['emit', path, '--target', 'cuda', ...more])
     const data = ['--bind', `A=${matrix}`, '--size', 'd=6']
     const picked = await emit(program, '--schedule', 'pick', ...data)
@@ -249,14 +249,14 @@ describe('without data', () => {
     )
   })
 
-  test('show, after a step of what is chosen', async () => {
+  test('show prints the loops after a step of the selected schedule', async () => {
     const given = ['--size', 'd=6', '--size', 'longest(j)=2', '--device', 'cuda']
     const show = async (...more: string[]) => (await spt(['show', program, ...more])).out
     expect(await show('--schedule', 'pick', ...given)).toBe(await show('--schedule', 'blocks(3)'))
     expect(await show('--schedule', 'pick', ...given, '--after', '0')).toBe(await show())
   })
 
-  describe('the compute capability is given', () => {
+  describe('the compute capability is an option', () => {
     const path = folder.file(
       'chip.spt',
       `${PROGRAM}
@@ -290,13 +290,13 @@ schedule mul.auto choose {
       expect(err).toContain('--capability 9.0')
     })
 
-    test('to emit, for the usual choice', async () => {
+    test('emit, for the default schedule', async () => {
       const named = await spt([...emit, '--schedule', 'blocks(7)'])
       expect(await spt([...emit, '--capability', '9.0'])).toEqual(named)
       expect(await spt(emit)).toEqual(await spt([...emit, '--schedule', 'gpu']))
     })
 
-    test('to explain, where there is no device', async () => {
+    test('explain, without a device', async () => {
       vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
       const explain = (...more: string[]) =>
         spt(['explain', path, ...bound, '--size', 'd=3', '--device', 'cuda', ...more])
@@ -306,7 +306,7 @@ schedule mul.auto choose {
     })
   })
 
-  test('what else the device is, is given', async () => {
+  test('other device properties are options', async () => {
     const path = folder.file(
       'figures.spt',
       `${PROGRAM}
@@ -339,12 +339,12 @@ schedule mul.auto(least = 1) choose {
     expect(explained.out).toContain('schedule  blocks(1)')
   })
 
-  test('check names choices', async () => {
+  test('check lists `choose` schedules', async () => {
     expect((await spt(['check', auto])).out).toContain('kernel mul (schedules gpu, blocks, auto)')
   })
 })
 
-test('what devices of the capability cannot hold is refused, and by another is printed', async () => {
+test('limits of the given capability reject a schedule, another capability accepts it', async () => {
   const file = folder.file(
     'capability.spt',
     `import "sparsetile/kernels/tile-wise.spt"

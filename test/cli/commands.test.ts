@@ -118,19 +118,19 @@ schedule k.s { A as bad where (i < 2) + csr }
     },
   )
 
-  test('says what a program declares', async () => {
+  test('lists the declarations of a program', async () => {
     const { code, out, err } = await spt(['check', program])
     expect([code, err]).toEqual([0, ''])
     expect(folder.plain(out)).toBe('FOLDER/mul.spt: ok, kernel mul (schedules gpu, blocks)\n')
   })
 
-  test('takes schedules that only lanes of a warp can run, and says so', async () => {
+  test('accepts schedules that require warp shuffles, and states it', async () => {
     const { code, out, err } = await spt(['check', 'sparsetile/kernels/sddmm.spt'])
     expect([code, err]).toEqual([0, ''])
     expect(out).toContain('rows on cuda alone')
   })
 
-  test('names the schedule that is legal nowhere, and says once what is too long', async () => {
+  test('names the schedule that is legal on no device, and reports each limit once', async () => {
     const uses = Array.from({ length: 30 }, (_, k) => `schedule k.u${k + 1} { use u${k} use u${k} }`)
     const long = folder.file(
       'long.spt',
@@ -239,7 +239,7 @@ describe('spt fmt', () => {
     expect(await spt(['fmt', '-', '--check'], { stdin: messy })).toMatchObject({ code: 1, out: '<stdin>\n' })
   })
 
-  test('a file with an error stays as it is', async () => {
+  test('does not change a file with an error', async () => {
     const path = folder.file('broken.spt', 'kernel {')
     expect((await spt(['fmt', path])).code).toBe(1)
     expect(readFileSync(path, 'utf8')).toBe('kernel {')
@@ -424,7 +424,7 @@ import "sparsetile/kernels/formats-composed.spt"
     return out
   }
 
-  test('decisions, points and refusals', async () => {
+  test('decisions, points and rejected points', async () => {
     expect(await show('some(16)', ...bound.slice(0, 2), '--size', 'd=4')).toMatchInlineSnapshot(`
       "space        mul.some(16) on cpu
       points       28
@@ -448,12 +448,12 @@ import "sparsetile/kernels/formats-composed.spt"
     `)
   })
 
-  test('fewer points are tried, or none', async () => {
+  test('tests fewer points, or none', async () => {
     expect(await show('some', '--size', 'd=8', '--survey', '5')).toMatch(/^legal +\d of 5 that were drawn$/m)
     expect(await show('some', '--size', 'd=8', '--survey', '0')).not.toMatch(/^legal/m)
   })
 
-  test('sketches, which are too many to be gone through', async () => {
+  test('sketches, sampled if there are too many', async () => {
     const few = folder.file(
       'few.spt',
       `${PROGRAM}import { bsr, sell, strips } from "sparsetile/kernels/formats.spt"\n`,
@@ -494,7 +494,7 @@ describe('spt emit', () => {
       expect(out).toMatch(/^\/\/ {3}in \(.*m.*\) \* \(d\) \* \(1\) blocks of 1 × 4 × 1 threads$/m)
   })
 
-  test('a kernel without a schedule is printed in the form that runs, which sizes say', async () => {
+  test('a kernel without a schedule is printed with the default schedule for its sizes', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
     const printed = async (target: string, ...sizes: string[]) => {
       const { code, out, err } = await spt(['emit', path, '--target', target, ...sizes])
@@ -514,7 +514,7 @@ describe('spt emit', () => {
     expect(statistic.err).toContain('decides nothing')
   })
 
-  test('what runs without a schedule is said, with what is expected of each form', async () => {
+  test('without a schedule it prints the default form and its predicted time', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
     const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
     const told = /^form {6}.*: predicted [\d.]+ ms \(cost model: .*\)$/m
@@ -573,7 +573,7 @@ describe('spt run', () => {
     return JSON.parse(out) as Record<string, unknown>
   }
 
-  test('zeros of stored blocks are told', async () => {
+  test('the fill of stored blocks is reported', async () => {
     const blocks = new URL('../io/fixtures/bsr.npz', import.meta.url).pathname
     const args = ['run', program, '--bind', `A=${blocks}`, '--size', 'd=3', '--size', 'alpha=2']
     const { out, err } = await spt([...args, '--json'])
@@ -696,7 +696,7 @@ describe('spt run', () => {
     expect(readFileSync(program, 'utf8')).toBe(PROGRAM)
   })
 
-  test('progress is shown on a terminal, and leaves no trace', async () => {
+  test('progress is shown on a terminal and erased', async () => {
     let err = ''
     const io = {
       out: () => {},
@@ -716,7 +716,7 @@ describe('spt run', () => {
     expect(err).toBe('lowering …\r\x1b[Knote: left out\n')
   })
 
-  test('the schedule is that of the device, or the one that is asked for', async () => {
+  test("the schedule is the device's default or the requested one", async () => {
     expect((await json('--schedule', 'blocks(2)', '--verify')).schedule).toBe('blocks(2)')
     const gpu = await json('--device', 'webgpu', '--verify')
     // A software adapter runs `parallel()` instead.
@@ -724,7 +724,7 @@ describe('spt run', () => {
     expect(gpu.schedule ?? (gpu.form as { form: string }).form).toMatch(/^(gpu|parallel\(\))$/)
   })
 
-  test('a table for people', async () => {
+  test('a table on a terminal', async () => {
     const { code, out } = await spt(['run', program, ...bound, '--verify', '--seed', '7'])
     expect(code).toBe(0)
     expect(out).toMatch(/^kernel {4}mul$/m)
@@ -738,7 +738,7 @@ describe('spt run', () => {
     expect(verbose).toMatch(/^total +[\d.]+ ms\n {2}read the program +[\d.]+ ms$/m)
   })
 
-  test('a live structure: the share that was built, and the time to build it', async () => {
+  test('a live structure: its fill ratio and build time', async () => {
     const masked = ['run', 'kernels/dynamic-sparsity.spt', '--kernel', 'masked_matmul', '--schedule', 'cpu']
     const A = folder.at('half.npy')
     const values = Float32Array.from({ length: 64 }, (_, k) => (k % 8 < 4 ? 1 : 0))
@@ -901,7 +901,7 @@ describe('spt run', () => {
 })
 
 describe('a wrong result', () => {
-  test('exits 1 and says where', async () => {
+  test('exits 1 and prints the location', async () => {
     const verify = vi.spyOn(PreparedKernel.prototype, 'verify').mockResolvedValueOnce({
       ok: false,
       verdict: 'differs',
@@ -929,7 +929,7 @@ describe('a wrong result', () => {
     })
   })
 
-  test('nothing is verified where no element can be compared, and little where most cannot', async () => {
+  test('states how many elements could be compared', async () => {
     const path = folder.file(
       'undecided.spt',
       `kernel undecided(n: size, c: f32) {
@@ -982,7 +982,7 @@ describe('a wrong result', () => {
 })
 
 describe('spt doctor', () => {
-  test('names every kind of device, with reason and remedy where there is none', async () => {
+  test('lists every kind of device, with reason and remedy if absent', async () => {
     const { code, out } = await spt(['doctor', '--json'])
     expect(code).toBe(0)
     const { devices } = JSON.parse(out) as { devices: Record<string, unknown>[] }
@@ -999,7 +999,7 @@ describe('spt doctor', () => {
   })
 })
 
-test('colours only where asked', async () => {
+test('colours only on request', async () => {
   const path = folder.file('color.spt', 'kernel {')
   expect((await spt(['check', path])).err).not.toContain('\u001b')
   expect((await spt(['check', path], { color: true })).err).toContain('\u001b[31m')

@@ -19,7 +19,7 @@ const folder = new Folder()
 const red = folder.file('red.spt', RED)
 afterAll(() => folder.remove())
 
-test('a usual schedule that is refused is left out, and why is said', async () => {
+test('a default schedule that is rejected is skipped with the reason', async () => {
   const run = ['run', red, '--device', 'cpu', '--size', 'n=100', '--verify']
   const { code, out, err } = await spt(run)
   expect([code, err]).toEqual([
@@ -46,7 +46,7 @@ const MUL = `kernel mul(m: size, n: size) {
 schedule mul.gpu { split i by 32 -> (io, ii)  bind io to block.x, ii to thread.x }
 `
 
-test('a schedule called gpu that nobody names is not compiled for a software adapter', async () => {
+test('a schedule `gpu` is not compiled for a software adapter unless named', async () => {
   const run = ['--device', 'webgpu', '--size', 'm=9', '--size', 'n=8']
   const mul = folder.file('mul.spt', MUL)
   for (const command of ['run', 'explain']) {
@@ -58,7 +58,7 @@ test('a schedule called gpu that nobody names is not compiled for a software ada
   }
 })
 
-test('threads that a device does not have are left out', async () => {
+test("schedules that exceed the device's threads are skipped", async () => {
   const device = await createNodeWebGpu()
   const limits = { ...device.limits, maxThreadsPerBlock: 16, maxBlockDim: [16, 16, 16] as const }
   const small = new Proxy(device, {

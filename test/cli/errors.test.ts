@@ -47,7 +47,7 @@ describe('one mistake on the command line', () => {
   })
 })
 
-test('what a data file has for a terminal does not reach it', async () => {
+test('control characters of a data file are escaped', async () => {
   const data = folder.file(
     'evil.mtx',
     '%%MatrixMarket \u001b[31mRED\u001b]0;owned\u0007 \u009bx y\n1 1 1\n1 1 1\n',
@@ -173,7 +173,7 @@ describe('devices', () => {
 })
 
 describe('bugs', () => {
-  test('are short, say how to report them, and show where only when asked', async () => {
+  test('are short, explain how to report them, and print a stack only on request', async () => {
     const io = { stdin: 'x' }
     const broken = Object.defineProperty({ ...io }, 'stdin', {
       get() {

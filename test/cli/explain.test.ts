@@ -11,7 +11,7 @@ const program = folder.file('mul.spt', PROGRAM)
 const matrix = folder.file('a.mtx', MATRIX)
 const bound = ['--bind', `A=${matrix}`, '--size', 'd=3', '--size', 'alpha=2']
 
-test('measures where a device runs it, and writes JSON', async () => {
+test('measures on a device, and writes JSON', async () => {
   const path = folder.at('e.json')
   const { code, out, err } = await spt(['explain', program, ...bound, '--device', 'cpu', '--json', path])
   expect([code, err]).toEqual([0, ''])
@@ -29,7 +29,7 @@ test('measures where a device runs it, and writes JSON', async () => {
 })
 
 // Where there is a GPU, the same and more.
-test('without a device it tells what is known', async () => {
+test('without a device it prints predictions', async () => {
   const { code, out } = await spt(['explain', program, ...bound, '--schedule', 'gpu(2)', '--device', 'cuda'])
   expect(code).toBe(0)
   expect(out).toContain('schedule  gpu(2)')
@@ -48,7 +48,7 @@ test.each([
   expect(byModel(of, kind, device)).toMatch(said)
 })
 
-test('a choice by a model of another chip is told of', async () => {
+test("a selection by another chip's cost model is reported", async () => {
   const files = ['--bind', `A=${matrix}`, '--size', 'd=128', '--device', 'webgpu']
   const { code, out } = await spt(['explain', 'sparsetile/kernels/spmm.spt', ...files])
   expect(code).toBe(0)

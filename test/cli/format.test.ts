@@ -206,7 +206,7 @@ describe('writes', () => {
 })
 
 describe('refuses', () => {
-  test('files that are not there', async () => {
+  test('missing files', async () => {
     expect(await refused(folder.at('b.mtx'))).toContain(
       "error[io/not-found]: there is no file 'FOLDER/b.mtx'",
     )
@@ -219,7 +219,7 @@ describe('refuses', () => {
     expect(await refused(matrix, '--json', folder.path)).toContain('error[io/is-folder]')
   })
 
-  test('formats that are not there, with what is near', async () => {
+  test('unknown formats, with similar names', async () => {
     expect(await refused(matrix, '--as', 'hyd')).toMatch(/api\/unknown-format[\s\S]*did you mean: `hyb`/)
     expect(await refused(matrix, '--as', 'bst(2) + csr')).toMatch(
       /check\/unknown-format[\s\S]*did you mean: `bsr`/,
@@ -236,14 +236,14 @@ describe('refuses', () => {
     expect(await format(matrix, '--as', 'tile_wise(2, 2)', '--from', tiles)).toContain('tile_wise')
   })
 
-  test('wrong arguments and texts, with their place', async () => {
+  test('wrong arguments and sources, with their location', async () => {
     expect(await refused(matrix, '--as', 'bsr()')).toContain('1 | bsr()')
     expect(await refused(matrix, '--as', 'hyb(2, 1')).toContain('error[parse/')
     expect(await refused(matrix, '--as', 'bsr(0)')).toContain('error[')
     expect(await refused(matrix, '--as', 'relation_rows(2)')).toContain('error[bind/shape]')
   })
 
-  test('what leaks and what overlaps, with a coordinate', async () => {
+  test('formats that miss or repeat elements, with a coordinate', async () => {
     expect(await refused(matrix, '--as', 'band(0, 0)')).toMatch(/error\[format\/leak\].*\(i, j\) = \(0, 1\)/)
     expect(
       await refused(matrix, '--as', 'csr where (count(j by i) > 0) + csr where (count(j by i) > 2)'),

@@ -105,7 +105,7 @@ describe.each([
     expect(trials.length).toBe(2)
   })
 
-  test.each(['Q', 'row'])('refuses %s, which none takes', async (name) => {
+  test.each(['Q', 'row'])('rejects %s', async (name) => {
     const { code, err } = await of('both', ...lists, '--bind', `A=${A}`, '--bind', `${name}=${rows}`)
     expect(err).toContain(`error[bind/unknown-name]: kernel k has no buffer or axis ${name}`)
     expect(code).toBe(1)

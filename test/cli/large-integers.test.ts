@@ -56,7 +56,7 @@ test('unsigned integers, 64-bit arrays, figures of a file', async () => {
   expect(await spt(['format', large])).toMatchObject({ code: 0, out: expect.stringContaining('f64') })
 })
 
-test('a buffer that does not hold them: what is wrong, and what to declare', async () => {
+test('a buffer type that cannot represent them is rejected with the type to declare', async () => {
   const { code, err } = await sums('i32', matrix('b.mtx', [2147483648]))
   expect([code, err]).toEqual([1, expect.stringContaining('the value 2147483648 does not fit i32')])
   expect(err).toContain('declare its buffer with one, such as f64')

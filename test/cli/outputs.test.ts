@@ -43,13 +43,13 @@ test.each(CASES)('%j %s', async (argv, option, whole, report) => {
   expect([aside.code, aside.out]).toEqual([0, expect.stringContaining(report)])
 })
 
-test('what is tuned imports its kernel from where the command is', async () => {
+test('a tuned program imports its kernel relative to the working directory', async () => {
   const { out } = await spt([...tuning, '--out', '/dev/stdout'])
   const [, from] = /^import \{ mul \} from "(.*)"$/m.exec(out)!
   expect(resolve(from!)).toBe(program)
 })
 
-test('two uses of standard output are refused, and what is written again and again', async () => {
+test('two outputs, and records, are rejected on standard output', async () => {
   const said = async (...more: string[]): Promise<string> => {
     const { code, err, out } = await spt([...tuning, ...more])
     expect([code, out]).toEqual([2, ''])

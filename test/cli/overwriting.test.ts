@@ -24,7 +24,7 @@ const mine = folder.file('lib/mine.spt', 'import "sparsetile/kernels/formats.spt
 const matrix = folder.file('a.mtx', MATRIX)
 const data = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
 
-test('no file that the program is read from is written over, by any command', async () => {
+test('no command overwrites a source file of the program', async () => {
   for (const [argv, path] of [
     [['tune', user, ...data, '--trials', '1', '--strategy', 'random', '--out', near], near],
     [
@@ -55,7 +55,7 @@ test('no file that the program is read from is written over, by any command', as
   }
 })
 
-test('nor by modules in a folder, whose names are their own', async () => {
+test('modules in an output folder do not overwrite source files', async () => {
   const js = folder.file('mul.js', PROGRAM)
   const { code, err } = await spt([
     'emit',
@@ -72,7 +72,7 @@ test('nor by modules in a folder, whose names are their own', async () => {
   ])
 })
 
-test('nor by the failure of a program that could not be read', async () => {
+test('a report about an unreadable program does not overwrite it', async () => {
   const broken = folder.file('broken.spt', 'kernel {')
   const from = folder.file('from.spt', 'import "./broken.spt"\n')
   const { code } = await spt(['explain', from, '--json', broken])
@@ -84,7 +84,7 @@ test('nor by the failure of a program that could not be read', async () => {
   expect(JSON.parse(readFileSync(old, 'utf8'))).toHaveProperty('error')
 })
 
-test('bugs that were found before stay, and those of runs at the same time', async () => {
+test('bug reports of earlier and concurrent runs are kept', async () => {
   mkdirSync(folder.at('bugs'))
   writeFileSync(folder.at('bugs/spt-bug-mul-2.json'), 'another')
   const errs: string[] = []
@@ -120,7 +120,7 @@ test('paths are read as they are printed', () => {
   )
 })
 
-test('what is tuned is written wherever its program lies, or refused before anything is measured', async () => {
+test('the output of tune may be in any folder, or is rejected before measuring', async () => {
   const legal = ["we'ird/a b.spt", 'per%20cent#/é.spt', 'tab\there/k.spt']
   for (const name of [...sample(legal, 1), 'quo"te/k.spt']) {
     const program = folder.file(name, `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)

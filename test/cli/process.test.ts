@@ -24,7 +24,7 @@ test('it is built, executable, and has a shebang', () => {
   expect(readFileSync(command, 'utf8')).toMatch(/^#!\/usr\/bin\/env node\n/)
 })
 
-test('the exit code and both streams arrive, and the process ends, with a GPU', () => {
+test('the process ends with its exit code and both streams complete, with a GPU', () => {
   const sizes = ['m=5', 'n=6', 'd=3', 'alpha=2'].flatMap((s) => ['--size', s])
   const device = 'webgpu'
   const r = spawned('run', program, ...sizes, '--device', device, '--verify', '--json')
@@ -32,7 +32,7 @@ test('the exit code and both streams arrive, and the process ends, with a GPU', 
   expect(JSON.parse(r.stdout)).toMatchObject({ kernel: 'mul', device, verify: { ok: true } })
 })
 
-test('doctor tells of a calibration, of which nothing else of the process has asked', () => {
+test('doctor reports a calibration that nothing else has loaded', () => {
   const env = { ...process.env, SPT_CACHE_DIR: folder.path }
   const calibrated = readFileSync('data/models/cpu.json', 'utf8')
   const path = calibrationPath(chipOf({ kind: 'cpu' }), { SPT_CACHE_DIR: folder.path })!
@@ -49,7 +49,7 @@ test('an error is one diagnostic: exit 1, nothing on standard output, no stack',
   expect(r.stderr).not.toMatch(/^\s+at /m)
 })
 
-test('results are the same without a cache, with an empty one, which processes fill at once, and with a broken one', async () => {
+test('results are identical without a cache, with an empty one filled concurrently, and with a corrupt one', async () => {
   const cache = folder.at('cache')
   const spt = async (dir: string, ...args: string[]) => {
     const env = { ...process.env, SPT_CACHE_DIR: dir }
@@ -86,7 +86,7 @@ test('results are the same without a cache, with an empty one, which processes f
   }
 })
 
-test('a search ends with its result, and with threads that nobody waits for', () => {
+test('a search ends although worker threads are still running', () => {
   const own = folder.file('tuned.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
   const matrix = folder.file('a.mtx', MATRIX)
   const sizes = ['d=8', 'alpha=2'].flatMap((s) => ['--size', s])
@@ -96,7 +96,7 @@ test('a search ends with its result, and with threads that nobody waits for', ()
   expect(r.stdout).toMatch(/ {2}(the fastest|the least median)\n/)
 })
 
-test('a reader that stops early ends it quietly', () => {
+test('a closed pipe ends the process without an error', () => {
   const files = Array.from({ length: 60 }, () => `"${program}"`).join(' ')
   const pipe = `"${process.execPath}" "${command}" check ${files} | head -c 1; echo " \${PIPESTATUS[0]}"`
   const r = spawnSync('bash', ['-c', pipe], { encoding: 'utf8', timeout: 60_000 })

@@ -100,7 +100,7 @@ law.prop(
   },
 )
 
-test('tiles of the schedule are those of the pattern, unless they are given', async () => {
+test('the schedule uses the tile size of the pattern by default', async () => {
   const weights = Float32Array.from({ length: 32 * 32 }, (_, i) => ((i * 37) % 101) - 50)
   const path = await written([{ name: 'a', rows: 32, cols: 32, weights }])
   const predicted = async (...more: string[]) => {
@@ -119,7 +119,7 @@ test('tiles of the schedule are those of the pattern, unless they are given', as
   expect((await predicted('--size', 'n=32')).after).toBe(own.after)
 })
 
-test('where there is no time it is said why, once', async () => {
+test('a missing prediction is explained once', async () => {
   const weights = Float32Array.from({ length: 256 }, (_, i) => ((i * 37) % 101) - 50)
   const path = await written(['a', 'b'].map((name) => ({ name, rows: 16, cols: 16, weights })))
   const call = async (pattern: string, ...more: string[]): Promise<string[]> => {
@@ -148,7 +148,7 @@ test('where there is no time it is said why, once', async () => {
   expect(whole[2]).toMatch(/^no time: axis q has the width 2/)
 })
 
-test('sizes that can be of no layer are refused before anything is written', async () => {
+test('impossible layer sizes are rejected before anything is written', async () => {
   const weights = Float32Array.from({ length: 32 * 16 }, (_, i) => ((i * 37) % 101) - 50)
   const path = await written([
     { name: 'a', rows: 32, cols: 16, weights },

@@ -9,7 +9,7 @@ import { Folder, spt } from './support.ts'
 const folder = new Folder()
 afterAll(() => folder.remove())
 
-test('a layer of smaller weights', async () => {
+test('a layer with smaller weights is reported', async () => {
   const part = (name: string, scale: number) =>
     densePart(name, {
       kind: 'dense',

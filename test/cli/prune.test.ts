@@ -351,7 +351,7 @@ const ew = ['--pattern', 'ew', '--sparsity', '0.5'] as const
 const pruned = async () =>
   prune(layersOf([matrixOf('l0', W, false, false)]), { pattern: elementWise(), sparsity: 0.5 })
 
-test('layers that are given no masks are kept whole, and counted in no total', async () => {
+test('layers without masks are kept dense and excluded from totals', async () => {
   const weights = folder.file('m.safetensors', model([W, W]))
   const mask = Uint8Array.from({ length: 16 }, (_, i) => i % 2)
   const masks = folder.file(
@@ -374,7 +374,7 @@ test.each(['U8', 'BOOL'])('given masks of %s with other bytes than 0 and 1', asy
   expect([code, err]).toEqual([1, expect.stringContaining('the mask of layer l0 has 7 in row 2, column 1')])
 })
 
-describe('layers that were pruned, as kernels take them', () => {
+describe('pruned layers as kernel inputs', () => {
   const zeros: DrawnLayer = {
     type: 'F32',
     shape: [16, 16],
@@ -384,7 +384,7 @@ describe('layers that were pruned, as kernels take them', () => {
   const run = (kernel: string, ...argv: string[]) =>
     spt(['run', `kernels/${kernel}.spt`, '--size', 'm=8', '--size', 'low=-inf', '--verify', ...argv])
 
-  test('zeros that are kept count among fours', async () => {
+  test('kept zeros count in 2:4 groups', async () => {
     const weights = folder.file('zeros.safetensors', model([zeros]))
     const out = folder.at('zeros')
     const tvw = ['--pattern', 'tvw', '--granularity', '4', '--sparsity', '0.6', '--out', out]
@@ -437,7 +437,7 @@ describe('layers that were pruned, as kernels take them', () => {
     }
   })
 
-  test('what is not a layer, or no mask', async () => {
+  test('tensors that are not layers or masks', async () => {
     const weights = folder.file('m.safetensors', model([W]))
     const out = folder.at('whole')
     expect(await spt(['prune', weights, ...ew, '--out', out])).toMatchObject({ code: 0 })
@@ -483,7 +483,7 @@ describe('other files', () => {
     ])
   })
 
-  test('several, in whose folder nothing is written', async () => {
+  test('several files, whose folder is unchanged', async () => {
     folder.file('shards/a.safetensors', model([W]))
     const index = folder.file(
       'shards/m.safetensors.index.json',
@@ -519,7 +519,7 @@ describe('the folder', () => {
   const weights = folder.file('whole.safetensors', model([W]))
   const at = folder.at('kept')
 
-  test.skipIf(!existsSync('/proc/self'))('is in a folder that takes files', async () => {
+  test.skipIf(!existsSync('/proc/self'))('is in a writable folder', async () => {
     const { code, err } = await spt(['prune', weights, ...ew, '--out', '/proc/x'])
     expect([code, err]).toEqual([
       1,
@@ -527,7 +527,7 @@ describe('the folder', () => {
     ])
   })
 
-  test('keeps what others have in it', async () => {
+  test('keeps other files', async () => {
     folder.file('kept/mine.txt', 'mine')
     const { code, err } = await spt(['prune', weights, ...ew, '--out', at])
     expect([code, err, readdirSync(at)]).toEqual([1, expect.stringContaining('io/not-empty'), ['mine.txt']])
@@ -537,7 +537,7 @@ describe('the folder', () => {
     rmSync(at, { recursive: true })
   })
 
-  test('is not the one that holds the model, by any name', async () => {
+  test("is not the model's folder, by any path", async () => {
     const inside = folder.file('stage/weights.safetensors', model([W]))
     symlinkSync(folder.at('stage'), folder.at('link'))
     mkdirSync(folder.at('elsewhere'))
@@ -555,7 +555,7 @@ describe('the folder', () => {
     expect(new Uint8Array(readFileSync(inside))).toEqual(new Uint8Array(model([W])))
   })
 
-  test('may be a link to one, and is as it was after a failure', async () => {
+  test('may be a symbolic link, and is unchanged after a failure', async () => {
     expect(await spt(['prune', weights, ...ew, '--out', at])).toMatchObject({ code: 0 })
     symlinkSync(at, folder.at('to-kept'))
     expect(await spt(['prune', weights, ...ew, '--out', folder.at('to-kept')])).toMatchObject({ code: 0 })
@@ -577,7 +577,7 @@ describe('the folder', () => {
     expect(readdirSync(folder.path)).toEqual(before)
   })
 
-  test('what a call that was killed left beside it goes a day later', async () => {
+  test('temporary folders of killed processes are deleted after a day', async () => {
     const uuid = '0b1f4c1e-1111-4222-8333-0123456789ab'
     const day = new Date(Date.now() - 25 * 3_600_000)
     const left = (name: string, files: readonly string[], old: boolean): string => {
@@ -602,7 +602,7 @@ describe('the folder', () => {
     }
   })
 
-  test('keeps what others put there meanwhile', async () => {
+  test('keeps files that appear during the run', async () => {
     const out = folder.at('meanwhile')
     mkdirSync(out)
     const place = await outFolder('prune', out, ['report.json'], [])
@@ -615,7 +615,7 @@ describe('the folder', () => {
     expect([readdirSync(folder.path), readdirSync(out)]).toEqual([before, ['mine.txt']])
   })
 
-  test('is called by its own name where a file of it cannot be written', async () => {
+  test('is named in the error if a file cannot be written', async () => {
     const out = folder.at('named')
     const place = await outFolder('prune', out, [], [])
     const before = readdirSync(folder.path)
@@ -655,7 +655,7 @@ describe('the folder', () => {
   )
 })
 
-test('progress, and names that terminals would obey', async () => {
+test('progress, and escaped control characters in names', async () => {
   const lines: string[] = []
   const evil = 'l\u001b[31m\n0'
   const weights = folder.file(
@@ -696,7 +696,7 @@ describe('options', () => {
   const weights = folder.file('numbers.safetensors', model([W]))
   const pruned = (...more: string[]) => spt(['prune', weights, '--json', ...more])
 
-  test('numbers are written in any way', async () => {
+  test('numbers may have any notation', async () => {
     const ways = [['0.5'], ['5e-1'], ['.5'], ['+5.0E-1']]
     const made = await Promise.all(ways.map(([s]) => pruned('--pattern', 'ew', '--sparsity', s!)))
     for (const m of made) expect(m).toEqual(made[0])
@@ -707,7 +707,7 @@ describe('options', () => {
       expect((await pruned('--pattern', 'ew', `--sparsity=${wrong}`)).code).toBe(2)
   })
 
-  test('hints are of the mistake', async () => {
+  test('hints match the mistake', async () => {
     const tew = ['--pattern', 'tew', '--granularity', '2']
     const below = await pruned(...tew, '--sparsity', '.5', '--delta=-1')
     expect(below.err).toMatch(/^error\[prune\/delta\]: delta cannot be -1\n {2}= expected: .* less than 1\n$/)
@@ -719,7 +719,7 @@ describe('options', () => {
     )
   })
 
-  test('a weight that f32 does not have, and its layer left out', async () => {
+  test('a weight outside f32 is reported, and its layer skipped', async () => {
     const bytes = new Uint8Array(new Float64Array([1, 2, 3, 1e300]).buffer)
     const tensors = new Map<string, Plain>([
       ['wide', { type: 'F64', shape: [2, 2], bytes }],

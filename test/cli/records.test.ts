@@ -62,7 +62,7 @@ test('spt records lists, shows, exports and forgets what is in a file', async ()
   records.close()
 })
 
-test('what an older version kept is listed', async () => {
+test('records of an older version are listed', async () => {
   const db = folder.at('old.db')
   const old = new Database(db)
   migrate(old as never, db, MIGRATIONS.slice(0, 2))
@@ -71,7 +71,7 @@ test('what an older version kept is listed', async () => {
   expect([code, out, err]).toEqual([0, `no studies in ${db}\n`, ''])
 })
 
-test('studies of different data are told apart', async () => {
+test('studies of different data are separate', async () => {
   const db = folder.at('data.db')
   const program = folder.file('mul.spt', `${PROGRAM}space mul.cpu_space { by in 2, 4 split f by by }\n`)
   const argv = ['--size', 'd=8', '--size', 'alpha=2', '--trials', '1', '--strategy', 'random', '--db', db]
@@ -86,7 +86,7 @@ test('studies of different data are told apart', async () => {
   expect(out).toMatch(/A=one\.mtx: A 3 × 4, 4 stored .*\n.*A=two\.mtx: A 9 × 4, 4 stored/)
 })
 
-test('the usual file is in the cache, and only looking makes none', async () => {
+test('the default file is in the cache, and reading does not create it', async () => {
   const env = { SPT_CACHE_DIR: folder.at('cache') }
   const { code, err } = await spt(['records', 'list'], { env })
   expect([code, err.includes('records/missing-folder')]).toEqual([1, true])

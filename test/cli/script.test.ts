@@ -36,14 +36,14 @@ function kept() {
   return { path, key, load: async () => Buffer.from((await cache.load(key))!) }
 }
 
-test('code is kept once, and found by the text whatever its place', async () => {
+test('code is cached once per source, independent of its path', async () => {
   expect(await answerOf(script('one'))).toBe('one')
   const { path } = kept()
   expect(await answerOf(script('one'), 'elsewhere.cjs')).toBe('one')
   expect(entries()).toEqual([path])
 })
 
-test('what is found is what is run: the key alone tells texts apart', async () => {
+test('the cached code runs: the key alone identifies a source', async () => {
   await answerOf(script('one'))
   const load = kept().load
   const { exports } = await runScript<Exports>(folder.file('script.cjs', script('six')), 'test', {
@@ -53,7 +53,7 @@ test('what is found is what is run: the key alone tells texts apart', async () =
   expect(exports.answer()).toBe('one')
 })
 
-test('another text is other code, however alike', async () => {
+test('a different source has different code, however similar', async () => {
   expect(await answerOf(script('one'))).toBe('one')
   expect(await answerOf(script('two'))).toBe('two')
   expect(entries()).toHaveLength(2)
@@ -71,7 +71,7 @@ test.each<[string, (b: Buffer) => Buffer]>([
   await expect(load()).resolves.toBeInstanceOf(Buffer)
 })
 
-test('what V8 refuses is ignored, and written anew', async () => {
+test('cached code that V8 rejects is replaced', async () => {
   await answerOf(script('one'))
   const { path, key, load } = kept()
   const code = await load()
@@ -81,7 +81,7 @@ test('what V8 refuses is ignored, and written anew', async () => {
   expect((await load()).subarray(0, 16)).toEqual(code.subarray(0, 16))
 })
 
-test('where nothing can be kept, it runs all the same', async () => {
+test('runs without a writable cache', async () => {
   const path = folder.file('script.cjs', script('one'))
   for (const none of [openCache(undefined, 'code'), openCache(path, 'code')]) {
     const { exports, keep } = await runScript<Exports>(path, 'test', none)
@@ -90,7 +90,7 @@ test('where nothing can be kept, it runs all the same', async () => {
   }
 })
 
-test('it requires as a file of its folder does', async () => {
+test("`require` resolves relative to the file's folder", async () => {
   folder.file('beside.json', '"beside"')
   const text = `exports.answer = () => require('./beside.json') + require('node:path').basename(__filename)`
   expect(await answerOf(text, 'requiring.cjs')).toBe('besiderequiring.cjs')

@@ -20,14 +20,14 @@ const space = (product: number): KernelSpace<unknown> => ({
   kernel: (point) => point,
 })
 
-test('one is looked for, where a sample finds none', () => {
+test('searches for a legal point if a sample has none', () => {
   const text = spaceReport(space(37 * 31 * 29 * 23), 'rare', 'cpu', 5)
   expect(text).toMatch(
     /^points +few: a sample found none$\nrare +one is u = \d+, v = \d+, w = \d+, x = \d+$/m,
   )
 })
 
-test('values that no point has are told apart', () => {
+test('reports values without a legal point', () => {
   // With w = 1 and a product of 1,600 there are two points, of some thousand: the fours are in one, the sevens in none.
   const of = (u: readonly number[]): KernelSpace<unknown> => ({
     ...space(1600),
@@ -38,7 +38,7 @@ test('values that no point has are told apart', () => {
   expect(text).toMatch(/^u +4; no point was found with 7$/m)
 })
 
-test('where a search finds none, that is what is said', () => {
+test('reports a search without a legal point', () => {
   expect(() => spaceReport(space(41 * 37 * 31 * 29), 'rare', 'cpu', 5)).toThrow(
     expect.objectContaining({ diagnostics: [expect.objectContaining({ code: 'search/dead-ends' })] }),
   )
@@ -63,7 +63,7 @@ describe('decisions with thousands of values', () => {
     return { wide, tried: () => tried }
   }
 
-  test('fewer points are tried, which is said, and the number that is asked for', () => {
+  test('fewer points are tested, which is reported with the requested number', () => {
     const some = counting()
     const text = spaceReport(some.wide, 'wide', 'cpu', undefined)
     expect(some.tried()).toBeLessThan(100)
@@ -81,13 +81,13 @@ describe('decisions with thousands of values', () => {
     expect(all.tried()).toBe(more)
   })
 
-  test('a terminal shows what is being done', () => {
+  test('a terminal shows progress', () => {
     const lines: string[] = []
     spaceReport(counting().wide, 'wide', 'cpu', undefined, (line) => lines.push(line))
     expect(lines).toEqual(['counting points …', 'trying points …', ''])
   })
 
-  test('conditions that wait for later numbers are evaluated for the last of them alone', async () => {
+  test('conditions on several parameters are evaluated at the last one', async () => {
     const names = ['a', 'b', 'c', 'd']
     const program = await load(`kernel q(n: size) {
   axis i = dense_fixed(n)

@@ -97,8 +97,8 @@ async function pretended(
 
 const bulk = (text: string): string => `$${text.length}\r\n${text}\r\n`
 
-describe('what is no server that can be used', () => {
-  test('is a diagnostic, of who publishes and of workers', async () => {
+describe('an unusable server', () => {
+  test('is a diagnostic, for publisher and workers', async () => {
     const silent = await pretended(() => undefined)
     const web = await pretended(() => 'HTTP/1.1 400 Bad Request\r\n\r\n')
     const old = await pretended((c) =>
@@ -138,7 +138,7 @@ describe('what is no server that can be used', () => {
     }
   })
 
-  test('options of workers and of studies are told apart', async () => {
+  test('options of workers and of studies are separate', async () => {
     const said = async (...argv: string[]): Promise<string> => (await spt(['tune', ...argv])).err
     expect(await said()).toContain('a file is missing')
     expect(await said(program, '--worker', 'redis://x')).toContain('--worker takes no file')
@@ -151,7 +151,7 @@ describe('what is no server that can be used', () => {
 describe.skipIf(!HAS_REDIS)(
   `on a server${HAS_REDIS ? '' : ' (skipped: there is no redis-server here)'}`,
   () => {
-    test('workers do the trials, each once, and end after the one that they are at', async () => {
+    test('workers run each trial once, and stop after the current one', async () => {
       const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
       const worker = new Worker(await script(), ['--worker', server.url])
       try {
@@ -207,7 +207,7 @@ describe.skipIf(!HAS_REDIS)(
       }
     })
 
-    test('what no worker can do ends the search, and is tried again', async () => {
+    test('a trial that no worker can run is retried, then ends the search', async () => {
       const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
       const file = await script()
       const barred = new Worker(file, [
@@ -245,7 +245,7 @@ describe.skipIf(!HAS_REDIS)(
       }
     })
 
-    test('no worker, workers of other devices and a server that goes away: told, after a while', async () => {
+    test('missing workers, workers of other devices and a lost server are reported after a delay', async () => {
       const data = mkdtempSync(folder.at('redis-'))
       const server = await RedisServer.start(data)
       const [stop, leaving] = [new AbortController(), new AbortController()]

@@ -37,7 +37,7 @@ const data = [
   '5',
 ]
 
-test('minutes may be a part of one', async () => {
+test('minutes may be fractional', async () => {
   const ended = await spt([
     'tune',
     program,
@@ -57,7 +57,7 @@ test('minutes may be a part of one', async () => {
     )
 })
 
-test('where standard error is no terminal, each batch of trials has a line, and the last comparison one', async () => {
+test('without a terminal, prints a line per batch of trials and one for the final comparison', async () => {
   const { code, err } = await spt(['tune', program, ...data, '--trials', '3'], { progressLines: true })
   expect(code).toBe(0)
   const lines = err.trimEnd().split('\n')
@@ -67,7 +67,7 @@ test('where standard error is no terminal, each batch of trials has a line, and 
   expect(err).not.toContain('\r')
 })
 
-test('finds, writes, keeps and goes on', async () => {
+test('finds a schedule, writes it, records trials and resumes', async () => {
   const db = folder.at('r.db')
   const out = folder.at('fast.spt')
   const first = await spt([
@@ -123,7 +123,7 @@ test('finds, writes, keeps and goes on', async () => {
   expect([ran.code, ran.err]).toEqual([0, ''])
 })
 
-test('where what runs unasked is refused, what was found is told all the same', async () => {
+test('prints the result although the default schedule is rejected', async () => {
   const space = 'space mul.cpu_space { by in 2, 4 split f by by -> (fo, fi) }'
   const usual = folder.file(
     'usual.spt',
@@ -154,7 +154,7 @@ test('where what runs unasked is refused, what was found is told all the same', 
   ])
 })
 
-test('says how it was, for readers', async () => {
+test('prints a summary of the search', async () => {
   const { code, out } = await spt(['tune', program, ...data, '--trials', '2'])
   expect(code).toBe(0)
   for (const part of [
@@ -175,7 +175,7 @@ const graphs = ['one', 'two', 'three'].map((name, k) =>
   ),
 )
 
-test('several files and sizes: all candidates on all, and text that reads back', async () => {
+test('several files and sizes: every candidate on each input, and output that parses', async () => {
   folder.file('graphs/other.txt', 'no matrix')
   const out = folder.at('all.spt')
   const db = folder.at('all.db')
@@ -204,7 +204,7 @@ test('several files and sizes: all candidates on all, and text that reads back',
   expect(report).toMatch(/schedule mul\.tuned|is left as it is/)
 })
 
-test('where what runs unasked is the best, a program leaves the kernel to that', async () => {
+test('writes no schedule if the default is fastest', async () => {
   folder.file('base.spt', PROGRAM)
   const path = folder.file(
     'chosen.spt',
@@ -231,7 +231,7 @@ test('where what runs unasked is the best, a program leaves the kernel to that',
   expect([again.choice, again.schedules]).toEqual(['auto', own.schedules])
 })
 
-test('what files had stays where nothing was found', async () => {
+test('files are unchanged without a result', async () => {
   const [out, html] = [folder.file('good.spt', '// good'), folder.file('good.html', 'good')]
   // As Ctrl-C before the first trial.
   const progress = (): void => process.listeners('SIGINT').at(-1)!('SIGINT')
@@ -244,7 +244,7 @@ test('what files had stays where nothing was found', async () => {
   expect([ended.code, readFileSync(out, 'utf8'), readFileSync(html, 'utf8')]).toEqual([1, '// good', 'good'])
 })
 
-test('a file that needs no other, and folders that are made', async () => {
+test('writes a self-contained file, and creates folders', async () => {
   const alone = folder.at('alone.spt')
   const argv = ['tune', program, ...data, '--trials', '1', '--strategy', 'random', '--out', alone, '--whole']
   const made = ['--db', folder.at('new/folders/r.db'), '--bugs', folder.at('new/bugs')]
@@ -264,7 +264,7 @@ test('a file that needs no other, and folders that are made', async () => {
   ])
 })
 
-test('a line of a worker’s log says what came of the trial', () => {
+test('a line of a worker’s log states the result of the trial', () => {
   const timing = { median: 1.23456, interval: null, samples: [1] }
   const line = (outcome: Outcome, duration?: number) => trialText('mul', { by: 2 }, { outcome, duration })
   expect(line({ status: 'measured', timing }, 1500)).toBe('mul {"by":2}: 1.235 ms, took 1.5 s')
@@ -275,7 +275,7 @@ test('a line of a worker’s log says what came of the trial', () => {
   expect(line({ status: 'wrong', message: '' })).toBe('mul {"by":2}: wrong')
 })
 
-test('of a link to nowhere, the folder that it points to is told', async () => {
+test('a dangling link is reported with its target', async () => {
   const link = folder.at('link.db')
   symlinkSync(folder.at('no-such-folder/r.db'), link)
   const { code, err } = await spt(['tune', program, ...data, '--trials', '1', '--db', link])
@@ -286,7 +286,7 @@ test('of a link to nowhere, the folder that it points to is told', async () => {
   expect(existsSync(folder.at('linked.db'))).toBe(true)
 })
 
-test('ended before there is a result, it tells what came of it', async () => {
+test('reports its state if it ends without a result', async () => {
   const own = (await load(program)).kernel()
   const ended = { status: 'failed', code: 'search/ended', message: 'x' }
   const none = {
@@ -379,7 +379,7 @@ test('ended before there is a result, it tells what came of it', async () => {
   expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nIt was ended before all/m)
 })
 
-test('several files: what cannot be told apart, or is not there, is refused', async () => {
+test('several files: ambiguous and missing ones are rejected', async () => {
   const said = async (...argv: string[]): Promise<string> =>
     (await spt(['tune', program, ...several, '--trials', '1', ...argv])).err
   const [a, b] = graphs.map((g) => `A=${g}`)
@@ -402,7 +402,7 @@ test('several files: what cannot be told apart, or is not there, is refused', as
   )
 })
 
-test('writes a page, with what was drawn from the seed as well', async () => {
+test('writes a report, with the random seed', async () => {
   const html = folder.at('report.html')
   const { code, err } = await spt(['tune', program, ...data, '--trials', '3', '--html', html])
   expect([code, err]).toEqual([0, ''])
@@ -422,14 +422,14 @@ test('writes a page, with what was drawn from the seed as well', async () => {
   expect(readFileSync(random, 'utf8')).toContain('6 × 5')
 })
 
-test('a page that cannot be written is refused before anything is measured', async () => {
+test('an unwritable report is rejected before measuring', async () => {
   const db = folder.at('none.db')
   const { code, err } = await spt(['tune', program, ...data, '--db', db, '--html', folder.at('no/r.html')])
   expect([code, err]).toEqual([1, expect.stringContaining('io/not-found')])
   expect(existsSync(db)).toBe(false)
 })
 
-test('what is not possible is refused', async () => {
+test('impossible options are rejected', async () => {
   const codeOf = async (...more: string[]): Promise<string> =>
     (await spt(['tune', program, ...data, ...more])).err
   expect(await codeOf('--trials', '0')).toContain('--trials 0 is not possible')
@@ -448,7 +448,7 @@ test('what is not possible is refused', async () => {
   expect(await codeOf('--out', folder.at('x.ts'))).toContain('is not the name of a program')
 })
 
-test('what a program imports is not written over, and what could not import it is not begun', async () => {
+test('imported files are not overwritten, and an output that could not import them is rejected', async () => {
   const text = readFileSync(program, 'utf8')
   const user = folder.file('user.spt', 'import "./mul.spt"\nschedule mul.more { reorder (i, f, j) }\n')
   const db = folder.at('over.db')
@@ -460,7 +460,7 @@ test('what a program imports is not written over, and what could not import it i
   expect([existsSync(db), readFileSync(program, 'utf8')]).toEqual([false, text])
 })
 
-test('without a file of records it goes on with those of the user', async () => {
+test("resumes from the user's records by default", async () => {
   const env = { SPT_CACHE_DIR: folder.at('cache') }
   const tuned = async (): Promise<{ readonly known: number; readonly trials: readonly unknown[] }> =>
     JSON.parse((await spt(['tune', program, ...data, '--trials', '2', '--resume', '--json'], { env })).out)
@@ -469,7 +469,7 @@ test('without a file of records it goes on with those of the user', async () => 
   expect(none.out).toContain('none of the 1 studies')
 })
 
-test('bugs of one run are not written over by another', async () => {
+test('bug reports are not overwritten by another run', async () => {
   const bugs = folder.at('found')
   mkdirSync(bugs)
   const call = new Call('tune', [program], new Map([['bugs', [bugs]]]), { err: () => undefined } as never)
@@ -481,7 +481,7 @@ test('bugs of one run are not written over by another', async () => {
   expect(said).toEqual(['first', 'second', 'third'])
 })
 
-test('a folder for bugs that is none is refused before anything is measured', async () => {
+test('an invalid folder for bug reports is rejected before measuring', async () => {
   const db = folder.at('bugs.db')
   const bugs = folder.file('file.txt', 'no folder')
   const { code, err } = await spt(['tune', program, ...data, '--db', db, '--bugs', bugs])
@@ -489,7 +489,7 @@ test('a folder for bugs that is none is refused before anything is measured', as
   expect(existsSync(db)).toBe(false)
 })
 
-test('bugs that cannot be written are told of, and nothing else is lost', async () => {
+test('unwritable bug reports are reported, and other results are kept', async () => {
   const errs: string[] = []
   const call = new Call('tune', [program], new Map([['bugs', [join(folder.file('file', ''), 'gone')]]]), {
     err: (text: string) => void errs.push(text),
@@ -501,7 +501,7 @@ test('bugs that cannot be written are told of, and nothing else is lost', async 
   )
 })
 
-test('spaces with arguments, by place and by name, are what check names', async () => {
+test('spaces with positional and named arguments are listed by check', async () => {
   const own = folder.file(
     'own.spt',
     `${PROGRAM}space mul.own(most = 8) { by in 2, 4, 8 where (by <= most) split f by by -> (fo, fi) }\n`,
@@ -521,7 +521,7 @@ test('spaces with arguments, by place and by name, are what check names', async 
   }
 })
 
-test('what to run of schedules that were found is the choice, not the first of what it chooses among', () => {
+test('prints the command of the `choose` schedule, not of its first variant', () => {
   expect(scheduleFound('schedule mul.tuned {\n  as_written\n}\n')).toBe('tuned')
   expect(
     scheduleFound(

@@ -38,7 +38,7 @@ const short = (body: Body): Body =>
   })
 
 describe('spt check --verify-stages', () => {
-  test('runs every kernel under every schedule, and says what ran', async () => {
+  test('runs every kernel under every schedule, and lists them', async () => {
     const { code, out, err } = await spt(STAGES)
     expect([code, err]).toEqual([0, ''])
     const ran = 'loops, wgsl, cuda, js/c, subgroups'
@@ -51,7 +51,7 @@ describe('spt check --verify-stages', () => {
     )
   })
 
-  test('a schedule that has no room for the data is untested, and why', async () => {
+  test('reports a schedule with insufficient capacity as untested, with the reason', async () => {
     const text = `${PROGRAM.replace(/schedule[\s\S]*/, '')}
       kernel sum(m: size, n: size) {
         axis i = dense_fixed(m)
@@ -80,7 +80,7 @@ describe('spt check --verify-stages', () => {
     expect(out).toContain('  agrees   ')
   })
 
-  test('a pass that breaks an invariant is named, with its number and the stage', async () => {
+  test('names the pass that breaks an invariant, with its number and stage', async () => {
     broken('hoist', unbound)
     const { code, err } = await spt(STAGES)
     expect(code).toBe(1)
@@ -90,7 +90,7 @@ describe('spt check --verify-stages', () => {
     )
   })
 
-  test('a pass that changes the result is found on data, under each schedule', async () => {
+  test('detects a pass that changes the result, under each schedule', async () => {
     broken('sink', short)
     const { code, out, err } = await spt(STAGES)
     expect([code, out]).toEqual([1, ''])
@@ -102,7 +102,7 @@ describe('spt check --verify-stages', () => {
       )
   })
 
-  test('so are loops that compute something else', async () => {
+  test('detects loops that compute a different result', async () => {
     const { apply } = LOOP_STEPS.split
     vi.spyOn(LOOP_STEPS.split, 'apply').mockImplementation((cx, step) => {
       const outcome = apply(cx, step)
@@ -130,7 +130,7 @@ describe('SPT_VERIFY=1', () => {
     expect(err).toContain('is bound twice')
   })
 
-  test('names the pass, in every command; without it nobody looks', async () => {
+  test('names the pass, in every command; unset, nothing is verified', async () => {
     const pass = LOOP_PASSES.find((p) => p.name === 'tighten')!
     const { run } = pass
     vi.spyOn(pass, 'run').mockImplementation((k, options) => {
@@ -147,7 +147,7 @@ describe('SPT_VERIFY=1', () => {
 })
 
 describe('load', () => {
-  test('with verify, says the same of kernels that steps made', async () => {
+  test('with `verify`, reports the same for kernels built by steps', async () => {
     broken('flatten', unbound)
     const kernel = (await load(PROGRAM, { verify: true })).kernel().split('i', 2, ['io', 'ii'])
     expect(() => kernel.emit('js')).toThrow(InternalError)
@@ -161,11 +161,11 @@ describe('load', () => {
   })
 })
 
-test('what the verifier tells apart are passes', () => {
+test('stages of the verifier are passes', () => {
   for (const m of MILESTONES) expect(PASSES).toContain(m)
 })
 
-test('a kernel of which no element can be compared is untested', async () => {
+test('a kernel without comparable elements is reported as untested', async () => {
   const path = folder.file(
     'undecided.spt',
     `kernel undecided(n: size) {

@@ -13,7 +13,7 @@ const pages = [...pagesIn('docs/reference/api'), ...pagesIn('docs/how-to')]
 const named = namedIn(pages.map(read).join('\n'))
 const missing = (names: Iterable<string>): string[] => [...names].filter((n) => !named.has(n))
 
-test('every export is on a page, types as well', () => {
+test('every export, including types, is documented', () => {
   const files = [
     'index',
     'node',

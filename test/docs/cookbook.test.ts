@@ -15,7 +15,7 @@ test('the pages are those of scripts/cookbook.mjs (UPDATE_GOLDEN=1 renews them)'
   for (const [path, text] of pages) expect(read(path), path).toBe(text)
 })
 
-test('every kernel has a row, and no other', () => {
+test('the tables have exactly one row per kernel', () => {
   expect([...rows.keys()].toSorted()).toEqual([...kernels.keys()].toSorted())
 })
 
@@ -48,7 +48,7 @@ describe('commands', () => {
     rmSync(folder, { recursive: true })
   })
   prop.prop([fc.constantFrom(...commands.map(([kernel]) => kernel as string))], { numRuns: 4 })(
-    'a sample of them agrees with the reference',
+    'a random sample agrees with the reference',
     async (kernel) => {
       const { code, err } = await spt(commandOf(kernel).split(' '))
       expect({ kernel, code, err }).toEqual({ kernel, code: 0, err: '' })

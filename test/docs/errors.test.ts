@@ -28,7 +28,7 @@ const computed = [...source.matchAll(/code: `([a-z]+\/[a-z-]*)\$\{/g)].map((m) =
 /** Literals of the form of a code that are something else. */
 const OTHER = ['search/tune', 'image/png', 'bench/strategies']
 
-test('each code has one section, each section a code', () => {
+test('codes and sections correspond one to one', () => {
   expect(headings.filter((code, k) => headings.indexOf(code) !== k)).toEqual([])
   const known = new Set(headings)
   expect(literals.filter((c) => areas.has(c.split('/')[0]!) && !known.has(c) && !OTHER.includes(c))).toEqual(
@@ -79,13 +79,13 @@ describe('a program of the error index', () => {
     expect(codeOf(wrong)).toBe(code)
     expect(codeOf(right)).toBeUndefined()
   })
-  test('stands in most sections of the language and of schedules', () => {
+  test('is in most sections of the language and of schedules', () => {
     const ofText = headings.filter((code) => /^(?:check|parse|schedule)\//.test(code))
     expect(new Set(examples.map(([code]) => code)).size).toBeGreaterThan(0.8 * ofText.length)
   })
 })
 
-test('each command of the index is one of the tests of the command line, with its message', () => {
+test('each command of the index is a test case of the command line, with its message', () => {
   const tested = readFileSync('test/cli/errors.golden', 'utf8')
     .replaceAll('FOLDER/', '')
     .replace(/^exit \d\n/gm, '')
@@ -93,7 +93,7 @@ test('each command of the index is one of the tests of the command line, with it
   expect(shown.filter((text) => !tested.includes(text))).toEqual([])
 })
 
-test('spt explain prints the section of a code, and near ones of an unknown code', async () => {
+test('spt explain prints the section of a code, and suggests similar codes', async () => {
   const { code, out } = await spt(['explain', 'error[check/unknown-name]'])
   expect([code, out.startsWith('## check/unknown-name\n')]).toEqual([0, true])
   const near = await spt(['explain', 'check/unknown-nam'])

@@ -7,7 +7,7 @@ const kernels = readdirSync('kernels')
   .filter((f) => f.endsWith('.spt'))
   .map((f) => readFileSync(`kernels/${f}`, 'utf8'))
 
-test('every schedule shown is one of kernels/', () => {
+test('every schedule shown is in kernels/', () => {
   const shown = pagesIn('docs/explanation').flatMap((page) => [
     ...read(page).matchAll(/```spt\n([\s\S]*?)```/g),
   ])

@@ -5,7 +5,7 @@ import { cliPages } from '../../scripts/cli-pages.mjs'
 import { spt } from '../cli/support.ts'
 import { pagesIn, read } from './site.ts'
 
-test('docs/reference/cli is what --help prints (UPDATE_GOLDEN=1 renews it)', async () => {
+test('docs/reference/cli equals the output of --help (UPDATE_GOLDEN=1 renews it)', async () => {
   const pages: ReadonlyMap<string, string> = await cliPages(
     async (argv: readonly string[]) => (await spt(argv)).out,
   )
@@ -14,7 +14,7 @@ test('docs/reference/cli is what --help prints (UPDATE_GOLDEN=1 renews it)', asy
   for (const [path, text] of pages) expect(read(path), path).toBe(text)
 })
 
-test('every environment variable of the sources is on its page, and no other', () => {
+test('the page lists exactly the environment variables of the sources', () => {
   const files = ['src', 'bench', 'test', 'scripts'].flatMap((folder) =>
     readdirSync(folder, { recursive: true, encoding: 'utf8' })
       .filter((name) => /\.(?:ts|mjs|js)$/.test(name))

@@ -48,18 +48,18 @@ beforeAll(async () => {
 })
 afterAll(() => folder.remove())
 
-test('names each kind of axis and function', () => {
+test('lists every axis kind and function', () => {
   const words = new Set(page.match(/\w+/g))
   expect([...AXIS_KINDS, ...Object.keys(MATH)].filter((name) => !words.has(name))).toEqual([])
 })
 
-test('has rows for the queries that are declared, and for no others', () => {
+test('lists exactly the declared queries', () => {
   const table = read('docs/reference/formats/queries.md')
   const rows = [...table.matchAll(/^\| `(\w+)/gm)].map(([, word]) => word!)
   expect(new Set(rows)).toEqual(new Set([...QUERY_WORDS.keys(), ...Object.keys(QUERIES)]))
 })
 
-test('extends a choice of the package', async () => {
+test('extends a `choose` schedule of the package', async () => {
   const [text] = all.filter((t) => t.includes(' extends {'))
   const kernel = (await load(text!)).kernel('spmm')
   const A = coords(
@@ -77,7 +77,7 @@ test('extends a choice of the package', async () => {
   expect(await chosen(8)).toMatchObject({ from: 'spmm.auto' })
 })
 
-test('has schedules', () => {
+test('contains schedules', () => {
   expect(schedules).toContainEqual(['spmm', 'gpu'])
   expect(schedules.length).toBeGreaterThan(1)
 })
@@ -88,7 +88,7 @@ test.each(schedules)('schedule %s.%s', (kernel, schedule) => {
   expect(scheduled.emit('cuda').length).toBeGreaterThan(0)
 })
 
-test('has the choices that are tried below', () => {
+test('contains the `choose` schedules tested below', () => {
   expect(choices).toEqual([
     ['aggregate', 'auto'],
     ['aggregate', 'sized'],
@@ -99,7 +99,7 @@ test('has the choices that are tried below', () => {
   ])
 })
 
-test('a choice by sizes, the device and statistics', async () => {
+test('`choose` by sizes, device and statistics', async () => {
   const choose = async (d: number, longest: number, mean: number) => {
     const statistics = { 'longest(j)': longest, 'mean(j)': mean, 'nnz(A)': 1e6 }
     const open = program.kernel('aggregate').schedule('auto')
@@ -110,7 +110,7 @@ test('a choice by sizes, the device and statistics', async () => {
   expect((await choose(66, 513, 3)).text).toBe('rows(4)')
 })
 
-test('a choice with arguments', async () => {
+test('`choose` with arguments', async () => {
   const choose = async (mean: number, ...args: number[]) => {
     const open = program.kernel('aggregate').schedule('sized', ...args)
     return (await open.choose('cpu', { params: { m: 64 }, statistics: { 'mean(j)': mean } })).chosen.text
@@ -121,7 +121,7 @@ test('a choice with arguments', async () => {
   expect(await choose(80, 24)).toBe('rows(1, 24)')
 })
 
-test('a choice by what a format stores', async () => {
+test('`choose` by fill ratio', async () => {
   const open = program.kernel('aggregate').schedule('filled', 2)
   const columns = [
     [0, 0, 3],
@@ -131,7 +131,7 @@ test('a choice by what a format stores', async () => {
   expect([chosen.text, chosen.values]).toEqual(['rows(2)', { b: 2, 'covered(A, bsr(2))': 8 / 24 }])
 })
 
-test('a choice that runs make', async () => {
+test('`choose` by the measured fill ratio of earlier runs', async () => {
   const compiled = await program
     .kernel('rectified')
     .schedule('by_run')
@@ -151,7 +151,7 @@ test('a choice that runs make', async () => {
   expect((await prepared.read('R')).values?.[0]).toBe(8)
 })
 
-test('a choice of the fastest', async () => {
+test('`fastest` selects by predicted time', async () => {
   const inputs = {
     tensors: {
       A: coords(
@@ -174,7 +174,7 @@ test('a choice of the fastest', async () => {
   expect((await open.choose('cpu', inputs)).chosen.text).toBe('rows(4)')
 })
 
-test('a space has points, and applies them', async () => {
+test('a search space has legal points', async () => {
   const statistics = { 'longest(j)': 4 }
   const space = await program
     .kernel('aggregate')
@@ -184,7 +184,7 @@ test('a space has points, and applies them', async () => {
   expect(survey(space, { limit: 20, random: Math.random }).legal).toBeGreaterThan(0)
 })
 
-test('formats are right', () => {
+test('formats are valid', () => {
   const args: Record<string, (number | string)[]> = {
     bsr: [4],
     sell: [2, 4],
@@ -213,7 +213,7 @@ test.each([
   ['i32', '65536 * 65536 * 65536 * 65536', 'check/literal-range'],
   ['f32', '2 / 3', 'check/integer-division'],
   ['i32', 'i + 5 / (i % 1)', 'check/division-by-zero'],
-])('what it says of literals: in %s, %s is %s', async (type, value, expected) => {
+])('literals: in %s, %s is %s', async (type, value, expected) => {
   const text = `kernel k(m: size) {
     axis i = dense_fixed(m) buffer Y: ${type}[i] out
     iterate s [i] as S { Y[i] = ${value} }

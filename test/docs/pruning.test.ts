@@ -13,7 +13,7 @@ const text = [
   .join('\n')
 const prose = proseOf(text)
 
-test('every export is in it, types as well', () => {
+test('every export, including types, is documented', () => {
   const named = namedIn(text)
   const listed = [...readFileSync('src/prune.ts', 'utf8').matchAll(/\btype (\w+)|export type \{ ([^}]*) \}/g)]
   const types = [
@@ -27,7 +27,7 @@ test('every export is in it, types as well', () => {
   expect([...Object.keys(pruning), ...types].filter((n) => !named.has(n))).toEqual([])
 })
 
-test('every refusal is in it', () => {
+test('every reason for rejection is documented', () => {
   const texts = readdirSync('src/prune', { recursive: true, encoding: 'utf8' })
     .filter((f) => f.endsWith('.ts'))
     .map((f) => readFileSync(`src/prune/${f}`, 'utf8'))

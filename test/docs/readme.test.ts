@@ -33,7 +33,7 @@ test.each(commands)(
   120_000,
 )
 
-test('has commands', () => {
+test('contains commands', () => {
   expect(commands.length).toBeGreaterThan(3)
 })
 

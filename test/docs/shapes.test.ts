@@ -32,7 +32,7 @@ test.each([...rows])('%s', (name, words) => {
   expect(fields.filter((f) => !words.has(f))).toEqual([])
 })
 
-test('all that tune, search and records return is there', () => {
+test('every field returned by tune, search and records is documented', () => {
   const asked = [
     'Outcome',
     'Timing',

@@ -46,7 +46,7 @@ export const isExecuted = (text: string): boolean => / (?:run|output-of)=/.test(
 export function executes(path: string): void {
   const pages = (path.endsWith('.md') ? [path] : pagesIn(path)).filter((page) => isExecuted(read(page)))
   describe.each(pages)('%s', (page) => {
-    test('prints what it shows', async () => {
+    test('prints the output shown', async () => {
       const text = read(page)
       const blocks = blocksOf(text)
       const source = blocks.map((b) => (b.kind === 'sh' || b.kind === 'ts' ? b.text : '')).join('\n')

@@ -15,7 +15,7 @@ const listed = (codes: readonly string[]): string =>
     ? `Error codes: ${codes.map((c) => `\`${c}\``).join(', ')}.`
     : 'Error codes: only those of [every step](index.md#error-codes-of-every-step).'
 
-test('examples and error codes are what the compiler prints (UPDATE_GOLDEN=1 renews them)', () => {
+test("examples and error codes equal the compiler's output (UPDATE_GOLDEN=1 renews them)", () => {
   const [examples, codes] = [examplesOfSteps(), codesOfSteps()]
   for (const page of pages) {
     const text = read(page)

@@ -28,7 +28,7 @@ const tiles = (block: number, depth: number, scope: 'register' | 'shared'): Kern
 const scopes = fc.constantFrom('register' as const, 'shared' as const)
 const small = fc.integer({ min: 1, max: 9 })
 
-describe('copies under the bounds of other loops', () => {
+describe('guards of shared-memory copies in bounded loops', () => {
   let cpu: Device
   beforeAll(async () => {
     cpu = await devices.cpu()
@@ -60,7 +60,7 @@ describe('copies under the bounds of other loops', () => {
     },
   )
 
-  test('the copy does not ask whether there are inner iterations that its address does not name', () => {
+  test('a copy is not predicated on loops that its address does not use', () => {
     const inThrees = spmm
       .split('f', 12, ['fo', 'fr'])
       .split('fr', 4, ['fm', 'fi'])
@@ -72,8 +72,8 @@ describe('copies under the bounds of other loops', () => {
   })
 })
 
-describe('updates by threads of elements that change with their loop', () => {
-  test('are refused until they are atomic', () => {
+describe('updates of elements that several threads own', () => {
+  test('are rejected unless they are atomic', () => {
     const share = (k: Kernel): Kernel => k.split('ij', 8, ['o', 's']).bind({ s: 'thread.x' })
     const fused = spmm.fuse(['i', 'j'], 'ij')
     expect(() => share(fused)).toThrow(/schedule\/scattered/)

@@ -48,7 +48,7 @@ const cases = [...formats.keys()]
   .filter((name) => !PARTIAL.includes(name))
   .flatMap((name) => (ARGUMENTS[name] ?? [[]]).map((args) => [name, args] as const))
 
-describe('formats', () => {
+describe('formats of the package', () => {
   const present: Device[] = []
   beforeAll(async () => {
     present.push(await devices.cpu(), await devices.webgpu())
@@ -91,17 +91,17 @@ describe('formats', () => {
     },
   })
 
-  test.for(sample(cases, 1))('%s %o: read, as it runs unasked', async ([name, args]) => {
+  test.for(sample(cases, 1))('%s %o as an input, default schedule', async ([name, args]) => {
     const kernel = spmm.as('A', formats.get(name)!, ...args)
     for (const device of present)
       await agreesOn(device, await kernel.compile(device), true, (k) => rows(k, 5), sample(patterns(), 3))
   })
 
-  test.for(sample(cases, 8))('%s %o: read', ([name, args]) =>
+  test.for(sample(cases, 8))('%s %o as an input', ([name, args]) =>
     agrees(spmm.as('A', formats.get(name)!, ...args), true, (k) => rows(k, 5)),
   )
 
-  test.for(sample(cases, 8))('%s %o: written', ([name, args]) =>
+  test.for(sample(cases, 8))('%s %o as an output', ([name, args]) =>
     agrees(sddmm.as('A', formats.get(name)!, ...args), true, (k) => ({
       X: {
         kind: 'dense',
@@ -119,7 +119,7 @@ describe('formats', () => {
   )
 
   /** Rows have to stay together, and a padded element would count. */
-  test.for(sample(cases, 8))('%s %o: by rows, or refused', async ([name, args]) => {
+  test.for(sample(cases, 8))('%s %o split by rows, or rejected', async ([name, args]) => {
     let kernel: Kernel
     try {
       kernel = softmax.as('A', formats.get(name)!, ...args)

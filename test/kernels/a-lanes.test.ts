@@ -42,7 +42,7 @@ describe.each<[kernel: string, schedule: string, d: number, ...args: number[]]>(
   const { compilation } = program.kernel(name).schedule(schedule, ...args)
   const plan = compilation.planFor({ lanes: 32 })
 
-  test('exchanges registers, without a barrier', () => {
+  test('reduces by shuffles, without a barrier', () => {
     expect(statementsOf(plan, (s) => s.kind === 'barrier')).toEqual([])
     expect(statementsOf(plan, (s) => s.kind === 'let' && s.lane !== undefined).length).toBeGreaterThan(0)
   })

@@ -72,7 +72,7 @@ kernelSuite({
 
 /** Rows in several rounds, the last of them short; more blocks of threads than rows. */
 test.each(sample([1, 2, 5, 40], 2))(
-  'spmm in rounds of %i blocks of threads, on both devices',
+  'spmm by a persistent grid of %i blocks agrees on cpu and webgpu',
   async (grid) => {
     const kernel = (await load('kernels/spmm.spt')).kernel('spmm').schedule('persistent', grid, 2, 4, 4, 2)
     for (const kind of ['cpu', 'webgpu'] as const) {
@@ -92,7 +92,7 @@ test.each(sample([1, 2, 5, 40], 2))(
 )
 
 /** As many groups as divide the row, and others; the last block of threads has fewer rows. */
-test.each(sample([1, 3, 8, 12], 2))('spmm of rows of %i elements, on both devices', async (w) => {
+test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and webgpu', async (w) => {
   const [m, n, d] = [7, 31, 12]
   const rows = Array.from({ length: m * w }, (_, e) => Math.floor(e / w))
   const cols = rows.map((i, e) => (i * 5 + (e % w) * 2) % n)

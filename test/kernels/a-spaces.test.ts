@@ -40,7 +40,7 @@ describe.each(
   const on = (where: 'cpu' | 'cuda', p: Pattern): Promise<Space<Kernel>> =>
     kernel.space(spaceName).on(where, { tensors: DATA[name]!(p), params: sizesOf(name, p), processors: 4 })
 
-  test('has points, whose steps are legal', async () => {
+  test('has points with legal steps', async () => {
     const space = await on(spaceName === 'cpu_space' ? 'cpu' : 'cuda', patterns().at(-1)!)
     const { points: found, isExact } = count(space)
     expect(isExact).toBe(true)
@@ -49,7 +49,7 @@ describe.each(
     expect([legal, rejectedByCode]).toEqual([runs(4), {}])
   })
 
-  test('agrees with the reference at points that are drawn', async () => {
+  test('agrees with the reference at random points', async () => {
     const all = patterns()
     for (let k = 0; k < runs(2); k++) {
       const p = all[Math.floor(next() * all.length)]!
@@ -85,7 +85,7 @@ function callOf(use: string, point: Point, sizes: Readonly<Record<string, number
   return `${name}(${values.join(',')})`
 }
 
-test.each(['spmm', 'sddmm'])('what is measured of %s by hand is among its points', async (name) => {
+test.each(['spmm', 'sddmm'])('the search space of %s contains the hand-tuned schedules', async (name) => {
   const sizes = { n: 1_000_000, d: 128 }
   const statistics = { 'longest(j)': 10_000, 'mean(j)': 40 }
   const space = await kernels

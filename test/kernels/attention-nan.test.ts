@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { dense, devices, load } from '../../src/node.ts'
 
-test('a query that is no number has no number as its result, packed sequences', async () => {
+test('a NaN query gives a NaN row, packed sequences', async () => {
   const kernel = (await load('kernels/ragged-attention.spt'))
     .kernel('ragged_attention')
     .schedule('cpu', 2, 1, 1)
@@ -23,7 +23,7 @@ test('a query that is no number has no number as its result, packed sequences', 
   expect(await run(Number.POSITIVE_INFINITY)).toEqual([Number.NaN, 3, 3, 3])
 })
 
-test('a key that is no number reaches who attends to it alone, blocks and columns', async () => {
+test('a NaN key reaches only the rows that attend to it, blocks and columns', async () => {
   const kernel = (await load('kernels/dynamic-attention.spt'))
     .kernel('dynamic_attention')
     .schedule('cpu', 2, 1, 1, 1)

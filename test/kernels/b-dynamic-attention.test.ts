@@ -96,7 +96,7 @@ kernelSuite({
 
 /** Every second seed; `ragged_attention_f16.mma`, which has the same tiles, for the others. */
 test.runIf(isTurnOf(0, 2))(
-  'dynamic_attention_f16.mma, every step of it interpreted, and a warp has its own rows alone in its registers',
+  'dynamic_attention_f16.mma, interpreted after each step; a warp holds only its own rows in registers',
   async () => {
     const of = { blocks: 2, b: 64, heads: 2, d: 64, e: 64 }
     const kernel = (await load('kernels/dynamic-attention-f16.spt')).kernel('dynamic_attention_f16')

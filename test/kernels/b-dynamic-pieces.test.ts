@@ -51,7 +51,7 @@ kernelSuite({
     ),
 })
 
-test('masked_pieces_matmul_f16.wgmma, every step of it interpreted', async () => {
+test('masked_pieces_matmul_f16.wgmma, interpreted after each step', async () => {
   const program = await load('kernels/dynamic-pieces.spt')
   const [m, n, pieces] = [72, 64, 2]
   const { tensors } = inputs([m, n, pieces], PATTERNS['in some rows']!)

@@ -98,7 +98,7 @@ test.each(
     2,
   ),
 )(
-  '%s.%s(%j), every step of it interpreted',
+  '%s.%s(%j), interpreted after each step',
   async (kernel, schedule, args, m, n, k, pattern) => {
     const program = await load('kernels/dynamic-sparsity.spt')
     // Blocks of zeros as well: whole panels have none of some inputs.

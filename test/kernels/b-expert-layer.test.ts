@@ -90,7 +90,7 @@ test.each(
     2,
   ),
 )(
-  '%s on tensor cores, top %d, every step of it interpreted',
+  '%s on tensor cores, top %d, interpreted after each step',
   async (kernel, top) => {
     const [experts, tokens] = [3, 70]
     const program = await load('kernels/expert-layer.spt')
@@ -113,7 +113,7 @@ test.each(
   300_000,
 )
 
-test('sums in one order are the same bits, whichever blocks and threads have the parts, and need no atomics', async () => {
+test('ordered sums are bitwise reproducible for any grid and use no atomics', async () => {
   const program = await load('kernels/expert-layer.spt')
   const kernel = program.kernel('expert_layer_ordered_f16')
   for (const schedule of ['gpu', 'wgmma'])

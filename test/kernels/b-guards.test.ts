@@ -13,7 +13,7 @@ kernel scatter(n: size, m: size, d: size) {
   iterate add [p, f] as RS { Y[to[p], f] += X[p, f] }
 }`
 
-test('a guarded scatter', async () => {
+test('a predicated scatter agrees with the reference', async () => {
   const program = await load(SOURCE)
   const [text] = program.kernel('scatter').emit('js')
   expect(text!.text).toMatchInlineSnapshot(`

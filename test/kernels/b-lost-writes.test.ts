@@ -114,8 +114,8 @@ const at = [
   [2, 0],
 ] as const
 
-describe('lost writes', () => {
-  test('an assignment to a coordinate that the target lacks', async () => {
+describe('lost writes (elements that the output format does not store)', () => {
+  test('are reported for an assignment', async () => {
     const lacks = { A: pattern(at, [1, 2, 3]), k: pattern([at[0], at[2], [1, 1]]) }
     for (const o of await everywhere('store', lacks))
       expect(o).toEqual([
@@ -125,7 +125,7 @@ describe('lost writes', () => {
     for (const o of await everywhere('store', holds)) expect(o).toEqual([[1, 2, 0, 3]])
   })
 
-  test('a reduction, also where a schedule keeps it in registers', async () => {
+  test('are reported for a reduction, in memory and in registers', async () => {
     const X = dense([2], Float32Array.of(1, 2))
     const lacks = { A: pattern(at, [1, 2, 3]), X, k: pattern([at[0], at[2]]) }
     for (const o of await everywhere('combine', lacks))
@@ -136,7 +136,7 @@ describe('lost writes', () => {
     for (const o of await everywhere('combine', holds)) expect(o).toEqual([[3, 6, 9]])
   })
 
-  test('a reduction that would combine the identity loses nothing', async () => {
+  test('are not reported if the identity is combined', async () => {
     const X = dense([2], Float32Array.of(1, 2))
     const lacks = { A: pattern(at, [1, 0, 3]), X, k: pattern([at[0], at[2]]) }
     for (const o of await everywhere('combine', lacks)) expect(o).toEqual([[3, 9]])
@@ -162,7 +162,7 @@ describe('lost writes', () => {
     compiled.release()
   })
 
-  test('where the reference would take long, the error says that it has not looked', async () => {
+  test('the error states that a large problem was not checked against the reference', async () => {
     const compiled = await program.kernel('scatter').compile(present[0]!)
     const late = async (n: number, d: number): Promise<string | undefined> => {
       const to = new Int32Array(n)
@@ -187,7 +187,7 @@ describe('lost writes', () => {
     compiled.release()
   })
 
-  test('of a tuple, where any of its values is not the identity', async () => {
+  test('are reported for a tuple with any value other than the identity', async () => {
     const to = Int32Array.of(0, 5, 1)
     const both = (x: number, y: number) =>
       everywhere('both', { to, X: Float32Array.of(1, x, 2), Y: Float32Array.of(3, y, 4) }, { m: 2 })
@@ -208,7 +208,7 @@ describe('lost writes', () => {
       ])
   })
 
-  test('an indirect index beyond the target: the rest is there', async () => {
+  test('an indirect index out of bounds is reported, and other elements are stored', async () => {
     const X = Float32Array.from({ length: 12 }, (_, e) => e + 1)
     const kernel = program.kernel('scatter')
     for (const outside of [-1, 3, 1000000])
@@ -227,7 +227,7 @@ describe('lost writes', () => {
         }
   })
 
-  test('what is written back from registers stands under the same condition', () => {
+  test('write-back from registers has the same predicate', () => {
     expect(
       print2(program.kernel('scatter').schedule('cached').compilation.loops, { bodyOnly: true }),
     ).toMatchInlineSnapshot(`
@@ -242,7 +242,7 @@ describe('lost writes', () => {
     `)
   })
 
-  test('the zeros of padding are none, whatever they go through', async () => {
+  test('padding zeros are not reported, through any expression', async () => {
     const own = await load(`import "sparsetile/kernels/formats.spt"
       kernel add(m: size, n: size) {
         axis i = dense_fixed(m)
@@ -281,7 +281,7 @@ describe('lost writes', () => {
       }
   })
 
-  test('a condition of the program that leaves them out is no loss, and costs nothing', async () => {
+  test('elements excluded by a condition of the program are not reported, without run-time cost', async () => {
     const to = Int32Array.of(2, -1, 0, 3)
     for (const o of await everywhere('guarded', { to, X: Float32Array.of(1, 2, 3, 4) }, { m: 3 }))
       expect(o).toEqual([[3, 0, 1]])

@@ -87,7 +87,7 @@ test.each(
     1,
   ),
 )(
-  'masked_training_f16.%s(%j), every step of it interpreted',
+  'masked_training_f16.%s(%j), interpreted after each step',
   async (schedule, args) => {
     const sizes = [128, 128, 64] as const
     const [tokens, inputs, outputs] = sizes

@@ -104,7 +104,7 @@ kernelSuite({
 })
 
 test.runIf(isTurnOf(1, 2)).each(sample([0, 1], 1))(
-  'ragged_attention_f16.mma, causal %d, every step of it interpreted',
+  'ragged_attention_f16.mma, causal %d, interpreted after each step',
   async (causal) => {
     const of = { blocks: 3, b: 64, heads: 1, d: 64, e: 64 }
     const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
@@ -119,7 +119,7 @@ test.runIf(isTurnOf(1, 2)).each(sample([0, 1], 1))(
   300_000,
 )
 
-test('a warp has its own rows alone in its registers', async () => {
+test('a warp holds only its own rows in registers', async () => {
   const kernel = (await load('kernels/ragged-attention-f16.spt')).kernel('ragged_attention_f16')
   const text = kernel
     .schedule('mma')
@@ -130,7 +130,7 @@ test('a warp has its own rows alone in its registers', async () => {
   expect(text).not.toMatch(/float \w+\[\d+\];/)
 })
 
-test('ragged_attention.large where all rows of a half are those of one thread', async () => {
+test('ragged_attention.large with all rows of a half tile in one thread', async () => {
   const kernel = (await load('kernels/ragged-attention.spt')).kernel('ragged_attention')
   expect(kernel.schedule('large', 8, 8, 8, 4).emit('wgsl').length).toBeGreaterThan(1)
 })

@@ -75,7 +75,7 @@ test.each(
     1,
   ),
 )(
-  '%s.%s(%j), %s, every step of it interpreted',
+  '%s.%s(%j), %s, interpreted after each step',
   async (kernel, schedule, args, pattern) => {
     const program = await load('kernels/rectified-layer.spt')
     const [m, n, k, hidden] = [kernel.includes('rows') ? 128 : 64, 64, 64, 128]

@@ -22,7 +22,7 @@ kernel twins(m: size, n: size) {
   iterate add [i, j] as SS { C[i, j] = A[i, j] + B[i, j] }
 }`
 
-test('a pair that only one of two tensors has is there for both', async () => {
+test('a pair stored in one of two tensors is visible to both', async () => {
   const compiled = await (await load(SOURCE)).kernel('both').compile(await devices.cpu())
   const A = coords(
     [3, 4, 2],
@@ -51,7 +51,7 @@ test('a pair that only one of two tensors has is there for both', async () => {
   expect([...C.values!]).toEqual([3, 40, 50, 3])
 })
 
-test('ready-made arrays of equal lengths that differ are refused', async () => {
+test('index arrays of equal length and different contents are rejected', async () => {
   const compiled = await (await load(SOURCE)).kernel('twins').compile(await devices.cpu())
   const csr = (indptr: number[], indices: number[]) =>
     stored(

@@ -188,7 +188,7 @@ kernelSuite({
   cases: () => [twoOfFour(1, 4, 1), twoOfFour(33, 20, 17), twoOfFour(5, 40, 0), twoOfFour(0, 8, 3)],
 })
 
-test('two of four on their loops, and what has fewer is refused', async () => {
+test('2:4 SpMM interpreted on its loops; groups with fewer elements are rejected', async () => {
   const k = (await load('kernels/sparse-tensor-cores.spt'))
     .kernel('spmm_2to4')
     .schedule('mma', 32, 64, 16, 64, 64, 3)
@@ -240,7 +240,7 @@ const sampled = (p: Pattern, d: number) => ({
   },
 })
 
-test('rows and listed rows are multiplied by warps, and what a matrix has is kept', async () => {
+test('SDDMM on tensor cores computes panels and stores the elements of the matrix', async () => {
   const k = (await load('kernels/sddmm-tensor-cores.spt')).kernel('sddmm_tensor_cores')
   for (const [schedule, p] of sample(
     ['mma', 'sorted'].flatMap((s) => patterns().map((x) => [s, x] as const)),
@@ -252,7 +252,7 @@ test('rows and listed rows are multiplied by warps, and what a matrix has is kep
   }
 })
 
-test('tokens that are sorted by their experts are stored by one block each: nothing is atomic', async () => {
+test('tokens sorted by expert are stored by one block each, without atomics', async () => {
   const k = (await load('kernels/mixture-of-experts.spt')).kernel('experts_f16')
   const texts = (schedule: string): string =>
     (['cuda', 'wgsl'] as const)
@@ -365,7 +365,7 @@ const SAMPLED = [
   ['bulk128', [2], 128, 64],
 ] as const
 test.each(sample(SAMPLED, 3))(
-  'blocks under %s(%j), every step of it interpreted',
+  'block SDDMM under %s(%j), interpreted after each step',
   async (schedule, args, b, d) => {
     const rows = [0, 0, 2, 2, 2].slice(0, b > 32 ? 2 : 5)
     const columns = [1, 3, 0, 1, 2].slice(0, rows.length)
@@ -390,7 +390,7 @@ test.each(sample(SAMPLED, 3))(
 
 /** Six tiles of C: in several rounds, the last of them short; all in one; fewer than blocks of threads. */
 test.each(sample([1, 4, 6, 9], 2))(
-  'a dense product by %i blocks of threads, every step of it interpreted',
+  'a persistent GEMM by %i blocks, interpreted after each step',
   async (grid) => {
     const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
     const [m, n, k] = [128, 192, 128]
@@ -429,7 +429,7 @@ const PRODUCTS = [
   ['mma8', [128, 128, 3, 2], 8],
 ] as const
 test.each(sample(PRODUCTS, 4))(
-  'a product with blocks under %s(%j), every step of it interpreted',
+  'block-sparse SpMM under %s(%j), interpreted after each step',
   (schedule, args, b) => {
     const d = 128
     const [m, n] = [4 * b, 5 * b]

@@ -45,7 +45,7 @@ kernelSuite({
     }),
 })
 
-test('sums of a relational layer by its rows take no atomics', async () => {
+test('RGCN sums by rows use no atomics', async () => {
   const texts = (await load('kernels/rgcn.spt')).kernel('rgcn_normalised').schedule('ordered').emit('wgsl')
   for (const { text } of texts) expect(text).not.toMatch(/atomic/)
   // Four neighbours are one vector where they are carried, where threads meet and where they are stored.
@@ -58,7 +58,7 @@ test('sums of a relational layer by its rows take no atomics', async () => {
   expect(sum).not.toMatch(/for \(var pv/)
 })
 
-test('gathered tiles by rows of the result take no atomics', async () => {
+test('gather-GEMM-scatter by rows of the result uses no atomics', async () => {
   // Nor are rows of a tile put together of their digits, of which one is of a single iteration, or loops left without any.
   const files = { 'gather-gemm-scatter': [''], 'gather-gemm-scatter-f16': ['_f16', '_bf16'] }
   for (const [file, types] of Object.entries(files)) {

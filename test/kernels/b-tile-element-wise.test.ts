@@ -95,7 +95,7 @@ afterAll(async () => {
   for (const d of present) await d.dispose()
 })
 
-test('both parts together are the weights that are kept, exactly; tiles have what the set has alone', async () => {
+test('tiles and remainder store exactly the kept weights; tiles store only weights of the mask', async () => {
   await fc.assert(
     fc.asyncProperty(drawn, async ({ g, s, masked }) => {
       const { layer, tiles } = await masked
@@ -135,7 +135,7 @@ async function agrees(
   expect(Y.length).toBe(n * m)
 }
 
-describe.each(['pruned_linear', 'pruned_linear_f16'])('%s is what a plain loop computes', (kernel) => {
+describe.each(['pruned_linear', 'pruned_linear_f16'])('%s equals a plain loop', (kernel) => {
   test.each(['tew_cpu', 'tew_gpu'] as const)(
     'on the cpu, %s',
     async (schedule) => {
@@ -155,7 +155,7 @@ describe.each(['pruned_linear', 'pruned_linear_f16'])('%s is what a plain loop c
   }, 300_000)
 })
 
-test('on tensor cores, every step interpreted', async () => {
+test('on tensor cores, interpreted after each step', async () => {
   const [n, k, m] = [70, 83, 24]
   const weights = numbers(n * k, 1)
   const { tiles, mask } = await byPruner(n, k, 64, 0.6, 0.05, weights)
@@ -166,7 +166,7 @@ test('on tensor cores, every step interpreted', async () => {
   expect(Array.from(Y, (y) => Number(y) + 0)).toEqual(expected(layer, X, m, 0))
 }, 300_000)
 
-test('CUDA texts compile', ({ skip }) => {
+test('generated CUDA compiles', ({ skip }) => {
   if (noNvcc) skip('nvcc is not installed')
   const f16 = program.kernel('pruned_linear_f16')
   const texts = [

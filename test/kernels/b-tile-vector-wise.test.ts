@@ -87,7 +87,7 @@ afterAll(async () => {
   for (const d of present) await d.dispose()
 })
 
-test('what is stored is the weights that are kept, exactly; of four inputs two values and four bits an output', () => {
+test('exactly the kept weights are stored, with two values and four bits per output and four inputs', () => {
   fc.assert(
     fc.property(drawn, ({ g, s, layer }) => {
       const made = program.format('tile_vector_wise', g, s).convert(kept(layer))
@@ -148,7 +148,7 @@ const pruned = fc
     return { ...d, layer }
   })
 
-test('masks of the pruner: what is stored is the weights that are kept, and what is computed of them', async () => {
+test('masks of the pruner: exactly the kept weights are stored, and the product agrees', async () => {
   await fc.assert(
     fc.asyncProperty(pruned, async ({ layer: given, ...d }) => {
       const layer = await given
@@ -160,7 +160,7 @@ test('masks of the pruner: what is stored is the weights that are kept, and what
   )
 }, 300_000)
 
-test('masks of the pruner, on sparse tensor cores: every step interpreted, and the text compiles', async () => {
+test('masks of the pruner on sparse tensor cores: interpreted after each step, generated CUDA compiles', async () => {
   const [n, k, m] = [64, 83, 64]
   // Ties: the same inputs of all outputs of a tile would be dropped.
   const weights = Int32Array.from({ length: n * k }, (_, e) => ((e * 37) % 3) - 1)
@@ -181,7 +181,7 @@ test('masks of the pruner, on sparse tensor cores: every step interpreted, and t
     ).toBe('')
 }, 300_000)
 
-test('three of four are refused, and lists that end within four', () => {
+test('3 of 4 elements are rejected, and lists not divisible by four', () => {
   const mask = Uint8Array.of(1, 1, 1, 0, 1, 0, 0, 1)
   const layer = { n: 2, k: 4, weights: numbers(8, 1), mask, bias: numbers(2, 2) }
   expect(refusal(() => program.format('tile_vector_wise', 2, 4).convert(kept(layer))).code).toBe('bind/width')

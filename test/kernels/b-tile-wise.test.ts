@@ -134,7 +134,7 @@ afterAll(async () => {
   for (const d of present) await d.dispose()
 })
 
-test('a tensor in tiles is the weights that are kept, exactly', async () => {
+test('tiles store exactly the kept weights', async () => {
   await fc.assert(
     fc.asyncProperty(drawn, async ({ g, layer: given, s }) => {
       const layer = await given
@@ -146,7 +146,7 @@ test('a tensor in tiles is the weights that are kept, exactly', async () => {
   )
 })
 
-test('the sparsest tiles come last, and what is pruned is in none that holds something but the last', async () => {
+test('the sparsest tiles come last, and only the last non-empty tile contains pruned outputs', async () => {
   await fc.assert(
     fc.asyncProperty(drawn, async ({ g, layer: given, s }) => {
       const layer = await given
@@ -199,7 +199,7 @@ async function agrees(device: Device, kernel: string, schedule: 'cpu' | 'gpu', d
       )
 }
 
-describe.each(KERNELS)('%s is what a plain loop computes', (kernel) => {
+describe.each(KERNELS)('%s equals a plain loop', (kernel) => {
   test.each(['cpu', 'gpu'] as const)(
     'on the cpu, scheduled for %s',
     async (schedule) => {
@@ -235,7 +235,7 @@ test.each(
     4,
   ),
 )(
-  '%s(%j), every step of it interpreted',
+  '%s(%j), interpreted after each step',
   async (schedule, args, n, k, m) => {
     const g = schedule.startsWith('dense') ? 64 : args[0]
     const weights = numbers(n * k, 1)
@@ -251,7 +251,7 @@ test.each(
   300_000,
 )
 
-test('where tiles hold most weights, they are taken as they are', async () => {
+test('at low sparsity `auto` selects the dense schedule', async () => {
   const auto = (await load(FILE)).kernel('pruned_linear_f16').schedule('auto')
   const taken = async (kept: number, n: number, k = 64, m = 128) => {
     const at = Array.from({ length: n * k }, (_, e) => [Math.floor(e / k), e % k] as const).filter(

@@ -115,7 +115,7 @@ function textsOf(kernel: Kernel, text: string): readonly string[] {
 
 const opened = (await Promise.all(files.map(kernelsOf))).flat()
 
-test('the kernels are found', () => {
+test('the dense and block-sparse products are among the kernels', () => {
   const names = opened.map((o) => o.kernel.name)
   expect(names).toEqual(expect.arrayContaining(['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16']))
 })
@@ -137,18 +137,21 @@ describe.each(opened.map((o) => [o.kernel.name, o] as const))('%s', (_, open) =>
   )
 })
 
-test.each(['ragged_attention_f16', 'dynamic_attention_f16'])('%s with other features and blocks', (name) => {
-  const open = opened.find((o) => o.kernel.name === name)!
-  const choices = ATTENDED.map((others) => chosen(open, 'primes', 9, 1, { ...FIXED, ...others }))
-  for (const [k, texts] of choices.entries())
-    expect(texts, JSON.stringify(ATTENDED[k])).toEqual([expect.stringMatching(/^mma\(/)])
-  const printed = LONG || name.startsWith('ragged') ? sample(choices.flat(), 1) : []
-  for (const text of printed) {
-    const args = text.slice('mma('.length, -1).split(', ').map(Number)
-    const texts = open.kernel.schedule('mma', ...args).emit('cuda')
-    expect(texts.some((t) => INSTRUCTIONS.test(t.text))).toBe(true)
-  }
-})
+test.each(['ragged_attention_f16', 'dynamic_attention_f16'])(
+  '%s with other feature and block sizes',
+  (name) => {
+    const open = opened.find((o) => o.kernel.name === name)!
+    const choices = ATTENDED.map((others) => chosen(open, 'primes', 9, 1, { ...FIXED, ...others }))
+    for (const [k, texts] of choices.entries())
+      expect(texts, JSON.stringify(ATTENDED[k])).toEqual([expect.stringMatching(/^mma\(/)])
+    const printed = LONG || name.startsWith('ragged') ? sample(choices.flat(), 1) : []
+    for (const text of printed) {
+      const args = text.slice('mma('.length, -1).split(', ').map(Number)
+      const texts = open.kernel.schedule('mma', ...args).emit('cuda')
+      expect(texts.some((t) => INSTRUCTIONS.test(t.text))).toBe(true)
+    }
+  },
+)
 
 /** Schedules with a thread for each element of the result, which are for small work. */
 const SCALAR: Readonly<Record<string, readonly string[]>> = {
@@ -159,7 +162,7 @@ const SCALAR: Readonly<Record<string, readonly string[]>> = {
   gemm: ['gemm', 'simple'],
 }
 
-test.each(Object.entries(SCALAR))('%s takes no schedule for small work', async (name, [file, scalar]) => {
+test.each(Object.entries(SCALAR))('%s avoids scalar schedules', async (name, [file, scalar]) => {
   const path = `kernels/${file}.spt`
   const { choices } = elaborate(await loadProgram(path, async (p) => readFileSync(p, 'utf8')))
   const choice = choices.get(name)!.get('auto')!
@@ -186,7 +189,7 @@ test.each(Object.entries(SCALAR))('%s takes no schedule for small work', async (
     }
 })
 
-test('before Hopper, too', () => {
+test('Ampere schedules accept every size', () => {
   for (const name of ['gemm_f16', 'gemm_bf16', 'gemm_tf32', 'block_spmm_f16'])
     for (const of of IN_TURN) {
       const open = opened.find((o) => o.kernel.name === name)!
@@ -199,7 +202,7 @@ test('before Hopper, too', () => {
 }, 120_000)
 
 test.skipIf(noNvcc !== null)(
-  'nvcc takes them',
+  'nvcc compiles them',
   () => {
     const texts = sample([...new Set([...emitted.values()].flat())], 6)
     expect(compileTogether(texts)).toBe('')
