@@ -1,6 +1,6 @@
 /**
  * Atomic replacement of files: a temporary file in the same folder, fsync, rename. A failed write (a full disk, a signal)
- * leaves the old content. Every file that the package writes is written here (`test/house.test.ts`).
+ * leaves the old content. Every file that the package writes is written here (`test/source-rules.test.ts`).
  */
 import { randomUUID } from 'node:crypto'
 import { rmSync, type Stats } from 'node:fs'

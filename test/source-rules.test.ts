@@ -1,4 +1,4 @@
-/** Rules of the house: imports run one way, and the compiler knows no operator. */
+/** Static rules for the sources: import layers, no operator names in src/, statement builders, one writer of files, shipped data. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -10,11 +10,11 @@ const files = (dir: string): string[] =>
     e.isDirectory() ? files(join(dir, e.name)) : [join(dir, e.name)],
   )
 
-test('imports run one way', () => {
+test('imports follow the layers', () => {
   expect(violations()).toEqual([])
 })
 
-test('no operator is named in src', () => {
+test('src/ contains no operator names', () => {
   const kernels = readdirSync('kernels').flatMap((f) => (f.endsWith('.spt') ? [f.slice(0, -4)] : []))
   const declared = files('kernels').flatMap((f) =>
     [...readFileSync(f, 'utf8').matchAll(/^(?:kernel|instr|memory)\s+(\w+)/gm)].map((m) => m[1]!),
@@ -61,7 +61,7 @@ test('no operator is named in src', () => {
   expect(found).toEqual([])
 })
 
-test('how a level is stored is asked of its declaration, not of the name of its kind', () => {
+test('storage of a level is read from its declaration, not from the name of its axis kind', () => {
   const stored = Object.keys(AXES).filter((kind) => levelFormat(kind as AxisWord))
   const pattern = new RegExp(`'(?:${stored.join('|')})'`)
   const found = files('src').filter(
@@ -70,7 +70,7 @@ test('how a level is stored is asked of its declaration, not of the name of its 
   expect(found).toEqual([])
 })
 
-test('no fact is read from a name', () => {
+test('no property is derived from an identifier or from printed code', () => {
   // Offsets are known by their buffer, levels by their hardware index (`ir/hardware-axes.ts`), equal data by `sameData`.
   const facts =
     /(?:starts|ends)With\('(?:_(?:indptr|indices|mask|count)|thread|block)'\)|JSON\.stringify\([^)]*\) [!=]==|print\w+\([^)]*\) [!=]==/
@@ -78,7 +78,7 @@ test('no fact is read from a name', () => {
   expect(found).toEqual([])
 })
 
-test('statements are made by constructors', () => {
+test('statements are built by constructors', () => {
   // `ir/statement-builders.ts` has them, and `stmt` checks what it is given; those of Stage I `ir/stage1-builders.ts`.
   const literal =
     /(?<!readonly )kind: '(?:iterate|assign|for|if|while|store|reduce|alloc|let|barrier|fill|vector_load|vector_store|instr)'/
@@ -95,7 +95,7 @@ test('statements are made by constructors', () => {
   expect(found).toEqual([])
 })
 
-test('files are written by one function', () => {
+test('files are written by `replace-file.ts` only', () => {
   const writes =
     /^(?:appendFile|copyFile|cp|createWriteStream|link|open|rename|symlink|truncate|write|writeFile|writev)(?:Sync)?$/
   // `cache/replace-file.ts` is that function. Others have a reason of their own to name a call that can write:
@@ -128,7 +128,7 @@ test('files are written by one function', () => {
   expect(found).toEqual([])
 })
 
-test('who does not ask for the verifiers does not load them', () => {
+test('the verifiers are loaded only on demand', () => {
   const loaded = new Set<string>()
   const visit = (file: string): void => {
     if (loaded.has(file)) return
@@ -143,7 +143,7 @@ test('who does not ask for the verifiers does not load them', () => {
   expect([...loaded].filter((f) => /^src\/(verifiers|interpret)\//.test(f))).toEqual([])
 })
 
-test("plain tests run once: the library's test repeats each as often as a law", () => {
+test("plain tests use vitest's `test`: fast-check's `test` repeats each case", () => {
   const found = files('test').filter((f) =>
     /import \{[^}]*\b(test|it)\b(?! as (law|prop)\b)[^}]*\} from '@fast-check\/vitest'/.test(
       readFileSync(f, 'utf8'),
@@ -152,7 +152,7 @@ test("plain tests run once: the library's test repeats each as often as a law", 
   expect(found).toEqual([])
 })
 
-test('what benchmarks of the package read is shipped with it', () => {
+test('files read by packaged benchmarks are in the package', () => {
   const shipped: string[] = JSON.parse(readFileSync('package.json', 'utf8')).files
   const folders = shipped.map((s) => s.split('/*')[0]!)
   const read = ['src', 'bench/gpu', 'bench/peers']
