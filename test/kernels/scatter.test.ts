@@ -1,7 +1,7 @@
 /** Kernels that write where data say: kernel maps, transposed products, lists of rows, edges, conversion. */
 import { coords } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite, matrix, type Pattern, patterns } from '../support/kernels.ts'
-import { below, ragged, tensors, withIntegers } from './b-data.ts'
+import { below, ragged, tensors, withIntegers } from './data.ts'
 
 function kernelMap(
   name: string,

@@ -1,7 +1,7 @@
 /** Kernels that only gather: two hops, pooling with other reducers, narrow types. */
 import { dense } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite, matrix, normals, patterns } from '../support/kernels.ts'
-import { below } from './b-data.ts'
+import { below } from './data.ts'
 
 const transposed = (p: ReturnType<typeof patterns>[number]) => ({
   ...p,

@@ -18,7 +18,7 @@ import {
   numbers,
   outputsOn,
   weightsIn,
-} from './b-pruned-layers.ts'
+} from './pruned-layers.ts'
 
 const FILE = 'kernels/tile-vector-wise.spt'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import { integers, type KernelCase, kernelSuite } from '../support/kernels.ts'
-import { type Points, points, tensors, withIntegers } from './b-data.ts'
+import { type Points, points, tensors, withIntegers } from './data.ts'
 
 /** Rows by relations: where the tensor has something, but for every seventh, and every fifth where it may have nothing. */
 function relationsOfRows({ name, shape, columns: [r, i] }: Points): Points {

@@ -6,7 +6,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { isTurnOf, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { halves, type KernelCase, kernelSuite, normals } from '../support/kernels.ts'
-import { apart, attend } from './b-attention.ts'
+import { apart, attend } from './attention.ts'
 
 interface Of {
   readonly blocks: number

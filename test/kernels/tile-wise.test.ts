@@ -19,7 +19,7 @@ import {
   outputsOn,
   unread,
   weightsIn,
-} from './b-pruned-layers.ts'
+} from './pruned-layers.ts'
 
 const FILE = 'kernels/tile-wise.spt'
 
