@@ -39,7 +39,7 @@ const LOADING = 0.3
 const LATE = { times: 4, seconds: 30 }
 /** Tests that are near: without those that start other devices, and without those that replace modules. */
 const NEAR =
-  /^test\/(lower|schedule|formats|bind|backends|laws|differential|instructions|ir-stage2|kernels)\//
+  /^test\/(lower|schedule|formats|bind|backends|properties|differential|instructions|ir-stage2|kernels)\//
 const FAR = /webgpu|cuda-device|devices/
 
 const files = values.rooms.split(',').flatMap((room) => filesUnder(`src/${room}`))

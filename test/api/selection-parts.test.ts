@@ -10,8 +10,8 @@ import {
   type PreparedKernel,
 } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { numbers, parameters } from '../laws/law.ts'
-import { LIVE, matrix } from '../laws/live-gen.ts'
+import { numbers, parameters } from '../properties/law.ts'
+import { LIVE, matrix } from '../properties/live-gen.ts'
 import { Choices } from '../support/choices.ts'
 import { asHardware } from '../support/hardware.ts'
 

@@ -14,7 +14,7 @@ import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
-import { compare } from '../laws/agree.ts'
+import { compare } from '../properties/agree.ts'
 import { compilerOfC, type PlanOnArrays, runAsC } from '../support/c-program.ts'
 import { runs, SEED } from '../support/cases.ts'
 

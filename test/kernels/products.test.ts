@@ -117,7 +117,7 @@ test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and
 
 kernelSuite({
   file: 'kernels/sddmm.spt',
-  // Lanes of a row exchange registers, and rows are of different lengths: a-lanes.test.ts runs these.
+  // Lanes of a row exchange registers, and rows are of different lengths: lanes.test.ts runs these.
   onlyCuda: ['rows', 'rows_by_length'],
   alsoWith: [
     ['sddmm', 'rows_by_length', 128],

@@ -1,7 +1,7 @@
 /** Reading tensors at coordinates other than their iterators': presence, duplicates, order. */
 import { expect, test } from 'vitest'
 import { coords, dense, devices, load } from '../../src/node.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 
 const TEXT = (axes: string): string => `
 kernel read(m: size, n: size, q: size) {

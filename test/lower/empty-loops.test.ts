@@ -9,7 +9,7 @@ import { walkStmts } from '../../src/ir/tree.ts'
 import { LOOP_PASSES } from '../../src/lower/passes.ts'
 import { devices, load } from '../../src/node.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 
 const TEXT = `

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { refusal } from '../support/refusal.ts'
 
 const [M, N] = [9, 5]

@@ -8,7 +8,7 @@ import { when } from '../../src/ir/statement-builders.ts'
 import { deriveInitialisation } from '../../src/lower/output-initialization.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 import { kernelOf } from '../elaborate/support.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { interpretedPlan } from '../support/interpreted.ts'
 import { POISON, run, runPlan } from '../support/kernel2.ts'
 

@@ -8,7 +8,7 @@ import { type Device, devices, type Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 
 const TEXT = `

@@ -11,7 +11,7 @@ import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 
 test('the length of a permutation, and what is said of other tables', () => {

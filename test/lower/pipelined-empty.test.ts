@@ -7,7 +7,7 @@ import { fc } from '@fast-check/vitest'
 import { test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { dense } from '../../src/api/tensors.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 
 // For each chunk of a row the words of those before it, of which the first chunk has none, are counted.

@@ -14,7 +14,7 @@ import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 
 /** The extent of what lists name, of groups, and the longest list. */

@@ -6,7 +6,7 @@ import { coords, dense } from '../../src/api/tensors.ts'
 import { devices } from '../../src/node.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
 import { LAYER } from './counted-products.ts'
 

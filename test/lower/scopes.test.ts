@@ -10,7 +10,7 @@ import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 
 const PROGRAM = parseProgram(`
 kernel rows(m: size, n: size) {

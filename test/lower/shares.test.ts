@@ -11,7 +11,7 @@ import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 

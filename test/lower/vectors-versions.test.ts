@@ -7,7 +7,7 @@ import { when } from '../../src/ir/statement-builders.ts'
 import { stmt } from '../../src/ir/tree.ts'
 import { eliminateConstantBranches } from '../../src/lower/constant-branches.ts'
 import { type CompiledKernel, coords, type Device, dense, devices, load } from '../../src/node.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 

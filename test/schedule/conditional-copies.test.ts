@@ -1,7 +1,7 @@
 /** Copies of what is read under conditions of its own expression: they ask the same, and read nothing else. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { refusal } from '../support/refusal.ts'
 
 const textOf = (value: string, copy: string): string => `kernel k(m: size, q: size) {

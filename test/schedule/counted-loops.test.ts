@@ -1,7 +1,7 @@
 /** Loops that end where something was counted stay inside of those that say where. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { KERNELS, LIVE } from '../laws/live-gen.ts'
+import { KERNELS, LIVE } from '../properties/live-gen.ts'
 import { refusal } from '../support/refusal.ts'
 
 const program = (steps: string) =>

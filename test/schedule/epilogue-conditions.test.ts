@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { standard } from '../support/standard-formats.ts'
 
 const BODIES = [

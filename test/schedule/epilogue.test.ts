@@ -14,7 +14,7 @@ import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedu
 import { heldOf } from '../../src/schedule/loops/merge-disjoint-rows.ts'
 import { rowSums } from '../../src/schedule/samples.ts'
 import { replay } from '../../src/schedule/state.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { agreeOnAll } from '../laws/agree.ts'
-import { numbers, parameters } from '../laws/law.ts'
+import { agreeOnAll } from '../properties/agree.ts'
+import { numbers, parameters } from '../properties/law.ts'
 import { Choices } from '../support/choices.ts'
 
 /** A running sum in each row of each page, which goes through memory. */

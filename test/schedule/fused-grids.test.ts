@@ -6,7 +6,7 @@ import { dense } from '../../src/api/tensors.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import { load } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 
 const PROGRAM = parseProgram(`format groups over (i, j) {
   axis io = dense_fixed(i)

@@ -14,7 +14,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { replay } from '../../src/schedule/state.ts'
 import { kernelOf } from '../elaborate/support.ts'
-import { agreeOnAll, agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnAll, agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { diagnosticOf, refusal } from '../support/refusal.ts'
 

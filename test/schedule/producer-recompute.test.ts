@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { dense } from '../../src/api/tensors.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import type { Kernel } from '../../src/node.ts'
-import { agreeOnAll } from '../laws/agree.ts'
+import { agreeOnAll } from '../properties/agree.ts'
 import { refusal } from '../support/refusal.ts'
 import { standard } from '../support/standard-formats.ts'
 

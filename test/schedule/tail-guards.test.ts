@@ -11,7 +11,7 @@ import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { agreeOnDevice, agreeOnStages } from '../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs, scaled } from '../support/cases.ts'
 import { standard } from '../support/standard-formats.ts'
 

@@ -1,7 +1,7 @@
 /** The same through the whole pipeline: bound in the caller's coordinates, lowered, run, read back. */
 import { describe, expect, test } from 'vitest'
 import { createCpuDevice } from '../../../src/runtime/cpu.ts'
-import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../../laws/agree.ts'
+import { agreeOnDevice, agreeOnStages, bind, expectedOf } from '../../properties/agree.ts'
 import { sample } from '../../support/cases.ts'
 import { compilationOf, type Data } from './apply.ts'
 import { FORMATS, KERNELS, REFUSED, USES } from './formats.ts'
