@@ -16,7 +16,7 @@ export interface Decoded {
 /** True if the grid has more than one dimension. */
 export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
 
-/** An extent that stands between operators. */
+/** An extent, parenthesised for use as an operand. */
 export const operand = (e: Expr, print: (e: Expr) => string): string =>
   e.kind === 'const' || e.kind === 'var' ? print(e) : `(${print(e)})`
 
@@ -47,12 +47,12 @@ export function blockDecode(
   return out
 }
 
-/** Blocks that a 32-bit index can count, with what the fold adds. */
+/** Maximum number of blocks with a 32-bit index, including the padding of the fold. */
 const MAX_BLOCKS = 2 ** 31 - 1
 
 /**
- * The grid within a device's limits: as it is, or all blocks in one dimension, or folded into two where one does not hold
- * them; `undefined` where two do not either. Texts compare what they were launched with, and undo the fold.
+ * The physical grid within a device's limits: unchanged, linearised to one dimension, or folded into two; `undefined` if two
+ * do not suffice. Generated code compares it with the logical grid and undoes the fold.
  */
 export function physicalGrid(
   logical: readonly [number, number, number],

@@ -7,7 +7,7 @@ import type { LaunchUse } from './launch-uses.ts'
 import type { Capability, PrintedModule } from './module.ts'
 import type { Spellings } from './spellings.ts'
 
-/** The instruction in these launches that asks for the newest device. */
+/** The instruction in these launches that requires the newest device. */
 export function newest(uses: readonly LaunchUse[], target: string): Pick<PrintedModule, 'needs'> {
   let needs: PrintedModule['needs']
   for (const { launch } of uses)

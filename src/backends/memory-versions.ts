@@ -15,7 +15,7 @@ export interface Element {
 export class MemoryVersions {
   readonly #written: ReadonlySet<string>
   readonly #all = new Map<string, number>()
-  /** By buffer and base: writes of single elements, and which. */
+  /** Constants of the elements written, by buffer and base. */
   readonly #own = new Map<string, Set<number>>()
   readonly #counts = new Map<string, number>()
 
@@ -24,8 +24,8 @@ export class MemoryVersions {
   }
 
   /**
-   * Elements of one base in one state are what they were at the first of them; `undefined` for one that has changed.
-   * Stores to other elements of the base leave it as it is, all others may have changed it.
+   * Version of an element: equal versions mean equal values; `undefined` if the element itself was written. Stores to other
+   * elements of its base keep the version, all others change it.
    */
   state(e: Element): string | undefined {
     const { buffer, index } = e.load

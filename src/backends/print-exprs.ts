@@ -53,7 +53,7 @@ export interface PrintContext {
   readonly param: (name: string) => string | undefined
   /** The kernel's scalars: parameters that may have any value of their type, as sizes may not. */
   readonly scalars?: ReadonlySet<string>
-  /** The name of a matrix's description, where the target has any. */
+  /** The name of a matrix's descriptor, on targets that have descriptors. */
   readonly matrix?: (use: MatrixUse) => string
 }
 
@@ -63,7 +63,7 @@ export class ExprPrinter {
   readonly #buffers: Map<string, Buffer>
   readonly #atomic: ReadonlySet<string>
   readonly #vectors: ReadonlySet<string>
-  /** Variables that hold data: scalars, and what is loaded or computed from such. */
+  /** Variables that hold data: scalars, and values loaded or computed from data. */
   readonly #data: Set<string>
   /** Expressions computed as values; index expressions are excluded. */
   readonly #values: Values
@@ -116,7 +116,7 @@ export class ExprPrinter {
     }
   }
 
-  /** An array whose elements are as narrow as their type: in memory, or halves of registers; else each has a register. */
+  /** The array if its elements have the width of their type; undefined if each has a register. */
   narrow(ref: BufferRef): BufferRef | undefined {
     if (ref.buffer.scope !== 'register') return ref
     const { instructions } = this.#target

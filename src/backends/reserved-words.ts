@@ -27,9 +27,9 @@ export function reservedWords(
   }
 }
 
-/** Fields of something are no names of their own. */
+/** Words in source text; field names after a point are not reserved. */
 const WORD = /(?<![\w.])[A-Za-z_]\w*/g
-/** In texts of helpers, whose parameters are their own: what is called or indexed. One letter is a parameter of a template. */
+/** Names that the source of helpers calls or indexes; their parameters are local. Single letters are template parameters. */
 const CALLED = /(?<![\w.])[A-Za-z_]\w+(?=[([])/g
 
 const wordsIn = (texts: readonly string[], word: RegExp): readonly string[] =>

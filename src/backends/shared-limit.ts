@@ -17,7 +17,7 @@ export function sharedArrays(
   return out
 }
 
-/** `holder`: who has `limit` bytes, as the subject of a sentence. @throws SptError `plan/shared-too-large` */
+/** `holder`: subject of the message, which has `limit` bytes. @throws SptError `plan/shared-too-large` */
 export function refuseShared(
   name: string,
   total: number,

@@ -33,7 +33,7 @@ interface Placed {
   readonly name: string
   readonly offset: number
   readonly end: number
-  /** Of the statements in order, the first and the last that touches it. */
+  /** Live range: first and last statement that touches the array. */
   readonly first: number
   readonly last: number
   readonly written: Written

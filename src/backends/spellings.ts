@@ -25,7 +25,7 @@ export interface BufferRef {
 /** A value of several elements in one access. */
 export interface VectorRef {
   readonly ref: BufferRef
-  /** Of the first element; a multiple of the number of elements. */
+  /** Index of the first element; a multiple of the number of elements. */
   readonly index: string
   /** Index of the vector in an array of vectors, if it needs no division. */
   readonly number?: string
@@ -45,7 +45,7 @@ export interface MathCall {
   readonly args: readonly string[]
   readonly x: string
   readonly y: string
-  /** Of the result, as registers hold it. */
+  /** Type of the result, as held in registers. */
   readonly dtype: Dtype
   readonly helpers: Helpers
 }
@@ -70,7 +70,7 @@ export interface Spellings {
   ) => string | null
   readonly math: Readonly<Record<MathFn, (call: MathCall) => string>>
   readonly select: (cond: string, then: string, otherwise: string) => string
-  /** A condition that tells a loop's first iteration from the others, kept from the compiler (`peeled-iteration-workaround.ts`). */
+  /** Hides a first-iteration condition from the compiler (`peeled-iteration-workaround.ts`). */
   readonly hidden?: (cond: string, helpers: Helpers) => string
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
@@ -82,7 +82,7 @@ export interface Spellings {
   readonly widths: (b: Buffer) => readonly number[]
   /** Statements that define `names` as the elements in order. */
   readonly loadVector: (v: VectorRef, names: readonly string[], helpers: Helpers) => readonly string[]
-  /** Widths of atomic updates of neighbouring elements, largest first; none where there are no such instructions. */
+  /** Vector widths of atomic updates in elements, largest first; empty without such instructions. */
   readonly atomicWidths: (b: Buffer, op: string) => readonly number[]
   readonly atomicVector: (
     v: VectorRef,
@@ -113,8 +113,8 @@ export interface Spellings {
   /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
   readonly arraysAtHead?: boolean
   /**
-   * Operators that evaluate both operands, where reading outside of an array is defined (WGSL, whose `select` evaluates both,
-   * too): each that may skip one is a branch, and compilers take long, and gigabytes, for dozens of those.
+   * Operators that evaluate both operands, on targets that define out-of-bounds reads (WGSL, whose `select` does so too).
+   * Short-circuit operators are branches there, and compilers take long, and gigabytes, for dozens of them.
    */
   readonly eager?: Readonly<Record<'and' | 'or', string>>
   /** Packing of narrow values in 32-bit registers, and addresses of memory for instructions. */
@@ -140,12 +140,14 @@ export interface Spellings {
   /** For targets that have clusters of blocks. */
   readonly clusterBarrier?: string
   /** Of as many neighbours, for targets that have it. */
-  /** An element of shared memory that is the same for all threads, which arrive; as any other where it is missing. */
+  /**
+   * An element of shared memory that is uniform across the threads, with a barrier; without it, the element is read normally.
+   */
   readonly uniform?: (element: string) => string
   readonly laneBarrier?: (among: number, helpers: Helpers) => string
   /** Barrier for global memory, on targets whose barrier orders shared memory only. */
   readonly globalBarrier?: string
-  /** An atomic update by a native instruction, or `null` where there is none for it. */
+  /** An atomic update by a native instruction; `null` if there is none. */
   readonly atomic: (b: BufferRef, index: string, op: string, value: string, helpers: Helpers) => string | null
   /** An atomic update by compare-and-swap; `combine` prints old ∘ value. */
   readonly atomicLoop: (
@@ -156,7 +158,7 @@ export interface Spellings {
   ) => readonly string[]
 }
 
-/** Of targets whose threads take turns: one element at a time, and nothing that another thread holds. */
+/** Atomics of targets whose threads run in turns: ordinary updates of one element. */
 export const IN_TURNS = {
   widths: () => [],
   loadVector: () => [],

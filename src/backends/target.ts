@@ -15,13 +15,13 @@ export interface TextOptions {
 export interface Target {
   /** The device that runs its texts; nothing for a language that is only printed. */
   readonly device: DeviceKind | null
-  /** The device whose schedules are for it, where the user names none. */
+  /** Device whose default schedules apply if the user names none. */
   readonly scheduledAs: DeviceKind
-  /** Blocks run side by side: nests that are bound to no threads are spread over blocks before they are printed. */
+  /** True if blocks run in parallel: loop nests without threads are spread over blocks before printing. */
   readonly parallel: boolean
   /** Launches start a grid of blocks; elsewhere an entry runs all of them. */
   readonly grid: boolean
-  /** Of files, with the point. */
+  /** File extension, with the point. */
   readonly extension: string
   /** Features common to all devices of the target, for lowering (`lower/pipeline.ts`, `LowerOptions`). */
   readonly lowering: { readonly lanes?: number; readonly promote?: boolean }

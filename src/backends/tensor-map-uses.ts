@@ -18,7 +18,7 @@ export function matricesOf(launch: Launch): readonly MatrixUse[] {
   return [...found.values()]
 }
 
-/** Equal for equal descriptions; no name of the kernel's own. */
+/** Name of a matrix descriptor: equal for equal descriptors, and distinct from the kernel's names. */
 export function matrixName({ buffer, matrix }: MatrixUse): string {
   const { rows, columns, box, swizzle } = matrix
   return `${buffer} ${box.join('x')} ${swizzle} ${keyOf(rows)} ${keyOf(columns)}`

@@ -1,4 +1,4 @@
-/** Alignment analysis of addresses. What divides the addresses of a launch, where it is known. */
+/** Alignment analysis: known divisors of the addresses of a launch. */
 
 import { Facts } from '../analysis/integers/facts.ts'
 import { type Linear, linear, mapNumbers, sumExpr } from '../analysis/integers/linear.ts'
@@ -13,7 +13,7 @@ export class Addresses {
   /** Values of `let`s, by name. */
   readonly #lets = new Map<string, Expr>()
 
-  /** Those that are sums, of what is the same wherever they are in scope. */
+  /** Variables defined as sums whose terms are invariant in their scope. */
   readonly #sums = new Map<string, Expr>()
   readonly #expansions = new Map<Expr, Expr>()
 

@@ -26,8 +26,8 @@ export interface Widths {
   /** The same of atomic updates by a reducer. */
   readonly atomicWidths: (buffer: Buffer, reducer: string) => readonly number[]
   /**
-   * Arrays are arrays of vectors, and whoever writes an element may write its whole vector (WGSL, "Memory Locations"). So an
-   * array has none where a version for other sizes stores elements of vectors that other threads have a part in.
+   * True if arrays hold vectors, so that a store may write the complete vector (WGSL, "Memory Locations"). Such an array is
+   * not vectorised if a version for other sizes stores single elements of vectors shared between threads.
    */
   readonly storesVectors?: boolean | undefined
   /** Pairs of narrow elements share a register, so two stored elements become one word. */

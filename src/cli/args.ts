@@ -65,7 +65,7 @@ function sort(command: CommandSpec, argv: readonly string[]): Sorted {
   return { options, files }
 }
 
-/** The call that `argv` (after the command's name) asks for, or `help`. Throws `UsageError`. */
+/** Parses `argv` (after the command's name) to a call, or `help`. @throws UsageError */
 export function parseArgs(command: CommandSpec, argv: readonly string[], io: Io): Call | 'help' {
   const { options, files } = sort(command, argv)
   if (options.has('help')) return 'help'

@@ -17,7 +17,7 @@ const HINTS: Readonly<Record<string, string>> = {
   'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and what its formats take from data',
 }
 
-/** The same, where the library has a hint of its own: other mistakes of the code have none. */
+/** Hints that replace the library's only if it has one: other errors with the code have none. */
 const INSTEAD: Readonly<Record<string, string>> = {
   'prune/delta': 'choose a smaller --delta, or --pattern ew',
 }

@@ -21,6 +21,6 @@ export const percent = (share: number): string =>
 export const plainNumbers = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
-/** Columns side by side: the first to the left, numbers to the right, the last as it is. */
+/** Aligned columns: the first left-aligned, numbers right-aligned, the last unchanged. */
 export const table = (rows: readonly (readonly string[])[]): string[] =>
   alignedColumns(rows, (k, n) => k > 0 && k < n - 1)

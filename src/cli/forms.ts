@@ -20,7 +20,7 @@ export function formsOn(
   return kernel.automaticForms(on, Object.fromEntries(numbers), tensors)
 }
 
-/** Of a choice that a rule of the device takes the place of. */
+/** Explanation that a rule of the device replaces the choice. */
 export const notEvaluated = ({ choice, because }: Pick<Chosen, 'choice' | 'because'>): string =>
   `a rule instead of ${choice}: ${because} (--schedule ${choice} evaluates it)`
 
@@ -35,7 +35,7 @@ export const formJson = (forms: readonly Form[]) => ({
 
 const nameOf = ({ text }: Form): string => text || 'the only one'
 
-/** Of the form that runs. */
+/** Description of the selected form. */
 function firstText(first: Form): string {
   if (first.milliseconds !== null) return `${nameOf(first)}: predicted ${ms(first.milliseconds)}`
   return `${nameOf(first)}: ${first.because ?? 'the heuristic default for these loops'}`

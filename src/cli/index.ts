@@ -12,7 +12,7 @@ import { checkPaths } from './paths.ts'
 import { misused, UsageError } from './usage.ts'
 import { printsVersion } from './version.ts'
 
-/** Each with what it needs is loaded when it is called. */
+/** Commands, loaded on demand with their dependencies. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
   run: async () => (await import('./commands/run.ts')).run,
   check: async () => (await import('./commands/check.ts')).check,
@@ -82,7 +82,7 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
   }
 }
 
-/** The failure as data, where `--json` would have put the result. */
+/** Prints the failure as JSON, in place of the result with `--json`. */
 async function putFailure(argv: readonly string[], error: unknown, began: number, io: Io): Promise<void> {
   const json = (await loaded(argv[0] ?? ''))?.options.find((o) => longName(o) === 'json')
   if (!json) return

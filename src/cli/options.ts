@@ -8,7 +8,7 @@ export const KERNEL: OptionSpec = {
 
 export const schedule = (about: string): OptionSpec => ({ flags: '--schedule <S>', about })
 
-/** Of commands that run a kernel on a device. */
+/** Options of commands that run a kernel on a device. */
 export const SCHEDULE = schedule(
   'Its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others, if there and legal)',
 )
@@ -30,7 +30,7 @@ export const SEED: OptionSpec = {
   about: 'Of the random data of what is not bound (default: 0)',
 }
 
-/** Of commands that may choose for a device without having it. */
+/** Options of commands that may choose for a device without opening it. */
 export const DEVICE_FACTS: readonly OptionSpec[] = [
   {
     flags: '--capability <C>',
@@ -47,7 +47,7 @@ export const DEVICE_FACTS: readonly OptionSpec[] = [
   },
 ]
 
-/** Of commands that have no data. */
+/** Options of commands without data. */
 export const CHOOSING_SIZES: OptionSpec = {
   flags: '--size <NAME=N>',
   about: 'Where the schedule is chosen by them: a size, or a statistic (longest(j)=700)',

@@ -17,7 +17,7 @@ const DESCRIPTORS: readonly (readonly [Output, number])[] = [
   ['err', 2],
 ]
 
-/** The output of the process that a path is; `null`: a file of its own, or a device that takes anything. */
+/** The output of the process behind a path; `null` for ordinary files and devices. */
 export function outputAt(path: string): Output | null {
   for (const [output, name] of NAMES) if (name.test(path)) return output
   const file = fileAt(path)

@@ -6,9 +6,9 @@ import { misused } from './usage.ts'
 
 export interface ScheduleCall {
   readonly name: string
-  /** By place; `undefined`: the parameter's default. */
+  /** Positional arguments; `undefined`: the parameter's default. */
   readonly args: readonly (number | undefined)[]
-  /** By name. */
+  /** Named arguments. */
   readonly named?: ReadonlyMap<string, number>
 }
 

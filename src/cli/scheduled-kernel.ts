@@ -22,7 +22,7 @@ import { checkNames, numbers } from './run/bind-options.ts'
 import { argumentsOf, type ScheduleCall } from './schedule-call.ts'
 import { misused } from './usage.ts'
 
-/** Reads a program with what it imports, as far as the call trusts it. */
+/** Reads a program with its imports, as far as the call's options trust it. */
 export async function loadFile(path: string, call: Call): Promise<SptProgram> {
   return programFrom(await parseFile(path, call), call)
 }
@@ -68,7 +68,7 @@ export function chosenKernel(program: SptProgram, call: Call, path = call.args[0
   )
 }
 
-/** Kernels of several imported files that are called alike are none, either. */
+/** Reports a missing kernel; names shared by kernels of several imported files count as missing. */
 function refuseWithout(program: SptProgram, name: string | undefined, path: string): never {
   try {
     program.kernel(name)
@@ -86,16 +86,13 @@ function refuseWithout(program: SptProgram, name: string | undefined, path: stri
 export interface Scheduled {
   readonly kernel: Kernel
   readonly schedule: string | null
-  /** Why it is this one, where a choice says so. */
+  /** Explanation by the choice, if one was made. */
   readonly chosen: Chosen | null
   /** The default schedule if it is illegal here, and the reason. */
   readonly passedOver?: { readonly name: string; readonly why: SptError } | undefined
 }
 
-/**
- * The kernel under the requested schedule, otherwise under the one called `fallback` if it exists and is legal; errors of a
- * fallback are not reported.
- */
+/** The kernel under the requested schedule, otherwise under `fallback` if it exists and is legal, whose errors are dropped. */
 export function scheduled(
   kernel: Kernel,
   requested: ScheduleCall | undefined,
@@ -178,7 +175,7 @@ export function orPlain(
 export const usedFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
   kernel.usedData(requested?.name ?? 'auto')
 
-/** The kernel under the schedule for a device, where it does not wait for data to be chosen by. */
+/** The kernel under the schedule for a device, unless the schedule is chosen by data. */
 export const scheduledFor = (
   kernel: Kernel,
   requested: ScheduleCall | undefined,

@@ -15,7 +15,7 @@ const MOST = 16
 export interface Running<T> {
   /** Exports of the script. */
   readonly exports: T
-  /** Keeps what is compiled by now, where that is much more than was kept. */
+  /** Stores the compiled code, if it has grown much since the last time. */
   keep(): Promise<void>
 }
 

@@ -17,7 +17,7 @@ interface Axis {
 
 export class Threads {
   readonly #axes = new Map<ThreadAxis, Axis>()
-  /** Axes of the loops around what is being compiled. */
+  /** Thread axes of the loops around the statement being compiled. */
   readonly #around: ThreadAxis[] = []
 
   /** With `enabled` false there is one thread. */

@@ -50,7 +50,7 @@ export class Expressions {
     return slot
   }
 
-  /** Before anything is evaluated with other values of variables or memory: what is shared is computed once in between. */
+  /** Starts a new evaluation: variables or memory changed, so cached common subexpressions are dropped. */
   begin(): void {
     this.#now++
   }
@@ -108,7 +108,7 @@ export class Expressions {
     }
   }
 
-  /** `to`: what is kept; an element that is combined in a wider type is rounded only when it is read. */
+  /** Store to an element; `to`: storage type. An element reduced in a wider type is rounded only when it is read. */
   writer(t: Load | Store, from: Dtype, to?: Dtype): (value: number) => void {
     const cell = this.cell(t.buffer)
     const address = this.address(t)

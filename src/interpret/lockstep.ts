@@ -1,6 +1,6 @@
 /**
- * The threads of a block in turns from barrier to barrier, and neighbouring lanes from exchange to exchange; the blocks of
- * a cluster side by side. All threads have to arrive at the same place, or it is an `InternalError`.
+ * Lockstep execution of the threads of a block from barrier to barrier, and of neighbouring lanes from exchange to exchange;
+ * the blocks of a cluster run together. All threads have to arrive at the same statement, otherwise it is an `InternalError`.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Stmt } from '../ir/loops.ts'

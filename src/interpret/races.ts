@@ -11,7 +11,7 @@ import { type Cells, poison } from './memory-cells.ts'
 export interface Who {
   readonly block: number
   readonly thread: number
-  /** Of the block: threads with one thread.y and thread.z. */
+  /** Row within the block: threads with equal thread.y and thread.z. */
   readonly row: number
   epoch: number
   /** Barriers of its row alone that it has passed. */
@@ -25,7 +25,7 @@ const SEVERAL = -2
 interface Touch {
   /** Accessing block since the launch began: one block, none or several. */
   block: number
-  /** Of the latest epoch of the latest block. */
+  /** Accessing thread, in the latest epoch of the latest block. */
   thread: number
   row: number
   last: number
@@ -64,7 +64,7 @@ export class Memory {
     return this.#cells.length
   }
 
-  /** A launch starts: what came before it has happened. */
+  /** Begins a launch: earlier accesses are ordered before it. */
   begin(): void {
     this.#elements = new Map()
   }
@@ -94,7 +94,7 @@ export class Memory {
     this.#cells[k] = value
   }
 
-  /** A thread has something write the element at some time, until which nobody may touch it. */
+  /** Marks an element as target of an asynchronous write, until whose completion no thread may access it. */
   claim(k: number, who: Who): void {
     this.write(k, poison(this.buffer.dtype), who, false)
     this.#elements.set(k, { read: untouched(), write: untouched(), atomic: untouched(), arriving: true })

@@ -11,7 +11,7 @@ const HITS: Readonly<Record<Search['method'], (x: number, wanted: number) => boo
   linear: (x, wanted) => x === wanted,
 }
 
-/** The first position in lo .. hi that the search stops at, else hi; `at` reads one of `length` words. */
+/** The first position in lo .. hi that satisfies the search, otherwise hi; `at` reads one of `length` words. */
 export function firstHit(
   e: Search,
   [lo, hi, wanted]: readonly [number, number, number],

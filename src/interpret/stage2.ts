@@ -1,6 +1,6 @@
 /**
- * Runs a Stage II kernel, one statement after the other: what a schedule step must not change. Every index is
- * checked, and memory that nothing has written holds a poison value, so that a wrong rewrite shows.
+ * Sequential interpreter of Stage II kernels, whose results schedule steps must preserve. Every index is checked, and
+ * unwritten memory holds a poison value, so that a wrong rewrite shows.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'

@@ -15,8 +15,8 @@ import type { Frame, Instructions } from './thread-code.ts'
 
 /**
  * Runs `plan` in place on `buffers`, one array for each of `plan.buffers` (a missing `local` is allocated).
- * Throws `InternalError` where an access is out of range, where threads race, where a barrier is not met by
- * all threads of a block, and at a declared instruction without `instructions`.
+ * @throws InternalError for accesses out of range, races, barriers that not all threads of a block reach, and declared
+ * instructions without `instructions`
  */
 export function interpretPlan(
   plan: Plan,

@@ -3,7 +3,7 @@
 /** Contents by type of medium; bytes in base64. */
 export type MimeBundle = Readonly<Record<string, string>>
 
-/** The method by which Deno's Jupyter kernel asks a value how it is shown. */
+/** Method through which Deno's Jupyter kernel displays a value. */
 export const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as never
 
 /**
@@ -24,12 +24,12 @@ export abstract class Shown {
     return this.bundle()
   }
 
-  /** Of Node: how `console.log` prints it. */
+  /** Output of `console.log` in Node. */
   [Symbol.for('nodejs.util.inspect.custom')](): string {
     return this.toString()
   }
 
-  /** Of Deno: the same. */
+  /** Output of `console.log` in Deno. */
   [Symbol.for('Deno.customInspect')](): string {
     return this.toString()
   }

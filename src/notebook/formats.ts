@@ -5,7 +5,10 @@ import type { Shown } from './display.ts'
 import { type Figure, picture } from './figure.ts'
 import { table } from './table.ts'
 
-/** The tensor with its parts, and how each is stored. @param name what the tensor is called */
+/**
+ * The tensor with its parts, and the storage of each.
+ * @param name of the tensor in the picture
+ */
 export const storage = (tensor: ConvertedTensor, name = 'tensor'): Figure =>
   picture(expectConverted(tensor).svg({ name }), `${name} as ${tensor.format}`)
 

@@ -2,7 +2,7 @@
 import { DTYPES } from '../ir/dtype.ts'
 import { escaped } from '../pictures/picture/svg.ts'
 
-/** `spt`: programs, schedules and the stages, which are printed alike. */
+/** `spt`: programs, schedules and the printed stages. */
 export type Language = 'spt' | 'js' | 'wgsl' | 'cuda' | 'c' | 'text'
 
 type Kind = 'comment' | 'string' | 'number' | 'keyword' | 'type'

@@ -6,7 +6,7 @@ export const isMissing = (x: unknown): boolean => x === undefined || x === null
 const grouped = (x: number, decimals: number): string =>
   x.toLocaleString('en-US', { minimumFractionDigits: decimals, maximumFractionDigits: decimals })
 
-/** Decimals with which a number has so many significant digits. */
+/** Number of decimals that gives a number `digits` significant digits. */
 const decimalsOf = (x: number, digits: number): number =>
   Math.max(0, digits - 1 - Math.floor(Math.log10(Math.abs(x))))
 
@@ -35,7 +35,7 @@ export function formatter(values: readonly unknown[], digits: number): (value: u
   return print
 }
 
-/** A number alone: to so many significant digits, zeros at its end left out. */
+/** A single number with `digits` significant digits, without trailing zeros. */
 export function brief(x: number, digits = 3): string {
   if (!Number.isFinite(x)) return String(x)
   if (x === 0) return '0'

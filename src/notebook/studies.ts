@@ -44,7 +44,7 @@ export function best(trials: readonly Trial[], count = 10): Shown {
   )
 }
 
-/** Columns have the decimals of their median: so many digits that the fastest has three as well. */
+/** Number of digits of times: columns have the decimals of their median, and the fastest needs three digits too. */
 function digitsOf(times: readonly number[]): number {
   const sizes = times.filter((t) => t > 0).map((t) => Math.floor(Math.log10(t)))
   return 3 + Math.max(0, (sizes[sizes.length >> 1] ?? 0) - (sizes[0] ?? 0))
@@ -132,7 +132,7 @@ function timesOf(trials: readonly StudyTrial[], by: keyof typeof ALONG): readonl
 /** More dots hide each other, and make a page slow. */
 const MOST_DOTS = 3000
 
-/** Every so manieth, where they are too many. */
+/** Every n-th item if there are too many. */
 function thinned<T>(all: readonly T[]): { readonly shown: readonly T[]; readonly every: number } {
   const every = Math.ceil(all.length / MOST_DOTS)
   return { every, shown: every <= 1 ? all : all.filter((_, k) => k % every === 0) }
@@ -170,8 +170,8 @@ export function outcomes(trials: readonly Trial[]): Shown {
 }
 
 /**
- * Expected against measured milliseconds, a point for each trial that has both; on the line they are equal.
- * @throws SptError `notebook/no-rows` where there is none
+ * Predicted against measured milliseconds, a point for each trial that has both; on the line they are equal.
+ * @throws SptError `notebook/no-rows` if there is none
  */
 export function predictions(
   trials: readonly Trial[],

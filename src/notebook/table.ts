@@ -4,13 +4,13 @@ import { escaped } from '../pictures/picture/svg.ts'
 import { type MimeBundle, Shown } from './display.ts'
 import { formatter, isMissing } from './numbers.ts'
 
-/** Values by column; what a row lacks, and `null`, is shown as a dash. */
+/** Values by column; missing values and `null` are shown as a dash. */
 export type Row = Readonly<Record<string, unknown>>
 
 export interface TableOptions {
   /** Columns in display order; default: all columns of any row, in order of first occurrence. */
   readonly columns?: readonly string[] | undefined
-  /** Significant digits of numbers that are no integers: a column has so many decimals that its median has them. 3. */
+  /** Significant digits of non-integers: the decimals of a column give its median this many digits. 3. */
   readonly digits?: number | undefined
   /** Maximum number of rows shown; the number of further rows is stated. 100. */
   readonly limit?: number | undefined
@@ -19,7 +19,7 @@ export interface TableOptions {
 class Table extends Shown {
   readonly #names: readonly string[]
   readonly #cells: readonly (readonly string[])[]
-  /** By column. */
+  /** True for numeric columns. */
   readonly #numeric: readonly boolean[]
   readonly #more: number
 

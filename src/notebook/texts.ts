@@ -52,7 +52,7 @@ export function code(text: string, language: Language = 'spt', options: TextOpti
 export const stage = (kernel: Kernel, at: 1 | 2 | 3, options: TextOptions = {}): Shown =>
   code(expectKernel(kernel).show(at), 'spt', options)
 
-/** The steps of a kernel, as they stand in a schedule. */
+/** The steps of a kernel in the syntax of schedules. */
 export const steps = (kernel: Kernel, options: TextOptions = {}): Shown =>
   code(expectKernel(kernel).trace.join('\n'), 'spt', options)
 

@@ -9,7 +9,7 @@ import { layered } from './chart/layers.ts'
 import type { Figure } from './figure.ts'
 import { checkTrials, PALE } from './studies.ts'
 
-/** Of `tune`, and of records. */
+/** Trial of `tune` or of the records. */
 export type WeighedTrial = Trial & {
   readonly bytes?: number | undefined
   readonly relativeError?: number | undefined

@@ -7,12 +7,12 @@ import { describe, type StorageReport } from '../storage/storage-report.ts'
 import { heldEntries, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 
-/** Entries by coordinate of one dimension: row lengths, where that is the first. */
+/** Number of entries per coordinate of one dimension: row lengths for the first. */
 export interface LengthReport {
   /** All coordinates of the dimension, and those without an entry. */
   readonly segments: number
   readonly empty: number
-  /** Over all segments, the empty ones included; 0 where there is none. */
+  /** Statistics over all segments, including empty ones; 0 without segments. */
   readonly min: number
   readonly mean: number
   readonly median: number
@@ -21,7 +21,7 @@ export interface LengthReport {
   readonly histogram: readonly { readonly upTo: number; readonly segments: number }[]
 }
 
-/** Of a part, or summed over the parts. */
+/** Totals of a part, or summed over the parts. */
 interface Totals {
   /** Elements of the value array, and how many of them hold a coordinate of the tensor. */
   readonly slots: number
@@ -50,7 +50,7 @@ export interface TensorReport extends Totals {
   readonly format: string
   readonly shape: readonly number[]
   readonly dtype: CoordTensor['dtype']
-  /** By dimension. */
+  /** Lengths by dimension. */
   readonly lengths: readonly LengthReport[]
   readonly parts: readonly PartReport[]
   /** Bytes of the same elements in CSR. */

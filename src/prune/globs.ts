@@ -32,10 +32,7 @@ export const globOf = (name: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is meant.
   name.replace(/[\\*?]/g, '\\$&').replace(/[\u0000-\u001f\u007f-\u009f]/g, '?')
 
-/**
- * The names that it matches, by their place.
- * @throws SptError `prune/unknown-layer` where it matches none
- */
+/** Indices of the matching names. @throws SptError `prune/unknown-layer` if none matches */
 export function matched(option: string, glob: string, names: readonly string[]): readonly number[] {
   const found = names.flatMap((name, k) => (matches(glob, name) ? [k] : []))
   if (found.length === 0)

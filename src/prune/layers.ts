@@ -62,7 +62,10 @@ export function checkLength(
   })
 }
 
-/** A mask for each layer. `what`: whose they are. @throws SptError `api/argument`, `prune/shape`, `prune/mask` */
+/**
+ * Validates one mask per layer; `what` names their source in messages.
+ * @throws SptError `api/argument`, `prune/shape`, `prune/mask`
+ */
 export function checkMasks(what: string, masks: readonly Mask[], shapes: readonly LayerShape[]): void {
   expectArgument(Array.isArray(masks), what, masks, 'a list of masks')
   if (masks.length !== shapes.length)

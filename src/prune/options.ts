@@ -118,7 +118,7 @@ export function checkedSparsity(pattern: Pattern, sparsity: number | undefined):
   return asked
 }
 
-/** Of each layer. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
+/** Limit of each layer. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
 export function limitsOf(
   { text, least = 0 }: Pattern,
   limits: Limits,

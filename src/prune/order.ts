@@ -1,4 +1,4 @@
-/** Many scores in order, ties as they stand: by their bits, sixteen at a time from the lowest (radix sort). */
+/** Stable radix sort of scores, sixteen bits at a time. */
 
 const DIGITS = 4
 const VALUES = 65536

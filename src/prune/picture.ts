@@ -71,7 +71,7 @@ ${panels.join('\n')}
 interface Densities {
   readonly down: number
   readonly across: number
-  /** Of each region, row by row. */
+  /** Share of kept elements of each region, row-major. */
   readonly kept: Float64Array
   readonly share: number
 }

@@ -1,4 +1,4 @@
-/** Figures of what was pruned. */
+/** Statistics of a pruning. */
 import type { Checked } from './options.ts'
 import { kept } from './patterns/parameters.ts'
 import { weightsOf } from './scores.ts'

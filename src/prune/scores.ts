@@ -10,7 +10,7 @@ interface Chosen {
   /** Indices of the layers to prune, ascending. */
   readonly layers: readonly number[]
   readonly limits: readonly number[]
-  /** Of all layers: elements that were pruned before count as 0. */
+  /** Masks of all layers: elements pruned earlier have score 0. */
   readonly after: readonly Mask[] | undefined
   readonly normalise: Normalise
   readonly onProgress: ((progress: PruneProgress) => void) | undefined

@@ -86,7 +86,7 @@ function reaching(
   return { at: counts.length - 1, below: below - counts[counts.length - 1]! }
 }
 
-/** The first `most` of what one layer counts. */
+/** Adds the histogram of one layer, truncated to its `most` lowest elements. */
 function addUpTo(most: number, own: Uint32Array, all: Float64Array): void {
   let left = most
   for (let k = 0; k < HALF && left > 0; k++) {
@@ -162,8 +162,8 @@ export const vectorsFor = (n: number): Vectors => ({
 })
 
 /**
- * Marks (1) of the vectors of lowest rank while they fit into `target` elements: the first that does not ends it. Those
- * that do not fit into the room of their layer are passed over.
+ * Marks (1) vectors in rank order while they fit into `target` elements, and stops at the first that does not. Vectors that
+ * exceed their layer's limit are skipped.
  */
 export function lowestVectors(
   { scores, sizes, layers }: Vectors,

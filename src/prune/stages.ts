@@ -1,4 +1,4 @@
-/** Pruning in stages, with training between them: what a stage prunes counts as 0 in the next. */
+/** Gradual pruning with training between the stages: pruned elements score 0 in later stages. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { checkLayers, keptIn } from './layers.ts'
@@ -33,7 +33,7 @@ export interface StagesOptions extends PruneChoices {
 }
 
 export interface PrunedInStages extends Pruned {
-  /** Of every stage, the last included. */
+  /** Reports of all stages, including the last. */
   readonly reports: readonly PruneReport[]
 }
 
@@ -80,7 +80,7 @@ function stagesOf(given: StagesOptions['stages']): readonly Required<StageChoice
   return stages
 }
 
-/** Both, and the less of what both have. */
+/** Union of both, with the smaller limit for common layers. */
 const leastOf = (all: Limits, own: Limits): Limits => ({
   ...all,
   ...Object.fromEntries(Object.entries(own).map(([glob, s]) => [glob, Math.min(s, all[glob] ?? s)])),

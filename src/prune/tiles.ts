@@ -6,7 +6,7 @@ import type { Mask, Tile } from './types.ts'
 
 const NOT_TILE_WISE = 'prune/not-tile-wise'
 
-/** Positions of what is not 0 in part of an array. */
+/** Positions of nonzeros in part of an array. */
 export function positions(flags: ArrayLike<number>, from: number, length: number): Int32Array {
   let n = 0
   for (let i = 0; i < length; i++) if (flags[from + i] !== 0) n++

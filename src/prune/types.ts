@@ -17,7 +17,7 @@ export interface Layers {
   readonly shapes: readonly LayerShape[]
   /** rows * cols values; not kept beyond the next reading, and not changed. */
   weights(layer: number): Promise<Float32Array>
-  /** Of the loss, in the same order. */
+  /** Gradients of the loss, in the same order. */
   gradients?(layer: number): Promise<Float32Array>
 }
 
@@ -38,16 +38,16 @@ export interface Scored {
   readonly shapes: readonly LayerShape[]
   /** The sparsity that a layer must not exceed; 1: none is set. */
   readonly limits: readonly number[]
-  /** Of a vector or block, from the sum of the squares of its elements' scores. */
+  /** Score of a vector or block, from the sum of the squares of its elements' scores. */
   vectorScore(squares: number, elements: number): number
-  /** Finite and at least 0, an element each; valid until the next call. `pass`: what for, for progress. */
+  /** Scores of a layer's elements, finite and at least 0; valid until the next call. `pass`: name of the pass, for progress. */
   scores(layer: number, pass: string): Promise<Float32Array>
 }
 
-/** By layer, in the order of the shapes. */
+/** Masks by layer, in the order of the shapes. */
 export interface PatternMasks {
   readonly kept: readonly Mask[]
-  /** Single elements that are kept beside the tiles: disjoint from `kept`. */
+  /** Single elements kept in addition to the tiles; disjoint from `kept`. */
   readonly rest?: readonly Mask[]
   /** Those that hold something; `kept` lies within them. */
   readonly tiles?: readonly (readonly Tile[])[]
@@ -119,7 +119,7 @@ export interface PruneReport {
   readonly warnBelow: number
 }
 
-/** By layer, in the order of the shapes. */
+/** Results by layer, in the order of the shapes. */
 export interface Pruned {
   readonly masks: readonly Mask[]
   readonly rest?: readonly Mask[]

@@ -6,7 +6,7 @@ export interface Ceilings {
   /** Bytes a second from device memory, and from the L2 cache. */
   readonly memory: number
   readonly cache: number
-  /** Arrays of as many bytes in total are read from the cache. */
+  /** Largest working set in bytes that is read from the cache. */
   readonly cacheBytes: number
   /**
    * Operations a second: f32 units; matrix units, with factors of so many bits, as the vendor's library reaches them at 4096³,

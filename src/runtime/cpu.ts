@@ -52,7 +52,7 @@ const LIMITS: DeviceLimits = {
 /** Creates the cpu device. It needs `new Function`, which a page's content security policy can forbid. */
 export const createCpuDevice = (): Device => new CpuDevice()
 
-/** Runs its commands when they are queued: nothing is ever under way. */
+/** Runs its commands when they are queued: nothing is ever in flight. */
 class CpuGraph implements Graph {
   readonly #check: () => void
   readonly #commands: readonly Command[]

@@ -79,7 +79,7 @@ export type Command =
 /** A compiled module. */
 export interface CompiledModule {
   readonly text: ModuleText
-  /** Per entry, where the device tells: registers, shared and local bytes. */
+  /** Registers, shared and local bytes per entry, if the device reports them. */
   readonly resources?: Readonly<Record<string, Readonly<Record<string, number>>>>
   release(): void
 }
@@ -117,7 +117,7 @@ export interface Device {
   readonly name: string
   /** Driver and its version, as far as they can be determined. */
   readonly driver?: string
-  /** A processor that does a GPU's work: it has no clock of its own. */
+  /** Software emulation of a GPU, which has no clock of its own. */
   readonly isSoftware?: boolean
   readonly limits: DeviceLimits
   /** Capabilities by name: `shader-f16`, `subgroups`, `timestamp-query`, `sm_90`. */
@@ -139,7 +139,10 @@ export interface Device {
   compile(module: ModuleText): Promise<CompiledModule>
   /** Opens a library of the vendor's, once. Devices without it have none. @throws SptError `device/no-library`, `device/library` */
   library?(text: LibraryText): Library
-  /** Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name, or what they did wrong (`outcomes.ts`). */
+  /**
+   * Runs commands in order; resolves when all have finished, rejects with the faulting kernel's name, or with the recorded
+   * error (`outcomes.ts`).
+   */
   run(commands: readonly Command[]): Promise<void>
   /**
    * Milliseconds of each of `repeats` runs, by device events if available. There is no warm-up; `between` runs before each
@@ -148,7 +151,7 @@ export interface Device {
   time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]>
   /** Records commands for replays (`streams.ts`). @throws SptError as `run` */
   graph(commands: readonly Command[]): Promise<Graph>
-  /** A queue beside that of `run` (`streams.ts`). */
+  /** A queue in addition to that of `run` (`streams.ts`). */
   stream(label: string): Stream
   event(): DeviceEvent
   /** Resolves when all that was queued on any stream has finished; rejects as `run`. */

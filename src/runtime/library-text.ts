@@ -10,10 +10,10 @@ export type LibraryArgument =
   | number
   | string
   | { readonly of: 'offsets' | 'indices' | 'entries'; readonly axis: string }
-  /** Of a number, or of a scalar by name. */
+  /** A float constant, or a scalar by name. */
   | { readonly float: number | string }
 
-/** An object that a call makes, whose first argument says where. */
+/** An object created by a call, whose first argument is the address of the handle. */
 export interface LibraryObject {
   readonly into: string
   readonly call: string
@@ -39,9 +39,9 @@ export interface Routine {
 
 export interface LibraryText {
   readonly name: string
-  /** Of its file, without an ending. */
+  /** File name of the library without its extension. */
   readonly file: string
-  /** Beside the compiler's, where each library has one of its own. */
+  /** Folder next to the compiler's, in installations with a folder per library. */
   readonly folder: string
   /** Libraries to be loaded before. */
   readonly needs: readonly string[]

@@ -25,8 +25,8 @@ export interface MeasureOptions {
   /** Runs to a sample, one after the other between the same two events; 1. A sample is their mean. */
   readonly batch?: number
   /**
-   * `graph` (default): the commands are replayed from a graph, and the host takes no part in what is measured. `launches`:
-   * they are launched one by one, as `run` does.
+   * `graph` (default): the commands are replayed from a graph, without host overhead. `launches`: they are launched one by
+   * one, as `run` does.
    */
   readonly by?: 'graph' | 'launches'
 }
@@ -65,7 +65,7 @@ export async function measure(
   }
 }
 
-/** Takes samples of any commands of a device; what it records and allocates for that is freed together. */
+/** Samples the times of commands of a device; its recordings and allocations are freed together. */
 export class Timer {
   readonly #device: Device
   readonly #memory: DeviceBuffer | undefined

@@ -5,10 +5,10 @@ import type { Graph, Stream } from './streams.ts'
 
 /** Outcomes of queued launches that no call has awaited. */
 export class Outcomes {
-  /** By the stream that they were queued on last. */
+  /** Unchecked outcomes, with the stream on which they were queued last. */
   readonly #open = new Map<Outcome, Stream | undefined>()
 
-  /** Commands that have been queued and have ended. Where several did wrong, the next call that waits tells of the next. */
+  /** Checks queued commands that have ended. If several failed, the next waiting call reports the next error. */
   async ended(commands: readonly Command[]): Promise<void> {
     const all = outcomesOf(commands)
     this.#queued(all, undefined)
@@ -21,7 +21,7 @@ export class Outcomes {
     return this.#settle(all)
   }
 
-  /** The graph of these commands, whose replays are looked at. */
+  /** Wraps the graph of these commands, so that its replays are checked. */
   graph(graph: Graph, commands: readonly Command[]): Graph {
     const all = outcomesOf(commands)
     if (all.length === 0) return graph

@@ -49,8 +49,8 @@
 /** Commands recorded once and replayed; buffers and modules have to outlive it. */
 export interface Graph {
   /**
-   * Queues a replay behind what the stream already has (default: the queue of `run`). Faults come out of the next call
-   * that waits. @throws SptError `device/freed`, and as `Device.run` where buffers or modules are gone
+   * Queues a replay behind the stream's work (default: the queue of `run`). The next call that waits reports faults.
+   * @throws SptError `device/freed`, and as `Device.run` if buffers or modules are freed
    */
   launch(stream?: Stream): void
   /**
@@ -62,7 +62,7 @@ export interface Graph {
   free(): void
 }
 
-/** A queue of work: what is queued here runs in that order. */
+/** A queue whose work runs in order. */
 export interface Stream {
   readonly label: string
   /** The event happens when all that is queued here so far has finished. */
@@ -71,7 +71,7 @@ export interface Stream {
   wait(event: DeviceEvent): void
   /** Resolves when all that is queued here has finished; rejects as `Device.run`. */
   finish(): Promise<void>
-  /** Waits for what is queued. Does nothing the second time. */
+  /** Waits for the queued work. Idempotent. */
   free(): void
 }
 

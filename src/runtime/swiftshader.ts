@@ -20,7 +20,7 @@ import { brotliDecompressSync } from 'node:zlib'
 import { makeFolderSync } from '../cache/disk-cache.ts'
 
 const PACKAGE = '@sparticuz/chromium'
-/** 153 asks for Node 22.17; both carry the same files. */
+/** 153 requires Node 22.17; both contain the same files. */
 const KNOWN = Number(process.versions.node.split('.')[0]) < 23 ? '147' : '153'
 const INSTALL = `npm install ${PACKAGE}@${KNOWN}`
 const ARCHIVE = 'swiftshader.tar.br'
@@ -39,7 +39,7 @@ export interface SwiftShader {
   readonly version: string
 }
 
-/** Why there is none, and what to do. */
+/** Reason for its absence, and the remedy. */
 export interface Missing {
   readonly reason: string
   readonly hint: string
@@ -119,7 +119,7 @@ export function findArchive(roots: readonly string[] = places()): Archive | Miss
   }
 }
 
-/** The cache beside the package, then one for temporary files that only this user can write. */
+/** Cache folder next to the package, then a temporary folder that only this user can write. */
 function cacheFolders(archive: string): string[] {
   const parts = archive.split('/')
   const modules = parts.lastIndexOf('node_modules')
@@ -127,7 +127,7 @@ function cacheFolders(archive: string): string[] {
   return [...beside, join(tmpdir(), `sparsetile-${process.getuid?.() ?? 'cache'}`)]
 }
 
-/** Unpacks into a fresh folder and moves it into place in one step, so that nobody sees half of it. */
+/** Unpacks into a fresh folder and renames it, so that no process sees a partial one. */
 function unpack(archive: string, base: string, version: string): string {
   const dir = join(base, `swiftshader-${version}`)
   makeFolderSync(base, 0o700)

@@ -25,7 +25,7 @@ export interface Found {
  */
 const kept = new Map<string, GPU>()
 
-/** A device on the adapter that `choice` allows. Throws `device/absent` with the reason where there is none. */
+/** Opens a device on the adapter selected by `choice`. @throws SptError `device/absent` with the reason */
 export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise<Device> {
   const found = await findAdapter(options)
   if ('reason' in found)

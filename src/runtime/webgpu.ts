@@ -180,7 +180,7 @@ class WebGpuDevice implements Device {
     await this.#session.dispose()
   }
 
-  /** All that can be known before a submission; afterwards only the driver can refuse it. */
+  /** Checks commands as far as possible before submission; afterwards only the driver can reject them. */
   #check(commands: readonly Command[], call: string): Promise<void> | undefined {
     this.#checkNow(commands, call)
     const unsure = new Set<GpuBuffer>()

@@ -38,7 +38,7 @@ export const isWord = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtyp
 export const storedBytes = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): number =>
   isWord(device, dtype) ? WORD_BYTES : DTYPE_BYTES[dtype]
 
-/** The type of the word that holds a `dtype`; `device/no-f64` for f64. `what` names the tensor in the error. */
+/** The word type of a `dtype`; `what` names the tensor in the error. @throws SptError `device/no-f64` */
 export function wordDtype(dtype: Dtype, what?: string): WordDtype {
   if (dtype === 'f64')
     fail({

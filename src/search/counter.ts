@@ -1,4 +1,4 @@
-/** Points of a space counted by what follows partial points: equal rests once. */
+/** Counts the points of a space by memoising subtrees with equal rests. */
 import { Effort } from './effort.ts'
 import type { Stepwise } from './stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
@@ -16,7 +16,7 @@ export interface Counted {
 
 /** Subtree of a space shared by all partial points with the same rest. */
 interface Rest {
-  /** Once it is looked at. */
+  /** Next decision, once it was evaluated. */
   open?: OpenDecision | null
   /** Once all points are found. */
   count?: Counted

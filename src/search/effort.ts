@@ -5,10 +5,10 @@ import type { OpenDecision } from './types.ts'
 export const effortOf = (open: OpenDecision | null): number =>
   1 + (open?.considered ?? open?.values.length ?? 0)
 
-/** Values that may be asked about for each place of a space that may be looked at: few of them lead to a place of their own. */
+/** Number of values per visited node that may be evaluated: few of them lead to new nodes. */
 const VALUES = 20
 
-/** Values that are looked at without a point after which a space counts as contradictory: `failDeadEnds` says so. */
+/** Number of values evaluated without finding a point after which a space counts as contradictory (`failDeadEnds`). */
 export const BARREN = 1_000_000
 
 /** A budget of effort that can be used up. */

@@ -47,7 +47,7 @@ export class Ending {
     return this.#controller.signal
   }
 
-  /** Nothing where it rejects after the signal, or does not heed it in time. */
+  /** Undefined if the work rejects after the signal, or does not end in time. */
   async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
     return await unlessAborted(this.signal, () => Promise.race([work(), this.#over]))
   }
@@ -59,7 +59,7 @@ export class Ending {
   }
 }
 
-/** Nothing where it rejects after the signal. */
+/** Undefined if the work rejects after the signal. */
 export async function unlessAborted<T>(
   signal: AbortSignal,
   work: () => Promise<T>,

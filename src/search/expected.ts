@@ -8,7 +8,7 @@ import type { Point, StrategyOptions } from './types.ts'
 
 type Prior = NonNullable<StrategyOptions['prior']>
 
-/** Milliseconds within which a prior may be asked for more points at once. */
+/** Milliseconds below which a prior may evaluate more points at once. */
 const SHORT = 1
 
 /** Points that one with pauses ranks whatever time it takes: a busy machine would rank none. */
@@ -19,11 +19,11 @@ const inSteps = new WeakMap<Prior, InSteps>()
 
 /** A prior that takes long. */
 export interface InSteps {
-  /** Points that it is asked about together where its time is limited. */
+  /** Points evaluated together if time is limited. */
   readonly together: number
   /** Predicted costs, with pauses. */
   costs(points: readonly Point[]): Stepwise<readonly number[]>
-  /** It will be asked about many points soon. */
+  /** Announces that many points will be evaluated soon. */
   begin(): void
 }
 
@@ -37,7 +37,7 @@ export function priorOf(work: InSteps): Prior {
 export class Expected {
   readonly #prior: Prior
   readonly #costs = new Map<string, number>()
-  /** Told how many points it was asked about so far. */
+  /** Called with the number of points evaluated so far. */
   onRanked: ((count: number) => void) | undefined
 
   private constructor(prior: Prior) {
@@ -50,7 +50,7 @@ export class Expected {
     return known.get(prior) ?? new Expected(prior)
   }
 
-  /** It will be asked about many points soon. */
+  /** Announces that many points will be evaluated soon. */
   begin(): void {
     inSteps.get(this.#prior)?.begin()
   }
@@ -112,13 +112,13 @@ export class Expected {
     return this.#costs.has(pointKey(point))
   }
 
-  /** Nothing is asked for this. */
+  /** The cached cost, without evaluating the prior. */
   known(point: Point): number | undefined {
     const cost = this.#costs.get(pointKey(point))
     return cost !== undefined && Number.isFinite(cost) ? cost : undefined
   }
 
-  /** `undefined`: a step refuses the point. */
+  /** `undefined`: a step rejects the point. */
   of(point: Point): number | undefined {
     const [cost] = this.prior([point])
     return Number.isFinite(cost) ? cost : undefined

@@ -82,7 +82,7 @@ interface SparseTensor {
   readonly like: readonly string[]
 }
 
-/** One of each structure, an input where there is one. */
+/** One tensor of each structure, an input if there is one. */
 function sparseTensors(kernel: Kernel): readonly SparseTensor[] {
   const { axes, buffers } = kernel.compilation.kernel
   const dense = new Set(axes.filter(isDenseRoot).map((a) => a.name))

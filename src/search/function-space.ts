@@ -18,7 +18,7 @@ const MAX_PROBES = 64
  * returns (`space/late-decision`).
  */
 export interface Decisions {
-  /** One of some numbers, neighbours in the list being alike. */
+  /** One of some numbers; adjacent numbers in the list are similar. */
   number(name: string, values: Iterable<number>): number
   /** One of some texts. */
   option<const T extends string>(name: string, values: readonly T[]): T
@@ -95,7 +95,7 @@ function made<K>(name: string, point: Point, make: Make<K>, kernel: K): K {
   return given as K
 }
 
-/** Of one class: a promise of a kernel is none. */
+/** True if both have one class; a promise of a kernel does not. */
 const isLike = (given: unknown, kernel: unknown): boolean =>
   typeof given === typeof kernel &&
   given !== null &&
@@ -123,7 +123,7 @@ type Way<K> =
   | { readonly kind: 'whole'; readonly make: Make<K>; readonly decided: ReadonlySet<string> }
   | { readonly kind: 'open'; readonly open: OpenDecision }
   | { readonly kind: 'refused' }
-  /** The function throws there: a point that nothing can be made of. */
+  /** The function throws: no point exists here. */
   | { readonly kind: 'thrown'; readonly why: SptError }
 
 /** Leaves the function of a space at an open or impossible decision. */
@@ -188,7 +188,7 @@ class Walk implements Decisions {
   readonly #decided = new Set<string>()
   #hasEnded = false
 
-  /** Names of what was decided so far. */
+  /** Names of the decisions so far. */
   get decided(): ReadonlySet<string> {
     return this.#decided
   }

@@ -125,7 +125,7 @@ function likelyFirst(
 /** Values that led nowhere before a point counts as not found. */
 const SEARCHED_VALUES = 20_000
 
-/** The first whole point from `partial`, where each decision tries its values in the order that `prefer` gives. */
+/** The first complete point from `partial`; each decision tries its values in the order of `prefer`. */
 function* completed(
   space: PointSpace,
   partial: Point,

@@ -22,18 +22,15 @@ import type { Point, PointSpace } from './types.ts'
 export { withValue } from './counter.ts'
 export { COUNTED_VALUES, pointKey, type Random } from './point-walks.ts'
 
-/** Points of a space that can be gone through without saying when to end. */
+/** Default limit for enumerating a space. */
 export const LISTED_POINTS = 100_000
 
-/** Every point, in the order of the values, found as they are asked for. */
+/** Every point, in the order of the values, generated lazily. */
 export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
   for (const point of foundIn(space, from)) if (point) yield point
 }
 
-/**
- * All points, where there are no more than `limit` (100,000).
- * @throws SptError `space/too-many-points`
- */
+/** All points, if there are at most `limit` (100,000). @throws SptError `space/too-many-points` */
 export function listed(space: PointSpace, limit: number = LISTED_POINTS): readonly Point[] {
   checkSpace(space)
   checkLimit(limit)
@@ -63,8 +60,8 @@ export function draw(space: PointSpace, random: Random): Point | null {
 }
 
 /**
- * A point that has the values of `wanted` wherever the space allows them: the nearest allowed number elsewhere, and
- * what is not in `wanted` at random, or the first value without `random`. `null`: none was found.
+ * A legal point near `wanted`: values of `wanted` where the space allows them, otherwise the nearest allowed number; missing
+ * decisions are random, or the first value without `random`. `null`: none was found.
  */
 export const repaired = (space: PointSpace, wanted: Point, random?: Random): Point | null =>
   atOnce(repairing(space, wanted, random))
@@ -77,13 +74,16 @@ export const neighbours = (space: PointSpace, point: Point): readonly Point[] =>
   atOnce(neighbouring(space, point))
 
 /**
- * A point that differs from `point` in a decision drawn at random, and in what depends on it; `null` where no decision
- * can be another.
+ * A point that differs from `point` in one random decision and in the decisions that depend on it; `null` if no decision can
+ * change.
  */
 export const mutate = (space: PointSpace, point: Point, random: Random): Point | null =>
   atOnce(mutating(space, point, random))
 
-/** A point with some values of each of two: what `a` and `b` agree on, where the space allows it. `null`: none was found. */
+/**
+ * A crossover: a random mixture of the values of two points, which keeps their common values where the space allows it.
+ * `null`: none was found.
+ */
 export const crossed = (space: PointSpace, a: Point, b: Point, random: Random): Point | null =>
   atOnce(crossing(space, a, b, random))
 

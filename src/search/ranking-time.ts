@@ -2,9 +2,9 @@
 import type { Stepwise } from './stepwise.ts'
 import type { StrategyOptions } from './types.ts'
 
-/** Seconds before the first trial, however long the search: what is ranked later takes its turn between trials. */
+/** Maximum seconds before the first trial; later ranking is interleaved with trials. */
 const FIRST = 1.5
-/** Of the time so far; of all, at first. */
+/** Share of the elapsed time, initially of the total. */
 const SHARE = 1 / 4
 /** Seconds that a trial takes at least: it is lowered, compared and measured. */
 const TRIAL = 0.2
@@ -17,7 +17,10 @@ export class RankingTime {
   readonly #start: number
   #spent = 0
 
-  /** @param limits of the search; without any, it may be asked for as long as it likes @param now milliseconds */
+  /**
+   * @param limits of the search; without any, ranking is unlimited
+   * @param now milliseconds
+   */
   constructor({ seconds, trials }: Limits, now: () => number = () => performance.now()) {
     this.#now = now
     this.#start = now()

@@ -21,7 +21,7 @@ export interface EvaluateContext {
 
 export interface SearchOptions {
   readonly space: PointSpace
-  /** A strategy's name (`STRATEGIES`), how one is made, or one that goes on. */
+  /** A strategy's name (`STRATEGIES`), its constructor, or a strategy to continue. */
   readonly strategy: string | StrategyOf | Strategy
   /**
    * Evaluates points and returns their outcomes in order. Failures caused by a point are outcomes; a rejected promise ends
@@ -44,7 +44,7 @@ export interface SearchOptions {
   readonly patience?: number | undefined
   /** Points that are tried together, so that they can be measured against each other; 1. */
   readonly batch?: number | undefined
-  /** Of a strategy that is made; 1. */
+  /** Seed of the strategy; 1. */
   readonly seed?: number | undefined
   /** For a strategy that is made (`StrategyOptions`). */
   readonly prior?: StrategyOptions['prior']
@@ -54,7 +54,7 @@ export interface SearchOptions {
   readonly known?: readonly Trial[] | undefined
   /** Ends it with the best so far. */
   readonly signal?: AbortSignal | undefined
-  /** Seconds that `evaluate` has to end once its signal aborted, after which what it does is left alone; 30. */
+  /** Seconds for `evaluate` to end after its signal aborted, before it is abandoned; 30. */
   readonly grace?: number | undefined
   /**
    * Called once before the first proposal, and after the trials of each batch; for a batch in which `evaluate` threw, with
@@ -70,7 +70,7 @@ export interface SearchProgress extends Found {
   readonly done: number
   readonly wrong: readonly WrongResult[]
   readonly seconds: number
-  /** The trials that were told last. */
+  /** The trials reported last. */
   readonly last: readonly Trial[]
 }
 

@@ -20,14 +20,14 @@ export type StoppedBy =
   | 'patience'
   /** No point is left. */
   | 'exhausted'
-  /** It asks for no more, though points are left, or the space is too large for that to be known. */
+  /** The strategy stopped proposing, although points may be left. */
   | 'strategy'
   | 'aborted'
-  /** It is lost: nothing else would run. */
+  /** The device is lost. */
   | 'device'
 
 export interface SearchResult extends Found {
-  /** Known ones first, then in the order in which they were told. */
+  /** Known trials first, then in the order of their reports. */
   readonly trials: readonly Trial[]
   /** Bugs of the compiler: to be kept and reported. */
   readonly wrong: readonly WrongResult[]
@@ -35,7 +35,7 @@ export interface SearchResult extends Found {
   readonly stoppedBy: StoppedBy
 }
 
-/** Shares add up to whole trials but for this. */
+/** Tolerance for sums of shares. */
 const EPSILON = 1e-9
 
 /**
@@ -204,7 +204,7 @@ function strategyOf({ space, strategy, seed = 1, prior, seconds, trials }: Searc
   return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, given))
 }
 
-/** Of a strategy that has no steps. */
+/** A strategy's method without steps as a stepwise one. */
 function* whole<T>(work: () => T): Stepwise<T> {
   yield
   return work()

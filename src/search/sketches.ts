@@ -1,4 +1,4 @@
-/** The auto-scheduler: formats and sketches of a kernel as a space, from what its nests are. */
+/** The auto-scheduler: formats and sketches of a kernel as a space, derived from its loop nests. */
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/argument-checks.ts'
 import { expectKernel } from '../api/expect-kernel.ts'
 import type { Kernel } from '../api/kernel.ts'
@@ -23,7 +23,7 @@ const EFFORT = 40
 
 export interface SketchOptions {
   readonly device: SketchDevice
-  /** Sizes that the schedules are for, by name: they may require these, or what these are multiples of. Left out: any. */
+  /** Sizes of the schedules by name, which may require these or their divisors; default: any size. */
   readonly sizes?: Readonly<Record<string, number>>
   /**
    * Formats to choose among for each sparse tensor, as after `as`: `{ A: ['csr', 'bsr(8)'] }`; `''` keeps the declared

@@ -31,7 +31,7 @@ export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promi
   }
 }
 
-/** Of each of a list, one after the other. */
+/** Maps a list, one item after another. */
 export function* eachOf<T, R>(list: Iterable<T>, work: (of: T) => Stepwise<R>): Stepwise<R[]> {
   const out: R[] = []
   for (const x of list) out.push(yield* work(x))

@@ -8,7 +8,7 @@ import type { KernelSpace, Point } from './types.ts'
 /** Number of legal points, and of rejected ones by code. */
 export interface Survey {
   readonly legal: number
-  /** By the codes of diagnostics, most frequent first; as of a search. */
+  /** Number of rejected points by diagnostic code, most frequent first. */
   readonly rejectedByCode: Found['rejectedByCode']
   /** True if all points of the space were tried. */
   readonly isWhole: boolean
@@ -17,7 +17,7 @@ export interface Survey {
 export interface SurveyOptions {
   /** Points that are tried at most; 1000. */
   readonly limit?: number | undefined
-  /** Tries points that are drawn, not the first ones; none where none is found. */
+  /** Samples random points instead of the first ones; none if none is found. */
   readonly random?: Random | undefined
 }
 

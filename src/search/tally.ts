@@ -7,7 +7,7 @@ export interface WrongResult {
   readonly space: string
   readonly point: Point
   readonly message: string
-  /** The steps of the point, where the evaluation told them. */
+  /** The steps of the point, if the evaluation reported them. */
   readonly trace?: string | undefined
   /** Seed of the inputs, if the evaluation reported it. */
   readonly seed?: number | undefined

@@ -24,7 +24,7 @@ export class Thread<Task, Answer = never> {
       .unref()
   }
 
-  /** @throws DataCloneError of what is no data */
+  /** @throws DataCloneError for values that cannot be cloned */
   tell(task: Task): void {
     this.#worker.postMessage(task)
   }
@@ -54,7 +54,7 @@ export class Thread<Task, Answer = never> {
     return asked
   }
 
-  /** @param why for what it is at */
+  /** @param why rejects the request in flight */
   end(why: Error): void {
     this.#gone()
     this.#settled()?.reject(why)

@@ -16,11 +16,14 @@ export type Point = Readonly<Record<string, DecisionValue>>
 export interface OpenDecision {
   /** Unique within the space. */
   readonly name: string
-  /** None: no point goes on from here. */
+  /** Allowed values; none: a dead end. */
   readonly values: readonly DecisionValue[]
   /** True if adjacent values are similar, as numbers are and names are not. */
   readonly ordered: boolean
-  /** Values that are the best more often than others, or that numbers that are lie near: they are drawn oftener. Left out: none is known. */
+  /**
+   * Values that are often the best, which are sampled more often (for numbers, with their neighbours); absent if none is
+   * known.
+   */
   readonly likely?: readonly DecisionValue[] | undefined
   /** Number of values whose conditions were evaluated, if some were excluded: the effort of this decision. */
   readonly considered?: number | undefined
@@ -48,7 +51,7 @@ export interface ScheduleCall {
 export interface KernelSpace<K> extends PointSpace {
   /** Source text of the space, if it has one; it distinguishes the studies of spaces with the same name. */
   readonly text?: string | undefined
-  /** @throws SptError where a step refuses: the point is rejected, and counted by the error's code */
+  /** @throws SptError if a step rejects the point, which is counted by the error's code */
   kernel(point: Point): K
   /** The schedule of the program that a whole point is; `null`: none with a name. */
   call?(point: Point): ScheduleCall | null
@@ -56,7 +59,7 @@ export interface KernelSpace<K> extends PointSpace {
 
 /** Outcome of a point. */
 export type Outcome =
-  /** A step, the compiler or the device's limits refuse it. */
+  /** Rejected by a step, the compiler or the device's limits. */
   | { readonly status: 'rejected'; readonly code: string; readonly message: string }
   /** It broke while it was compiled or run: a lost device, memory, time. */
   | { readonly status: 'failed'; readonly code: string; readonly message: string }
@@ -66,7 +69,7 @@ export type Outcome =
       readonly message: string
       /** The steps of the point, as text that can be replayed. */
       readonly trace?: string | undefined
-      /** Of the inputs. */
+      /** Seed of the inputs. */
       readonly seed?: number | undefined
     }
   | { readonly status: 'measured'; readonly timing: Timing }
@@ -80,8 +83,8 @@ export type Outcome =
 export interface Timing {
   readonly median: number
   /**
-   * Of the median, from order statistics of the samples, at 95 %; of two to five samples the least and the greatest, which is
-   * less sure. `null`: nothing is known, of a single sample.
+   * 95 % confidence interval of the median by order statistics; for two to five samples the minimum and maximum, with lower
+   * confidence. `null` for a single sample.
    */
   readonly interval: readonly [low: number, high: number] | null
   readonly samples: readonly number[]
@@ -90,7 +93,7 @@ export interface Timing {
 export interface Trial {
   readonly point: Point
   readonly outcome: Outcome
-  /** Milliseconds that the cost model expected, where one was asked. */
+  /** Milliseconds predicted by the cost model, if it was used. */
   readonly predicted?: number | undefined
   /** Measurement effort as a fraction of a full measurement (`Strategy.share`); default 1. */
   readonly share?: number | undefined
@@ -114,7 +117,7 @@ export interface StrategyOptions {
   readonly seed: number
   /** Expected milliseconds of points (any monotone scale does), without measuring: the cost model as a prior. */
   readonly prior?: ((points: readonly Point[]) => readonly number[]) | undefined
-  /** Those of the search, of which asking the prior takes a part; without them it is asked for all that it can be. */
+  /** Budget of the search; the prior uses a part of it, or unlimited time without a budget. */
   readonly seconds?: number | undefined
   /** Those of the search: of few, it is not worth while to look at many points before. Left out: there may be many. */
   readonly trials?: number | undefined

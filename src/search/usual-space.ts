@@ -8,7 +8,7 @@ import { sketches } from './sketches.ts'
 import type { KernelSpace } from './types.ts'
 
 /**
- * The space of the kernel that is called after the device (`cpu_space`, `gpu_space`), else its sketches.
+ * The kernel's space named after the device (`cpu_space`, `gpu_space`), otherwise its sketches.
  * @throws SptError as `OpenSpace.on`, and as `sketches`
  */
 export async function usualSpace(
@@ -21,7 +21,7 @@ export async function usualSpace(
   return kernel.spaces.includes(own) ? kernel.space(own).on(on, inputs) : sketchesFor(kernel, on, inputs)
 }
 
-/** Sketches for the sizes of what is bound. @throws SptError as `sketches` */
+/** Sketches for the sizes of the bound data. @throws SptError as `sketches` */
 export function sketchesFor(kernel: Kernel, on: ChosenFor, inputs: ChoiceInputs): KernelSpace<Kernel> {
   const { source } = kernel
   const names = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))

@@ -200,7 +200,7 @@ function verifyReduce(s: Reduce, scope: Scope): void {
     invariant(scope.buffers.get(t.buffer)?.dtype === t.dtype, `${what}: ${t.buffer} is not ${t.dtype}`)
 }
 
-/** An initialisation stands before the outermost reduction loop, so its elements do not depend on one. */
+/** Checks that an initialisation precedes the outermost reduction loop, so that its elements do not depend on one. */
 function verifyInit(s: Reduce, path: readonly For[]): void {
   const at = path.findIndex((l) => l.reduce)
   if (at < 0) return

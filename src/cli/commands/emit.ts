@@ -180,7 +180,7 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
 const withHead = ([first, ...others]: readonly Text[], head: string): Text[] =>
   first ? [{ ...first, text: `// ${head}\n${first.text}` }, ...others] : []
 
-/** Paths and what is to be written there; makes the folder. */
+/** Output paths with their contents; creates the folder. */
 async function filesOf(
   out: string,
   texts: readonly Text[],

@@ -46,7 +46,7 @@ import {
   within,
 } from '../scheduled-kernel.ts'
 
-/** Above this, the reference computes a sample of the coordinates where each can be computed by itself. */
+/** Number of coordinates above which the reference computes a sample, if they are independent. */
 const SAMPLE_FROM = 2 ** 27
 const SAMPLED = 1000
 const DEFAULT_REPEAT = 3
@@ -193,7 +193,7 @@ export const run: CommandSpec = {
 
 const open = (kind: DeviceKind): Promise<Device> => devices[kind]()
 
-/** Those of a kernel without a schedule, where one of them runs. */
+/** Automatic forms of a kernel without a schedule, if one of them runs. */
 function formsOf(
   kernel: Kernel,
   { kernel: { compilation, device } }: PreparedKernel,
@@ -246,6 +246,6 @@ const median = (times: readonly number[]): number =>
 const sizesOf = (kernel: Kernel1, params: ReadonlyMap<string, number>): Record<string, number> =>
   Object.fromEntries(kernel.params.filter((p) => !p.measured).map((p) => [p.name, params.get(p.name) ?? 0]))
 
-/** Axes are told from tensors: their coordinates are random. */
+/** Names of random inputs; axes are distinguished from tensors, because their coordinates are random. */
 const randomNames = (kernel: Kernel1, names: readonly string[]): string[] =>
   names.map((name) => (allAxesOf(kernel).has(name) ? `axis ${name}` : name))

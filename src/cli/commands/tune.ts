@@ -150,7 +150,7 @@ function checkUse(call: Call): void {
     })
 }
 
-/** That what is found can be written, before it is searched for. @throws UsageError, SptError `io/…` */
+/** Checks before the search that its result can be written. @throws UsageError, SptError `io/…` */
 async function checkWritten(call: Call, cases: number): Promise<void> {
   const [out, html] = [call.one('out'), call.one('html')]
   if (html !== undefined && cases > 1)

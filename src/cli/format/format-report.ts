@@ -5,7 +5,7 @@ import type { Provenance } from '../../formats/proof/provenance.ts'
 import type { LengthReport, TensorReport } from '../../pictures/format-figures.ts'
 import { count, ms, percent, size } from '../figures.ts'
 
-/** A tensor by itself. */
+/** Figures of an unformatted tensor. */
 export interface PlainReport {
   readonly shape: readonly number[]
   readonly dtype: TensorReport['dtype']
@@ -16,9 +16,9 @@ export interface PlainReport {
 
 export interface FormatReport {
   readonly tensor: string
-  /** Zeros of blocks in its file, which are no elements of it. */
+  /** Zeros in the blocks of its file, which are not elements. */
   readonly zeros: number
-  /** Names of the dimensions, where a format gives them. */
+  /** Names of the dimensions, if a format defines them. */
   readonly over: readonly string[] | null
   readonly report: PlainReport | TensorReport
   /** Milliseconds. */

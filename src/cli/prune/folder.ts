@@ -57,7 +57,7 @@ const placeOf = (path: string): Promise<string> =>
 /** Suffix of a temporary folder. An `-old` folder holds earlier contents, and is kept. */
 const OWN = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
 
-/** A name that nobody has. */
+/** A unique name next to the folder. */
 const beside = (place: string): string => join(dirname(place), `.${basename(place)}-${randomUUID()}`)
 
 /** @throws SptError `io/not-empty` */

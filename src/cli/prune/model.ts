@@ -39,7 +39,7 @@ export async function openModel(call: Call): Promise<Model> {
   return { weights, layers: { ...layers, gradients: (k) => gradients.weights(shapes[k]!.name) } }
 }
 
-/** Names of `--exclude` and `--limit` that match no layer, but what is copied: `prune/unknown-layer`. */
+/** Checks that names of `--exclude` and `--limit` match layers or copied tensors. @throws SptError `prune/unknown-layer` */
 export function checkNamed(call: Call, { weights: { name: file, layers, tensors } }: Model): void {
   const limits = call.many('limit').map((text) => text.slice(0, text.lastIndexOf('=')))
   for (const [option, globs] of Object.entries({ exclude: call.many('exclude'), limit: limits }))

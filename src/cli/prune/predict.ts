@@ -1,4 +1,4 @@
-/** `--predict`: what the cost model expects a kernel to take with each layer, before it is pruned and after. */
+/** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
@@ -61,7 +61,7 @@ export interface Expected {
   readonly why: string | null
 }
 
-/** The report with what is expected; `null` of layers that are not pruned. */
+/** The report with predicted times; `null` for layers that are not pruned. */
 export type PredictedReport = Omit<PruneReport, 'layers'> & {
   readonly predictedBy?: {
     readonly kernel: string
@@ -95,7 +95,7 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
     const ofTiles = tilesOf(kernel, call.number('granularity'))
     const sets = [...used.keys()].filter((name) => used.get(name)?.kind === 'set')
     const taken = new Set<string>()
-    /** `tiles`: what formats that take a set have of it. */
+    /** `tiles`: the mask's part stored in tiles, for formats that take a set. */
     const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | NoTime> => {
       const beside = Object.fromEntries(sets.map((name) => [name, keptElements(tiles, layer)]))
       const tensors = { [weights]: keptElements(kept, layer), ...beside }
@@ -152,7 +152,7 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
   })
 }
 
-/** The parameter of a schedule that says how many outputs a tile has. */
+/** Schedule parameter for the number of outputs of a tile. */
 const TILE = 'g'
 
 /**

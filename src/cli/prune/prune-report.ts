@@ -5,7 +5,7 @@ import type { LayerReport, PruneReport } from '../../prune.ts'
 import { count, ms, percent, size, table } from '../figures.ts'
 import type { PredictedReport } from './predict.ts'
 
-/** Reasons, of which layers may have as many. */
+/** Maximum number of reasons shown. */
 const SHOWN = 3
 
 const bytes = (r: Pick<LayerReport, 'denseBytes' | 'patternBytes'>): string =>
@@ -45,7 +45,7 @@ function row(r: PredictedReport['layers'][number], times: boolean): string[] {
 /** In quotes for a POSIX shell. */
 const shellWord = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** One warning for each layer that next to nothing is left of, with what to type. */
+/** One warning for each layer with almost no kept elements, with a remedy. */
 export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneReport): Generator<string> {
   for (const { name, rows, cols, kept } of layers.filter((l) => sparseLayers.includes(l.name))) {
     const glob = globOf(name)

@@ -11,7 +11,7 @@ import type {
 import type { Kernel } from '../../api/kernel.ts'
 import { aligned, namedIn, type Place } from './permutations.ts'
 
-/** @param only - The one iteration that is asked about */
+/** @param only - The single iteration to report */
 export function attributesReport(kernel: Kernel, only: string | undefined, place: Place): string {
   const { tensors, iterations }: SparsityAttributes = kernel.attributes
   if (only !== undefined) return iterationText(namedIn(kernel, iterations, only), place)
@@ -22,7 +22,7 @@ export function attributesReport(kernel: Kernel, only: string | undefined, place
   ].join('\n')
 }
 
-/** The tensor and its value, then a line for each mask that says something of it. */
+/** The tensor and its value, then a line for each mask with a statement about it. */
 function rowsOf(t: TensorAttributes, place: Place): string[][] {
   const value = t.constant !== null && t.value === 'constant' ? `constant ${t.constant}` : t.value
   const masks = [...new Set([...t.atFill, ...t.neededWhere].map(maskText))]
@@ -39,7 +39,7 @@ function rowsOf(t: TensorAttributes, place: Place): string[][] {
   return [[t.tensor, value, first], ...others.map((line) => ['', '', line])]
 }
 
-/** `M[i, j]`, at axes of the tensor that this is said of. */
+/** `M[i, j]`, at the axes of the tensor. */
 const maskText = ({ mask, dimensions }: AtMask): string =>
   `${mask}[${dimensions.map((d) => d.axis).join(', ')}]`
 

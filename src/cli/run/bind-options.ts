@@ -193,7 +193,7 @@ export async function readInputs(
   return Object.fromEntries(tensors)
 }
 
-/** A dense matrix of one column as a vector: Matrix Market has no tensors of one dimension. */
+/** A dense matrix of one column as a vector: Matrix Market has no one-dimensional tensors. */
 const vectorOf = (t: Tensor): Tensor =>
   t.kind === 'dense' && t.shape.length === 2 && t.shape[1] === 1 ? { ...t, shape: [t.shape[0]!] } : t
 

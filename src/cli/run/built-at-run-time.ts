@@ -8,7 +8,7 @@ export interface Built {
   readonly tensor: string
   /** Stored slots / dense size. */
   readonly share: number
-  /** Of the launches that build the index, run by themselves; `null` where they cannot be. */
+  /** Milliseconds of the launches that build the index; `null` if they cannot run separately. */
   readonly milliseconds: number | null
 }
 

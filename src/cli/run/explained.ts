@@ -18,7 +18,7 @@ import { summationRow } from './summation-row.ts'
 
 type Row = readonly [string, string]
 
-/** Shares of both ceilings under which neither is what limits. */
+/** Share of both ceilings below which neither is the limit. */
 const FAR = 0.3
 
 const scaled = (x: number, units: readonly string[]): string => {

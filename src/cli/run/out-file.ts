@@ -9,10 +9,7 @@ import type { Call } from '../command.ts'
 import { outputAt } from '../outputs.ts'
 import { misused } from '../usage.ts'
 
-/**
- * That a file at `out` can import what the program declares, before that is searched for.
- * @throws UsageError
- */
+/** Checks before the search that a file at `out` can import the program's declarations. @throws UsageError */
 export function checkImportable(call: Call, program: Program, out: string): void {
   const { kernels, formats, monoids, memories, instrs } = program
   const declared = [kernels, formats, monoids, memories, instrs].flatMap((of: ReadonlyMap<string, Decl>) => [

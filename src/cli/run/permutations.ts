@@ -12,7 +12,10 @@ import { sourceOf } from '../../ast/span.ts'
 
 export type Place = (span: Span | undefined) => string
 
-/** @param only - The one iteration that is asked about @param tile - Extents of the dense tile by axis */
+/**
+ * @param only - The single iteration to report
+ * @param tile - Extents of the dense tile by axis
+ */
 export function permutationReport(
   kernel: Kernel,
   only: string | undefined,

@@ -18,14 +18,14 @@ export interface Report {
   readonly device: DeviceKind
   readonly deviceName: string
   readonly schedule: string | null
-  /** Why it is this one, where a choice says so. */
+  /** Explanation by the choice, if one was made. */
   readonly choice: Chosen | null
-  /** Of a kernel without one: the forms that were looked at, the one that ran first; empty where none did. */
+  /** Automatic forms of a kernel without a schedule, the one that ran first; empty if none did. */
   readonly forms: readonly Form[]
   /** Unordered sums of the schedule that ran; if there are none, equal inputs give equal bits. */
   readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
-  /** Of formats that are `live`. */
+  /** Formats that are built at run time (`live`). */
   readonly built: readonly Built[]
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>

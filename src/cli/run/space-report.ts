@@ -21,12 +21,13 @@ const SEED = 1
 
 type Row = readonly [string, string]
 
-/** Fewer where decisions have thousands of values: drawing asks each of them, about a second's worth in all. */
+/** Limit for decisions with thousands of values: a random point evaluates all of them, about a second's worth in total. */
 const SURVEYED_VALUES = 1_000_000
 const FEWEST = 10
 
 /**
- * @param tried maximum number of points to apply; 0: none; `undefined`: about a second's worth @param progress description of
+ * @param tried maximum number of points to apply; 0: none; `undefined`: about a second's worth
+ * @param progress description of
  * the current work, for a terminal
  */
 export function spaceReport(

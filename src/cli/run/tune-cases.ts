@@ -77,13 +77,13 @@ function onceEach(call: Call, what: string, values: readonly (string | number)[]
     })
 }
 
-/** File names up to their first point, where these tell them apart. */
+/** File names up to their first point, if these are distinct. */
 function namesOf(paths: readonly string[]): readonly string[] {
   const short = paths.map((p) => basename(p).replace(/(?<=.)\..*$/, ''))
   return short.map((s, k) => (short.indexOf(s) === short.lastIndexOf(s) ? s : paths[k]!))
 }
 
-/** The files of a folder that `*` and `?` in a file's name stand for, by name; a path without these is itself. */
+/** Files of a folder that match `*` and `?` in the path; a path without these is returned unchanged. */
 async function matching(call: Call, name: string, path: string): Promise<readonly string[]> {
   const file = basename(path)
   if (!/[*?]/.test(file) || (await stat(path).catch(() => null))) return [path]

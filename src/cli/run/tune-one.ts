@@ -58,7 +58,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   return result.best ? EXIT.ok : EXIT.failed
 }
 
-/** With pictures of the tensors that were bound, or drawn from the seed. */
+/** Writes the report with pictures of the bound or random tensors. */
 async function writePage(
   path: string,
   { call, kernel: { source, takenData } }: Tuning,

@@ -13,7 +13,7 @@ type Reported = Pick<SharedReport, 'outcome' | 'duration'>
 /** Options of a worker itself; the others arrive with the studies. */
 const OWN = ['worker', 'device', 'idle', 'data-root', 'no-instr']
 
-/** Until it is told to end, or has been idle. Ends after the trial that it is at. */
+/** Runs until it is stopped or idle; a trial in flight is completed. */
 export async function work(
   call: Call,
   url: string,

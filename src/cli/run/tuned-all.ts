@@ -51,7 +51,7 @@ export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult)
   return `${[...head, ...table(shown)].join('\n')}\n\n${ending(kernel, r)}`
 }
 
-/** Of each case the times that count, and how far off they are. */
+/** Times of each case, with their loss. */
 function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
   const { standard } = r
   const rows = [

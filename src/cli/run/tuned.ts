@@ -125,7 +125,7 @@ function comparison({ finals, confirmation }: TuneResult): string[] {
 /** Refusals that the user's own text is to blame for. */
 const PROGRAMS: ReadonlySet<string> = new Set(['check/monoid-law', 'space/thrown'])
 
-/** That the program is to blame, for results that differ or for none: how it is, which counts do not say. */
+/** Describes failures and wrong results caused by the program's reducers, which counts do not show. */
 function reducerFaults(outcomes: readonly Outcome[]): string[] {
   const fault = outcomes.find((o) => o.status === 'rejected' && PROGRAMS.has(o.code))
   return fault?.status === 'rejected' ? [`          ${fault.message}`] : []

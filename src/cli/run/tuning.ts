@@ -229,7 +229,7 @@ export async function toldUntilThen<T>(
   }
 }
 
-/** Writes the schedules that were found to the file that `--out` names, with what they take of the program. */
+/** Writes the schedules found to the file of `--out`, with the declarations they need. */
 export async function writeOut({ call, parsed, kernel }: Given, text: string | undefined): Promise<void> {
   const out = call.one('out')
   if (out === undefined || text === undefined) return

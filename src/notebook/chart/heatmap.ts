@@ -12,7 +12,7 @@ export interface HeatmapOptions extends FrameOptions {
   readonly y: string
   /** The column that colours a cell: numbers from light to dark, or categories with a legend. */
   readonly value: string
-  /** The column of what is written in a cell; `value`. */
+  /** Column with the text of cells; `value`. */
   readonly text?: string | undefined
   /** Numbers around this one are pale; below it they go to blue, above it to orange. Without: from light to dark. */
   readonly middle?: number | undefined

@@ -12,7 +12,7 @@ export interface ChartOptions extends AxesOptions {
   /** Columns along the axes. */
   readonly x: string
   readonly y: string
-  /** The column that tells rows apart by colour. */
+  /** Column that determines the colour of rows. */
   readonly color?: string | undefined
 }
 
@@ -23,7 +23,7 @@ export interface ScatterOptions extends ChartOptions {
 
 const PLOTTED = ['color', 'log', 'height']
 
-/** Points by colour, each with what it is called in the legend. */
+/** Points grouped by colour, with their names in the legend. */
 function groupsOf(
   rows: readonly Row[],
   options: ChartOptions,
@@ -44,7 +44,7 @@ const named = <T extends ChartOptions>(options: T): T => ({
   labels: { x: options.labels?.x ?? options.x, y: options.labels?.y ?? options.y },
 })
 
-/** Of longer lines the points are not marked. */
+/** Maximum number of points that are marked on a line. */
 const MARKED = 40
 
 /**
@@ -76,7 +76,7 @@ export interface BarsOptions extends FrameOptions {
   readonly x: string
   /** The column of names, from top to bottom as they come. */
   readonly y: string
-  /** The column that tells the bars of one name apart. */
+  /** Column that distinguishes bars of the same name. */
   readonly color?: string | undefined
 }
 

@@ -22,7 +22,7 @@ export interface RooflinePoint {
 }
 
 const GIGA = 1e9
-/** Room beside the outermost points. */
+/** Margin around the outermost points. */
 const MARGIN = 3
 const ROOF = '#777777'
 

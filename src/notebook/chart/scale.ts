@@ -24,7 +24,7 @@ export interface ScaleOptions {
   readonly zero: boolean
 }
 
-/** Of numbers that are few, the ticks are at the numbers. */
+/** Up to this many different numbers, the ticks are at the numbers. */
 const FEW = 9
 
 /**
@@ -98,8 +98,8 @@ function linearTicks(low: number, high: number): number[] {
 const FEWEST = 3
 
 /**
- * Powers of ten, some eight of them at most; where there are few, with 2 and 5 times of them; between two of those, as on a
- * linear axis.
+ * Powers of ten, at most about eight; with their multiples by 2 and 5 if there are few; linear ticks within one interval of
+ * those.
  */
 function logTicks(low: number, high: number): number[] {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))]

@@ -25,7 +25,7 @@ export const times = (finals: readonly Final[]): readonly (Final & { readonly ti
   finals.flatMap((f) => (f.outcome.status === 'measured' ? [{ ...f, timing: f.outcome.timing }] : []))
 
 const MEGA = 1e6
-/** Of bytes or operations in a time of milliseconds: billions a second. */
+/** Factor from bytes or operations per millisecond to billions per second. */
 const PER_SECOND = 1e-6
 
 export function comparisonOf({ finals, confirmation }: TuneResult): readonly string[] {

@@ -11,7 +11,7 @@ type Tensors = NonNullable<RunInputs['tensors']>
 /** A tensor by its coordinates. */
 type Sparse = Parameters<typeof drawCoords>[0]
 
-/** Elements beyond which a tensor is not drawn: it would be brought into the format once more. */
+/** Maximum number of elements of drawn tensors, because drawing converts them again. */
 const MOST_STORED = 2 ** 24
 
 /** HTML: a picture of each tensor that is bound by its coordinates, in the format that the steps of the kernel give it. */

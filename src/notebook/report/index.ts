@@ -24,7 +24,7 @@ import { beside, facts, page, paragraph, type Section, wide } from './page.ts'
 import { rooflineOf } from './roofline-section.ts'
 
 export interface TuneReportOptions {
-  /** The tensors that were bound: those that are sparse are drawn as the fastest stores them. */
+  /** The bound tensors: sparse ones are drawn in the format of the fastest point. */
   readonly tensors?: RunInputs['tensors'] | undefined
 }
 
@@ -144,7 +144,7 @@ function convergenceOf({ trials, standard }: TuneResult): Section {
   return { title, content: [beside(byTrials, bySeconds), ...byMinutes] }
 }
 
-/** Trials below which a forest says nothing of decisions. */
+/** Minimum number of measured trials for the importance of decisions. */
 const LEAST_MEASURED = 8
 
 function tradeoffsOf({ trials }: TuneResult): Section[] {
@@ -161,7 +161,7 @@ function tradeoffsOf({ trials }: TuneResult): Section[] {
   ]
 }
 
-/** Of one point, nothing is ranked. */
+/** Predictions against measurements; omitted for a single point. */
 function predictionsOf({ trials }: TuneResult): Section[] {
   const both = trials.filter((t) => t.outcome.status === 'measured' && t.predicted !== undefined)
   return both.length < 2

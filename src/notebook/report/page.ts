@@ -1,4 +1,4 @@
-/** A page of its own: one HTML file that fetches nothing and runs no script. */
+/** A self-contained HTML page that fetches nothing and runs no script. */
 import { escaped } from '../../pictures/picture/svg.ts'
 
 /** A part of a page; its contents are HTML already. */
@@ -58,11 +58,11 @@ export const paragraph = (text: string, kind?: 'lead' | 'note'): string =>
 
 export const heading = (text: string): string => `<h3>${escaped(text)}</h3>`
 
-/** Names with what they are. */
+/** Table of names and values. */
 export const facts = (rows: readonly (readonly [name: string, value: string])[]): string =>
   `<dl>\n${rows.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('\n')}\n</dl>`
 
-/** Scrolls by itself where it is wider than the page. */
+/** Horizontal scrolling for content wider than the page. */
 export const wide = (html: string): string => `<div class="wide">${html}</div>`
 
 export const beside = (...html: readonly string[]): string =>

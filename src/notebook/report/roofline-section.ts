@@ -1,4 +1,4 @@
-/** The roofline of what was compared at the end, or why there is none. */
+/** Roofline of the kernels of the final comparison, or the reason for its absence. */
 import { allOperations } from '../../search/tune/explained.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import { type Ceiling, roofline } from '../chart/roofline-chart.ts'

@@ -23,9 +23,9 @@ export interface Boxes {
   readonly right: Int32Array
 }
 
-/** A part as it is drawn on two dimensions of the tensor. */
+/** A part projected on two dimensions of the tensor. */
 export interface MatrixPart {
-  /** Rows and columns of what it holds. */
+  /** Rows and columns of its entries. */
   readonly entries: readonly [Int32Array, Int32Array]
   /** Stored boxes, or stored elements whether or not the tensor holds them; `null`: nothing but the entries. */
   readonly around: Boxes | readonly [Int32Array, Int32Array] | null
@@ -93,7 +93,7 @@ function stretch(low: Int32Array, high: Int32Array, by: Int32Array): void {
   }
 }
 
-/** The last level with an index array, where only one tree has any. */
+/** The last level with an index array, if only one tree has any. */
 function anchorOf(storage: Storage): { readonly tree: readonly string[]; readonly depth: number } | null {
   const having = storage.trees.flatMap((tree) => {
     const depth = tree.findLastIndex((name) => hasIndices(storage.levels.get(name)!.axis))
@@ -148,7 +148,7 @@ export interface Cut {
   readonly at: readonly number[]
 }
 
-/** Cuts that depend on one coordinate alone and not on what is stored. */
+/** Cuts that depend on one coordinate alone and not on the stored data. */
 export function cutsOf(instance: Instance, shape: readonly number[], given: FormatOperands): readonly Cut[] {
   const out: Cut[] = []
   const { sizes } = withSegments(given)

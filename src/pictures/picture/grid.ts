@@ -1,7 +1,7 @@
 /** Counts in cells of a grid, and cells as few rectangles. */
 import { Rectangles } from './svg.ts'
 
-/** A range of elements in each of two directions, in cells of at most so many elements, on whole pixels. */
+/** Partition of elements into a grid of cells with a maximum size, on whole pixels. */
 export interface Grid {
   readonly columns: number
   readonly rows: number

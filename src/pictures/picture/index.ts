@@ -1,6 +1,6 @@
 /**
- * Tensors in formats as SVG: the matrix with its parts, and how each part is stored. Made of axes, maps and positions
- * alone, so that every format can be drawn.
+ * SVG pictures of tensors in formats: the matrix with its parts, and the storage of each part. Derived from axes, maps and
+ * positions alone, so that every format can be drawn.
  */
 import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../../storage/stored-parts.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
@@ -16,7 +16,7 @@ const LINE = 18
 /** Minimum pixels for a legend next to the matrix; also the maximum of a detail's longer side. */
 const LEAST_BESIDE = 260
 const DETAIL = 360
-/** Above this, elements that the tensor does not hold are not drawn in the matrix. */
+/** Number of elements above which padding is not drawn in the matrix. */
 const ELEMENTS = 2 ** 22
 
 export interface PictureOptions {

@@ -26,7 +26,7 @@ interface Limits {
   readonly cell: number
 }
 
-/** Fewer parts have more room. */
+/** Limits by number of parts: fewer parts get more space. */
 const limitsFor = (parts: number): Limits =>
   parts <= 4
     ? { width: 280, height: 200, cell: 2 }
@@ -41,7 +41,7 @@ export const HATCHING = element(
   element('path', { d: 'M0 0V5', stroke: NEUTRAL, 'stroke-width': 1.6, 'stroke-opacity': 0.55 }),
 )
 
-/** A beginning that is also drawn large, where there are few parts. */
+/** Enlarged drawing of the beginning, if there are few parts. */
 const BEGINNING = { width: 56, height: 40, pixels: 5, parts: 4 }
 
 interface Item {
@@ -201,7 +201,7 @@ function cells({ part: { part, held }, color, layout, grid, region }: Item, x: n
   ].join('')
 }
 
-/** Slices, groups and blocks, where they are large enough to be told apart. */
+/** Frames of slices, groups and blocks, if they are large enough to be distinguished. */
 function frames(layout: Layout, grid: Grid, region: Region, x: number, y: number): string {
   const px = grid.width / grid.across
   const py = grid.height / grid.down

@@ -39,7 +39,7 @@ export function fitted(content: string, width: number, size: number): string {
   return content.length <= most ? content : `${content.slice(0, most - 1).trimEnd()}…`
 }
 
-/** Path data of rectangles, side by side ones to be joined by the caller. */
+/** Path data of rectangles; callers join adjacent ones. */
 export class Rectangles {
   #data = ''
 
@@ -53,7 +53,7 @@ export class Rectangles {
   }
 }
 
-/** Colours that can be told apart on light and on dark ground. */
+/** Colours that can be distinguished on light and dark backgrounds. */
 const COLORS: readonly string[] = [
   '#3f7fbf',
   '#e2703a',

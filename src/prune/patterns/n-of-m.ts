@@ -1,4 +1,7 @@
-/** n:m sparsity: of every m neighbouring inputs each output keeps the best n; of the last ones, where m does not divide, n too. */
+/**
+ * n:m sparsity: each output keeps the best n of every m neighbouring inputs, and n of the last ones if m does not divide
+ * their number.
+ */
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best } from '../selection.ts'
 import type { Pattern } from '../types.ts'
@@ -9,7 +12,7 @@ export interface NOfMOptions {
   readonly m: number
 }
 
-/** Bits that tell one of m. */
+/** Bits of an index within a group of m. */
 export const bitsFor = (m: number): number => Math.ceil(Math.log2(m))
 
 /** @throws SptError `prune/parameter` */

@@ -17,7 +17,7 @@ export function checkParameter(what: string, n: unknown, least = 1, most = MOST)
 
 export const checkGranularity = (n: unknown): void => checkParameter('granularity', n)
 
-/** Of an index, wherever one is stored. */
+/** Bytes of a stored index. */
 export const INDEX_BYTES = 4
 
 export const kept = (mask: Uint8Array): number => {

@@ -1,4 +1,7 @@
-/** TEW: tiles at a higher sparsity, and the best single elements of what they prune: two masks that are disjoint. */
+/**
+ * Tile-element-wise sparsity (TEW): tiles at a higher sparsity, plus the best single elements outside of them, as two
+ * disjoint masks.
+ */
 import { fail } from '../../ast/diagnostic.ts'
 import { expectOptions, show } from '../../ast/expect-argument.ts'
 import { elementsOf, lowestElements, targetOf } from '../selection.ts'

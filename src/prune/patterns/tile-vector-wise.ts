@@ -42,7 +42,7 @@ export function tileVectorWise(options: TileWiseOptions): Pattern {
   }
 }
 
-/** A last tile of one output, where none is pruned: all that it can hold. */
+/** Completes a last tile of one output, of which nothing is pruned. */
 function bestTwo(scores: Float32Array, cols: number, { outputs, inputs }: Tile): Tile {
   const flags = new Uint8Array(inputs.length)
   const values = Float32Array.from(inputs, (c) => scores[outputs[0]! * cols + c]!)

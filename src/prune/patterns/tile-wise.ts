@@ -9,7 +9,7 @@ import type { LayerMasks, Pattern, Scored, Tile } from '../types.ts'
 import { checkGranularity, INDEX_BYTES } from './parameters.ts'
 
 export interface TileWiseOptions {
-  /** Outputs of a tile; the last of a layer has what is left. */
+  /** Outputs of a tile; the last tile of a layer may be smaller. */
   readonly granularity: number
 }
 
@@ -29,7 +29,7 @@ export function tileWise(options: TileWiseOptions): Pattern {
   }
 }
 
-/** Values as rows of what is left, with both index arrays and where tiles begin in them and in the values. */
+/** Bytes of the tiles' values in rows, both index arrays, and the offsets of tiles in them. */
 export const tileBytes = (tiles: LayerMasks['tiles'], valueBytes: number): number =>
   (tiles ?? []).reduce(
     (sum, { outputs, inputs }) =>

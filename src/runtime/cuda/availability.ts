@@ -21,7 +21,7 @@ export interface CudaOptions {
   readonly include?: readonly string[]
   /** Folder of compiled kernels, `false` for none; otherwise `SPT_CACHE_DIR`, otherwise the system's cache folder. */
   readonly cacheDir?: string | false
-  /** Wait after each launch, so that a fault names its kernel; else `SPT_CUDA_SYNC=1`. */
+  /** Wait after each launch, so that a fault names its kernel; otherwise `SPT_CUDA_SYNC=1`. */
   readonly syncEachLaunch?: boolean
   /**
    * Allows a launch to begin before the previous launch of its run has finished (programmatic dependent launch, compute
@@ -39,7 +39,7 @@ export interface CudaTools {
   readonly nvrtc: Nvrtc
 }
 
-/** `found` is told each step's facts as soon as they are known, so that a report can show how far it got. */
+/** `found` receives the facts of each step as soon as they are known, so that a report can show its progress. */
 export async function findTools(
   options: CudaOptions,
   machine: Machine = thisMachine(),
@@ -71,7 +71,7 @@ export function checkOrdinal(ordinal: number, devices: number): void {
   })
 }
 
-/** Never rejects: what is missing is in `reason` and `hint`. */
+/** Never rejects: `reason` and `hint` describe what is missing. */
 export async function reportCuda(
   options: CudaOptions = {},
   machine: Machine = thisMachine(),

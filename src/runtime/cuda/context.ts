@@ -93,7 +93,7 @@ export class CudaContext {
     this.check('cuCtxSetCurrent', this.calls.cuCtxSetCurrent(this.#handle))
   }
 
-  /** Enters, and turns failed driver calls into what a caller sees. */
+  /** Runs `body` in the context, and translates failed driver calls to diagnostics. */
   within<T>(during: string, body: () => T): T {
     try {
       this.enter()
@@ -103,7 +103,7 @@ export class CudaContext {
     }
   }
 
-  /** `exactly` is the kernel where it is known that no other can have faulted. */
+  /** `exactly`: the kernel, if no other can have faulted. */
   translate(error: unknown, during: string, exactly?: string): unknown {
     if (!(error instanceof CudaCallError)) return error
     if (isSticky(error.code)) {
@@ -129,7 +129,7 @@ export class CudaContext {
     return queue
   }
 
-  /** Waits for what is queued there. The context must be current. */
+  /** Waits for the queue's work. The context must be current. */
   closeQueue(queue: CudaQueue): void {
     this.#synchronize(queue)
     this.#queues.delete(queue)

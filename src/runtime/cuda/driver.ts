@@ -169,7 +169,7 @@ export function callError(driver: CudaDriver, call: keyof DriverCalls, code: num
 const DRIVER_HINT =
   'install the NVIDIA driver for this GPU (in a container: run it with the NVIDIA container runtime), or name the library with SPT_LIBCUDA'
 
-/** Loads and binds the driver's library. Throws `device/absent` where there is none. */
+/** Loads and binds the driver's library. @throws SptError `device/absent` if it is missing */
 export function loadDriver(ffi: Ffi, machine: Machine, explicit?: string): CudaDriver {
   const tried: string[] = []
   for (const path of driverCandidates(machine, explicit)) {
@@ -203,7 +203,7 @@ function bindDriver(ffi: Ffi, path: string): CudaDriver {
   }
 }
 
-/** `cuInit` and the number of devices. Throws `device/absent` where there is none to use. */
+/** Calls `cuInit` and counts the devices. @throws SptError `device/absent` without a usable device */
 export function initDriver(driver: CudaDriver): { readonly devices: number; readonly version: number } {
   const code = driver.calls.cuInit(0)
   const none = (message: string, hint: string): never => {

@@ -1,8 +1,8 @@
-/** CUDA's result codes in words, and which of them mean what to a caller. */
+/** CUDA's result codes: texts, and their classification for callers. */
 import { type Advice, type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Entry } from '../device.ts'
 
-/** `CUresult` values that this runtime tells apart; the driver names the others. */
+/** `CUresult` values that this runtime distinguishes; the driver names the others. */
 export const CUDA = {
   SUCCESS: 0,
   OUT_OF_MEMORY: 2,
@@ -72,7 +72,7 @@ export const isSticky = (code: number): boolean => STICKY.has(code)
 export const meaning = (code: number, driverText = ''): string =>
   MEANING[code] ?? (driverText || 'an error of the CUDA driver')
 
-/** A failed driver call. Internal to this folder: what leaves it is an `SptError`. */
+/** A failed driver call. Internal to this folder, which throws `SptError` to its callers. */
 export class CudaCallError extends Error {
   override readonly name = 'CudaCallError'
   readonly call: string
@@ -91,7 +91,7 @@ export class CudaCallError extends Error {
 }
 
 const MIB = 2 ** 20
-/** Bytes with their size in MiB, where that says more. */
+/** Bytes, with their size in MiB if that is more readable. */
 export const showBytes = (bytes: number): string =>
   bytes < MIB ? `${bytes} bytes` : `${bytes} bytes (${(bytes / MIB).toFixed(1)} MiB)`
 

@@ -17,8 +17,8 @@ const WIDTH = 16
 const BLOCKS_PER_MULTIPROCESSOR = 4
 
 /**
- * Waits first: what begins beside it finds all before it finished, also what is not of its run. Its one argument is a
- * structure in the slots of the argument block: addresses, then bytes.
+ * Kernel that zero-fills; it waits first, so that overlapping launches find all earlier work finished, including that of
+ * other runs. Its one argument is a structure in the slots of the argument block: addresses, then bytes.
  */
 export const FILL: ModuleText & { readonly name: 'fill_zero' } = {
   target: 'cuda',

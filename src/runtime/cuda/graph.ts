@@ -131,7 +131,7 @@ export class CudaGraph implements Graph {
     context.check('cuGraphLaunch', context.calls.cuGraphLaunch(executable, queue.handle))
   }
 
-  /** The same between two nodes that record events, so that the host has no part in what is measured. */
+  /** Captures the graph between two nodes that record events, so that host overhead is not measured. */
   #captureTimed(): Timed {
     const { context, launcher } = this.#host
     const { calls } = context
@@ -199,7 +199,7 @@ function buffersOf(commands: readonly Command[]): DeviceBuffer[] {
   return [...buffers]
 }
 
-/** One launch of each module: whether it is still there is all that is asked. */
+/** One launch of each module, for checking that the modules are loaded. */
 function firstOfEach<L extends Extract<Command, { kind: 'launch' }>>(launches: readonly L[]): L[] {
   const seen = new Map(launches.map((c) => [c.module, c] as const))
   return [...seen.values()]

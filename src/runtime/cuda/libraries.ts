@@ -11,9 +11,9 @@ export interface Machine {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly home: string
   exists(path: string): boolean
-  /** Names in a folder; empty where it cannot be read. */
+  /** Names in a folder; empty if it cannot be read. */
   list(folder: string): readonly string[]
-  /** The path with symbolic links followed; the path itself where it cannot be. */
+  /** The path with symbolic links resolved; the path itself on errors. */
   real(path: string): string
 }
 

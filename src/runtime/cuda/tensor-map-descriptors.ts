@@ -7,7 +7,7 @@ import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
 import type { ArgSpec } from '../device.ts'
 import { type CudaDriver, check } from './driver.ts'
 
-/** Bytes, and what the driver wants them aligned to. */
+/** Size and required alignment of a descriptor in bytes. */
 export const MATRIX_BYTES = 128
 const ALIGN = 64
 /** Required alignment of addresses and row strides in bytes. */
@@ -34,7 +34,7 @@ const SWIZZLE: ReadonlyMap<number, number> = new Map([
 ])
 /** Lines of 256 bytes come into the L2 cache together. */
 const PROMOTE_256 = 3
-/** `CUtensorMapFloatOOBfill`: what a box has beyond the edges of the matrix. */
+/** `CUtensorMapFloatOOBfill`: fill of boxes beyond the edges of the matrix. */
 const ZEROS = 0
 
 export type MatrixSpec = Extract<ArgSpec, { kind: 'matrix' }>

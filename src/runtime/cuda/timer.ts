@@ -1,4 +1,4 @@
-/** Times on the device of what is queued, by events around it. */
+/** Device times of queued work, by events around it. */
 import type { CudaContext } from './context.ts'
 import type { Handle } from './driver.ts'
 

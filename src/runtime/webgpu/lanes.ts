@@ -3,7 +3,7 @@
  * form a subgroup, so the device runs test exchanges in blocks of several shapes.
  */
 
-/** Most neighbours that are asked about. */
+/** Maximum number of neighbours tested. */
 const MOST = 32
 const SHAPES = [
   [64, 1, 1],

@@ -1,7 +1,7 @@
 /** Limits and features requested from an adapter, and those that its device offers. */
 import type { DeviceLimits } from '../device.ts'
 
-/** Limits that matter to compute; each is raised to what the adapter has. */
+/** Limits relevant for compute; each is raised to the adapter's. */
 const WANTED = [
   'maxBufferSize',
   'maxStorageBufferBindingSize',
@@ -85,7 +85,7 @@ export function deviceLimits(limits: GPUSupportedLimits): DeviceLimits {
   }
 }
 
-/** A readable name: the device, its architecture or its vendor, whichever is told first, then the driver. */
+/** A readable name: the first known of device, architecture and vendor, then the driver. */
 export function adapterName(info: GPUAdapterInfo): string {
   const chip = [info.device, [info.vendor, info.architecture].filter(Boolean).join(' ')]
     .map((s) => s.replace(/^[-\s]+|[-\s]+$/g, ''))

@@ -21,9 +21,9 @@ export const USAGE = {
 } as const
 const MAP_READ = 0x1
 
-/** Transfers are cut into pieces of this size: the API stages each piece in memory of its own. */
+/** Transfers are split into pieces of this size, because the API stages each piece in additional memory. */
 const PIECE = 16 * 2 ** 20
-/** Pieces under way before an upload waits for them. */
+/** Maximum number of pieces in flight. */
 const PIECES_IN_FLIGHT = 4
 
 const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to
@@ -37,9 +37,9 @@ export class GpuBuffer implements DeviceBuffer {
   readonly session: Session
   readonly gpu: GPUBuffer
   freed = false
-  /** Resolves once the device has said whether there was memory for it; `undefined` when there was. */
+  /** Resolves to the device's allocation error; `undefined` if the allocation succeeded. */
   readonly fate: Promise<SptError | undefined>
-  /** True once the device has said that the memory is there. */
+  /** True once the device has confirmed the allocation. */
   known = false
   /** Called when the buffer is freed, to drop its cache entries. */
   readonly onFree = new Set<() => void>()
@@ -63,7 +63,7 @@ export class GpuBuffer implements DeviceBuffer {
     })
   }
 
-  /** Rejects with `device/out-of-memory` where there was no memory for this buffer. */
+  /** Rejects with `device/out-of-memory` if the allocation failed. */
   async ready(): Promise<void> {
     if (this.known) return
     const failed = await this.session.wait(this.fate, `alloc ${this.label}`)

@@ -26,7 +26,7 @@ export class Session {
     })
   }
 
-  /** Throws where the device can do nothing any more; `call` is what the caller wanted. */
+  /** Throws if the device is unusable; `call` is the caller's operation. */
   alive(call: string): void {
     if (this.#disposed) failDisposed(this.name, call)
     if (this.#lost) throw this.#lostError(call, this.#lost)
@@ -67,7 +67,7 @@ export class Session {
     })
   }
 
-  /** Runs `body` and says later whether it used the API wrongly or ran out of memory. */
+  /** Runs `body`, and reports validation and memory errors later. */
   scoped<T>(body: () => T): { value: T; failure: Promise<GpuFailure | undefined> } {
     const { device } = this
     device.pushErrorScope('out-of-memory')
@@ -104,7 +104,7 @@ export interface GpuFailure {
   readonly message: string
 }
 
-/** An API call that WebGPU refused although everything the runtime checks held. */
+/** An API call rejected by WebGPU although the runtime's checks passed. */
 export function validationError(call: string, message: string): SptError {
   return new SptError({
     code: 'device/validation',

@@ -36,7 +36,7 @@ export const LEAST_SECONDS = 5
 const USUAL_SECONDS = 30
 /** Maximum share of the time for compiling kernels. */
 const MAKING = 0.5
-/** Schedules of each case besides the one that rules take for the best. */
+/** Random schedules of each case, in addition to the rules' best. */
 const DRAWN = 3
 const ROUNDS = 15
 /** Left for fitting. */

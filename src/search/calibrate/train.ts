@@ -42,7 +42,7 @@ const FOLDS = 5
 const TREES = { ...USUAL, trees: 120, depth: 4, rate: 0.08, least: 6 }
 
 /**
- * Trains the model of a calibrated device on what its records have measured there; other devices are not affected.
+ * Trains the model of a calibrated device on its recorded trials; other devices are not affected.
  * @throws SptError `calibrate/not-calibrated`, `calibrate/few-records`, `calibrate/no-gain`
  */
 export function trainOnRecords(

@@ -13,7 +13,7 @@ import { variable } from '../../ir/expr.ts'
 /** Quantity that a condition compares with a number: a size, a statistic, a property of the device, or a ratio of two. */
 export interface Measure {
   readonly of: string
-  /** Of which it is a multiple. */
+  /** Denominator of a ratio. */
   readonly per: string | null
   /** True for Boolean quantities, such as a kind of device. */
   readonly isTruth: boolean

@@ -27,7 +27,7 @@ export interface Evidence {
   readonly candidates: readonly EvidenceCandidate[]
 }
 
-/** A part of the cases, and what is known without the others. */
+/** A part of the cases, with the candidates known without the others. */
 export interface Part {
   readonly cases: readonly number[]
   readonly candidates: readonly number[]
@@ -51,7 +51,7 @@ export function lossesOf({ cases, candidates }: Evidence): readonly Float64Array
 export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean =>
   brokenFact(requires, values) === undefined
 
-/** Everything but one group: neither its times nor what was found on it are known. */
+/** The evidence without one group: neither its times nor candidates found only on it. */
 export function without({ cases, candidates }: Evidence, group: string): Part {
   const found = ({ foundOn }: EvidenceCandidate): boolean =>
     foundOn === null || [...foundOn].some((g) => g !== group)

@@ -10,7 +10,7 @@ export type GeneraliseOptions = Partial<GrowOptions>
 export interface Loss {
   /** Mean of log(time / best) over the cases on which they run. */
   readonly mean: number
-  /** Cases on which what is chosen cannot run. */
+  /** Number of cases on which the selected candidate cannot run. */
   readonly refused: number
 }
 
@@ -97,7 +97,7 @@ function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make)
   }
 }
 
-/** Of log(time / best) for each case. */
+/** Loss from log(time / best) of each case. */
 function lossFrom(losses: readonly number[]): Loss {
   const run = losses.filter((l) => l < CANNOT_RUN)
   return {

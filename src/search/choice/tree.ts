@@ -11,7 +11,7 @@ export interface GrowOptions {
   readonly gain: number
   /** Leaves at most. */
   readonly leaves: number
-  /** Of how many groups a leaf has cases at least. */
+  /** Minimum number of groups with cases in a leaf. */
   readonly groups: number
 }
 
@@ -117,7 +117,7 @@ const groupsOf = (cases: readonly number[], all: Evidence['cases']): number =>
 const isKnown = ({ of, per }: Measure, values: ReadonlyMap<string, number>): boolean =>
   values.has(of) && (per === null || values.has(per))
 
-/** Digits that tell any two numbers apart. */
+/** Digits that distinguish any two numbers. */
 const MOST_DIGITS = 17
 
 /** A number with few digits near the middle, on a logarithmic scale, of those that are `low` or more and below `high`. */

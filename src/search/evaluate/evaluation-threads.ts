@@ -16,7 +16,7 @@ interface Job {
   readonly task: Task
   /** For errors. */
   readonly what: string
-  /** Milliseconds; what bounds itself has none. */
+  /** Timeout in milliseconds; absent for bounded work. */
   readonly timeout?: number | undefined
   resolve(made: Made<WorkName>): void
   reject(why: Error): void
@@ -64,13 +64,13 @@ export class EvaluationThreads {
     this.#script = threadScript('evaluate/evaluation-worker.js')
   }
 
-  /** @throws SptError `search/timeout`, and as `lowerToMemory`; what `signal` aborts with, and the thread ends */
+  /** @throws SptError `search/timeout`, and as `lowerToMemory`; the abort reason of `signal`, after which the thread ends */
   plan(given: Given<'lower'>, kernel: string, signal?: AbortSignal): Promise<Plan> {
     const how = { what: `lowering ${kernel}`, timeout: this.#timeout }
     return this.#done({ name: 'lower', given }, how, signal)
   }
 
-  /** @throws SptError as `expectedWithin`; what `signal` aborts with, and the thread ends */
+  /** @throws SptError as `expectedWithin`; the abort reason of `signal`, after which the thread ends */
   reference(given: Given<'reference'>, signal?: AbortSignal): Promise<Made<'reference'>> {
     return this.#done({ name: 'reference', given }, { what: `the reference of ${given.kernel.name}` }, signal)
   }

@@ -23,7 +23,7 @@ export interface Task<K extends WorkName = WorkName> {
 
 export type Answer = { readonly made: Made<WorkName> } | { readonly refused: SptError['diagnostics'] }
 
-/** There, or here where there are no threads. */
+/** Executes a task, in the thread or here if there are no threads. */
 export const done = <K extends WorkName>({ name, given }: Task<K>): Made<K> =>
   (WORK[name] as (given: Given<K>) => Made<K>)(given)
 

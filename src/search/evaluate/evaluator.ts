@@ -30,7 +30,7 @@ export interface Tried extends Partial<Compared> {
   /** As the language writes them. */
   readonly steps: readonly string[]
   readonly trace: readonly TraceStep[]
-  /** Who measured it, where others do. */
+  /** Worker that measured it, if not this process. */
   readonly worker?: string | undefined
   /** Milliseconds that it took there. */
   readonly duration?: number | undefined
@@ -40,7 +40,7 @@ export interface Tried extends Partial<Compared> {
 export interface Trier {
   /** Outcomes of points, in their order, for `search`. */
   evaluate(asked: readonly Asked[], context?: Partial<EvaluateContext>): Promise<readonly Outcome[]>
-  /** Of a point that was evaluated, as far as its steps could be applied. */
+  /** Facts about an evaluated point, as far as its steps could be applied. */
   tried(point: Point): Tried | undefined
 }
 
@@ -76,7 +76,7 @@ interface Loss {
   readonly why: unknown
 }
 
-/** Milliseconds that a round of what is measured together takes, where more than one is. */
+/** Maximum milliseconds of a measurement round with several candidates. */
 const ROUND_MS = 1000
 
 export class Evaluator implements Trier {
@@ -152,7 +152,7 @@ export class Evaluator implements Trier {
     return [{ at, share, point, key: JSON.stringify(tried.trace), kernel }]
   }
 
-  /** Begins one after the other: what is done here of each takes some time. */
+  /** Starts compilations one after another, because each blocks this thread for some time. */
   async #compileAll(all: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
     const turns = new EventTurns(signal)
     const begun: Promise<void>[] = []
@@ -176,7 +176,7 @@ export class Evaluator implements Trier {
     }
   }
 
-  /** @throws SptError `search/timeout`, and as `compileAsIs`; what `signal` aborts with */
+  /** @throws SptError `search/timeout`, and as `compileAsIs`; the abort reason of `signal` */
   async compiled(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
     const { device } = this.#bench
     const { compilation } = runOn(kernel, device.kind)
@@ -185,7 +185,7 @@ export class Evaluator implements Trier {
     return kernel.compileAsIs(device)
   }
 
-  /** Those that were not at fault when the device was lost; none where it was not. */
+  /** Candidates not responsible for the loss of the device; empty if it was not lost. */
   async #onDevice(
     all: readonly Candidate[],
     outcomes: Outcomes,
@@ -202,7 +202,7 @@ export class Evaluator implements Trier {
     return []
   }
 
-  /** Candidates that store their tensors alike, together on the device. */
+  /** Verifies and measures candidates with identical tensor storage together. */
   async #group(group: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<Loss | null> {
     const right: Candidate[] = []
     const turns = new EventTurns(signal)
@@ -240,7 +240,7 @@ export class Evaluator implements Trier {
     return this.#bench.hopeless(c.prepared, signal)
   }
 
-  /** Those that are measured against each other: few where they take long, so that what is measured is soon kept. */
+  /** Groups of candidates measured against each other: small if they are slow, so that results are saved soon. */
   #races(right: readonly Candidate[]): readonly (readonly Candidate[])[] {
     const races: Candidate[][] = []
     let spent = Number.POSITIVE_INFINITY
@@ -268,7 +268,7 @@ export class Evaluator implements Trier {
     return first ? { others, why: lossOf(found[race.indexOf(first)]!) } : null
   }
 
-  /** Ends its threads, and frees what it has on the device. */
+  /** Ends its threads, and frees its device memory. */
   close(): void {
     this.#threads.close()
     this.#bench.free()

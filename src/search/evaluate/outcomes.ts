@@ -19,7 +19,7 @@ const BROKE = new Set([
   'search/timeout',
 ])
 
-/** @throws `e` where no point can be to blame: what the caller or its signal threw */
+/** @throws `e` if it does not concern a point: errors of the caller or its signal */
 export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
   if (e instanceof SptError) {
     const { code, message } = e.diagnostics[0]!

@@ -65,7 +65,7 @@ function settled(data: Workspace, visits: number, found: Found): Extent {
 
 type Params = ReadonlyMap<string, number>
 
-/** Coordinates that the reference visits for all results, as far as sizes and counts tell: conditions leave out some. */
+/** Upper bound of the coordinates that the reference visits for all results, from sizes and counts. */
 function visitsOf(kernel: Kernel1, params: Params): number {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const chain = (name: string): string[] => {

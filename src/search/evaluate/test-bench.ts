@@ -32,7 +32,7 @@ export interface MeasuringOptions {
   readonly rounds?: number | undefined
   /** Seconds that measuring candidates together takes at most, for each of them; 1. */
   readonly seconds?: number | undefined
-  /** Of the rows that the reference computes, and of the orders of rounds; 1. */
+  /** Seed of the sampled rows and of the orders of rounds; 1. */
   readonly seed?: number | undefined
 }
 
@@ -65,7 +65,7 @@ export class TestBench {
   #reference: PreparedKernel | undefined
   #rounds = 0
   #fastest = Number.POSITIVE_INFINITY
-  /** By steps as JSON. */
+  /** Comparisons by steps as JSON. */
   readonly #right = new Map<string, Compared>()
   readonly #wrong = new Map<string, Outcome>()
   /** Milliseconds of runs that were compared, on the host's clock. */
@@ -112,8 +112,8 @@ export class TestBench {
   }
 
   /**
-   * Brings a kernel to the device, and compares it with the reference, once for the same steps (`key`).
-   * @throws SptError as `prepare` and `run`; what `signal` aborts with
+   * Prepares a kernel on the device, and compares it with the reference, once for equal steps (`key`).
+   * @throws SptError as `prepare` and `run`; the abort reason of `signal`
    */
   async checked(
     compiled: CompiledSchedule,
@@ -227,7 +227,7 @@ export class TestBench {
     return times
   }
 
-  /** Milliseconds that it took before it was measured: 0 where it was not run alone. */
+  /** Milliseconds of its first run; 0 if it did not run alone. */
   firstTime(prepared: PreparedKernel): number {
     return this.#first.get(prepared) ?? 0
   }
@@ -259,9 +259,9 @@ export class TestBench {
   }
 
   /**
-   * Least milliseconds of kernels that are prepared anew, warmed up and timed in turns: a busy host holds up most of the runs.
-   * NaN of one that faults.
-   * @throws SptError as `prepare`; what `signal` aborts with
+   * Minimum milliseconds of kernels that are repeatedly prepared anew, warmed up and timed in turns, because a busy host
+   * delays most runs. NaN for kernels that fault.
+   * @throws SptError as `prepare`; the abort reason of `signal`
    */
   async fresh(
     compiled: readonly CompiledSchedule[],

@@ -18,16 +18,16 @@ import { lanesOf } from '../../run/execute.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { LibraryText } from '../../runtime/library-text.ts'
 
-/** A routine that computes what a kernel does. */
+/** A library routine that computes the kernel's result. */
 export interface LibraryRoutine {
-  /** `LIBRARY VERSION: ROUTINE, ALGORITHM`; what is not stored as it is declared is named after it. */
+  /** `LIBRARY VERSION: ROUTINE, ALGORITHM`, followed by tensors with changed storage. */
   readonly name: string
   readonly library: string
   readonly version: string
   readonly routine: string
   /** Its algorithm. */
   readonly variant: string
-  /** Whose arrays it takes, stored as the kernel says. */
+  /** Kernel whose arrays it takes, in their storage. */
   readonly kernel: Kernel
   /** The same interface as a schedule's: `prepare`, `run`, `verify`. */
   compile(): Promise<CompiledSchedule>

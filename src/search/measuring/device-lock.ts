@@ -19,7 +19,7 @@ export interface LockOptions {
   readonly folder?: string | undefined
   /** Cancels waiting for the lock; the abort reason is thrown. */
   readonly signal?: AbortSignal | undefined
-  /** Called once, when another holds it: its process, where that is of this host. */
+  /** Called once if another process holds the lock, with its identity if it is on this host. */
   readonly onWait?: ((holder: { readonly pid: number; readonly host: string }) => void) | undefined
 }
 
@@ -28,7 +28,7 @@ interface Holder {
   readonly host: string
   /** Processes have the same numbers on other hosts, and in other containers of one. */
   readonly space: string
-  /** When the process began, where the system tells: numbers are used again. */
+  /** Start time of the process, if known: process ids are reused. */
   readonly began: string | null
   readonly isReleased: boolean
 }
@@ -79,7 +79,7 @@ class LockFiles {
     return new LockFiles(folder, name)
   }
 
-  /** The file that says that it is held. */
+  /** Number of the lock file created. */
   async acquire({ signal, onWait }: LockOptions): Promise<string> {
     let isTold = false
     for (;;) {
@@ -154,7 +154,7 @@ class LockFiles {
     await Promise.all(old.map((n) => unlink(this.#path(n)).catch(() => {})))
   }
 
-  /** Who holds it by that file; `null` where nobody does any more. */
+  /** Holder according to the file; `null` if it is released or dead. */
   async #holderOf(number: number): Promise<Holder | null> {
     const path = this.#path(number)
     try {

@@ -4,11 +4,11 @@
  */
 import { medianInterval } from './median-interval.ts'
 
-/** References before and after a sample that tell how fast the device was. */
+/** Number of references before and after a sample that determine its correction. */
 const NEAR = 2
-/** Within so much of the usual, differences are the reference's own noise. */
+/** Relative deviation treated as noise of the reference. */
 const USUAL = 0.03
-/** Corrections are no greater: a reference that takes many times as long was held up, and says nothing of its neighbours. */
+/** Maximum correction: a reference that takes many times as long was interrupted, and does not apply to its neighbours. */
 export const MOST_DRIFT = 2
 
 export interface Drift {

@@ -9,7 +9,7 @@ import { medianInterval } from './median-interval.ts'
 import { prepareReference } from './reference-kernel.ts'
 import { type RoundsOptions, type RoundsResult, raced, type Timed } from './rounds.ts'
 
-/** A `PreparedKernel`, or anything else with commands of the device. */
+/** A `PreparedKernel`, or another object with commands of the device. */
 export type Measurable = Pick<PreparedKernel, 'commands'>
 
 export interface MeasureRoundsOptions extends RoundsOptions {

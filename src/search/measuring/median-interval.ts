@@ -30,7 +30,10 @@ export function medianInterval(samples: readonly number[], confidence = CONFIDEN
   }
 }
 
-/** The innermost pair of ranks that are sure enough, else the first and the last; how often the median is below the lower. */
+/**
+ * The innermost pair of ranks with sufficient confidence, otherwise the first and last; and the probability that the median
+ * is below the lower.
+ */
 function rankOf(n: number, confidence: number): { readonly rank: number; readonly outside: number } {
   // Fewer than k of n samples are below the median: a binomial tail, of which logarithms do not vanish.
   let logTerm = -n * Math.LN2

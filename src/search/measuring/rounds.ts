@@ -13,7 +13,7 @@ import { CONFIDENCE, medianInterval, timingOf } from './median-interval.ts'
 
 /** A candidate that can be timed. */
 export interface Timed {
-  /** Milliseconds of a run, once more. @throws SptError what it is to blame for: it is out */
+  /** Milliseconds of one more run. @throws SptError for a fault of this candidate, which drops it */
   sample(): Promise<number>
 }
 
@@ -26,11 +26,11 @@ export interface RoundsOptions {
   readonly width?: number | undefined
   /** Those that cannot be the fastest are sampled as often as the others; false. */
   readonly all?: boolean | undefined
-  /** Milliseconds of the fastest that was measured before: what is surely slower by a tenth is out as well. */
+  /** Milliseconds of the fastest earlier measurement: candidates certainly slower by a tenth are dropped. */
   readonly fastest?: number | undefined
   /** Ends it after the round in which they are over. */
   readonly seconds?: number | undefined
-  /** Of the orders; 1. */
+  /** Seed of the orders; 1. */
   readonly seed?: number | undefined
   /** Cancels the measurement; the abort reason is thrown and the samples are discarded. */
   readonly signal?: AbortSignal | undefined
@@ -61,7 +61,7 @@ export interface RoundsResult {
 const SURE = 0.99
 /** Samples that intervals of that take. */
 const LEAST = 8
-/** After so few samples, only what is slower by `FAR` in its best than the fastest in its worst is out. */
+/** With few samples, a candidate is dropped only if its minimum exceeds `FAR` times the maximum of the fastest. */
 const FEW = 3
 const FAR = 1.5
 /** Tolerance for times measured at another time. */
@@ -80,7 +80,7 @@ interface Candidate {
 
 /**
  * @param reference measured between the rounds, against drift
- * @throws SptError `search/rounds`; what is not a candidate's fault
+ * @throws SptError `search/rounds`; errors that no candidate caused
  */
 export async function raced(
   candidates: readonly Timed[],
@@ -161,7 +161,7 @@ interface Judging {
   readonly keepsSlow: boolean
 }
 
-/** Takes out what is not to be sampled any more. */
+/** Drops candidates that need no more samples. */
 function judge(
   all: readonly Candidate[],
   references: References,

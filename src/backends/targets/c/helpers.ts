@@ -4,7 +4,7 @@ import type { Helpers } from '../../spellings.ts'
 
 const inline = (text: string): string => `static inline ${text}`
 
-/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
+/** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
   const [lo, hi] = INT_RANGE[to]
   const type = to === 'u32' ? 'unsigned' : 'int'

@@ -1,4 +1,4 @@
-/** C11 with OpenMP: a function for each launch, which runs its blocks side by side. Printed alone: no device runs it. */
+/** C11 with OpenMP: one function per launch, whose blocks run in parallel. Only printed: no device runs it. */
 import { usesOf } from '../../launch-uses.ts'
 import type { Target } from '../../target.ts'
 import { cModule } from './module.ts'

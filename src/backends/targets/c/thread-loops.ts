@@ -30,7 +30,7 @@ export function serialThreads(launch: Launch): Launch {
   return { ...launch, body: Object.freeze(new Fission(launch.block).launch(body)) }
 }
 
-/** Indices as variables; 0 where there is no other. */
+/** Replaces indices by variables; 0 for axes with a single index. */
 function withIndices(s: Stmt, launch: Launch): Stmt {
   const { block, grid } = launch
   const index = (axis: (typeof AXES)[number]): Expr => {
@@ -163,7 +163,7 @@ class Fission {
     return axes.reduce<Body>((inner, [name, extent]) => [forLoop(name, int(extent), inner)], body)
   }
 
-  /** A statement of a thread: what it keeps is among those of all threads. */
+  /** Indexes the arrays that hold a thread's values across barriers. */
   #indexed(s: Stmt, thread: Expr): Body {
     if (s.kind === 'alloc' && this.#kept.has(s.buffer.name)) return []
     const inside = bodiesOf(s).map((b) => b.flatMap((x) => this.#indexed(x, thread)))

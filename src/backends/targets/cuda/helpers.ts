@@ -97,7 +97,7 @@ const overlap = (name: string, instruction: string) => ({
 }`,
 })
 
-/** Launches that overlap (`overlap.ts`): the next one may begin; what the one before did is there. */
+/** Overlapping launches (programmatic dependent launch): allows the next launch to begin; waits for the previous one. */
 export const OVERLAP = {
   begin: overlap('begin_next_launch', 'griddepcontrol.launch_dependents'),
   wait: overlap('await_last_launch', 'griddepcontrol.wait'),

@@ -93,7 +93,7 @@ const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
 /** Maximum bytes of statically declared shared memory; larger amounts are requested at launch. */
 const STATIC_LIMIT = 48 * 1024
 
-/** The target that carves what is shared out of one dynamic array. */
+/** The target with shared arrays at offsets of one dynamic array. */
 const carving = ({ offsets }: SharedMemory): Spellings => ({
   ...CUDA,
   shared: (name, dtype, _length, _align, buffer) => {

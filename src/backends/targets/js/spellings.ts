@@ -88,7 +88,7 @@ const storeHalf = (t: 'f16' | 'bf16', value: string, helpers: Helpers): string =
   return `f32_to_${t}(${value})`
 }
 
-/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
+/** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturated = (x: string, to: Dtype): string => {
   const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]
   return `(Math.trunc(Math.min(${hi}, Math.max(${lo}, ${x}))) || 0)`

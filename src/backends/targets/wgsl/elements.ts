@@ -66,7 +66,7 @@ export class Elements {
     return length === undefined ? `array<${element}>` : `array<${element}, ${Math.ceil(length / each)}>`
   }
 
-  /** The value of an element as it stands in memory, and back. */
+  /** Decodes the stored word of an element; `encode` is the inverse. */
   decode(t: Dtype, word: string): string {
     if (this.#isHalf(t)) return `f32(${word})`
     return t === 'bool' ? `(${word} != 0u)` : t === 'u8' ? `i32(${word})` : word

@@ -2,7 +2,7 @@
 import { INT_RANGE } from '../../../ir/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 
-/** A float as an integer: towards zero, at the ends of the range where it is beyond, NaN as 0. */
+/** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
 const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
   const [lo, hi] = INT_RANGE[to]
   const type = to === 'u32' ? 'u32' : 'i32'

@@ -20,7 +20,7 @@ export function refuseF64(plan: Plan): void {
   })
 }
 
-/** WGSL allows 127 levels of braces in a function; what compilers count are statements and braces, two a level. */
+/** WGSL allows 127 levels of braces in a function; compilers count statements and braces, two per level. */
 const MOST_NESTED = 62
 
 export function refuseDeep(plan: Plan): void {

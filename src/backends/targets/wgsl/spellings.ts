@@ -28,7 +28,7 @@ const at = (b: BufferRef, index: string): string =>
 
 const vectorAt = ({ ref, index, number }: VectorRef): string => `${ref.name}[${number ?? `(${index}) >> 2u`}]`
 
-/** One with a combination of what the element was, in words. */
+/** Compare-and-exchange loop that combines the element's old value, as a word. */
 const exchange = (e: AtomicElement, value: string, helpers: Helpers): string =>
   `atomicCompareExchangeWeak(&${e.cell}, old_word, ${e.replaced('old_word', value, helpers)}).exchanged`
 
