@@ -1,6 +1,6 @@
 /**
- * Rows of a table as lines, whose cells stand under each other.
- * @param toRight whether column `k` of `n` ends where its widest cell does, as numbers do; others begin at one place
+ * Formats rows of a table as lines with aligned columns. @param toRight true if column `k` of `n` is right-aligned, as
+ * numbers are; other columns are left-aligned
  */
 export function alignedColumns(
   rows: readonly (readonly string[])[],

@@ -1,6 +1,6 @@
 /**
- * A format with what it is given: arguments behind its name, or, where parts are put together in place, in the places of the text that
- * they are for.
+ * A format with its arguments. A named format lists them behind its name; in a composition written in place, each
+ * argument replaces its parameter.
  */
 export function appliedFormat(
   name: string,
@@ -12,6 +12,6 @@ export function appliedFormat(
   return name.replace(/[A-Za-z_][\w.]*(?![\w.]|\s*\()/g, (word) => texts.get(word) ?? word)
 }
 
-/** `name(1, 2)`; without arguments the name alone: how schedules, formats, instances and features are written. */
+/** `name(1, 2)`, or `name` without arguments: the spelling of schedules, formats, instances and features. */
 export const appliedName = (name: string, args: readonly (string | number | boolean)[]): string =>
   args.length > 0 ? `${name}(${args.join(', ')})` : name

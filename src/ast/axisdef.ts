@@ -1,4 +1,4 @@
-/** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` says what that means. */
+/** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` defines their meaning. */
 import { AXES, type AxisDef, type AxisWord, type Flags } from './axis-kinds.ts'
 import { refuseTwice } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
@@ -11,7 +11,7 @@ interface Parts {
   readonly span: Span
 }
 
-/** Words for kinds of axes. */
+/** The keywords of axis kinds. */
 export const AXIS_KINDS: readonly string[] = Object.keys(AXES)
 
 export function axisDef(p: Parts): AxisDef {
@@ -74,7 +74,7 @@ function axisName(p: Parts, k: number): Ident {
   })
 }
 
-/** The same, where it may be one of a list: `o[k]`. */
+/** A parent's name, which may be an element of a list: `o[k]`. */
 function parentName(p: Parts): Element {
   const e = p.args[0]!
   const [index, more] = e.kind === 'access' ? e.index : []

@@ -1,6 +1,6 @@
-/** Records of what users name. */
+/** Records with user-defined names as keys. */
 
-/** Names are the user's: `__proto__` is one of them, and stands for nothing where it is not given. */
+/** A record without a prototype, so that user-defined keys such as `__proto__` have no inherited values. */
 export function byName<T>(entries: Iterable<readonly [string, T]> = []): Record<string, T> {
   const out: Record<string, T> = Object.create(null)
   for (const [name, x] of entries) out[name] = x

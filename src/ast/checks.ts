@@ -1,4 +1,4 @@
-/** What the grammar leaves to be checked: words among many, numbers of things, the range of literals. */
+/** Syntax checks beyond the grammar: keywords of a set, numbers of items, ranges of literals. */
 import { type Advice, type Diagnostic, fail } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
 import { MAX_HEIGHT, tooDeep } from './lexical-scan.ts'
@@ -6,7 +6,7 @@ import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.
 import { BIND_TARGETS } from './nodes.ts'
 import { type Span, spanAt } from './span.ts'
 
-/** Counts the levels of expression trees, and refuses those that could exhaust the stack of what walks them. */
+/** Computes the height of expression trees, and rejects those that could overflow the stack of recursive passes. */
 export class Heights {
   private readonly known = new WeakMap<Expr, number>()
 
@@ -19,7 +19,7 @@ export class Heights {
   }
 }
 
-/** One of a few words, such as a type. */
+/** The identifier as one of a few keywords, such as a type. @throws SptError `parse/type` */
 export function typeName<T extends string>(
   id: Ident,
   types: readonly T[],
@@ -53,14 +53,14 @@ export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice
 
 export const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
 
-/** A list as it stands in the source: how many of what, and where. */
+/** A list in the source: the noun for its items, their number, and its location. */
 interface Counted {
   readonly what: string
   readonly length: number
   readonly span: Span
 }
 
-/** As many `given` as there are `wanted`. */
+/** Checks that two lists have the same length. @throws SptError `parse/arity` */
 export function sameNumber(wanted: Counted, given: Counted): void {
   if (wanted.length === given.length) return
   fail({
@@ -72,7 +72,7 @@ export function sameNumber(wanted: Counted, given: Counted): void {
   })
 }
 
-/** Names after `->`, as many as the step makes. */
+/** Checks that the names after `->` are as many as the loops that the step creates. @throws SptError `parse/arity` */
 export function newNames(names: readonly Ident[], loops: number, step: Span): void {
   if (names.length === loops) return
   fail({
@@ -99,7 +99,7 @@ export function numberLit(text: string, span: Span): NumberLit {
   return { kind: 'number', value, float, span }
 }
 
-/** The kinds of iterators, one letter each. */
+/** The kinds of iterators, one letter each. @throws SptError `parse/iterator-kinds` */
 export function iterKinds(letters: Ident | null, iterators: number, missing: Span): readonly ('S' | 'R')[] {
   const given = letters?.name ?? ''
   if (given.length !== iterators || !/^[SR]*$/.test(given))
@@ -118,14 +118,14 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
   return [...given] as ('S' | 'R')[]
 }
 
-/** What may follow a buffer or an operand, in any order. */
+/** An option after a buffer or an operand; options may come in any order. */
 export interface Option {
   readonly key: 'fill' | 'accumulate' | 'packed' | 'aligned' | 'ascending' | 'mapped' | 'fenced'
   readonly value: unknown
   readonly span: Span
 }
 
-/** A word that stands where it already stood. */
+/** Reports a keyword that is written or given twice. */
 export function refuseTwice(word: string, how: 'written' | 'given', span: Span): never {
   fail({
     code: 'parse/duplicate',
@@ -135,7 +135,7 @@ export function refuseTwice(word: string, how: 'written' | 'given', span: Span):
   })
 }
 
-/** The value of an option that may be given once. */
+/** The value of an option, `null` if absent. @throws SptError if it is given twice */
 export function option<T>(options: readonly Option[], key: Option['key']): T | null {
   const [first, second] = options.filter((o) => o.key === key)
   if (second) refuseTwice(key, 'given', second.span)

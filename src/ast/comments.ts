@@ -1,17 +1,17 @@
-/** Hangs the comments and blank lines of a source on the nodes they belong to, so that the printer keeps them. */
+/** Attaches the comments and blank lines of a source to AST nodes, so that the printer keeps them. */
 import type { Span } from './diagnostic.ts'
 import type { Comment, Trivia } from './nodes.ts'
 
-/** Something on lines of its own; `trivia` is where its comments go. */
+/** A node that occupies lines of its own; `trivia` receives its comments. */
 export interface Slot {
   readonly span: Span
   readonly blocks: readonly BlockSlot[]
   readonly trivia: Writable
 }
 
-/** A brace-enclosed list of slots; `owner` keeps the comments that belong to none of them. */
+/** A brace-enclosed list of slots; `owner` receives the comments that belong to no slot. */
 export interface BlockSlot {
-  /** From the opening brace up to the end of the closing one. */
+  /** From the opening brace to the end of the closing one. */
   readonly span: Span
   readonly slots: readonly Slot[]
   readonly owner: Writable
@@ -47,7 +47,10 @@ export class Attacher {
     this.comments = comments
   }
 
-  /** The whole file: declarations are always printed apart, so blank lines before them are not recorded. */
+  /**
+   * Attaches the comments of a whole file. Blank lines before declarations are not recorded, because the printer always
+   * inserts them.
+   */
   file(slots: readonly Slot[], owner: Writable): void {
     this.list(slots, { start: 0, end: this.text.length, owner, which: 'then', top: true })
   }
@@ -83,7 +86,7 @@ export class Attacher {
     }
   }
 
-  /** Comments within a slot: in its blocks, or, like those in the middle of an expression, before it. */
+  /** Attaches comments inside a slot to its blocks or, if they are in the middle of an expression, before the slot. */
   private inside(slot: Slot): void {
     for (const block of slot.blocks) {
       for (let c = this.peek(block.span.start); c; c = this.peek(block.span.start)) {
@@ -106,8 +109,8 @@ export class Attacher {
   }
 
   /**
-   * Takes the comments that begin on the line of `from` and end before `limit`, if nothing but a line break
-   * follows them; returns where the last one ends.
+   * Takes the comments that begin on the line of `from` and end before `limit`, if only a line break follows them;
+   * returns the end of the last one.
    */
   private sameLine(from: number, limit: number, take: (c: Comment) => void): number {
     let at = from

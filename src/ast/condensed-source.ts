@@ -1,22 +1,22 @@
 /**
- * A source as the grammar gets it. Ohm takes its time and 2 KB for each character that it matches, so there is one blank
- * for each run of blanks and comments, and nothing between backticks, where another language stands.
+ * The source as passed to the grammar. Ohm needs time and 2 KB for each character, so runs of blanks and comments are
+ * condensed to one blank, and text of other languages between backticks is removed.
  */
 export interface Condensed {
   readonly text: string
-  /** The place in the source of a character of `text`, or of its end. */
+  /** The source offset of an offset in `text` (its end included). */
   readonly at: (place: number) => number
-  /** Texts of declarations, one or several in each: between them, `text` is one. */
+  /** `text` cut into pieces of one or more declarations. */
   readonly pieces: readonly string[]
 }
 
-/** Is told from left to right what to leave out. */
+/** Builds condensed text; its methods are called with increasing offsets. */
 export class Condenser {
   readonly #source: string
   readonly #kept: string[] = []
   readonly #at: Uint32Array
   #length = 0
-  /** Up to where the source is kept, or left out. */
+  /** Source offset up to which text was kept or omitted. */
   #from = 0
   readonly #ends: number[] = []
 
@@ -36,7 +36,10 @@ export class Condenser {
     this.#from = end
   }
 
-  /** Blanks and comments; a line that ends right here still ends, for strings that are not closed on it. */
+  /**
+   * Replaces blanks and comments by one blank. A line break at the start is kept, so that unclosed strings end on their
+   * line.
+   */
   blank(start: number, end: number): void {
     if (end === start + 1) return
     this.#keep(start)
@@ -45,7 +48,7 @@ export class Condenser {
     this.#from = end
   }
 
-  /** Outermost braces end here; those of imports are followed by more. */
+  /** Marks the end of a declaration at its outermost closing brace; the braces of imports do not end one. */
   declared(end: number): void {
     if (!/^\s*from\b/.test(this.#source.slice(end, end + 16)))
       this.#ends.push(this.#length + end - this.#from)

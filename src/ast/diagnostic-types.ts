@@ -9,31 +9,31 @@ export interface Label {
 }
 
 interface Complaint {
-  /** `room/what`, stable: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
+  /** Stable, `area/problem`: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
   readonly code: string
   readonly severity?: Severity
-  /** One sentence: what is wrong, with the names involved. */
+  /** One sentence that states the problem, with the names involved. */
   readonly message: string
   readonly span?: Span
-  /** Further places that matter (a declaration, an earlier step). */
+  /** Related source locations (a declaration, an earlier step). */
   readonly labels?: readonly Label[]
-  /** Preformatted blocks, such as the loops as they are now. */
+  /** Preformatted blocks, for example the current loops. */
   readonly notes?: readonly string[]
 }
 
 interface Leads {
-  /** What would have been accepted here. */
+  /** The input that would have been accepted. */
   readonly expected: string
   /** The name that was looked up and the names that exist: the renderer adds "did you mean". */
   readonly lookup: { readonly name: string; readonly candidates: readonly string[] }
-  /** What to try. */
+  /** A correction to try. */
   readonly hint: string
 }
 
-/** What leads on: at least one of these stands in every diagnostic, and helpers ask for it as well. */
+/** Advice to the user: every diagnostic has at least one of these fields. */
 export type Advice = Partial<Leads> & (Pick<Leads, 'expected'> | Pick<Leads, 'lookup'> | Pick<Leads, 'hint'>)
 
 export type Diagnostic = Complaint & Advice
 
-/** A diagnostic to which a helper adds where it is about. */
+/** A diagnostic without its location, which a helper adds. */
 export type Refusal = Pick<Complaint, 'code' | 'message'> & Advice

@@ -1,9 +1,9 @@
 /**
  * Diagnostics are data; `render.ts` is the one place that turns them into text.
  *
- * A user can cause an `SptError`; an `InternalError` is a bug of the compiler. Every room throws `SptError`
- * with at least a code and a message; rooms that know the place add spans, rooms that know the names add
- * candidates. What a pass throws besides leaves it as an `InternalError` that names the pass (`inPass`).
+ * A user can cause an `SptError`; an `InternalError` is a bug of the compiler. Every module throws `SptError` with at
+ * least a code and a message; modules that have source locations add spans, modules that have symbol tables add
+ * candidates. Any other exception of a pass is converted to an `InternalError` that names the pass (`inPass`).
  */
 
 import type { Diagnostic } from './diagnostic-types.ts'
@@ -13,7 +13,7 @@ import { type Source, sourceOf } from './span.ts'
 export type { Advice, Diagnostic, Label, Refusal, Severity } from './diagnostic-types.ts'
 export type { Source, Span } from './span.ts'
 
-/** Each mistake once, however many ways lead to it. */
+/** Removes repeated diagnostics with equal code, message and span. */
 function once(list: readonly Diagnostic[]): readonly Diagnostic[] {
   const key = ({ code, message, span }: Diagnostic): string =>
     `${code} ${message} ${span?.source} ${span?.start} ${span?.end}`
@@ -26,7 +26,7 @@ function once(list: readonly Diagnostic[]): readonly Diagnostic[] {
 export class SptError extends Error {
   override readonly name = 'SptError'
   declare readonly diagnostics: readonly Diagnostic[]
-  /** The texts that the spans point into, where whoever threw knew them; for renderers, and not printed with the error. */
+  /** The source texts of the spans, if the thrower has them; for renderers, and not printed with the error. */
   declare sources: ReadonlyMap<string, Source> | undefined
 
   constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
@@ -36,7 +36,7 @@ export class SptError extends Error {
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
     const trace: { stack?: string } = {}
     Error.captureStackTrace?.(trace, new.target)
-    // An error that nobody catches is printed as its stack, with the properties that are enumerable.
+    // Node prints an uncaught error as its stack and its enumerable properties.
     Object.defineProperties(this, {
       diagnostics: { value: list },
       sources: { value: undefined, writable: true },
@@ -44,7 +44,7 @@ export class SptError extends Error {
     })
   }
 
-  /** The diagnostics with their source frames, and the calls outside of this package. */
+  /** The diagnostics with their source frames, followed by the stack frames outside this package. */
   #text(stack = ''): string {
     const own = /(\S*\/)ast\/diagnostic\.\w+:/.exec(stack)?.[1]?.replace('(', '')
     const calls = stack.split('\n').filter((line) => /^ +at /.test(line) && !(own && line.includes(own)))
@@ -55,29 +55,29 @@ export class SptError extends Error {
 }
 
 /**
- * A broken invariant of the compiler itself: never the user's fault, and no `SptError`, so that whoever expects refusals
- * does not take it for one. It shows as a diagnostic all the same.
+ * A broken invariant of the compiler, never the user's fault. It is not an `SptError`, so callers that handle user
+ * errors do not catch it, but it carries a diagnostic too.
  */
 export class InternalError extends Error {
   override readonly name = 'InternalError'
   readonly diagnostics: readonly Diagnostic[]
   sources: SptError['sources']
 
-  /** `pass`: where it came out. */
+  /** `pass`: the pass that failed. */
   constructor(message: string, pass?: string, cause?: unknown) {
     super(pass === undefined ? message : `${pass}: ${message}`, cause === undefined ? {} : { cause })
     this.diagnostics = [bugDiagnostic(this.message)]
   }
 }
 
-/** What is said of a failure that nobody but this package can mend. */
+/** The diagnostic of an internal failure, which users can only report. */
 export const bugDiagnostic = (message: string): Diagnostic => ({
   code: 'compiler/internal',
   message: `an error of the compiler, not of the program: ${message}`,
   hint: 'please report this line with the program, its schedule and the command or calls; without the schedule, or under another, it may work',
 })
 
-/** Runs a pass, whose failures name it. */
+/** Runs a pass and adds its name to internal failures. */
 export function inPass<T>(pass: string, work: () => T): T {
   try {
     return work()
@@ -93,7 +93,7 @@ export function fail(diagnostic: Diagnostic): never {
   throw new SptError(diagnostic)
 }
 
-/** What `work` gives, or why the user's program is refused. */
+/** The result of `work`, or the user error that it throws. */
 export function orRefused<T>(work: () => T): T | SptError {
   try {
     return work()
@@ -103,7 +103,7 @@ export function orRefused<T>(work: () => T): T | SptError {
   }
 }
 
-/** The texts that spans of an error know, by name: of two that are called alike the first. */
+/** The source texts of an error's spans, by name; the first one if several share a name. */
 function ownSources({ diagnostics }: SptError): Map<string, Source> {
   const spans = diagnostics.flatMap(({ span, labels = [] }) => [
     ...(span ? [span] : []),
@@ -113,7 +113,7 @@ function ownSources({ diagnostics }: SptError): Map<string, Source> {
   return new Map(known.toReversed().map((s) => [s.name, s]))
 }
 
-/** Gives errors of `work` the texts that they may be about; one that they have and that is called like one of these stays. */
+/** Adds source texts to user errors of `work`. Texts that the error already has take precedence. */
 export function withSources<T>(of: { readonly sources: ReadonlyMap<string, Source> }, work: () => T): T {
   const tell = (e: unknown): never => {
     if (e instanceof SptError) {
@@ -132,7 +132,7 @@ export function withSources<T>(of: { readonly sources: ReadonlyMap<string, Sourc
   }
 }
 
-/** States an invariant of the compiler; what is costly to say is said where it does not hold. */
+/** Checks an invariant of the compiler; a costly message is passed as a function. */
 export function invariant(condition: unknown, message: string | (() => string)): asserts condition {
   if (!condition) throw new InternalError(typeof message === 'string' ? message : message())
 }

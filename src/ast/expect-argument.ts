@@ -1,4 +1,4 @@
-/** Calls from JavaScript, where no compiler has looked at the arguments. */
+/** Checks of arguments in calls from JavaScript, which no compiler has type-checked. */
 import { fail } from './diagnostic.ts'
 
 export function show(x: unknown): string {
@@ -10,17 +10,17 @@ export function show(x: unknown): string {
   return typeof x === 'function' ? 'a function' : String(x)
 }
 
-/** By its class, where it has one. */
+/** Describes an object by its class, if it has one. */
 function instanceText(x: object): string {
   const name: unknown = x.constructor?.name
   if (typeof name !== 'string' || name === '' || name === 'Object') return 'an object'
   return `${/^[AEIO]/.test(name) ? 'an' : 'a'} ${name}`
 }
 
-/** What was given as a name, for messages: not everything in a name's place has a text. */
+/** A value given as a name, for messages; it may not be a string. */
 export const nameText = (x: unknown): string => (typeof x === 'string' ? x : show(x))
 
-/** @throws SptError `api/argument` */
+/** Checks an argument of a public function. @throws SptError `api/argument` */
 export function expectArgument(
   holds: boolean,
   what: string,
@@ -29,7 +29,8 @@ export function expectArgument(
   hint?: string,
 ): void {
   if (holds) return
-  // The caller cannot await a promise that is refused: its rejection would end the process after this error was caught.
+  // The caller cannot await a rejected promise argument: its rejection would end the process after this error was
+  // caught.
   if (got instanceof Promise) got.catch(() => undefined)
   fail({
     code: 'api/argument',
@@ -39,9 +40,9 @@ export function expectArgument(
   })
 }
 
-/** @throws SptError `api/argument` where something is in a list twice */
+/** @throws SptError `api/argument` if the list contains an element twice */
 export function expectDistinct(what: string, list: readonly unknown[]): void {
-  // Asked often: what is twice is looked for where something is.
+  // Called often: the duplicate is searched for only if there is one.
   if (new Set(list).size === list.length) return
   const twice = list.find((x, k) => list.indexOf(x) < k)
   fail({
@@ -56,8 +57,8 @@ export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
   typeof x === 'object' && x !== null && !Array.isArray(x) && !ArrayBuffer.isView(x) && !(x instanceof Map)
 
 /**
- * Options are an object, and have no others than these: what nobody reads would be dropped without a word.
- * @throws SptError `api/argument`, `api/unknown-option`
+ * Checks that options are an object with known keys only; unknown ones would be ignored silently. @throws SptError
+ * `api/argument`, `api/unknown-option`
  */
 export function expectOptions<T extends object>(
   what: string,
@@ -78,7 +79,7 @@ export function expectOptions<T extends object>(
   })
 }
 
-/** @throws SptError `api/argument` */
+/** Checks an optional boolean. @throws SptError `api/argument` */
 export function expectFlag(what: string, flag: unknown): void {
   expectArgument(flag === undefined || typeof flag === 'boolean', what, flag, 'true or false')
 }

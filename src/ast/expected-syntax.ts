@@ -1,6 +1,6 @@
-/** Expected syntax in error messages: failures of the grammar, condensed to the constructs that they begin. */
+/** Expected syntax in error messages: failures of the grammar, condensed to the constructs that the tokens begin. */
 
-/** Failures that together mean one thing: where all of `when` are expected, `instead` replaces all of `of`. */
+/** A construct and the tokens that can begin it: if all of `when` are expected, `instead` replaces all of `of`. */
 interface Group {
   readonly when: readonly string[]
   readonly of: readonly string[]
@@ -8,7 +8,7 @@ interface Group {
 }
 
 const EXPRESSION = ['a number', 'a function', 'a name', '"("', 'a literal', 'an expression']
-/** Steps with rules of the grammar. The first words of further steps are given to a parser. */
+/** Steps with grammar rules of their own. The keywords of all other steps are passed to the parser. */
 export const OTHER_STEPS = ['use', 'each', 'merge']
 const quoted = (words: readonly string[]): string[] => words.map((w) => `"${w}"`)
 const stepGroup = (words: readonly string[]): Group => ({
@@ -49,7 +49,7 @@ const GROUPS: readonly Group[] = [
 /** Failures due to white space, ends of statements and negative conditions. */
 export const noise = (failure: string): boolean => /^(not |"(\/|;|\s|\\[nrt])"$)/.test(failure)
 
-/** The expected syntax in the words of a user: names of constructs in place of their first tokens. */
+/** The expected syntax for users: names of constructs instead of their first tokens. */
 export function condense(failures: readonly string[], steps: readonly string[]): string[] {
   let set = new Set(failures)
   for (const { when, of, instead } of [...GROUPS, stepGroup(steps)]) {

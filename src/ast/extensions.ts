@@ -1,12 +1,12 @@
-/** Choices that extend imported ones: which choice each stands for, and which of several of one name a file means. */
+/** Choices that extend imported ones: resolves the choice that each extends, and selects among several of one name. */
 import type { Diagnostic } from './diagnostic.ts'
 import type { Choice, File, Kernel, OfKernel } from './nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
-/** What belongs to kernels, by the file that declares it. */
+/** Schedules, choices and spaces by kernel, for each declaring file. */
 type Attached = ReadonlyMap<string, ReadonlyMap<Kernel, readonly OfKernel[]>>
 
-/** Files whose schedules of a kernel a file sees, without itself. */
+/** Paths of the other files whose schedules of a kernel are visible in a file. */
 export const seenFrom = (file: File, path: string, kernel: Kernel): ReadonlySet<string> =>
   new Set([
     kernel.span.source,
@@ -14,7 +14,7 @@ export const seenFrom = (file: File, path: string, kernel: Kernel): ReadonlySet<
   ])
 
 export class Extensions {
-  /** By extension, the choice of its name that its file would see without it. */
+  /** For each extension, the choice of the same name that would be visible in its file without it. */
   readonly bases = new Map<Choice, Choice>()
   readonly #resolved = new Set<OfKernel>()
   readonly #files: ReadonlyMap<string, File>
@@ -29,7 +29,7 @@ export class Extensions {
       for (const [kernel, all] of kernels) for (const s of all) this.#resolve(s, kernel)
   }
 
-  /** Those that no other of them extends: one, or a name with several meanings. */
+  /** The declarations that no other one extends: one, or several for an ambiguous name. */
   latest(declared: readonly OfKernel[]): readonly OfKernel[] {
     return declared.filter((s) => !declared.some((other) => this.#extends(other, s)))
   }
@@ -52,7 +52,7 @@ export class Extensions {
       .flatMap((from) => this.#attached.get(from)?.get(kernel) ?? [])
       .filter((d) => d.name.name === s.name.name)
     for (const d of declared) this.#resolve(d, kernel)
-    // Files may import each other: an extension without a choice so far is none to extend.
+    // Files may import each other: an extension finds only choices that are resolved already.
     const usable = declared.filter((d) => d.kind !== 'choice' || !d.isExtension || this.bases.has(d))
     const [base] = this.latest(usable)
     if (base?.kind === 'choice') this.bases.set(s, base)

@@ -1,4 +1,4 @@
-/** What stands in a format, and what makes of it a description or a composition. */
+/** Items in the body of a format, and the checks that combine them into a description or a composition. */
 import { levelFormat } from './axis-kinds.ts'
 import { refuseTwice } from './checks.ts'
 import { fail } from './diagnostic.ts'
@@ -54,7 +54,7 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
   }
 }
 
-/** Its first word, so that a diagnostic does not mark a whole block. */
+/** The span of the item's first word, so that a diagnostic does not mark a whole block. */
 function headOf(item: FormatItem): Span {
   const { span } = item.node
   const words = { axis: 4, map: 3, inverse: 7, sort: 4, mask: 4, where: 5, rule: 0 }
@@ -63,7 +63,7 @@ function headOf(item: FormatItem): Span {
   return spanAt(span, span.start, span.start + length)
 }
 
-/** The one `map` or `inverse` of a format. */
+/** The only `map` or `inverse` of a format. @throws SptError if it is missing or given twice */
 function theMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: Ident): CoordMap {
   const [first, second] = items.flatMap((i) =>
     i.what === which && (i.what === 'map' || i.what === 'inverse') ? [i.node] : [],
@@ -124,7 +124,7 @@ export function formatParam(name: Ident, type: Ident | null, value: Expr | null,
   return { name, type: known, default: value, span }
 }
 
-/** The claims among the words after an axis. */
+/** The claims among the modifiers of an axis. @throws SptError if one is written twice */
 export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
   const claims = words.flatMap(({ name, span }) => {
     const known = AXIS_CLAIMS.find((c) => c === name)
@@ -135,7 +135,7 @@ export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
   return claims
 }
 
-/** The rules of a block, of which there must be some: what no part takes would be lost. */
+/** The rules of a block, at least one: elements that no part takes would be lost. @throws SptError `parse/missing` */
 export function someRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
   if (rules.length > 0) return rules
   fail({
@@ -146,7 +146,7 @@ export function someRules(rules: readonly Rule[], what: string, span: Span): rea
   })
 }
 
-/** What follows an axis is for padding that it can have: `padded with 0`. */
+/** Checks that an axis with `padded with` has positions of fixed width. @throws SptError `parse/padding` */
 export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Span): void {
   if (levelFormat(def.kind)?.positions !== 'width')
     fail({
@@ -166,7 +166,7 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
     })
 }
 
-/** What follows an axis is for coordinates that it stores: `packed 8`. */
+/** Checks that an axis with `packed` stores coordinates. @throws SptError `parse/packed` */
 export function checkPacked(def: AxisDef, span: Span): void {
   if (levelFormat(def.kind)?.coordinates === 'indices') return
   fail({
@@ -177,7 +177,7 @@ export function checkPacked(def: AxisDef, span: Span): void {
   })
 }
 
-/** An axis of a kernel, which has no lists, and is padded with what stands for no coordinate. */
+/** Checks an axis of a kernel, where lists and coordinates of padding are not allowed. @throws SptError */
 export function inKernel(a: AxisDecl): void {
   if (a.padding)
     fail({

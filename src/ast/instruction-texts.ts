@@ -1,17 +1,18 @@
-/** Texts in the languages of targets: what they do is whoever's word that wrote them, and nothing checks it. */
+/** Code in the languages of targets, which the compiler inserts unchecked. */
 import { type Diagnostic, SptError } from './diagnostic.ts'
 import type { Program } from './linked-program.ts'
 import { inPackage } from './resolve-path.ts'
 
-/** The text of a file of the package as it was shipped, by the path that imports it; `null`: there is none. */
+/** Returns the shipped content of a package file by its import path; `null` if there is none. */
 export type Shipped = (path: string) => string | null
 
 /**
- * For programs that nobody vouches for: no file of the program but those of the package has texts of instructions or
- * memories, whether they are used or not. @throws SptError `check/instruction-text`, one for each file
+ * For untrusted programs: rejects texts of instructions and memories, used or not, outside the package's own files.
+ * @throws SptError `check/instruction-text`, one for each file
  */
 export function refuseInstructionTexts(program: Program, shipped: Shipped = () => null): void {
-  // A text that is called like a file of the package can change what the others are made of: all are what was shipped, or none.
+  // A source that is named like a package file could change the meaning of the others: either all of them equal the
+  // shipped files, or none is trusted.
   const packaged = [...program.sources.values()].filter((s) => inPackage(s.name))
   const isShipped = packaged.every((s) => shipped(s.name) === s.text)
   const problems = [...program.files].flatMap(([path, file]): Diagnostic[] => {

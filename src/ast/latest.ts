@@ -1,10 +1,10 @@
-/** What was made of texts, of the latest ones: the first go where they are too long together. */
+/** A least-recently-used cache keyed by text, limited by the total length of its keys. */
 export class Latest<T> {
   readonly #most: number
   readonly #made = new Map<string, T>()
   #kept = 0
 
-  /** @param most characters of the texts */
+  /** @param most characters of all keys */
   constructor(most: number) {
     this.#most = most
   }

@@ -1,4 +1,6 @@
-/** A small layout algebra: a group stands on one line if it fits, else all its own breaks become line breaks. */
+/**
+ * A small layout algebra: a group is printed on one line if it fits, otherwise all its own breaks become line breaks.
+ */
 
 export type Doc =
   | string
@@ -9,14 +11,14 @@ export type Doc =
 
 const INDENT = 2
 
-/** A space, or a line break. */
+/** A space or a line break. */
 export const line: Doc = { kind: 'line', flat: ' ' }
-/** Nothing, or a line break. */
+/** Nothing or a line break. */
 export const softline: Doc = { kind: 'line', flat: '' }
 export const group = (...doc: Doc[]): Doc => ({ kind: 'group', doc })
 export const nest = (...doc: Doc[]): Doc => ({ kind: 'nest', doc })
 
-/** `open a, b, c close`, one item a line where they do not fit on one. */
+/** `open a, b, c close`, one item per line if they do not fit on one. */
 export function bracketed(open: string, items: readonly Doc[], close: string): Doc {
   if (items.length === 0) return open + close
   return group(open, nest(softline, commas(items)), softline, close)
@@ -27,7 +29,10 @@ export const commas = (items: readonly Doc[]): Doc =>
 
 type Frame = readonly [indent: number, flat: boolean, doc: Doc]
 
-/** Lays a document out in lines of at most `width` characters, where breaks allow; it starts at `indent`. */
+/**
+ * Lays a document out in lines of at most `width` characters, if its breaks allow it; the first line starts at
+ * `indent`.
+ */
 export function layout(doc: Doc, indent: number, width: number): string {
   let out = ''
   let column = indent
@@ -56,7 +61,7 @@ export function layout(doc: Doc, indent: number, width: number): string {
 
 const isList = (d: Doc): d is readonly Doc[] => Array.isArray(d)
 
-/** Whether `doc` on one line, with what follows it up to the next line break, is at most `room` long. */
+/** True if `doc` on one line, together with the text up to the next line break, has at most `room` characters. */
 function fits(doc: Doc, rest: readonly Frame[], room: number): boolean {
   const stack: (readonly [boolean, Doc])[] = [[true, doc]]
   let left = room

@@ -1,16 +1,16 @@
 /**
- * One walk over the characters before the grammar sees them: finds the comments (the parser drops them, the printer
- * needs them), leaves out what the grammar need not look at, and refuses what a grammar explains badly: unbalanced
- * brackets, open comments, bottomless nesting.
+ * A scan of the characters before the grammar: collects comments (dropped by the parser, kept by the printer),
+ * condenses the source, and rejects errors that the grammar would report badly: unbalanced brackets, unclosed comments,
+ * excessive nesting.
  */
 import { type Condensed, Condenser } from './condensed-source.ts'
 import { fail } from './diagnostic.ts'
 import type { Comment } from './nodes.ts'
 import { type Source, type Span, spanIn } from './span.ts'
 
-/** Characters of one file; data files are read by `io`, and Ohm keeps about 2 KB for each character. */
+/** Most characters of one file: Ohm needs about 2 KB for each. Data files are read by `io`. */
 export const MAX_SOURCE = 400_000
-/** Brackets within brackets; the parser descends once for each. */
+/** Deepest nesting of brackets; the parser recurses once for each level. */
 export const MAX_NESTING = 64
 
 export const CLOSER: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
@@ -91,7 +91,7 @@ const BLANK: ReadonlySet<string> = new Set(' \t\r\n')
 const startsComment = (text: string, p: number): boolean =>
   text[p] === '/' && (text[p + 1] === '/' || text[p + 1] === '*')
 
-/** Past blanks and comments, which it adds to `comments`. */
+/** The offset after blanks and comments, which are appended to `comments`. */
 function endOfBlanks(
   text: string,
   start: number,
@@ -125,7 +125,7 @@ function blockComment(text: string, p: number, span: (start: number, end: number
   return { text: text.slice(p, close + 2).replaceAll('\r\n', '\n'), span: span(p, close + 2) }
 }
 
-/** Whether a bracket that `closer` closes is open in the innermost braces; `}` closes whatever is left open in it. */
+/** True if the innermost braces contain an open bracket that `closer` closes; `}` closes all of them. */
 function opened(stack: readonly Open[], closer: string): boolean {
   if (closer === '}') return true
   for (let k = stack.length - 1; k >= 0 && stack[k]!.char !== '{'; k--)
@@ -133,7 +133,7 @@ function opened(stack: readonly Open[], closer: string): boolean {
   return false
 }
 
-/** Past the closing quote; a string that its line does not close ends with the line, and the grammar refuses it. */
+/** The offset after the closing quote. An unclosed string ends with its line, and the grammar rejects it. */
 function endOfString(text: string, start: number): number {
   for (let p = start + 1; p < text.length; p++) {
     if (text[p] === '"') return p + 1
@@ -142,7 +142,7 @@ function endOfString(text: string, start: number): number {
   return text.length
 }
 
-/** Past the closing backtick. */
+/** The offset after the closing backtick. */
 function endOfCode(text: string, start: number, span: (start: number, end: number) => Span): number {
   const close = text.indexOf('`', start + 1)
   if (close >= 0) return close + 1
@@ -180,7 +180,7 @@ export function tooDeep(span: Span): never {
   })
 }
 
-/** Conditions of one `if` with its `else if`s: a text has them side by side, and what walks its tree within each other. */
+/** Most conditions of one `if` with its `else if`s: they are nested in the tree, and passes recurse over it. */
 export const MAX_BRANCHES = 256
 
 export function tooLongChain(span: Span): never {
@@ -193,10 +193,10 @@ export function tooLongChain(span: Span): never {
   })
 }
 
-/** Levels of one expression tree: what walks it by recursion must not run out of stack. */
+/** Greatest height of an expression tree: recursive passes must not overflow the stack. */
 export const MAX_HEIGHT = 400
 
-/** Blanks before the first character of the line that holds `at`. */
+/** The number of blanks that the line of `at` begins with. */
 function indentOf(text: string, at: number): number {
   const start = text.lastIndexOf('\n', at - 1) + 1
   let p = start

@@ -1,23 +1,23 @@
-/** Files → scopes: what each name means in each file. */
+/** Linking of files into scopes: the declaration of each name in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
 import { Extensions, seenFrom } from './extensions.ts'
 import type { Program, Scope } from './linked-program.ts'
 import type { Decl, File, Format, Ident, Import, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
-/** What a file can import from another by name. */
+/** Declarations that a file can import by name. */
 type Named = Kernel | Format | Monoid | Memory | Instr
 
 interface Linking {
   readonly files: ReadonlyMap<string, File>
-  /** Declarations of each file. */
+  /** Declarations of each file, by name. */
   readonly declared: ReadonlyMap<string, ReadonlyMap<string, Named>>
   readonly problems: Diagnostic[]
 }
 
 /**
- * The program whose entry is the file `entry`; `files` holds all that they import. Throws one `SptError` with all
- * duplicate, missing and unknown names.
+ * The program whose entry is the file `entry`; `files` holds all its imports. @throws one SptError with all duplicate,
+ * missing and unknown names
  */
 export function link(
   entry: string,
@@ -74,7 +74,7 @@ interface Names {
   readonly ambiguous: ReadonlyMap<string, readonly Named[]>
 }
 
-/** Names declared here or imported by name come before those of whole files. */
+/** The names of a file. Names declared here or imported by name take precedence over those of whole files. */
 function namesOf(path: string, file: File, linking: Linking): Names {
   const known = new Map(linking.declared.get(path))
   const owners = new Map<string, Ident>([...known].map(([name, d]) => [name, d.name]))
@@ -124,11 +124,11 @@ function imported(path: string, i: Import, name: Ident, linking: Linking): Named
   return undefined
 }
 
-/** What belongs to a kernel, which its name begins with. */
+/** True for declarations whose name begins with a kernel's: schedules, choices and spaces. */
 const isAttached = (d: Decl): d is OfKernel =>
   d.kind === 'schedule' || d.kind === 'choice' || d.kind === 'space'
 
-/** The schedules that a file declares, by the kernel they are for. */
+/** The schedules, choices and spaces that a file declares, by kernel. */
 type Attached = ReadonlyMap<Kernel, readonly OfKernel[]>
 
 function attachments(file: File, { known }: Names, problems: Diagnostic[]): Attached {
@@ -194,7 +194,7 @@ function scopeFor(
   }
 }
 
-/** Reported once: in the file that declares both, or in the one that sees both. */
+/** Reports a conflict once: in the file that declares both, or in the one that imports both. */
 function conflict(problems: Diagnostic[], second: OfKernel, first: OfKernel, path: string): void {
   if (second.span.source === first.span.source && second.span.source !== path) return
   duplicate(

@@ -1,11 +1,11 @@
-/** What the names of a program mean, over all its files. Built by `link`. */
+/** Names of a program and their declarations, over all its files. Built by `link`. */
 import { fail, type Source } from './diagnostic.ts'
 import type { Choice, Decl, File, Format, Ident, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
 
 /**
- * The names one file can use: its own declarations, what it imports, and the schedules of its kernels. Names
- * are the file's own: an import that renames has the new name here. Kernels, formats, monoids, memories and
- * instructions share one name space; schedules are keyed by their kernel's name here, then by their own.
+ * The names visible in one file: its own declarations, its imports, and the schedules of its kernels. Names are local:
+ * a renaming import is listed under its new name. Kernels, formats, monoids, memories and instructions share one name
+ * space; schedules are keyed by their kernel's local name, then by their own.
  */
 export interface Scope {
   readonly kernels: ReadonlyMap<string, Kernel>
@@ -14,20 +14,20 @@ export interface Scope {
   readonly memories: ReadonlyMap<string, Memory>
   readonly instrs: ReadonlyMap<string, Instr>
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, OfKernel>>
-  /** Names that several imported files declare, in none of the maps above; using one is an error. */
+  /** Names that several imported files declare; they are in none of the maps above, and using one is an error. */
   readonly ambiguous: ReadonlyMap<string, readonly Decl[]>
 }
 
 /**
- * A program is the scope of its entry file, plus the scopes of all files. A declaration's own names (the monoid a
- * kernel reduces with, the format a schedule applies) mean what they mean in its file: `scopeOf(program, decl)`.
+ * A program is the scope of its entry file, plus the scopes of all files. Names inside a declaration (the monoid of a
+ * kernel, the format of a schedule) are resolved in its own file: `scopeOf(program, decl)`.
  */
 export interface Program extends Scope {
   readonly entry: string
   readonly files: ReadonlyMap<string, File>
   readonly sources: ReadonlyMap<string, Source>
   readonly scopes: ReadonlyMap<string, Scope>
-  /** The choice that each extension (`extends { … }`) stands for. */
+  /** The choice that each extension (`extends { … }`) extends. */
   readonly extended: ReadonlyMap<Choice, Choice>
 }
 
@@ -42,7 +42,7 @@ interface Kinds {
   readonly monoids: Monoid
 }
 
-/** What a name of the source means in a scope; throws where it means nothing, or two things. */
+/** The declaration of a name in a scope. @throws SptError if it is unknown or ambiguous */
 export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident): Kinds[K] {
   const found = (scope[kind] as ReadonlyMap<string, Kinds[K]>).get(id.name)
   if (found) return found

@@ -1,4 +1,4 @@
-/** What all nodes of the AST have: spans, comments around them, names. */
+/** Common properties of AST nodes: spans, surrounding comments, names. */
 import type { Span } from './diagnostic.ts'
 
 export const SCALAR_TYPES = ['f64', 'f32', 'f16', 'bf16', 'i32', 'u32', 'i8', 'u8', 'bool'] as const
@@ -11,13 +11,13 @@ export interface Node {
 /** A comment as written, delimiters included, without the line break. */
 export interface Comment extends Node {
   readonly text: string
-  /** A blank line stands before it. */
+  /** There is a blank line before it. */
   readonly blank?: boolean
 }
 
-/** Comments around a node, for the printer; nothing else looks at them. */
+/** Comments around a node, used only by the printer. */
 export interface Trivia {
-  /** A blank line stands before the node, after its comments. */
+  /** There is a blank line before the node, after its comments. */
   readonly blank?: boolean
   /** On the lines before the node. */
   readonly before?: readonly Comment[]
@@ -25,14 +25,14 @@ export interface Trivia {
   readonly after?: readonly Comment[]
   /** On the line where the node's block opens. */
   readonly open?: readonly Comment[]
-  /** Before the brace that closes the node's block; of a file: at its end. */
+  /** Before the closing brace of the node's block; for a file, at its end. */
   readonly end?: readonly Comment[]
-  /** The same two for the `else` block. */
+  /** As `open` and `end`, for the `else` block. */
   readonly openElse?: readonly Comment[]
   readonly endElse?: readonly Comment[]
 }
 
-/** What stands on lines of its own and can carry comments. */
+/** A node that occupies lines of its own and can carry comments. */
 export interface Item extends Node {
   readonly trivia?: Trivia | undefined
 }

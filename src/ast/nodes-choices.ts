@@ -1,11 +1,11 @@
-/** Schedules that are chosen when data are bound. */
+/** Schedules selected when data are bound. */
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { Expr } from './nodes-exprs.ts'
 import type { ScheduleParam } from './nodes-schedules.ts'
 
 /**
- * `schedule kernel.name(params) choose { … }`: the first branch whose condition holds says which schedule it is. With
- * `extends { … }`, without parameters, it stands for the imported choice of its name, which is evaluated where no branch holds.
+ * `schedule kernel.name(params) choose { … }`: dispatches to the first branch whose condition holds. With `extends { …
+ * }`, without parameters, it extends the imported choice of its name, which is evaluated if no branch holds.
  */
 export interface Choice extends Item {
   readonly kind: 'choice'
@@ -13,13 +13,15 @@ export interface Choice extends Item {
   readonly name: Ident
   readonly params: readonly ScheduleParam[]
   readonly isExtension: boolean
-  /** In source order; one at least, and one without a condition at most, the last. */
+  /** In source order, at least one; only the last may have no condition. */
   readonly branches: readonly Branch[]
 }
 /** `when (cond) schedule(args)`; without a condition, `otherwise schedule(args)`. */
 export interface Branch extends Item {
   readonly cond: Expr | null
-  /** `when (cond) fastest { … }`: of several, the one that is expected to be; otherwise `calls` has one. */
+  /**
+   * `when (cond) fastest { … }`: the schedule predicted to be fastest among several; otherwise `calls` has one element.
+   */
   readonly isFastest: boolean
   /** In source order. */
   readonly calls: readonly ScheduleCall[]
@@ -29,7 +31,7 @@ export interface ScheduleCall extends Item {
   readonly schedule: Ident
   readonly args: readonly NamedArg[]
 }
-/** `value`, by its place, or `name = value`; none by place after one by name. */
+/** `value`, by position, or `name = value`; named arguments come last. */
 export interface NamedArg extends Node {
   readonly name: Ident | null
   readonly value: Expr

@@ -1,4 +1,4 @@
-/** Expressions, as kernels, formats and schedules write them. */
+/** Expressions in kernels, formats and schedules. */
 import type { Ident, Node } from './nodes-base.ts'
 
 export type BinaryOp =
@@ -44,14 +44,14 @@ export interface Access extends Node {
   readonly buffer: Ident
   readonly index: readonly Expr[]
 }
-/** Everything called by name: math functions, `min max select ceildiv`, casts, queries. */
+/** Calls by name: math functions, `min max select ceildiv`, casts, queries. */
 export interface Call extends Node {
   readonly kind: 'call'
   readonly fn: Ident
   readonly args: readonly Expr[]
-  /** Of a query, what stands after `by`; at least one. */
+  /** For a query, the expressions after `by`; at least one. */
   readonly by?: readonly Expr[] | undefined
-  /** Of `covered`, the format behind the tensor. */
+  /** For `covered`, the format argument after the tensor. */
   readonly parts?: readonly AsPart[] | undefined
 }
 /** `blocks(16)`. */
@@ -59,7 +59,7 @@ export interface FormatUse extends Node {
   readonly format: Ident
   readonly args: readonly Expr[]
 }
-/** `blocks(16) where (cond)`: what stands after `as`, or one of what does. */
+/** `blocks(16) where (cond)`: the format after `as`, or one part of a composition. */
 export interface AsPart extends FormatUse {
   readonly where: Expr | null
 }
@@ -79,7 +79,7 @@ export interface Spread extends Node {
   readonly kind: 'spread'
   readonly list: Ident
 }
-/** `value for k from 0`: a value for each number. Where a `Spread` can stand. */
+/** `value for k from 0`: one value for each number; allowed in the same places as `Spread`. */
 export interface Repeat extends Node {
   readonly kind: 'repeat'
   readonly value: Expr
@@ -87,7 +87,7 @@ export interface Repeat extends Node {
 }
 export type Expr = NumberLit | BoolLit | Name | Field | Access | Call | Unary | Binary | Spread | Repeat
 
-/** A dimension or axis of a format; `o[k]`: one of a list of them. */
+/** A dimension or axis of a format; `o[k]`: an element of a list of them. */
 export interface Element extends Ident {
   readonly index?: Expr | undefined
 }
@@ -95,14 +95,14 @@ export interface Element extends Ident {
 export interface ListName extends Ident {
   readonly all?: true | undefined
 }
-/** `for name from a to b`, both ends included; without `to`, up to the last of the format's list of dimensions. */
+/** `for name from a to b`, both ends included; without `to`, up to the last dimension of the format's list. */
 export interface For extends Node {
   readonly name: Ident
   readonly from: Expr
   readonly to: Expr | null
 }
 
-/** The value of a literal, negated or not; undefined for anything else. */
+/** The value of a literal, possibly negated; `undefined` for other expressions. */
 export function literalValue(e: Expr): number | boolean | undefined {
   if (e.kind === 'number' || e.kind === 'bool') return e.value
   if (e.kind === 'unary' && e.op === 'neg' && e.x.kind === 'number') return -e.x.value

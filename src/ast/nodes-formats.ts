@@ -4,7 +4,7 @@ import type { Ident, Item, Node } from './nodes-base.ts'
 import type { Element, Expr, FormatUse, ListName } from './nodes-exprs.ts'
 import type { AxisDecl } from './nodes-kernels.ts'
 
-/** How coordinates are stored, or which of them go to which other formats. */
+/** A format: a description of stored coordinates, or a distribution of them over other formats. */
 export interface Format extends Item {
   readonly kind: 'format'
   readonly name: Ident
@@ -21,18 +21,20 @@ export interface Description {
   readonly mask: Mask | null
   readonly where: Holds | null
 }
-/** One rule at least. */
+/** At least one rule. */
 export interface Composition {
   readonly kind: 'composition'
   readonly rules: readonly Rule[]
 }
 
 export const FORMAT_PARAM_TYPES = ['size', 'real', 'list', 'set'] as const
-/** `b`, `b = 16`, `t: real`, `t: real = 0.5`, `rows: list`, `m: set`, `w: size` (measured, unless given). */
+/**
+ * `b`, `b = 16`, `t: real`, `t: real = 0.5`, `rows: list`, `m: set`, `w: size` (computed from the data unless given).
+ */
 export interface FormatParam extends Node {
   readonly name: Ident
   readonly type: 'integer' | (typeof FORMAT_PARAM_TYPES)[number]
-  /** Only of integers and reals. */
+  /** Only for integers and reals. */
   readonly default: Expr | null
 }
 /** `sort dim by key within w -> (place, at)`. */
@@ -43,11 +45,11 @@ export interface Sort extends Item {
   readonly place: Ident
   readonly at: Ident
 }
-/** `mask name`: a bit for each place of the axes says whether the tensor holds an element there. */
+/** `mask name`: one bit for each position of the axes, set if the tensor stores an element there. */
 export interface Mask extends Item {
   readonly name: Ident
 }
-/** `where (cond)`: what a format can hold. */
+/** `where (cond)`: the coordinates that a format can hold. */
 export interface Holds extends Item {
   readonly cond: Expr
 }
@@ -65,7 +67,7 @@ export interface PartRule extends Item {
   readonly use: FormatUse
   readonly where: Expr | null
 }
-/** `partition j into c as p { rules }`; one rule at least. */
+/** `partition j into c as p { rules }`; at least one rule. */
 export interface PartitionRule extends Item {
   readonly kind: 'partition'
   readonly dim: Element
@@ -73,7 +75,7 @@ export interface PartitionRule extends Item {
   readonly as: Ident | null
   readonly rules: readonly Rule[]
 }
-/** `bucket i by length into 1, 2 .. 2^k as width split { rules }`; one rule and one dimension at least. */
+/** `bucket i by length into 1, 2 .. 2^k as width split { rules }`; at least one rule and one dimension. */
 export interface BucketRule extends Item {
   readonly kind: 'bucket'
   readonly dims: readonly Element[]
@@ -82,7 +84,7 @@ export interface BucketRule extends Item {
   readonly split: boolean
   readonly rules: readonly Rule[]
 }
-/** `value`, or `value ^ power`; `doubling`: after `..`. The first is not. */
+/** `value`, or `value ^ power`; `doubling`: written after `..`, never for the first width. */
 export interface Width extends Node {
   readonly value: Expr
   readonly power: Expr | null

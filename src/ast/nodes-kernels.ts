@@ -31,16 +31,16 @@ export interface AxisClaim extends Node {
 
 export interface AxisDecl extends Item {
   readonly kind: 'axis'
-  /** In a kernel without an index, as are parents. */
+  /** Without an index in kernels, as are parents. */
   readonly name: Element
   readonly def: AxisDef
-  /** `list` in the place of `axis`: it holds coordinates and no values; only in formats. */
+  /** Declared with `list` instead of `axis`: it stores coordinates without values; only in formats. */
   readonly list?: true | undefined
-  /** Coordinate of positions without an element; only of `sparse_fixed` axes of formats. */
+  /** Coordinate of empty positions; only for `sparse_fixed` axes of formats. */
   readonly padding?: Expr | undefined
-  /** Bits of each stored coordinate; only of axes with indices. */
+  /** Bits of each stored coordinate; only for axes with index arrays. */
   readonly packed?: Expr | undefined
-  /** One axis for each number; only in formats. */
+  /** Declares one axis for each number; only in formats. */
   readonly each?: For | undefined
   /** Each at most once. */
   readonly claims: readonly AxisClaim[]
@@ -50,10 +50,10 @@ export interface BufferDecl extends Item {
   readonly kind: 'buffer'
   readonly name: Ident
   readonly type: TypeName
-  /** None: a scalar buffer. */
+  /** Empty for a scalar buffer. */
   readonly axes: readonly Ident[]
   readonly role: { readonly name: Role; readonly span: Span }
-  /** A literal, possibly negated (see `literalValue`); null where not given. */
+  /** A literal, possibly negated (see `literalValue`); `null` if absent. */
   readonly fill: Expr | null
   readonly accumulate: TypeName | null
 }
@@ -62,24 +62,24 @@ export interface BufferDecl extends Item {
 
 export type Stmt = Iterate | Assign | Reduce | Let | If
 
-/** `iterate NAME [iters] as KINDS where (cond) { body }`; no iterators: the body runs once. */
+/** `iterate NAME [iters] as KINDS where (cond) { body }`; without iterators the body runs once. */
 export interface Iterate extends Item {
   readonly kind: 'iterate'
   readonly name: Ident
   readonly iters: readonly Iter[]
-  /** The body runs only where this holds. */
+  /** The body runs only if this holds. */
   readonly where: Expr | null
   readonly body: readonly Stmt[]
 }
 
-/** `name in axis`; where only the axis is written, both are the same node. `mode` is its letter after `as`. */
+/** `name in axis`; if only the axis is written, both fields are the same node. `mode` is its letter after `as`. */
 export interface Iter extends Node {
   readonly name: Ident
   readonly axis: Ident
   readonly mode: 'S' | 'R'
 }
 
-/** `target = value`, or tuples of both; as many values as targets. */
+/** `target = value`, or tuples of equal length. */
 export interface Assign extends Item {
   readonly kind: 'assign'
   readonly targets: readonly Access[]
@@ -110,7 +110,7 @@ export interface If extends Item {
 
 // Monoids ------------------------------------------------------------------------------------------------------
 
-/** `combine (left, right) = (result…)`; as many components in `identity` and `result` as there are fields. */
+/** `combine (left, right) = (result…)`; `identity` and `result` have one component for each field. */
 export interface Monoid extends Item {
   readonly kind: 'monoid'
   readonly name: Ident
@@ -119,7 +119,7 @@ export interface Monoid extends Item {
   readonly left: Ident
   readonly right: Ident
   readonly result: readonly Expr[]
-  /** Comments of the two lines. */
+  /** Comments of the `identity` and `combine` lines. */
   readonly lines?: { readonly identity?: Trivia; readonly combine?: Trivia } | undefined
 }
 export interface MonoidField extends Node {

@@ -1,4 +1,4 @@
-/** Schedules and their steps: the part of the AST that says how kernels run (`nodes.ts` has the rest). */
+/** Schedules and their steps: the part of the AST that describes the execution of kernels (`nodes.ts` has the rest). */
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Instance } from './nodes-instr.ts'
@@ -19,36 +19,36 @@ export interface ScheduleParam extends Node {
   readonly default: Expr | null
 }
 
-/** A loop or iterator by name, `produce.i` where several iterations have one of that name. */
+/** A loop or iterator by name; `produce.i` if several iterations have an `i`. */
 export interface LoopRef extends Node {
   readonly nest: Ident | null
   readonly name: Ident
 }
 
-/** `A as blocks(16)`, or a composition in place: `A as blocks(16) where (cond) + rows`. One part at least. */
+/** `A as blocks(16)`, or a composition in place: `A as blocks(16) where (cond) + rows`. At least one part. */
 export interface AsStep extends Item {
   readonly kind: 'as'
   readonly buffer: Ident
   readonly parts: readonly AsPart[]
-  /** `live`: the structure is found in each run. */
+  /** `live`: the structure is built on the device at every run. */
   readonly live: Live | null
 }
 /** `live in place capacity E for product, sum`. */
 export interface Live extends Node {
-  /** Values stay where they are; else the format's parts have them. */
+  /** Values are not copied; otherwise they are stored in the format's parts. */
   readonly inPlace: boolean
-  /** `null`: there is room for all that there could be. */
+  /** `null`: capacity for the largest possible number of elements. */
   readonly capacity: Capacity | null
-  /** Iterations that are to run over the structure besides those that read the tensor. */
+  /** Further iterations to run over the structure, in addition to those that read the tensor. */
   readonly carried: readonly Ident[]
 }
-/** The positions that there is room for in each list, or `in all` of them where they lie one after the other. */
+/** The capacity of each list in positions, or `in all`: of all lists together, which are contiguous. */
 export interface Capacity extends Node {
-  /** Of each part; one alone is for all parts. */
+  /** One expression per part; a single one applies to all parts. */
   readonly positions: readonly Expr[]
   readonly inAll: boolean
 }
-/** `each part of A as p { steps }`: of the parts that A is stored in, or of the nests that write A. */
+/** `each part of A as p { steps }`: for the parts that A is stored in, or for the nests that write A. */
 export interface EachStep extends Item {
   readonly kind: 'each'
   readonly what: 'part' | 'nest'
@@ -62,15 +62,15 @@ export interface MergePartsStep extends Item {
   readonly buffer: Ident
 }
 /**
- * A step that begins with a word of its own, such as `split i by 8 -> (io, ii)`. What each word takes is declared where
- * steps are made (`step-syntax.ts`).
+ * A step that begins with a keyword, such as `split i by 8 -> (io, ii)`. `step-syntax.ts` declares the operands of each
+ * keyword.
  */
 export interface WordStep extends Item {
   readonly kind: 'step'
   readonly word: string
   readonly args: readonly StepArgument[]
 }
-/** What stands after the word, in order: keywords and signs as they are, and the fields of the step. */
+/** An argument after the keyword, in source order: a keyword or sign, or a field of the step. */
 export type StepArgument = string | { readonly field: string; readonly value: StepValue }
 export type StepValue =
   | { readonly kind: 'loop'; readonly loop: LoopRef }
@@ -80,7 +80,7 @@ export type StepValue =
   | { readonly kind: 'binding'; readonly loop: LoopRef; readonly to: BindTarget }
   | { readonly kind: 'instance'; readonly of: 'memory' | 'instr'; readonly use: Instance }
   | { readonly kind: 'list'; readonly parentheses: boolean; readonly items: readonly StepValue[] }
-/** What a name in a step is of: what there is already, or something that the step makes. */
+/** The kind of a name in a step: an existing object, or one that the step creates. */
 export type StepName = 'buffer' | 'nest' | 'size' | 'new loop' | 'new buffer'
 /** `use rowwise(8)`. */
 export interface UseStep extends Item {

@@ -1,10 +1,12 @@
-/** Spaces of schedules: alternatives of formats, schedules and groups of steps, and numbers with conditions. */
+/**
+ * Spaces of schedules: alternatives of formats, schedules and groups of steps, and integer decisions with conditions.
+ */
 import type { Ident, Item, Node } from './nodes-base.ts'
 import type { AsPart, Expr } from './nodes-exprs.ts'
 import type { Width } from './nodes-formats.ts'
 import type { ScheduleParam, Step, UseStep } from './nodes-schedules.ts'
 
-/** `space kernel.name(params) { items }`: the schedules that come of deciding what its items leave open. */
+/** `space kernel.name(params) { items }`: the set of schedules obtained from all decisions of its items. */
 export interface Space extends Item {
   readonly kind: 'space'
   readonly kernel: Ident
@@ -14,7 +16,7 @@ export interface Space extends Item {
 }
 export type SpaceItem = FormatDecision | NumberDecision | Only | SpaceStep
 
-/** `format F in rows, blocks(b) where (cond)`: what `A as F` applies. One option at least. */
+/** `format F in rows, blocks(b) where (cond)`: the formats that `A as F` may apply. At least one option. */
 export interface FormatDecision extends Item {
   readonly kind: 'formats'
   readonly name: Ident
@@ -23,7 +25,7 @@ export interface FormatDecision extends Item {
 /** `blocks(b)`, or a composition in parentheses. */
 export interface FormatOption extends Node {
   readonly parts: readonly AsPart[]
-  /** On what is decided, sizes, statistics and the device. */
+  /** Condition on other decisions, sizes, statistics and the device. */
   readonly where: Expr | null
 }
 /** `lanes in 1, 2 .. 32 where (cond)`, `k from 2 to 6 by 2`. */
@@ -34,7 +36,7 @@ export interface NumberDecision extends Item {
   readonly where: Expr | null
 }
 export type NumberList =
-  /** One width at least, as `bucket` has them. */
+  /** At least one width, with the syntax of `bucket`. */
   | { readonly kind: 'list'; readonly widths: readonly Width[] }
   | { readonly kind: 'range'; readonly from: Expr; readonly to: Expr; readonly by: Expr | null }
 /** `only where (cond)`. */
@@ -44,7 +46,7 @@ export interface Only extends Item {
 }
 
 export type SpaceStep = UseAlternatives | Either | Exclude<Step, UseStep>
-/** `use rows(4) where (cond) or blocks`: schedules or spaces of the kernel. One option at least. */
+/** `use rows(4) where (cond) or blocks`: schedules or spaces of the kernel. At least one option. */
 export interface UseAlternatives extends Item {
   readonly kind: 'uses'
   readonly options: readonly UseOption[]
@@ -54,7 +56,7 @@ export interface UseOption extends Node {
   readonly args: readonly Expr[]
   readonly where: Expr | null
 }
-/** `either { steps } or { steps } where (cond)`; one group at least. */
+/** `either { steps } or { steps } where (cond)`; at least one group. */
 export interface Either extends Item {
   readonly kind: 'either'
   readonly groups: readonly StepGroup[]

@@ -1,10 +1,10 @@
 /**
- * The AST: what a `.spt` file says, before any name is resolved. Plain data, one `kind` and one `span` a node;
- * every name that occurs in the source is an `Ident` with a span of its own.
+ * The AST of a `.spt` file before name resolution. Plain data, one `kind` and one `span` per node; every name in the
+ * source is an `Ident` with its own span.
  *
- * The parser guarantees what the types cannot say: as many iteration kinds as iterators, the number of arguments
- * each axis kind takes, two names after `split … ->`, literals that are finite or `inf`/`nan` and never negative
- * (`-1` is `neg` of 1). Whether a name exists, and what it means, is for elaboration.
+ * The parser guarantees invariants beyond the types: one iteration kind per iterator, the right number of arguments for
+ * each axis kind, two names after `split … ->`, literals that are finite or `inf`/`nan` and never negative (`-1` is
+ * `neg` of 1). Elaboration resolves names.
  */
 
 import type { Span } from './diagnostic.ts'
@@ -39,10 +39,10 @@ export interface Import extends Item {
 }
 export interface ImportName extends Node {
   readonly name: Ident
-  /** The name it has here; the same node as `name` where it is not renamed. */
+  /** The local name; the same node as `name` unless it is renamed. */
   readonly local: Ident
 }
 
-/** What a kernel has schedules by. */
+/** Declarations that belong to a kernel. */
 export type OfKernel = Schedule | Choice | Space
 export type Decl = Kernel | Monoid | Format | OfKernel | Memory | Instr

@@ -1,4 +1,4 @@
-/** The language's operators: how each is spelled, and how tightly it holds its operands (operator precedence, the grammar's levels). */
+/** The language's operators: spelling and precedence (the levels of the grammar). */
 import type { BinaryOp } from './nodes.ts'
 
 export const LEVEL = {
@@ -12,7 +12,7 @@ export const LEVEL = {
   primary: 8,
 } as const
 
-/** By operator: its spelling and its level. All group to the left, but comparisons, which do not chain. */
+/** Spelling and level by operator. All are left-associative except comparisons, which do not chain. */
 export const INFIX: Readonly<Record<BinaryOp, readonly [symbol: string, level: number]>> = {
   or: ['or', LEVEL.or],
   and: ['and', LEVEL.and],

@@ -1,17 +1,17 @@
-/** Where the package has formats. Who can read its files says which of them has one: the compiler knows none by name. */
+/** Lookup of the package's formats. The host reads the package's files: the compiler has no built-in format names. */
 import { quotedPath } from './quoted-path.ts'
 
-/** Files of the package that declare a format, as they are imported. */
+/** Returns the import paths of package files that declare a format. */
 type Find = (name: string) => readonly string[]
 
 let find: Find = () => []
 
-/** A host that has the package's files. */
+/** Registers the lookup; called by hosts that have the package's files. */
 export function readPackaged(reader: Find): void {
   find = reader
 }
 
-/** For those who look for a format. */
+/** A hint for an unknown format: the package file to import. */
 export function packagedFormat(name: string): string {
   const [file] = find(name)
   return file === undefined

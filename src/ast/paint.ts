@@ -1,4 +1,4 @@
-/** Styles of diagnostics, and how a terminal shows them: ANSI colours. */
+/** Styles of diagnostics and their ANSI colours. */
 const COLORS = { error: '31', warning: '33', note: '36', strong: '1', frame: '34', help: '32' } as const
 export type Paint = (style: keyof typeof COLORS, text: string) => string
 

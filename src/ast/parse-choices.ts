@@ -1,4 +1,4 @@
-/** Choices among schedules: actions over the grammar's tree. */
+/** Choices among schedules: parse actions for the grammar. */
 import { fail, type Span } from './diagnostic.ts'
 import type * as ast from './nodes.ts'
 import {
@@ -14,10 +14,10 @@ import {
   spanOf,
 } from './parse-context.ts'
 
-/** What stands after the condition of a branch. */
+/** The schedule calls after a branch's condition. */
 interface Called {
   readonly calls: readonly ast.ScheduleCall[]
-  /** Of `fastest { … }`. */
+  /** The braces of `fastest { … }`. */
   readonly braces: Braces | null
 }
 
@@ -26,7 +26,7 @@ function branch(cond: ast.Expr | null, { calls, braces }: Called, span: Span): a
   return braces ? blockItem(node, braces, slotsOf(calls)) : item(node)
 }
 
-/** Of a choice, what stands before its branches. */
+/** The part of a choice before its branches. */
 type Head = Omit<ast.Choice, 'kind' | 'branches' | 'trivia'>
 
 function choice(list: Parameters<typeof all>[0], braces: Braces, head: Head): ast.Choice {

@@ -1,4 +1,4 @@
-/** Kernels, statements and expressions: actions over the grammar's tree. */
+/** Kernels, statements and expressions: parse actions for the grammar. */
 import type { IterationNode, Node } from 'ohm-js'
 import { axisDef } from './axisdef.ts'
 import { iterKinds, numberLit, type Option, option, sameNumber, typeName } from './checks.ts'
@@ -61,7 +61,7 @@ interface BlockNode {
   readonly stmts: readonly ast.Stmt[]
   readonly braces: Braces
 }
-/** An axis or list without the word before it. */
+/** An axis or list without its keyword. */
 type LevelNode = Omit<ast.AxisDecl, 'span' | keyof Writable>
 interface Branch {
   readonly cond: ast.Expr
@@ -69,7 +69,7 @@ interface Branch {
   readonly span: Span
 }
 
-/** An `if` with its `else if`s: each of those is the only statement in the `else` of the one before. */
+/** An `if` with its `else if`s, each of which is the only statement in the `else` of the previous one. */
 function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null, end: number): ast.If {
   const branches = [first, ...rest]
   if (branches.length > MAX_BRANCHES) tooLongChain(branches[MAX_BRANCHES]!.span)

@@ -1,4 +1,4 @@
-/** What all actions over the grammar's tree share: reading children, spans, places for comments. */
+/** Shared helpers of the parse actions: children, spans, slots for comments. */
 import type { IterationNode, Node } from 'ohm-js'
 import type { SptActionDict } from '../../grammar/spt.ohm-bundle.js'
 import type { Heights } from './checks.ts'
@@ -8,11 +8,11 @@ import { type Source, type Span, spanAt, spanIn } from './span.ts'
 
 export type Actions = SptActionDict<unknown>
 
-/** What the actions need besides their node; one for each call of `parse`, which is synchronous. */
+/** State of the parse actions besides their node; one for each call of `parse`, which is synchronous. */
 export interface Context {
-  /** What spans are of: of a piece of a file the file, if its text is known. */
+  /** The source that spans refer to; for an excerpt of a file, that file, if its text is available. */
   readonly source: Pick<Source, 'name'> & Partial<Source>
-  /** What is read, and where in the file a place in what the grammar saw is. */
+  /** The parsed text, and the map from condensed offsets to source offsets. */
   readonly text: string
   readonly at: (place: number) => number
   readonly slots: Map<object, Slot>
@@ -20,7 +20,7 @@ export interface Context {
 }
 let cx: Context
 
-/** Runs `use` with a context of its own. */
+/** Runs `use` with the given context. */
 export function inContext<T>(context: Context, use: () => T): T {
   const outer = cx
   cx = context
@@ -31,12 +31,12 @@ export function inContext<T>(context: Context, use: () => T): T {
   }
 }
 
-/** Gives a node that can carry comments a place for them. */
+/** Registers the slot that receives a node's comments. */
 export function register(node: object, slot: Slot): void {
   cx.slots.set(node, slot)
 }
 
-/** Counts the levels of an expression over its parts. */
+/** Registers the height of an expression over its operands. */
 export const grown = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T =>
   cx.heights.withinHeight(e, parts)
 
@@ -48,7 +48,7 @@ export const list = <T>(n: Node): T[] => all(n.asIteration())
 export const maybe = <T>(n: IterationNode): T | null => (n.children[0] ? get<T>(n.children[0]) : null)
 export const maybeList = <T>(n: IterationNode): T[] => (n.children[0] ? get<T[]>(n.children[0]) : [])
 export const spanOf = (n: Node): Span => spanIn(cx.source, cx.at(n.source.startIdx), cx.at(n.source.endIdx))
-/** What stands between backticks, and where. */
+/** The code between backticks, with its span. */
 export function codeOf(n: Node): ast.Ident {
   const span = spanOf(n)
   const [start, end] = [span.start + 1, span.end - 1]
@@ -57,7 +57,7 @@ export function codeOf(n: Node): ast.Ident {
 export const between = (a: Span, b: Span): Span => spanIn(cx.source, a.start, b.end)
 export const word = (n: Node): ast.Ident => ({ name: n.sourceString, span: spanOf(n) })
 
-/** Registers a node that can carry comments. */
+/** Registers a node that can carry comments, and returns it. */
 export function item<T extends { readonly span: Span }>(node: T, blocks: readonly BlockSlot[] = []): T {
   cx.slots.set(node, { span: node.span, blocks, trivia: new Writable() })
   return node
@@ -77,7 +77,7 @@ export function block(
 ): BlockSlot {
   return { span: between(spanOf(open), spanOf(close)), slots, owner, which }
 }
-/** A node with one block. */
+/** Registers a node with one block, and returns it. */
 export function blockItem<T extends { readonly span: Span }>(
   node: T,
   braces: Braces,

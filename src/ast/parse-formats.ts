@@ -1,4 +1,4 @@
-/** Monoids, formats and compositions: actions over the grammar's tree. */
+/** Monoids, formats and compositions: parse actions for the grammar. */
 import { monoidField, sameNumber } from './checks.ts'
 import type { Writable } from './comments.ts'
 import { type FormatItem, formatBody, formatParam, someRules } from './format-items.ts'

@@ -1,4 +1,4 @@
-/** Memories and instructions: actions over the grammar's tree. */
+/** Memories and instructions: parse actions for the grammar. */
 import { type Option, option, typeName } from './checks.ts'
 import * as ast from './nodes.ts'
 import { INSTR_TEXTS } from './nodes-instr.ts'
@@ -17,7 +17,7 @@ import {
   word,
 } from './parse-context.ts'
 
-/** A scalar type, or a parameter that stands for one. */
+/** A scalar type, or the name of a type parameter. */
 function elementType(id: ast.Ident, params: readonly ast.TileParam[]): ast.Ident {
   const own = params.flatMap((p) => (p.types ? [p.name.name] : []))
   return typeName<string>(id, [...ast.SCALAR_TYPES, ...own])

@@ -1,26 +1,26 @@
 /**
- * Matches no text a third time: programs that are generated, or are being written, have most of their declarations in common.
- * Most others come once, and are not kept: trees that stay cost the garbage collector more than they are worth.
+ * Caches parse trees of texts that occur repeatedly: generated or edited programs share most declarations. Most other
+ * texts occur once and are not kept, because retained trees burden the garbage collector.
  */
 import type { Node } from 'ohm-js'
 import type { SptGrammar } from '../../grammar/spt.ohm-bundle.js'
 import { Latest } from './latest.ts'
 
-/** How a text fails a rule: where, and what would have let it go on. */
+/** The failure of a text against a rule: its offset, and the tokens expected there. */
 export interface Failure {
   readonly place: number
   readonly failures: readonly string[]
 }
 
-/** The tree of a text by a rule, which knows nothing of where the text stands. */
+/** Matches a text against a rule; the tree does not depend on the text's location. */
 export type Match = (text: string, rule: string) => Node | Failure
 
-/** Characters of texts whose trees are kept: a tree takes some eight hundred times as many bytes. */
+/** Limit in characters of texts with cached trees: a tree takes about 800 times as many bytes. */
 const KEPT = 2 ** 15
-/** Characters of texts of which it is known that they came before. */
+/** Limit in characters of texts remembered as seen before. */
 const KNOWN = 2 ** 18
 
-/** What Ohm knows of a failed match; the method is public in its documentation and absent from its types. */
+/** Ohm's description of a failed match; the method is documented but missing from its types. */
 interface Failures {
   getRightmostFailures(): readonly { toString(): string }[]
 }
@@ -40,7 +40,7 @@ export function matchOnce(grammar: SptGrammar, semantics: ReturnType<SptGrammar[
       }
     const tree = semantics(match) as unknown as Node
     if (before.get(key)) {
-      // Its tables of what matches where would stay, too.
+      // Keeping the match result would keep Ohm's memo tables too.
       match.matcher.setInput('')
       trees.keep(key, tree)
     } else before.keep(key, true)

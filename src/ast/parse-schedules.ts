@@ -1,4 +1,4 @@
-/** Schedules: actions over the grammar's tree. */
+/** Schedules: parse actions for the grammar. */
 import { bindTarget } from './checks.ts'
 import type * as ast from './nodes.ts'
 import {

@@ -1,4 +1,4 @@
-/** Spaces of schedules: actions over the grammar's tree. */
+/** Spaces of schedules: parse actions for the grammar. */
 
 import { Writable } from './comments.ts'
 import type * as ast from './nodes.ts'

@@ -1,4 +1,4 @@
-/** Steps that begin with a word, by their syntax: rules that a grammar is given for them, and what its nodes say. */
+/** Steps that begin with a keyword: grammar rules and parse actions generated from their syntax. */
 import type { Node } from 'ohm-js'
 import { newNames, sameNumber } from './checks.ts'
 import type { Span } from './diagnostic.ts'
@@ -9,7 +9,7 @@ import type { ListSyntax, StepSyntax, Syntax, ValueSyntax } from './step-syntax.
 
 // Rules --------------------------------------------------------------------------------------------------------
 
-/** An expression of a grammar as Ohm's bundles have it; the second entry is its place in a text. */
+/** A grammar expression in the format of Ohm's bundles; the second entry is its source location. */
 type Recipe = readonly [operator: string, place: null, ...operands: readonly unknown[]]
 
 const apply = (rule: string, ...of: readonly Recipe[]): Recipe => ['app', null, rule, of]
@@ -38,7 +38,7 @@ const formsOf = (steps: readonly StepSyntax[]) =>
     forms.map((syntax, k) => ({ rule: `Step_${word}_${k + 1}`, word, syntax })),
   )
 
-/** A rule for each form; `StepWord`, in a grammar that has it, is one of them. */
+/** A grammar rule for each form of a step; `StepWord`, which the grammar declares, becomes their alternation. */
 export function stepRules(steps: readonly StepSyntax[]): Readonly<Record<string, Recipe>> {
   const forms = formsOf(steps)
   const rules = forms.map(({ rule, word, syntax }): [string, Recipe] => [
@@ -64,18 +64,18 @@ export function stepActions(steps: readonly StepSyntax[]): Actions {
 
 interface Reading {
   readonly step: Span
-  /** The lists so far, by field. */
+  /** The lists read so far, by field. */
   readonly lists: Map<string, { readonly what: string; readonly length: number; readonly span: Span }>
 }
 
-/** How many nodes a syntax has. */
+/** The number of parse nodes of a syntax element. */
 const arity = (s: Syntax): number => {
   if (typeof s === 'string') return 1
   if ('optional' in s) return s.optional.reduce((n, x) => n + arity(x), 0)
   return s.value.kind === 'list' && s.value.parentheses ? 3 : 1
 }
 
-/** What the nodes of a syntax say. */
+/** The step arguments in the parse nodes of a syntax. */
 function readAll(syntax: readonly Syntax[], nodes: readonly Node[], cx: Reading): StepArgument[] {
   let at = 0
   return syntax.flatMap((s, k) => {
@@ -109,7 +109,7 @@ function read(v: Exclude<ValueSyntax, ListSyntax>, node: Node): StepValue {
   }
 }
 
-/** @param keyword that stands before the list */
+/** @param keyword the keyword before the list */
 function readList(
   field: string,
   { of, parentheses, what, count }: ListSyntax,

@@ -1,4 +1,4 @@
-/** Text → AST. Only the `parse` files touch Ohm: they hold the actions over the grammar's concrete syntax tree. */
+/** Text → AST. Only the `parse` files use Ohm: they hold the parse actions for the grammar. */
 import grammar, { type SptGrammar } from '../../grammar/spt.ohm-bundle.js'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
@@ -37,7 +37,7 @@ const files: Actions = {
   },
 }
 
-/** A grammar with its actions, and the steps that begin with a word. */
+/** A grammar with its parse actions, and the steps that begin with a keyword. */
 interface Language {
   readonly match: Match
   readonly steps: readonly StepSyntax[]
@@ -59,7 +59,7 @@ function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language
   return { match: matchOnce(grammar, semantics), steps }
 }
 
-/** Made for the first text: programs may come from a cache. */
+/** Creates the language for the first parsed text only: programs may come from a cache. */
 function lazily(make: () => Language): () => Language {
   let language: Language | undefined
   return () => {
@@ -68,15 +68,15 @@ function lazily(make: () => Language): () => Language {
   }
 }
 
-/** What needs no steps: expressions and formats. */
+/** The language of expressions and formats, which contain no steps. */
 const withoutSteps = lazily(() => languageOf(grammar, []))
 
-/** The same grammar with more rules: what the build adds to Ohm's bundle (`scripts/slim-grammar.mjs`). */
+/** The method for adding rules to a grammar, which the build adds to Ohm's bundle (`scripts/slim-grammar.mjs`). */
 const extensible = grammar as SptGrammar & { with(name: string, rules: object): SptGrammar }
 
 /**
- * Scans a text. Where a bracket closes nothing, the one that it should close may be missing far before: then what stands
- * before it is no program either, and is refused where it stops to be one.
+ * Scans a text. An unmatched closing bracket may result from an opening one missing much earlier. If the text before it
+ * does not parse either, the error is reported there instead.
  */
 function scanned(source: Source, rule: string, language: Language): Scanned {
   try {
@@ -94,7 +94,7 @@ function refuseBefore({ name, text: whole }: Source, rule: string, language: Lan
   try {
     ;({ condensed } = scan(before))
   } catch {
-    // Its own brackets do not match: the one that was found is as good.
+    // Brackets before it do not match either: the original error is reported.
     return
   }
   const { text, at } = condensed
@@ -107,8 +107,8 @@ function refuseBefore({ name, text: whole }: Source, rule: string, language: Lan
 }
 
 /**
- * Matches a text with a rule, gives `use` what its action made, and hangs the comments where `use` says. A file is matched
- * and read piece by piece, and what Ohm keeps of each can go with it.
+ * Matches a text against a rule, passes the actions' results to `use`, and attaches comments. A file is matched and
+ * read piece by piece, so that Ohm's tables for each piece can be freed.
  */
 function reading<T>(
   given: Source,
@@ -118,7 +118,7 @@ function reading<T>(
   within?: Span,
 ): T {
   const from = within?.start ?? 0
-  // Some editors begin every file with a mark of its encoding.
+  // Some editors begin every file with a byte order mark.
   const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
   const { comments, condensed } = placed(within, () => scanned(source, rule, language))
   const { text, at } = condensed
@@ -143,7 +143,7 @@ function reading<T>(
       return read(piece, end - piece.length)
     })
   }
-  // What is wrong is said of the whole: the grammar's refusals come before those of actions.
+  // Errors of the grammar are reported before those of actions, over the whole text.
   const readAll = (): readonly unknown[] => {
     if (rule !== 'File' || condensed.pieces.length === 1) return [read(text, 0)]
     try {
@@ -163,18 +163,20 @@ function reading<T>(
   }
 }
 
-/** Whether a text is a name: what the grammar takes for one, which no reserved word is. Steps ask, of every loop they make. */
+/** True if a text is a valid name: an identifier that is not reserved. Steps test every loop name that they create. */
 export const isName = (text: string): boolean => /^[A-Za-z_]\w*$/.test(text) && !RESERVED.test(text)
 
-/** Reads texts that have steps. Both throw `SptError` with one diagnostic, whose span lies in `source`, never anything else. */
+/**
+ * Parses texts that contain steps. Both methods throw only `SptError` with one diagnostic, whose span lies in `source`.
+ */
 export interface Parser {
-  /** A file. */
+  /** Parses a file. */
   parse(source: Source): ast.File
-  /** The steps of a schedule without its braces, as `printStep` writes them: one, or several. */
+  /** Parses the steps of a schedule without its braces, as `printStep` writes them: one or several. */
   parseSteps(source: Source): readonly ast.Step[]
 }
 
-/** A parser that knows these steps. */
+/** A parser for a language with these steps. */
 export function parserFor(steps: readonly StepSyntax[]): Parser {
   const language = lazily(() => languageOf(extensible.with('SptWithSteps', stepRules(steps)), steps))
   return {
@@ -194,17 +196,17 @@ function fileOf(source: Source, trees: readonly unknown[], attach: Attacher): as
   return { kind: 'file', imports, decls, span, ...(end && { trivia: end }) }
 }
 
-/** Reads what stands after `as`, on its own. Throws like `parse`. */
+/** Parses the formats after `as`, on their own. Throws like `parse`. */
 export function parseFormatParts(source: Source): readonly ast.AsPart[] {
   return reading(source, 'AsParts', withoutSteps(), ([tree]) => tree as readonly ast.AsPart[])
 }
 
-/** Reads an expression on its own, or what stands at `within` in its file. Throws like `parse`. */
+/** Parses an expression on its own, or the one at `within` in its file. Throws like `parse`. */
 export function parseExpression(source: Source, within?: Span): ast.Expr {
   return reading(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, within)
 }
 
-/** What is said of a text that stands at `within` in its file. */
+/** Runs `say`, and moves the spans of its errors to `within` in the file. */
 function placed<T>(within: Span | undefined, say: () => T): T {
   try {
     return say()
@@ -218,7 +220,7 @@ function moved(d: Diagnostic, within: Span): Diagnostic {
   return d.span ? { ...d, span: spanAt(within, start + d.span.start, start + d.span.end) } : d
 }
 
-/** Nodes are still ours here: nobody has seen them. */
+/** The parser may still modify nodes, which have not been returned yet. */
 function setTrivia(node: object, trivia: ast.Trivia | undefined): void {
   if (trivia) (node as { trivia?: ast.Trivia }).trivia = trivia
   const lines = monoidLines.get(node as ast.Monoid)

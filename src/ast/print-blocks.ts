@@ -1,12 +1,12 @@
-/** Lines, blocks and their comments: what every printed declaration is made of. */
+/** Lines, blocks and their comments, the building blocks of printed declarations. */
 import { bracketed, type Doc, layout } from './layout-document.ts'
 import type { Comment, If, Stmt, Trivia } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
 
-/** Characters of a line, where it can be broken. */
+/** Longest line in characters, if it can be broken. */
 const WIDTH = 100
 
-/** A block with what stands before and after it on its lines. */
+/** A block with the text before and after it on its lines. */
 export interface PrintedGroup {
   readonly head: string
   readonly trivia: Trivia | undefined
@@ -40,7 +40,7 @@ export class Printer {
     if (t?.blank && !(first && !t.before?.length)) this.gap()
   }
 
-  /** A line of its own (or several, where it is too long) with its comments; `first` of its block. */
+  /** A line (or several, if it is too long) with its comments; `first`: of its block. */
   item(t: Trivia | undefined, first: boolean, doc: Doc): void {
     this.leading(t, first)
     this.line(layout(doc, this.indent, WIDTH) + trailing(t?.after))
@@ -53,7 +53,7 @@ export class Printer {
     this.close(t?.after)
   }
 
-  /** Several blocks in a row, each with comments of its own: `either { … } or { … }`. */
+  /** Several blocks in a row, each with its own comments: `either { … } or { … }`. */
   groups(t: Trivia | undefined, first: boolean, list: readonly PrintedGroup[]): void {
     this.leading(t, first)
     for (const { head, trivia, tail, body } of list) {
@@ -63,7 +63,7 @@ export class Printer {
     this.close(t?.after)
   }
 
-  /** `head {`, the body, the comments at its end, and the indented brace with no line break. */
+  /** `head {`, the body, the comments at its end, and the indented closing brace without a line break. */
   braces(
     head: string,
     open: readonly Comment[] | undefined,
@@ -88,7 +88,7 @@ export class Printer {
     return this.text === '' || this.text.endsWith('\n')
   }
 
-  /** `if` with all its branches; `stmts` prints what is in them. */
+  /** Prints an `if` with all its branches; `stmts` prints their statements. */
   if(s: If, first: boolean, stmts: (list: readonly Stmt[]) => void): void {
     this.leading(s.trivia, first)
     this.ifTail(s, stmts)
@@ -109,7 +109,7 @@ export class Printer {
   }
 }
 
-/** Whether an `if` alone in an `else` may stand as `else if`: no comment would lose its place. */
+/** True if the only `if` in an `else` may be printed as `else if` without moving a comment. */
 function chains(outer: If, inner: If): boolean {
   const { openElse, endElse } = outer.trivia ?? {}
   const { before, after } = inner.trivia ?? {}

@@ -1,4 +1,4 @@
-/** Expressions as documents: parentheses only where the grammar needs them. */
+/** Expressions as layout documents, with parentheses only if the grammar needs them. */
 import { bracketed, commas, type Doc, group, line, nest, softline } from './layout-document.ts'
 import type { AsPart, Call, Expr, For, FormatUse, NumberLit } from './nodes.ts'
 import { INFIX, LEVEL } from './operators.ts'
@@ -9,12 +9,12 @@ function levelOf(e: Expr): number {
   return LEVEL.primary
 }
 
-/** `e`, in parentheses where it holds less tightly than `level`. */
+/** `e`, in parentheses if it binds less tightly than `level`. */
 function at(level: number, e: Expr): Doc {
   return levelOf(e) < level ? group('(', nest(exprDoc(e)), ')') : exprDoc(e)
 }
 
-/** An operand that binds like a name: parentheses around all else. */
+/** An operand that binds like a name: every compound expression is in parentheses. */
 export const primaryDoc = (e: Expr): Doc => at(LEVEL.primary, e)
 
 function numberText({ value, float }: NumberLit): string {
@@ -44,7 +44,7 @@ export function exprDoc(e: Expr): Doc {
         ')',
       )
     case 'unary':
-      // `-(-x)`: two signs in a row look like one.
+      // `-(-x)`: two adjacent signs would be hard to read.
       return e.op === 'not'
         ? ['not ', at(LEVEL.not, e.x)]
         : ['-', at(e.x.kind === 'unary' ? LEVEL.primary : LEVEL.negation, e.x)]
@@ -61,7 +61,7 @@ export const useDoc = ({ format, args }: FormatUse): Doc =>
   args.length === 0 ? format.name : bracketed(`${format.name}(`, args.map(exprDoc), ')')
 export const whereDoc = (e: Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
 
-/** `part` of rules on one line, as in a schedule: `blocks(16) where (…) + rows`. */
+/** The parts of a composition on one line, as in a schedule: `blocks(16) where (…) + rows`. */
 export const partsDoc = (parts: readonly AsPart[]): Doc =>
   group(nest(...parts.map((a, k): Doc => [k === 0 ? '' : [line, '+ '], useDoc(a), whereDoc(a.where)])))
 
@@ -72,7 +72,7 @@ export const forDoc = ({ name, from, to }: For): Doc => [
   to ? [' to ', exprDoc(to)] : '',
 ]
 
-/** `f(a, b by c)`. Without operands, `by -x` would read as a difference: the first group is in parentheses then. */
+/** `f(a, b by c)`. Without operands, `by -x` would parse as a difference, so the first group is in parentheses. */
 function queryDoc({ fn, args }: Call, by: readonly Expr[]): Doc {
   const [first, ...rest] = by.map(exprDoc)
   const open = args.length === 0 && by[0] !== undefined && beginsWithMinus(by[0])
@@ -92,7 +92,7 @@ function beginsWithMinus(e: Expr): boolean {
 export const widthDoc = (value: Expr, power: Expr | null): Doc =>
   power ? [at(LEVEL.primary, value), '^', at(LEVEL.primary, power)] : exprDoc(value)
 
-/** `a + b - c`: operands of one level side by side, a line break before any operator. */
+/** `a + b - c`: operands of one level side by side; lines may break before any operator. */
 function chainDoc(e: Expr & { kind: 'binary' }): Doc {
   const [, level] = INFIX[e.op]
   const tail: Doc[] = []

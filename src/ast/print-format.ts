@@ -1,4 +1,4 @@
-/** Formats: descriptions, in one order of their parts, and compositions. */
+/** Formats as text: descriptions, with their items in canonical order, and compositions. */
 import { type Doc, group, line, nest } from './layout-document.ts'
 import type { Composition, CoordMap, Description, Format, FormatParam, Rule, Trivia, Width } from './nodes.ts'
 import type { Printer } from './print-blocks.ts'

@@ -1,4 +1,4 @@
-/** Memories and instructions as text. The texts of targets are printed as they are written. */
+/** Memories and instructions as text. Code of targets is printed unchanged. */
 import { bracketed, commas, type Doc, group, nest } from './layout-document.ts'
 import type {
   Examples,
@@ -66,7 +66,7 @@ function needsText(needs: readonly Need[]): string {
   return needs.length > 0 ? ` needs ${needs.map(one).join(', ')}` : ''
 }
 
-/** `iterate` prints an iteration, which is the caller's. */
+/** Prints an instruction; the caller's `iterate` prints its iteration. */
 export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: boolean) => void): void {
   const operands = s.operands.map(operandDoc)
   const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''

@@ -1,4 +1,4 @@
-/** Documents for what several declarations have: names, tuples, axes. */
+/** Layout documents shared by several declarations: names, tuples, axes. */
 
 import { operandsOf } from './axis-kinds.ts'
 import { bracketed, type Doc, layout } from './layout-document.ts'
@@ -7,7 +7,7 @@ import { exprDoc, forDoc } from './print-expr.ts'
 
 export const names = (list: readonly Ident[]): string[] => list.map((n) => n.name)
 export const tuple = (list: readonly Doc[]): Doc => bracketed('(', list, ')')
-/** `(…)`, or nothing for no parameters. */
+/** `(…)`, or nothing for an empty list. */
 export const optional = (list: readonly Doc[]): Doc => (list.length === 0 ? '' : tuple(list))
 export const exprs = (list: readonly Expr[]): Doc[] => list.map(exprDoc)
 
@@ -15,7 +15,7 @@ export const exprs = (list: readonly Expr[]): Doc[] => list.map(exprDoc)
 export const values = (list: readonly Expr[]): Doc =>
   list.length === 1 ? exprDoc(list[0]!) : tuple(exprs(list))
 
-/** The neighbours of `list[k]` that are of its kind, with no blank line or comment line between. */
+/** The neighbours of `list[k]` of the same kind, without a blank line or comment line between them. */
 export function run<T extends { readonly kind: string; readonly trivia?: Trivia | undefined }, M extends T>(
   list: readonly T[],
   k: number,
@@ -38,7 +38,7 @@ export const elementText = ({ name, index }: Element): string =>
 export const listNames = (list: readonly ListName[]): string[] =>
   list.map((n) => (n.all ? `${n.name}...` : n.name))
 
-/** `schedule kernel.name(params)`, and the same of a space */
+/** `schedule kernel.name(params)`, or the same for a space */
 export function scheduleHead({ kind, kernel, name, params }: OfKernel): Doc {
   const list = params.map((x): Doc => (x.default ? [`${x.name.name} = `, exprDoc(x.default)] : x.name.name))
   return [`${kind === 'space' ? 'space' : 'schedule'} ${kernel.name}.${name.name}`, optional(list)]

@@ -17,7 +17,7 @@ import { exprDoc, partsDoc, whereDoc } from './print-expr.ts'
 import { widthsDoc } from './print-format.ts'
 import { exprs, optional, scheduleHead } from './print-parts.ts'
 
-/** How steps that are not of spaces alone are printed. */
+/** Printers of the steps that are not specific to spaces. */
 export interface StepPrinter {
   readonly doc: (s: Step) => Doc
   readonly item: (p: Printer, s: Step, first: boolean) => void
@@ -66,7 +66,7 @@ const groupsOf = ({ groups }: Either, p: Printer, steps: StepPrinter): readonly 
     },
   }))
 
-/** `a, b`, one a line where they do not fit on one. */
+/** `a, b`, one per line if they do not fit on one. */
 const separated = (docs: readonly Doc[], by: string): Doc =>
   docs.flatMap((d, k) => (k === 0 ? [d] : [by, line, d]))
 
@@ -88,7 +88,7 @@ function numbersDoc(values: NumberList): Doc {
   return ['from ', exprDoc(from), ' to ', exprDoc(to), by ? [' by ', exprDoc(by)] : '']
 }
 
-/** A step, or what stands for one, on one line. */
+/** A step or an alternative of steps, on one line. */
 function spaceStepDoc(s: SpaceStep | UseStep, doc: StepPrinter['doc']): Doc {
   if (s.kind === 'uses') return ['use ', s.options.map((o, k) => [k === 0 ? '' : ' or ', useOption(o)])]
   if (s.kind === 'either') return eitherDoc(s, doc)

@@ -1,6 +1,6 @@
 /**
- * AST → canonical text, what `spt fmt` writes. Parsing it gives the same AST back (spans aside), comments included;
- * lines are at most 100 characters where an expression can be broken.
+ * AST → canonical text, the output of `spt fmt`. Parsing it gives the same AST back (spans aside), including comments.
+ * Lines have at most 100 characters if their expressions can be broken.
  */
 import { bracketed, commas, type Doc, group, layout, line, nest } from './layout-document.ts'
 import type {
@@ -47,7 +47,7 @@ export function print(file: File): string {
   return p.text
 }
 
-/** What stands after `as`, on one line. */
+/** The format parts after `as`, on one line. */
 export const printParts = (parts: readonly AsPart[]): string =>
   layout(partsDoc(parts), 0, Number.POSITIVE_INFINITY)
 
@@ -87,7 +87,7 @@ function kernel(p: Printer, k: Kernel): void {
   p.block(k.trivia, true, [`kernel ${k.name.name}`, tuple(params)], () => members(p, k.members))
 }
 
-/** Axes and buffers that follow each other without a gap are aligned. */
+/** Consecutive axes and buffers without a gap are aligned. */
 function members(p: Printer, list: readonly Member[]): void {
   list.forEach((m, k) => {
     if (m.kind === 'iterate') stmt(p, m, k === 0)

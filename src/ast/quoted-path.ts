@@ -1,6 +1,6 @@
-/** Paths as imports write them: in quotes, as they are. There are no escapes in them. */
+/** Paths in the syntax of imports: quoted, without escapes. */
 
 export const quotedPath = (path: string): string => `"${path}"`
 
-/** Whether an import can name the file at a path: a backslash is read as a slash. */
+/** True if an import can name the file at a path: a backslash would be read as a slash. */
 export const isQuotable = (path: string): boolean => !/["\n\r\\]/.test(path)

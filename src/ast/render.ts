@@ -1,4 +1,4 @@
-/** Diagnostics → text: the one place that draws them. */
+/** Diagnostics → text; the only module that renders them. */
 import type { Diagnostic, Severity } from './diagnostic-types.ts'
 import { ansi, type Paint, plain } from './paint.ts'
 import { frame, type Mark, Text } from './source-frame.ts'
@@ -11,8 +11,8 @@ export interface RenderOptions {
 }
 
 /**
- * What a terminal would obey, from data or a program, as it is written in JSON: control characters but for line breaks
- * and tabs, and those that turn the direction of a text.
+ * Escapes, as in JSON, the characters of data and programs that a terminal interprets: control characters except line
+ * breaks and tabs, and bidirectional formatting characters.
  */
 export const escaped = (text: string): string =>
   text
@@ -22,12 +22,12 @@ export const escaped = (text: string): string =>
       (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
     )
 
-/** The same within a line: of names and what has them. */
+/** `escaped` for text within a line, such as names. */
 export const escapedLine = (text: string): string => escaped(text).replaceAll('\n', '\\n')
 
 /**
- * Text for a terminal, one block for each diagnostic with a blank line between; no line break at the end. Spans
- * whose source is not given are named without their lines. Control characters are escaped.
+ * Text for a terminal, one block per diagnostic with a blank line between them; no final line break. Spans without a
+ * given source are reported without their lines. Control characters are escaped.
  */
 export function render(
   diagnostics: readonly Diagnostic[],
@@ -47,7 +47,7 @@ export function render(
   return diagnostics.map((d) => one(d, textOf, paint)).join('\n\n')
 }
 
-/** The text that a span is of, cut into lines, where it is known. */
+/** Returns the source text of a span, cut into lines; `undefined` if it is not available. */
 type TextOf = (span: Span) => Text | undefined
 
 function one(d: Diagnostic, textOf: TextOf, paint: Paint): string {
@@ -76,7 +76,7 @@ const marginOf = (first: string): number => stripAnsi(first).indexOf('-->')
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the escape character of our own colours
 const stripAnsi = (text: string): string => text.replace(/\u001b\[\d+m/g, '')
 
-/** A frame for each source that is mentioned, the primary one first. */
+/** A frame for each mentioned source, the primary one first. */
 function framesOf(d: Diagnostic, severity: Severity, textOf: TextOf, paint: Paint): string[] {
   const shown: { readonly name: string; readonly text: Text | undefined; readonly marks: Mark[] }[] = []
   const add = (span: Span, label: string, primary: boolean): void => {

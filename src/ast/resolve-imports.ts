@@ -1,4 +1,4 @@
-/** Text of several files → a program. Reading is the caller's: this runs in a browser as well. */
+/** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
 import { type Diagnostic, fail, type Source, type Span, SptError, withSources } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
 import { Latest } from './latest.ts'
@@ -8,10 +8,10 @@ import type { File } from './nodes.ts'
 import type { Parser } from './parse.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from './resolve-path.ts'
 
-/** Gives the text at a path that `resolvePath` made; rejects where there is none. */
+/** Returns the text at a path from `resolvePath`; rejects if there is none. */
 export type ReadText = (path: string) => Promise<string>
 
-/** Trees of texts between processes; without one for a text, it is parsed. */
+/** A cache of parse trees across processes; missing trees are parsed. */
 export interface Trees {
   load(source: Source): Promise<File | undefined>
   store(source: Source, file: File): Promise<void>
@@ -22,18 +22,18 @@ export interface Loaded {
   readonly sources: ReadonlyMap<string, Source>
 }
 
-/** A file's path, or a text: what it imports is relative to its name. */
+/** A file's path, or a text whose name its imports are relative to. */
 export type Entry = string | Source
 
-/** Files of one program: a reader can make up one after the other without an end. */
+/** Most files of one program: a reader could generate imports endlessly. */
 const MAX_FILES = 1000
 
-/** Characters of texts whose trees are kept: a tree takes about twenty times as many bytes. */
+/** Limit in characters of texts with cached trees: a tree takes about 20 times as many bytes. */
 const KEPT = 2 ** 20
 
 const keyOf = (source: Source): string => `${source.name}\n${source.text}`
 
-/** Reads texts, each once: programs import the same files again and again, and nobody changes a tree. */
+/** Parses each text once: programs import the same files repeatedly, and trees are immutable. */
 class Memory {
   readonly #parse: Parser['parse']
   readonly #trees = new Latest<File>(KEPT)
@@ -51,7 +51,7 @@ class Memory {
     return this.#trees.get(keyOf(source)) ?? this.#keep(source, this.#parse(source))
   }
 
-  /** The same of a text that `between` may have from another process. */
+  /** `parsed`, for a text whose tree another process may have stored in `between`. */
   async parsedOrStored(source: Source, between: Trees | undefined): Promise<File> {
     if (!between || this.#trees.get(keyOf(source))) return this.parsed(source)
     const stored = await between.load(source)
@@ -62,17 +62,17 @@ class Memory {
   }
 }
 
-/** Reads programs, with the steps of a parser. */
+/** Loads programs with the steps of a parser. */
 export interface Loader {
   /**
-   * The entry, through `read`, and all that it imports, by normalised path; trees of files may come from `between`. Throws
-   * one `SptError` with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
-   * `sources` are those that could be read.
+   * Loads the entry and all its imports with `read`, by normalised path; parse trees may come from `between`. @throws
+   * one SptError with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
+   * `sources` are the files that could be read
    */
   loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, between?: Trees): Promise<Loaded>
-  /** A program from its entry. */
+  /** Loads and links a program from its entry. */
   loadProgram(entry: Entry, read: ReadText, readImport?: ReadText, between?: Trees): Promise<Program>
-  /** A program of one text, which imports nothing. */
+  /** A program of a single text without imports. */
   programOf(source: Source): Program
 }
 
@@ -156,7 +156,7 @@ const tooMany = ({ value, span }: File['imports'][number]['path']): never =>
     hint: 'does a reader give each path another text, which imports the next?',
   })
 
-/** What is wrong with a path, at the import that names it. */
+/** Diagnostics for an unreadable path, located at the import that names it. */
 function unreadable(path: string, span: Span | undefined, reason: unknown): readonly Diagnostic[] {
   const why: readonly Diagnostic[] =
     reason instanceof SptError
@@ -173,11 +173,11 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
   return span ? why.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span })) : why
 }
 
-/** What a reader threw, in a line: anything. */
+/** The first line of an arbitrary value thrown by a reader. */
 const reasonOf = (reason: unknown): string =>
   (reason instanceof Error ? reason.message || reason.name : nameText(reason)).trim().split('\n')[0]!
 
-/** What is said of a path by whoever read it, and by what it is relative to. */
+/** The reader's hint, extended by the folder that the path is relative to. */
 function atImport({ code, hint }: Diagnostic, path: string): string {
   if (hint === undefined) return hintFor(path)
   return code === 'io/not-found' ? `${hint}; ${hintFor(path)}` : hint
@@ -198,7 +198,10 @@ function alone(source: Source, memory: Memory): Program {
   })
 }
 
-/** Files in a folder and of the package, and no others, by their paths alone: a reader may follow links and redirections. */
+/**
+ * Restricts a reader to files in a folder and of the package, by path only: the reader may follow links and
+ * redirections.
+ */
 export function rooted(root: string, read: ReadText): ReadText {
   return (path) => {
     if (!inPackage(path) && !isWithin(root, path)) refuseOutside(path, root)
@@ -215,7 +218,7 @@ export function refuseOutside(path: string, root: string): never {
   })
 }
 
-/** Of a text for which nobody reads files. */
+/** Rejects an import of a text that was loaded without a reader. */
 export function refuseImport(path: string, span?: Span): never {
   return fail({
     code: 'import/unreadable',

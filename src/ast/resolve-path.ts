@@ -1,6 +1,6 @@
-/** Paths between files, as text: no file system is asked. */
+/** Resolution of import paths, textually and without file system access. */
 
-/** How a path begins that names a file of this package, wherever it is installed. */
+/** Prefix of paths to files of this package, independent of where it is installed. */
 export const PACKAGE = 'sparsetile/'
 
 export const inPackage = (path: string): boolean => path.startsWith(PACKAGE)
@@ -8,8 +8,8 @@ export const inPackage = (path: string): boolean => path.startsWith(PACKAGE)
 const ROOTED = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,3}|/|${PACKAGE})`)
 
 /**
- * The path that `path`, written in the file `from`, names. What begins with `/`, a scheme (`https:`, `std:`) or
- * `sparsetile/` is taken as it is; anything else is relative to the folder of `from`. The folder itself is `.`.
+ * The path that `path` denotes in the file `from`. Paths that begin with `/`, a scheme (`https:`, `std:`) or
+ * `sparsetile/` are absolute; others are relative to the folder of `from`. The folder itself is `.`.
  */
 export function resolvePath(from: string, path: string): string {
   const base = ROOTED.test(path) ? '' : from.replaceAll('\\', '/').replace(/[^/]*$/, '')
@@ -24,7 +24,7 @@ export function resolvePath(from: string, path: string): string {
   return root + out.join('/') || '.'
 }
 
-/** Whether a path leads into a folder, as it is written and as a URL reads it, where `%2e` is a dot. */
+/** True if a path is inside a folder, both as written and as decoded by a URL parser, where `%2e` is a dot. */
 export function isWithin(folder: string, path: string): boolean {
   const root = resolvePath('', folder)
   return [path, unescaped(path)].every((p) => {

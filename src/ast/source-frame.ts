@@ -1,4 +1,4 @@
-/** Source lines with marks under them, in the manner of rustc. */
+/** Source lines with marks under them, in the style of rustc. */
 import type { Severity } from './diagnostic-types.ts'
 import type { Paint } from './paint.ts'
 
@@ -11,9 +11,9 @@ export interface Mark {
 }
 
 const TAB = 4
-/** Lines of a long mark, or between two marks, that are shown; the rest is left out. */
+/** Lines shown of a long mark, or between two marks; the rest is left out. */
 const SHOWN = 3
-/** Columns of a line that are shown around a mark, in lines longer than that. */
+/** Columns shown around a mark in longer lines. */
 const LINE = 160
 
 /** A source cut into lines; `\n` and `\r\n` end one. */
@@ -28,7 +28,7 @@ export class Text {
     for (let p = text.indexOf('\n'); p >= 0; p = text.indexOf('\n', p + 1)) this.starts.push(p + 1)
   }
 
-  /** The line (from 0) that holds offset `at`; offsets outside of the text are moved to its nearest end. */
+  /** The line (from 0) of offset `at`; offsets outside the text are clamped. */
   lineOf(at: number): number {
     let lo = 0
     let hi = this.starts.length
@@ -61,7 +61,7 @@ export function position(text: Text, at: number): { readonly line: number; reado
   return { line: line + 1, column }
 }
 
-/** Width on a terminal of one character: wide for East Asian scripts and emoji, none for combining marks. */
+/** Terminal width of one character: 2 for East Asian scripts and emoji, 0 for combining marks. */
 function widthOf(char: string): number {
   const c = char.codePointAt(0)!
   if (c < 0x300) return 1
@@ -85,7 +85,7 @@ interface Shown {
   readonly columns: readonly number[]
 }
 
-/** A line as it appears: tabs expanded, control characters replaced. */
+/** A line as displayed: tabs expanded, control characters replaced. */
 function shown(line: string): Shown {
   const columns: number[] = []
   let text = ''
@@ -114,7 +114,7 @@ interface Piece {
   readonly primary: boolean
 }
 
-/** The frame of one source: its place, then the marked lines, numbers right-aligned in `width`. */
+/** The frame of one source: its location, then the marked lines; line numbers are right-aligned in `width`. */
 export function frame(
   name: string,
   text: Text,
@@ -149,7 +149,7 @@ function clamp(m: Mark, length: number): Mark {
   return { ...m, start, end: Math.min(Math.max(start, m.end), length) }
 }
 
-/** What is marked on which line; of a mark over many lines only the first and last, with its text on the last. */
+/** The marks on each line. A mark over many lines is shown on the first and last only, with its text on the last. */
 function piecesOf(text: Text, marks: readonly Mark[]): Map<number, Piece[]> {
   const result = new Map<number, Piece[]>()
   for (const m of marks) {
@@ -173,7 +173,7 @@ function piecesOf(text: Text, marks: readonly Mark[]): Map<number, Piece[]> {
   return result
 }
 
-/** How many columns to leave out at the left so that the marks of a very long line are seen. */
+/** The number of columns to leave out on the left, so that the marks of a very long line are visible. */
 function shiftFor(s: Shown, pieces: readonly Piece[]): number {
   const from = Math.min(...pieces.map((p) => p.from))
   return s.columns.at(-1)! <= LINE || from < LINE - 40 ? 0 : from - 40
@@ -187,7 +187,7 @@ function cut(text: string, shift: number): string {
   return head + body.join('') + (chars.length > shift + LINE ? '…' : '')
 }
 
-/** Marks side by side where they do not overlap; texts that do not fit beside the marks hang below them. */
+/** Marks on one row if they do not overlap; texts that do not fit next to the marks are printed below them. */
 function markRows(pieces: readonly Piece[], shift: number, severity: Severity, paint: Paint): string[] {
   const sorted = pieces
     .map((p) => ({ ...p, from: p.from - shift, to: Math.min(p.to - shift, LINE + 1) }))

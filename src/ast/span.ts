@@ -1,9 +1,9 @@
 /**
- * Where something stands in a text. Texts are called by names, of which two may have the same: programs that are given as texts,
- * a file before and after it was changed. So a span that was read knows its text, which is no part of its data.
+ * Source locations. Two texts may have the same name, for example a file before and after an edit. Parsed spans
+ * therefore refer to their text in a private field, which is not part of their data.
  */
 
-/** A source text by name; what a renderer needs to draw frames. */
+/** A named source text, from which a renderer draws frames. */
 export interface Source {
   readonly name: string
   readonly text: string
@@ -16,7 +16,7 @@ export interface Span {
   readonly end: number
 }
 
-/** Copies by their properties are spans as well, and know the name alone. */
+/** A span with a reference to its text. Copies made by spreading are spans too, but lose the reference. */
 class Place implements Span {
   readonly source: string
   readonly start: number
@@ -35,18 +35,18 @@ class Place implements Span {
   }
 }
 
-/** A place in a source, if its text is known. */
+/** A span in a source, with a reference to its text if it is available. */
 export const spanIn = (
   { name, text }: Pick<Source, 'name'> & Partial<Source>,
   start: number,
   end: number,
 ): Span => new Place(name, start, end, text)
 
-/** Another place in the text of a span. */
+/** Another span in the text of a span. */
 export const spanAt = (of: Span, start: number, end: number): Span =>
   new Place(of.source, start, end, Place.textOf(of))
 
-/** The source that a span is of: by itself, else the one of these that is called so. */
+/** The source of a span: its own, otherwise the one of the same name in `sources`. */
 export function sourceOf(span: Span, sources?: ReadonlyMap<string, Source>): Source | undefined {
   const text = Place.textOf(span)
   return text === undefined ? sources?.get(span.source) : { name: span.source, text }

@@ -1,22 +1,22 @@
 /**
- * How the steps of schedules are written: data, from which texts are read and printed, steps checked and generated. The
- * steps themselves are declared where they are made (`schedule/primitives.ts`); here none is known by name.
+ * Syntax of schedule steps, as data, from which steps are parsed, printed, checked and generated. The steps themselves
+ * are declared in `schedule/primitives.ts`; none is known by name here.
  */
 import type { StepName } from './nodes.ts'
 
-/** A step that begins with a word of its own; most words have one form. */
+/** A step that begins with a keyword; most keywords have one form. */
 export interface StepSyntax {
   readonly word: string
   readonly forms: readonly (readonly Syntax[])[]
 }
 
-/** What stands in the text of a step: keywords and signs as they are, fields of the step, and what may be left out. */
+/** A syntax element of a step: a keyword or sign, a field, or an optional sequence. */
 export type Syntax =
   | string
   | { readonly field: string; readonly value: ValueSyntax }
   | { readonly optional: readonly Syntax[] }
 
-/** How a form of a step is written: `split LOOP by N -> (NAME, …)`. */
+/** The syntax of a step's form as text: `split LOOP by N -> (NAME, …)`. */
 export const formText = (word: string, form: readonly Syntax[]): string =>
   [word, ...form.map(syntaxText)].join(' ')
 
@@ -35,30 +35,33 @@ function valueText(v: ValueSyntax): string {
 }
 
 export type ValueSyntax =
-  /** `i`, `nest.i`; handles of loops, where steps are data, are for loops and not for iterators. */
+  /** `i`, `nest.i`; `handles`: steps as data may pass a loop handle, for loops but not for iterators. */
   | { readonly kind: 'loop'; readonly handles: boolean }
   | { readonly kind: 'name'; readonly of: StepName }
-  /** An integer expression; `operand`: one that stands beside an operator. */
+  /** An integer expression; `operand`: one next to an operator, so compound expressions need parentheses. */
   | { readonly kind: 'integer'; readonly operand: boolean }
-  /** Where a loop is divided: after a nest inside of it, or after so many statements. */
+  /** The position at which a loop is divided: after a nested loop, or after a number of statements. */
   | { readonly kind: 'place' }
   /** `i to block.x` */
   | { readonly kind: 'binding' }
-  /** A keyword or sign that means something. */
+  /** A keyword or sign with a value. */
   | { readonly kind: 'word'; readonly text: string; readonly means: string | boolean }
-  /** A memory or an instruction, with the arguments of a family. */
+  /** A memory or an instruction, with arguments. */
   | { readonly kind: 'instance'; readonly of: 'memory' | 'instr' }
   | ListSyntax
-  /** What steps have as data only. */
+  /** An operand available only in steps as data. */
   | { readonly kind: 'data'; readonly is: (x: unknown) => boolean; readonly expected: string }
 
 export interface ListSyntax {
   readonly kind: 'list'
   readonly of: ValueSyntax
   readonly parentheses: boolean
-  /** What one of them is called. */
+  /** The noun for one item. */
   readonly what: string
-  /** How many there are: a number, or so many for each in the list of another field; and of steps as data, at least. */
+  /**
+   * The number of items: fixed, or a multiple of the length of another field's list. `least`: minimum for steps as
+   * data.
+   */
   readonly count?: number | { readonly times: number; readonly field: string } | undefined
   readonly least?: number | undefined
 }

@@ -1,16 +1,16 @@
-/** "Did you mean": names close to one that was looked up in vain. */
+/** "Did you mean": known names close to an unknown one. */
 
 /** "`a`, `b` or `c`". */
 export function orList(words: readonly string[]): string {
   return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
 }
 
-/** So many names can be listed. */
+/** Most names that are listed. */
 const FEW = 10
 
 /**
- * A name close to what was looked up, else the candidates where they are few. `alone`: nothing else leads on, so that some
- * of many are named, and said where there are none.
+ * A name close to an unknown one, otherwise the candidates if they are few. `alone`: the diagnostic has no other
+ * advice, so some of many candidates are listed, or `none`.
  */
 export function suggestion(
   { name, candidates }: { readonly name: string; readonly candidates: readonly string[] },
@@ -25,10 +25,10 @@ export function suggestion(
   return { title: 'known', text: named.length === 0 ? 'none' : `${named.join(', ')}${more}` }
 }
 
-/** From this many characters on, a name that stands in a candidate is taken for short of it, before a misspelling. */
+/** Least length of a name that is matched as a part of a candidate, before misspellings are considered. */
 const SHORTENED = 3
 
-/** The candidates that are closest to `name`, all equally so, and close enough to be what was meant. */
+/** The candidates at the least distance from `name`, if they are close enough to be a likely correction. */
 export function nearest(name: string, candidates: readonly string[]): readonly string[] {
   const limit = Math.max(1, Math.floor(name.length / 3))
   const near = [...new Set(candidates)]
@@ -48,7 +48,7 @@ function nameDistance(name: string, candidate: string, limit: number): number {
   return distance(name, candidate, limit)
 }
 
-/** Edits (insert, delete, replace, swap of neighbours) from `a` to `b`; more than `limit` is only known to be more. */
+/** Edit distance (insert, delete, replace, swap of neighbours) from `a` to `b`; exact only up to `limit`. */
 export function distance(a: string, b: string, limit = Number.POSITIVE_INFINITY): number {
   if (Math.abs(a.length - b.length) > limit) return limit + 1
   let before: number[] = []

@@ -1,4 +1,4 @@
-/** A syntax error in human words: what the grammar's failures at one place amount to, and the mistake it may be. */
+/** Syntax errors: a readable summary of the grammar's failures at one location, and a likely mistake. */
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
 import { condense, noise, OTHER_STEPS } from './expected-syntax.ts'
 import { stepMeant } from './foreign-names.ts'
@@ -8,7 +8,7 @@ import { nearest, orList } from './suggest.ts'
 
 const TOKEN = /[A-Za-z_][A-Za-z0-9_]*|[0-9.]+[A-Za-z0-9_.]*|->|==|!=|<=|>=|&&|\|\||\*\*|\S/uy
 
-/** What stands at `at`, as a reader sees it; empty at the end of the file. */
+/** The token at `at`; empty at the end of the file. */
 function tokenAt(text: string, at: number): string {
   TOKEN.lastIndex = at
   return TOKEN.exec(text)?.[0] ?? ''
@@ -18,9 +18,9 @@ const short = (token: string): string => (token.length > 40 ? `${token.slice(0, 
 
 interface ErrorLocation {
   readonly found: string
-  /** The text before the place, on its line and before, without trailing blanks. */
+  /** The text before the location, without trailing blanks. */
   readonly before: string
-  /** The text from the place on. */
+  /** The text from the location on. */
   readonly rest: string
   readonly expected: readonly string[]
 }
@@ -30,7 +30,7 @@ interface Hint {
   readonly text: string
 }
 
-/** What names cannot be: `reserved` of the grammar. */
+/** Reserved words, which cannot be names: `reserved` in the grammar. */
 export const RESERVED = /^(let|if|else|iterate|as|and|or|not|true|false|inf|nan)$/
 const SPELLED: ReadonlyMap<string, string> = new Map(
   Object.entries({
@@ -132,7 +132,7 @@ const HINTS: readonly Hint[] = [
     text: '`let` takes the type of its value; to convert, write `f32(x)`',
   },
   {
-    // Where a step ends, the word is the name of the next one's tensor.
+    // After a complete step, the word was read as the tensor of the next step.
     when: (p) =>
       /\blive\b[^;\n]*\bunordered$/.test(p.found === 'unordered' ? `${p.before} unordered` : p.before),
     text: 'leave `unordered` out: lists are found in order, which takes nothing more than any other',
@@ -147,7 +147,7 @@ const HINTS: readonly Hint[] = [
   },
 ]
 
-/** A misspelt word that begins a line reads as a name, and fails after it: what must follow a name, and the words. */
+/** A misspelt keyword parses as a name. Per row: the token then expected after it, and the keywords. */
 const leadsOf = (steps: readonly string[]) => [
   { expected: '"as"', what: 'step', words: [...steps, ...OTHER_STEPS] },
   { expected: '"["', what: 'statement', words: ['let', 'if', 'iterate'] },
@@ -179,7 +179,7 @@ function misspelt(
 const formsText = ({ word, forms }: StepSyntax): string =>
   `write ${orList(forms.map((f) => `\`${formText(word, f)}\``))}`
 
-/** A word after a complete step reads as the tensor of the next step, whose `as` is missing at the token that follows. */
+/** A word after a complete step parses as the next step's tensor, whose `as` is missing at the next token. */
 function afterStep(
   at: number,
   { name, text }: Source,
@@ -193,7 +193,7 @@ function afterStep(
   const start = end - word.length
   const before = text.slice(Math.max(0, start - 400), start)
   const line = /[^\n;{]*$/.exec(before)![0]
-  // A format is missing, for which the word of the next step was taken.
+  // A format is missing, so the keyword of the next step was read as one.
   if (
     before
       .slice(0, before.length - line.length)
@@ -242,7 +242,7 @@ function afterStep(
   }
 }
 
-/** `exp (x)`: read as a name, then a tuple of targets; said where the parenthesis stands. */
+/** `exp (x)` parses as a name, then a tuple of targets; reported at the parenthesis. */
 function spacedCall(at: number, source: Source, expected: readonly string[]): Diagnostic | undefined {
   if (!expected.some((e) => e === 'a name' || e === '`[`' || e === 'an assignment')) return undefined
   const end = source.text.slice(0, at).trimEnd().length
@@ -259,10 +259,7 @@ function spacedCall(at: number, source: Source, expected: readonly string[]): Di
   }
 }
 
-/**
- * The diagnostic for failures at `at`; texts are Ohm's: descriptions, or terminals in double quotes.
- * @param syntax of the steps that begin with a word
- */
+/** The diagnostic for `all` failures at `at`, in Ohm's words. @param syntax of the steps that begin with a keyword */
 export function explain(
   source: Source,
   at: number,
@@ -300,7 +297,7 @@ export function explain(
   }
 }
 
-/** Where nothing but the end of a word is missing: `formatcsr`. */
+/** The expected text if only the end of a word is missing: `formatcsr`. */
 const endOfWord = (text: string, at: number): string =>
   `a blank after \`${/\w*$/.exec(text.slice(Math.max(0, at - 80), at))![0]}\``
 

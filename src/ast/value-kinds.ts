@@ -1,4 +1,4 @@
-/** What values of options are: each is checked, and said of, alike everywhere. */
+/** Kinds of option values, so that each is checked and described identically everywhere. */
 import { expectArgument, isRecord } from './expect-argument.ts'
 
 export interface ValueKind {
@@ -40,11 +40,11 @@ export const listOf = (of: ValueKind, expected: string): ValueKind =>
 export const recordOf = (of: ValueKind, expected: string): ValueKind =>
   kind(expected, (x) => isRecord(x) && Object.values(x).every(of.holds))
 
-/** @throws SptError `api/argument` */
+/** Checks the value of an argument. @throws SptError `api/argument` */
 export const expectValue = (what: string, value: unknown, { holds, expected }: ValueKind): void =>
   expectArgument(holds(value), what, value, expected)
 
-/** Of options that are given; `undefined` is none. @throws SptError `api/argument` */
+/** Checks the options that are given; `undefined` counts as absent. @throws SptError `api/argument` */
 export function expectValues(values: object, kinds: Readonly<Record<string, ValueKind>>): void {
   for (const [name, of] of Object.entries(kinds)) {
     const value = (values as Readonly<Record<string, unknown>>)[name]

@@ -1,6 +1,7 @@
 /**
- * Coordinates of the ancestors of positions in a chain of levels (the paths of a coordinate hierarchy), from its last
- * level up: parents by arithmetic where levels are fixed, by a column where they are ragged, compressed or bits.
+ * Coordinates of the ancestors of positions in a chain of levels (the paths of a coordinate hierarchy), from the last
+ * level up. Parents are computed arithmetically where levels are dense or of fixed width, and read from a column where
+ * they are ragged, compressed or masked.
  */
 
 import { invariant } from '../ast/diagnostic.ts'
@@ -11,8 +12,8 @@ import type { Level } from './storage.ts'
 import { coordinateAt } from './stored-coordinates.ts'
 
 /**
- * Coordinates on each level above position `at` of a chain's last, by axis, and positions if wanted; `made` gets the
- * columns that are new.
+ * Computes coordinates by axis, and optionally positions, on each level above position `at` of a chain's last level;
+ * new columns are appended to `made`.
  */
 export function ancestorCoordinates<C extends Column>(
   frame: Frame<C>,

@@ -1,6 +1,6 @@
 /**
- * Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate, by the
- * data-parallel operations that their declarations name (`ir/queries.ts`).
+ * Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate,
+ * computed by the data-parallel operations that their declarations name (`ir/queries.ts`).
  */
 import type { Interval } from '../analysis/integers/interval.ts'
 import { rankFrom } from '../analysis/known-ranks.ts'
@@ -23,9 +23,9 @@ import { boundsIn } from './expression-bounds.ts'
 import { checkAsked } from './table-reads.ts'
 
 /**
- * Makes a column for each query under its name; queries may mention the ones before them, those of which columns are there already
- * (`before`) first.
- * @throws SptError `format/map-range`, `format/map-overflow`, `format/map-expression`, `format/unknown-name`
+ * Computes a column for each query under its name. Queries may mention earlier ones; `before` are those that have
+ * columns already. @throws SptError `format/map-range`, `format/map-overflow`, `format/map-expression`,
+ * `format/unknown-name`
  */
 export function* evaluateQueries<C extends Column>(
   frame: Frame<C>,
@@ -55,7 +55,10 @@ export function* evaluateQueries<C extends Column>(
   }
 }
 
-/** Of the expression that answers, and by what is said of all answers: segments are found of all that is not negative. */
+/**
+ * Bounds of an answer, from its expression and from the declared bounds of the query; segments are at least 0 if the
+ * searched value is not negative.
+ */
 function rangeOf<C extends Column>(
   frame: Frame<C>,
   q: Query,
@@ -73,13 +76,13 @@ function rangeOf<C extends Column>(
     : range
 }
 
-/** Whether an expression is a size of the frame, and at least 1. */
+/** True if an expression is over known sizes of the frame, with a value of at least 1. */
 export const positiveIn =
   (frame: Pick<Frame<Column>, 'isKnown' | 'size'>) =>
   (e: Expr): boolean =>
     frame.isKnown(e) && frame.size(e) >= 1
 
-/** By an operation on all entries, which takes what is asked of and by. */
+/** Evaluates a query by the engine's operation over all entries. */
 function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>): Coroutine<void> {
   const { engine } = frame
   const { column } = declarationOf(q)
@@ -97,7 +100,7 @@ function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>):
   yield* engine[q.kind](frame, q, apart)
 }
 
-/** Minima are taken of what is not negative. */
+/** The operand of a minimum, checked to be non-negative. @throws SptError `format/least-range` */
 function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: readonly Query[]): Expr {
   const of = operandsOf(q)[0]!
   const range = boundsIn(frame, of)
@@ -117,7 +120,7 @@ function given<T>(all: ReadonlyMap<string, T>, name: string): T {
   return found
 }
 
-/** What a column loads, as tables of the frame from when it is asked for. */
+/** The tables that a query's column loads, bound to the frame on first use. */
 function tablesOf<C extends Column>(frame: Frame<C>, scope: Scope<C>): Tables {
   return {
     dims: scope.dims.map((d) => variable(d.name)),

@@ -1,4 +1,4 @@
-/** From coordinates to the storage of a buffer, on the host. */
+/** Construction of a buffer's storage from coordinates, on the host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
@@ -18,25 +18,25 @@ import { extentOf, type Level, makeStorage, type Storage, treesOf } from './stor
 import { assembleTreesOfDimensions } from './tree-assembly.ts'
 
 export interface BuildInput {
-  /** Axes of one buffer, in its order: a child after its parent. */
+  /** Axes of one buffer in its order; children after their parents. */
   readonly axes: readonly StoredAxis[]
-  /** By axis name. */
+  /** Extents by axis name. */
   readonly extents: ReadonlyMap<string, number>
-  /** One array for each axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
+  /** One array per axis, in the order of `axes`: entry e is at `(coords[0][e], coords[1][e], …)`. */
   readonly coords: readonly Int32Array[]
-  /** sparse_fixed axes with a given width; the others get the length of their longest segment. */
+  /** Given widths of sparse_fixed axes; others get the length of their longest segment. */
   readonly widths?: ReadonlyMap<string, number> | undefined
-  /** What axes that say so are padded with. */
+  /** Padding coordinates of the axes that declare one. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
-  /** How many positions axes have room for that lie one after the other in a run. */
+  /** Capacities in positions of axes whose positions are contiguous at run time. */
   readonly rooms?: ReadonlyMap<string, number> | undefined
-  /** Axes whose level is there already: entries are found in it. No nonunique ones. */
+  /** Existing levels by axis, in which entries are located; none may be nonunique. */
   readonly known?: ReadonlyMap<string, Level> | undefined
-  /** Whether equal coordinates share a position under `nonunique` axes too. Otherwise each entry has its own. */
+  /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined
-  /** Whether it is known that no two entries have equal coordinates. */
+  /** No two entries have equal coordinates (known in advance). */
   readonly distinct?: boolean | undefined
-  /** Whether it is known that coordinates lie within the extents. */
+  /** Coordinates lie within the extents (known in advance). */
   readonly inRange?: boolean | undefined
 }
 
@@ -84,7 +84,7 @@ function dimensionOf(
   return { axis, coordinate: variable(axis.name), extent, padding, width, room: rooms?.get(axis.name) }
 }
 
-/** Values of what axes are padded with. @throws SptError `bind/missing-size` */
+/** Values of the padding coordinates that axes declare. @throws SptError `bind/missing-size` */
 export function paddingsOf(
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
@@ -106,7 +106,7 @@ export function paddingsOf(
   return out
 }
 
-/** Room that `sizes` say. */
+/** Capacities of axes that can be evaluated from `sizes`, in positions. */
 export const roomsOf = (
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
@@ -117,7 +117,7 @@ export const roomsOf = (
     ),
   )
 
-/** Widths of sparse_fixed axes that `sizes` say. */
+/** Widths of sparse_fixed axes that can be evaluated from `sizes`. */
 export const widthsOf = (
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,

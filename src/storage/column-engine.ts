@@ -1,6 +1,7 @@
 /**
- * Frames of columns by name, one element for each entry, and the data-parallel operations of conversion on them: map, reduce, sort,
- * gather, scatter, scan. An engine says where columns lie and who works on them: typed arrays on the host, kernels on a device.
+ * Frames of named columns with one element per entry, and the data-parallel operations of conversion on them: map,
+ * reduce, sort, gather, scatter, scan. An engine defines the location of columns and the execution: typed arrays on the
+ * host, or kernels on a device.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -28,23 +29,23 @@ export interface Column {
   readonly length: number
 }
 
-/** The index of an entry, as a name in expressions. */
+/** The name of an entry's index in expressions. */
 export const ENTRY = '@entry'
 
 export class Frame<C extends Column> extends FrameKnowledge {
   readonly engine: Engine<C>
   readonly n: number
-  /** One element for each entry. */
+  /** Columns by name, with one element per entry. */
   readonly columns = new Map<string, C>()
-  /** Columns that are made when they are asked for. */
+  /** Columns computed on first use. */
   readonly deferred = new Map<string, () => C>()
   /** Arrays that expressions load at an index. */
   readonly tables: Map<string, C>
-  /** Entry of the source; `null`: entry e is e. */
+  /** Index of each entry in the source; `null`: the identity. */
   entry: C | null = null
-  /** Keys in whose lexicographic order the entries are known to stand. */
+  /** Keys by which the entries are known to be sorted lexicographically. */
   sortedBy: Order = []
-  /** What is to be done when the frame is released. */
+  /** Called when the frame is released. */
   onRelease: (() => void) | null = null
   readonly #owned = new Set<C>()
 
@@ -74,7 +75,7 @@ export class Frame<C extends Column> extends FrameKnowledge {
     return [...this.columns.keys(), ...this.deferred.keys()]
   }
 
-  /** A column under a name; the frame releases what it owns. */
+  /** Binds a column to a name; the frame releases columns that it owns. */
   set(name: string, column: C, owned = true): void {
     this.drop(name)
     this.columns.set(name, column)
@@ -94,7 +95,7 @@ export class Frame<C extends Column> extends FrameKnowledge {
     if (old && this.#owned.delete(old)) this.engine.release(old)
   }
 
-  /** The column is no longer the frame's to release; whether it was. */
+  /** Removes a column from the frame's ownership; returns true if the frame owned it. */
   keep(column: C): boolean {
     return this.#owned.delete(column)
   }
@@ -108,7 +109,7 @@ export class Frame<C extends Column> extends FrameKnowledge {
     this.onRelease = null
   }
 
-  /** A frame that knows what this one does of columns and sizes, without columns. */
+  /** A frame with the same knowledge of columns and sizes, without columns. */
   sibling(n: number): Frame<C> {
     const [bounds, fills, lists] = [new Map(this.bounds), new Map(this.fills), new Map(this.lists)]
     const known = { bounds, fills, lists, signed: new Set(this.signed) }
@@ -123,93 +124,105 @@ export class Frame<C extends Column> extends FrameKnowledge {
 export interface Engine<C extends Column> {
   // Columns -------------------------------------------------------------------------------------------------------
   upload(values: Int32Array, label: string): Coroutine<C>
-  /** Gives back what was uploaded. */
+  /** Releases uploaded columns. */
   unload(...columns: readonly C[]): void
-  /** Gives memory back that nobody uses any more. */
+  /** Releases columns that are no longer used. */
   release(...columns: readonly (C | null | undefined)[]): void
-  /** Elements that are all written before they are read. */
+  /** An uninitialised column: every element must be written before it is read. */
   empty(length: number, label: string): C
   filled(length: number, value: number, label: string): C
-  /** Parts one after the other; of each the elements that `entry` names. */
+  /** Concatenation of the parts; `entry` selects the elements of each. */
   concatenated(
     parts: readonly { readonly column: C; readonly entry: C | null; readonly n: number }[],
     dtype: Dtype,
   ): C
-  /** Refuses what 32 bits do not count. */
+  /** Rejects a count that exceeds 32 bits. */
   tooLarge(count: number, what: string, span?: Span): never
-  /** Work that does not depend on each other. */
+  /** Runs independent coroutines concurrently. */
   together(work: readonly Coroutine<void>[]): Coroutine<void>
-  /** All that was asked for has been begun. */
+  /** Submits all pending operations. */
   flush(): Coroutine<void>
 
   // Map -----------------------------------------------------------------------------------------------------------
-  /** A new column with the values of an expression. */
+  /** Adds a column with the values of an expression. */
   compute(frame: Frame<C>, name: string, e: Expr): void
-  /** The same if none of the conditions holds of any entry; otherwise the first entry for each, -1 for none. */
+  /**
+   * As `compute`, if no entry satisfies any of the conditions. Otherwise returns the first such entry for each
+   * condition, or −1.
+   */
   computeChecked(
     frame: Frame<C>,
     name: string,
     e: Expr,
     conditions: readonly Expr[],
   ): Coroutine<readonly number[]>
-  /** An expression with the same values, cheap to use several times; `late`: computed when used, if what it names is there then. */
+  /**
+   * An equal expression that is cheap to use repeatedly. `late`: may be evaluated on use, if its operands still exist
+   * then.
+   */
   materialize(frame: Frame<C>, name: string, e: Expr, late?: boolean): Expr
   /** Values at one entry. */
   valuesAt(frame: Frame<C>, exprs: readonly Expr[], entry: number): Coroutine<readonly number[]>
-  /** Whether 32 bits hold all that an expression computes on its way, or that is refused already. */
+  /** True if no intermediate result of an expression exceeds 32 bits, or if this has been checked already. */
   fits(frame: Frame<C>, e: Expr): boolean
-  /** Whether loads beyond a table read its fill (`Frame.fills`). */
+  /** True if out-of-range loads of a table return its fill value (`Frame.fills`). */
   readonly fillsTables: boolean
-  /** Values of a tensor as a table that expressions load; the type they have there. */
+  /** Binds the values of a tensor as a table; returns their type in expressions. */
   bindNumbers(frame: Frame<C>, name: string, values: C, dtype: Dtype): Dtype
 
   // Reduce --------------------------------------------------------------------------------------------------------
-  /** The first entry of the source of which each condition holds; -1: none. */
+  /** For each condition, the first entry of the source that satisfies it, or −1. */
   first(frame: Frame<C>, conditions: readonly Expr[]): Coroutine<readonly number[]>
-  /** The largest value of what is not negative. */
+  /** The maximum of a non-negative expression. */
   largest(frame: Frame<C>, e: Expr): Coroutine<number>
-  /** Bounds of an expression, both including 0. */
+  /** Minimum and maximum of an expression; the range always includes 0. */
   bounds(frame: Frame<C>, e: Expr): Coroutine<readonly [number, number]>
-  /** Whether it is seen that the entries ascend, and so no two are equal. */
+  /** True if the entries are observed to be strictly ascending, so that no two are equal. */
   ascends(frame: Frame<C>, dims: Scope<C>['dims']): boolean
 
   // Sort, gather, scatter -----------------------------------------------------------------------------------------
-  /** The entries in lexicographic order, stable; an extent that is left out is measured. */
+  /** The entries in lexicographic order (stable); an omitted extent is measured. */
   order(frame: Frame<C>, keys: readonly Unmeasured[]): Coroutine<Frame<C>>
-  /** What was computed of entries in order, of the entries as they stand in `frame`. */
+  /** An expression over ordered entries, permuted back to the order of `frame`. */
   restore(frame: Frame<C>, ordered: Frame<C>, name: string, e: Expr): Expr
-  /** A frame of the entries with each value of a column below `count`, in order. Takes the frame over. */
+  /** One frame per value of a column below `count`, each in the original order. Takes ownership of the frame. */
   partition(frame: Frame<C>, name: string, count: number): Coroutine<Frame<C>[]>
-  /** The entries of which the condition holds, with new columns. */
+  /** The entries that satisfy the condition, with new columns. */
   compact(
     frame: Frame<C>,
     condition: Expr,
     columns: ReadonlyMap<string, Expr>,
     sizes: ReadonlyMap<string, number>,
   ): Coroutine<Frame<C>>
-  /** `to[at] = value`; where places are equal, so are values, or any of them may stay. */
+  /** `to[at] = value`; at equal indices the values must be equal, or any of them may be kept. */
   scatter(frame: Frame<C>, to: C, at: Expr, value: Expr): void
-  /** The same of entries in order of `at`, for the first at each place. */
+  /** As `scatter` for entries in order of `at`; only the first entry at each index writes. */
   scatterFirsts(frame: Frame<C>, to: C, at: Expr, value: Expr): void
 
   // Scan ----------------------------------------------------------------------------------------------------------
-  /** `none` becomes what is before it in its segment. Takes `held` over. `empty`: a segment that begins with it; -1: none. */
+  /**
+   * Replaces each `none` by the preceding element of its segment. Takes ownership of `held`. `empty`: a segment that
+   * begins with `none`, or −1.
+   */
   repeatLast(held: C, width: number, none: number, label: string): Coroutine<Repeated<C>>
-  /** The number of the run that each entry is in, and how many there are. */
+  /** Adds a column with each entry's run number; returns the number of runs. */
   runs(frame: Frame<C>, name: string, starts: Starts): Coroutine<number>
-  /** The number of the run among those with the same first `within` keys. */
+  /** Adds a column with each entry's run number among the runs with the same first `within` keys. */
   ranks(frame: Frame<C>, name: string, starts: Starts, within: number): void
-  /** 1 where `width` runs have passed since a key of `within` changed or the last 1; `rank`: how many since then. */
+  /**
+   * Adds a column with 1 wherever `width` runs have passed since the last 1 or the last change of a key in `within`,
+   * otherwise 0; `rank`: number of runs since then.
+   */
   cuts(frame: Frame<C>, name: string, rank: string | null, of: Cuts): void
-  /** Of entries in order of `at`: where segments of positions end under each parent, `indptr`. */
+  /** The `indptr` of entries in order of `at`: the end of each parent's segment. */
   segmentEnds(frame: Frame<C>, at: Expr, parent: Expr, parents: number, label: string): C
-  /** The `indptr` of one segment. */
+  /** The `indptr` of a single segment. */
   segment(positions: number, label: string): C
-  /** 1 + the largest coordinate under each parent; 0: none. */
+  /** The length of each parent's segment: 1 + its largest coordinate, or 0 if it is empty. */
   lengths(frame: Frame<C>, parent: Expr, coordinate: Expr, parents: number, label: string): C
-  /** `indptr` from lengths, whose sum is `most` at most. */
+  /** `indptr` from the lengths of segments, whose sum is at most `most`. */
   offsets(lengths: C, most: number, label: string): Coroutine<{ readonly indptr: C; readonly total: number }>
-  /** A bit for each coordinate under each parent, and a column of positions. */
+  /** A mask with one bit per coordinate under each parent, and a column of positions. */
   bitmap(
     frame: Frame<C>,
     name: string,
@@ -217,25 +230,28 @@ export interface Engine<C extends Column> {
     of: Bitmap,
   ): Coroutine<{ readonly mask: C; readonly indptr: C; readonly positions: number }>
   /**
-   * Where an engine ranks the coordinates of each segment without an order, if that is cheaper: their numbers, and a
-   * column of ranks. `null`: entries are to be ordered by `keys`, or are.
+   * Ranks the coordinates of each segment without sorting, if the engine supports it and it is cheaper: returns their
+   * counts and adds a column of ranks. `null`: the entries have to be sorted by `keys`.
    */
   readonly ranked:
     | ((frame: Frame<C>, name: string, of: Segments, keys: readonly SortKey[]) => C | null)
     | null
 
   // Queries and values --------------------------------------------------------------------------------------------
-  /** How many different tuples; `apart`: no two entries agree in `by` and `of`. */
+  /** Adds a column with the number of distinct tuples; `apart`: no two entries agree in `by` and `of`. */
   count(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
-  /** How many smaller ones. */
+  /** Adds a column with the number of smaller distinct tuples. */
   rank(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
-  /** The least value of the group. */
+  /** Adds a column with the minimum of the group. */
   least(frame: Frame<C>, q: Reduced): Coroutine<void>
-  /** Place by decreasing magnitude; ties by coordinate, equal coordinates have one place. */
+  /** Adds a column with the rank by decreasing magnitude; ties by coordinate, and equal coordinates share a rank. */
   largestFirst(frame: Frame<C>, q: Grouped, scope: Scope<C>): Coroutine<void>
-  /** Values by entry of the source, as a column. */
+  /** Adds a column with the source's values. */
   takeValues(frame: Frame<C>, name: string, values: C): void
-  /** By entry of the source: the sum of all values at its coordinates, as a number; where they are known to be apart, its own. */
+  /**
+   * For each entry of the source, the sum of all values at its coordinates; its own value if coordinates are known to
+   * be distinct.
+   */
   sumsOfEqual(
     frame: Frame<C>,
     values: C,
@@ -243,7 +259,10 @@ export interface Engine<C extends Column> {
     dims: Scope<C>['dims'],
     distinct: boolean,
   ): Coroutine<{ readonly sums: C; readonly distinct: boolean }>
-  /** Values where their entries stand, the fill elsewhere; values at one position add up. And where that is, if it is kept. */
+  /**
+   * Scatters values to the entries' positions and the fill value elsewhere; values at one position are added. Also
+   * returns the positions, if the engine keeps them.
+   */
   storeValues(
     frame: Frame<C>,
     at: Expr,
@@ -252,12 +271,12 @@ export interface Engine<C extends Column> {
   ): { readonly values: C; readonly entries: PlacedEntries<C> | null }
 
   // Levels --------------------------------------------------------------------------------------------------------
-  /** The position of each entry in a level that is there already; `null`: there are no such levels. */
+  /** The position of each entry in an existing level; `null` if the engine does not support existing levels. */
   readonly find:
     | ((frame: Frame<C>, name: string, level: Level<C>, parent: Expr | null, coordinate: Expr) => Expr)
     | null
-  /** The parent of each position. */
+  /** The parent position of each position. */
   parentsOf(indptr: C, parents: number, positions: number): C
-  /** Parents and coordinates of the bits of a bitmap that are set. */
+  /** Parents and coordinates of the set bits of a mask. */
   bitsOf(level: Level<C>, parents: number): { readonly parents: C; readonly coordinates: C }
 }

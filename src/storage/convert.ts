@@ -1,9 +1,9 @@
 /**
- * From any format to any format or composition, by what their descriptions say: nothing here knows a format.
+ * Conversion from any format to any format or composition, driven by their descriptions: no format is built in.
  *
- *     tensor ──entries──▶ frame of entries ──split──▶ frames of parts ──place, levels──▶ arrays of each part
+ * tensor ──entries──▶ frame of entries ──split──▶ frames of parts ──place, levels──▶ arrays of each part
  *
- * Coordinates are the common ground. Everything is a data-parallel operation over columns (`Engine`): maps of
+ * Coordinates are the common representation. Every step is a data-parallel operation over columns (`Engine`): maps of
  * expressions, scans, sorts, gathers, scatters and reductions, on the host or on a device.
  */
 import { fail } from '../ast/diagnostic.ts'
@@ -24,7 +24,7 @@ import { chains, entriesOfPart } from './part-entries.ts'
 import { partitionByPart } from './partition-by-part.ts'
 import type { Level } from './storage.ts'
 
-/** What a conversion starts from. */
+/** The input of a conversion. */
 export type Source<C> = Shaped & (CoordSource<C> | LevelSource<C> | PartsSource<C>)
 
 interface Shaped {
@@ -32,12 +32,12 @@ interface Shaped {
   readonly dtype: Dtype
 }
 
-/** Element e is at `(coords[0][e], coords[1][e], …)`; without values a pattern. */
+/** Element e is at `(coords[0][e], coords[1][e], …)`; without values, a pattern. */
 export interface CoordSource<C> {
   readonly kind: 'coords'
   readonly coords: readonly C[]
   readonly values: C | null
-  /** Whether it is known that entries ascend, so that no two are equal. */
+  /** Entries are known to be strictly ascending, so that no two are equal. */
   readonly ascending?: boolean
 }
 
@@ -62,18 +62,18 @@ export interface PartsSource<C> {
 interface Entries<C extends Column> {
   readonly frame: Frame<C>
   readonly values: C | null
-  /** Whether `values` were made for this conversion. */
+  /** `values` were allocated for this conversion. */
   readonly owned: boolean
-  /** Whether no two entries have the same coordinates. */
+  /** No two entries have the same coordinates. */
   readonly distinct: boolean
 }
 
-/** What comes with the data, and what is known before. */
+/** Data given with a tensor, and options of a conversion. */
 export interface Options {
   readonly given: FormatOperands
-  /** What positions without an entry hold. */
+  /** The fill value of positions without an entry. */
   readonly fill: number
-  /** Each set as a tree over the dimensions: of those with indices, their arrays. */
+  /** Each set as a tree over the dimensions: the arrays of its compressed levels. */
   readonly sets: SetTrees
 }
 
@@ -82,7 +82,10 @@ export type SetTrees = ReadonlyMap<
   readonly { readonly indptr: Int32Array; readonly indices: Int32Array }[]
 >
 
-/** @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `assemblePart` */
+/**
+ * Converts a tensor; returns the arrays of each part. @throws SptError `format/overlap`, `format/leak`, `bind/shape`,
+ * and as `assemblePart`
+ */
 export const convert = <C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,
@@ -94,8 +97,8 @@ export const convert = <C extends Column>(
   )
 
 /**
- * What `leaf` makes of each part and the frame of its entries, which it takes over; parts side by side.
- * @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `leaf`
+ * The results of `leaf` for each part; `leaf` takes ownership of the frame of the part's entries. Parts are processed
+ * concurrently. @throws SptError `format/overlap`, `format/leak`, `bind/shape`, and as `leaf`
  */
 export function* forEachPart<C extends Column, T extends { readonly tables: ReadonlyMap<string, C> }>(
   engine: Engine<C>,
@@ -120,15 +123,15 @@ export function* forEachPart<C extends Column, T extends { readonly tables: Read
   return parts
 }
 
-/** A tensor's entries before anything is done with them. */
+/** The entries of a tensor before partitioning. */
 interface Begun<C extends Column> {
   readonly frame: Frame<C>
   readonly context: Context<C>
-  /** Columns of values that were made for this conversion. */
+  /** Columns of values that were allocated for this conversion. */
   readonly made: readonly C[]
 }
 
-/** The entries of a tensor in one frame, and next to them what formats take from the data. */
+/** Loads the entries of a tensor into one frame, together with the data that the formats use. */
 export function* begin<C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,
@@ -165,7 +168,7 @@ export function* begin<C extends Column>(
   }
 }
 
-/** @throws SptError `bind/shape` */
+/** Checks the number of dimensions. @throws SptError `bind/shape` */
 export function checkOrder(shape: readonly number[], to: Instance): void {
   if (shape.length === to.over.length) return
   fail({
@@ -176,7 +179,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
   })
 }
 
-/** Whether it matters to the format which values there are. */
+/** True if the format depends on values, not only on coordinates. */
 export function asksForValues({ tree, parts }: Instance): boolean {
   const asks = (queries: readonly Query[]): boolean => queries.some((q) => declarationOf(q).ofValues)
   const inTree = (t: PartTree): boolean =>
@@ -184,7 +187,7 @@ export function asksForValues({ tree, parts }: Instance): boolean {
   return inTree(tree) || parts.some((p) => asks(p.instance.queries))
 }
 
-/** Lists where maps load them. */
+/** Binds lists as tables that maps load. */
 export function bindLists<C extends Column>(
   frame: Frame<C>,
   lists: ReadonlyMap<string, C>,
@@ -223,7 +226,7 @@ function* entriesOfSource<C extends Column>(
   const found: Entries<C>[] = []
   const all = tensor.parts.map(function* (p, k): Coroutine<void> {
     const frame = yield* entriesOfPart(engine, p, tensor, dims, sizes)
-    // Every coordinate is in one part, once.
+    // Each coordinate is stored in exactly one part.
     found[k] = { frame, values: p.values, owned: false, distinct: true }
   })
   yield* engine.together(all)
@@ -231,7 +234,7 @@ function* entriesOfSource<C extends Column>(
   return only && others.length === 0 ? only : joined(engine, found, dims, sizes, tensor.dtype)
 }
 
-/** The entries of all parts, one part after the other. */
+/** The concatenated entries of all parts. */
 function joined<C extends Column>(
   engine: Engine<C>,
   parts: readonly Entries<C>[],

@@ -1,4 +1,4 @@
-/** Checks of coordinate arrays that building and locating share: lengths, ranges, extents. */
+/** Checks of coordinate arrays, shared by construction and lookup: lengths, ranges, extents. */
 import { fail } from '../ast/diagnostic.ts'
 import { extentOf } from './storage.ts'
 

@@ -1,4 +1,4 @@
-/** Coordinates as text: what a message calls an entry. */
+/** Coordinates of entries as text, for messages. */
 import { axisInText, type StoredAxis } from '../ir/axis.ts'
 import { variable } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
@@ -8,7 +8,7 @@ import type { Coroutine } from './coroutines.ts'
 export const pointOf = (names: readonly string[], values: readonly number[]): string =>
   `(${names.join(', ')}) = (${values.join(', ')})`
 
-/** The same of an entry of a frame. */
+/** `pointOf` for an entry of a frame. */
 export function* pointAt<C extends Column>(
   frame: Frame<C>,
   dims: readonly Pick<StoredAxis, 'name' | 'copyOf'>[],

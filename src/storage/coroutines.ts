@@ -1,6 +1,6 @@
 /**
- * Coroutines: work that may have to wait for numbers that a device computes and that decide what is done next. Each is a
- * generator that yields what it waits for; on the host nothing is waited for, and it runs to its end.
+ * Coroutines: work that may wait for numbers computed by a device which decide its next steps. Each is a generator that
+ * yields promises; on the host it never waits and runs to its end.
  */
 import { invariant } from '../ast/diagnostic.ts'
 
@@ -11,20 +11,20 @@ export function* waitFor<T>(promise: Promise<T>): Coroutine<T> {
   return (yield promise) as T
 }
 
-/** What is there already. */
+/** A coroutine that returns a value immediately. */
 // biome-ignore lint/correctness/useYield: it waits for nothing
 export function* ready<T>(value: T): Coroutine<T> {
   return value
 }
 
-/** Runs work that waits for nothing. */
+/** Runs a coroutine that never waits. */
 export function runSync<T>(steps: Coroutine<T>): T {
   const { done, value } = steps.next()
   invariant(done, 'the host waits for nothing')
   return value as T
 }
 
-/** Runs work, and waits where it has to; `around` surrounds each stretch between two waits. */
+/** Runs a coroutine and awaits its promises; `around` wraps each segment of execution between two waits. */
 export async function runAsync<T>(
   steps: Coroutine<T>,
   around: <R>(resume: () => R) => R = (resume) => resume(),

@@ -1,4 +1,4 @@
-/** Dense tensors whose values a device alone has: on the host they have a shape and a type. */
+/** Dense tensors whose values are on a device only: on the host they have a shape and a type. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, Tensor } from './tensor.ts'
@@ -7,7 +7,7 @@ export abstract class DenseOnDevice implements DenseTensor {
   readonly kind = 'dense'
   readonly shape: readonly number[]
   readonly dtype: Dtype
-  /** What it is, for people: `H of layer`. */
+  /** A description for messages: `H of layer`. */
   readonly origin: string
 
   constructor({ shape, dtype, origin }: Pick<DenseOnDevice, 'shape' | 'dtype' | 'origin'>) {
@@ -16,7 +16,7 @@ export abstract class DenseOnDevice implements DenseTensor {
     this.origin = origin
   }
 
-  /** Whoever needs values on the host is refused, instead of computing with others. */
+  /** Throws, so that no host code computes with missing values. @throws SptError `run/resident` */
   get values(): never {
     return fail({
       code: 'run/resident',
@@ -27,6 +27,6 @@ export abstract class DenseOnDevice implements DenseTensor {
   }
 }
 
-/** A bound tensor in messages, by the name that it has in the kernel and by its own. */
+/** A bound tensor in messages: its name in the kernel and its origin. */
 export const nameWithOrigin = (name: string, t: Tensor): string =>
   t instanceof DenseOnDevice ? `${name} (${t.origin}, resident)` : name

@@ -1,6 +1,6 @@
 /**
- * Masks of formats: a bit for each position of a part's values, 1 where the tensor holds an element. What is made of positions
- * (the bits of entries that have theirs) and what is asked of them (whether a position is an entry) meet here.
+ * Masks of formats: one bit per position of a part's values, set if the tensor stores an element there. Construction
+ * from the entries' positions, and tests of a position.
  */
 import { add, type Expr, eq, int, load, mul } from '../ir/expr.ts'
 import { fieldAt, MASK_BITS } from '../ir/packed-fields.ts'
@@ -8,7 +8,7 @@ import type { Column, Frame } from './column-engine.ts'
 import { packColumn } from './packed-indices.ts'
 import type { Level } from './storage.ts'
 
-/** The mask of a part whose entries stand at `at` among `size` positions. */
+/** The mask of a part whose entries are at positions `at` of `size`. */
 export function maskOf<C extends Column>(frame: Frame<C>, at: Expr, size: number, name: string): C {
   const { engine } = frame
   const held = engine.filled(size, 0, 'held')
@@ -18,7 +18,7 @@ export function maskOf<C extends Column>(frame: Frame<C>, at: Expr, size: number
   return words
 }
 
-/** A mask with the axes it is over: those of the values, or some of them. */
+/** A mask and the axes it is over: those of the values, or a subset. */
 export interface ElementMask<C> {
   readonly words: C
   readonly axes: readonly string[]
@@ -26,7 +26,7 @@ export interface ElementMask<C> {
 
 const WORDS = '@mask'
 
-/** Whether a position holds an element, where `places` has the position on each level by its axis. */
+/** True if a position holds an element; `places` has its position on each level, by axis. */
 export function isHeld<C extends Column>(
   frame: Frame<C>,
   { words, axes }: ElementMask<C>,

@@ -1,6 +1,6 @@
 /**
- * Operands of an engine: sort keys, heads of runs, segments, bitmaps, what queries and stored values need beside
- * coordinates. Expressions are over the names of a frame.
+ * Operands of an engine: sort keys, starts of runs, segments, masks, and inputs of queries and stored values.
+ * Expressions are over the names of a frame.
  */
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -11,7 +11,9 @@ export interface SortKey {
   readonly extent: number
 }
 
-/** Where runs of entries begin: at the first, where one of `keys` is not that of the entry before, where `cut` is 1. */
+/**
+ * Starts of runs of entries: at the first entry, where a key differs from the previous entry's, and where `cut` is 1.
+ */
 export interface Starts {
   readonly keys: readonly Expr[]
   readonly cut: Expr | null
@@ -22,13 +24,13 @@ export type Unmeasured = Pick<SortKey, 'expr'> & Partial<SortKey>
 export interface Cuts {
   readonly within: readonly Expr[]
   readonly starts: Starts
-  /** 0: no number of runs. */
+  /** 0: no limit. */
   readonly width: number
-  /** Also where none of these changes, which come after those of `within`. */
+  /** Also cut if none of these keys changes; they follow those of `within`. */
   readonly again: readonly Expr[] | null
 }
 
-/** Segments of coordinates under parent positions; `null`: of one. */
+/** Segments of coordinates under parent positions; `parent` is `null` for a single segment. */
 export interface Segments {
   readonly parent: Expr | null
   readonly parents: number
@@ -40,12 +42,12 @@ export interface Bitmap {
   readonly parent: Expr
   readonly parents: number
   readonly coordinate: Expr
-  /** Of 32 bits, under each parent. */
+  /** 32-bit words per parent. */
   readonly words: number
   readonly label: string
 }
 
-/** What a buffer is filled with. */
+/** Values to be stored in a buffer. */
 export interface Stored<C> {
   /** By entry of the source; `null`: ones. */
   readonly stored: C | null
@@ -55,40 +57,40 @@ export interface Stored<C> {
   readonly distinct: boolean
 }
 
-/** Segments that are filled up with their last elements. */
+/** Segments padded with their last elements. */
 export interface Repeated<C> {
   readonly indices: C
-  /** The first segment without an element; -1: every one has some. */
+  /** The first segment without an element, or −1. */
   readonly empty: number
 }
 
-/** What queries need besides coordinates. */
+/** Inputs of queries other than the queried coordinates. */
 export interface Scope<C> {
   /** In the order of the dimensions. */
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** By entry of the source, of all that is at its coordinate; `null` in a pattern. */
+  /** By entry of the source, summed over equal coordinates; `null` for a pattern. */
   readonly values: C | null
   /** No two entries have the same coordinates. */
   readonly distinct: boolean
-  /** By sort: the place of each coordinate. */
+  /** The place of each coordinate, by sort. */
   readonly places: ReadonlyMap<string, C>
   readonly lists: ReadonlyMap<string, C>
-  /** Sets as trees: the segments of each coordinate of the first dimension, then the others level by level. */
+  /** Sets as trees: segments under each coordinate of the first dimension, then the remaining levels. */
   readonly sets: ReadonlyMap<string, readonly { readonly indptr: C; readonly indices: C }[]>
 }
 
-/** A column of groups that agree in `by`. */
+/** A new column, computed over groups of entries that agree in `by`. */
 export interface Grouped {
   readonly name: string
   readonly by: readonly Expr[]
 }
 
-/** Of an expression, which is not negative, in each group. */
+/** A reduction of a non-negative expression in each group. */
 export interface Reduced extends Grouped {
   readonly of: Expr
 }
 
-/** Of different tuples `of` in each group. */
+/** A count or rank of distinct tuples `of` in each group. */
 export interface Counting extends Grouped {
   readonly of: readonly Expr[]
 }

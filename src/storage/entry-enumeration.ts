@@ -1,6 +1,7 @@
 /**
- * Enumeration of stored entries (coordinate and position iteration): every position's coordinate on each level is an
- * expression over the position, evaluated where it is used. Only the parents of ragged and compressed levels become columns.
+ * Enumeration of stored entries (coordinate and position iteration): the coordinate of a position on each level is an
+ * expression over the position, evaluated on use. Only parents in ragged and compressed levels are materialised as
+ * columns.
  */
 import { hasIndices, hasWidth, isPadded, isSparse, type StoredAxis } from '../ir/axis.ts'
 import type { CoordinateList } from '../ir/coordinate-lists.ts'
@@ -17,23 +18,23 @@ import type { Order } from './sort-elision.ts'
 import type { Level } from './storage.ts'
 import { checkInverseWords, checkReads, unsureReads } from './table-reads.ts'
 
-/** A tensor over axes. */
+/** A tensor stored over axes. */
 export interface StoredLevels<C> {
-  /** One chain of levels for each tree, root first. */
+  /** One chain of levels per tree, root first. */
   readonly trees: readonly (readonly Level<C>[])[]
   readonly size: number
   /** In position order; `null` in a pattern. */
   readonly values: C | null
   readonly dtype: Dtype
-  /** Elements of this value are left out; NaN matches NaN. */
+  /** Elements equal to this value are omitted; NaN equals NaN. */
   readonly drop: number | null
-  /** Says what is an entry, where there is one. */
+  /** The mask of entries, if there is one. */
   readonly mask?: ElementMask<C> | null
 }
 
 /**
- * Whether every position that is no padding holds an entry: what is not stored is in no level then, or under a level in full
- * (`filled`: the axes that are claimed so).
+ * True if every position that is not padding holds an entry: dense levels occur only above the last compressed level,
+ * or are claimed full (`filled`).
  */
 export function isExact<C>(
   trees: readonly (readonly Level<C>[])[],
@@ -47,8 +48,8 @@ export function isExact<C>(
 }
 
 /**
- * The entries of a stored tensor: a frame with a column for each dimension, whose `entry` is the position of the
- * value, and that knows `sizes`. Padding is left out.
+ * The entries of a stored tensor: a frame with a column for each dimension, whose `entry` is the position of the value,
+ * and that has the given `sizes`. Padding is omitted.
  */
 export function* entriesOf<C extends Column>(
   engine: Engine<C>,
@@ -81,7 +82,7 @@ export function* entriesOf<C extends Column>(
   return frame
 }
 
-/** Coordinates and positions on each level by axis, of positions `at` of values; `made`: the columns that are new. */
+/** Coordinates and positions on each level by axis, for value positions `at`; `made`: newly allocated columns. */
 export function coordinatesOnLevels<C extends Column>(
   frame: Frame<C>,
   { trees, size }: Pick<StoredLevels<C>, 'trees' | 'size'>,
@@ -100,7 +101,7 @@ export function coordinatesOnLevels<C extends Column>(
   return { coordinates, places, made }
 }
 
-/** The order that positions of a tree give to what they stand for. */
+/** The lexicographic order that a tree's positions imply for the dimensions. */
 function orderOf<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Order {
   const out: Expr[] = []
   const [tree, ...others] = trees
@@ -114,7 +115,7 @@ function orderOf<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Or
   return out
 }
 
-/** Of a dimension's coordinate; none where coordinates are stored. */
+/** Conditions that a dimension's coordinate is within its extent; empty if coordinates are stored directly. */
 function liesWithin<C extends Column>(
   frame: Frame<C>,
   { name, extent }: Inverse<C>['dims'][number],
@@ -126,9 +127,8 @@ function liesWithin<C extends Column>(
 }
 
 /**
- * Of ready-made arrays nobody looked yet where elements go: none has its coordinate at a position that a list lacks. What lies
- * outside of the tensor in another dimension is no element.
- * @throws SptError `format/map-range`
+ * Checks where ready-made arrays place elements: no coordinate may be loaded from a position that a list does not have.
+ * Elements outside the tensor in another dimension are ignored. @throws SptError `format/map-range`
  */
 function* checkInverse<C extends Column>(
   frame: Frame<C>,
@@ -152,7 +152,7 @@ function* checkInverse<C extends Column>(
   yield* checkReads(frame, reads.flat(), named, [...over.held, ...others])
 }
 
-/** Conditions of what is held: no padding, and stored if it is in a dense level. */
+/** Conditions for a position to hold an element: not padding, and not the dropped value. */
 function holdsIf<C extends Column>(
   frame: Frame<C>,
   stored: StoredLevels<C>,
@@ -172,7 +172,7 @@ function holdsIf<C extends Column>(
 
 const VALUES = '@values'
 
-/** All positions; columns that are there already are taken as they are. */
+/** A frame of all positions; existing columns are used directly. */
 function everything<C extends Column>(
   positions: Frame<C>,
   dims: ReadonlyMap<string, Expr>,

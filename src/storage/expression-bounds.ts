@@ -1,4 +1,6 @@
-/** Bounds of expressions over a frame: by its columns and sizes, and by what tables hold: lists that come with the data ascend. */
+/**
+ * Bounds of expressions over a frame, from its columns and sizes and from its tables. Lists given with the data ascend.
+ */
 import { HIGHEST, type Interval, interval, type NamedRange } from '../analysis/integers/interval.ts'
 import { boundsOf, overflowIn, type ReadRange } from '../analysis/integers/ranges.ts'
 import { fail } from '../ast/diagnostic.ts'
@@ -7,21 +9,21 @@ import type { Column, Frame } from './column-engine.ts'
 
 type Known = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills' | 'fitting'>
 
-/** Bounds where they are known. `named`: of columns and sizes, if others than the frame's. */
+/** Bounds of an expression, if known. `named`: bounds of columns and sizes, by default the frame's. */
 export const boundsIn = (
   frame: Known,
   e: Expr,
   named: NamedRange = (name) => frame.range(name),
 ): Interval | undefined => boundsOf(e, named, readIn(frame))
 
-/** The first part that may leave 32 bits; `named` as there. */
+/** The first subexpression that may exceed 32 bits; `named` as in `boundsIn`. */
 export const overflowOf = (
   frame: Known,
   e: Expr,
   named: NamedRange = (name) => frame.range(name),
 ): ReturnType<typeof overflowIn> => overflowIn(e, named, readIn(frame), (x) => frame.fitting.has(x))
 
-/** @throws SptError `format/map-overflow` */
+/** Rejects an expression that overflows. @throws SptError `format/map-overflow` */
 export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
   fail({
     code: 'format/map-overflow',
@@ -43,7 +45,10 @@ const readIn =
     return whole ? ends(of, (x) => countBelow(list, x, e.method === 'lower')) : undefined
   }
 
-/** Orders and lists of a format hold coordinates below what lies beyond them, which pads them too. */
+/**
+ * Bounds of a table: orders and lists of a format hold coordinates less than their fill value, which is also their
+ * padding.
+ */
 function coordinatesIn(
   { tables, fills }: Omit<Known, 'range' | 'fitting'>,
   name: string,
@@ -55,13 +60,13 @@ function coordinatesIn(
   return interval(0, Math.max(0, isThere ? fill - 1 : fill))
 }
 
-/** Of what rises. */
+/** The bounds of a monotonically increasing function. */
 const ends = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>
   interval(f(lo), f(hi), knownLo, knownHi)
 
 const within = (at: number, { length }: Int32Array): number => Math.min(Math.max(at, 0), length - 1)
 
-/** How many elements of an ascending list are below a value, or (not `strictly`) not above it. */
+/** The number of elements of an ascending list that are less than a value (`strictly`), or at most it. */
 function countBelow(list: Int32Array, x: number, strictly: boolean): number {
   let [lo, hi] = [0, list.length]
   while (lo < hi) {

@@ -1,6 +1,6 @@
 /**
- * Dense axes that a format's text claims `full`: where the tensor holds an element, it holds those at all coordinates on
- * them. Beyond the tensor there are none: what blocks at its edges have there is not asked for.
+ * Dense axes that a format claims `full`: if the tensor stores an element, it must store all coordinates on these axes.
+ * Coordinates outside the tensor, in blocks at its edges, are exempt.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
@@ -14,18 +14,18 @@ import type { Coroutine } from './coroutines.ts'
 import { bindTables, guarded, type Tables } from './inverse-remapping.ts'
 import { assembleTrees } from './tree-assembly.ts'
 
-/** Where the entries of a frame stand in a format. */
+/** The placement of a frame's entries in a format. */
 interface Placed<C> {
   readonly instance: FormatInstance
-  /** The dimensions of the tensor. */
+  /** The tensor's dimensions. */
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** The coordinate on each axis of the format. */
+  /** The coordinate on each axis of the format, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
-  /** What the inverse map loads. */
+  /** The tables that the inverse map loads. */
   readonly tables: Tables<C>
 }
 
-/** @throws SptError `format/claim` with the first coordinate that is not held */
+/** Checks the claims. @throws SptError `format/claim` with the first coordinate that is not stored */
 export function* checkFilled<C extends Column>(
   frame: Frame<C>,
   { instance, dims, coordinates, tables }: Placed<C>,
@@ -33,7 +33,7 @@ export function* checkFilled<C extends Column>(
   const filled = filledAxes(instance)
   if (filled.length === 0 || frame.n === 0) return
   const { engine } = frame
-  // Every coordinate on the other axes once, and under it a slot for each on these.
+  // Every coordinate on the other axes once, with a slot for each coordinate on the full axes.
   const own = (name: string): string => `@slot ${name}`
   const axes: StoredAxis[] = []
   for (const a of [...instance.axes.filter((x) => !filled.includes(x)), ...filled]) {

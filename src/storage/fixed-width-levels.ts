@@ -1,4 +1,4 @@
-/** Levels whose segments are all as wide: what a segment does not fill is padding, last. */
+/** Levels with segments of fixed width: padding follows the elements of a segment. */
 import { boundsOf } from '../analysis/integers/ranges.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { hasWidth, type PaddedAxis, paddingOf, padsWithLast, parentOf } from '../ir/axis.ts'
@@ -8,7 +8,7 @@ import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
 import { checked, type Dimension, type Made, none, type Place } from './levels.ts'
 
-/** Fixed width: what a segment does not fill is padding, last. */
+/** Assembles a level of fixed width; padding follows the elements of a segment. */
 export function* sparseFixed<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
@@ -17,7 +17,7 @@ export function* sparseFixed<C extends Column>(
 ): Coroutine<Made<C>> {
   invariant(parent.at, `${d.axis.name} has a parent`)
   const name = `@rank ${d.axis.name}`
-  // Where the parent began a new position wherever the width was used up, ranks are known (`nonunique-positions.ts`).
+  // If the parent started a new position whenever the width was reached, ranks are known (`nonunique-positions.ts`).
   const rank = variable(name)
   if (d.width !== null && d.width > 0 && frame.names().includes(name))
     return yield* padded(frame, d, parent, rank, d.width)
@@ -25,7 +25,7 @@ export function* sparseFixed<C extends Column>(
   return yield* rankedFixed(frame, d, parent, rank)
 }
 
-/** The same with the rank of each entry in its segment. */
+/** As `sparseFixed`, from the rank of each entry in its segment. */
 export function* rankedFixed<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
@@ -49,9 +49,9 @@ function* padded<C extends Column>(
   width: number,
 ): Coroutine<Made<C>> {
   const { axis } = d
-  // The only rank is 0.
+  // The only possible rank is 0.
   if (width === 1) return yield* fixed(frame, d, width, parent.at!, parent.positions)
-  // Before places are computed that would be too large for one.
+  // Checked before positions are computed that would exceed the width.
   checked(frame, axis, parent.positions * width)
   const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), rank)
   return yield* fixed(
@@ -63,7 +63,7 @@ function* padded<C extends Column>(
   )
 }
 
-/** Width 1, for positions that have one coordinate each: checked by reading back what was written. */
+/** Width 1, for positions with one coordinate each: verified by reading the written coordinates back. */
 export function* onlyOnes<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
@@ -79,7 +79,7 @@ export function* onlyOnes<C extends Column>(
   return made
 }
 
-/** Indices, and padding where there are none. */
+/** Writes the indices, and padding elsewhere. */
 function* fixed<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
@@ -99,7 +99,7 @@ function* fixed<C extends Column>(
   return { level: { ...level, indices }, at }
 }
 
-/** @throws SptError `format/padding` */
+/** Reports an empty segment whose padding would repeat its last element. @throws SptError `format/padding` */
 function noneToRepeat({ axis }: Dimension, position: number): never {
   fail({
     code: 'format/padding',
@@ -110,10 +110,7 @@ function noneToRepeat({ axis }: Dimension, position: number): never {
   })
 }
 
-/**
- * Kernels visit padding that has a coordinate, which must be one of the tensor.
- * @throws SptError `format/padding`
- */
+/** Checks that padding is a coordinate of the tensor, because kernels visit it. @throws SptError `format/padding` */
 function checkPadding(axis: PaddedAxis, padding: number, extent: number, positions: number): void {
   const own = paddingOf(axis)
   if (!own || positions === 0 || (padding >= 0 && padding < extent)) return
@@ -127,7 +124,9 @@ function checkPadding(axis: PaddedAxis, padding: number, extent: number, positio
   })
 }
 
-/** `where`: holds of an entry under the position that does not hold its coordinates. */
+/**
+ * Reports a segment that exceeds its width. `where`: holds for an entry of that segment. @throws SptError `bind/width`
+ */
 function* tooNarrow<C extends Column>(
   frame: Frame<C>,
   { axis, width }: Dimension,

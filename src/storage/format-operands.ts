@@ -1,4 +1,4 @@
-/** Operands of formats: the sizes, lists and sets that they take from the data next to coordinates. */
+/** Operands of formats: the sizes, lists and sets that are given with a tensor in addition to its coordinates. */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Instance } from '../ir/format.ts'
@@ -8,27 +8,27 @@ import type { ValueArray } from './tensor.ts'
 export interface FormatOperands {
   /** Values of size parameters. */
   readonly sizes: ReadonlyMap<string, number>
-  /** By the names of the axes that are replaced. */
+  /** Extents by the names of the replaced axes. */
   readonly extents: ReadonlyMap<string, number>
-  /** Ascending, by name. */
+  /** Ascending lists, by name. */
   readonly lists: ReadonlyMap<string, Int32Array>
-  /** One coordinate array for each axis that is replaced, by name. */
+  /** One coordinate array for each replaced axis, by name of the set. */
   readonly sets: ReadonlyMap<string, readonly Int32Array[]>
 }
 
-/** A list that comes with the data: its name there, and boundaries, which ascend. */
+/** A list given with the data: its name there, and its ascending boundaries. */
 export interface GivenList {
   readonly name: string
   readonly values: Int32Array
 }
 
-/** Values of entries, in storage bits. */
+/** Values of entries, in their storage representation. */
 export interface EntryValues {
   readonly values: ValueArray
   readonly dtype: Dtype
 }
 
-/** What a format takes of all that comes with the data: others may be called as something of its own. */
+/** The operands restricted to those that a format uses: others may share a name with one of its own arrays. */
 export function operandsTakenBy(instance: Pick<Instance, 'given'>, given: FormatOperands): FormatOperands {
   const names = new Set(instance.given.map((g) => g.name))
   const taken = <T>(of: ReadonlyMap<string, T>): Map<string, T> =>
@@ -43,7 +43,7 @@ export function givenList({ lists }: Pick<FormatOperands, 'lists'>, name: string
   return { name, values }
 }
 
-/** The same with the numbers of segments of all lists among the sizes. */
+/** The operands with the number of segments of each list added to the sizes. */
 export function withSegments(given: FormatOperands): FormatOperands {
   const sizes = new Map(given.sizes)
   for (const [name, list] of given.lists) sizes.set(segmentsOf(name), list.length - 1)

@@ -1,5 +1,6 @@
 /**
- * Inverse coordinate remapping: from stored coordinates to those of the tensor, by expressions and the tables they load.
+ * Inverse coordinate remapping: from stored coordinates to those of the tensor, by expressions and the tables they
+ * load.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type { CoordinateList } from '../ir/coordinate-lists.ts'
@@ -10,28 +11,28 @@ import type { FormatInstance } from '../ir/format.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { type FormatOperands, type GivenList, givenList } from './format-operands.ts'
 
-/** An array that expressions load, and what lies outside of it. */
+/** An array that expressions load, and its value for out-of-range indices. */
 export interface FilledTable<C> {
   readonly column: C
   readonly fill: number
-  /** If it is a list that comes with the data: nothing is read outside of it. */
+  /** The list that it holds, if it is given with the data: out-of-range reads are rejected. */
   readonly list?: GivenList | undefined
 }
 
 export type Tables<C> = ReadonlyMap<string, FilledTable<C>>
 
-/** How stored coordinates go back to those of the tensor. */
+/** The map from stored coordinates back to those of the tensor. */
 export interface Inverse<C> {
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** Over the names of the axes; one for each dimension. */
+  /** One expression per dimension, over the names of the axes. */
   readonly exprs: readonly Expr[]
   readonly sizes: ReadonlyMap<string, number>
   readonly tables: Tables<C>
-  /** Lists among what they load. */
+  /** The coordinate lists that the expressions load. */
   readonly lists?: readonly CoordinateList[]
 }
 
-/** Loads read `fill` outside of their tables. */
+/** Guards loads such that out-of-range indices read `fill`. */
 export function guarded<C extends Column>(frame: Frame<C>, e: Expr, tables: Tables<C>): Expr {
   if (frame.engine.fillsTables) return e
   return rewriteExpr(e, (x) => {
@@ -43,7 +44,7 @@ export function guarded<C extends Column>(frame: Frame<C>, e: Expr, tables: Tabl
   })
 }
 
-/** Puts tables and their lengths where expressions of a frame find them. */
+/** Binds tables and their lengths to a frame. */
 export function bindTables<C extends Column>(frame: Frame<C>, tables: Tables<C>): void {
   for (const [name, { column, fill, list }] of tables) {
     frame.tables.set(name, column)
@@ -53,7 +54,7 @@ export function bindTables<C extends Column>(frame: Frame<C>, tables: Tables<C>)
   }
 }
 
-/** Tables as inverses load them. */
+/** The tables that a format's inverse map loads. */
 export function inverseTables<C>(
   instance: FormatInstance,
   tables: ReadonlyMap<string, C>,

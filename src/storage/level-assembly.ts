@@ -1,6 +1,6 @@
 /**
- * Assembly of one level (Chou et al. 2018) from entries in order, or that need none: its arrays, and the position of
- * each entry on it.
+ * Assembly of one level (Chou et al. 2018) from entries in order, or in any order if the level permits: its arrays, and
+ * the position of each entry on it.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { hasIndices, hasMask, hasWidth, isDense, isRagged, isSparse, type StoredAxis } from '../ir/axis.ts'
@@ -13,7 +13,7 @@ import { onlyOnes, rankedFixed, sparseFixed } from './fixed-width-levels.ts'
 import { checked, type Dimension, type Made, none, type Place } from './levels.ts'
 
 /**
- * Whether arithmetic places every entry: stored coordinates that are the only ones of their parent position need no
+ * True if positions of a tree are computed arithmetically: its only compressed level has width 1, so entries need no
  * order.
  */
 export function isDirect(tree: readonly Dimension[]): boolean {
@@ -22,7 +22,7 @@ export function isDirect(tree: readonly Dimension[]): boolean {
   return only !== undefined && !more && hasWidth(only.axis) && only.axis.unique && only.width === 1
 }
 
-/** `starts`: where a nonunique axis begins new positions inside of a run of equal coordinates. */
+/** `starts`: additional starts of positions within runs of equal coordinates, for nonunique axes. */
 export function* assembleLevel<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
@@ -39,7 +39,7 @@ export function* assembleLevel<C extends Column>(
   return yield* hasWidth(axis) ? sparseFixed(frame, d, parent, begins) : compressed(frame, d, parent, begins)
 }
 
-/** Where a level begins new positions: where the parent's or the coordinate changes, and at `starts`. */
+/** Starts of positions on a level: where the parent or the coordinate changes, and at `starts`. */
 const startsOf = (d: Dimension, { at }: Place, starts: Starts | null): Starts => {
   const keys = [...(at ? [at] : []), d.coordinate]
   const known = new Set(keys.map(keyOf))
@@ -49,7 +49,7 @@ const startsOf = (d: Dimension, { at }: Place, starts: Starts | null): Starts =>
   }
 }
 
-/** All coordinates under every parent position: arithmetic alone. */
+/** Dense: all coordinates under every parent position, computed arithmetically. */
 function denseFixed<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent, room = Infinity }: Dimension,
@@ -62,7 +62,7 @@ function denseFixed<C extends Column>(
   return { level: { ...none, axis, extent, positions }, at }
 }
 
-/** Ragged: each segment is as long as its largest coordinate needs. */
+/** Ragged: the length of each segment is determined by its largest coordinate. */
 function* denseVariable<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
@@ -78,13 +78,13 @@ function* denseVariable<C extends Column>(
   return { level: { ...none, axis, extent, positions, indptr }, at }
 }
 
-/** Where the segment of each entry begins. */
+/** The start of each entry's segment. */
 function offsetOf<C extends Column>(frame: Frame<C>, axis: StoredAxis, indptr: C, parent: Expr): Expr {
   frame.tables.set(`@indptr ${axis.name}`, indptr)
   return load(`@indptr ${axis.name}`, [parent], 'i32')
 }
 
-/** Compressed: the positions that exist. */
+/** Compressed: stores only the coordinates that occur. */
 function* compressed<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
@@ -114,7 +114,7 @@ function segments<C extends Column>(
     : frame.engine.segment(positions, label)
 }
 
-/** A bit for each coordinate, positions for those that are set. */
+/** A mask with one bit per coordinate, and positions for the set bits. */
 function* bitmap<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
@@ -133,7 +133,7 @@ function* bitmap<C extends Column>(
   return { level: { ...none, axis, extent, positions, indptr, mask }, at: variable(name) }
 }
 
-/** A level with indices from entries in any order, of each of which the rank in its segment is known. */
+/** A level with indices from entries in any order, given the rank of each in its segment. */
 export function* levelOfRanks<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
@@ -166,8 +166,8 @@ function* compressedOfRanks<C extends Column>(
 }
 
 /**
- * A level with indices from entries in any order, `null` where an order is cheaper: coordinates are ranked within
- * their segments.
+ * A level with indices from entries in any order, by ranking coordinates within their segments; `null` if sorting is
+ * cheaper.
  */
 export function* rankedLevel<C extends Column>(
   frame: Frame<C>,

@@ -1,6 +1,6 @@
 /**
- * Level properties (full, compact; Chou et al. 2018) that a format's text claims of an axis, checked on every segment of
- * the arrays that were built.
+ * Level properties (full, compact; Chou et al. 2018) that a format claims for an axis, checked on every segment of the
+ * built arrays.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
@@ -35,8 +35,8 @@ import { coordinateAt, coordinateColumn } from './stored-coordinates.ts'
 export type LevelProperty = 'full' | 'compact'
 
 /**
- * Checks the last of a chain of levels, root first. Segments under padding hold nothing and are not looked at.
- * @throws SptError `format/claim`, with the coordinates of the segment
+ * Checks the last level of a chain, root first. Segments under padding are skipped. @throws SptError `format/claim`,
+ * with the coordinates of the segment
  */
 export function* checkLevelProperty<C extends Column>(
   engine: Engine<C>,
@@ -46,7 +46,7 @@ export function* checkLevelProperty<C extends Column>(
   const level = chain.at(-1)!
   const parents = chain.at(-2)?.positions ?? 1
   if (parents === 0 || holdsAnyway(level, claim)) return
-  // Most segments tell by one element; of others each coordinate is looked for.
+  // One element decides for most segments; otherwise each coordinate is searched for.
   const each = claim === 'full' && !tellsByOne(level) ? level.extent : 1
   const most = Math.floor(MAX_POSITIONS / each)
   for (let first = 0; first < parents; first += most) {
@@ -68,22 +68,22 @@ export function* checkLevelProperty<C extends Column>(
 const holdsAnyway = ({ axis, extent, width }: Level<unknown>, claim: LevelProperty): boolean =>
   claim === 'full' ? isDense(axis) || extent === 0 : !hasWidth(axis) || width === 0
 
-/** Whether the number of stored coordinates, or the place of one, says if a segment is full. */
+/** True if the number of stored coordinates, or a single position, determines whether a segment is full. */
 const tellsByOne = ({ axis }: Level<unknown>): boolean => !isRepeating(axis) && !isPadded(axis)
 
-/** Whether the last position of a segment is padding. */
+/** True if the last position of a segment is padding. */
 function hasPadding<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
   const width = frame.sized(level.width!)
   const last = add(mul(p, width), add(width, int(-1)))
   return eq(coordinateAt(frame, level, last), frame.sized(level.extent))
 }
 
-/** Whether a segment, whose coordinates ascend, has fewer than there are. */
+/** True if a segment of ascending coordinates has fewer than the extent. */
 function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): Expr {
   const { indptr, extent, width } = level
   if (width !== null) {
     if (width < extent) return eq(int(0), int(0))
-    // Padding comes after them.
+    // Padding follows the elements.
     const last = add(mul(p, frame.sized(width)), add(frame.sized(extent), int(-1)))
     return eq(coordinateAt(frame, level, last), frame.sized(extent))
   }
@@ -92,7 +92,7 @@ function isShort<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr): E
   return binary('ne', length, frame.sized(extent))
 }
 
-/** Whether the segment of p does not hold a coordinate. */
+/** True if the segment of p lacks a coordinate. */
 function isAbsent<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr, c: Expr, made: C[]): Expr {
   const { axis, indptr, indices, mask, width } = level
   if (indptr) frame.tables.set('@indptr', indptr)
@@ -104,7 +104,7 @@ function isAbsent<C extends Column>(frame: Frame<C>, level: Level<C>, p: Expr, c
   const stored = indices ? coordinateColumn(frame.engine, level, made) : bits?.coordinates
   if (!stored) return ge(c, sub(hi, lo))
   frame.tables.set('@stored', stored)
-  // Coordinates ascend: where each is stored once, c is at its place as long as none before it is absent.
+  // Coordinates ascend: if each is stored once, c is at index c as long as no smaller one is missing.
   const at = isRepeating(axis) ? search('lower', '@stored', lo, hi, c) : add(lo, c)
   return select(lt(at, hi), binary('ne', load('@stored', [at], 'i32'), c), eq(int(0), int(0)))
 }
@@ -115,7 +115,7 @@ interface Failure {
   readonly claim: LevelProperty
 }
 
-/** Refuses the first segment that is not under padding, if there is one. */
+/** Reports the first failing segment that is not under padding. @throws SptError `format/claim` */
 function* refuseFirst<C extends Column>(
   frame: Frame<C>,
   chain: readonly Level<C>[],
@@ -153,8 +153,8 @@ function* refuseFirst<C extends Column>(
 }
 
 /**
- * Whether a position of a level that is padded with a coordinate holds one of the tensor: those ascend. The first
- * position of an empty segment, and one whose padding is beyond the elements, look like an element.
+ * True if a position of a padded level holds an element: elements ascend, padding does not. The first position of an
+ * empty segment, and padding greater than the elements, are mistaken for elements.
  */
 function ascends<C extends Column>(level: Level<C>, position: Expr, frame: Frame<C>): Expr {
   const own = coordinateAt(frame, level, position)

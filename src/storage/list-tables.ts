@@ -1,6 +1,7 @@
 /**
- * Lists of formats while a tensor is brought into one: each is assembled as a level of a pattern over the axes above it, and its
- * indices are a table of the part. Expressions that load it name coordinates on those axes, and the arrays are by positions.
+ * Coordinate lists of formats during conversion: each is assembled as a level of a pattern over its ancestor axes, and
+ * its indices become a table of the part. Expressions load it by coordinates on those axes, whereas the arrays are
+ * indexed by positions.
  */
 import type { StoredAxis } from '../ir/axis.ts'
 import { type CoordinateList, isListed, loadsOfLists } from '../ir/coordinate-lists.ts'
@@ -12,13 +13,12 @@ import type { Coroutine } from './coroutines.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 import { assembleTrees, type Begun } from './tree-assembly.ts'
 
-/** The position on the last of the axes above a list. */
+/** The position on the innermost ancestor axis of a list. */
 export type PositionAbove = (list: CoordinateList) => Expr
 
 /**
- * Puts the arrays of lists into `tables`. The levels above them, which values lie under as well, are those of `begun`, by the
- * last one of each list. `ranks`: as of `assembleTrees`.
- * @throws SptError as `assembleTrees`
+ * Assembles lists and adds their arrays to `tables`. The levels above them, shared with the values, are returned in
+ * `begun`, by the innermost axis. `ranks`: as in `assembleTrees`. @throws SptError as `assembleTrees`
  */
 export function* assembleLists<C extends Column>(
   frame: Frame<C>,
@@ -43,7 +43,7 @@ export function* assembleLists<C extends Column>(
         'compact',
       )
     const { width, indices } = levels.get(axis.name)!
-    // More coordinates than a list is wide were refused.
+    // Longer lists were rejected before.
     if (position !== null) frame.bounds.set(position, [0, Math.max(0, width! - 1)])
     if (indices) tables.set(axis.name, indices)
     dropPlaces(frame, [axis])
@@ -51,7 +51,7 @@ export function* assembleLists<C extends Column>(
   return begun
 }
 
-/** Once for all lists under one axis. */
+/** Assembles the levels above lists, once for all lists under one axis. */
 function* assembleAbove<C extends Column>(
   frame: Frame<C>,
   over: readonly StoredAxis[],
@@ -75,7 +75,7 @@ function dropPlaces<C extends Column>(frame: Frame<C>, axes: readonly StoredAxis
   }
 }
 
-/** A column of `assembleLists`: the position above a list. */
+/** The column of `assembleLists` with the position above a list. */
 export const positionAbove: PositionAbove = ({ under }) => variable(above(under.at(-1)!))
 
 const above = (axis: string): string => `@above ${axis}`
@@ -83,7 +83,7 @@ const above = (axis: string): string => `@above ${axis}`
 const widthOf = <C extends Column>(frame: Frame<C>, axis: CoordinateList['axis']): Expr =>
   frame.sized(frame.size(axis.width), `@width ${axis.name}`)
 
-/** An expression that loads lists, as one over their arrays; beyond the width of a list there is no coordinate. */
+/** Rewrites list loads into loads of the lists' arrays; beyond the width of a list there is no coordinate. */
 export function atPositions<C extends Column>(
   frame: Frame<C>,
   e: Expr,
@@ -102,6 +102,6 @@ export function atPositions<C extends Column>(
   })
 }
 
-/** Conditions under which the lists that expressions load have coordinates there. */
+/** Conditions that the lists have coordinates at the positions that expressions load. */
 export const listedIn = (exprs: readonly Expr[], lists: readonly CoordinateList[]): readonly Expr[] =>
   exprs.flatMap((e) => loadsOfLists(e, lists).flatMap(({ load: x, list }) => isListed(x, list)))

@@ -1,6 +1,7 @@
 /**
- * The level function `locate` of whole trees: positions of given coordinates in a finished structure. Both sides are put
- * in lexicographic order and merged, O(entries + positions) whatever the axis kinds, orders and duplicates.
+ * The level function `locate` for whole trees: positions of given coordinates in an existing structure. Both sides are
+ * sorted lexicographically and merged, in O(entries + positions) for every combination of axis kinds, orders and
+ * duplicates.
  */
 
 import { fail } from '../ast/diagnostic.ts'
@@ -14,11 +15,11 @@ import type { Level, Storage } from './storage.ts'
 import { type Expanded, expandTree } from './stored-coords.ts'
 
 /**
- * Value position of each entry of `coords` (one array for each axis of the storage). Where a nonunique axis stores
- * equal coordinates several times and entries stay `apart`, the k-th of equal entries gets the k-th of them, or the last;
- * otherwise all get the first: others are padding that repeats a coordinate. Unless said, they stay apart in a storage of
- * one tree. `others`: storages that may know what is padding in trees that they share.
- * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
+ * Value position of each entry of `coords` (one array per axis of the storage). If a nonunique axis stores equal
+ * coordinates repeatedly and entries stay `apart`, the k-th of equal entries gets the k-th position, or the last;
+ * otherwise all get the first, because others are padding that repeats a coordinate. By default entries stay apart in a
+ * storage of one tree. `others`: storages that may identify padding in shared trees. @throws SptError
+ * `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`
  */
 export function locate(
   storage: Storage,
@@ -33,7 +34,8 @@ export function locate(
   const keysOf = (tree: readonly string[]): Int32Array[] =>
     tree.map((name) => coords[axes.findIndex((a) => a.name === name)]!)
   const repeating = storage.trees.filter((t) => t.some((name) => isNonunique(levels.get(name)!.axis)))
-  // Which of its equals an entry is; of several trees that repeat coordinates the last one's repetitions come first.
+  // The ordinal of an entry among its equals; if several trees repeat coordinates, repetitions of the last tree vary
+  // fastest.
   const which = apart && repeating.length > 0 ? repetitions(keysOf(storage.trees.flat())) : null
   const elements = (tree: readonly string[]): Expanded => elementsOf(builtOver(storage, tree, others), tree)
   const found = new Map<readonly string[], Int32Array>()
@@ -52,7 +54,7 @@ export function locate(
   return out
 }
 
-/** Who was built from the entries of a tree, alone: the same levels, where there is one. */
+/** The storage that was built from the entries of this tree alone, with the same levels; otherwise the given one. */
 function builtOver(storage: Storage, tree: readonly string[], others: Iterable<Storage>): Storage {
   if (storage.trees.length === 1 && storage.entries) return storage
   for (const s of others) {
@@ -62,7 +64,10 @@ function builtOver(storage: Storage, tree: readonly string[], others: Iterable<S
   return storage
 }
 
-/** `which`: of the positions of its coordinates each entry takes that one; what is left of it is for other trees, unless this is the `last`. */
+/**
+ * `which`: each entry takes this one of the positions of its coordinates; the quotient is left for other trees, unless
+ * this is the `last`.
+ */
 function merge(
   storage: Storage,
   tree: readonly string[],
@@ -102,8 +107,8 @@ function merge(
 }
 
 /**
- * Without padding that repeats the coordinate of an element, as what the storage was built from tells, or, of ready-made
- * arrays, the order of coordinates where they have one.
+ * The positions of a tree without padding that repeats an element's coordinate. Padding is identified by the entries
+ * that the storage was built from or, for ready-made arrays, by the order of coordinates.
  */
 function elementsOf(storage: Storage, tree: readonly string[]): Expanded {
   const stored = expandTree(storage, tree)
@@ -113,7 +118,7 @@ function elementsOf(storage: Storage, tree: readonly string[]): Expanded {
   return { positions: gather(stored.positions, kept), coords: stored.coords.map((c) => gather(c, kept)) }
 }
 
-/** `undefined`: all are, or nothing tells. */
+/** A test for elements; `undefined` if all positions are elements, or if they cannot be distinguished. */
 function elementsBy(
   { entries, size, trees }: Storage,
   chain: readonly Level[],
@@ -121,7 +126,7 @@ function elementsBy(
   const own = chain.map((l) => l.axis).filter(isPadded)
   if (own.length === 0) return undefined
   if (entries && trees.length === 1) {
-    // Entry e has position e where nothing else is said: what comes after is padding.
+    // Without explicit positions entry e is at position e, and padding follows.
     if (!entries.positions) return (p) => p < entries.count
     const held = new Uint8Array(size)
     for (const p of entries.positions) held[p] = 1

@@ -5,15 +5,15 @@ import type { Param } from '../ir/stage1.ts'
 
 type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
   readonly name: string
-  /** Ends the message: `of kernel k`, `(schedule auto depends on it)`. */
+  /** End of the message: `of kernel k`, `(schedule auto depends on it)`. */
   readonly of: string
   /** Inputs whose shapes determine the size. */
   readonly inputs?: readonly string[]
 }
 
 /**
- * `bind/missing-size` or `bind/missing-scalar`, without a span: the value is missing in a call, not at a place of a program.
- * `spt` rewords the hint as `--size NAME=64`.
+ * The diagnostic `bind/missing-size` or `bind/missing-scalar`. It has no span, because the value is missing in a call,
+ * not in the program. `spt` rewords the hint as `--size NAME=64`.
  */
 export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Missing): Diagnostic {
   const example = kind === 'size' ? '64' : dtype === 'bool' ? 'true' : dtype && isFloat(dtype) ? '0.5' : '1'

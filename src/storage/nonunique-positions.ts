@@ -1,4 +1,4 @@
-/** Positions of nonunique levels: where they begin new ones although their coordinate is that of the entry before. */
+/** Positions of nonunique levels: new positions within runs of equal coordinates. */
 import { hasIndices, hasWidth, type StoredAxis } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { type Column, ENTRY, type Frame } from './column-engine.ts'
@@ -11,10 +11,10 @@ export const isRepeating = (axis: StoredAxis): boolean => hasIndices(axis) && !a
 const EACH: Starts = { keys: [variable(ENTRY)], cut: null }
 
 /**
- * One for each axis of the rest of a tree, under `above`, whose entries are in order; `null`: it begins none. Under a
- * `sparse_fixed` child a position takes as many child positions as the child is wide (any number where that is still to
- * be measured); without one, it takes one tuple of all coordinates. Entries of equal tuples have a position each where
- * they are kept `apart`.
+ * Additional starts of positions for each remaining axis of a tree, under `above`, whose entries are in order; `null`:
+ * none. Above a `sparse_fixed` child a position covers as many child positions as the child is wide (any number if the
+ * width is measured); otherwise it covers one tuple of all coordinates. Equal tuples get separate positions if they are
+ * kept `apart`.
  */
 export function nonuniqueStarts<C extends Column>(
   frame: Frame<C>,
@@ -28,9 +28,9 @@ export function nonuniqueStarts<C extends Column>(
     ...rest.slice(0, depth).map((d) => d.coordinate),
   ]
   const all = down(rest.length)
-  // Where another axis begins positions inside of a run as well, places are counted from there.
+  // If another axis starts positions within a run too, widths are counted from there.
   const alone = rest.filter((d) => isRepeating(d.axis)).length === 1
-  // A child begins new positions inside a run of its parent: the deepest axis first.
+  // A child starts new positions within a run of its parent, so the deepest axis is processed first.
   for (let d = rest.length - 1; d >= 0; d--) {
     if (!isRepeating(rest[d]!.axis)) continue
     const child = rest[d + 1]
@@ -46,7 +46,7 @@ export function nonuniqueStarts<C extends Column>(
     }
     const inner = out[d + 1]
     if (child.width === 1 && alone && (!again || d + 2 === rest.length)) {
-      // A position has one child position: it begins where that does, whose rank is 0.
+      // A position has one child position, which starts with it and has rank 0.
       out[d] = again ? EACH : { keys: [...keys, child.coordinate], cut: null }
       const rank = `@rank ${child.axis.name}`
       frame.deferred.set(rank, () => frame.engine.filled(frame.n, 0, rank))

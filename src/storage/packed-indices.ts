@@ -1,4 +1,4 @@
-/** Packed arrays: indices of levels, made of coordinates at the end of assembly, and others. */
+/** Packed arrays: indices of levels are packed after assembly; other columns on request. */
 import { hasIndices, hasWidth, indexBits } from '../ir/axis.ts'
 import { add, call, type Expr, int, load, lt, mul, select, variable } from '../ir/expr.ts'
 import { wordsFor } from '../ir/packed-fields.ts'
@@ -8,8 +8,8 @@ import { checkLevelProperty } from './level-property-checks.ts'
 import type { Level } from './storage.ts'
 
 /**
- * A chain of levels with their indices packed as their axes say.
- * @throws SptError `format/claim` of padding that has no number among the fields
+ * A chain of levels with indices packed as their axes declare. @throws SptError `format/claim` if there is padding
+ * without a code
  */
 export function* packChain<C extends Column>(
   engine: Engine<C>,
@@ -33,7 +33,7 @@ function packed<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> 
 
 const WIDE = '@wide'
 
-/** The first `count` elements of a column as fields of words. */
+/** The first `count` elements of a column, packed as fields of 32-bit words. */
 export function packColumn<C extends Column>(
   engine: Engine<C>,
   column: C,
@@ -50,7 +50,7 @@ export function packColumn<C extends Column>(
   }
   const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
   const words = engine.empty(frame.n, label)
-  // No two have a bit in common.
+  // The fields have no bit in common, so addition combines them.
   engine.scatter(
     frame,
     words,

@@ -1,8 +1,8 @@
-/** Which positions of a tree are padding: they hold no coordinate, or stand under one that holds none. */
+/** Padding positions of a tree: those without a coordinate, and their descendants. */
 import { hasWidth, isPadded } from '../ir/axis.ts'
 import { coordinatesOf, type Level, type Storage } from './storage.ts'
 
-/** For each level of a chain, 1 where a position is padding; `null`: none is. O(positions). */
+/** For each level of a chain, 1 at padding positions; `null` if there is none. O(positions). */
 export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array | null)[] {
   let above: Uint8Array | null = null
   return chain.map((level) => {
@@ -15,7 +15,7 @@ export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array |
 export const chainOf = (storage: Storage, tree: readonly string[]): readonly Level[] =>
   tree.map((name) => storage.levels.get(name)!)
 
-/** The same for one level, given its parent's. */
+/** The padding positions of one level, given those of its parent. */
 export function padded(level: Level, above: Uint8Array | null): Uint8Array | null {
   const { positions, indptr, extent, width } = level
   if (!above && !hasWidth(level.axis)) return null
@@ -45,8 +45,8 @@ export function padded(level: Level, above: Uint8Array | null): Uint8Array | nul
 }
 
 /**
- * Padding that has a coordinate: what follows an element and does not ascend. The first position of an empty segment,
- * and one whose padding is beyond the elements, look like an element. Whether any was marked.
+ * Marks padding that stores a coordinate: positions after an element that do not ascend. The first position of an empty
+ * segment, and padding greater than the elements, are mistaken for elements. Returns true if any was marked.
  */
 function markRepeated({ positions, width }: Level, coordinates: Int32Array, out: Uint8Array): boolean {
   const w = width ?? 0

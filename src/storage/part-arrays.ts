@@ -1,4 +1,4 @@
-/** One part of a tensor as arrays, or how large they would be. */
+/** Assembly of one part of a tensor: its arrays, or their sizes only. */
 import type { Proved } from '../formats/proof/proved.ts'
 import { chainTo } from '../ir/axis.ts'
 import type { PartInstance } from '../ir/format.ts'
@@ -14,7 +14,7 @@ interface Placed<C> extends Built<C> {
   readonly tables: ReadonlyMap<string, C>
 }
 
-/** @param open sizes to be measured, which the frame knows then */
+/** @param open sizes to be measured, which the frame receives */
 function* placed<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
@@ -40,9 +40,8 @@ const openIn = <C extends Column>({ sizes }: Frame<C>, { instance }: PartInstanc
   instance.measured.filter((m) => !sizes.has(m.name))
 
 /**
- * Takes the frame over.
- * @throws SptError `bind/width`, `bind/missing-size`, `format/padding`, `format/claim`, and what positions and memory
- * are too few for, as the engine says it
+ * Assembles a part; takes ownership of the frame. @throws SptError `bind/width`, `bind/missing-size`, `format/padding`,
+ * `format/claim`, and the engine's errors for too many positions or too little memory
  */
 export function* assemblePart<C extends Column>(
   frame: Frame<C>,
@@ -59,23 +58,20 @@ export function* assemblePart<C extends Column>(
   const measured = new Map<string, number>()
   for (const { name } of open) {
     const value = frame.sizes.get(name)
-    // No axis may be as long or as wide.
+    // A measured size may be used by no level.
     if (value !== undefined) measured.set(name, value)
   }
   return { part, levels, size, ...stored, tables, measured }
 }
 
-/**
- * How many values the part would have, on the host; the frame is taken over, as by `assemblePart`.
- * @throws SptError as `assemblePart`
- */
+/** The number of values of the part, on the host; takes ownership of the frame. @throws SptError as `assemblePart` */
 export function* sizeOfPart<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
   context: Context<C>,
   proved: Proved,
 ): Coroutine<Pick<Part<C>, 'size' | 'tables'>> {
-  // Arrays of levels may be those of the tensor, and are not given back.
+  // Arrays of levels may belong to the tensor, so they are not released.
   const { size, tables } = yield* placed(frame, part, context, proved, openIn(frame, part))
   frame.release()
   return { size, tables }

@@ -1,4 +1,4 @@
-/** One part of a tensor: coordinate remapping, which is where its entries stand in its format. */
+/** Coordinate remapping of one part: the coordinates of its entries in its format. */
 
 import { rankFrom } from '../analysis/known-ranks.ts'
 import { neededBy } from '../analysis/query-dependence.ts'
@@ -22,24 +22,24 @@ import type { Level, PlacedEntries } from './storage.ts'
 import { checkAsked, checkInverseWords, namedBy, refuseRead, unsureReads } from './table-reads.ts'
 import type { Begun } from './tree-assembly.ts'
 
-/** What a conversion knows beside the entries. */
+/** The data that a conversion uses in addition to the entries. */
 export interface Context<C> extends Omit<Scope<C>, 'places'> {
-  /** Values that are stored, by entry of the source; `null` in a pattern. */
+  /** Values to be stored, by entry of the source; `null` for a pattern. */
   readonly stored: C | null
   readonly given: FormatOperands
   readonly dtype: Dtype
   readonly fill: number
 }
 
-/** Where the entries of a part stand in its format. */
+/** The placement of a part's entries in its format. */
 export interface Remapped<C> {
   /** The coordinate on each axis of the part, by name. */
   readonly coordinates: ReadonlyMap<string, Expr>
-  /** By axis: the rank of that coordinate in its segment, where the queries tell. */
+  /** By axis: the rank of that coordinate in its segment, if a query provides it. */
   readonly ranks: ReadonlyMap<string, Expr>
   /** The part's tables by name. */
   readonly tables: ReadonlyMap<string, C>
-  /** Levels above its lists, by the last of them. */
+  /** Levels above its lists, by their last axis. */
   readonly begun: ReadonlyMap<string, Begun<C>>
 }
 
@@ -49,9 +49,9 @@ export interface Part<C> {
   readonly levels: ReadonlyMap<string, Level<C>>
   /** Elements of a buffer over all axes. */
   readonly size: number
-  /** In position order; the fill where nothing is stored. */
+  /** In position order; the fill value at empty positions. */
   readonly values: C
-  /** Where its entries went, if that is kept. */
+  /** The positions of its entries, if they are kept. */
   readonly entries: PlacedEntries<C> | null
   /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, C>
@@ -60,10 +60,9 @@ export interface Part<C> {
 }
 
 /**
- * The coordinates of a part's entries in its format, after a check on all of them that the map stays within the
- * extents of the axes and the inverse undoes it, unless that is proved.
- * @throws SptError `format/map-range`, `format/not-inverse`, `format/map-overflow`, `format/claim` with the coordinate, and as
- * `evaluateQueries` and `evaluateSort`
+ * The coordinates of a part's entries in its format. Unless it is proved, every entry is checked: the map must stay
+ * within the axes' extents, and the inverse must undo it. @throws SptError `format/map-range`, `format/not-inverse`,
+ * `format/map-overflow`, `format/claim` with the coordinate, and as `evaluateQueries` and `evaluateSort`
  */
 export function* remapCoordinates<C extends Column>(
   frame: Frame<C>,
@@ -78,7 +77,7 @@ export function* remapCoordinates<C extends Column>(
     const list = table.of === 'list' ? context.lists.get(table.source) : undefined
     if (!list) continue
     tables.set(table.name, list)
-    // Maps load it under the name in the text, whatever its name among the data is.
+    // Maps load it by its name in the format, whatever its name among the data is.
     frame.tables.set(table.name, list)
     frame.lists.set(table.name, givenList(context.given, table.source))
   }
@@ -114,7 +113,7 @@ export function* remapCoordinates<C extends Column>(
   return { coordinates, ranks, tables, begun }
 }
 
-/** Where coordinates on an axis are ranked under those above it by what the map asks. */
+/** The ranks of coordinates on an axis under its ancestors, if a query of the map provides them. */
 function ranksIn<C extends Column>(
   frame: Frame<C>,
   { axes, order, map, queries }: FormatInstance,
@@ -156,7 +155,7 @@ function* mapped<C extends Column>(
   }
   const refusal = { frame, part, coordinates, extents, back: [], dims }
   const above = new Set(lists.flatMap((l) => l.under))
-  // Lists are built of what lies within their axes.
+  // Lists are built from coordinates within their axes.
   if (lists.length > 0 && !proved.range) {
     const first = [...[...coordinates].filter(([name]) => above.has(name)), ...listed].flatMap(beyond)
     const [found = -1] = yield* engine.first(frame, [first.reduce((a, b) => binary('or', a, b))])
@@ -172,7 +171,7 @@ function* mapped<C extends Column>(
   const overAxes = { extents, inFrame }
   yield* checkInverseWords(frame, instance.inverse, overAxes)
   const reads = unsureReads(frame, instance.inverse, overAxes)
-  // Maps fit, and inverses of what is on the axes; bounds of both in one may tell less.
+  // Maps fit 32 bits, and so do inverses of coordinates on the axes; composed bounds may be weaker.
   for (const e of [...back, ...reads.map((r) => r.at)]) frame.fitting.add(e)
   const outside = [...coordinates].flatMap(beyond)
   const wrong = [
@@ -199,7 +198,7 @@ function* mapped<C extends Column>(
   return { coordinates, begun }
 }
 
-/** Extents that are known, by axis; those that are sizes to be measured are 1 + the largest coordinate. */
+/** Extents by axis; those to be measured are 1 + the largest coordinate. */
 function* extentsOf<C extends Column>(
   frame: Frame<C>,
   instance: FormatInstance,

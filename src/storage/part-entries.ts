@@ -10,7 +10,7 @@ import { type Inverse, inverseTables } from './inverse-remapping.ts'
 import type { Context, Part } from './part-assembly.ts'
 import { type Level, treesOf } from './storage.ts'
 
-/** What a part has from its tensor. */
+/** Properties of a part that its tensor determines. */
 interface OfPart {
   readonly dtype: Dtype
   readonly fill: number
@@ -21,7 +21,7 @@ interface OfPart {
 export const chains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
   treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
 
-/** The entries of one part of a tensor, in a frame that knows `sizes`. */
+/** The entries of one part of a tensor, in a frame with the given `sizes`. */
 export function* entriesOfPart<C extends Column>(
   engine: Engine<C>,
   part: Part<C>,
@@ -33,7 +33,7 @@ export function* entriesOfPart<C extends Column>(
   return yield* entriesOf(engine, stored, inverse, sizes)
 }
 
-/** What its entries are enumerated of. */
+/** The levels and the inverse map by which a part's entries are enumerated. */
 export function levelsOfPart<C extends Column>(
   { part: { instance }, levels, size, values, tables, measured }: Part<C>,
   of: OfPart,

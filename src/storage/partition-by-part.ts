@@ -1,5 +1,5 @@
 /**
- * Partitioning of entries by the part of a composition that each goes to, down its tree: entries are dealt out by the
+ * Partitioning of entries by the part of a composition, along its decision tree: each node distributes entries by the
  * number of the child.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
@@ -15,12 +15,12 @@ import { checkAsked } from './table-reads.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 
-/** The number of the child that an entry goes to. */
+/** The column with the number of each entry's child. */
 const CHILD = '@child'
 
 /**
- * Hands the entries of each part to `leaf`, parts side by side; every entry goes to exactly one. Takes the frame over.
- * @throws SptError `format/overlap`, `format/leak` with the coordinate, and as `evaluateQueries`
+ * Passes the entries of each part to `leaf`, concurrently; every entry goes to exactly one part. Takes ownership of the
+ * frame. @throws SptError `format/overlap`, `format/leak` with the coordinate, and as `evaluateQueries`
  */
 export function* partitionByPart<C extends Column>(
   frame: Frame<C>,
@@ -38,7 +38,7 @@ export function* partitionByPart<C extends Column>(
   yield* visit(instance.tree, frame)
 }
 
-/** Makes the column `CHILD`, and no other. */
+/** Adds the column `CHILD`, and no other. */
 function* childOf<C extends Column>(
   frame: Frame<C>,
   tree: Node<'index' | 'cases'>,
@@ -92,7 +92,7 @@ function caseOf(tree: Node<'cases'>): Expr {
   )
 }
 
-/** Where two conditions hold; where none does, unless a case takes the rest. */
+/** Conditions of errors: two cases hold, or none does although no case takes the rest. */
 function wrongCases(tree: Node<'cases'>): readonly Expr[] {
   const conditions = decidingIn(tree)
   const rest = conditions.length < tree.cases.length

@@ -1,4 +1,7 @@
-/** Coordinate remapping alone, on the host: where coordinates go in a format or composition, before anything is built. */
+/**
+ * Coordinate remapping alone, on the host: the coordinates of entries in a format or composition, without building
+ * arrays.
+ */
 import { reusing } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
@@ -11,11 +14,11 @@ import { setTrees } from './engines/host/set-trees.ts'
 import type { EntryValues, FormatOperands } from './format-operands.ts'
 import { remapCoordinates } from './part-assembly.ts'
 
-/** The entries of a part, and where they stand in its format. */
+/** The entries of a part, and their coordinates in its format. */
 export interface RemappedPart {
-  /** In input order; `null`: all of them. */
+  /** In input order; `null`: all entries. */
   readonly entries: Int32Array | null
-  /** One array for each axis of the part's `order`; may be arrays of the input. */
+  /** One array for each axis of the part's `order`; may share memory with the input. */
   readonly columns: readonly Int32Array[]
   /** Arrays that the inverse map loads, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>

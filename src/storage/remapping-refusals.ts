@@ -1,4 +1,4 @@
-/** What is said of a coordinate that the map of a part puts beside its axes, or that its inverse does not lead back to. */
+/** Diagnostics for a coordinate that a part's map puts outside its axes, or that its inverse does not map back. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import type { PartInstance } from '../ir/format.ts'
@@ -8,7 +8,7 @@ import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 
-/** A part, where its map puts entries, and what its inverse makes of that (over the frame). */
+/** A part, the coordinates that its map yields, and the result of its inverse (over the frame). */
 export interface Refusal<C extends Column> {
   readonly frame: Frame<C>
   readonly part: PartInstance
@@ -18,7 +18,7 @@ export interface Refusal<C extends Column> {
   readonly dims: Scope<C>['dims']
 }
 
-/** @throws SptError `format/map-range` */
+/** Reports a coordinate outside its axis. @throws SptError `format/map-range` */
 export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
   const { frame, extents } = r
   const names = [...r.coordinates.keys()]
@@ -47,7 +47,7 @@ export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): 
   })
 }
 
-/** @throws SptError `format/not-inverse` */
+/** Reports a coordinate that the inverse does not restore. @throws SptError `format/not-inverse` */
 export function* isNotUndone<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
   const { instance, label } = r.part
   const names = r.dims.map((d) => d.name)

@@ -1,4 +1,4 @@
-/** Values into a structure: element e of a tensor goes to the position of its coordinates. */
+/** Scatter of values into a structure: element e of a tensor goes to the position of its coordinates. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { BuiltinReducer } from '../ir/monoid.ts'
@@ -8,7 +8,7 @@ import { restrict, type Storage } from './storage.ts'
 import type { CoordTensor, ValueArray } from './tensor.ts'
 import { checkValueArray } from './values.ts'
 
-/** What `scatterValues` needs of a tensor: one coordinate array for each axis. */
+/** The fields of a tensor that `scatterValues` uses: one coordinate array per axis. */
 export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
 
 /**
@@ -44,7 +44,10 @@ export function scatterValues(
   return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, place)
 }
 
-/** Position of each entry (`apart`, `others`: as of `locate`); `null`: entry e has position e. @throws SptError `bind/absent-coordinate` */
+/**
+ * Position of each entry (`apart`, `others`: as in `locate`); `null`: entry e has position e. @throws SptError
+ * `bind/absent-coordinate`
+ */
 export function positionsOf(
   storage: Storage,
   coords: readonly Int32Array[],
@@ -54,7 +57,7 @@ export function positionsOf(
   return isKnown(storage, coords) ? storage.entries!.positions : locate(storage, coords, apart, others)
 }
 
-/** Whether these are the entries that the storage was built from. */
+/** True if the storage was built from these entries. */
 function isKnown({ entries }: Storage, coords: readonly Int32Array[]): boolean {
   return entries?.coords.length === coords.length && coords.every((c, k) => c === entries.coords[k])
 }

@@ -1,20 +1,17 @@
-/**
- * Sort elision: orders that follow from the one that entries are known to stand in, so that nothing needs to be looked
- * at.
- */
+/** Sort elision: orders implied by the known order of the entries, so that nothing needs to be checked. */
 import type { Expr } from '../ir/expr.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
-/** An order on a device's entries: lexicographic in these expressions. */
+/** An order of entries on a device: lexicographic in these expressions. */
 export type Order = readonly Expr[]
 
-/** `name` rises with `of` where `by` is equal. */
+/** The column `name` ascends with `of` where `by` is equal. */
 export interface Rising {
   readonly by: readonly Expr[]
   readonly of: readonly Expr[]
 }
 
-/** How many of `keys` the entries are certainly in lexicographic order of. */
+/** The number of leading `keys` by which the entries are known to be lexicographically sorted. */
 export function sortedPrefix(
   keys: readonly Expr[],
   order: Order,
@@ -23,7 +20,7 @@ export function sortedPrefix(
 ): number {
   const same = (a: Expr | undefined, b: Expr): boolean =>
     a !== undefined && (a === b || keyOf(a) === keyOf(b))
-  /** Keys of `order` before this one are among `keys`; what is made of one of them rises with it. */
+  /** Keys of `order` before this one are among `keys`; monotone functions of one of them ascend with it. */
   let at = 0
   for (const [n, key] of keys.entries()) {
     let x = key

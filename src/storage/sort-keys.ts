@@ -6,14 +6,14 @@ import type { Coroutine } from './coroutines.ts'
 import type { SortKey, Unmeasured } from './engine-operands.ts'
 import { boundsIn } from './expression-bounds.ts'
 
-/** Expressions as keys from 0 on, one or two for each; what is not known of their values is measured. */
+/** Expressions as non-negative keys, one or two for each; unknown ranges are measured. */
 export const keysOf = <C extends Column>(frame: Frame<C>, exprs: readonly Expr[]): Coroutine<SortKey[]> =>
   measured(
     frame,
     exprs.map((expr) => ({ expr })),
   )
 
-/** The same of expressions some of which are known to be below an extent. */
+/** `keysOf` for expressions some of which have a known extent. */
 export function* measured<C extends Column>(
   frame: Frame<C>,
   all: readonly Unmeasured[],
@@ -27,7 +27,7 @@ export function* measured<C extends Column>(
     const known = boundsIn(frame, expr)
     const [lo, hi] = known?.fits ? [known.lo, known.hi] : yield* frame.engine.bounds(frame, expr)
     if (lo >= 0) keys.push({ expr, extent: hi + 1 })
-    // Where 31 bits do not hold the difference from the least: what is negative first, and then the other 31 bits.
+    // If the range exceeds 31 bits: one key for the sign, and one for the other 31 bits.
     else if (Math.max(0, hi) - lo >= HIGHEST)
       keys.push(
         { expr: select(lt(expr, int(0)), int(0), int(1)), extent: 2 },

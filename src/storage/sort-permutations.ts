@@ -1,4 +1,4 @@
-/** Permutations by sorting: all coordinates of a dimension, stored or not, by what a format asks of them. */
+/** Permutations by sorting: all coordinates of a dimension, stored or not, by a format's sort key. */
 import { decidedBy, neededBy } from '../analysis/query-dependence.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
@@ -12,15 +12,15 @@ import { keysOf } from './sort-keys.ts'
 import { checkAsked, measure } from './table-reads.ts'
 
 export interface SortResult<C> {
-  /** Place of each coordinate. */
+  /** The place of each coordinate. */
   readonly place: C
-  /** Coordinate at each place. */
+  /** The coordinate at each place. */
   readonly at: C
 }
 
 /**
- * Evaluates `sort … by key within w`: ascending by key in each window of w coordinates, ties by coordinate.
- * @throws SptError `format/sort-query`, `format/sort-window`, and as `evaluateQueries`
+ * Evaluates `sort … by key within w`: ascending by key in each window of w coordinates, ties by coordinate. @throws
+ * SptError `format/sort-query`, `format/sort-window`, and as `evaluateQueries`
  */
 export function* evaluateSort<C extends Column>(
   frame: Frame<C>,
@@ -34,14 +34,15 @@ export function* evaluateSort<C extends Column>(
   engine.compute(domain, dim.name, variable(ENTRY))
   domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])
   for (const [name, list] of frame.lists) domain.lists.set(name, list)
-  // What groups have is found among entries, of all that they ask of them; coordinates have what the key is decided by.
+  // Queries of groups are evaluated over entries, with all queries that they depend on; coordinates receive those that
+  // the key depends on.
   const deciding = decidedBy(sort.key, sort.queries)
   const groups = deciding.filter((q) => declarationOf(q).per === 'group')
   const asked = groups.flatMap((q) => neededBy(variable(q.name), sort.queries))
   const ofEntries = sort.queries.filter((q) => asked.includes(q))
   yield* evaluateQueries(frame, ofEntries, scope)
   let moved = false
-  // Coordinates have no other dimension, stored or not.
+  // Coordinates outside the entries have no other dimension.
   const alone = { ...scope, dims: [dim] }
   for (const [k, query] of deciding.entries()) {
     if (groups.includes(query)) moved = (yield* spread(frame, domain, query, sort)) || moved
@@ -52,7 +53,7 @@ export function* evaluateSort<C extends Column>(
   yield* checkAsked(domain, [sort.key], [dim], sort.queries)
   for (const { name } of ofEntries) frame.drop(name)
   const window = windowOf(sort, dim.extent, frame)
-  // What is measured is often far less than what can be.
+  // Measured ranges are often far smaller than the possible ones.
   for (const { name } of sort.queries) if (domain.column(name)) yield* measure(domain, name)
   const windows = {
     expr: div(variable(sort.dim), domain.sized(window, '@window')),
@@ -69,12 +70,12 @@ export function* evaluateSort<C extends Column>(
   return { place, at }
 }
 
-/** Numbers that keys may have for each coordinate and entry, beyond which those that occur are numbered first. */
+/** Possible key values per coordinate and entry beyond which the occurring ones are numbered first. */
 const SPARE = 64
 
 /**
- * What groups have, for every coordinate: what any entry with the same `by` has, 0 where there is none.
- * @returns whether the domain stands in another order now
+ * Copies a query's answers from entries to all coordinates with the same `by`; 0 if there is no entry. @returns true if
+ * the domain was reordered
  */
 function* spread<C extends Column>(
   frame: Frame<C>,
@@ -116,7 +117,7 @@ function* spread<C extends Column>(
   return classes !== null
 }
 
-/** Coordinates in one window of a sort. */
+/** The number of coordinates in one window of a sort. @throws SptError `format/sort-window` */
 function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>): number {
   const window = sort.within === null ? Math.max(1, extent) : frame.size(sort.within)
   if (window < 1)

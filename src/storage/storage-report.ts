@@ -1,4 +1,4 @@
-/** A report of what a structure costs: positions, padding, bytes. */
+/** A report of a structure's cost: positions, padding, bytes. */
 
 import { parentOf } from '../ir/axis.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
@@ -11,13 +11,13 @@ export interface LevelReport {
   readonly extent: number
   readonly width: number | null
   readonly positions: number
-  /** Positions that hold no coordinate, or stand under one that holds none. */
+  /** Positions without a coordinate, and their descendants. */
   readonly padding: number
-  /** Segments (parent positions), the empty ones, and the most positions in one, padding left out. */
+  /** Number of segments (parent positions), of empty ones, and of positions in the longest one, without padding. */
   readonly segments: number
   readonly emptySegments: number
   readonly longestSegment: number
-  /** Bytes. */
+  /** In bytes. */
   readonly indptrBytes: number
   readonly indicesBytes: number
   readonly maskBytes: number
@@ -25,10 +25,10 @@ export interface LevelReport {
 
 export interface StorageReport {
   readonly levels: readonly LevelReport[]
-  /** Elements of a buffer over all axes, padding included; and how many of them are padding. */
+  /** Elements of a buffer over all axes including padding, and the number of padding elements. */
   readonly size: number
   readonly padding: number
-  /** Bytes of all index arrays, of the values, of both. */
+  /** Bytes of all index arrays, of the values, and in total. */
   readonly structureBytes: number
   readonly valueBytes: number
   readonly bytes: number

@@ -1,9 +1,9 @@
 /**
- * The arrays of an axis tree. A buffer lists axes; each root starts a tree, which is a chain of levels; a level
- * has one position for each coordinate it stores (`ir/axis.ts` says which arrays give them). An element of the
- * buffer is one position of the last level of every tree, and lies at
+ * The arrays of an axis tree. A buffer lists axes; each root starts a tree, which is a chain of levels; a level has one
+ * position for each coordinate it stores (`ir/axis.ts` defines the arrays). An element of the buffer is one position of
+ * the last level of every tree, with the address
  *
- *     ((p_1 · size_2 + p_2) · size_3 + p_3) …
+ * ((p_1 · size_2 + p_2) · size_3 + p_3) …
  *
  * with the trees in order of their roots' first appearance. Lowering computes the same address
  * (`lower/positions/level-positions.ts`).
@@ -14,7 +14,7 @@ import { isNonunique, parentOf, type StoredAxis } from '../ir/axis.ts'
 import { unpackFields } from '../ir/packed-fields.ts'
 import type { StoredTensor } from './tensor.ts'
 
-/** One stored axis with its arrays, on the host or where else columns lie. */
+/** One stored axis with its arrays, on the host or in other memory. */
 export interface Level<C = Int32Array> {
   readonly axis: StoredAxis
   readonly extent: number
@@ -24,7 +24,7 @@ export interface Level<C = Int32Array> {
   readonly positions: number
   readonly indptr: C | null
   readonly indices: C | null
-  /** Bits of its elements, as fields of words; 32 where it does not say. */
+  /** Bits of each index, packed as fields of words; 32 if absent. */
   readonly bits?: number | undefined
   /** bitmap only: `wordsOf(extent)` words for each parent position, lowest bit first. */
   readonly mask: C | null
@@ -37,11 +37,11 @@ export function segment(level: Level, p: number): readonly [number, number] {
   return [p * width, (p + 1) * width]
 }
 
-/** The coordinate at each position, where they are stored. */
+/** The stored coordinate at each position; `null` if the level stores none. */
 export const coordinatesOf = ({ indices, bits, positions }: Level): Int32Array | null =>
   indices && bits !== undefined ? unpackFields(indices, bits, positions) : indices
 
-/** The arrays of levels by axis, also where there are none: that tells what they are over. */
+/** The arrays of levels by axis, including axes without arrays: the keys are the axes of the tensor. */
 export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arrays'] =>
   Object.fromEntries(
     [...levels].map(([name, { indptr, indices, mask }]) => [
@@ -53,12 +53,12 @@ export const arraysOf = (levels: ReadonlyMap<string, Level>): StoredTensor['arra
 /** Mask words of one bitmap segment. */
 export const wordsOf = (extent: number): number => Math.ceil(extent / 32)
 
-/** Which value position each entry has that a structure was built from, so that values follow without a search. */
+/** The value position of each entry that a structure was built from, so that values are scattered without a search. */
 export interface PlacedEntries<C = Int32Array> {
   readonly count: number
   /** `null`: entry e has position e. */
   readonly positions: C | null
-  /** Whether it is known that no two entries have one position. */
+  /** No two entries are known to have the same position. */
   readonly distinct: boolean
 }
 
@@ -75,7 +75,7 @@ export interface Storage {
   readonly trees: readonly (readonly string[])[]
   /** Elements of a buffer over all axes: the product of the trees' positions. @throws SptError `bind/too-large` */
   readonly size: number
-  /** `null` where the arrays were bound ready-made. */
+  /** `null` if the arrays were bound ready-made. */
   readonly entries: Entries | null
 }
 
@@ -133,7 +133,7 @@ export function makeStorage(
   return { ...uncounted(axes, trees, levels), entries }
 }
 
-/** Storage of what may never be stored as a whole, as temporaries in registers: its size is counted where it is asked. */
+/** A storage that may never be allocated as a whole, such as temporaries in registers: its size is computed on use. */
 export function uncounted(
   axes: readonly StoredAxis[],
   trees: readonly (readonly StoredAxis[])[],
@@ -178,11 +178,11 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
   return makeStorage(chosen, treesOf(chosen), storage.levels, null)
 }
 
-/** Whether equal coordinates of a tensor over these axes stay apart, as the text declares: only over one tree they can. */
+/** True if equal coordinates of a tensor over these declared axes stay apart, which only one tree permits. */
 export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
   declared.some(isNonunique) && treesOf(declared).length === 1
 
-/** A size that shapes depend on. @throws SptError `bind/extent` */
+/** An extent, validated. @throws SptError `bind/extent` */
 export function extentOf(extents: ReadonlyMap<string, number>, axis: string): number {
   const n = extents.get(axis)
   if (n === undefined || !Number.isInteger(n) || n < 0 || n > MAX_POSITIONS)

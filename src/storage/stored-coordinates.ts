@@ -1,4 +1,4 @@
-/** Stored coordinates of a level as expressions and columns, whether they are packed or not. */
+/** Stored coordinates of a level as expressions and columns, packed or not. */
 import { type Expr, load, variable } from '../ir/expr.ts'
 import { fieldAt } from '../ir/packed-fields.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
@@ -12,7 +12,7 @@ export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>,
   return fieldAt(position, level.bits ?? 32, (at) => load(name, [at], 'i32'))
 }
 
-/** The coordinates as a column; a new one is noted in `made`. */
+/** The coordinates as a column; a newly allocated one is appended to `made`. */
 export function coordinateColumn<C extends Column>(engine: Engine<C>, level: Level<C>, made: C[]): C {
   if (level.bits === undefined) return level.indices!
   const frame = new Frame(engine, level.positions, new Map())

@@ -1,4 +1,4 @@
-/** Values in storage order, or dense arrays, back to coordinates on the host. */
+/** Stored values or dense arrays to coordinates, on the host. */
 import { fail } from '../ast/diagnostic.ts'
 import { allocate, ascending, gather } from '../columns/allocate.ts'
 import { reusing } from '../columns/scratch-buffers.ts'
@@ -15,20 +15,20 @@ import { type Entries, type Level, type PlacedEntries, type Storage, shapeOf } f
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
 
-/** For each tree 1 where a position of it holds something; `null`: all that are no padding do. */
+/** For each tree, 1 at its non-empty positions; `null`: all except padding. */
 export type Held = readonly (Uint8Array | null)[]
 
-/** Positions of some trees that hold something (no padding), with their coordinates. */
+/** Non-empty positions of some trees (without padding), with their coordinates. */
 export interface Expanded {
   readonly positions: Int32Array
-  /** One array for each axis. */
+  /** One array per axis. */
   readonly coords: readonly Int32Array[]
 }
 
 /**
- * The elements of a buffer with their coordinates, one dimension for each axis, in position order. Padding is left
- * out, and what is not `held`. The inverse of `buildStorage` with `scatterValues`.
- * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
+ * The elements of a buffer with their coordinates, one dimension per axis, in position order. Padding, and positions
+ * that are not `held`, are omitted. The inverse of `buildStorage` with `scatterValues`. @throws SptError
+ * `bind/values-length`, `bind/value-type`, `bind/too-large`
  */
 export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype, held: Held = []): CoordTensor {
   checkArrayClass(values, dtype)
@@ -45,7 +45,7 @@ export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype, hel
   return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
 }
 
-/** Those at whose place on each tree something is held. */
+/** The elements whose position on every tree is held. */
 function among({ trees, levels }: Storage, held: Held, { positions, coords }: Expanded): Expanded {
   let after = 1
   let kept: Int32Array | null = null
@@ -64,7 +64,7 @@ function among({ trees, levels }: Storage, held: Held, { positions, coords }: Ex
     : { positions, coords }
 }
 
-/** The positions of one chain of levels, a tree or the beginning of one, that hold something. */
+/** The non-empty positions of one chain of levels, a tree or a prefix of one. */
 export const expandTree = (storage: Storage, tree: readonly string[]): Expanded =>
   expand(storage, [tree], tree)
 
@@ -87,7 +87,7 @@ function expand(
   })
 }
 
-/** Entries with the coordinates that their positions stand for, which are looked up when they are first asked for. */
+/** Entries with the coordinates of their positions, computed on first use. */
 export function withCoordinates(
   placed: PlacedEntries,
   { axes, levels }: Pick<Storage, 'axes' | 'levels'>,
@@ -111,7 +111,7 @@ export function withCoordinates(
   }
 }
 
-/** Columns of a frame for others to write: those that levels have are copied. */
+/** Takes ownership of a frame's columns; those shared with levels are copied. */
 export function takeColumns(
   frame: Frame<TypedArray>,
   names: readonly string[],
@@ -126,8 +126,8 @@ export function takeColumns(
 }
 
 /**
- * The elements of a dense tensor that differ from `fill`, in row-major order; NaN is no other NaN.
- * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
+ * The elements of a dense tensor that differ from `fill`, in row-major order; NaN equals NaN. @throws SptError
+ * `bind/values-length`, `bind/value-type`, `bind/too-large`
  */
 export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   const { shape, values, dtype } = tensor
@@ -155,7 +155,7 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
   return { kind: 'coords', shape, coords, values: out, dtype }
 }
 
-/** Where values are others than `fill`. */
+/** The indices of values that differ from `fill`. */
 export function differing(values: ValueArray, dtype: Dtype, fill: number): Int32Array {
   const read = decoder(dtype)
   const out = allocate(values.length, 'stored elements')
@@ -165,6 +165,6 @@ export function differing(values: ValueArray, dtype: Dtype, fill: number): Int32
   return out.subarray(0, n)
 }
 
-/** Whether a number is the fill: both zeros are 0, and NaN is no other NaN. */
+/** True if a number equals the fill value: both zeros are 0, and NaN equals NaN. */
 export const isFill = (x: number, fill: number): boolean =>
   x === fill || (Number.isNaN(x) && Number.isNaN(fill))

@@ -1,4 +1,4 @@
-/** Tensors in formats and compositions on the host, and back to coordinates. */
+/** Tensors in formats and compositions on the host, and their conversion back to coordinates. */
 
 import { allocate, ascending, concat, gather } from '../columns/allocate.ts'
 import { Occurrences } from '../columns/occurrences.ts'
@@ -31,13 +31,13 @@ import { gatherValues, newValues } from './values.ts'
 export interface StoredPart {
   readonly part: PartInstance
   readonly storage: Storage
-  /** In position order; `fill` where nothing is stored. */
+  /** In position order; the fill value at empty positions. */
   readonly values: ValueArray
   /** Arrays that the inverse map loads, and its mask, by name. */
   readonly tables: ReadonlyMap<string, Int32Array>
   /** Values of the part's measured sizes. */
   readonly measured: ReadonlyMap<string, number>
-  /** Positions that hold a coordinate of the tensor; `null` where only the arrays are known. */
+  /** Number of positions that hold a coordinate of the tensor; `null` if only the arrays are known. */
   readonly held: number | null
 }
 
@@ -49,7 +49,7 @@ export interface StoredParts {
   readonly dtype: CoordTensor['dtype']
   readonly fill: number
   readonly parts: readonly StoredPart[]
-  /** What came with the data: sizes and lists that the formats mention. */
+  /** The sizes, lists and sets given with the data. */
   readonly given: FormatOperands
 }
 
@@ -74,9 +74,8 @@ export function convertTensor(
 }
 
 /**
- * How many values all parts would have together, padding included. No values are stored, and only formats that ask for them look
- * at any.
- * @throws SptError as `convertTensor`
+ * The total number of values of all parts, padding included. No values are stored, and values are read only if a format
+ * depends on them. @throws SptError as `convertTensor`
  */
 export function slotsOf(tensor: CoordTensor, to: Instance, given: FormatOperands): number {
   const options = checkedOptions(tensor, to, given, 0)
@@ -129,7 +128,7 @@ function storedPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPa
   return { part, storage, values, tables: p.tables as StoredPart['tables'], measured, held: heldIn(storage) }
 }
 
-/** Different positions among those of the entries. */
+/** The number of distinct positions of the entries. */
 function heldIn(storage: Storage): number {
   const { positions, count, distinct } = storage.entries!
   if (!positions || distinct) return count
@@ -137,8 +136,8 @@ function heldIn(storage: Storage): number {
 }
 
 /**
- * All that is stored, with its coordinates; part after part, each in position order. Padding is left out, and so are
- * elements of dense levels that equal the fill.
+ * All stored elements with their coordinates; part after part, each in position order. Padding is omitted, and so are
+ * elements of dense levels that equal the fill value.
  */
 export function partsToCoords(stored: StoredParts): CoordTensor {
   const { shape, dtype } = stored
@@ -151,14 +150,14 @@ export function partsToCoords(stored: StoredParts): CoordTensor {
   return { kind: 'coords', shape, coords, values, dtype }
 }
 
-/** What the elements of a part are enumerated of. */
+/** The levels and the inverse map by which a part's elements are enumerated. */
 export const levelsOf = (p: StoredPart, stored: StoredParts) =>
   levelsOfPart(partOf(p), stored, dimsOf(stored))
 
 const dimsOf = ({ instance, shape }: StoredParts) =>
   instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
 
-/** What a part holds, with its coordinates in the tensor. */
+/** The elements of a part, with their coordinates in the tensor. */
 export function partToCoords(
   p: StoredPart,
   stored: StoredParts,
@@ -178,8 +177,8 @@ export function partToCoords(
 }
 
 /**
- * Coordinates on a part's axes, one array for each axis of its storage, as coordinates of the tensor; those of
- * padding may be outside of it.
+ * Maps coordinates on a part's axes, one array per axis of its storage, to coordinates of the tensor; those of padding
+ * may be outside of it.
  */
 export function originalCoords(
   { part, storage, tables }: StoredPart,
@@ -204,7 +203,7 @@ export function originalCoords(
 
 const above = (axis: string): string => `@position ${axis}`
 
-/** What a part holds: where, and the coordinates in the tensor; each position once. O(entries). */
+/** The positions of a part's elements and their coordinates in the tensor; each position once. O(entries). */
 export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   const { entries, size } = p.storage
   if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
@@ -226,7 +225,7 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
 }
 
 export interface HeldEntries {
-  /** `null` where only the arrays are known: those are the elements that differ from the fill. */
+  /** `null` if only the arrays are known: the elements are then those that differ from the fill value. */
   readonly positions: Int32Array | null
   readonly coords: readonly Int32Array[]
 }

@@ -1,7 +1,8 @@
 /**
- * Positions that expressions of formats read: places of sorts by coordinate, boundaries of lists that come with the data. One rule
- * for maps, inverses, conditions, keys and what queries ask, on every engine: a position that the array does not have is refused,
- * unless bounds tell that there is none. And what is computed fits 32 bits, as devices compute it, by the bounds of what there is.
+ * Bounds checks of table reads in expressions of formats: places of sorts by coordinate, boundaries of lists given with
+ * the data. One rule for maps, inverses, conditions, keys and queries on every engine: a read out of range is rejected,
+ * unless bounds prove that there is none. Results must also fit 32 bits, as devices compute them, judged by measured
+ * bounds.
  */
 import { HIGHEST, type Interval, LOWEST, type NamedRange } from '../analysis/integers/interval.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
@@ -22,15 +23,15 @@ interface Complaint {
   readonly hint: string
 }
 
-/** A position that may be none of an array. */
+/** A read that may be out of range. */
 export interface UnsureRead {
-  /** Over the names of a frame. */
+  /** The index, over the names of a frame. */
   readonly at: Expr
   readonly outside: Expr
   readonly refusal: (found: number) => Complaint
 }
 
-/** What an entry is called. */
+/** Names and values that identify an entry in messages. */
 export interface Named {
   readonly names: readonly string[]
   readonly exprs: readonly Expr[]
@@ -41,15 +42,15 @@ export const namedBy = (dims: readonly { readonly name: string }[]): Named => ({
   exprs: dims.map((d) => variable(d.name)),
 })
 
-/** Where expressions are over axes: how long these are, and what the expressions are in the frame. */
+/** For expressions over axes: the axes' extents, and the translation into the frame. */
 export interface OverAxes {
   readonly extents: ReadonlyMap<string, number>
   readonly inFrame: (e: Expr) => Expr
-  /** What holds of entries of the frame that are none of padding. */
+  /** Conditions that hold for entries that are not padding. */
   readonly held?: readonly Expr[]
 }
 
-/** The positions at which expressions read lists, where these may lack them; those inside of others first. */
+/** The list reads that may be out of range; nested ones first. */
 export function unsureReads<C extends Column>(
   frame: Frame<C>,
   exprs: readonly Expr[],
@@ -89,7 +90,7 @@ const rangeIn =
     return extent === undefined ? frame.range(name) : [0, Math.max(0, extent - 1)]
   }
 
-/** The same of a query that asks for places in a sort. */
+/** As `unsureReads`, for a query of places in a sort. */
 function unsurePlaces<C extends Column>(frame: Frame<C>, q: Query, length: number): UnsureRead[] {
   return operandsOf(q).flatMap((at) =>
     isWithin(boundsIn(frame, at), length)
@@ -118,7 +119,7 @@ function unsure<C extends Column>(
 const outsideOf = <C extends Column>(frame: Frame<C>, at: Expr, length: number): Expr =>
   binary('or', lt(at, int(0)), ge(at, frame.sized(length, `@length ${length}`)))
 
-/** With 0 where lists have nothing: positions are computed of what is read before it is known that it is there. */
+/** Replaces out-of-range list reads by 0: outer indices are evaluated before inner reads are known to be in range. */
 const inside = <C extends Column>(frame: Frame<C>, e: Expr): Expr =>
   rewriteExpr(e, (x) => {
     const list = x.kind === 'load' ? frame.lists.get(x.buffer) : undefined
@@ -127,7 +128,7 @@ const inside = <C extends Column>(frame: Frame<C>, e: Expr): Expr =>
       : undefined
   })
 
-/** `only`: of the entries of which these hold. @throws SptError `format/map-range` */
+/** Checks the reads; `only`: for entries that satisfy these conditions. @throws SptError `format/map-range` */
 export function* checkReads<C extends Column>(
   frame: Frame<C>,
   reads: readonly UnsureRead[],
@@ -143,7 +144,7 @@ export function* checkReads<C extends Column>(
   if (k >= 0) yield* refuseRead(frame, reads[k]!, named, found[k]!)
 }
 
-/** @throws SptError `format/map-range` */
+/** Reports a read out of range. @throws SptError `format/map-range` */
 export function* refuseRead<C extends Column>(
   frame: Frame<C>,
   { at, refusal }: UnsureRead,
@@ -160,9 +161,9 @@ export function* refuseRead<C extends Column>(
 }
 
 /**
- * Before expressions are evaluated of all entries: they read nothing that is not there, and 32 bits hold what they compute;
- * `queries`: what they mention of these. What places in sorts are asked for is looked at where the query is.
- * @throws SptError `format/map-range`, `format/map-overflow`
+ * Checks expressions before they are evaluated for all entries: reads are in range, and results fit 32 bits. `queries`:
+ * those that they mention. Places in sorts are checked at the query. @throws SptError `format/map-range`,
+ * `format/map-overflow`
  */
 export function* checkAsked<C extends Column>(
   frame: Frame<C>,
@@ -180,10 +181,7 @@ export function* checkAsked<C extends Column>(
   for (const e of exprs) yield* checkWords(frame, e, queries)
 }
 
-/**
- * Inverses in the same way, over axes.
- * @throws SptError `format/map-overflow`
- */
+/** The same check for inverse maps, over axes. @throws SptError `format/map-overflow` */
 export function* checkInverseWords<C extends Column>(
   frame: Frame<C>,
   exprs: readonly Expr[],
@@ -205,7 +203,7 @@ function* checkWords<C extends Column>(
   const held = all(axes?.held ?? [])
   const isAll = (axes?.held ?? []).length === 0
   if (!isAll && (yield* frame.engine.first(frame, [held]))[0]! < 0) return
-  // What there is, is often far less than what can be.
+  // Measured ranges are often far smaller than the possible ones.
   for (const name of freeVars(e)) {
     const most = range(name)
     const isAxis = axes?.extents.has(name) ?? false
@@ -219,7 +217,7 @@ function* checkWords<C extends Column>(
   if (still) refuseOverflow(still, textOf(still.expr, frame, queries))
 }
 
-/** From now on the frame knows what a column has, where that is less than what it may have. */
+/** Measures the range of a column and records it in the frame. */
 export function* measure<C extends Column>(frame: Frame<C>, name: string): Coroutine<void> {
   frame.bounds.set(name, yield* measured(frame, variable(name), frame.range(name)))
 }
@@ -233,7 +231,7 @@ function* measured<C extends Column>(
   return [Math.max(lo, most[0]), Math.min(hi, most[1])]
 }
 
-/** As a format's text has it, with the names of the data. */
+/** The expression in the format's syntax, with the names of the data. */
 function textOf(e: Expr, { lists }: Pick<Frame<Column>, 'lists'>, queries: readonly Query[]): string {
   const sizes = [...lists.values()].map(
     ({ name }) => [segmentsOf(name), variable(`segments(${name})`)] as const,

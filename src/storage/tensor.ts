@@ -1,8 +1,8 @@
-/** Values as a user hands them over: coordinates, dense arrays, or arrays that are already in storage order. */
+/** Tensors as inputs: coordinates, dense arrays, or arrays that are already in storage order. */
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 
-/** f16 and bf16 travel as their bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
+/** f16 and bf16 are stored as bit patterns in `Uint16Array`; bool as 0/1 in `Uint8Array`. */
 export type ValueArray = TypedArray
 
 /** Element e is at `(coords[0][e], coords[1][e], …)`; any order, duplicates are summed. */
@@ -13,9 +13,11 @@ export interface CoordTensor {
   /** One per element; `null` for a pattern, whose values are all 1. */
   readonly values: ValueArray | null
   readonly dtype: Dtype
-  /** Where it was read from blocks of a file: how many of their elements are zero, and so no elements of the tensor. */
+  /**
+   * For a tensor read from blocks of a file: the number of zeros in the blocks, which are not elements of the tensor.
+   */
   readonly padding?: number | undefined
-  /** Value of the elements that are not listed, if the file states another one than 0; the buffer must have the same. */
+  /** Value of absent elements, if the file states one other than 0; the buffer must have the same fill value. */
   readonly fill?: number | undefined
 }
 
@@ -28,8 +30,8 @@ export interface DenseTensor {
 }
 
 /**
- * Ready-made arrays of an axis tree, bound as they are after validation: per axis its `indptr`, `indices` and
- * `mask`, as its kind has them, and the values in position order.
+ * Ready-made arrays of an axis tree, used directly after validation: for each axis its `indptr`, `indices` and `mask`,
+ * as its kind requires, and the values in position order.
  */
 export interface StoredTensor {
   readonly kind: 'stored'
@@ -42,27 +44,27 @@ export interface StoredTensor {
   >
   readonly values: ValueArray | null
   readonly dtype: Dtype
-  /** What may be wrong with the indices, and is put right in a copy when they are bound. */
+  /** Defects of the indices that binding repairs in a copy. */
   readonly repair?: Repair | undefined
 }
 
 export interface Repair {
   /** Sort segments whose indices do not ascend. */
   readonly sort?: boolean | undefined
-  /** Add values up whose coordinates are equal. */
+  /** Add values with equal coordinates. */
   readonly sum?: boolean | undefined
 }
 
 export type Tensor = CoordTensor | DenseTensor | StoredTensor
 
-/** Upper bound of the stored elements of a tensor. */
+/** Upper bound on the number of stored elements of a tensor. */
 export function storedElements(t: Tensor): number {
   if (t.kind === 'coords') return t.coords[0]?.length ?? 0
   if (t.kind === 'dense') return t.shape.reduce((a, b) => a * b, 1)
   return Math.max(0, ...Object.values(t.arrays).map((a) => a.indices?.length ?? 32 * (a.mask?.length ?? 0)))
 }
 
-/** One dimension of coordinates or positions. */
+/** A one-dimensional tensor of coordinates or positions. */
 export const listTensor = (values: Int32Array): DenseTensor => ({
   kind: 'dense',
   shape: [values.length],
@@ -70,7 +72,7 @@ export const listTensor = (values: Int32Array): DenseTensor => ({
   dtype: 'i32',
 })
 
-/** Its arrays by axis, of the axes that have any: what convert makes names the others, too. */
+/** Its arrays by axis, without axes that have none, which conversions also list. */
 export const namedArrays = ({
   arrays,
 }: StoredTensor): readonly (readonly [string, StoredTensor['arrays'][string]])[] =>

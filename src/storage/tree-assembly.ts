@@ -1,6 +1,6 @@
 /**
- * Assembly of axis trees: from coordinates to the arrays of levels (Chou, Kjolstad and Amarasinghe, PLDI 2020): runs of
- * equal coordinates get numbers by a scan, segments end where the parent changes, dense levels are arithmetic.
+ * Assembly of axis trees: from coordinates to the arrays of levels (Chou, Kjolstad and Amarasinghe, PLDI 2020). A scan
+ * numbers runs of equal coordinates, segments end where the parent changes, dense levels are computed arithmetically.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../columns/allocate.ts'
@@ -22,31 +22,30 @@ export interface Built<C> {
   readonly levels: ReadonlyMap<string, Level<C>>
   /** Position of an entry in a buffer over all axes. */
   readonly at: Expr
-  /** Elements of such a buffer. */
+  /** Number of elements of such a buffer. */
   readonly size: number
 }
 
-/** The first levels of a tree, which have no nonunique ones, and where entries stand on the last of them. */
+/** The first levels of a tree, none of them nonunique, and the position of entries on the last of them. */
 export interface Begun<C> {
   readonly levels: readonly Level<C>[]
   readonly at: Expr
 }
 
 export interface BuildOptions<C> {
-  /** Whether entries of equal coordinates have a position each under nonunique axes. */
+  /** Entries with equal coordinates have separate positions under nonunique axes. */
   readonly apart?: boolean
-  /** Axes whose level is there already: entries are found in it. No nonunique ones. */
+  /** Existing levels by axis, in which entries are located; none may be nonunique. */
   readonly known?: ReadonlyMap<string, Level<C>>
-  /** Beginnings of trees that are assembled, by the last axis of each. */
+  /** Already assembled prefixes of trees, by their last axis. */
   readonly begun?: ReadonlyMap<string, Begun<C>>
-  /** By axis: of each entry the rank of its coordinate in its segment, where that is known. */
+  /** By axis: the rank of each entry's coordinate in its segment, if known. */
   readonly ranks?: ReadonlyMap<string, Expr>
 }
 
 /**
- * Extents, widths and paddings are expressions over the frame's sizes; of the sizes that are `open`, a width is the
- * longest segment of all axes that share it, and the frame knows it then.
- * @throws SptError as `assemblePart`
+ * Assembles all trees. Extents, widths and paddings are expressions over the frame's sizes. An `open` width becomes the
+ * longest segment of all axes that share it, and is recorded in the frame. @throws SptError as `assemblePart`
  */
 export function* assembleTrees<C extends Column>(
   frame: Frame<C>,
@@ -59,7 +58,7 @@ export function* assembleTrees<C extends Column>(
     new Map(axes.map((a) => [a.name, dimensionOf(frame, a, coordinates.get(a.name), open)]))
   const built = yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
   if (!measureWidths(built.levels.values(), frame.sizes)) return built
-  // A width that several axes share is that of the widest.
+  // A width that several axes share is that of the widest level.
   const begun = [...(options.begun?.values() ?? [])].flatMap((b) => b.levels)
   for (const l of built.levels.values())
     if (!begun.includes(l)) frame.engine.release(l.indptr, l.indices, l.mask)
@@ -68,8 +67,8 @@ export function* assembleTrees<C extends Column>(
 }
 
 /**
- * Sizes that were left open as widths of levels learn that of the widest level that has them.
- * @returns whether another one is narrower, so that levels are to be built again
+ * Sets measured widths to those of the widest level that uses them. @returns true if another level is narrower, so that
+ * levels must be rebuilt
  */
 export function measureWidths(levels: Iterable<Level<unknown>>, sizes: Map<string, number>): boolean {
   const widths = new Map<string, number>()
@@ -138,7 +137,7 @@ function dimensionOf<C extends Column>(
   return { axis, coordinate, extent, padding: padding ?? extent, width }
 }
 
-/** Parents first. */
+/** Assembles the levels of a tree, parents first. */
 function* buildTree<C extends Column>(
   frame: Frame<C>,
   tree: readonly Dimension[],
@@ -149,7 +148,7 @@ function* buildTree<C extends Column>(
   const ranks: ReadonlyMap<string, Expr> = repeating ? new Map() : given
   const isOrdered = ({ axis }: Dimension): boolean =>
     (hasIndices(axis) && !ranks.has(axis.name)) || (hasMask(axis) && !engine.ranked)
-  // Under the last level with an order, arithmetic places entries.
+  // Below the last level that needs an order, positions are computed arithmetically.
   const direct = isDirect(tree)
   const last = direct ? -1 : tree.findLastIndex(isOrdered)
   const depth = repeating ? tree.length : last + 1
@@ -193,7 +192,7 @@ function* buildTree<C extends Column>(
     if (rank) made ??= yield* levelOfRanks(frame, d, place, rank)
     made ??= yield* assembleLevel(ordered ?? frame, d, place, starts[k] ?? null, direct)
     levels.push(made.level)
-    // What only the parent's position was made of.
+    // Columns that only the parent's position used.
     const later = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])
     const used = new Set([made.at, ...later].flatMap((e) => [...freeVars(e)]))
     for (const name of [...(place.at ? freeVars(place.at) : []), `@rank ${axis.name}`])

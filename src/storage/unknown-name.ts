@@ -1,7 +1,7 @@
-/** Refusal of names that an expression over a frame does not know. */
+/** The error for unknown names in expressions over a frame. */
 import { fail } from '../ast/diagnostic.ts'
 
-/** @throws SptError `format/unknown-name` */
+/** Reports an unknown name. @throws SptError `format/unknown-name` */
 export function unknownName(name: string, candidates: readonly string[]): never {
   return fail({
     code: 'format/unknown-name',

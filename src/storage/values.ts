@@ -20,16 +20,16 @@ export function newValues(dtype: Dtype, length: number): ValueArray {
   }
 }
 
-/** The number that an element of `dtype` stands for; `null` where it is the element itself. */
+/** The function from a stored element of `dtype` to its number; `null` for the identity. */
 export const decoder = (dtype: Dtype): ((bits: number) => number) | null =>
   dtype === 'f16' ? fromF16 : dtype === 'bf16' ? fromBf16 : null
 
-/** Refuses the number that was to be element `at`. */
+/** Rejects a number for element `at`. */
 export type Misfit = (x: number, at: number) => never
 
 /**
- * What is stored for a number; `null` where the array holds it as it is (f64). Floats round: what is finite stays so,
- * and an infinity or NaN is one of the caller's. Integers are exact, and bool is 0 or 1. All else is a `misfit`.
+ * The function from a number to its stored element; `null` for the identity (f64). Floats are rounded; a finite number
+ * that becomes infinite, an inexact integer, or a bool other than 0 and 1 is passed to `misfit`.
  */
 export function encoder(
   dtype: Dtype,
@@ -60,7 +60,7 @@ export function encoder(
   }
 }
 
-/** The finite numbers that a type holds, for people. */
+/** The range of finite numbers of a type, for messages. */
 export function rangeOf(dtype: Dtype): string {
   if (dtype === 'bool') return '0 or 1'
   if (isFloat(dtype)) return `from -${LARGEST[dtype as Float]} to ${LARGEST[dtype as Float]}`
@@ -76,7 +76,7 @@ const LARGEST: Readonly<Record<Float, string>> = {
   bf16: '3.3895314e+38',
 }
 
-/** Refuses a number, and says where it was to go. */
+/** Rejects a number that does not fit, naming its location. @throws SptError `bind/value-range` */
 export const misfitAt =
   (dtype: Dtype, place = (at: number) => `element ${at}`): Misfit =>
   (x, at) =>
@@ -92,7 +92,7 @@ export const misfitAt =
     })
 
 /**
- * Values in another type; the same array where the types agree. `place` says where an element is.
+ * Values converted to another type; the same array if the types are equal. `place` names an element in messages.
  * @throws SptError `bind/value-range`, `bind/value-type`
  */
 export function convert(
@@ -113,14 +113,14 @@ export function convert(
   return out
 }
 
-/** Values at chosen entries. */
+/** Gathers the values of selected entries. */
 export function gatherValues({ values, dtype }: EntryValues, entries: Int32Array): ValueArray {
   const out = newValues(dtype, entries.length)
   for (let s = 0; s < entries.length; s++) out[s] = values[entries[s]!]!
   return out
 }
 
-/** An array of one value. @throws SptError `bind/value-range` */
+/** An array with all elements equal. @throws SptError `bind/value-range` */
 export function filled(dtype: Dtype, length: number, value: number): ValueArray {
   const out = newValues(dtype, length)
   const write = encoder(dtype)
@@ -130,8 +130,8 @@ export function filled(dtype: Dtype, length: number, value: number): ValueArray 
 }
 
 /**
- * The array's class must carry the type it is said to have, and bytes that are bool be 0 or 1.
- * @throws SptError `bind/value-type`, `bind/value-range`
+ * Checks that the array's class matches the type, and that bool bytes are 0 or 1. @throws SptError `bind/value-type`,
+ * `bind/value-range`
  */
 export function checkValueArray(values: ValueArray, dtype: Dtype, place?: (at: number) => string): void {
   checkArrayClass(values, dtype)
@@ -140,7 +140,7 @@ export function checkValueArray(values: ValueArray, dtype: Dtype, place?: (at: n
   if (at >= 0) misfitAt(dtype, place)(values[at]!, at)
 }
 
-/** The class alone: what a device computed may be anything. @throws SptError `bind/value-type` */
+/** Checks the class alone, for values computed by a device. @throws SptError `bind/value-type` */
 export function checkArrayClass(values: ValueArray, dtype: Dtype): void {
   if (values instanceof arrayClass(dtype)) return
   fail({

@@ -1,4 +1,7 @@
-/** What is brought ready-made holds each coordinate at most once: a tensor in its parts, and each part by itself. */
+/**
+ * Disjointness of ready-made arrays: each coordinate is stored at most once, across the parts of a tensor and within
+ * each part.
+ */
 import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
@@ -7,43 +10,43 @@ import { axisInText, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 
 export interface Claimed {
-  /** Of the tensor's axes. */
+  /** The tensor's axes. */
   readonly axes: readonly Pick<StoredAxis, 'name' | 'copyOf'>[]
   readonly shape: readonly number[]
-  /** Of each part one array of coordinates for each axis. */
+  /** For each part, one array of coordinates per axis. */
   readonly parts: readonly {
     readonly name: string
     readonly columns: readonly Int32Array[]
-    /** Whether its levels were validated to hold each coordinate once (`levelsTell`). */
+    /** Its levels were validated to store each coordinate once (`levelsTell`). */
     readonly once: boolean
   }[]
-  /** Whether elements at one coordinate are elements of their own (`keepsApart`). */
+  /** Elements with equal coordinates are separate elements (`keepsApart`). */
   readonly apart: boolean
-  /** Where two parts hold a coordinate. */
+  /** Hint if two parts store one coordinate. */
   readonly hint?: string
-  /** Where one holds it twice. */
+  /** Hint if one part stores a coordinate twice. */
   readonly once?: string
 }
 
 /**
- * Whether levels that are validated, segment by segment, have no coordinate of the tensor twice: none repeats its own, and
- * different coordinates on them are different ones of the tensor, through each of the formats.
+ * True if levels that are validated segment by segment cannot store a coordinate of the tensor twice: no axis repeats
+ * coordinates, and each format maps different stored coordinates to different ones of the tensor.
  */
 export const levelsTell = (
   levels: readonly StoredAxis[],
   formats: readonly { readonly instance: FormatInstance; readonly dims: readonly string[] }[],
 ): boolean => !levels.some(repeats) && formats.every((f) => isInjective(f.instance, f.dims))
 
-/** Whether nothing has to be looked at: what is one part, and holds nothing twice or may. */
+/** True if no check is needed: there is at most one part, which stores nothing twice or may do so. */
 export const isTold = (parts: readonly { readonly once: boolean }[], apart: boolean): boolean =>
   parts.length < 2 && parts.every((p) => p.once || apart)
 
 const ONCE = 'add the duplicates up, or declare an axis of the tensor nonunique'
 
 /**
- * Linear where coordinates come in order, otherwise by a sort.
- * @throws SptError `format/overlap`, with the first coordinate that two parts hold; `bind/duplicate`, that one holds twice
- * where elements at one coordinate do not stay apart
+ * Checks that coordinates are stored once; linear if they are in order, otherwise by sorting. @throws SptError
+ * `format/overlap` with the first coordinate that two parts store; `bind/duplicate` with one that is stored twice,
+ * unless equal coordinates stay apart
  */
 export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Claimed): void {
   if (isTold(parts, apart)) return
@@ -60,7 +63,7 @@ export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Clai
   )
   const partOf = (s: number): number => {
     const e = order ? order[s]! : s
-    // Of parts that begin alike only the last holds anything.
+    // Of parts with the same start only the last is non-empty.
     return begins.findLastIndex((begin) => begin <= e)
   }
   for (let s = 1; s < n; s++) {
@@ -77,7 +80,7 @@ export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Clai
         expected: 'each coordinate once',
         hint: once,
       })
-    // Parts that are called alike are told by their places.
+    // Parts with equal names are distinguished by their numbers.
     const called = (k: number): string =>
       parts[a]!.name === parts[b]!.name ? `${parts[k]!.name} (part ${k + 1})` : parts[k]!.name
     fail({

@@ -1,4 +1,4 @@
-/** The elements that ready-made arrays over a tensor's own axes have: no two at one coordinate, where none stay apart. */
+/** Elements of ready-made arrays over a tensor's own axes: no two have equal coordinates, unless they stay apart. */
 import { hasWidth, isNonunique, isSparse, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { chainOf } from '../padding-positions.ts'
@@ -7,7 +7,10 @@ import { differing, expandTree, toCoords } from '../stored-coords.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../tensor.ts'
 import { checkOnce } from './disjoint.ts'
 
-/** Coordinates on several trees are different where those on each are, so that each tree is looked at by itself. */
+/**
+ * Checks that no coordinate is stored twice. Coordinates on several trees differ if those on one tree do, so that each
+ * tree is checked separately.
+ */
 export function checkElements(
   storage: Storage,
   { values, dtype }: Pick<StoredTensor, 'values' | 'dtype'>,
@@ -39,8 +42,8 @@ export function checkElements(
 }
 
 /**
- * The elements of ready-made arrays. A position with none under it, which is there all the same, has its last place: a
- * `dense_variable` axis ends with its element.
+ * The elements of ready-made arrays. If no slot under an existing position holds an element, its last slot counts as
+ * one: a `dense_variable` axis ends with its element.
  */
 export function elementsOf(storage: Storage, values: ValueArray, dtype: Dtype, fill: number): CoordTensor {
   const axesOf = (tree: readonly string[]): StoredAxis[] => tree.map((a) => storage.levels.get(a)!.axis)
@@ -56,13 +59,13 @@ export function elementsOf(storage: Storage, values: ValueArray, dtype: Dtype, f
 }
 
 /**
- * Whether elements have places beside them that are those of other coordinates: a position of a nonunique axis is there for
- * one element (`nonunique-positions.ts`), and dense axes under it have more places. What is not in one is the fill value.
+ * Whether an element is stored next to slots of other coordinates; such slots hold the fill value. A position of a
+ * nonunique axis exists for one element (`nonunique-positions.ts`), and dense axes under it have further slots.
  */
 const hasRoom = (axes: readonly StoredAxis[]): boolean =>
   !isSparse(axes.at(-1)) && axes.some((a, d) => isNonunique(a) && !hasWidth(axes[d + 1]))
 
-/** 1 where a position of a tree has one of the elements that are listed, whatever its positions on the other trees. */
+/** 1 at positions of a tree that hold one of the listed elements, for any positions on the other trees. */
 function heldPlaces({ trees, levels }: Storage, t: number, elements: Int32Array): Uint8Array {
   const sizes = trees.map((tree) => levels.get(tree.at(-1)!)!.positions)
   const after = sizes.slice(t + 1).reduce((a, b) => a * b, 1)
@@ -71,7 +74,7 @@ function heldPlaces({ trees, levels }: Storage, t: number, elements: Int32Array)
   return held
 }
 
-/** Where no place under a position of the last axis that stores coordinates is held, the last is. */
+/** Marks the last slot under each position of the innermost compressed axis that has no marked slot. */
 function holdLast(chain: readonly Level[], held: Uint8Array): void {
   const depth = chain.findLastIndex((l) => isSparse(l.axis))
   const dense = chain.slice(depth + 1)

@@ -1,6 +1,6 @@
 /**
- * Ready-made arrays of formats: elements stand where the map puts them, in a part whose condition holds of them, as far as
- * coordinates and lists alone say.
+ * Placement of elements in ready-made arrays of formats: each is where the map puts it, in a part whose condition it
+ * satisfies, as far as coordinates and lists determine this.
  */
 import { neededBy } from '../../analysis/query-dependence.ts'
 import { fail } from '../../ast/diagnostic.ts'
@@ -16,21 +16,21 @@ import type { Coroutine } from '../coroutines.ts'
 import type { Scope } from '../engine-operands.ts'
 import { checkAsked } from '../table-reads.ts'
 
-/** `dims` are columns of the frame; `coordinates`: on the format's axes, over its columns. */
+/** `dims` are columns of the frame; `coordinates` are on the format's axes, over its columns. */
 export interface Standing<C> extends Pick<Scope<C>, 'dims' | 'lists'> {
   readonly instance: FormatInstance
   readonly coordinates: ReadonlyMap<string, Expr>
-  /** Over `dims`. */
+  /** Conditions over `dims`. */
   readonly conditions: readonly Condition[]
 }
 
 const isOfLists = (q: Query): boolean => sourceOf(q, 'list') !== undefined
 
-/** Whether coordinates and these lists say whether it holds. */
+/** True if coordinates and these lists determine an expression. */
 const isTold = (e: Expr, queries: readonly Query[], lists: ReadonlySet<string>): boolean =>
   neededBy(e, queries).every(isOfLists) && !someExpr(e, (x) => x.kind === 'load' && !lists.has(x.buffer))
 
-/** Whether elements have to be looked at: maps of lists, and conditions, may say something else of them. */
+/** True if elements must be checked: maps with lists, and conditions, may contradict their placement. */
 export const isToldOf = (
   { tables }: FormatInstance,
   conditions: readonly Condition[],
@@ -40,8 +40,9 @@ export const isToldOf = (
   conditions.some((c) => isTold(c.where, c.queries, new Set(lists.keys())))
 
 /**
- * Under another list than the one that arrays were made with, inverse maps give other coordinates, some of them twice.
- * @throws SptError `format/not-inverse`, `format/leak`, `format/map-range`, `format/map-overflow`
+ * Checks the placement of elements. With another list than the arrays were built with, inverse maps yield other
+ * coordinates, possibly repeated. @throws SptError `format/not-inverse`, `format/leak`, `format/map-range`,
+ * `format/map-overflow`
  */
 export function* checkStanding<C extends Column>(frame: Frame<C>, standing: Standing<C>): Coroutine<void> {
   const { instance, dims, coordinates, lists } = standing
@@ -88,7 +89,10 @@ export function* checkStanding<C extends Column>(frame: Frame<C>, standing: Stan
   for (const { name } of asked) frame.drop(name)
 }
 
-/** What arrays of a part hold that its condition does not hold of, may be in no part, or in another one. */
+/**
+ * Checks the condition of a part: elements that violate it may belong to no part, or to another one. @throws SptError
+ * `format/leak`
+ */
 function* checkConditions<C extends Column>(
   frame: Frame<C>,
   { instance, dims, conditions, lists }: Standing<C>,

@@ -1,4 +1,4 @@
-/** Ready-made arrays of all parts as a tensor in a format: validated as where a kernel is given them, and not copied. */
+/** Ready-made arrays of all parts as a tensor in a format: validated as kernel inputs are, and not copied. */
 
 import type { TypedArray } from '../../ir/arrays.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -87,7 +87,7 @@ function checkPlaces(p: StoredPart, of: StoredParts, conditions: readonly Condit
   frame.release()
 }
 
-/** Axes are as long as the format says; what it leaves to the data, the arrays say. */
+/** Extents of axes are those of the format; sizes to be measured are taken from the arrays. */
 function partFromArrays(
   part: PartInstance,
   { tensor, tables: brought }: PartArrays,
@@ -112,7 +112,7 @@ function partFromArrays(
     paddings: paddingsOf(axes, sizes),
     part: true,
   })
-  // Lists come with the data, whatever array there is of them beside the part.
+  // Lists are given with the data, and arrays of the part cannot replace them.
   const lists = part.instance.tables.flatMap((t) => {
     const list = t.of === 'list' ? given.lists.get(t.source) : undefined
     return list ? [[t.name, list] as const] : []

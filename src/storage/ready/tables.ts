@@ -1,4 +1,4 @@
-/** Tables that come with ready-made arrays: permutations and lists that the inverse maps of formats load, and masks. */
+/** Tables given with ready-made arrays: permutations and lists that inverse maps load, and masks. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
@@ -16,8 +16,8 @@ import type { Storage } from '../storage.ts'
 import { bindLevel } from './validate-level.ts'
 
 /**
- * The order that a sort made: each coordinate once, and its fill at the places beyond them.
- * @throws SptError `bind/missing-table`, `bind/table`
+ * Validates the permutation of a sort: each coordinate once, then fill values. @throws SptError `bind/missing-table`,
+ * `bind/table`
  */
 export function checkPermutation(
   table: Table,
@@ -60,8 +60,8 @@ export function checkPermutation(
 }
 
 /**
- * Lists of a format that come with ready-made arrays: as what a level of their kind stores under the axes above them.
- * @throws SptError `bind/missing-table`, `format/claim`, and as `validateStored`
+ * Validates the lists of a format that are given with ready-made arrays, as levels under their ancestor axes. @throws
+ * SptError `bind/missing-table`, `format/claim`, and as `validateStored`
  */
 export function checkLists(
   { lists, tables }: FormatInstance,
@@ -91,8 +91,8 @@ export function checkLists(
 }
 
 /**
- * The mask that comes with ready-made arrays: a bit for each position on its axes, in whole words.
- * @throws SptError `bind/missing-table`, `bind/table`
+ * Validates the mask given with ready-made arrays: one bit per position on its axes, in whole words. @throws SptError
+ * `bind/missing-table`, `bind/table`
  */
 export function checkMask(
   name: string,
@@ -115,9 +115,9 @@ export function checkMask(
 }
 
 /**
- * Where levels alone tell elements from padding, as where the last one stores coordinates, kernels visit what these say: the
- * mask that comes with them says the same. The first dimensions of `inverse` are the tensor's.
- * @throws SptError `bind/table`
+ * Checks that a mask agrees with the levels. If levels alone distinguish elements from padding, for example because the
+ * last one is compressed, kernels visit the positions of the levels. The first dimensions of `inverse` are the
+ * tensor's. @throws SptError `bind/table`
  */
 export function checkMaskAgrees(
   name: string,

@@ -1,9 +1,12 @@
-/** The checks of one level's coordinates; each failure names the axis, the position and the value found. */
+/** Validation of one level's coordinates; each failure names the axis, the position and the value. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { hasWidth, type IndexedAxis, isPadded, padsWithLast } from '../../ir/axis.ts'
 import { coordinatesOf, type Level, segment } from '../storage.ts'
 
-/** Range, order, uniqueness; padding only on fixed levels, and last. */
+/**
+ * Checks range, order and uniqueness; padding is allowed on levels of fixed width only, at the end. @throws SptError
+ * `bind/index-range`, `bind/unsorted`, `bind/duplicate`, `bind/padding`
+ */
 export function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
   const indices = coordinatesOf(level)!
   const { extent } = level
@@ -60,7 +63,7 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
   }
 }
 
-/** Returns the segment that saw a coordinate last (-1: none), and notes that `segment` has seen it. */
+/** A function that returns the segment in which a coordinate last occurred (−1: none), and records `segment`. */
 function lastSegments(extent: number): (c: number, segment: number) => number {
   if (extent <= 2 ** 24) {
     const last = new Int32Array(extent).fill(-1)

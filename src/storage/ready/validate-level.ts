@@ -1,4 +1,4 @@
-/** The checks of one level's ready-made arrays; each failure names the axis, the position and the value found. */
+/** Validation of one level's ready-made arrays; each failure names the axis, the position and the value. */
 import { fail } from '../../ast/diagnostic.ts'
 import { MAX_POSITIONS, tooLarge } from '../../columns/allocate.ts'
 import { bitCount } from '../../columns/bits.ts'
@@ -23,14 +23,14 @@ export interface IndexArrays {
   readonly mask?: Int32Array
 }
 
-/** What is known of a level of fixed width. */
+/** Known properties of a level of fixed width. */
 export interface FixedLevel {
   readonly width?: number | undefined
-  /** The coordinate that it is padded with, if that is one of the tensor. */
+  /** The coordinate that pads it, if it is one of the tensor. */
   readonly padding?: number | undefined
 }
 
-/** A level over validated arrays. `parent` is `null` for a root; `padded` says which of its positions are padding. */
+/** A level over validated arrays. `parent` is `null` for a root; `padded` marks its padding positions. */
 export function bindLevel(
   axis: StoredAxis,
   extent: number,
@@ -152,7 +152,9 @@ function checkWidth(axis: PaddedAxis, count: number, parents: number, given: num
   })
 }
 
-/** Words say how many fields there may be, not how many there are. */
+/**
+ * The width of a packed level, which must be given: the number of words only bounds it. @throws SptError `bind/width`
+ */
 function packedWidth(axis: PaddedAxis, parents: number, given: number | undefined): number {
   if (given !== undefined && Number.isInteger(given) && given >= 0) return given
   if (parents === 0) return 0
@@ -176,7 +178,10 @@ function checkWords(axis: StoredAxis, words: Int32Array, positions: number): voi
     })
 }
 
-/** Under padding there is nothing but padding: its values would otherwise belong to no coordinate. */
+/**
+ * Checks that descendants of padding are padding: their values would belong to no coordinate. @throws SptError
+ * `bind/padding`
+ */
 function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
   if (!padded) return
   const coordinates = coordinatesOf(level)
@@ -194,7 +199,7 @@ function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
   }
 }
 
-/** Length, no bits from `extent` on, and an indptr that counts the bits. */
+/** Checks the length of a mask, that no bit from `extent` on is set, and that indptr counts the bits. */
 function checkMask(
   axis: MaskedAxis,
   mask: Int32Array,

@@ -1,4 +1,4 @@
-/** Ready-made arrays: used as they are, after every property that kernels rely on has been checked. */
+/** Ready-made arrays: used without a copy, after every property that kernels rely on has been checked. */
 import { fail } from '../../ast/diagnostic.ts'
 import { hasIndices, hasIndptr, hasMask, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
@@ -10,17 +10,17 @@ import { checkElements } from './elements.ts'
 import { bindLevel, type IndexArrays } from './validate-level.ts'
 
 export interface ValidateOptions {
-  /** What is bound, for what is said of its values. */
+  /** The name of the input, for messages about its values. */
   readonly name?: string | undefined
-  /** sparse_fixed axes with a given width; the others have what their `indices` say. */
+  /** Given widths of sparse_fixed axes; others are derived from the length of `indices`. */
   readonly widths?: ReadonlyMap<string, number> | undefined
-  /** What axes that say so are padded with. */
+  /** Padding coordinates of the axes that declare one. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
-  /** The buffer's type, where it must agree. */
+  /** The buffer's type, if it must match. */
   readonly dtype?: Dtype | undefined
-  /** What a coordinate reads that is not stored; 0. */
+  /** The value of coordinates that are not stored; default 0. */
   readonly fill?: number | undefined
-  /** Whether they are a part of a tensor in a format: which elements it has is asked on the tensor's axes (`checkOnce`). */
+  /** True for a part of a tensor in a format: duplicates are then checked on the tensor's axes (`checkOnce`). */
   readonly part?: boolean | undefined
 }
 
@@ -70,7 +70,7 @@ export function validateStored(
   return storage
 }
 
-/** The values of a validated tensor; those of a pattern are 1 where something is stored and `fill` in padding. */
+/** The values of a validated tensor; for a pattern, 1 at stored elements and `fill` in padding. */
 export function storedValues(storage: Storage, tensor: StoredTensor, fill: number): ValueArray {
   if (tensor.values) return tensor.values
   const open = storage.axes.find(isPadded)

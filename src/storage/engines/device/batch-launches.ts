@@ -1,6 +1,6 @@
 /**
- * Horizontal fusion of launches: several of one structure as one kernel, blocks one after the other, each with the
- * columns and sizes of its launch. Small launches take their time to begin, not to run.
+ * Horizontal fusion of launches: several launches of one structure become one kernel with consecutive blocks, each with
+ * the columns and sizes of its launch. For small launches the launch overhead dominates.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { allocatedIn, renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
@@ -10,18 +10,18 @@ import { when } from '../../../ir/statement-builders.ts'
 import { walkStmts } from '../../../ir/tree.ts'
 import { type LaunchSpec, THREADS, type Use } from './column-types.ts'
 
-/** Where a launch's threads (or blocks) end among those of all. */
+/** Name of the size that ends a launch's range of threads (or blocks) in the fused kernel. */
 export const END = 'x_end'
 
 const nameOf = (name: string, k: number): string => `${name}_of${k}`
 
-/** The name that a launch gives a column or size, and which launch it is; -1: it is that of all of them. */
+/** Splits a name in a fused kernel into the original name and the launch number; −1: shared by all launches. */
 export function instanceOf(name: string): { readonly name: string; readonly of: number } {
   const found = /^(.*)_of(\d+)$/.exec(name)
   return found ? { name: found[1]!, of: Number(found[2]) } : { name, of: -1 }
 }
 
-/** `count` launches like `spec`; the threads of each begin with a block of `block` of their own. */
+/** The fusion of `count` launches with the structure of `spec`; each starts at a multiple of `block` threads. */
 export function fused(spec: LaunchSpec, count: number, block: number): LaunchSpec {
   const columns: Record<string, Use> = {}
   const sizes: Record<string, number> = {}
@@ -51,7 +51,7 @@ export function fused(spec: LaunchSpec, count: number, block: number): LaunchSpe
   }
 }
 
-/** The body of launch `k`. Memory of a block is the same for all launches. */
+/** The body of launch `k` with renamed variables. Shared memory is declared once for all launches. */
 function renamed(spec: LaunchSpec, at: Expr, k: number, memory: Map<string, Stmt>): readonly Stmt[] {
   let body = spec.body(at)
   const bound = new Map<string, string>()
@@ -70,6 +70,6 @@ function renamed(spec: LaunchSpec, at: Expr, k: number, memory: Map<string, Stmt
   return substituteStmts(renameBound(body, bound), new Map(sizes))
 }
 
-/** How many launches a kernel takes: unused ones have no threads, so that few kernels do for all numbers. */
+/** Supported numbers of fused launches. Unused ones have no threads, so a few kernels cover all numbers. */
 const COUNTS = [2, 3, 4, 6, 8, 12, 16, 24, 32]
 export const countFor = (n: number): number => (n < 2 ? n : COUNTS.find((c) => c >= n)!)

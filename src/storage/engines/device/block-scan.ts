@@ -1,18 +1,18 @@
-/** Threads of a block put their sums together: what came before each thread, in three rounds. */
+/** Scan over the threads of a block: the sum of all preceding threads, in three phases. */
 
 import { add, div, type Expr, eq, int, lt, max, mul, select } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import { when } from '../../../ir/statement-builders.ts'
 import { loop, type Scalar, scalar, shared, unrolled } from './kernel-builder.ts'
 
-/** Threads whose sums one thread adds up. */
+/** Number of threads whose sums are added by one thread. */
 const GROUP = 16
 
 export type Op = '+' | 'max'
 
 export const combine = (op: Op, a: Expr, b: Expr): Expr => (op === '+' ? add(a, b) : max(a, b))
 
-/** A sum that starts over where a segment begins: the sum since then, and whether there was one. */
+/** A segmented running sum: the sum since the last segment start, and whether there was one. */
 export interface Running {
   readonly sum: Scalar
   readonly any: Scalar
@@ -24,7 +24,7 @@ export const running = (name: string, initial: Expr): Running & { readonly decla
   return { declare: [...sum.declare, ...any.declare], sum, any }
 }
 
-/** Goes on with `value`, before which a segment began if `any` is 1 (`null`: none). */
+/** Continues the sum with `value`; if `any` is 1, a segment starts before it (`null`: never). */
 export const goOn = (op: Op, { sum, any }: Running, value: Expr, began: Expr | null): Stmt[] =>
   began
     ? [
@@ -33,11 +33,11 @@ export const goOn = (op: Op, { sum, any }: Running, value: Expr, began: Expr | n
       ]
     : [sum.set(combine(op, sum.value, value))]
 
-/** Memory of `threads` sums, a multiple of 16 or fewer. */
+/** Shared memory for the scan of `threads` sums, a multiple of 16 or fewer. */
 export function meeting(name: string, threads: number, op: Op, segmented: boolean) {
   const group = Math.min(GROUP, threads)
   const groups = threads / group
-  // Sums of a group lie in different banks from the next one's.
+  // Padding: sums of neighbouring groups reside in different banks.
   const sums = shared(`${name}_sums`, threads + groups)
   const begins = shared(`${name}_begins`, threads + groups)
   const sumsOf = shared(`${name}_groups`, groups)
@@ -47,12 +47,12 @@ export function meeting(name: string, threads: number, op: Op, segmented: boolea
     loop(loopName, count, (g) => goOn(op, r, sumsOf.at(g), segmented ? beginsOf.at(g) : null))
   return {
     declare: [sums, sumsOf, ...(segmented ? [begins, beginsOf] : [])].map((m) => m.declare),
-    /** Of every thread. */
+    /** Phase 1, by every thread: store its sum. */
     put: (t: Expr, { sum, any }: Running): Stmt[] => [
       sums.put(at(t), sum.value),
       ...(segmented ? [begins.put(at(t), any.value)] : []),
     ],
-    /** Then, of every thread. */
+    /** Phase 2, by every thread: scan within groups. */
     join: (t: Expr): Stmt => {
       const r = running(`${name}_join`, int(0))
       const value = scalar(`${name}_own`, int(0))
@@ -74,12 +74,12 @@ export function meeting(name: string, threads: number, op: Op, segmented: boolea
         ...(segmented ? [beginsOf.put(t, r.any.value)] : []),
       ])
     },
-    /** Then: `r` goes on with all threads before `t`. */
+    /** Phase 3: adds the sums of all threads before `t` to `r`. */
     before: (r: Running, t: Expr): Stmt[] => [
       goOver(r, div(t, int(group)), `${name}_before`),
       ...goOn(op, r, sums.at(at(t)), segmented ? begins.at(at(t)) : null),
     ],
-    /** Then: `r` goes on with all threads. */
+    /** Phase 3: adds the sums of all threads to `r`. */
     all: (r: Running): Stmt => goOver(r, int(groups), `${name}_all`),
   }
 }

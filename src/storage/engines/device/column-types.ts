@@ -1,17 +1,17 @@
-/** What a generated kernel is asked to do: columns, how it uses them, what each thread does. */
+/** Description of a generated kernel: its columns, their access, and the body of a thread. */
 import type { Dtype } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import type { DeviceBuffer } from '../../../runtime/device.ts'
 
-/** `length` elements of device memory; the memory may be longer. */
+/** `length` elements of device memory; the allocation may be larger. */
 export interface Column {
   readonly memory: DeviceBuffer
   readonly dtype: Dtype
   readonly length: number
 }
 
-/** How a launch uses a column. `natural`: it is only read, and no element is negative. */
+/** Access of a launch to a column. `natural`: read-only, and no element is negative. */
 export interface Use {
   readonly column: Column
   readonly access: 'natural' | 'read' | 'write' | 'update'
@@ -23,17 +23,20 @@ export const write = (column: Column): Use => ({ column, access: 'write' })
 export const update = (column: Column): Use => ({ column, access: 'update' })
 
 export interface LaunchSpec {
-  /** With the names, types and accesses of the columns, it tells kernels apart: `body` depends on nothing else. */
+  /**
+   * Together with the names, types and accesses of the columns, identifies the kernel: `body` must not depend on
+   * anything else.
+   */
   readonly key: string
-  /** How many threads; or blocks, where threads share memory. */
+  /** The number of threads, or of blocks if `shared`. */
   readonly threads: number
-  /** `body` is what block `e` does, in loops over its threads (`each`). */
+  /** `body` describes block `e`, in loops over its threads (`each`). */
   readonly shared?: boolean
   readonly columns: Readonly<Record<string, Use>>
   readonly sizes?: Readonly<Record<string, number>>
-  /** What thread `e` does: writes elements that no other thread touches, or updates atomically. */
+  /** The body of thread `e`: writes elements that no other thread accesses, or updates atomically. */
   readonly body: (e: Expr) => readonly Stmt[]
 }
 
-/** The size parameter of every kernel: how many threads there are. */
+/** The size parameter of every kernel that holds the number of threads. */
 export const THREADS = 'x_threads'

@@ -1,12 +1,12 @@
 /**
- * An order of commands that brings those of one kernel together which do not depend on each other: parts of a tensor
- * are built side by side, by the same kernels.
+ * Reordering of commands such that independent launches of one kernel become adjacent: parts of a tensor are built
+ * concurrently by the same kernels.
  */
 import type { DeviceBuffer } from '../../../runtime/device.ts'
 import type { LaunchSpec } from './column-types.ts'
 import type { Slot } from './kernel-cache.ts'
 
-/** A launch, or what sets a buffer to 0 (as a launch that would do it). */
+/** A launch, or a memset of a buffer (represented by an equivalent launch). */
 export interface Pending {
   readonly slot: Slot
   readonly spec: LaunchSpec
@@ -15,12 +15,12 @@ export interface Pending {
 
 interface Node {
   readonly command: Pending
-  /** How many of those that must run before have not run. */
+  /** Number of predecessors that have not run yet. */
   waits: number
   readonly next: number[]
 }
 
-/** Groups that run one after the other; `shared` are written at different elements by whoever writes them. */
+/** Groups of commands to run in sequence; commands write disjoint elements of the `shared` buffers. */
 export function arrange(commands: readonly Pending[], shared: ReadonlySet<DeviceBuffer>): Pending[][] {
   const nodes = dependencies(commands, shared)
   const left = new Map<Slot, number>()
@@ -35,7 +35,7 @@ export function arrange(commands: readonly Pending[], shared: ReadonlySet<Device
   for (let k = 0; k < nodes.length; k++) if (nodes[k]!.waits === 0) isReady(k)
   const out: Pending[][] = []
   while (ready.size > 0) {
-    // Those of whose kind the least is still to come.
+    // Take the kind with the fewest remaining commands.
     let best: Slot | null = null
     let share = -1
     for (const [slot, list] of ready) {
@@ -74,7 +74,7 @@ function dependencies(commands: readonly Pending[], shared: ReadonlySet<DeviceBu
       const { column, access } = columns[name]!
       const buffer = column.memory
       const known = memory.get(buffer)
-      // Those who share it wait for what cleared it before, and what clears it next waits for them.
+      // Users of a shared buffer depend on its previous memset, and its next memset depends on them.
       const writes = (access === 'write' || access === 'update') && (!shared.has(buffer) || command.clear)
       if (!known) {
         memory.set(buffer, writes ? { writer: k, readers: [] } : { writer: -1, readers: [k] })

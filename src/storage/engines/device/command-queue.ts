@@ -1,6 +1,6 @@
 /**
- * The command queue: columns in device memory and the commands that fill them. Kernels are built from expressions, once
- * for each structure; commands are collected and run in order when something is read back.
+ * The command queue: columns in device memory and the commands that fill them. Kernels are generated from expressions,
+ * once for each structure; commands are collected and run in order when a result is read back.
  */
 
 import { countText } from '../../../ast/count-text.ts'
@@ -30,7 +30,7 @@ import { TUNINGS, type Tuning } from './tuning.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 
-/** Arguments of a launch of several. */
+/** Most arguments of a fused launch. */
 const MOST_ARGUMENTS = 450
 
 /** Memory, kernels and commands of one device. */
@@ -41,13 +41,13 @@ export class Queue {
   readonly #pool: Pool
   readonly #readback: Readback
   #pending: Pending[] = []
-  /** Columns that are held, and the transactions that took them. */
+  /** Live columns, with the transaction that allocated each. */
   readonly #live = new Map<Column, object | null>()
-  /** The transaction that is running at the moment. */
+  /** The current transaction. */
   #owner: object | null = null
-  /** Resolves when what was flushed before has run. */
+  /** Resolves when all flushed commands have run. */
   #flushed: Promise<void> = Promise.resolve()
-  /** Commands that the device has not got yet. */
+  /** Resolves when flushed commands have been submitted to the device; `null` if none is waiting. */
   #waiting: Promise<void> | null = null
   #launches = 0
 
@@ -69,12 +69,12 @@ export class Queue {
     return this.#pool.bytes
   }
 
-  /** The most there were since `resetPeak`. */
+  /** The maximum of `bytes` since `resetPeak`. */
   get peakBytes(): number {
     return this.#pool.peak
   }
 
-  /** Since `resetPeak`. */
+  /** Number of launches since `resetPeak`. */
   get launches(): number {
     return this.#launches
   }
@@ -84,7 +84,9 @@ export class Queue {
     this.#launches = 0
   }
 
-  /** Uninitialised elements. @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `convert/too-large` */
+  /**
+   * An uninitialised column. @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `convert/too-large`
+   */
   column(length: number, dtype: Dtype = 'i32', label = 'column'): Column {
     return this.#take(length, dtype, label, this.#owner)
   }
@@ -103,7 +105,7 @@ export class Queue {
     return column
   }
 
-  /** Runs work, and waits where it has to; where it fails, the columns and cells that it took are given back. */
+  /** Runs a coroutine; if it fails, the columns and cells that it allocated are released. */
   async transaction<T>(work: Coroutine<T>): Promise<T> {
     const owner = {}
     try {
@@ -115,7 +117,7 @@ export class Queue {
     }
   }
 
-  /** Side by side, all of the transaction that asks for them, so that what they read back comes with one download. */
+  /** Runs coroutines concurrently in the current transaction, so that their readbacks share one download. */
   *together(work: readonly Coroutine<void>[]): Coroutine<void> {
     const owner = this.#owner
     const done = yield* waitFor(Promise.allSettled(work.map((w) => this.#runFor(owner, w))))
@@ -138,7 +140,7 @@ export class Queue {
     return storedBytes(this.device, dtype)
   }
 
-  /** Gives the memory back to later columns. */
+  /** Returns the memory to the pool. */
   release(...columns: readonly (Column | null | undefined)[]): void {
     const used = this.#pending.length > 0
     for (const c of columns) if (c && this.#live.delete(c)) this.#pool.give(c.memory, used)
@@ -147,7 +149,7 @@ export class Queue {
   async upload(values: HostArray, dtype: Dtype, label = 'column'): Promise<Column> {
     const column = this.column(values.length, dtype, label)
     const data = isWord(this.device, dtype) ? hostToDevice(dtype, values) : values
-    // Earlier commands may still be using this memory.
+    // Earlier commands may still use this memory.
     await this.flush()
     if (data.length > 0) await this.device.upload(column.memory, data)
     return column
@@ -156,7 +158,7 @@ export class Queue {
   async download(column: Column): Promise<HostArray> {
     const ran = this.flush()
     const { dtype, length, memory } = column
-    // The device reads after what it got before.
+    // The device orders the download after all submitted commands.
     if (this.#waiting || length === 0) await ran
     if (length === 0) return new (arrayClass(dtype))(0)
     const [bytes] = await Promise.all([this.device.download(memory, length * this.elementBytes(dtype)), ran])
@@ -165,7 +167,7 @@ export class Queue {
       : new (arrayClass(dtype))(bytes, 0, length)
   }
 
-  /** All elements become 0. */
+  /** Sets all elements to 0. */
   clear(column: Column): void {
     const { memory } = column
     if (memory.bytes === 0) return
@@ -179,17 +181,17 @@ export class Queue {
     this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: memory })
   }
 
-  /** Cells at 0 that launches leave numbers for the host in; nobody else is given them before they are read. */
+  /** Zeroed cells in which launches return numbers to the host; they stay reserved until they are read. */
   cells(count = 1): Cells {
     return this.#readback.take(count, this.#owner)
   }
 
-  /** The numbers in the cells, after all that was launched, once: one download for all who ask at the same time. */
+  /** The numbers in the cells after all previous launches; may be read once. Concurrent reads share one download. */
   numbers(cells: Cells): Promise<number[]> {
     return this.#readback.read(cells)
   }
 
-  /** Until others have asked for what can be done beside. */
+  /** Waits until concurrent coroutines have issued their work. */
   patience(): Promise<void> {
     return this.#readback.patience()
   }
@@ -199,21 +201,21 @@ export class Queue {
     this.#pending.push({ slot: this.#kernels.of(spec), spec, clear: null })
   }
 
-  /** Runs what was collected. */
+  /** Submits the collected commands. */
   flush(): Promise<void> {
     const pending = this.#pending
     if (pending.length === 0) return this.#flushed
     this.#pending = []
     this.#pool.wake()
     const groups = this.#grouped(pending)
-    // What a device takes at the call needs no promise in between.
+    // Devices that execute synchronously need no intermediate promise.
     const atOnce = this.#waiting === null && this.device.kind !== 'webgpu'
     const flushed =
       atOnce && groups.every((g) => g.slot.kernel !== null)
         ? this.device.run(groups.map((g) => this.#command(g.slot.kernel!, g)))
         : this.#later(groups)
     this.#flushed = flushed
-    // Those who wait see the failure; later commands are others'.
+    // Awaiting callers see the failure; later commands are unaffected.
     flushed.catch(() => {
       if (this.#flushed === flushed) this.#flushed = Promise.resolve()
     })
@@ -235,7 +237,7 @@ export class Queue {
     await mine
   }
 
-  /** Launches of one kernel that do not depend on each other are one. */
+  /** Fuses independent launches of one kernel. */
   #grouped(pending: readonly Pending[]): Group[] {
     const alone = (p: Pending): Group => ({ slot: p.slot, specs: [p.spec], clear: p.clear })
     const kinds = new Set(pending.map((p) => p.slot))
@@ -263,18 +265,18 @@ export class Queue {
     const all = buffers + Object.keys(sizes ?? {}).length + 2
     const { maxBuffersPerLaunch } = this.device.limits
     const most = Math.min(this.tuning.fused, maxBuffersPerLaunch / buffers, MOST_ARGUMENTS / all)
-    // Kernels are made for some numbers of launches.
+    // Kernels exist for certain numbers of launches only.
     let fits = 1
     while (fits < most && countFor(fits + 1) <= most) fits++
     return fits
   }
 
-  /** Frees all memory that no column holds. */
+  /** Frees all memory in the pool. */
   trim(): void {
     this.#pool.trim()
   }
 
-  /** Frees kernels and spare memory; columns that are still held stay. */
+  /** Frees kernels and pooled memory; live columns stay valid. */
   async dispose(): Promise<void> {
     await this.flush()
     this.#readback.dispose()
@@ -289,7 +291,7 @@ export class Queue {
   }
 }
 
-/** What one command does. */
+/** The launches (or the memset) of one command. */
 interface Group {
   readonly slot: Slot
   readonly specs: readonly LaunchSpec[]

@@ -1,4 +1,4 @@
-/** Launches with their columns and sizes as commands of a device. */
+/** Conversion of launches into commands of a device: arguments and grid. */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { physicalGrid } from '../../../backends/grid-folding.ts'
 import type { ArgValue, Command, Device } from '../../../runtime/device.ts'
@@ -6,7 +6,7 @@ import { END } from './batch-launches.ts'
 import { type LaunchSpec, THREADS } from './column-types.ts'
 import { BLOCK, type Kernel } from './kernel-cache.ts'
 
-/** One launch of `kernel`, which is made for as many launches as these, or for more. */
+/** One launch of `kernel`, compiled for at least as many launches as `specs`. */
 export function commandOf(
   device: Device,
   { module, entry, args }: Kernel,
@@ -26,7 +26,7 @@ export function commandOf(
   invariant(grid, `${blocks} blocks are more than a grid holds`)
   const values: ArgValue[] = []
   for (const { kind, name, of } of args) {
-    // A kernel for more launches than there are: the others have no threads.
+    // Unused launches of the kernel get no threads.
     const spec = specs[of]
     const column = kind === 'size' ? undefined : (spec ?? specs[0]!).columns[name]!.column
     if (column) values.push(kind === 'buffer' ? column.memory : column.length)

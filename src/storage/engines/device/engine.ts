@@ -1,4 +1,4 @@
-/** Conversion's operations as generated kernels on columns in a device's memory. */
+/** The operations of conversion as generated kernels on columns in device memory. */
 
 import { countText } from '../../../ast/count-text.ts'
 import { fail, type Span } from '../../../ast/diagnostic.ts'
@@ -37,10 +37,10 @@ export function deviceEngine(q: Queue): Engine<Column> {
       if (found.every((x) => x < 0)) maps.compute(q, frame, name, e)
       return found
     },
-    // Kernels fuse what they need.
+    // Kernels fuse the expressions that they use.
     materialize: (_frame, _name, e) => e,
     valuesAt: (frame, exprs, entry) => maps.valuesAt(q, frame, exprs, entry),
-    // What may not fit is refused while a kernel is built.
+    // Overflows are rejected while kernels are built.
     fits: () => true,
     fillsTables: false,
     bindNumbers(frame, name, column, dtype) {
@@ -93,7 +93,7 @@ export function deviceEngine(q: Queue): Engine<Column> {
   }
 }
 
-/** @throws SptError `convert/too-large` */
+/** Rejects a count of positions. @throws SptError `convert/too-large` */
 function tooLarge(count: number, what: string, span?: Span): never {
   return fail({
     code: 'convert/too-large',

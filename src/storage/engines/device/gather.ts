@@ -1,14 +1,14 @@
-/** Gather: columns in another order; element s of each becomes the one that `order` names. */
+/** Gather: columns permuted or selected by `order`. */
 import { add, load, variable } from '../../../ir/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 import { type Column, natural, read, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { get, store } from './kernel-builder.ts'
 
-/** Columns that one launch moves, within the buffers that every device binds. */
+/** Most columns per launch, within the buffer bindings of every device. */
 const AT_ONCE = 3
 
-/** `to[s] = from[order[s + first]]` for each pair; `places` becomes that piece of `order` itself. */
+/** `to[s] = from[order[s + first]]` for each pair; `places` receives that range of `order` itself. */
 export function gather(
   q: Queue,
   order: Column,
@@ -47,7 +47,7 @@ export function gather(
   }
 }
 
-/** Puts the entries in another order: place s gets entry `order[s]`. Takes `order` over. */
+/** Permutes the entries: entry `order[s]` moves to s. Takes ownership of `order`. */
 export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
   const moved: [from: Column, to: Column, name: string | null][] = []
   for (const [name, from] of frame.columns) moved.push([from, q.column(frame.n, from.dtype, name), name])
@@ -65,7 +65,7 @@ export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
   else frame.setEntry(order)
 }
 
-/** The entries `order[from …]`, `count` of them, as a frame of their own. */
+/** A frame of the `count` entries `order[from …]`. */
 export function part(
   q: Queue,
   frame: Frame<Column>,

@@ -1,6 +1,6 @@
 /**
- * Counts and ranks of tuples, by putting entries in the order that makes groups runs, and a scan that starts over with
- * each. The order stays: what is built next often wants the same.
+ * Counts and ranks of tuples: entries are sorted such that groups are runs, then a segmented scan is applied. The
+ * entries stay sorted, because the next step often needs the same order.
  */
 
 import { INT_RANGE } from '../../../ir/dtype.ts'
@@ -26,7 +26,7 @@ export function* rank(q: Queue, frame: F, { name, by, of }: Counting): Coroutine
   frame.rising.set(name, { by, of })
 }
 
-/** The number of different tuples. */
+/** The number of distinct tuples per group. */
 export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: boolean): Coroutine<void> {
   const keys = apart ? by : [...by, ...of]
   yield* orderBy(q, frame, yield* keysOf(frame, keys))
@@ -39,7 +39,7 @@ export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: bo
   })
 }
 
-/** The least value: scans know the greatest of what is not negative. */
+/** The minimum per group, computed as a maximum of complements, because scans support only + and max. */
 export function* least(q: Queue, frame: F, { name, by, of }: Reduced): Coroutine<void> {
   const [, most] = INT_RANGE.i32
   yield* orderBy(q, frame, yield* keysOf(frame, by))
@@ -52,7 +52,7 @@ export function* least(q: Queue, frame: F, { name, by, of }: Reduced): Coroutine
   })
 }
 
-/** A reduction of each group, and how it is written with its operands as terms. */
+/** A reduction of each group, over terms of its operands. */
 interface GroupReduction {
   readonly key: string
   readonly keys: readonly Expr[]
@@ -61,7 +61,7 @@ interface GroupReduction {
   readonly result: (total: Expr) => Expr
 }
 
-/** Of entries whose groups are runs: from the last entry of a group to all of them, by the group's number. */
+/** Reduces groups that are runs, and distributes the result from the last entry of a group to all of its entries. */
 function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: GroupReduction): void {
   const { n } = frame
   const t = termsOf(q, frame, r.keys)

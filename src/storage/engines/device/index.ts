@@ -27,7 +27,7 @@
 import type { Part } from '../../part-assembly.ts'
 import type { Column } from './column-types.ts'
 
-/** A part as it lies on a device. */
+/** A part of a tensor in device memory. */
 export type DevicePart = Part<Column>
 export type { Column } from './column-types.ts'
 export { type ConvertPlan, convertPlan } from './resident-conversion.ts'

@@ -1,4 +1,4 @@
-/** Builders of generated kernels: one thread for each index, scalars in registers, serial loops. */
+/** Builders of generated kernels: one thread per index, scalars in registers, serial loops. */
 
 import type { Dtype } from '../../../ir/dtype.ts'
 import {
@@ -33,10 +33,10 @@ export function loop(
   return forLoop(name, extent, body(variable(name)), { guards, mode })
 }
 
-/** Into an element of a column. */
+/** Stores into an element of a column. */
 export const store = (buffer: string, index: Expr, value: Expr): Stmt => storeAt(buffer, [index], value)
 
-/** `buffer[index] = buffer[index] op value`, whoever else does the same. */
+/** `buffer[index] = buffer[index] op value`, atomically. */
 export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr): Stmt =>
   reduction({
     reducer: builtinMonoid(op, value.dtype),
@@ -46,11 +46,14 @@ export const atomic = (op: '+' | 'max', buffer: string, index: Expr, value: Expr
     atomic: true,
   })
 
-/** Of a launch over `x_n` entries: at those where `isLast` holds, which may ask about the next, and at the last of all. */
+/**
+ * In a launch over `x_n` entries: runs `then` at the last entry and wherever `isLast` holds, which may read the next
+ * entry.
+ */
 export const whereLast = (e: Expr, isLast: Expr, then: Stmt): Stmt =>
   when(lt(next(e), variable('x_n')), [when(isLast, [then])], [then])
 
-/** Registers of one thread, or memory of a block. */
+/** Registers of one thread, or shared memory of a block. */
 export interface Register {
   readonly declare: Stmt
   readonly at: (k: Expr) => Expr
@@ -69,12 +72,12 @@ function array(name: string, length: number, dtype: Dtype, scope: 'register' | '
   }
 }
 
-/** Memory that the threads of a block share. */
+/** Shared memory of a block. */
 export function shared(name: string, length: number): Register {
   return array(name, length, 'i32', 'shared')
 }
 
-/** One register. */
+/** A single register. */
 export interface Scalar {
   readonly declare: readonly Stmt[]
   readonly value: Expr
@@ -90,7 +93,7 @@ export function scalar(name: string, initial: Expr): Scalar {
   }
 }
 
-/** 1 where the condition holds. */
+/** 1 if the condition holds, otherwise 0. */
 export const flag = (cond: Expr): Expr => select(cond, int(1), int(0))
 /** Element `e` of a column of i32. */
 export const get = (buffer: string, e: Expr): Expr => load(buffer, [e], 'i32')
@@ -109,20 +112,20 @@ const isAtomic = (body: readonly Stmt[]): boolean => {
 
 const bind = (to: ThreadAxis): LoopMode => ({ kind: 'bind', to })
 
-/** What each thread of a block does; between two of these all of them meet where they share memory. */
+/** Runs `body` in every thread of a block; in blocks with shared memory a barrier separates consecutive ones. */
 export const each = (name: string, threads: number, body: (t: Expr) => readonly Stmt[]): For =>
   loop(name, int(threads), body, bind('thread.x'))
 
-/** A loop of few rounds that becomes as many statements: registers are then known by number. */
+/** A short loop that is unrolled completely, so that register indices are constant. */
 export const unrolled = (name: string, count: number, body: (k: Expr) => readonly Stmt[]): For =>
   loop(name, int(count), body, { kind: 'unroll', factor: null })
 
-/** Threads one by one, in blocks of `block`. */
+/** Independent threads, in blocks of `block`. */
 function threadNest(spec: LaunchSpec, block: number): Stmt {
   const threads = variable(THREADS)
   const at = add(mul(variable('x_block'), int(block)), variable('x_thread'))
   const inner = spec.body(at)
-  // Loops whose rounds may update one element are reductions: updates stay atomic.
+  // Loops whose iterations may update one element are reductions, so that updates stay atomic.
   const reduce = isAtomic(inner)
   const blocks = div(add(threads, int(block - 1)), int(block))
   const bound = loop('x_thread', int(block), () => inner, bind('thread.x'), [lt(at, threads)])
@@ -130,12 +133,12 @@ function threadNest(spec: LaunchSpec, block: number): Stmt {
 }
 
 const LENGTH = '_length'
-/** The size that is the length of a column, and the column of such a size: texts keep loads that they move within it. */
+/** Name of the size parameter with the length of a column, and its inverse: generated code clamps reads by it. */
 const lengthOf = (column: string): string => `${column}${LENGTH}`
 export const columnOf = (size: string): string | undefined =>
   size.endsWith(LENGTH) ? size.slice(0, -LENGTH.length) : undefined
 
-/** The kernel of a launch: blocks that threads share, or threads in blocks of `block`. */
+/** The kernel of a launch: blocks with shared memory, or independent threads in blocks of `block`. */
 export function kernelOf(spec: LaunchSpec, name: string, block: number): Kernel2 {
   const sizes = [THREADS, ...Object.keys(spec.sizes ?? {})]
   const body = spec.shared

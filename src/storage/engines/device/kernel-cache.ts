@@ -1,4 +1,4 @@
-/** A cache of compiled kernels: one for each structure of a launch, and for several launches of one structure as one. */
+/** A cache of compiled kernels: one for each structure of a launch and number of fused launches. */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../../../backends/emit.ts'
 import { targetOf } from '../../../backends/targets/index.ts'
@@ -10,11 +10,11 @@ import type { LaunchSpec } from './column-types.ts'
 import { columnOf, kernelOf } from './kernel-builder.ts'
 
 export interface Argument {
-  /** `length`: of a column, where the text keeps reads within it. */
+  /** `length`: the length of a column, by which generated code clamps reads. */
   readonly kind: 'buffer' | 'length' | 'size'
-  /** As the launch names it. */
+  /** The name in the launch. */
   readonly name: string
-  /** Which of the launches. */
+  /** The number of the fused launch. */
   readonly of: number
 }
 
@@ -24,25 +24,25 @@ export interface Kernel {
   readonly args: readonly Argument[]
 }
 
-/** A kernel that is compiled or being compiled. */
+/** A kernel that is compiled or in compilation. */
 export interface Slot {
   readonly key: string
-  /** `null`: still being compiled. */
+  /** `null` while it is being compiled. */
   kernel: Kernel | null
   readonly compiled: Promise<Kernel>
 }
 
 type Target = ModuleText['target']
 
-/** Threads of a block. */
+/** Threads per block. */
 export const BLOCK = 128
 
-/** Texts that are kept, for whichever device asks next. */
+/** Most cached sources, shared by all devices. */
 const KEPT = 2000
 const texts = new Map<string, ModuleText>()
 let named = 0
 
-/** The text of `count` launches like this one; a launch's structure says all of it. */
+/** The source for `count` fused launches; it depends only on the launch's structure. */
 function textOf(key: string, spec: LaunchSpec, count: number, target: Target, f16: boolean): ModuleText {
   const known = `${target} ${f16} ${key}`
   const before = texts.get(known)
@@ -70,7 +70,7 @@ export class Kernels {
     return this.#slots.get(key) ?? this.#add(key, spec, 1)
   }
 
-  /** The kernel of `count` launches like this one. */
+  /** The kernel of `count` fused launches with this structure. */
   several(slot: Slot, spec: LaunchSpec, count: number): Slot {
     const key = `${count} ${slot.key}`
     return this.#slots.get(key) ?? this.#add(key, spec, count)
@@ -87,7 +87,7 @@ export class Kernels {
       (kernel) => {
         slot.kernel = kernel
       },
-      // Whoever waits sees the failure.
+      // Awaiting callers see the failure.
       () => {},
     )
     this.#slots.set(key, slot)
@@ -112,7 +112,7 @@ export class Kernels {
   }
 }
 
-/** What a kernel depends on. */
+/** The structure of a launch, which determines its kernel. */
 function structureOf({ key, columns, sizes }: LaunchSpec): string {
   let out = `${key}(`
   for (const name in columns) {

@@ -1,6 +1,6 @@
 /**
- * Level iteration, from levels to entries: parents of positions, the bits that are set, stream compaction of positions
- * that hold something.
+ * Level iteration, from levels to entries: parents of positions, set bits of masks, stream compaction of non-empty
+ * positions.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
 import {
@@ -30,7 +30,7 @@ import { reduce, scan } from './scan.ts'
 
 type F = Frame<Column>
 
-/** The parent position of each position: its number where a segment begins, then the largest so far. */
+/** The parent position of each position: scattered to the start of each segment, then a running maximum. */
 export function parentsOf(q: Queue, indptr: Column, parents: number, positions: number): Column {
   const out = q.column(positions, 'i32', 'parents')
   q.clear(out)
@@ -55,7 +55,7 @@ export function parentsOf(q: Queue, indptr: Column, parents: number, positions: 
 
 const WORD = 32
 
-/** Parents and coordinates of the bits that are set. */
+/** Parents and coordinates of the set bits of a mask. */
 export function bitsOf(
   q: Queue,
   level: Level<Column>,
@@ -105,7 +105,7 @@ export function bitsOf(
   return out
 }
 
-/** The positions where the condition holds, in order. */
+/** The positions that satisfy the condition, in order. */
 export function* compact(
   q: Queue,
   positions: F,

@@ -1,4 +1,4 @@
-/** Scans that levels are made of: numbers of runs, ends of segments, offsets, and bits, with atomic updates. */
+/** Scans for level assembly: run numbers, segment ends, offsets, and masks with atomic updates. */
 import { invariant } from '../../../ast/diagnostic.ts'
 import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
@@ -17,7 +17,7 @@ import { reduce, scan } from './scan.ts'
 
 type F = Frame<Column>
 
-/** Where runs begin, ready for kernels, with the values of the keys. */
+/** The condition that an entry starts a run, as kernel terms, with the values of the keys. */
 function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
   const t = termsOf(q, frame, cut ? [...keys, cut] : keys)
   const at = (e: Expr): readonly Expr[] => t.at(e).slice(0, keys.length)
@@ -31,7 +31,7 @@ function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
   }
 }
 
-/** The number of the run that each entry is in; among those with the same first `within` keys. */
+/** A column with each entry's run number, counted within equal first `within` keys. */
 export function runNumbers(
   q: Queue,
   frame: F,
@@ -90,7 +90,7 @@ export function cuts(q: Queue, frame: F, name: string, rank: string | null, of: 
   if (rank && ranked) frame.set(rank, ranked)
 }
 
-/** `to[at] = value`; `firsts`: entries are in order of `at`, and only the first at a place writes. */
+/** `to[at] = value`; `firsts`: entries are in order of `at`, and only the first at each index writes. */
 export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, firsts = false): void {
   const t = termsOf(q, frame, [at, value])
   q.launch({
@@ -106,7 +106,7 @@ export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, f
   })
 }
 
-/** Whether the first of some terms begins a run. */
+/** True if the first term differs from the previous entry's. */
 const begins = (t: Terms, e: Expr): Expr => differs((x) => [t.at(x)[0]!], e)
 
 /** The `indptr` of a root. */
@@ -122,7 +122,7 @@ export function segment(q: Queue, positions: number, label: string): Column {
   return indptr
 }
 
-/** `indptr[p]` is what comes of all before p. */
+/** `indptr[p]` is the scan of all elements before p. */
 function accumulate(q: Queue, of: Column, indptr: Column, op: '+' | 'max', total?: Cells): void {
   scan(q, {
     key: `indptr ${op}`,
@@ -139,7 +139,7 @@ function accumulate(q: Queue, of: Column, indptr: Column, op: '+' | 'max', total
   if (of.length === 0) q.clear(indptr)
 }
 
-/** `indptr[p + 1]` is where the last segment ends that is not after p's; entries are in order of `at`. */
+/** `indptr[p + 1]` is the end of the last non-empty segment up to p's; entries are in order of `at`. */
 export function segmentEnds(
   q: Queue,
   frame: F,
@@ -169,7 +169,7 @@ export function segmentEnds(
   return indptr
 }
 
-/** Segments as long as their largest coordinate needs. */
+/** The length of each segment: 1 + its largest coordinate. */
 export function lengths(
   q: Queue,
   frame: F,
@@ -190,7 +190,7 @@ export function lengths(
     body: (e) => {
       const [at, c] = t.at(e) as [Expr, Expr]
       const [at1, c1] = t.at(next(e)) as [Expr, Expr]
-      // In a run of rising coordinates only the last can be the largest.
+      // In a run of ascending coordinates only the last one can be the largest.
       const isLast = binary('or', binary('ne', at, at1), lt(c1, c))
       return [whereLast(e, isLast, atomic('max', 'x_lengths', at, next(c)))]
     },
@@ -200,7 +200,7 @@ export function lengths(
 
 const MOST_POSITIONS = 2 ** 31 - 1
 
-/** `total`: infinite, where 32 bits do not hold it. */
+/** `total` is infinite if the sum exceeds 32 bits. */
 export function* offsets(
   q: Queue,
   lengths: Column,
@@ -211,7 +211,7 @@ export function* offsets(
   const indptr = q.column(parents + 1, 'i32', label)
   const cells = q.cells(2)
   accumulate(q, lengths, indptr, '+', cells)
-  // Lengths are below 2^31: where the sum passes that first, it is negative.
+  // Lengths are below 2^31, so the first partial sum that overflows is negative.
   if (most > MOST_POSITIONS)
     reduce(q, {
       key: 'wrapped',
@@ -243,7 +243,7 @@ export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, of: Bi
       const [, p, c] = t.at(e) as [Expr, Expr, Expr]
       const word = add(mul(p, variable('x_words')), div(c, int(32)))
       const bit = call('shift_left', [int(1), mod(c, int(32))])
-      // Each bit is added once: entries of one coordinate are neighbours.
+      // Each bit is added once, because entries with one coordinate are adjacent.
       return [when(begins(t, e), [atomic('+', 'x_mask', word, bit)])]
     },
   })

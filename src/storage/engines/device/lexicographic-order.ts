@@ -1,7 +1,7 @@
 /**
- * Lexicographic order of entries with as few passes as their present order leaves: leading keys that are in order
- * already cut the entries into runs that are sorted within themselves (segmented sort), and trailing keys that are in
- * order within those runs stay so, as passes are stable.
+ * Lexicographic sorting of entries in as few passes as their present order allows: leading keys that are in order split
+ * the entries into runs that are sorted separately (segmented sort), and trailing keys that are in order within those
+ * runs need no pass, because passes are stable.
  */
 
 import { add, and, binary, bool, type Expr, eq, int, lt, mul, select, variable } from '../../../ir/expr.ts'
@@ -23,21 +23,21 @@ import { reduce, scan } from './scan.ts'
 
 type F = Frame<Column>
 
-/** Whether some expression differs from the entry before; true at the first. */
+/** True if some expression differs from the previous entry's; true at the first entry. */
 export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
   const here = at(e)
   const there = at(before(e))
   return here.reduce<Expr>((any, x, k) => binary('or', any, binary('ne', x, there[k]!)), isFirst(e))
 }
 
-/** Reads back once where the order is unknown, and once more where there are runs to sort. */
+/** Sorts the entries by `keys`. Needs one readback if the order is unknown, and another if there are runs to sort. */
 export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<void> {
   const { n } = frame
   const exprs = keys.map((k) => k.expr)
   if (n < 2) return
   const known = knownOrder(frame, exprs)
   if (known.prefix < keys.length) {
-    // A look at few entries takes longer than what it may save.
+    // For few entries, checking the order costs more than it may save.
     const looks = frame.sortedBy.length === 0 || n > FEW
     const { prefix, suffix } = looks ? yield* presentOrder(q, frame, keys) : known
     if (prefix < keys.length) {
@@ -58,13 +58,13 @@ const passesOf = (q: Queue, n: number, keys: readonly Key[]): number =>
   keys.reduce((sum, k) => sum + passes(q, n, k.bits), 0)
 
 interface Present {
-  /** How many leading keys are in order. */
+  /** Number of leading keys that are in order. */
   readonly prefix: number
-  /** The first key from which on all are in order within runs of equal p leading ones. */
+  /** The first key from which all keys are in order within runs of equal p leading keys. */
   readonly suffix: (p: number) => number
 }
 
-/** What follows from the order that entries were put in. */
+/** The order implied by the known order of the entries. */
 function knownOrder(frame: F, keys: readonly Expr[]): Present {
   const positive = (e: Expr): boolean =>
     e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
@@ -79,7 +79,7 @@ function knownOrder(frame: F, keys: readonly Expr[]): Present {
   }
 }
 
-/** Whether sorting within runs needs less than sorting everything: short runs take more counters than entries. */
+/** True if sorting within runs is cheaper than sorting everything: short runs need more counters than entries. */
 function isCheaper(
   q: Queue,
   n: number,
@@ -92,7 +92,7 @@ function isCheaper(
   return counters(q, n, runs.count) < 2 ** 30 && cost(within, runs.count) < cost(whole, 0)
 }
 
-/** What order there is. */
+/** Measures the present order of the entries. */
 function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Present> {
   const count = keys.length
   const t = termsOf(
@@ -111,12 +111,12 @@ function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<
       const here = t.at(e)
       const there = t.at(before(e))
       const equal = here.map((x, k) => eq(x, there[k]!))
-      /** Whether the entry is before its predecessor by the keys from k on. */
+      /** True if the entry is less than its predecessor by the keys from k on. */
       const falls = (k: number): Expr =>
         k === count
           ? bool(false)
           : binary('or', lt(here[k]!, there[k]!), k + 1 < count ? and(equal[k]!, falls(k + 1)) : bool(false))
-      /** How many keys there are from the first that differs on. */
+      /** Number of keys from the first differing one on. */
       const rest = (k: number): Expr =>
         k + 1 >= count ? int(1) : select(equal[k]!, rest(k + 1), int(count - k))
       const inner = (x: Expr): Expr => select(isFirst(e), int(0), x)
@@ -165,14 +165,14 @@ function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segmen
   return { starts, count }
 }
 
-/** Neighbouring keys as one number each, as far as 31 bits hold them. */
+/** Combines adjacent keys into one number each, as far as they fit 31 bits. */
 function grouped(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
   const groups: { exprs: Expr[]; extents: number[]; size: number }[] = []
   for (const { expr, extent } of keys) {
     const last = groups.at(-1)
     const size = Math.max(1, extent)
     if (size === 1) continue
-    // Extents are passed as i32, so that only a key of its own may have 2^31 values.
+    // Extents are passed as i32, so only a key that is not combined may have 2^31 values.
     if (last && last.size * size < 2 ** 31) {
       last.exprs.push(expr)
       last.extents.push(size)

@@ -1,6 +1,6 @@
 /**
- * Map fusion: expressions over a frame as expressions over an entry's index, so that a kernel computes whatever it
- * needs.
+ * Map fusion: rewrites expressions over a frame into expressions over an entry's index, so that a kernel computes its
+ * inputs itself.
  */
 import type { Dtype } from '../../../ir/dtype.ts'
 import { cast, constant, type Expr, int, load, variable } from '../../../ir/expr.ts'
@@ -13,7 +13,7 @@ import { unknownName } from '../../unknown-name.ts'
 import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 
-/** Expressions of one frame, ready for kernels. */
+/** Expressions of one frame as kernel terms, with the columns and sizes that they use. */
 export interface Terms extends Required<Pick<LaunchSpec, 'key' | 'columns' | 'sizes'>> {
   /** Their values at entry `e`. */
   readonly at: (e: Expr) => readonly Expr[]
@@ -21,17 +21,17 @@ export interface Terms extends Required<Pick<LaunchSpec, 'key' | 'columns' | 'si
 
 type F = Frame<Column>
 
-/** Kernels compute in 32 bits and do not see where that wraps. */
+/** Rejects expressions that may overflow: kernels compute in 32 bits without detecting it. */
 function checkRange(frame: F, e: Expr): void {
   const over = frame.n > 0 ? overflowOf(frame, e) : undefined
   if (over) refuseOverflow(over, printExpr(over.expr))
 }
 
-/** Of no entries nothing is read, and compilers refuse constant positions that no array has. */
+/** Replaces list loads for frames without entries: compilers reject constant indices into empty arrays. */
 const withoutLists = (frame: F, e: Expr): Expr =>
   rewriteExpr(e, (x) => (x.kind === 'load' && frame.lists.has(x.buffer) ? int(0) : undefined))
 
-/** @throws SptError `format/unknown-name`, `format/map-overflow` */
+/** Translates expressions into kernel terms. @throws SptError `format/unknown-name`, `format/map-overflow` */
 export function termsOf(q: Queue, frame: F, asked: readonly Expr[]): Terms {
   const exprs = frame.n > 0 ? asked : asked.map((e) => withoutLists(frame, e))
   const columns: Record<string, Use> = {}
@@ -83,7 +83,7 @@ export function termsOf(q: Queue, frame: F, asked: readonly Expr[]): Terms {
               const size = names.get(y.name)
               return size === undefined ? undefined : variable(size)
             }
-            // The frame may have other columns by now.
+            // The frame's columns may have changed since.
             const dtype = dtypes.get(y.name)!
             const value = load(own, [e], dtype)
             return dtype === y.dtype || (narrow && y.dtype === 'f64') ? value : cast(value, y.dtype)
@@ -100,6 +100,6 @@ export function termsOf(q: Queue, frame: F, asked: readonly Expr[]): Terms {
   return { key: exprs.map((e) => structureOf(e, own)).join(), columns, sizes, at }
 }
 
-/** Tells expressions apart that differ in more than the names of what they mention. */
+/** A key for the structure of an expression, independent of the names in it. */
 const structureOf = (e: Expr, own: (name: string) => string): string =>
   structureText(e, (x) => structureOf(x, own), own)

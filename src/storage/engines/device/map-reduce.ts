@@ -41,7 +41,7 @@ export function* valuesAt(q: Queue, frame: F, exprs: readonly Expr[], entry: num
   return yield* numbers(q, cells)
 }
 
-/** The largest of each of `count` values that are not negative, 0 at least. */
+/** The maximum of each of `count` non-negative values, at least 0. */
 function* mostOf(
   q: Queue,
   frame: F,
@@ -68,7 +68,10 @@ export function* largest(q: Queue, frame: F, e: Expr): Coroutine<number> {
   return found
 }
 
-/** Both including 0. The least i32 has no opposite: it is told by that of the next one. */
+/**
+ * Minimum and maximum; the range always includes 0. The least i32 has no negation, so it is encoded by that of its
+ * successor.
+ */
 export function* bounds(q: Queue, frame: F, e: Expr): Coroutine<readonly [number, number]> {
   const [hi = 0, lo = 0] = yield* mostOf(q, frame, [e], 'bounds', 2, ([x]) => [
     x!,
@@ -77,7 +80,10 @@ export function* bounds(q: Queue, frame: F, e: Expr): Coroutine<readonly [number
   return [lo === MOST ? -MOST - 1 : lo === 0 ? 0 : -lo, hi]
 }
 
-/** The last entry of which each condition holds is looked for; only where there is one, the first of the source. */
+/**
+ * For each condition, the first entry of the source that satisfies it. One reduction finds the last such entry; the
+ * first is searched for only if there is one.
+ */
 export function* first(q: Queue, frame: F, conditions: readonly Expr[]): Coroutine<number[]> {
   const count = conditions.length
   const last = yield* mostOf(q, frame, conditions, 'last', count, (x, e) =>

@@ -1,10 +1,10 @@
-/**
- * A memory pool: a device's memory that is taken again after it is given back; commands run in order, whoever used it
- * comes first.
- */
+/** A memory pool: released device memory is reused at once, because commands run in order. */
 import type { Device, DeviceBuffer } from '../../../runtime/device.ts'
 
-/** Memory that is given back waits for the commands that use it, as far as it is small: they stay independent. */
+/**
+ * Small released buffers are held back until the commands that use them are submitted, so that these commands stay
+ * independent. Limits in bytes: in total and per buffer.
+ */
 const MOST_RESTING = 2 ** 28
 const MOST_RESTING_ONE = 2 ** 22
 
@@ -20,12 +20,12 @@ export class Pool {
     this.#device = device
   }
 
-  /** Bytes that are taken. */
+  /** Allocated bytes, without pooled ones. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The most there were since `resetPeak`, with those that could not be taken yet. */
+  /** The maximum since `resetPeak`, including buffers that are held back. */
   get peak(): number {
     return this.#peak
   }
@@ -34,7 +34,7 @@ export class Pool {
     this.#peak = this.#bytes
   }
 
-  /** At least `bytes`, uninitialised. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
+  /** A buffer of at least `bytes`, uninitialised. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
   take(bytes: number, label: string): DeviceBuffer {
     const size = this.#sizeClass(bytes)
     const memory = this.#spare.get(size)?.pop() ?? this.#device.alloc(size, label)
@@ -43,7 +43,7 @@ export class Pool {
     return memory
   }
 
-  /** `used`: commands that have not been run may use it. */
+  /** `used`: pending commands may use the buffer. */
   give(memory: DeviceBuffer, used: boolean): void {
     this.#bytes -= memory.bytes
     const rests = memory.bytes <= MOST_RESTING_ONE && this.#restingBytes + memory.bytes <= MOST_RESTING
@@ -53,14 +53,14 @@ export class Pool {
     } else this.#reuse(memory)
   }
 
-  /** The commands are on their way to the device: what rested can be taken. */
+  /** Pending commands are submitted: makes held-back buffers available. */
   wake(): void {
     for (const memory of this.#resting) this.#reuse(memory)
     this.#resting.length = 0
     this.#restingBytes = 0
   }
 
-  /** Frees all that is not taken. */
+  /** Frees all pooled memory. */
   trim(): void {
     for (const list of this.#spare.values()) for (const m of list) m.free()
     this.#spare.clear()
@@ -72,7 +72,7 @@ export class Pool {
     else this.#spare.set(memory.bytes, [memory])
   }
 
-  /** Sizes come in eight steps for each power of two, so that memory is used again; within the device's limits. */
+  /** Rounds sizes up to eight classes per power of two, so that memory can be reused; respects the device's limits. */
   #sizeClass(bytes: number): number {
     const { maxBufferBytes, maxBindingBytes } = this.#device.limits
     const least = Math.max(256, bytes)

@@ -1,6 +1,4 @@
-/**
- * Partition of entries by a small number that each has, as frames of their own: a sort by it, and where its runs begin.
- */
+/** Partition of entries by a small number: sorts by it and splits the result into one frame per value. */
 
 import { binary, type Expr, variable } from '../../../ir/expr.ts'
 import { when } from '../../../ir/statement-builders.ts'
@@ -15,7 +13,7 @@ import { radixSort } from './radix-sort.ts'
 
 type F = Frame<Column>
 
-/** Drops the column. Takes the frame over; where one number has all entries, it is that frame. */
+/** Drops the column and takes ownership of the frame, which is returned itself if all entries have one number. */
 export function* partition(q: Queue, frame: F, name: string, count: number): Coroutine<F[]> {
   const { n } = frame
   const all = Array.from({ length: count }, (_, k) => k)
@@ -37,7 +35,7 @@ export function* partition(q: Queue, frame: F, name: string, count: number): Cor
   }
   const out = all.map((k) => {
     const own = part(q, frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
-    // Dealing keeps the order of entries.
+    // Partitioning keeps the order of entries.
     own.sortedBy = frame.sortedBy
     return own
   })
@@ -46,7 +44,7 @@ export function* partition(q: Queue, frame: F, name: string, count: number): Cor
   return out
 }
 
-/** Where each child's entries begin in `order`, and their number at the end. */
+/** The offsets of each child's entries in `order`, followed by the number of entries. */
 function* boundsOf(
   q: Queue,
   frame: F,
@@ -76,7 +74,7 @@ function* boundsOf(
   return found
 }
 
-/** All elements are an integer. */
+/** A column with all elements equal to an integer. */
 export function filled(q: Queue, length: number, value: number, label: string): Column {
   const column = q.column(length, 'i32', label)
   if (Object.is(value, 0)) q.clear(column)

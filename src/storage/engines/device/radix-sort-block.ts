@@ -1,7 +1,6 @@
 /**
- * Radix sort by blocks. Counting is atomic in the block's memory. Dealing orders the tile there first, a few bits at a
- * time, so that entries of one digit leave side by side: memory is written in runs, and the runs of neighbouring
- * tiles follow each other.
+ * Radix sort by blocks. Counting uses atomics in shared memory. Scattering first sorts the tile in shared memory, a few
+ * bits at a time, so that entries of one digit are adjacent and memory is written in runs.
  */
 
 import { add, and, binary, cast, constant, div, type Expr, int, lt, mul, sub } from '../../../ir/expr.ts'
@@ -27,20 +26,20 @@ import { type Chunk, chunkOf } from './radix-sort-chunks.ts'
 import type { Base, Pass } from './radix-sort-pass.ts'
 import type { Tile } from './tuning.ts'
 
-/** Bits of a round in a block's memory at most: a thread has a counter for each value. */
+/** Most bits per round in shared memory: a thread has a counter for each value. */
 const ROUND = 3
-/** Words that one instruction of a warp reads at once. */
+/** Number of shared-memory banks. */
 const BANKS = 32
-/** Threads whose sums one thread adds up. */
+/** Number of threads whose sums are added by one thread. */
 const GROUP = 16
 
-/** Bits of a key that is not negative: unsigned division by a power of two is a shift. */
+/** Bits of a non-negative key; unsigned division by a power of two compiles to a shift. */
 const bitsOf = (x: Expr, shift: number, bits: number): Expr => {
   const from = binary('quo', cast(x, 'u32'), constant(2 ** shift, 'u32'))
   return cast(binary('rem', from, constant(2 ** bits, 'u32')), 'i32')
 }
 
-/** The entries of a tile in turns: neighbouring threads have neighbouring entries. */
+/** Iterates over a tile's entries such that neighbouring threads access neighbouring entries. */
 function inTurns(
   name: string,
   { threads }: Tile,
@@ -58,7 +57,7 @@ function inTurns(
 export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile: Tile): void {
   const { threads } = tile
   const digits = 2 ** p.bits
-  /** All digits, threads taking turns. */
+  /** Iterates over all digits, distributed over the threads. */
   const digitsOf = (name: string, t: Expr, body: (d: Expr) => Stmt): Stmt =>
     loop(name, int(Math.ceil(digits / threads)), (k) => {
       const d = add(mul(k, int(threads)), t)
@@ -91,7 +90,10 @@ export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile
   })
 }
 
-/** `x_counts` of `base`: where each tile's first entry of each digit goes, in `x_to` and `x_keys`. */
+/**
+ * Scatters entries to `x_to` and `x_keys`. `x_counts` of `base` holds the destination of each tile's first entry with
+ * each digit.
+ */
 export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
   const { threads, items } = tile
   const digits = 2 ** p.bits
@@ -118,7 +120,7 @@ export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
           }),
         ]),
         ...orderTile(p, tile, chunk, keys, entries),
-        // A place in memory less the place in the tile is the same for all entries of a digit.
+        // For all entries of a digit, the destination minus the index in the tile is constant.
         each('x_start', threads, (t) => [
           inTurns('x_start_k', tile, chunk, t, (s) => {
             const d = scalar('x_start_digit', digit(s))
@@ -149,29 +151,30 @@ export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
 type Memory = ReturnType<typeof shared>
 
 /**
- * Orders keys and entries of a tile by the digit, stably, a few bits in each round: every thread counts the values
- * of its own entries, a scan over (value, thread) places them.
+ * Sorts keys and entries of a tile by the digit, stably, a few bits per round: every thread counts the values of its
+ * own entries, and a scan over (value, thread) yields their destinations.
  */
 function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Memory): Stmt[] {
   const { threads, items } = tile
   const rounds = Math.ceil(p.bits / ROUND)
   const width = Math.ceil(p.bits / rounds)
   const values = 2 ** width
-  // Counter c lies at c + c / BANKS: both threads side by side and `values` side by side are in different banks.
+  // Counter c resides at c + c / BANKS, which avoids bank conflicts both between neighbouring threads and between the
+  // values of one thread.
   const own = shared('x_own', (values * threads * (BANKS + 1)) / BANKS)
   const sums = shared('x_sums_of', threads + threads / GROUP)
   const groups = shared('x_groups_of', threads / GROUP)
   const key = registers('x_key', items)
   const entry = registers('x_entry_at', items)
   const turns = div(add(chunk.count, int(threads - 1)), int(threads))
-  /** Entries of each thread in this tile: an odd number. */
+  /** Entries per thread in this tile: an odd number. */
   const perThread = scalar('x_items', add(turns, sub(int(1), binary('rem', turns, int(2)))))
   const ownCounter = (value: Expr, t: Expr): Expr =>
     add(mul(value, int(threads + threads / BANKS)), add(t, div(t, int(BANKS))))
   const chunkCounter = (t: Expr, k: Expr): Expr =>
     add(add(mul(t, int(values)), div(t, int(BANKS / values))), k)
   const sumAt = (t: Expr): Expr => add(t, div(t, int(GROUP)))
-  /** The thread's own entries; those of the first thread stand first. */
+  /** Iterates over the thread's own contiguous entries. */
   const mine = (name: string, t: Expr, body: (k: Expr, s: Expr) => readonly Stmt[]): Stmt =>
     unrolled(name, items, (k) => {
       const s = add(mul(t, perThread.value), k)

@@ -1,6 +1,5 @@
 /**
- * Chunks of the radix sort: entries that lie in one segment each, and where their counters are: by segment, then digit,
- * then chunk.
+ * Chunks of the radix sort: entries within one segment each. Counters are ordered by segment, then digit, then chunk.
  */
 
 import {
@@ -26,13 +25,13 @@ import type { Queue } from './command-queue.ts'
 import { before, get, next, scalar, store } from './kernel-builder.ts'
 import { scan } from './scan.ts'
 
-/** Runs of entries: `starts` has the first of each, and their number at the end. None is empty. */
+/** Non-empty runs of entries: `starts` has the first entry of each, followed by the number of entries. */
 export interface Segments {
   readonly starts: Column
   readonly count: number
 }
 
-/** The number of each segment's first chunk, and the number of all chunks. */
+/** The number of each segment's first chunk, followed by the number of all chunks. */
 export function chunkBases(q: Queue, { starts, count }: Segments, length: number): Column {
   const bases = q.column(count + 1, 'i32', 'chunks')
   const chunksOf = (s: Expr): Expr =>
@@ -58,17 +57,17 @@ export function chunkBases(q: Queue, { starts, count }: Segments, length: number
 /** A chunk, in registers. */
 export interface Chunk {
   readonly declare: readonly Stmt[]
-  /** Its first entry, and how many it has. */
+  /** First entry and number of entries. */
   readonly lo: Expr
   readonly count: Expr
-  /** The counter of its first digit, and how far it is to the next one's. */
+  /** Index of the counter of its first digit, and the stride to the next digit's. */
   readonly counter: Expr
   readonly stride: Expr
 }
 
 /**
- * Chunk `c`. There may be more chunks than segments need: those are empty and have the counters at the end. No
- * condition is around: threads of a block may meet below.
+ * Chunk `c`. Excess chunks are empty and use the counters at the end. There is no condition around them, because
+ * threads of a block may synchronise inside.
  */
 export function chunkOf(c: Expr, segmented: boolean, digits: number): Chunk {
   const length = variable('x_length')

@@ -1,9 +1,9 @@
-/** A pass of the radix sort: what its two kernels, which count and deal out, are told. */
+/** A pass of the radix sort: the parameters of its count and scatter kernels. */
 import type { Expr } from '../../../ir/expr.ts'
 import type { Column, LaunchSpec, Use } from './column-types.ts'
 import type { Segments } from './radix-sort-chunks.ts'
 
-/** A key below 2^bits (at most 31) of each entry. */
+/** A key of each entry, below 2^bits (at most 31 bits). */
 export interface Key extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
   readonly bits: number
   readonly value: (entry: Expr) => Expr
@@ -12,7 +12,7 @@ export interface Key extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
 export interface Pass {
   readonly n: number
   readonly key: Key
-  /** The keys of the entries in `order`, where an earlier pass left them. */
+  /** The keys of the entries in `order`, if an earlier pass stored them. */
   readonly known: Column | null
   readonly order: Column | null
   readonly shift: number
@@ -21,13 +21,13 @@ export interface Pass {
   readonly last: boolean
 }
 
-/** What the two kernels of a pass have in common. */
+/** The common part of the two kernels of a pass. */
 export interface Base {
   readonly name: string
   readonly chunks: number
   readonly sizes: Readonly<Record<string, number>>
-  /** What `value` reads, and where segments are. */
+  /** The columns that `value` reads, and the segments. */
   readonly columns: Readonly<Record<string, Use>>
-  /** The key of the entry at place `s`. */
+  /** The key of the s-th entry in the current order. */
   readonly value: (s: Expr) => Expr
 }

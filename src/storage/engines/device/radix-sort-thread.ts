@@ -1,4 +1,4 @@
-/** Radix sort by threads: a chunk has one, with a register for each digit, which deals its entries out one by one. */
+/** Radix sort by threads: each thread processes one chunk serially, with a register for each digit. */
 import { add, div, type Expr, int, mod, mul } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import { type Column, write } from './column-types.ts'
@@ -38,7 +38,10 @@ export function countByThread(q: Queue, p: Pass, base: Base, counts: Column): vo
   })
 }
 
-/** `x_counts` of `base`: where each chunk's first entry of each digit goes, in `x_to` and `x_keys`. */
+/**
+ * Scatters entries to `x_to` and `x_keys`. `x_counts` of `base` holds the destination of each chunk's first entry with
+ * each digit.
+ */
 export function dealByThread(q: Queue, p: Pass, base: Base): void {
   const digits = 2 ** p.bits
   const place = registers('x_place', digits)

@@ -1,8 +1,7 @@
 /**
- * Stable radix sort of entry numbers by keys, least significant digit first. Chunks of entries are counted by digit;
- * one scan over all counters, laid out (segment, digit, chunk), gives each chunk the absolute place of its first
- * entry with each digit; then chunks are dealt out in order (Satish, Harris and Garland, IPDPS 2009). Segments are
- * sorted within themselves.
+ * Stable LSD radix sort of entry numbers by keys. Chunks of entries are counted by digit; one scan over all counters,
+ * ordered (segment, digit, chunk), yields the destination of each chunk's first entry with each digit; then chunks are
+ * scattered in order (Satish, Harris and Garland, IPDPS 2009). Segments are sorted separately.
  */
 import { type Column, natural, read, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
@@ -13,12 +12,12 @@ import type { Base, Key, Pass } from './radix-sort-pass.ts'
 import { countByThread, dealByThread } from './radix-sort-thread.ts'
 import { scan } from './scan.ts'
 
-/** Entries of a thread's chunk at least. */
+/** Fewest entries of a thread's chunk. */
 const SHORTEST = 32
-/** Chunks that keep a device busy. */
+/** Number of chunks that saturates a device. */
 const ENOUGH = 2 ** 16
 
-/** Entries of a chunk. */
+/** Entries per chunk. */
 function lengthOf({ tuning: { chunk } }: Queue, n: number): number {
   if (chunk.by === 'block') return chunk.threads * chunk.items
   return Math.min(chunk.length, Math.max(SHORTEST, Math.ceil(n / ENOUGH)))
@@ -27,18 +26,18 @@ function lengthOf({ tuning: { chunk } }: Queue, n: number): number {
 const chunksOf = (q: Queue, n: number, segments: number): number =>
   segments > 0 ? segments + Math.floor(n / lengthOf(q, n)) : Math.ceil(n / lengthOf(q, n))
 
-/** Counters of a pass over `n` entries in segments; 0 segments: all are one. */
+/** Number of counters of a pass over `n` entries in segments; 0 segments: unsegmented. */
 export const counters = (q: Queue, n: number, segments: number): number =>
   chunksOf(q, n, segments) * 2 ** digitOf(q, n)
 
-/** What a pass takes, in entries that are moved: a block that is not full takes longer than its entries. */
+/** Estimated cost of a pass, in moved entries; a partially filled block costs more than its entries. */
 export function costOf(q: Queue, n: number, segments: number): number {
   const { chunk } = q.tuning
   const fixed = chunk.by === 'block' ? 2 * chunk.threads : 0
   return n + counters(q, n, segments) + fixed * chunksOf(q, n, segments)
 }
 
-/** Entries that a launch takes no longer for than for none. */
+/** Number of entries up to which the launch overhead dominates. */
 export const FEW = 2 ** 20
 
 const digitOf = ({ tuning }: Queue, n: number): number => (n <= FEW ? tuning.digitOfFew : tuning.digit)
@@ -46,8 +45,8 @@ const digitOf = ({ tuning }: Queue, n: number): number => (n <= FEW ? tuning.dig
 export const passes = (q: Queue, n: number, bits: number): number => Math.ceil(bits / digitOf(q, n))
 
 /**
- * Entry numbers 0 … n-1 by `keys` (the most significant first), equal ones in order; `null`: there is nothing
- * to do. Each segment for itself, where there are `segments`.
+ * The permutation of 0 … n−1 that sorts by `keys` (most significant first), stable; `null` for the identity. Each of
+ * the `segments` is sorted separately.
  */
 export function radixSort(
   q: Queue,

@@ -1,13 +1,13 @@
 /**
- * Readback of single numbers: launches leave them in cells of device memory, and one download brings those of all who ask
- * at the same time. Cells lie in pages; a page starts over, at 0, once all of its cells have been read.
+ * Readback of single numbers: launches store them in cells of device memory, and one download serves all concurrent
+ * reads. Cells reside in pages; a page is zeroed and reused once all its cells have been read.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
 import type { DeviceBuffer, HostArray } from '../../../runtime/device.ts'
 import { type Column, type Use, update } from './column-types.ts'
 
 export const PAGE_CELLS = 2 ** 14
-/** Turns of the microtask queue that a read waits, so that others who are about to ask are answered with it. */
+/** Microtask turns that a read waits, so that concurrent reads share its download. */
 const PATIENCE = 64
 
 /** `count` cells from `first` on. */
@@ -19,14 +19,14 @@ export interface Cells {
 
 interface Page {
   readonly use: Use
-  /** Cells that were given out since the page started over. */
+  /** Number of cells allocated since the page was last reset. */
   used: number
-  /** Cells that have not been read, and who took them. */
+  /** Unread cells, with the owner of each. */
   readonly unread: Map<Cells, object | null>
   reading: Promise<HostArray> | null
 }
 
-/** What pages are made with. */
+/** Allocation of the memory for pages. */
 interface Memory {
   column(length: number): Column
   clear(column: Column): void
@@ -36,7 +36,7 @@ interface Memory {
 
 export class Readback {
   readonly #memory: Memory
-  /** By what launches use; the last one gives out cells. */
+  /** Pages by their column; cells are allocated from the last page. */
   readonly #pages = new Map<Use, Page>()
   #last: Page
 
@@ -45,12 +45,12 @@ export class Readback {
     this.#last = this.#add()
   }
 
-  /** Memory of all pages: launches that update different cells do not wait for each other. */
+  /** Memory of all pages: launches that update different cells are independent. */
   get memory(): ReadonlySet<DeviceBuffer> {
     return new Set([...this.#pages.keys()].map((use) => use.column.memory))
   }
 
-  /** Cells at 0 that nobody else is given before they are read, or `owner` has failed. */
+  /** Zeroed cells, reserved until they are read or `owner` is rolled back. */
   take(count: number, owner: object | null): Cells {
     invariant(count <= PAGE_CELLS, `${count} numbers at once`)
     let page = this.#last
@@ -65,7 +65,7 @@ export class Readback {
     return cells
   }
 
-  /** The numbers in the cells, after all that was launched, once. */
+  /** The numbers in the cells, after all previous launches; may be read once. */
   async read(cells: Cells): Promise<number[]> {
     const page = this.#pages.get(cells.page)!
     invariant(page.unread.has(cells), 'cells are read once')
@@ -78,18 +78,18 @@ export class Readback {
     }
   }
 
-  /** Nobody will read the cells of this owner any more. */
+  /** Releases the unread cells of a failed owner. */
   rollback(owner: object): void {
     for (const page of this.#pages.values())
       for (const [cells, by] of page.unread) if (by === owner) this.#forget(page, cells)
   }
 
-  /** Until others have asked for what can be done beside. */
+  /** Waits until concurrent coroutines have issued their work. */
   async patience(): Promise<void> {
     for (let k = 0; k < PATIENCE; k++) await null
   }
 
-  /** Gives its memory back. */
+  /** Releases the memory of all pages. */
   dispose(): void {
     for (const { use } of this.#pages.values()) this.#memory.release(use.column)
     this.#pages.clear()
@@ -111,7 +111,7 @@ export class Readback {
   #forget(page: Page, cells: Cells): void {
     page.unread.delete(cells)
     if (page.unread.size > 0 || page === this.#last) return
-    // `delete` is false where the page is gone with all others.
+    // `delete` returns false if `dispose` removed all pages.
     if (this.#pages.delete(page.use)) this.#memory.release(page.use.column)
   }
 }

@@ -1,4 +1,4 @@
-/** Segments that are filled up with their last elements: a search for the first place without one. */
+/** Padding of segments with their last elements: binary search for the first empty slot. */
 import { add, div, eq, int, load, lt, mul, search, select, variable } from '../../../ir/expr.ts'
 import { ENTRY, type Engine, Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
@@ -7,7 +7,7 @@ import type { Column } from './column-types.ts'
 
 const HELD = '@held'
 
-/** Elements come first in each segment, and are below `none`. */
+/** Pads each segment of `width` slots; elements come first and are less than `none`. */
 export function* repeatLast(
   engine: Engine<Column>,
   held: Column,

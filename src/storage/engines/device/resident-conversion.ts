@@ -10,13 +10,13 @@ import type { Queue } from './command-queue.ts'
 import { deviceEngine } from './engine.ts'
 import { queueOf, type Resident, ResidentParts } from './resident-tensors.ts'
 
-/** A conversion to be run many times: its kernels are compiled in the first run. */
+/** A conversion for repeated use: its kernels are compiled in the first run. */
 export interface ConvertPlan {
-  /** @throws SptError as `convert` */
+  /** Converts a tensor. @throws SptError as `convert` */
   run(tensor: Resident, given: FormatOperands): Promise<ResidentParts>
 }
 
-/** `fill`: what positions without an entry hold. */
+/** `fill`: the value of positions without an entry. */
 export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan {
   const proved = provenance(to).parts.map((p) => ({
     inverse: p.inverse !== 'checked',

@@ -1,4 +1,4 @@
-/** Tensors that live in a device's memory: uploaded, or converted there. */
+/** Tensors in device memory, uploaded or converted there. */
 import { fail, invariant } from '../../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../../ir/axis.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
@@ -20,7 +20,7 @@ interface Base {
   readonly shape: readonly number[]
   readonly dtype: Dtype
   readonly freed: boolean
-  /** Gives its device memory back. */
+  /** Releases its device memory. */
   free(): void
 }
 
@@ -45,7 +45,7 @@ export type Resident = ResidentCoords | ResidentStored | ResidentParts
 
 const queues = new WeakMap<Device, Queue>()
 
-/** The memory and kernels that conversions on a device share. */
+/** The command queue shared by all conversions on a device. */
 export function queueOf(device: Device): Queue {
   let queue = queues.get(device)
   if (!queue) {
@@ -55,19 +55,19 @@ export function queueOf(device: Device): Queue {
   return queue
 }
 
-/** Frees what conversions keep to be faster next time: kernels and spare memory. */
+/** Frees the kernels and memory that conversions cache. */
 export async function releaseConversions(device: Device): Promise<void> {
   const queue = queues.get(device)
   queues.delete(device)
   await queue?.dispose()
 }
 
-/** Gives the device back the memory that no column holds. */
+/** Returns pooled memory to the device. */
 export const releaseSpare = (device: Device): void => queues.get(device)?.trim()
 
 /**
- * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
- * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
+ * Validates and uploads a tensor. A stored one is over `axes`, whose extents are its shape. @throws SptError
+ * `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
  */
 export async function resident(
   device: Device,
@@ -84,8 +84,8 @@ const up = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Colu
   waitFor(queue.upload(...array))
 
 /**
- * Uploads arrays that are known to be right; values in position order.
- * @throws SptError `device/out-of-memory`, `device/buffer-too-large`
+ * Uploads validated arrays; values are in position order. @throws SptError `device/out-of-memory`,
+ * `device/buffer-too-large`
  */
 export const residentStorage = (
   device: Device,
@@ -147,7 +147,7 @@ function* uploadStorage(
   return owning({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
 }
 
-/** A tensor that can be freed, with all of its columns. */
+/** A tensor with `free`, which releases all its columns. */
 function owning<const T extends { readonly queue: Queue }>(tensor: T, columns: readonly (Column | null)[]) {
   let freed = false
   return {
@@ -165,7 +165,7 @@ function owning<const T extends { readonly queue: Queue }>(tensor: T, columns: r
 const columnsOf = (levels: ReadonlyMap<string, Level<Column>>): (Column | null)[] =>
   [...levels.values()].flatMap((l) => [l.indptr, l.indices, l.mask])
 
-/** A tensor in a format or composition, on a device: one buffer, one set of arrays for each part. */
+/** A tensor in a format or composition on a device, with one set of arrays per part. */
 export class ResidentParts implements Base {
   readonly kind = 'parts'
   readonly queue: Queue
@@ -198,7 +198,7 @@ export class ResidentParts implements Base {
     return this.#freed
   }
 
-  /** The same tensor on the host. @throws SptError `device/freed` */
+  /** Downloads the tensor. @throws SptError `device/freed` */
   async download(): Promise<StoredParts> {
     checkNotFreed(this)
     const { queue: q, dtype } = this
@@ -233,7 +233,7 @@ export class ResidentParts implements Base {
     return { kind: 'parts', instance, shape, dtype, fill, parts, given }
   }
 
-  /** Gives its device memory back. */
+  /** Releases its device memory. */
   free(): void {
     this.#freed = true
     this.queue.release(...this.#columns())
@@ -245,7 +245,7 @@ export class ResidentParts implements Base {
   }
 }
 
-/** Refuses a tensor whose memory was given back: others may have it by now. @throws SptError `device/freed` */
+/** Rejects a freed tensor, whose memory may be in use by others. @throws SptError `device/freed` */
 export function checkNotFreed(tensor: Resident): void {
   if (tensor.freed)
     fail({

@@ -1,6 +1,6 @@
 /**
- * Exclusive scans and reductions over columns of i32. Chunks of one thread, or tiles of a block, are summed up first;
- * then each goes on from what is before it.
+ * Exclusive scans and reductions over columns of i32. Chunks of a thread, or tiles of a block, are reduced first; then
+ * each is scanned from the sum of its predecessors.
  */
 
 import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../../../ir/expr.ts'
@@ -18,26 +18,29 @@ interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
 }
 
 export interface Scan extends Over {
-  /** `max`: of values that are not negative. Both start at 0. */
+  /** `max`: over non-negative values. Both start at 0. */
   readonly op: Op
   readonly value: (e: Expr) => Expr
-  /** Where it holds, a new segment begins: the scan starts over. */
+  /** True at the start of a segment, where the scan restarts. */
   readonly reset?: (e: Expr) => Expr
-  /** What is done at `e`, given the scan of the elements before it (of its segment) and its own value. */
+  /** Statements at `e`, given the scan of the preceding elements (of its segment) and its own value. */
   readonly body: (e: Expr, before: Expr, value: Expr) => readonly Stmt[]
-  /** Cell for the scan of everything (of the last segment). */
+  /** Cell that receives the scan of all elements (of the last segment). */
   readonly total?: Cells | undefined
 }
 
-/** O(n) work in two launches, four if there are very many elements. `body` may overwrite what `value` reads at the same element. */
+/**
+ * O(n) work in two launches, or four for very many elements. `body` may overwrite the inputs of `value` at the same
+ * element.
+ */
 export function scan(q: Queue, s: Scan): void {
   run(q, s, false)
 }
 
-/** Tiles that each block adds up for itself. */
+/** Most tiles whose sums each block adds by itself. */
 const ADDED = 2 ** 12
 
-/** `carry`: `body` gets what the elements before left, whether or not a segment begins at `e`. */
+/** `carry`: `body` receives the sum of the preceding elements even if a segment starts at `e`. */
 function run(q: Queue, s: Scan, carry: boolean): void {
   const { n, op, reset, total } = s
   const { scan: by } = q.tuning
@@ -46,9 +49,9 @@ function run(q: Queue, s: Scan, carry: boolean): void {
   const sums = chunks > 1 ? q.column(chunks, 'i32', 'sums') : null
   const resets = sums && reset ? q.column(chunks, 'i32', 'resets') : null
   const sizes = { ...s.sizes, x_n: n }
-  // Blocks and threads that take as many elements each are different kernels.
+  // The chunk size is part of the kernel's structure.
   const key = `${s.key} ${op} ${by.by === 'block' ? `tiles ${by.threads} ${by.items}` : length}`
-  // Single threads would take long to add them up.
+  // A single thread would need too long to add the sums.
   const scanned = by.by === 'thread' || chunks > ADDED
   if (sums) {
     const spec = {
@@ -85,7 +88,7 @@ function run(q: Queue, s: Scan, carry: boolean): void {
   q.release(sums, resets)
 }
 
-/** Sums of chunks become sums of all chunks before. */
+/** Scans the sums of chunks in place. */
 function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', LaunchColumn>): void {
   run(
     q,
@@ -104,11 +107,11 @@ function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', 
 
 type LaunchColumn = Use['column'] | null
 
-/** The elements from `lo` on that are below n, `length` at most. */
+/** Iterates over at most `length` elements from `lo` on, below n. */
 const over = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
   loop(name, min(int(length), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
 
-/** `r` goes on with the elements from `lo` on. */
+/** Adds the elements from `lo` on to `r`. */
 const sumUp = ({ op, reset, value }: Scan, r: Running, lo: Expr, length: number): Stmt =>
   over(
     lo,
@@ -125,7 +128,7 @@ const upByThread = (s: Scan, t: Expr, length: number): Stmt[] => {
   return [...r.declare, sumUp(s, r, mul(t, int(length)), length), ...leave(s, t, r)]
 }
 
-/** The sum of a chunk, and whether a segment begins in it. */
+/** Stores the sum of a chunk, and whether a segment starts in it. */
 const leave = ({ reset }: Scan, chunk: Expr, { sum, any }: Running): Stmt[] => [
   store('x_sums', chunk, sum.value),
   ...(reset ? [store('x_resets', chunk, any.value)] : []),
@@ -134,11 +137,11 @@ const leave = ({ reset }: Scan, chunk: Expr, { sum, any }: Running): Stmt[] => [
 interface Down {
   readonly scan: Scan
   readonly carry: boolean
-  /** After the element before `e`. */
+  /** Statements after the element before `e`. */
   readonly last: (e: Expr, sum: Expr) => readonly Stmt[]
 }
 
-/** What is done at each element, `r` being the scan before `lo`. */
+/** Runs the scan's body at each element; `r` is the scan before `lo`. */
 function through({ scan: s, carry, last }: Down, r: Running, lo: Expr, length: number): Stmt[] {
   const value = scalar('x_value', int(0))
   const { reset } = s
@@ -183,7 +186,7 @@ function upByBlock(q: Queue, s: Scan, { threads, items }: ScanTile, spec: Spec):
   })
 }
 
-/** `many`: there are sums of tiles; `scanned`: of all tiles before. */
+/** `many`: there are sums of tiles; `scanned`: they are scanned already. */
 function downByBlock(
   q: Queue,
   own: Down,
@@ -202,7 +205,7 @@ function downByBlock(
       const tiles = meeting('x_tiles', threads, op, segmented)
       const meet = meeting('x_meet', threads, op, segmented)
       const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
-      /** Neighbouring tiles before this one, of each thread. */
+      /** Adds the sums of consecutive earlier tiles, distributed over the threads. */
       const addUp = (t: Expr): Stmt[] => {
         const r = running('x_earlier', int(0))
         const count = div(add(b, int(threads - 1)), int(threads))
@@ -243,14 +246,14 @@ function downByBlock(
   })
 }
 
-/** Elements of one thread: threads take turns, so that neighbours read neighbours. */
+/** Elements per thread; threads are interleaved, so that neighbours read neighbouring elements. */
 const STRIDES = 64
 
 export interface Reduction extends Over {
-  /** `max`: of values that are not negative. Both start at 0. */
+  /** `max`: over non-negative values. Both start at 0. */
   readonly op: Op
   readonly values: (e: Expr) => readonly Expr[]
-  /** One for each value. */
+  /** One cell for each value. */
   readonly cells: Cells
 }
 
@@ -271,7 +274,7 @@ export function reduce(q: Queue, r: Reduction): void {
         loop('x_k', div(add(sub(variable('x_n'), t), sub(threads, int(1))), threads), (k) =>
           r.values(add(t, mul(k, threads))).map((v, j) => sums[j]!.set(combine(op, sums[j]!.value, v))),
         ),
-        // Cells begin at 0: most threads of most reductions have nothing to add.
+        // Cells start at 0, so threads without a contribution skip the atomic update.
         ...sums.map((s, j) => {
           const cell = add(variable('x_cell'), int(j))
           const least = op === 'max' ? get('x_totals', cell) : int(0)

@@ -1,31 +1,31 @@
-/** How columns are worked on by each kind of device. */
+/** Tuning parameters of columnar operations for each kind of device. */
 import type { DeviceKind } from '../../../runtime/device.ts'
 
 export interface Tuning {
-  /** How many launches of one kernel become one at most. */
+  /** Most launches fused into one. */
   fused: number
-  /** Bits of a digit at most: a chunk has a counter for each value. */
+  /** Most bits of a digit: a chunk has a counter for each value. */
   digit: number
-  /** The same for few entries, where each pass costs its launches. */
+  /** Most bits of a digit for few entries, where launch overhead dominates. */
   digitOfFew: number
-  /** Who adds up a chunk of elements: one thread, or a block. */
+  /** Granularity of scans: one thread, or a block, per chunk of elements. */
   scan: { readonly by: 'thread'; readonly length: number } | Tile
-  /** Who counts and deals a chunk of entries: one thread, or a block that orders it in its memory first. */
+  /** Granularity of sorts: one thread, or a block that first sorts the chunk in shared memory, per chunk of entries. */
   chunk: { readonly by: 'thread'; readonly length: number } | Tile
 }
 
-/** A chunk of a block. */
+/** The chunk of a block. */
 export interface Tile {
   readonly by: 'block'
-  /** Threads of the block, a multiple of 32. */
+  /** Threads per block, a multiple of 32. */
   readonly threads: number
-  /** Entries of each thread, an odd number: strides over banks of memory have no factor in common with them. */
+  /** Entries per thread; an odd number avoids bank conflicts. */
   readonly items: number
 }
 
 /**
- * A launch costs a CUDA device as much as a few hundred thousand elements. One core has nothing to share. WGSL is
- * compiled by drivers of every kind, some of which take long for what a block does in rounds.
+ * A launch costs a CUDA device as much as a few hundred thousand elements. A single core does not benefit from fusion.
+ * WGSL is compiled by drivers of every kind, some of which compile block-level code slowly.
  */
 export const TUNINGS: Readonly<Record<DeviceKind, Tuning>> = {
   cpu: {

@@ -1,4 +1,4 @@
-/** Values by entry: as columns, in order of magnitude, and where they are stored. */
+/** Values of entries: as columns, ordered by magnitude, and stored at their positions. */
 import { invariant } from '../../../ast/diagnostic.ts'
 import {
   add,
@@ -34,8 +34,8 @@ const BITS = '@bits'
 const ENTRIES = '@entries'
 
 /**
- * Values for queries where coordinates may be equal: each entry has the sum of all that are equal to it, in the widest
- * type that the device has. The stored ones where no two are.
+ * Values for queries if coordinates may be equal: each entry has the sum over its equals, in the widest type of the
+ * device. The original values if all coordinates are distinct.
  */
 export function* sumsOfEqual(
   q: Queue,
@@ -88,7 +88,7 @@ export function* sumsOfEqual(
   return { sums, distinct: false }
 }
 
-/** Values of the source as a column. */
+/** The values of the source as a column. */
 export function takeValues(q: Queue, frame: F, name: string, values: Column): void {
   const { entry } = frame
   const out = taken(q, values, entry, frame.n, name)
@@ -106,7 +106,7 @@ function taken(q: Queue, values: Column, entry: Column | null, n: number, label:
   return out
 }
 
-/** By decreasing magnitude: the bits of positive reals have their order. */
+/** Ranks by decreasing magnitude: the bit patterns of positive floats are ordered like their values. */
 export function* largestFirst(
   q: Queue,
   frame: F,
@@ -129,14 +129,14 @@ export function* largestFirst(
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
   if (values !== scope.values) q.release(values)
   frame.sortedBy = frame.sortedBy.slice(0, keys.length)
-  // Equal coordinates have equal values, and one place.
+  // Equal coordinates have equal values and share a rank.
   ranks(q, frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
 }
 
 const MOST = 2 ** 31 - 1
 const LEAST = -(2 ** 31)
 
-/** Keys that rise while magnitudes fall, from the values' bits read as i32 words. */
+/** Keys that ascend as magnitudes descend, from the values' bits read as i32 words. */
 function magnitudeKeys(frame: F, values: Column): Expr[] {
   const { dtype } = values
   frame.tables.set(BITS, { ...values, dtype: 'i32' })
@@ -144,7 +144,7 @@ function magnitudeKeys(frame: F, values: Column): Expr[] {
   if (frame.entry) frame.tables.set(ENTRIES, frame.entry)
   const at = frame.entry ? load(ENTRIES, [variable(ENTRY)], 'i32') : variable(ENTRY)
   const word = (k: Expr): Expr => load(BITS, [k], 'i32')
-  /** Without the sign. */
+  /** Ignores the sign bit. */
   const falling = (w: Expr): Expr => sub(int(MOST), select(lt(w, int(0)), sub(w, int(LEAST)), w))
   if (dtype === 'f32') return [falling(word(at))]
   if (dtype === 'i32') {
@@ -158,7 +158,7 @@ function magnitudeKeys(frame: F, values: Column): Expr[] {
   return [falling(word(next(add(at, at)))), sub(int(MOST), unsigned), sub(int(1), mod(low, int(2)))]
 }
 
-/** Values of a type whose words `magnitudeKeys` can order; narrower ones fit f32. */
+/** The values in a type whose words `magnitudeKeys` can order; narrower types are widened to f32. */
 function ordered(q: Queue, values: Column): Column {
   const { dtype, length } = values
   if (dtype === 'f32' || dtype === 'i32' || dtype === 'f64') return values
@@ -173,7 +173,7 @@ function ordered(q: Queue, values: Column): Column {
   return out
 }
 
-/** Values where their entries stand, the fill elsewhere; values at one position add up. */
+/** Scatters values to the entries' positions and the fill value elsewhere; values at one position are added. */
 export function storeValues(q: Queue, frame: F, at: Expr, size: number, of: Stored<Column>): Column {
   const { stored: values, dtype, fill, distinct } = of
   const out = q.column(size, dtype, 'values')

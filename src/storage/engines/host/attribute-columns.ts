@@ -1,4 +1,4 @@
-/** Counts, ranks and values of entries as columns; entries stay as they stand. */
+/** Counts, ranks and values of entries as columns; the entries keep their order. */
 import { boundsOf } from '../../../analysis/integers/ranges.ts'
 import { nonNegative } from '../../../columns/key-columns.ts'
 import { giveBack } from '../../../columns/scratch-buffers.ts'
@@ -40,13 +40,13 @@ function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'co
   })
 }
 
-/** What no value exceeds; `null`: it is not known that none is negative. */
+/** Upper bound of the values; `null` if they may be negative. */
 function mostOf(frame: F, e: Expr): number | null {
   const range = boundsOf(e, (name) => frame.range(name))
   return range && range.lo >= 0 ? range.hi : null
 }
 
-/** Whether it is known that groups stand together, in order. */
+/** True if groups are known to be contiguous and in order. */
 const isGrouped = (frame: F, by: readonly Expr[]): boolean =>
   sortedPrefix(by, frame.sortedBy, frame.rising, positiveIn(frame)) === by.length
 
@@ -56,14 +56,14 @@ export function least(frame: F, { name, by, of }: Reduced): void {
   })
 }
 
-/** Gives back what was made for them alone. */
+/** Evaluates the keys, passes them to `use`, and releases those that were allocated. */
 function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Array[]) => void): void {
   const keys = exprs.map((e) => valuesOf(frame, e))
   use(keys)
   for (const [k, e] of exprs.entries()) if (!columnOf(frame, e)) giveBack(keys[k]!)
 }
 
-/** What each entry has, of all that the source has. */
+/** Gathers the source's values for each entry. */
 export function takeValues(frame: F, name: string, values: TypedArray): void {
   const entry = frame.entry as Int32Array | null
   frame.set(name, entry ? gathered(values, entry) : values, entry !== null)

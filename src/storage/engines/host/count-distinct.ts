@@ -1,6 +1,6 @@
 /**
- * Counts and ranks of distinct tuples in groups. Entries whose keys are in order are swept; groups that stand together
- * are counted in a window, tuples of which there are few different ones in a table; only what is left is ordered first.
+ * Counts and ranks of distinct tuples in groups. Sorted entries are swept; contiguous groups are counted in a window,
+ * small ranges of tuples in a table; only the remaining cases are sorted first.
  */
 import { changes, largest } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
@@ -9,25 +9,25 @@ import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 import { rankSegments } from './segment-ranks.ts'
 import { countInTable, fitsTable, rankInTable } from './tuple-table.ts'
 
-/** Keys that are not negative. */
+/** Non-negative keys. */
 export interface Keys {
   readonly by: readonly Int32Array[]
   readonly of: readonly Int32Array[]
   readonly entries: number
   /** No two entries agree in `by` and `of`. */
   readonly apart: boolean
-  /** It is known that `by` never falls. */
+  /** `by` is known to be non-decreasing. */
   readonly grouped: boolean
-  /** What no key exceeds, of each of `by` and `of`; `null`: not known. */
+  /** Upper bounds of each of `by` and `of`; `null`: unknown. */
   readonly most: readonly (number | null)[]
 }
 
-/** Counters of a window: they stay in a core's cache. */
+/** Most counters of a window, so that they fit a core's cache. */
 const WINDOW = 2 ** 20
 
 /**
- * How many entries agree with each in the leading dimensions, and how many of them stand before it: counts and
- * ranks of the other dimensions where entries ascend.
+ * For ascending entries: the number of entries that agree with each in the leading dimensions, or the number of these
+ * before it; counts and ranks of the other dimensions.
  */
 export function runsOf(leading: readonly Int32Array[], entries: number, what: 'count' | 'rank'): Int32Array {
   const out = borrow(entries, 'entries')
@@ -48,7 +48,7 @@ export function runsOf(leading: readonly Int32Array[], entries: number, what: 'c
   return out
 }
 
-/** How many different `of` there are among entries with the same `by`. */
+/** The number of distinct `of` among entries with the same `by`. */
 export function countDistinct({
   by,
   of,
@@ -78,7 +78,7 @@ export function countDistinct({
   return out
 }
 
-/** Gives every run of equal `by` its number of entries, or of different `of`. */
+/** Writes to every run of equal `by` its number of entries, or of distinct `of`. */
 function sweepRuns(
   by: readonly Int32Array[],
   of: readonly Int32Array[] | null,
@@ -94,7 +94,7 @@ function sweepRuns(
   })
 }
 
-/** Gives the entries of every run of equal `by` one number, which is asked of their places in that order. */
+/** Writes one number to the entries of every run of equal `by`; `value` receives the run's range in sorted order. */
 export function fillRuns(
   by: readonly Int32Array[],
   order: Int32Array | null,
@@ -114,8 +114,8 @@ export function fillRuns(
 }
 
 /**
- * Counts entries with the same `by`, where the first key never falls and the others are few: in one array of
- * counters for the entries of one first key. False where that does not apply.
+ * Counts entries with the same `by` in an array of counters per value of the first key. Applies if the first key is
+ * non-decreasing and the others have small ranges; otherwise returns false.
  */
 function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
   const [first, ...rest] = by
@@ -147,7 +147,7 @@ function neverFalls(column: Int32Array): boolean {
   return true
 }
 
-/** How many different `of` are smaller among entries with the same `by`. */
+/** The number of smaller distinct `of` among entries with the same `by`. */
 export function rankDistinct({ by, of, entries, grouped, most }: Omit<Keys, 'apart'>): Int32Array {
   const keys = [...by, ...of]
   if (entries === 0 || of.length === 0) return borrow(entries, 'entries').fill(0)
@@ -155,7 +155,7 @@ export function rankDistinct({ by, of, entries, grouped, most }: Omit<Keys, 'apa
   return (inGroups ? rankInGroups(by, of[0]!, grouped, most) : null) ?? rankByOrder(by, of, entries)
 }
 
-/** Beyond all elements: by what is known, unless there are far fewer of them. */
+/** Exclusive upper bound: the known one, unless the column is much shorter; then it is measured. */
 const extentOf = (column: Int32Array, most: number | null): number =>
   (most !== null && most < column.length ? most : largest(column)) + 1
 
@@ -175,7 +175,7 @@ function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: nu
   return out
 }
 
-/** Ranks in groups that stand together, or that are numbered; `null`: an order is cheaper. */
+/** Ranks in contiguous or numbered groups; `null` if sorting is cheaper. */
 function rankInGroups(
   by: readonly Int32Array[],
   of: Int32Array,

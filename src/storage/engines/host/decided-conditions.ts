@@ -1,10 +1,10 @@
-/** Conditions that the least and greatest value of columns decide: a look at these takes a fraction of evaluating them. */
+/** Conditions decided by the minimum and maximum of columns, which are far cheaper than an evaluation. */
 
 import type { TypedArray } from '../../../ir/arrays.ts'
 import { type Expr, int, isZero } from '../../../ir/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 
-/** A condition without the alternatives that hold of no entry; `0`: none is left. */
+/** A condition without the alternatives that are false for every entry; `0` if none is left. */
 export function undecided(
   frame: Frame<TypedArray>,
   e: Expr,

@@ -1,4 +1,4 @@
-/** Conversion's operations on typed arrays: entries stay as they stand where ranks do without an order. */
+/** The operations of conversion on typed arrays; entries are not sorted if ranks can be computed without sorting. */
 import { allocate, tooLarge } from '../../../columns/allocate.ts'
 import { ascends, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
@@ -27,7 +27,7 @@ type Ints = Int32Array
 
 export const HOST: Engine<TypedArray> = {
   upload: (values) => ready(values),
-  // The caller's own.
+  // The array belongs to the caller.
   unload() {},
   release(...columns) {
     for (const c of columns) if (c instanceof Int32Array) giveBack(c)
@@ -141,7 +141,7 @@ function isOrdered(frame: F, keys: readonly Unmeasured[], columns: readonly Ints
   return true
 }
 
-/** The frame itself, or one of its entries in order whose `entry` is that of `frame`. */
+/** The frame itself, or a frame of its entries in order whose `entry` refers to `frame`. */
 function ordered(frame: F, keys: readonly Unmeasured[]): F {
   if (keys.length === 0 || frame.n < 2) return frame
   const columns = keys.map((k) => valuesOf(frame, k.expr))

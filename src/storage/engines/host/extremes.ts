@@ -1,11 +1,11 @@
-/** What columns and tables hold at least and at most, and what follows of expressions over them. */
+/** Ranges of columns and tables, and of expressions over them. */
 import { type Interval, interval, intervalOf } from '../../../analysis/integers/interval.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import { children } from '../../../ir/expr-tree.ts'
 import type { Frame } from '../../column-engine.ts'
 
-/** Least and greatest element of a range, both including 0. */
+/** Minimum and maximum of a range; the result always includes 0. */
 export function extremes(x: Int32Array | Float64Array, from: number, to: number): readonly [number, number] {
   let lo = 0
   let hi = 0
@@ -17,7 +17,7 @@ export function extremes(x: Int32Array | Float64Array, from: number, to: number)
   return [lo, hi]
 }
 
-/** Whether no intermediate result overflows, whatever the columns hold within their bounds; of tables what they hold counts. */
+/** True if no intermediate result overflows for any values within the columns' bounds; tables are measured. */
 export function fits(frame: Frame<TypedArray>, e: Expr): boolean {
   let all = true
   const go = (x: Expr): Interval => {

@@ -1,10 +1,10 @@
-/** Segmented minima: what entries with the same keys have least. */
+/** Segmented minima: the minimum over entries with the same keys. */
 import { largest, nonNegative } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import { borrow } from '../../../columns/scratch-buffers.ts'
 import { fillRuns } from './count-distinct.ts'
 
-/** For each entry the least `of` among those that agree with it in `by`. Entries stay as they stand. */
+/** For each entry the least `of` among those that agree with it in `by`. The entries keep their order. */
 export function leastOf(by: readonly Int32Array[], of: Int32Array): Int32Array {
   const n = of.length
   const out = borrow(n, 'entries')

@@ -1,6 +1,6 @@
 /**
- * Level iteration, from levels to entries: parents of positions, the bits that are set, stream compaction of positions
- * that hold something.
+ * Level iteration, from levels to entries: parents of positions, set bits of masks, stream compaction of non-empty
+ * positions.
  */
 import { allocate } from '../../../columns/allocate.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
@@ -11,7 +11,7 @@ import { ENTRY, Frame } from '../../column-engine.ts'
 import { type Level, wordsOf } from '../../storage.ts'
 import { eachChunk, type F, newValues } from './map-reduce.ts'
 
-/** The parent of each position. */
+/** The parent position of each position. */
 export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
   const out = borrowExact(positions, 'positions')
   for (let p = 0; p < parents; p++) {
@@ -21,7 +21,7 @@ export function parentsOf(indptr: Int32Array, parents: number, positions: number
   return out
 }
 
-/** Parents and coordinates of the bits that are set. */
+/** Parents and coordinates of the set bits of a mask. */
 export function bitsOf({ mask, positions, extent }: Level, parents: number) {
   const words = wordsOf(extent)
   const out = {
@@ -38,7 +38,7 @@ export function bitsOf({ mask, positions, extent }: Level, parents: number) {
   return out
 }
 
-/** The entries of which the condition holds, with new columns. */
+/** The entries that satisfy the condition, with new columns. */
 export function compact(
   positions: F,
   condition: Expr,
@@ -47,7 +47,7 @@ export function compact(
 ): F {
   const entry = kept(positions, condition)
   const out = new Frame<TypedArray>(positions.engine, entry.length, sizes)
-  // Of a position that is kept, what is computed of a position.
+  // Expressions over all positions, evaluated at the kept ones.
   const held = positions.sibling(entry.length)
   held.set('@position', entry, false)
   for (const [name, e] of columns) {

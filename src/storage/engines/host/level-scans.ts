@@ -1,4 +1,4 @@
-/** Scans that levels are made of: numbers of runs, ends of segments, offsets, and bits, each in one or two passes. */
+/** Scans for level assembly: run numbers, segment ends, offsets, and masks, each in one or two passes. */
 import { allocate } from '../../../columns/allocate.ts'
 import { bitCount } from '../../../columns/bits.ts'
 import { changes, markChanges } from '../../../columns/key-columns.ts'
@@ -8,7 +8,7 @@ import { ENTRY } from '../../column-engine.ts'
 import type { Bitmap, Cuts, Starts } from '../../engine-operands.ts'
 import { type F, valuesOf } from './map-reduce.ts'
 
-/** Where runs begin, as 1; `null`: at each entry. `group`: where one of the first `known` keys changes. */
+/** 1 at the starts of runs; `null`: at each entry. `group`: changes of the first `known` keys, already computed. */
 function begins(frame: F, { keys, cut }: Starts, group?: Uint8Array, known = 0): Uint8Array | null {
   if (keys.some((k) => k.kind === 'var' && k.name === ENTRY)) return null
   const columns = keys.slice(known).map((k) => valuesOf(frame, k))
@@ -22,7 +22,7 @@ function mark(out: Uint8Array, cut: Int32Array): void {
   for (let s = 0; s < out.length; s++) if (cut[s] === 1) out[s] = 1
 }
 
-/** The number of the run that each entry is in; how many there are. */
+/** Adds a column with each entry's run number; returns the number of runs. */
 export function runs(frame: F, name: string, starts: Starts): number {
   const { n } = frame
   const out = borrowExact(n, 'entries')
@@ -56,7 +56,7 @@ function runsOfPairs(a: Int32Array, b: Int32Array, out: Int32Array): number {
   return q + 1
 }
 
-/** The number of the run among those with the same first `within` keys. */
+/** Adds a column with each entry's run number among the runs with the same first `within` keys. */
 export function ranks(frame: F, name: string, starts: Starts, within: number): void {
   const group = changes(starts.keys.slice(0, within).map((k) => valuesOf(frame, k)))
   const first = begins(frame, starts, within > 0 ? group : undefined, within)
@@ -69,11 +69,13 @@ export function ranks(frame: F, name: string, starts: Starts, within: number): v
   frame.set(name, out)
 }
 
-/** 1 where `width` runs (0: no number) have passed since a key changed or the last 1, and where tuples come again. */
+/**
+ * 1 wherever `width` runs (0: no limit) have passed since a key changed or since the last 1, and at repeated tuples.
+ */
 export function cuts(frame: F, name: string, rank: string | null, of: Cuts): void {
   const { n } = frame
   const group = changes(of.within.map((k) => valuesOf(frame, k)))
-  // The runs are of keys that follow those of the groups.
+  // The keys of runs begin with those of the groups.
   const first = begins(frame, of.starts, of.within.length > 0 ? group : undefined, of.within.length)
   const fresh = of.again && changes(of.again.map((k) => valuesOf(frame, k)))
   const out = borrowExact(n, 'entries').fill(0)
@@ -97,7 +99,7 @@ export function cuts(frame: F, name: string, rank: string | null, of: Cuts): voi
   if (rank && ranked) frame.set(rank, ranked)
 }
 
-/** `indptr` of entries in order of `at`. */
+/** The `indptr` of entries in order of `at`. */
 export function segmentEnds(frame: F, at: Expr, parent: Expr, parents: number, label: string): Int32Array {
   const indptr = allocate(parents + 1, label)
   ends(valuesOf(frame, at), valuesOf(frame, parent), indptr)
@@ -113,7 +115,7 @@ function ends(at: Int32Array, parent: Int32Array, indptr: Int32Array): void {
   for (let s = 0; s < at.length; s++) indptr[parent[s]! + 1] = at[s]! + 1
 }
 
-/** 1 + the largest coordinate under each parent; 0: none. */
+/** The length of each parent's segment: 1 + its largest coordinate, or 0 if it is empty. */
 export function lengths(
   frame: F,
   parent: Expr,
@@ -144,7 +146,7 @@ export function offsets(lengths: Int32Array, label: string): { indptr: Int32Arra
   return { indptr, total }
 }
 
-/** Segments fill up from their ends, most of which hold something. */
+/** Pads segments by scanning from their ends, because most are nearly full. */
 export function repeatLast(held: Int32Array, width: number, none: number) {
   let empty = -1
   for (let end = width; end <= held.length && empty < 0; end += width) {
@@ -156,7 +158,7 @@ export function repeatLast(held: Int32Array, width: number, none: number) {
   return { indices: held, empty }
 }
 
-/** Bits are set and counted in any order of the entries. */
+/** Entries may be in any order. */
 export function bitmap(frame: F, name: string, of: Bitmap) {
   const { parents, words, label } = of
   const [parent, coordinate] = [valuesOf(frame, of.parent), valuesOf(frame, of.coordinate)]

@@ -1,4 +1,4 @@
-/** The level function `locate`: positions of coordinates in a finished level. */
+/** The level function `locate`: positions of coordinates in an existing level. */
 import { fail } from '../../../ast/diagnostic.ts'
 import { allocate } from '../../../columns/allocate.ts'
 import { bitsBelow } from '../../../columns/bits.ts'
@@ -6,9 +6,8 @@ import { isDense, isPadded } from '../../../ir/axis.ts'
 import { coordinatesOf, type Level, wordsOf } from '../../storage.ts'
 
 /**
- * Position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
- * binary search, or one by one where the level is not ordered.
- * @throws SptError `bind/absent-coordinate`
+ * The position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
+ * binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate`
  */
 export function findInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
   const n = column.length
@@ -30,7 +29,7 @@ export function findInLevel(level: Level, parents: Int32Array | null, column: In
   return out
 }
 
-/** Position of coordinate c under parent position p; -1 where there is none. */
+/** The position of coordinate c under parent position p, or −1. */
 function findPosition(level: Level, indices: Int32Array | null, p: number, c: number): number {
   const { axis, extent, indptr, mask, width } = level
   if (isDense(axis)) return c < extent ? p * extent + c : -1

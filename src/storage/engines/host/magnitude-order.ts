@@ -1,4 +1,4 @@
-/** Order of magnitude: what queries ask of values. */
+/** Order of magnitude: ranks and sums of values, for queries. */
 
 import { allocate, gather } from '../../../columns/allocate.ts'
 import { largest, nonNegative, starts } from '../../../columns/key-columns.ts'
@@ -33,8 +33,8 @@ export function sumOfEqual(
 }
 
 /**
- * Place of each entry by decreasing magnitude among those with the same `by`; ties by coordinate, equal
- * coordinates have one place. NaN is larger than any number.
+ * The rank of each entry by decreasing magnitude among those with the same `by`; ties by coordinate, and equal
+ * coordinates share a rank. NaN ranks above every number.
  */
 export function placesByMagnitude(
   by: readonly Int32Array[],
@@ -65,7 +65,7 @@ const differs = (columns: readonly Int32Array[], a: number, b: number): boolean 
   return false
 }
 
-/** Keys that ascend while magnitudes fall: the bits of a positive float64 have its order. */
+/** Keys that ascend as magnitudes descend: the bit patterns of positive float64 are ordered like their values. */
 function magnitudes(values: Float64Array, order: Int32Array | null): Int32Array[] {
   const n = values.length
   const high = allocate(n, 'entries')

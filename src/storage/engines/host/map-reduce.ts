@@ -1,4 +1,4 @@
-/** Maps and reductions over the entries of a frame: expressions in chunks, and the commonest ones in one pass. */
+/** Maps and reductions over the entries of a frame: expressions in chunks, and frequent patterns in a single pass. */
 import { fail } from '../../../ast/diagnostic.ts'
 import { MAX_POSITIONS } from '../../../columns/allocate.ts'
 import { checkWords } from '../../../columns/coordmap.ts'
@@ -37,14 +37,20 @@ const namesOf = (frame: F): Names => ({
   }),
 })
 
-/** Expressions as steps over chunks of entries. @throws SptError `format/map-expression`, `format/unknown-name` */
+/**
+ * Compiles expressions into steps over chunks of entries. @throws SptError `format/map-expression`,
+ * `format/unknown-name`
+ */
 export const programOf = (frame: F, exprs: readonly Expr[]): Program =>
   compile(
     exprs.map((e) => sized(frame, e)),
     namesOf(frame),
   )
 
-/** Values of expressions, chunk after chunk of `n` entries from `lo` on; the arrays are used again for the next one. */
+/**
+ * Calls `use` with the values of expressions for each chunk of `n` entries from `lo` on; the arrays are reused for the
+ * next chunk.
+ */
 export function eachChunk(
   frame: F,
   exprs: readonly Expr[],
@@ -58,25 +64,25 @@ export function eachChunk(
   }
 }
 
-/** With sizes as the numbers that they are. */
+/** The expression with sizes replaced by their values. */
 const sized = (frame: F, e: Expr): Expr =>
   rewriteExpr(e, (x) => {
     const size = x.kind === 'var' && !frame.column(x.name) ? frame.sizes.get(x.name) : undefined
     return size === undefined ? undefined : int(size)
   })
 
-/** The column that an expression is. */
+/** The column of an expression that is a bare column name. */
 export function columnOf(frame: F, e: Expr): Int32Array | undefined {
   const column = e.kind === 'var' ? frame.column(e.name) : undefined
   return column instanceof Int32Array ? column : undefined
 }
 
-/** Values as i32: the column itself where the expression is one. @throws SptError `format/map-range` */
+/** The values of an expression as i32; the column itself for a bare column name. @throws SptError `format/map-range` */
 export function valuesOf(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
   return columnOf(frame, e) ?? newValues(frame, e, what)
 }
 
-/** The same in an array of its own. */
+/** `valuesOf` in a newly allocated array. */
 export function newValues(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
   const out = borrowExact(frame.n, 'entries')
   const column = columnOf(frame, e)
@@ -92,7 +98,7 @@ export function newValues(frame: F, e: Expr, what = 'a part of the map'): Int32A
   return out
 }
 
-/** The first place of what is no i32; -1: none. */
+/** Copies values as i32; returns the first index whose value is out of range, or −1. */
 function put(from: Float64Array, to: Int32Array, lo: number, n: number): number {
   for (let k = 0; k < n; k++) {
     const v = from[k]!
@@ -103,7 +109,7 @@ function put(from: Float64Array, to: Int32Array, lo: number, n: number): number 
 }
 
 function beyond(frame: F, e: Expr, entry: number, found: number, what: string): never {
-  // What queries answer has no name in a text.
+  // Columns of queries have no name in the source.
   const names = frame.names().filter((n) => !/^@|#/.test(n))
   const at = names.map((n) => frame.column(n)![entry]!)
   return fail({
@@ -116,8 +122,8 @@ function beyond(frame: F, e: Expr, entry: number, found: number, what: string): 
 }
 
 /**
- * Entry numbers, digits, `table[a]`, `a + b`, `a · c + b` and `table[a] + b`, one pass each; false for others, and
- * where 32 bits do not hold a result on the way.
+ * Single-pass evaluation of entry numbers, digits, `table[a]`, `a + b`, `a · c + b` and `table[a] + b`. Returns false
+ * for other expressions, and if an intermediate result exceeds 32 bits.
  */
 function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
   if (e.kind === 'var' && e.name === ENTRY) {
@@ -143,7 +149,7 @@ function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
   return high !== null && join(out, high, scaled && a.b.kind === 'const' ? a.b.value : 1, low)
 }
 
-/** The table and the places in it, where the expression loads. */
+/** The table and the indices, if the expression is a load. */
 function loadOf(frame: F, e: Expr, out: Int32Array): [Int32Array, Int32Array] | null {
   if (e.kind !== 'load' || e.index.length !== 1) return null
   const table = frame.tables.get(e.buffer)
@@ -151,7 +157,7 @@ function loadOf(frame: F, e: Expr, out: Int32Array): [Int32Array, Int32Array] | 
   return index && [table as Int32Array, index]
 }
 
-/** A column, or what is written to `out` in its place. */
+/** A column, or the operand evaluated into `out`. */
 const operand = (frame: F, e: Expr, out: Int32Array): Int32Array | null =>
   columnOf(frame, e) ?? (writeSimple(frame, e, out) ? out : null)
 
@@ -164,7 +170,7 @@ function join(out: Int32Array, high: Int32Array, scale: number, low: Int32Array)
   return true
 }
 
-/** Nothing is loaded beyond a table. */
+/** Returns false if an index is out of range. */
 function take(out: Int32Array, table: Int32Array, index: Int32Array): boolean {
   for (let e = 0; e < out.length; e++) {
     const at = index[e]!
@@ -174,7 +180,7 @@ function take(out: Int32Array, table: Int32Array, index: Int32Array): boolean {
   return true
 }
 
-/** Beyond the table is NaN, which no element is. */
+/** An out-of-range index yields NaN, which differs from every i32, so it returns false. */
 function offset(out: Int32Array, table: Int32Array, index: Int32Array, low: Int32Array): boolean {
   for (let e = 0; e < out.length; e++) {
     const x = table[index[e]!]! + low[e]!
@@ -191,7 +197,10 @@ export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): numbe
   return outputs.map((out) => out[0]!)
 }
 
-/** The first entry of which each condition holds; -1: none. Integers that 32 bits do not hold on the way are refused. */
+/**
+ * For each condition, the first entry that satisfies it, or −1. Integers beyond 32 bits in intermediate results are
+ * rejected.
+ */
 export function first(frame: F, conditions: readonly Expr[]): number[] {
   const known = new Map<Column, readonly [number, number]>()
   const rangeOf = (name: string): readonly [number, number] | null => {
@@ -211,7 +220,7 @@ export function first(frame: F, conditions: readonly Expr[]): number[] {
   return open.map((e) => (isZero(e) ? -1 : found.shift()!))
 }
 
-/** The same beside a new column, which is `null` where one holds. */
+/** As `first`, and the values of an expression; `out` is meaningless if a condition holds. */
 export function checkedValues(frame: F, e: Expr, conditions: readonly Expr[]) {
   const out = borrowExact(frame.n, 'entries')
   const found = scanned(frame, [...conditions, e], 1, (values, lo, n) => {
@@ -256,7 +265,7 @@ function checkStep(frame: F, step: Step, lo: number, n: number): void {
   checkWords(step, shown, columns, lo, n)
 }
 
-/** Least and greatest value, both including 0. */
+/** Minimum and maximum; the range always includes 0. */
 export function bounds(frame: F, e: Expr): readonly [number, number] {
   const column = columnOf(frame, e)
   if (column) return extremes(column, 0, column.length)

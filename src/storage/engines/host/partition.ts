@@ -1,12 +1,12 @@
-/** Partition of entries by a small number that each has, as frames of their own: a counting sort. */
+/** Partition of entries by a small number: a counting sort that yields one frame per value. */
 import { allocate, gatherInto } from '../../../columns/allocate.ts'
 import { borrowExact } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { F } from './map-reduce.ts'
 
 /**
- * Drops the column and takes the frame over, whose columns are there until the last of the frames is released; where one
- * number has all entries, it is that frame.
+ * Drops the column and takes ownership of the frame; its columns stay alive until the last resulting frame is released.
+ * Returns the frame itself if all entries have one number.
  */
 export function partition(frame: F, name: string, count: number): F[] {
   const { n } = frame
@@ -20,7 +20,7 @@ export function partition(frame: F, name: string, count: number): F[] {
     return all.map((k) => (k === whole ? frame : empty(frame)))
   }
   for (let k = 0; k < count; k++) bounds[k + 1]! += bounds[k]!
-  // Parts keep their share of it.
+  // Each part keeps its subarray.
   const order = allocate(n, 'entries')
   dealRuns(which as Int32Array, bounds.slice(), order)
   frame.drop(name)
@@ -35,7 +35,7 @@ export function partition(frame: F, name: string, count: number): F[] {
   })
 }
 
-/** A frame without entries that needs nothing of the other. */
+/** A frame without entries that shares no data with the other. */
 function empty(frame: F): F {
   const out = frame.sibling(0)
   for (const name of frame.names()) out.set(name, frame.column(name)!.subarray(0, 0), false)
@@ -51,7 +51,7 @@ function part(frame: F, order: Int32Array): F {
   return out
 }
 
-/** Elements of a column in another order. */
+/** Gathers elements of a column. */
 export function gathered(from: TypedArray, order: Int32Array): TypedArray {
   if (from instanceof Int32Array) return gatherInto(borrowExact(order.length, 'entries'), from, order)
   const out = new (from.constructor as Float64ArrayConstructor)(order.length)
@@ -59,7 +59,7 @@ export function gathered(from: TypedArray, order: Int32Array): TypedArray {
   return out
 }
 
-/** Neighbours mostly go together: counters are touched once for a run of equal numbers. */
+/** Equal numbers are mostly adjacent: counters are updated once per run. */
 function countRuns(which: Int32Array, bounds: Int32Array): void {
   const n = which.length
   for (let lo = 0; lo < n; ) {

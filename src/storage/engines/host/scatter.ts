@@ -1,4 +1,4 @@
-/** Scatter of values to where their entries stand, with reduction where positions meet. */
+/** Scatter of values to the positions of their entries, with a reduction at equal positions. */
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
@@ -21,7 +21,7 @@ export function storeValues(frame: F, at: Expr, size: number, of: Stored<TypedAr
   return { values: out, entries }
 }
 
-/** Positions of the entries, in an array that is nobody else's to write. */
+/** The positions of the entries, in an array that is not shared. */
 export function placedEntries(frame: F, at: Expr, distinct: boolean): PlacedEntries {
   const column = columnOf(frame, at)
   const positions = column && frame.keep(column) ? column : newValues(frame, at)
@@ -33,10 +33,10 @@ function isCounting(positions: Int32Array): boolean {
   return true
 }
 
-/** Values of entries; `null`: ones. */
+/** Values of entries; `null`: all 1. */
 type Values = Pick<CoordTensor, 'values' | 'dtype'>
 
-/** `reduce`: how values at one position are brought together. */
+/** Scatters values of `n` entries into an array of `size`. `reduce`: combines values at one position. */
 export function scatter(
   size: number,
   positions: Int32Array | null,
@@ -72,7 +72,7 @@ function copyTo(out: ValueArray, values: ValueArray, positions: Int32Array): voi
   for (let e = 0; e < positions.length; e++) out[positions[e]!] = values[e]!
 }
 
-/** Whether two entries have one position. */
+/** True if two entries have the same position. */
 function shared(positions: Int32Array, size: number): boolean {
   if (positions.length > size) return true
   const seen = zeroed('u8', size)
@@ -113,7 +113,7 @@ function reduceInto(
   for (let e = 0; e < positions.length; e++) {
     const p = positions[e]!
     const given = values === null ? 1 : read ? read(values[e]!) : values[e]!
-    // Numbers are checked as sums; what is no truth value would be one after `or`.
+    // Sums of numbers are checked; for `or`, a non-boolean input would otherwise become a truth value.
     const x = write && dtype === 'bool' ? write(given, p) : given
     sums[p] = seen[p] === 1 ? combine(sums[p]!, x) : x
     seen[p] = 1

@@ -1,19 +1,19 @@
-/** Segmented ranks: of coordinates within segments of entries in any order. */
+/** Segmented ranks: ranks of coordinates within segments, for entries in any order. */
 import { allocate } from '../../../columns/allocate.ts'
 import { borrow, borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
 import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 
-/** Positions between neighbouring entries that are near: counters of so many stay in cache. */
+/** Largest distance in positions between consecutive entries that count as near: this many counters fit the cache. */
 const NEAR = 2 ** 15
-/** One of so many entries may be far from the one before. */
+/** At most 1 of this many entries may be far from its predecessor. */
 const FAR = 16
-/** Parent positions for an entry, from which on counting them all is waste. */
+/** Parent positions per entry beyond which counting all of them is wasteful. */
 const SPARE = 8
 
 /**
- * For each entry how many different coordinates under its parent position `at` (`null`: one for all) are smaller, and
- * how many each parent position has; `null` where entries are scattered so much that ordering them is cheaper.
- * O(entries + parents). `grouped`: it is known that `at` never falls.
+ * For each entry the number of smaller distinct coordinates under its parent position `at` (`null`: a single one), and
+ * the number of distinct coordinates per parent position. `null` if entries are so scattered that sorting is cheaper.
+ * O(entries + parents). `grouped`: `at` is known to be non-decreasing.
  */
 export function rankSegments(
   at: Int32Array | null,
@@ -32,7 +32,7 @@ export function rankSegments(
   return { rank, counts }
 }
 
-/** `grouped`: never falls. `near`: falls, but most entries are near the one before. */
+/** `grouped`: non-decreasing. `near`: decreasing somewhere, but most entries are near their predecessor. */
 function shapeOf(at: Int32Array): 'grouped' | 'near' | 'scattered' {
   let falls = false
   let far = 0
@@ -45,7 +45,7 @@ function shapeOf(at: Int32Array): 'grouped' | 'near' | 'scattered' {
   return far * FAR > at.length ? 'scattered' : 'near'
 }
 
-/** `counts[p]`: how many different coordinates parent position p has. */
+/** Ranks of grouped entries; `counts[p]` receives the number of distinct coordinates of parent position p. */
 function rankGrouped(
   at: Int32Array | null,
   column: Int32Array,
@@ -69,12 +69,15 @@ function rankGrouped(
   return rank
 }
 
-/** The same after a counting sort by parent position. Neighbours mostly have one: their places are counted together. */
+/**
+ * As `rankGrouped`, after a counting sort by parent position. Consecutive entries mostly share a parent and are counted
+ * together.
+ */
 function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: Int32Array): Int32Array {
   const n = at.length
   const shared = countRuns(at, counts)
   const rank = borrowExact(n, 'entries')
-  // Nobody has a neighbour: every entry is the first of its segment.
+  // All parents differ: every entry is the first of its segment.
   if (!shared) return rank.fill(0)
   const next = allocate(counts.length, 'segments')
   for (let p = 1; p < next.length; p++) next[p] = next[p - 1]! + counts[p - 1]!
@@ -93,7 +96,7 @@ function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: In
     counts[p] = ranker.rank(own, lo, hi, ranks)
     lo = hi
   }
-  // The last entry of a segment was dealt out last.
+  // After the counting sort, `next[p]` is the end of segment p.
   for (let e = n - 1; e >= 0; ) {
     const p = at[e]!
     let s = next[p]!
@@ -105,7 +108,7 @@ function rankNear(at: Int32Array, column: Int32Array, extent: number, counts: In
   return rank
 }
 
-/** Entries at each parent position; whether one has several. */
+/** Counts the entries at each parent position; returns true if one has several. */
 function countRuns(at: Int32Array, counts: Int32Array): boolean {
   let shared = false
   for (let lo = 0; lo < at.length; ) {

@@ -1,4 +1,4 @@
-/** Sets of coordinates as trees, as queries look them up. */
+/** Sets of coordinates as trees, in which queries search. */
 import { compressedAxis, denseAxis, type StoredAxis } from '../../../ir/axis.ts'
 import { int } from '../../../ir/expr.ts'
 import type { Instance } from '../../../ir/format.ts'
@@ -7,8 +7,8 @@ import type { SetTrees } from '../../convert.ts'
 import type { FormatOperands } from '../../format-operands.ts'
 
 /**
- * The format's sets as trees: segments of each coordinate of the first dimension, then level by level; what lies outside is left
- * out. Others may be given to formats of other tensors, over other dimensions.
+ * The format's sets as trees: segments under each coordinate of the first dimension, then level by level. Coordinates
+ * outside the tensor are omitted. Other formats may use sets over other dimensions.
  */
 export function setTrees(
   given: FormatOperands,

@@ -1,16 +1,16 @@
-/** Counts and ranks of distinct tuples by a table with a place for each that there can be: nothing is ordered. */
+/** Counts and ranks of distinct tuples by a table with a slot for each possible tuple, without sorting. */
 import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
 
-/** Places for an entry, from which on ordering the entries is cheaper, or takes less memory. */
+/** Slots per entry beyond which sorting is cheaper or needs less memory. */
 const PLACES = 4
 
 const product = (most: readonly number[]): number => most.reduce((size, m) => size * (m + 1), 1)
 
-/** Whether a table of tuples up to `most` is worth it. */
+/** True if a table of tuples up to `most` is cheaper than sorting. */
 export const fitsTable = (most: readonly number[], entries: number): boolean =>
   product(most) <= PLACES * entries
 
-/** How many different `of` there are with the same `by`. `most`: of each of `by` and `of`. */
+/** The number of distinct `of` with the same `by`. `most`: the maxima of each of `by` and `of`. */
 export function countInTable(
   by: readonly Int32Array[],
   of: readonly Int32Array[],
@@ -33,7 +33,7 @@ export function countInTable(
   return out
 }
 
-/** How many different `of` are smaller with the same `by`. */
+/** The number of smaller distinct `of` with the same `by`. */
 export function rankInTable(
   by: readonly Int32Array[],
   of: readonly Int32Array[],
@@ -56,7 +56,7 @@ export function rankInTable(
   return out
 }
 
-/** The place of each entry's tuple, and 1 at those that occur. */
+/** The slot of each entry's tuple, and 1 in each occupied slot. */
 function tableOf(keys: readonly Int32Array[], most: readonly number[]) {
   const [first, ...others] = keys
   const n = first!.length
