@@ -57,7 +57,7 @@ function checkTarget(
         message: `${w.buffer} is assigned under the R iterator ${o.iter.name}, so the last of its values would win`,
         ...place(w),
         labels: labelOf(o, `${o.iter.name} is R here`),
-        hint: `reduce (\`+=\`, \`max=\`, …), make ${o.iter.name} an S iterator that the target is indexed by, or assign in an iteration of its own`,
+        hint: `reduce (\`+=\`, \`max=\`, …), make ${o.iter.name} an S iterator that the target is indexed by, or assign in a separate iteration`,
       })
   }
   const [first] = missing

@@ -8,7 +8,7 @@ import { walkStmts } from '../ir/tree.ts'
 import { loopNames } from '../schedule/loop-names.ts'
 import type { LoopRef } from '../schedule/loop-ref.ts'
 
-/** A nest of loops at the top of a kernel: a launch of its own, unless it is merged. */
+/** A nest of loops at the top of a kernel: a separate launch, unless it is merged. */
 export interface Nest {
   /** The iteration, or the step that made it. */
   readonly name: string

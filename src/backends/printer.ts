@@ -107,7 +107,7 @@ export class Printer {
       case 'instr':
         return callText(s, t, (p) => this.#piece(p)).map((l) => indent + l)
       case 'fill':
-        throw new InternalError('a fill is a launch of its own')
+        throw new InternalError('a fill is a separate launch')
     }
   }
 

@@ -8,8 +8,8 @@ const columns = (rows: readonly (readonly [string, string])[]): string => {
 }
 
 export function overview(commands: readonly CommandSpec[], version: string): string {
-  return `spt ${version}: sparse tensor kernels from text. A kernel says what is computed, formats how
-tensors are stored, schedules how loops run; neither can change the result.
+  return `spt ${version}: sparse tensor kernels from text. A kernel states the computation, formats
+the storage of tensors, and schedules the order of loops. Formats and schedules cannot change the result.
 
 Usage: spt <command> [options]
 
@@ -26,12 +26,12 @@ ${columns([
 ])}
 
 Start with:
-  spt doctor                                     what can run kernels here
-  spt run kernel.spt --bind A=graph.mtx --verify  run one, checked against the reference
-  spt show kernel.spt --stage 2                  see its loops
+  spt doctor                                     list the available devices
+  spt run kernel.spt --bind A=graph.mtx --verify  run a kernel and compare with the reference
+  spt show kernel.spt --stage 2                  print the loops
 
-A file that is written may be /dev/stdout: reports are then on standard error.
-Exit codes: 0 done, 1 an error in a program, in data or in a result, 2 wrong usage.
+To write a file to standard output, use /dev/stdout; reports are then on standard error.
+Exit codes: 0 success, 1 an error in a program, in data or in a result, 2 wrong usage.
 `
 }
 

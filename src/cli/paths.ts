@@ -20,7 +20,7 @@ export async function checkPaths(call: Call): Promise<void> {
       misused({
         command: call.command,
         message: `${typed} would write over ${before.typed}`,
-        expected: 'a path of its own for each',
+        expected: 'a distinct path for each',
       })
   }
   await refuseOverRead(call, written, [
@@ -38,7 +38,7 @@ function checkOutputs(call: Call): void {
     misused({
       command,
       message: `${repeated.typed} is standard output, which cannot be written again and again`,
-      expected: 'a path of its own',
+      expected: 'a distinct path',
     })
   const isJson = call.flag('json') && call.one('json') === undefined
   const other = second?.typed ?? (first && isJson ? '--json' : undefined)
@@ -46,7 +46,7 @@ function checkOutputs(call: Call): void {
     misused({
       command,
       message: `${first.typed} and ${other} would both be standard output`,
-      expected: 'a path of its own for each',
+      expected: 'a distinct path for each',
     })
 }
 
@@ -77,7 +77,7 @@ async function refuseOverRead(
       misused({
         command: call.command,
         message: `${typed} would write over ${source.typed}, ${why}`,
-        expected: 'a path of its own for what is written',
+        expected: 'a distinct path for what is written',
       })
   }
 }

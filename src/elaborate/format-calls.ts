@@ -33,7 +33,7 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
   const wrong = (): null =>
     p.report.error({
       code: 'check/query-arguments',
-      message: `${fn} is not written like this`,
+      message: `invalid arguments of ${fn}`,
       span: e.span,
       expected: word.form,
     })
@@ -56,7 +56,7 @@ function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {
   if (list !== false) return list === null ? null : plain(variable(segmentsOf(list), 'i32', e.span))
   return p.report.error({
     code: 'check/query-arguments',
-    message: 'segments is not written like this',
+    message: 'invalid arguments of segments',
     span: e.span,
     expected: FORMS.segments,
   })
@@ -69,13 +69,13 @@ function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   if (!p.size)
     return p.report.error({
       code: 'check/query-place',
-      message: `size is known only with the data, and ${p.what} is a constant`,
+      message: `${p.what} is a constant, and size is known only when data are bound`,
       span: e.span,
       expected: 'a number, or a parameter of the format',
     })
   return p.report.error({
     code: 'check/query-arguments',
-    message: dim?.kind === 'name' ? `${dim.name} is no dimension` : 'size is not written like this',
+    message: dim?.kind === 'name' ? `${dim.name} is not a dimension` : 'invalid arguments of size',
     span: dim?.span ?? e.span,
     expected: FORMS.size,
     ...(dim?.kind === 'name' && { lookup: { name: dim.name, candidates: p.dims } }),
@@ -94,7 +94,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
   if (known)
     return p.report.error({
       code: 'check/query-place',
-      message: `position(${list.name}) asks where a coordinate stands, which ${p.what} cannot`,
+      message: `position(${list.name}) is not allowed in ${p.what}`,
       span: e.span,
       hint: `the coordinate at a position is ${list.name}[…]`,
     })
@@ -102,7 +102,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
   return p.report.error({
     code: 'check/query-arguments',
     message:
-      list?.kind === 'name' ? `${list.name} is no list of the format` : 'position is not written like this',
+      list?.kind === 'name' ? `${list.name} is not a list of the format` : 'invalid arguments of position',
     span: list?.span ?? e.span,
     expected: FORMS.position,
     ...(list?.kind === 'name' && {
@@ -116,7 +116,7 @@ function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string
   if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
   return p.report.error({
     code: 'check/not-given',
-    message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, and ${e.name} is none` : ''}`,
+    message: `${fn} takes the name of a ${kind}${e.kind === 'name' ? `, and ${e.name} is not one` : ''}`,
     span: e.span,
     expected: `a parameter \`NAME: ${kind}\``,
     ...(e.kind === 'name' && {

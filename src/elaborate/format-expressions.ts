@@ -1,6 +1,6 @@
 /**
  * What stands after `as`: a format with arguments, or several put together in place,
- * `blocks(16) where (density(16) >= 0.5) + rows`, which is a composition without a name of its own.
+ * `blocks(16) where (density(16) >= 0.5) + rows`, which is a composition without a distinct name.
  */
 import { SptError, withSources } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'

@@ -39,7 +39,7 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
     if (parent !== null && lists.some((l) => l.name.name === parent))
       d.report.error({
         code: 'check/list-parent',
-        message: `${parent} is a list, and nothing lies under its coordinates`,
+        message: `${parent} is a list, and an axis cannot have a list's coordinates as its parent`,
         span: decl.span,
         expected: `an axis over its positions: an extent of ${parent} under another axis`,
         hint: `\`axis ${axis.name} = dense_fixed(…, ${parent})\` has a coordinate for each of them`,
@@ -48,7 +48,7 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
     if (decl.claims.some((c) => c.name === 'full'))
       d.report.error({
         code: 'check/list-claim',
-        message: `axis ${axis.name} is claimed full in a format with lists, which is not checked yet`,
+        message: `the claim full of axis ${axis.name} is not supported in a format with lists`,
         span: decl.claims[0]!.span,
         expected: 'no claim',
       })
@@ -74,7 +74,8 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
       code: 'check/list-kind',
       message: `the list ${name} is ${decl.def.kind}`,
       span: decl.def.span,
-      expected: 'sparse_fixed(parent, extent, width): as many positions under each position of its parent',
+      expected:
+        'sparse_fixed(parent, extent, width): the same number of positions under each position of its parent',
     })
   const axis = storedAxis(d, name)
   if (!axis || !hasWidth(axis)) return null
@@ -85,10 +86,10 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
       code: 'check/list-nonunique',
       message:
         several === name
-          ? `the list ${name} is nonunique: a coordinate has one place in it`
-          : `the list ${name} lies under ${several}, on which a coordinate may stand several times`,
+          ? `the list ${name} is nonunique, and each coordinate must occur once`
+          : `the list ${name} is stored under ${several}, where a coordinate may occur several times`,
       span: decl.span,
-      expected: 'lists, and axes above them, on which each coordinate stands once',
+      expected: 'a list (and parent axes) in which each coordinate occurs once',
     })
   const claim = decl.claims.find((c) => c.name !== 'compact')
   const padded = paddingOf(axis) !== null
@@ -102,10 +103,9 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
   if (other !== null)
     return report.error({
       code: 'check/list-claim',
-      message: `the list ${name} is ${other}, which lists cannot be yet`,
+      message: `the list ${name} is ${other}, which is not supported for lists`,
       span: claim?.span ?? decl.padding?.span ?? decl.packed?.span ?? decl.span,
-      expected:
-        '`compact`, `padded with last`, or a list whose padding holds no coordinate and is passed over',
+      expected: '`compact`, `padded with last`, or a list whose padding holds no coordinate and is skipped',
     })
   const names = new Set(sizesOfAxis(axis as StoredAxis).flatMap((e) => [...freeVars(e)]))
   const within = b.axes.find((a) => a.list && names.has(a.name.name))

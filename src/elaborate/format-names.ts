@@ -28,7 +28,7 @@ export function namesAt(p: FormatScope): Names {
       if (value) return plain(variable(value.name, value.dtype, e.span))
       return p.report.error({
         code: 'check/unknown-name',
-        message: `${e.object.name}.${e.field.name} means nothing in ${p.what}`,
+        message: `${e.object.name}.${e.field.name} is not allowed in ${p.what}`,
         span: e.span,
         expected: expectedNames(p),
       })
@@ -120,7 +120,7 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
       code: 'check/array-here',
       message: `${name}[…] cannot be used in ${p.what}`,
       span: e.span,
-      hint: 'what is stored in arrays is known only with the data',
+      hint: 'use sizes and parameters: the elements of arrays are known only when data are bound',
     })
   const x = integerAt(p, index, names, 'an index')
   if (!x) return null
@@ -135,7 +135,7 @@ function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Exp
     return plain(load(name, [...under.map((a) => variable(a)), x], 'i32', e.span))
   return p.report.error({
     code: 'check/table-in-map',
-    message: `${name}[…] is the coordinate at a position of the list, for an inverse; this is ${p.what}`,
+    message: `${name}[…] (the coordinate at a position of the list) is allowed only in an inverse; this is ${p.what}`,
     span: e.span,
     hint: `the position of a coordinate is position(${name})`,
   })
@@ -152,14 +152,14 @@ function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed 
   return place
     ? report.error({
         code: 'check/query-place',
-        message: `${sort.place}[…] asks for the place of a coordinate, which ${p.what} cannot`,
+        message: `${sort.place}[…] (the rank of a coordinate in the sort) is not allowed in ${p.what}`,
         span: e.span,
-        hint: `the coordinate at a place is ${sort.at}[…]`,
+        hint: `the coordinate of a rank is ${sort.at}[…]`,
       })
     : report.error({
         code: 'check/table-in-map',
-        message: `${sort.at}[…] is the coordinate at a place, for an inverse; this is ${p.what}`,
+        message: `${sort.at}[…] (the coordinate of a rank in the sort) is allowed only in an inverse; this is ${p.what}`,
         span: e.span,
-        hint: `the place of a coordinate is ${sort.place}[…]`,
+        hint: `the rank of a coordinate is ${sort.place}[…]`,
       })
 }

@@ -107,7 +107,7 @@ export function queriesAt(p: FormatScope, fn: string, span: Span): Queries | nul
   if (typeof p.queries !== 'string') return p.queries
   return p.report.error({
     code: 'check/query-place',
-    message: `${fn} asks what a tensor holds, which ${p.what} cannot`,
+    message: `${fn} depends on the stored elements of a tensor, which is not allowed in ${p.what}`,
     span,
     hint: p.queries,
   })

@@ -50,7 +50,7 @@ export function elaborateSort(
   if (wrong)
     return report.error({
       code: 'check/sort-key',
-      message: `a sort orders the coordinates of ${dim}, and ${wrong.kind} is asked of single elements`,
+      message: `a sort orders the coordinates of ${dim}, and ${wrong.kind} is a property of single elements`,
       span: wrong.span ?? s.by.span,
       expected: `count(… by ${dim}), least(… by ${dim})`,
     })
@@ -60,7 +60,7 @@ export function elaborateSort(
       code: 'check/sort-key',
       message: `a sort of ${dim} has one key for each ${dim}, and this one depends on ${other}`,
       span: s.by.span,
-      expected: `${dim}, parameters, and what is counted or least by ${dim}`,
+      expected: `${dim}, parameters, count(… by ${dim}) or least(… by ${dim})`,
     })
   return {
     place: s.place.name,
@@ -87,7 +87,7 @@ export function sortedOn(
   if (q?.kind !== 'place' || q.sort !== s.place.name)
     return report.error({
       code: 'check/sort-key',
-      message: `axis ${s.dim.name} is sorted, and the map has no place of that sort for it`,
+      message: `axis ${s.dim.name} is sorted, and the map does not use the sort for it`,
       span: s.dim.span,
       expected: `${s.place.name}[…] in the map, for ${s.dim.name}`,
     })
@@ -98,9 +98,9 @@ export function sortedOn(
   if (late !== undefined)
     return report.error({
       code: 'check/sort-key',
-      message: `the sort of ${s.dim.name} asks for ${late}[…], a place in a sort that is not before it`,
+      message: `the sort of ${s.dim.name} depends on ${late}[…], a sort that is declared after it`,
       span: s.span,
-      expected: 'places in sorts that are declared before',
+      expected: 'sorts that are declared before it',
     })
   return q.of
 }
@@ -109,7 +109,7 @@ export function sortedOn(
 export const notSorted = (name: Ast.Ident, axis: Axis, over: readonly string[], report: Report): null =>
   report.error({
     code: 'check/sort-axis',
-    message: `axis ${name.name} is ${axis.kind}, and a sort orders all coordinates of what it sorts`,
+    message: `axis ${name.name} is ${axis.kind}, and a sort needs an axis with all coordinates`,
     span: name.span,
     expected: `a dimension (${over.join(', ')}), or an axis that is dense_fixed`,
     hint: `declare ${name.name} as dense_fixed, or sort the dimension that it is made of`,

@@ -99,6 +99,6 @@ export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, re
     code: 'check/argument-type',
     message: `${p.name} of format ${format.name} is a ${p.kind}, which is passed by name`,
     span: e.span,
-    expected: `the name under which the ${p.kind} comes with the data`,
+    expected: `the name of the ${p.kind} in the bound data`,
   })
 }

@@ -55,7 +55,7 @@ const tooManyLevels = (d: Declared, s: Ast.Let, levels: number): null =>
     message: `with the \`let\`s that it mentions, ${s.name.name} is ${countText(levels)} operations deep (an access counts ${ACCESS_LEVELS})`,
     span: s.span,
     expected: `at most ${countText(MAX_LEVELS)}`,
-    hint: 'store a value on the way in a local buffer, and read it from there in an iteration of its own',
+    hint: 'store a value on the way in a local buffer, and read it from there in a separate iteration',
   })
 
 const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({

@@ -146,7 +146,7 @@ const FORMATS: readonly FileFormat[] = [
 
 /** What follows the names of files that hold several tensors, for help. */
 export const ADDRESSES =
-  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, PATH#csr (or its layout) for the matrix alone, or\nPATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor. Of what spt prune wrote: DIR/report.json#layer, a\nmatrix of what is kept.'
+  'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, PATH#csr (or its layout) for the matrix only, or\nPATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor. For output of spt prune: DIR/report.json#layer,\na matrix of the kept weights.'
 
 /** The endings that can be read, for messages and help. */
 export const READABLE: readonly string[] = FORMATS.flatMap((f) =>

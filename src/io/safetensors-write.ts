@@ -67,7 +67,7 @@ function checkName(name: string, before: ReadonlySet<string>): void {
     fail({
       code: 'io/safetensors-tensor',
       message: `no tensor of a .safetensors file can be called ${shown(name)}: ${what}`,
-      expected: 'a name of its own for each tensor',
+      expected: 'a distinct name for each tensor',
     })
 }
 

@@ -23,7 +23,7 @@ export function checkShapes(shapes: readonly LayerShape[]): void {
       fail({
         code: 'prune/layer',
         message: `two layers are called ${shape.name}`,
-        hint: 'give each a name of its own',
+        hint: 'give each a distinct name',
       })
     names.add(shape.name)
   }

@@ -56,7 +56,7 @@ export function alone(state: ScheduleState): ScheduleState {
 }
 
 /**
- * The state with each statement of a nest in a nest of its own, where iterations of the nest combine, several at a time
+ * The state with each statement of a nest in a separate nest, where iterations of the nest combine, several at a time
  * cannot go through partial results, and it is legal.
  */
 function separated(state: ScheduleState, nest: string): ScheduleState {

@@ -16,7 +16,7 @@ interface Merge {
   readonly step: LoopStep
 }
 
-/** One `merge` for each iteration over the parts: of its copies that are nests of their own. */
+/** One `merge` for each iteration over the parts: of its copies that are separate nests. */
 export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
   const parts = partsOf(now.kernel, step.buffer)
   const labels = parts.map((p) => p.label)
@@ -34,7 +34,7 @@ export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
   if (steps.length > 0) return steps
   return fail({
     code: 'schedule/nothing-to-merge',
-    message: `${step.buffer.name} has no two parts with nests of their own`,
+    message: `${step.buffer.name} has no two parts with separate nests`,
     ...(step.span && { span: step.span }),
     expected: 'a buffer in several parts, and iterations over each',
   })

@@ -173,7 +173,7 @@ export class PartNames implements Names {
     if (name.name === this.#as) return this.#part.buffer
     if (this.#made.has(name.name)) return this.#own(name.name)
     const own = this.#part.endings.map((ending) => labelled(name.name, ending))
-    // Steps may have given each part a buffer of its own in the place of one.
+    // Steps may have given each part a separate buffer in the place of one.
     const divided = this.#buffers.has(name.name) ? undefined : own.find((b) => this.#buffers.has(b))
     return this.#part.copies.get(name.name) ?? divided ?? this.#outer.buffer(name)
   }

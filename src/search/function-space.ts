@@ -221,7 +221,7 @@ class Walk implements Decisions {
       fail({
         code: 'space/decided-twice',
         message: `${this.#space} decides ${name} twice`,
-        expected: 'a name of its own for each decision',
+        expected: 'a distinct name for each decision',
         hint: 'keep the value, or rename one of them',
       })
     this.#decided.add(name)

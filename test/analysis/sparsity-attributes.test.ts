@@ -330,7 +330,7 @@ describe('one structure for several tensors', () => {
     const said = refusal(() => kernel(nested, '', 'f64', blocks).live('M', 'blocks', 2, { for: ['t'] }))
     expect([said.code, said.message]).toEqual([
       'schedule/live-tensor',
-      't has no iterators of its own over each dimension of M that the format is over',
+      't does not iterate over each dimension of M that the format covers',
     ])
   })
 

@@ -44,7 +44,7 @@ async function told(argv: readonly string[], host: Host): Promise<Outcome> {
   return { code, out, err }
 }
 
-/** A folder of its own with files in it. */
+/** A separate folder with files in it. */
 export class Folder {
   readonly path = mkdtempSync(join(tmpdir(), 'spt-'))
 

@@ -69,7 +69,7 @@ export interface Outcome {
   readonly made: ReadonlyMap<string, string>
 }
 
-/** Runs a page in a folder of its own, from top to bottom. */
+/** Runs a page in a separate folder, from top to bottom. */
 export async function run(blocks: readonly Block[], wanted: readonly string[] = []): Promise<Outcome> {
   const printed = new Map<string, string>()
   const made = new Map<string, string>()

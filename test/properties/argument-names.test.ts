@@ -132,7 +132,7 @@ test('a list is called anything', async () => {
         expect(['A', 'C', 'D', 'X']).toContain(argument)
         expect(refused).toMatchObject({
           code: 'format/argument-name',
-          expected: 'a list under a name of its own',
+          expected: 'a list under a distinct name',
         })
         return
       }

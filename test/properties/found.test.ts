@@ -457,7 +457,7 @@ test('divisions by what may be 0 stay behind the condition that asks', () =>
     { tensors: { B: dense([4], [0, -3, 2, 1], 'i32') }, params: { n: 1 } },
   ))
 
-test('a division that has a name of its own asks for its divisor, since its condition stands further on', () => {
+test('a division that has a distinct name asks for its divisor, since its condition stands further on', () => {
   const text = `kernel k(m: size, n: size, d: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, m)

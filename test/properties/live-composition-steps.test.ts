@@ -17,17 +17,17 @@ test.each([
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (density(2) >= 0.5) + panels(2, 2) live',
-    'a condition asks for a count of stored coordinates',
+    'a condition depends on a count of stored coordinates',
   ],
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (top(2 by i)) + panels(2, 2) live',
-    'a condition asks for a rank by magnitude',
+    'a condition depends on a rank by magnitude',
   ],
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (value > 1) + panels(2, 2) live in place',
-    'a condition asks for the value',
+    'a condition depends on the value',
   ],
   [
     KERNELS.plain,
@@ -43,14 +43,14 @@ test.each([
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (held(M)) live in place',
-    'does not hold all coordinates, and C of product may need what it leaves out',
+    'does not cover all coordinates, and C of product may depend on the others',
   ],
   [
     KERNELS.plain,
     'A as blocks(2, 2) where (held(M)) + panels(2, 2) live for mul',
     'where one part has all of it',
   ],
-  [MASKED, 'A as blocks(2, 2) where (held(M) and i < j) live', 'does not hold all coordinates'],
+  [MASKED, 'A as blocks(2, 2) where (held(M) and i < j) live', 'does not cover all coordinates'],
   [
     KERNELS.plain
       .replace('A[i, q] * B', '(A[i, q] - 0.0) * B')
@@ -60,7 +60,7 @@ test.each([
       )
       .replace('buffer B', 'buffer D: f32[i] out buffer B'),
     'A as blocks(2, 2) where (held(M)) + panels(2, 2) live in place',
-    'has a name by `let`',
+    'is named by `let`',
   ],
   [
     KERNELS.written
@@ -76,7 +76,10 @@ test.each([
 })
 
 test.each([
-  ['capacity (k, m, 3)', 'blocks(2, 2) where (held(M)) + panels(2, 2) has 2 parts, and there is room for 3'],
+  [
+    'capacity (k, m, 3)',
+    'blocks(2, 2) where (held(M)) + panels(2, 2) has 2 parts, and capacities for 3 are given',
+  ],
   ['capacity (k, 2 - 3)', 'a capacity of -1 is below 0'],
   ['capacity (k, m / z)', 'z'],
 ] as const)('%s is refused', (how, why) => {
@@ -131,11 +134,7 @@ test.each([
     'nests-meet',
     'both combine into C',
   ],
-  [
-    'A as panels(2, 2) live bind mul.io to block.x',
-    'nothing-to-merge',
-    'no two parts with nests of their own',
-  ],
+  ['A as panels(2, 2) live bind mul.io to block.x', 'nothing-to-merge', 'no two parts with separate nests'],
   ['A as blocks(2, 2) where (held(M)) + panels(2, 2) live', 'not-on-blocks', 'no loop of mul_blocks'],
 ])('after %s parts are not merged', (steps, code, why) => {
   const found = refused(KERNELS.plain, `${steps} merge parts of A`)

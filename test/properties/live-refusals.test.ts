@@ -73,14 +73,14 @@ test.each([
   ['S as panels(2, 2)', 'schedule/live-tensor: S of product is over r'],
   ['A as claimed(2)', 'schedule/live-format: claimed(2) cannot be built at run time: ji is claimed full'],
   ['A as overlapping(2)', 'its coordinates of q are not made of digits'],
-  ['A as ell(2)', 'jo is no list of groups'],
-  ['A as coo', 'it has no list of coordinates, or several'],
+  ['A as ell(2)', 'jo is not a variable-length index list'],
+  ['A as coo', 'it does not have exactly one list of coordinates'],
   [
     'A as later(2, 2)',
     'go does not count groups of 2 listed coordinates by their rank; expected rank(q by i / 2) / 2',
   ],
-  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'a condition asks for the value'],
-  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'expected conditions over coordinates, sizes, and'],
+  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'a condition depends on the value'],
+  ['A as panels(2, 2) where (value > 0) + blocks(2, 2)', 'expected conditions over coordinates, sizes and'],
   ['A as panels(2, 2) where (i < 3) + blocks(2, 2) where (i < 2) + blocks(1, 1)', '(i, q) = (0, 0) of 1 × 1'],
 ])('%s live in place: %s', (step, expected) => {
   const told = refusal(`${step} live in place`)
@@ -107,7 +107,7 @@ const WRITERS = `kernel product(m: size, k: size) {
 
 test.each([
   ['U', 'schedule/live-tensor: U of product is read and written by grow'],
-  ['V', 'schedule/live-tensor: V of product is written again by again after take reads it'],
+  ['V', 'schedule/live-tensor: V of product is overwritten by again after take reads it'],
   ['W', 'schedule/live-tensor: W of product is read by take before again writes it'],
   ['H', 'schedule/format-padding: panels(2, 2) leaves out coordinates of H that hold its fill value'],
 ])('%s, which the kernel writes: %s', (tensor, expected) => {
@@ -132,11 +132,11 @@ schedule product.after { H as blocks(2, 3) live in place A as blocks(2, 2) live 
   const kernel = parseProgram(text).kernel()
   expect(diagnosticOf(() => kernel.schedule('before'))).toMatchObject({
     code: 'schedule/live-tensor',
-    hint: 'find the structure of H first: its step before that of A',
+    hint: 'move the step of H before the step of A',
   })
   expect(diagnosticOf(() => kernel.live('A', 'blocks', 2, 2).mask('twice', 'A'))).toMatchObject({
     code: 'schedule/mask',
-    hint: 'put the mask before the step that has A live',
+    hint: 'move the mask before the step that makes A live',
   })
   const values = matrix(new Choices([1, 4]), 5 * 7)
   const A = { kind: 'dense', dtype: 'f32', shape: [5, 7], values } as const
@@ -162,15 +162,14 @@ kernel reach(n: size) {
 schedule reach.active { F as held(4) live in place }`
   expect(diagnosticOf(() => parseProgram(text).kernel().schedule('active'))).toMatchObject({
     code: 'schedule/live-tensor',
-    message:
-      'no iteration goes over what would be found in F: the loops of reach are not those of its axes alone',
+    message: 'no iteration uses the structure of F: the loops of reach run over other axes as well',
   })
 })
 
 test('a structure is found once', () => {
   for (const again of ['A as panels(2, 2) live in place', 'A as panels(1, 1) live'])
     expect(refusal(`A as panels(2, 2) live in place ${again}`, KERNELS.left)).toContain(
-      'schedule/live-tensor: the structure of A is found already, by a step before',
+      'schedule/live-tensor: an earlier step already builds the structure of A',
     )
 })
 

@@ -178,7 +178,7 @@ test('room in all is part of the step, and what lies between iterations is no la
 test('room for each list and for all of them is refused', async () => {
   const kernel = (await load(textOf('3', 'none'))).kernel('k')
   const both = () => kernel.live('P', 'gated', 2, { capacity: 1, total: 2 })
-  expect(both).toThrow('schedule/live-capacity: there is room for each list or for all of them, not both')
+  expect(both).toThrow('schedule/live-capacity: both capacity and total are given')
 })
 
 test('a listed block with more elements than 32 bits count is refused when data are bound, though the tensor is small', async () => {

@@ -54,7 +54,7 @@ kernel several(m: size) {
 }`).kernel()
 
 test.each(['D[v] += 1.0; T[] min= f32(v)', 'T[] min= f32(v); D[v] += 1.0'])(
-  'reductions whose iterations meet in different elements get nests of their own: %s',
+  'reductions whose iterations meet in different elements get separate nests: %s',
   (body) => {
     const text = print2(several(body).compilation.parallel().loops, { bodyOnly: true })
     const nests = text.split(/^(?=for )/m).slice(1)
@@ -63,7 +63,7 @@ test.each(['D[v] += 1.0; T[] min= f32(v)', 'T[] min= f32(v); D[v] += 1.0'])(
     // Threads share the minimum: none of them updates the one element.
     for (const n of bound) expect(n).not.toMatch(/^ +T\[\] min=/m)
     expect(() => several(body).combine('D')).toThrow(
-      'iterations of v meet in elements of T as well (step 1: combine D)',
+      'iterations of v also share elements of T (step 1: combine D)',
     )
   },
 )

@@ -125,7 +125,7 @@ test.each([
 test('a child before its parent is told the order that it may have', () => {
   const { expected, hint } = refusal(() => apply(K, 'reorder (j, i, f)'))
   expect(expected).toBe('an axis after its parent: i, j, f')
-  expect(hint).toContain('the others can go anywhere')
+  expect(hint).toContain('keep their order')
 })
 
 test('a format says where the package has formats', () => {
@@ -144,7 +144,7 @@ describe('a row that is entered by a coordinate', () => {
     expect(parts).toMatch(/iterate hop_dcsr \[i, j, v in jo_dcsr_at_j\][\s\S]*H_dcsr\[j, v\]/)
     for (const format of ['bsr(2)', 'csc'])
       expect(refusal(() => as(`H as ${format}`)).message).toBe(
-        `iteration hop enters v by coordinates of j, and ${format} has no rows that a coordinate of p enters`,
+        `iteration hop enters v by coordinates of j, and ${format} has no rows indexed by a coordinate of p`,
       )
   })
 

@@ -19,7 +19,7 @@ test.each(['reorder (mul.go, mul.io)', 'reorder (j, mul.go, mul.io)'])('%s is re
   const { code, message } = refusal(() => program(steps))
   expect([code, message]).toEqual([
     'schedule/parent-first',
-    'go would come before io, which says where it ends',
+    'go would come before io, which determines its extent',
   ])
 })
 

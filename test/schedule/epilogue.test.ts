@@ -334,19 +334,19 @@ test('a row has nothing where its segment is empty only if all that is combined 
 
 describe('refused, and says what to do', () => {
   const CASES: readonly (readonly [string, string, string, RegExp])[] = [
-    ['dcsr', 'compute_at activate at io', 'not-every-element', /choose a format that has one for every i;/],
-    ['coo', 'compute_at activate at io', 'not-complete', /leave activate a nest of its own/],
+    ['dcsr', 'compute_at activate at io', 'not-every-element', /choose a format that iterates over every i;/],
+    ['coo', 'compute_at activate at io', 'not-complete', /leave activate a separate nest/],
     [
       'hyb(1, 1)',
       'each part of A as p { compute_at activate at p.io }',
       'order-matters',
-      /leave activate a nest of its own/,
+      /leave activate a separate nest/,
     ],
     [
       'hyb_pieces(1, 1)',
       'each part of A as p { compute_at activate at p.io }',
       'order-matters',
-      /sum_w2 is not known to have elements of C to itself/,
+      /sum_w2 may share elements of C with other iterations/,
     ],
     [
       'rows_by_length(2)',
@@ -358,7 +358,7 @@ describe('refused, and says what to do', () => {
       'rows_by_length(2)',
       'atomic C; compute_at activate at io_short',
       'order-matters',
-      /sum_long is not known to have elements of C to itself/,
+      /sum_long may share elements of C with other iterations/,
     ],
     ['by_length', 'compute_at activate at jo', 'not-complete', /choose a loop outside of jo/],
   ]

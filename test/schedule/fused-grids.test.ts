@@ -55,7 +55,7 @@ test('a trace of fused loops is the schedule again', () => {
 test('loops that do not stand directly inside of each other are not fused', () => {
   expect(refusal(() => scheduled('fuse (s.i, s.j) -> q'))).toMatchObject({
     code: 'schedule/not-a-chain',
-    hint: 'loops over axes of their own have to stand directly inside of each other: reorder them first',
+    hint: 'the loops must be perfectly nested: reorder them first',
   })
 })
 

@@ -1,4 +1,4 @@
-/** Nests under one condition of their iteration are launches of their own: blocks of one launch cannot wait for each other. */
+/** Nests under one condition of their iteration are separate launches: blocks of one launch cannot wait for each other. */
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { interpretedPlan } from '../support/interpreted.ts'

@@ -81,7 +81,7 @@ describe.each(Object.entries(STEPS))('%s', (what, step) => {
   })
 })
 
-test('each nest that fission makes has a name of its own', () => {
+test('each nest that fission makes has a distinct name', () => {
   const three = parseProgram(`kernel k(m: size) {
   axis i = dense_fixed(m)
   buffer X: f32[i] in

@@ -349,7 +349,7 @@ test('a loop that two dimensions speak of reaches a diagonal', () => {
     const kernel = { ...kernel2('named', [], buffers, body), permutations: ['tile'] }
     const d = refusal(() => replay(kernel, [{ kind: 'compute_at', nest: 'use', at: 't' }]))
     expect(d.code).toBe('schedule/not-every-element')
-    expect(d.message).toContain('t stands for k and l')
+    expect(d.message).toContain('t matches k and l')
     const k = kernelOf(`kernel k(n: size) {
   axis to = dense_fixed(4)
   axis i = dense_fixed(4)

@@ -229,14 +229,14 @@ test.each([
   [
     'D[i] + D[i - 1]',
     'compute_at d at o',
-    'each iteration of o would compute what it reads of D, and several may read the same elements',
-    'compute_at d at o recompute: each iteration computes them, in memory of its own',
+    'each iteration of o would compute its elements of D, and several may read the same elements',
+    'compute_at d at o recompute: each iteration computes them in private memory',
   ],
   [
     'D[i]',
     'split d.i by 32 -> (do, dt)  compute_at d at o',
-    'every iteration of o would compute all of D that do, dt run over',
-    'take compute_at before the steps on do, dt',
+    'every iteration of o would compute all elements of D that do, dt cover',
+    'move compute_at before the steps on do, dt',
   ],
 ])('%s: %s is refused', (reads, step, message, hint) => {
   const found = refusal(() => loopsIn(tiles(reads, step)))

@@ -655,6 +655,17 @@ describe('partial results', () => {
       'nothing in other reduces into y',
     )
     expect(refusal(rowList, { kind: 'atomic', buffer: 'y' }, combine).code).toBe('schedule/atomic-already')
+    // Also in a nest without partial results, whose iterations update different elements.
+    const apart = parseProgram(`kernel k(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis e = dense_fixed(n)
+  buffer X: f32[i, e] in
+  buffer y: f32[i] out
+  iterate first [i, e] as SR { if (e == 0) { y[i] += X[i, e] } }
+}`).kernel()
+    expect(refused(() => apart.atomic('y').combine('y').compilation.plan).code).toBe(
+      'schedule/atomic-already',
+    )
   })
 
   test('have a dimension for each loop that elements are listed by', () => {

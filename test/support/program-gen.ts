@@ -633,7 +633,7 @@ ${body.map((l) => `  ${l}`).join('\n')}
     return lines
   }
 
-  /** The first iterator in an iteration of its own, the rest inside of it, and something after them. */
+  /** The first iterator in a separate iteration, the rest inside of it, and something after them. */
   #nested(name: string, open: readonly Coordinate[], kinds: string, inner: readonly string[]): string[] {
     this.#uses.add('nested')
     const outer = open[0]!

@@ -11,42 +11,42 @@ export const bench: CommandSpec = {
   count: [0, 16],
   summary: 'Measure kernels against the libraries installed here',
   options: [
-    { flags: '--list', about: 'Name the suites' },
-    { flags: '--data <FOLDER>', about: 'Where the matrices lie (default: data)' },
+    { flags: '--list', about: 'List the suites' },
+    { flags: '--data <FOLDER>', about: 'Folder of the matrices (default: data)' },
     {
       flags: '--matrices <NAMES>',
       about:
-        'Only these, by name, with commas between them; families too (road, voxels, road:100000:7), sizes of layers (3072x768) and of tiles (32x1)',
+        'Comma-separated names of matrices or families (road, voxels, road:100000:7), layer sizes (3072x768) or tile sizes (32x1)',
     },
     { flags: '--widths <NUMBERS>', about: 'Columns of the dense operand (default: 17,32,50,128,512)' },
     {
       flags: '--sparsities <NUMBERS>',
-      about: 'Shares of zeros (tile-wise, default: 0.75,0.875), also of what has them in runs',
+      about: 'Sparsity of the weights (tile-wise, default: 0.75,0.875) or of the run-time operand',
     },
     {
       flags: '--break-even',
-      about: 'Look for the sparsity from which on pruned layers are faster than dense ones (tile-wise)',
+      about: 'Find the break-even sparsity of pruned layers against dense layers (tile-wise)',
     },
     {
       flags: '--device <D>',
       about:
-        'cuda (default), or webgpu, against our dense product there (tile-wise, dynamic) and our CUDA (dynamic-building)',
+        'cuda (default) or webgpu; the baseline on webgpu is the dense product of sparsetile (tile-wise, dynamic) or its CUDA version (dynamic-building)',
     },
     {
       flags: '--schedule <S>',
-      about: 'FILE.spt:kernel.schedule(1, 2), instead of the usual candidates',
+      about: 'FILE.spt:kernel.schedule(1, 2), in place of the default candidates',
       repeats: true,
     },
     { flags: '--quick', about: 'Small matrices and few cases' },
-    { flags: '--minutes <N>', about: 'Begin no case after that many (default: 20)' },
+    { flags: '--minutes <N>', about: 'Start no case after N minutes (default: 20)' },
     {
       flags: '--json <FILE>',
-      about: 'Write all figures, anew after each case; times in microseconds',
+      about: 'Write all results after each case; times in microseconds',
       file: 'update',
     },
   ],
   notes: [
-    'Every result is checked against float64 before it is timed. Libraries are called through their C interface in this\nprocess, Python ones in a process of their own; what is not installed is left out, and the table says so.',
+    'Every result is checked against float64 before it is timed. C libraries run in this process,\nPython libraries in a separate process. Libraries that are not installed are skipped and listed in the table.',
   ],
   examples: [
     'spt bench --list',

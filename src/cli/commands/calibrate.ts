@@ -20,13 +20,13 @@ export const calibrate: CommandSpec = {
   name: 'calibrate',
   args: '',
   count: [0, 0],
-  summary: 'Measure what a device can do, for the cost model and for rooflines',
+  summary: 'Measure a device for the cost model and for rooflines',
   options: [
     DEVICE,
-    { flags: '--seconds <N>', about: 'How long it may take (default: 30)' },
+    { flags: '--seconds <N>', about: 'Time limit (default: 30)' },
     {
       flags: '--out <FILE>',
-      about: "Write the model to this file, and not into the user's cache folder",
+      about: "Write the model to this file (default: a file in the user's cache folder)",
       file: 'write',
     },
     { flags: '--train', about: 'Train the model of a calibrated device on the records of its searches' },
@@ -35,10 +35,10 @@ export const calibrate: CommandSpec = {
       about: "With --train: the file of records (default: records.db in the user's cache folder)",
       file: 'read',
     },
-    { flags: '--json', about: 'One JSON object: the model, with how well it tells what was measured' },
+    { flags: '--json', about: 'One JSON object: the model and its error on the measurements' },
   ],
   notes: [
-    'Small kernels are measured against each other, and the coefficients of the cost model fitted to their times. Choices\n(fastest { … }) and searches on this device, under this driver, then go by them, unless the package has a model of the\nsame chip; spt explain knows its ceilings. Other processes that measure on the device are waited for.',
+    'The command measures small kernels and fits the coefficients of the cost model to their times. Automatic selection\n(fastest { … }) and searches on this device and driver then use the model, unless the package has one for the same\nchip. spt explain also uses the measured ceilings. The command waits for other measurements on the device.',
   ],
   examples: [
     'spt calibrate',

@@ -29,20 +29,19 @@ export const check: CommandSpec = {
   options: [
     {
       flags: '--device <D>',
-      about:
-        'Compare what instructions do there with their bodies: cpu, webgpu or cuda; exit 1 where they differ',
+      about: 'Compare instructions on cpu, webgpu or cuda with their bodies; exit 1 if the results differ',
     },
     {
       flags: '--verify-stages',
       about:
-        'Check what holds of each stage after every step and pass, and run stages 2 and 3 on small random data',
+        'Check the invariants of each stage after every step and pass, and run stages 2 and 3 on small random data',
     },
     ...TRUST,
   ],
   notes: [
-    'Names, types and shapes are checked, and every schedule whose parameters all have defaults is\napplied and lowered, so that a step that is not legal is found without data or a device. Formats that need no\narguments are tried on small tensors.',
-    'With --device, each declared instruction (with parameters: its examples) runs on tiles amid others, whose\nelements it must not touch; those without a text for the device, or that it lacks, are said to be untested.',
-    'With --verify-stages, interpreters run the loops (stage 2) and the plans (stage 3) for every target, under every schedule,\nand have to compute what the reference does. What differs, or breaks an invariant of its stage, is an error of the compiler,\nshown with the kernel, the schedule and the step or pass. SPT_VERIFY=1 checks the invariants in every command.',
+    'The command checks names, types and shapes. It applies and lowers every schedule whose parameters all have defaults,\nso an illegal step is reported without data or a device. Formats without parameters are tested on small tensors.',
+    'With --device, each declared instruction (with parameters: its examples) runs on tiles inside larger arrays, and must\nnot change elements outside its tiles. Instructions that the device does not support are reported as untested.',
+    'With --verify-stages, interpreters run the loops (stage 2) and the plans (stage 3) for every target, under every schedule,\nand compare the results with the reference. A difference or a broken invariant is an error of the compiler,\nand is reported with the kernel, the schedule and the step or pass. SPT_VERIFY=1 checks the invariants in every command.',
   ],
   examples: [
     'spt check kernel.spt',

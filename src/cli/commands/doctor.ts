@@ -9,12 +9,12 @@ export const doctor: CommandSpec = {
   name: 'doctor',
   args: '',
   count: [0, 0],
-  summary: 'Say which devices there are, why not, and what to do',
+  summary: 'List the available devices, and how to enable the others',
   options: [{ flags: '--json', about: 'One JSON object: { version, node, platform, devices }' }],
   notes: [
-    'SPT_WEBGPU=hardware or swiftshader chooses the WebGPU driver; SPT_LIBCUDA and SPT_NVRTC name libraries.',
-    'SPT_CACHE_DIR names the folder of compiled CUDA kernels, of parsed programs and of what spt check found (off: none);\nwith SPT_CUDA_SYNC=1 a fault names its kernel;',
-    'with SPT_CUDA_OVERLAP=0 each launch waits until the one before it has ended.',
+    'Environment variables: SPT_WEBGPU=hardware or swiftshader selects the WebGPU driver. SPT_LIBCUDA and SPT_NVRTC are\npaths of the CUDA libraries.',
+    'SPT_CACHE_DIR is the cache folder of compiled CUDA kernels, parsed programs and results of spt check (off: no cache).\nSPT_CUDA_SYNC=1 reports the kernel of a fault.',
+    'SPT_CUDA_OVERLAP=0 serialises launches.',
   ],
   examples: ['spt doctor', 'spt doctor --json'],
   async run(call) {

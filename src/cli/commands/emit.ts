@@ -46,20 +46,20 @@ export const emit: CommandSpec = {
     { flags: '--target <T>', about: NAMES },
     KERNEL,
     schedule(
-      'Its name, or gpu(8, 32) with arguments (default: cpu for js, gpu for the others, if there and legal; auto with --bind, --size or what the device is)',
+      'A schedule: gpu, or gpu(8, 32) with arguments (default: cpu for js and gpu for other targets if legal; auto with --bind, --size or device facts)',
     ),
-    { ...BIND, about: 'Where the schedule is chosen by them: data of a buffer, or of an axis' },
+    { ...BIND, about: 'Data of a buffer or an axis, for automatic selection' },
     CHOOSING_SIZES,
     ...DEVICE_FACTS,
     {
       flags: '--out <PATH>',
-      about: 'Write a file (a name with an ending) or a folder with one file a module',
+      about: 'A file (name with an extension), or a folder for one file per module',
       file: 'write',
     },
     ...TRUST,
   ],
   notes: [
-    'A kernel without a schedule is printed in the form that is the best guess for --size, or the fastest that is expected on what --bind\nbinds: spt run may take another on other data. On wgsl and cuda, a kernel whose schedule binds no threads gets its outer loops bound.',
+    'Without --schedule, the command prints the variant that the cost model predicts for --size or for the data of --bind.\nspt run may select another variant on other data. For wgsl and cuda, outer loops are bound to threads if the schedule\nbinds no loop.',
   ],
   examples: [
     'spt emit kernel.spt --target cuda --out kernel.cu',

@@ -40,21 +40,21 @@ export const explain: CommandSpec = {
     SCHEDULE,
     BIND,
     SIZE,
-    ...DEVICE_FACTS.map((o) => ({ ...o, about: `${o.about}; one that is here tells its own` })),
+    ...DEVICE_FACTS.map((o) => ({ ...o, about: `${o.about}; default: that of the device, if present` })),
     {
       flags: '--device <D>',
-      about: `${DEVICE.about}; it need not be present, but times are only measured where it is`,
+      about: `${DEVICE.about}; times are measured only if the device is present`,
     },
     SEED,
     {
       flags: '--json <FILE>',
-      about: 'Write everything as JSON as well; times in milliseconds',
+      about: 'Also write a JSON file; times in milliseconds',
       file: 'write',
     },
     ...TRUST,
   ],
   notes: [
-    'Bytes at least: each array of a launch moves once. Bytes accessed: what its threads load and store, before caches.\nBoth, and operations on floats, are counted in the lowered kernel with these sizes and index arrays; integer arithmetic,\nwhich addresses are made of, is not. Registers, local memory and occupancy are those that the CUDA driver tells. Shares are of ceilings measured on the chip, where they are known.',
+    'Compulsory traffic ("bytes at least"): each array of a launch is moved once. Requested traffic ("bytes accessed"): loads\nand stores of all threads, before caches. Traffic and floating-point operations are counted in the lowered kernel with\nthese sizes and index arrays. Integer arithmetic for addresses is not counted. Registers, local memory and occupancy\nare read from the CUDA driver. Percentages refer to ceilings measured on the chip, if available.',
   ],
   examples: [
     'spt explain check/unknown-name',

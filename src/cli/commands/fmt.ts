@@ -13,10 +13,13 @@ export const fmt: CommandSpec = {
   count: [1, Number.POSITIVE_INFINITY],
   summary: 'Write programs in the canonical layout',
   options: [
-    { flags: '--check', about: 'Write nothing; list the files that are not in it, and exit 1 for them' },
+    {
+      flags: '--check',
+      about: 'List the files in another layout without a change, and exit 1 if there is one',
+    },
   ],
   notes: [
-    'Files are rewritten in place; `-` reads standard input and writes standard output. Comments stay.',
+    'Files are rewritten in place; `-` reads standard input and writes standard output. Comments are kept.',
   ],
   examples: ['spt fmt kernel.spt', 'spt fmt --check kernels/*.spt', 'spt fmt - < kernel.spt'],
   async run(call) {

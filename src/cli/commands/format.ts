@@ -23,25 +23,25 @@ export const format: CommandSpec = {
   options: [
     {
       flags: '--as <FORMAT>',
-      about: "As in a schedule: 'hyb(2, 5)', 'band(1, 1) + csr' (default: the tensor by itself)",
+      about: "A format, as in a schedule: 'hyb(2, 5)', 'band(1, 1) + csr' (default: the tensor as loaded)",
     },
     {
       flags: '--from <FILE.spt>',
-      about: 'Formats of a program, next to those of the package',
+      about: 'A program with formats, in addition to the formats of the package',
       repeats: true,
       file: 'read',
     },
     {
       flags: '--svg <PATH>',
-      about: 'Draw the tensor with its parts, and how they are stored',
+      about: 'Draw the tensor, its parts and their storage',
       file: 'write',
     },
-    { flags: '--json <PATH>', about: 'Write the figures as data', file: 'write' },
+    { flags: '--json <PATH>', about: 'Write the figures as JSON', file: 'write' },
     ...TRUST,
   ],
   notes: [
-    'For each part: rows with an element, nonzeros, slots of the value array, padding (slots that hold no nonzero),\nand bytes. Below: why nothing is lost or stored twice. What is checked was checked with this tensor.',
-    `Lists and sets that a format takes follow the tensor, under the names that the format has: rows=rows.npy.`,
+    'For each part: rows with an element, nonzeros, slots of the value array, padding (slots that hold no nonzero),\nand bytes. The proof below the table shows that each element is stored exactly once. Properties marked as checked\nwere checked with this tensor.',
+    'Bind the lists and sets of a format after the tensor, for example rows=rows.npy.',
     `Reads ${READABLE.join(' ')}.\n${ADDRESSES}`,
   ],
   examples: [

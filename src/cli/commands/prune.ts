@@ -21,41 +21,48 @@ export const prune: CommandSpec = {
   name: 'prune',
   args: 'WEIGHTS',
   count: [1, 1],
-  summary: 'Prune the weights of a model in a pattern that kernels can use',
+  summary: 'Prune the weights of a model in a pattern that kernels support',
   options: [
     PATTERN,
     ...PARAMETER_OPTIONS,
-    { flags: '--sparsity <S>', about: 'Of all layers together: 0.75; nm and vnm have their own' },
+    {
+      flags: '--sparsity <S>',
+      about:
+        'Sparsity over all layers, such as 0.75; not for nm and vnm, where n and m determine the sparsity',
+    },
     {
       flags: '--normalise <N>',
       about:
-        'How vectors of different lengths compare: root, by the root mean square, or length, by the norm / length (default: root)',
+        'Score of vectors of different lengths: root (root mean square) or length (norm / length) (default: root)',
     },
     {
       flags: '--gradients <FILE>',
-      about: 'Of the loss, under the same names: elements count |∂L/∂w · w|, not |w|',
+      about: 'Gradients of the loss, under the names of the weights: the score is |∂L/∂w · w|, not |w|',
       file: 'read',
     },
-    { flags: '--exclude <GLOB>', about: 'Layers that stay as they are: *.embeddings.*', repeats: true },
-    { flags: '--limit <GLOB=S>', about: 'The sparsity that a layer must not exceed', repeats: true },
+    { flags: '--exclude <GLOB>', about: 'Layers that are not pruned, such as *.embeddings.*', repeats: true },
+    { flags: '--limit <GLOB=S>', about: 'Maximum sparsity of a layer', repeats: true },
     {
       flags: '--warn-below <SHARE>',
-      about: 'Warn of layers that keep a smaller share of their elements (default: a tenth of 1 − S)',
+      about: 'Warn about layers with a smaller share of kept elements (default: (1 − S) / 10)',
     },
-    { flags: '--after <DIR>', about: 'What an earlier call wrote: what it pruned counts as 0' },
+    {
+      flags: '--after <DIR>',
+      about: 'Output folder of an earlier call; the weights pruned by that call count as 0',
+    },
     {
       flags: '--masks <FILE>',
-      about: 'Masks that are given, not chosen (.safetensors): refused where they are not of the pattern',
+      about: 'Use these masks (.safetensors); masks that do not follow the pattern are rejected',
       file: 'read',
     },
-    { flags: '--transposed', about: "Layers are [inputs, outputs], as GPT-2's Conv1D and Flax have them" },
+    { flags: '--transposed', about: 'Layers are [inputs, outputs], as in Conv1D of GPT-2 and in Flax' },
     ...PREDICT_OPTIONS,
     { flags: '--out <DIR>', about: 'Write the results into this folder (default: the report alone)' },
     { flags: '--json', about: 'One JSON object instead of the report' },
   ],
   notes: [
     PATTERN_NOTE,
-    `WEIGHTS: .safetensors, the .safetensors.index.json of several, or .npz. Tensors of floats with two dimensions or more are\nlayers; all else is copied. DIR gets, whole or not at all,\n${WRITTEN.join(', ')} (rest: of tew).`,
+    `WEIGHTS: .safetensors, the .safetensors.index.json of several, or .npz. Tensors of floats with two dimensions or more are\nlayers; other tensors are copied. The files in DIR are written together or not at all:\n${WRITTEN.join(', ')} (rest: only for tew).`,
   ],
   examples: [
     "spt prune model.safetensors --pattern tw --granularity 128 --sparsity 0.75 --exclude '*embeddings*' --out pruned",

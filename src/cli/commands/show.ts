@@ -43,50 +43,52 @@ export const show: CommandSpec = {
     schedule('Under this schedule: its name, or gpu(8, 32) with arguments (default: none)'),
     {
       ...SPACE,
-      about: `What there is to decide instead: ${SPACE.about[0]!.toLowerCase()}${SPACE.about.slice(1)}`,
+      about: `Print the decisions of ${SPACE.about[0]!.toLowerCase()}${SPACE.about.slice(1)}`,
     },
     {
       ...BIND,
-      about: 'With --space: data that its conditions ask about',
+      about: 'With --space: data for the conditions of the space',
     },
     {
       ...CHOOSING_SIZES,
-      about:
-        'Where the schedule is chosen by them, or the space depends on them: a size, or a statistic (longest(j)=700)',
+      about: 'A size or a statistic (longest(j)=700), for automatic selection or for the space',
     },
     ...DEVICE_FACTS,
-    { flags: '--device <D>', about: 'The device it is for: cpu, webgpu or cuda (default: cpu)' },
+    { flags: '--device <D>', about: 'Target device: cpu, webgpu or cuda (default: cpu)' },
     {
       flags: '--survey <N>',
-      about: `With --space: points whose steps are tried (default: ${USUAL_SURVEY}), so that refusals are counted by code; 0: none`,
+      about: `With --space: number of points to test (default: ${USUAL_SURVEY}); rejected points are counted by error code`,
     },
     {
       flags: '--pit',
-      about: 'Instead: which dimensions of tensors may be permuted, and the formats that gather along them',
+      about: 'Print the permutable dimensions of tensors, with formats that gather along those dimensions',
     },
     {
       flags: '--attributes',
       about:
-        'Instead: what is zero or constant, and where, what nobody needs, and by what iterations may be masked',
+        'Print sparsity propagation: zero and constant elements, dead elements, and masks for iterations',
     },
-    { flags: '--iteration <T>', about: 'With --pit or --attributes: of one iteration alone' },
+    { flags: '--iteration <T>', about: 'With --pit or --attributes: only this iteration' },
     {
       flags: '--tile <AXIS=N>',
       about: 'With --pit: the extent of the dense tile along an axis (default: 32)',
       repeats: true,
     },
-    { flags: '--stage <N>', about: '1 coordinates, 2 positions, 3 memory (default: 1, or that of the pass)' },
+    {
+      flags: '--stage <N>',
+      about: '1 coordinates, 2 positions, 3 memory (default: 1, or the stage of the pass)',
+    },
     {
       flags: '--after <STEP>',
-      about: "As it is after the schedule's step of that number, or after a lowering pass",
+      about: 'Print the kernel after this step number of the schedule, or after this lowering pass',
     },
     ...TRUST,
   ],
   notes: [
-    'With --space: the decisions of a space of schedules with their values, after what they are asked for, and points.',
-    'With --pit: of the kernel as written; a dimension that may be permuted with those that follow it, all alike, or why not.',
-    'With --attributes: of the kernel as written, before any data are; where a mask is not taken, why not.',
-    `Step 0 is the kernel as written; steps are counted as they run, those of a \`use\` included.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
+    'With --space, the command prints the decisions of the space with their values and conditions, and sample points.',
+    'With --pit, the command analyses the unscheduled kernel. For each dimension, it prints the dimensions that must be\npermuted in the same way, or the reason why a permutation is not legal.',
+    'With --attributes, the command analyses the unscheduled kernel without data, and prints why a mask is rejected.',
+    `Step 0 is the unscheduled kernel. The steps of a \`use\` are counted individually.\nPasses to stage 2: ${LOOPS.join(', ')}.\nPasses to stage 3: ${MEMORY.join(', ')}.`,
   ],
   examples: [
     'spt show kernel.spt',

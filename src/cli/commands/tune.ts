@@ -26,79 +26,77 @@ export const tune: CommandSpec = {
     {
       ...BIND,
       about:
-        'Data of a buffer, or of an axis; several files of one (A=folder/*.mtx, or given several times) are tuned on together',
+        'Data of a buffer or an axis; with several files (A=folder/*.mtx, or repeated --bind), the search covers all files',
     },
     {
       flags: '--size <NAME=N>',
-      about: 'A size or a scalar; several values: each with each file',
+      about: 'A size or a scalar; several values are combined with each file',
       repeats: true,
     },
     DEVICE,
     {
       ...SPACE,
-      about: `${SPACE.about} (default: cpu_space or gpu_space where there is one, else sketches)`,
+      about: `${SPACE.about} (default: cpu_space or gpu_space if declared, otherwise sketches)`,
     },
     {
       flags: '--trials <N>',
-      about: `Points that are measured at most, of each file and size (default: ${USUAL_TRIALS}; with --minutes alone, as many as that gives time for)`,
+      about: `Maximum number of measured points for each file and size (default: ${USUAL_TRIALS}; unlimited if only --minutes is given)`,
     },
-    { flags: '--minutes <M>', about: 'Ends it after that: 5, 0.5' },
+    { flags: '--minutes <M>', about: 'Time limit of the search: 5, 0.5' },
     {
       flags: '--strategy <S>',
-      about: `${Object.keys(STRATEGIES).join(', ')} (default: model where there is one for the device, else surrogate)`,
+      about: `${Object.keys(STRATEGIES).join(', ')} (default: model if the device has a cost model, otherwise surrogate)`,
     },
-    { ...SEED, about: 'Of random data, and of what the strategy draws (default: 0)' },
+    { ...SEED, about: 'Seed of random data and of the strategy (default: 0)' },
     {
       flags: '--no-libraries',
-      about:
-        "On one matrix, on cuda: leave out the routines of the vendor's libraries that compute the kernel",
+      about: 'With one matrix on cuda: do not measure the routines of vendor libraries',
     },
     {
       flags: '--db <FILE>',
-      about: 'Keep trials in this file of records; its folder is made if it is missing',
+      about: 'Store trials in this file of records; a missing folder is created',
       file: 'update',
     },
     {
       flags: '--resume',
-      about:
-        "What the records hold of the same study is not measured again (default of --db: the user's records)",
+      about: "Reuse recorded trials of the same study (default of --db: the user's records)",
     },
     {
       flags: '--out <FILE>',
-      about: 'Write the fastest schedule, or the choice, as a program (.spt) that imports the kernel',
+      about: 'Write the fastest schedule or the dispatch rule as a program (.spt) that imports the kernel',
       file: 'write',
     },
-    { flags: '--whole', about: 'With --out: a file that needs no other, with the text of FILE' },
+    { flags: '--whole', about: 'With --out: write a self-contained file that includes the source of FILE' },
     {
       flags: '--html <FILE>',
-      about: 'On one matrix: write what was found as a page with charts, which needs no network',
+      about: 'With one matrix: write a self-contained page with charts of the results',
       file: 'write',
     },
     {
       flags: '--bugs <FOLDER>',
-      about: 'Where results that differ from the reference are written; made if it is missing (default: .)',
+      about: 'Folder for results that differ from the reference; a missing folder is created (default: .)',
     },
     {
       flags: '--queue <URL>',
-      about: 'Workers do the trials: redis://HOST:PORT, redis://:PASSWORD@HOST:PORT',
+      about: 'Distribute the trials to workers: redis://HOST:PORT, redis://:PASSWORD@HOST:PORT',
     },
     {
       flags: '--worker <URL>',
       about:
-        'Without FILE: do trials of that server on this device, until Ctrl-C; those of a study whose device, driver and compiler are these',
+        'Without FILE: run trials from this server until Ctrl-C, for studies with the same device, driver and compiler',
     },
     {
       flags: '--idle <S>',
       about:
-        'With --worker: end after S seconds without a trial. With --queue: give up after S seconds without a worker (default: 60)',
+        'With --worker: stop after S seconds without a trial. With --queue: stop after S seconds without a worker (default: 60)',
     },
-    { flags: '--data-root <DIR>', about: 'With --worker: files of data lie in this folder and nowhere else' },
-    { flags: '--json', about: 'One JSON object instead of the report; times in milliseconds' },
+    { flags: '--data-root <DIR>', about: 'With --worker: read data files only from this folder' },
+    { flags: '--json', about: 'Print one JSON object; times in milliseconds' },
     ...TRUST,
   ],
   notes: [
-    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, against\nwhat runs unasked (standard), the kernel as written, its sparse tensors stored dense, and routines of libraries\n(cuSPARSE, cuBLAS) where they are installed. Ctrl-C ends it with the best so far.',
-    'On several files the fastest of each are tried on all, and a choice by sizes and statistics is made of them: what it takes on\nfiles that it was made without is told beside the best single schedule, which stays where that is no worse.',
+    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, next to\nthe default schedule (standard), the unscheduled kernel, a version with dense storage, and routines of installed\nlibraries (cuSPARSE, cuBLAS). Ctrl-C stops the search and reports the best result so far.',
+    'With several files, the fastest schedules of each file are measured on all files. From the results, the command derives\na dispatch rule over sizes and statistics, and reports its time on held-out files next to the best single schedule.\nThe rule is used only if it is faster.',
   ],
   examples: [
     'spt tune kernel.spt --bind A=graph.mtx --size d=64 --trials 100',

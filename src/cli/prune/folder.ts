@@ -37,7 +37,7 @@ export async function outFolder(
         misused({
           command,
           message: `--out ${path} would write over ${typed}, which is read`,
-          expected: 'a folder of its own for what is written',
+          expected: 'a separate folder for what is written',
         })
   const folder = { path, place, names }
   const found = await stat(place).catch(() => null)

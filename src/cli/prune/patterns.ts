@@ -18,11 +18,11 @@ import { misused } from '../usage.ts'
 
 const PARAMETERS = {
   granularity: ['G', 'outputs of a tile'],
-  delta: ['D', 'the share of all elements that is kept beside the tiles, such as 0.01'],
+  delta: ['D', 'share of all elements that are kept outside the tiles, such as 0.01'],
   rows: ['R', 'outputs of a block'],
   cols: ['C', 'inputs of a block'],
-  n: ['N', 'how many an output keeps'],
-  m: ['M', 'of how many neighbouring inputs'],
+  n: ['N', 'kept inputs of each group'],
+  m: ['M', 'size of a group of neighbouring inputs'],
   v: ['V', 'outputs that keep the same four of every m inputs'],
 } as const
 
@@ -58,16 +58,20 @@ const PATTERNS: Readonly<Record<string, Choice>> = {
     () => null,
   ),
   tw: choice(
-    'tiles: whole outputs, then inputs of every G outputs that are left',
+    'tiles: whole outputs, then inputs of each group of G remaining outputs',
     ['granularity'],
     tileWise,
     (mask, { name, rows, cols }, { granularity }) => tilesOf(mask, rows, cols, granularity!, name),
   ),
-  tew: choice('tiles, and single elements beside them', ['granularity', 'delta'], tileElementWise),
-  tvw: choice('tiles, of whose inputs each output keeps two of every four', ['granularity'], tileVectorWise),
+  tew: choice('tiles, and single elements outside the tiles', ['granularity', 'delta'], tileElementWise),
+  tvw: choice('tiles with 2:4 sparsity along the inputs of each output', ['granularity'], tileVectorWise),
   bw: choice('blocks', ['rows', 'cols'], blockWise),
-  nm: choice('of every m inputs each output keeps n', ['n', 'm'], nOfM),
-  vnm: choice('v outputs keep four of every m inputs, and each n of the four', ['v', 'n', 'm'], vectorNOfM),
+  nm: choice('n:m sparsity along the inputs of each output', ['n', 'm'], nOfM),
+  vnm: choice(
+    'v outputs keep the same four of every m inputs, and each output n of the four',
+    ['v', 'n', 'm'],
+    vectorNOfM,
+  ),
 }
 
 const names = Object.keys(PATTERNS)
@@ -76,12 +80,12 @@ const flags = (p: Parameter): string => `--${p} <${PARAMETERS[p][0]}>`
 
 export const PATTERN: OptionSpec = {
   flags: '--pattern <P>',
-  about: `Which elements go together: ${names.join(', ')}`,
+  about: `Pattern of kept elements: ${names.join(', ')}`,
 }
 
 export const PARAMETER_OPTIONS: readonly OptionSpec[] = parameters.map((p) => ({
   flags: flags(p),
-  about: `Of ${names.filter((n) => PATTERNS[n]!.takes.includes(p)).join(', ')}: ${PARAMETERS[p][1]}`,
+  about: `For ${names.filter((n) => PATTERNS[n]!.takes.includes(p)).join(', ')}: ${PARAMETERS[p][1]}`,
 }))
 
 /** For help: a pattern on each line. */

@@ -39,15 +39,14 @@ const MORE: readonly OptionSpec[] = [
   KERNEL,
   schedule('its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others)'),
   { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
-  { ...DEVICE, about: `${DEVICE.about}; it need not be present` },
+  { ...DEVICE, about: `${DEVICE.about}; a missing device is allowed` },
   ...DEVICE_FACTS,
 ].map(ofPredict)
 
 export const PREDICT_OPTIONS: readonly OptionSpec[] = [
   {
     flags: '--predict <FILE>',
-    about:
-      'Tell what a kernel of this program is expected to take with each layer, before it is pruned and after',
+    about: 'Predict the time of a kernel of this program for each layer, before and after pruning',
     file: 'read',
   },
   ...MORE,

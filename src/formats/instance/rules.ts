@@ -21,7 +21,7 @@ import {
 } from './translate-names.ts'
 import { bucketWidths } from './widths.ts'
 
-/** More parts than this are a mistake: each is an iteration of its own. */
+/** More parts than this are a mistake: each is a separate iteration. */
 const MAX_PARTS = 256
 
 export interface PlannedLeaf {
@@ -261,6 +261,6 @@ function tooMany(found: string, format: OrderedFormat, context: Context): never 
     message: `${format.name} has ${found}`,
     ...spanOf(context.at.span, format.span),
     expected: `at most ${MAX_PARTS} parts`,
-    hint: 'each part is an iteration of its own: use fewer ranges or buckets',
+    hint: 'each part is a separate iteration: use fewer ranges or buckets',
   })
 }

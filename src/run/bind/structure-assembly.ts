@@ -125,7 +125,7 @@ class StructureBuilder implements Structure {
           code: 'bind/structure-differs',
           message: `two tensors give axis ${name} different structure (${known.positions} and ${level.positions} positions)`,
           expected: 'one structure for each axis',
-          hint: 'declare an axis of its own for the second tensor',
+          hint: 'declare a separate axis for the second tensor',
         })
       if (!known) this.levels.set(name, level)
     }

@@ -162,7 +162,7 @@ function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   return out
 }
 
-/** Tables that inverse maps load, as buffers over axes of their own; lists of the format under its axes. */
+/** Tables that inverse maps load, as buffers over separate axes; lists of the format under its axes. */
 function tablesOf(split: Split, unused: Unused) {
   const axes: StoredAxis[] = []
   const buffers: Buffer1[] = []

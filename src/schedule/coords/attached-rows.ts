@@ -51,14 +51,14 @@ export function viewOf(
   })
   if (rows === undefined)
     return refuse(
-      `by coordinates of ${axis.parent}, and ${part.text} has no rows that a coordinate of ${over[0]!.name} enters`,
+      `by coordinates of ${axis.parent}, and ${part.text} has no rows indexed by a coordinate of ${over[0]!.name}`,
       `a format whose first axis has the coordinates of ${over[0]!.name}, and whose second those of ${axis.base}`,
-      `choose another format, such as csr, or keep ${axis.base} as the text declares it`,
+      `choose another format, such as csr, or keep ${axis.base} as the kernel declares it`,
     )
   // An element in a row that is entered so is looked up by its coordinate, and padding that has one is no element.
   if (rows && part.axes.some(isPadded))
     return refuse(
-      `by coordinates of ${axis.parent}, and rows of ${part.text} are padded with coordinates that elements have`,
+      `by coordinates of ${axis.parent}, and rows of ${part.text} are padded with coordinates of elements`,
       'a format whose padding has no coordinate',
       'choose another format, such as ell or csr',
     )
@@ -66,7 +66,7 @@ export function viewOf(
   const k = over.findIndex((a) => a.name === axis.parent)
   if (k >= 0 && !known.has(axis.parent))
     return refuse(
-      `by ${axis.parent}, which is itself entered by a coordinate, and ${instance.text} replaces both`,
+      `by ${axis.parent}, which is also indexed by a coordinate, and ${instance.text} replaces both`,
       `no axis under ${axis.parent}`,
       `bind the tensor of ${axis.parent} a second time, over axes of its own`,
     )

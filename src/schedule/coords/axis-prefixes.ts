@@ -36,7 +36,7 @@ const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => (
   message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
   ...split.at,
   expected: `iterations over all of ${namesOf(split)}`,
-  hint: 'choose a format of one part, or an iteration over an axis of its own',
+  hint: 'choose a format of one part, or an iteration over a separate axis',
 })
 
 /** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */
@@ -54,7 +54,7 @@ function notDetermined({ it, split, part, wanted, names, known }: PartialIterati
     message: `iteration ${it.name} is over ${[...known].join(', ')} alone, and ${part.text} has no axes for ${known.size > 1 ? 'them' : 'it'} without ${missing.join(', ')}`,
     ...split.at,
     expected: `iterations over all of ${old.join(', ')}, or a format whose outer axes are those of ${[...known].join(', ')}`,
-    hint: 'choose another format, or an iteration over an axis of its own',
+    hint: 'choose another format, or an iteration over a separate axis',
   }
 }
 
@@ -80,20 +80,20 @@ function otherVisits(
   const over = [...known].join(', ')
   const dense = split.over.every((a) => !known.has(a.name) || isDense(a))
   const what = misses
-    ? `may pass over some of ${known.size > 1 ? 'them' : 'it'}`
+    ? 'may skip some of those coordinates'
     : adds
-      ? 'visits others as well'
-      : `may visit some of ${known.size > 1 ? 'them' : 'it'} another number of times`
+      ? 'also visits other coordinates'
+      : 'may visit some of those coordinates a different number of times'
   return {
     code: 'schedule/format-partial',
-    message: `iteration ${it.name} is over ${dense ? 'all' : 'what is stored'} of ${over}, and over ${[...placed, ...names].join(', ')} of ${part.text} it ${what}`,
+    message: `iteration ${it.name} is over ${dense ? 'all coordinates' : 'the stored coordinates'} of ${over}, and over ${[...placed, ...names].join(', ')} of ${part.text} it ${what}`,
     ...split.at,
     expected: dense
       ? `a format with dense axes for ${over}`
-      : `a format whose axes for ${over} hold what is stored, each once`,
+      : `a format whose axes for ${over} hold each stored coordinate once`,
     hint: dense
-      ? 'choose another format, or put what is done for every coordinate into an iteration of its own'
-      : `choose another format (such as dcsr, where rows are stored), or bind ${over} a second time, over axes of their own`,
+      ? 'choose another format, or move the statements for every coordinate into a separate iteration'
+      : `choose another format (such as dcsr, where rows are stored), or bind ${over} a second time, over separate axes`,
   }
 }
 

@@ -21,7 +21,7 @@ function applyDrop(kernel: Kernel1, { nest, span }: arg.StepOf<'drop', typeof ta
     ...(span ? { span } : {}),
     ...(left.span ? { labels: [{ span: left.span, text: 'here' }] } : {}),
     expected: 'an iteration that no result depends on, or one that writes one value everywhere',
-    hint: 'drop first what reads it, or mask it, where it is needed in some places alone',
+    hint: 'drop its consumers first, or mask it if only some of its elements are needed',
     notes: [print1(kernel)],
   })
 }

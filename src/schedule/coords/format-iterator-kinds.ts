@@ -25,10 +25,10 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
     message:
       repeated.length > 0
         ? `${text} may hold a coordinate of ${repeated.join(', ')} several times: ${problem.message}`
-        : `${text} does not keep apart what ${kernel.name} writes: ${problem.message}`,
+        : `iterations of ${text} may write the same elements of ${kernel.name}: ${problem.message}`,
     ...at,
     expected: 'sums over the repeated coordinates that nothing reads before they are complete',
-    hint: 'choose a format in which each coordinate stands once, such as one with all elements of a row together',
+    hint: 'choose a format in which each coordinate occurs once, such as one that stores the elements of a row contiguously',
   })
 }
 

@@ -47,7 +47,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
           ? `axis ${axis.name} is under ${parent}: fuse that too`
           : counted.length > 0
             ? `${axis.name} is counted for each of ${counted.join(', ')}: fuse (${[...counted, axis.name].join(', ')})`
-            : 'loops over axes of their own have to stand directly inside of each other: reorder them first',
+            : 'the loops must be perfectly nested: reorder them first',
       })
   })
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
@@ -56,8 +56,8 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     if (k > 0 && parent !== iters[k - 1])
       refuse(kernel, step.span, {
         code: 'schedule/not-a-chain',
-        message: `${x.name} stands under ${parent?.name}, not under ${iters[k - 1]!.name}, which runs over the same axis`,
-        expected: 'each iterator with the one that it stands under',
+        message: `${x.name} is nested in ${parent?.name}, not in ${iters[k - 1]!.name}, which runs over the same axis`,
+        expected: 'each iterator with its parent iterator',
         hint: `fuse ${parent?.name} with ${x.name}`,
       })
   })
@@ -85,7 +85,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     refuse(kernel, step.span, {
       code: 'schedule/name-taken',
       message: `iterator ${other.name} has the name of axis ${other.name}, which is fused`,
-      expected: 'iterators named apart from fused axes',
+      expected: 'iterator names that differ from the fused axes',
       hint: `rename iterator ${other.name}`,
     })
   const fused: Iter = {

@@ -143,10 +143,10 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
     const what = shell.let ? `let ${shell.let.name}` : 'a condition'
     fail({
       code: 'schedule/format-distribute',
-      message: `${state.text} needs the iterations inside ${state.nest} apart, and ${what} reads ${buffer}, which changes before it is last used`,
+      message: `${state.text} separates the iterations inside ${state.nest}, and ${what} reads ${buffer}, which is overwritten before its last use`,
       ...(read.span ? { span: read.span } : state.at),
       expected: 'inner iterations that share nothing but buffers indexed by the outer iterators',
-      hint: `keep the value in a buffer over ${state.nest}'s axes, written by an iteration of its own`,
+      hint: `keep the value in a buffer over ${state.nest}'s axes, written by a separate iteration`,
     })
   }
 }

@@ -35,7 +35,7 @@ export function findIters(
       code: 'schedule/not-together',
       message: `${names.join(', ')} are iterators of different iterations`,
       expected: 'iterators of one iteration',
-      hint: 'change each iteration in a step of its own',
+      hint: 'change each iteration in a separate step',
     })
   if (matches.length > 1)
     refuse(kernel, span, {

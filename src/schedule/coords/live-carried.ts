@@ -37,10 +37,10 @@ export function carriedTo(
   if (own.length < chosen.length)
     fail({
       code: 'schedule/live-tensor',
-      message: `${nest} has no iterators of its own over each dimension of ${tensor.name} that the format is over`,
+      message: `${nest} does not iterate over each dimension of ${tensor.name} that the format covers`,
       ...at,
       ...(it.span ? { labels: [{ span: it.span, text: 'here' }] } : {}),
-      expected: `an iteration that reads or writes a tensor at iterators which are as long as those dimensions`,
+      expected: 'an iteration that accesses a tensor by iterators of the same extents',
       hint: `leave out ${nest}, or mask it by ${tensor.name}`,
     })
   const iters = it.iters.map((x) => (own.includes(x) ? { ...x, axis: over.get(x.name)! } : x))

@@ -16,16 +16,16 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
   if (along)
     fail({
       code: 'schedule/live-tensor',
-      message: `${b.name} of ${kernel.name} holds elements of what is found in ${along.tensor} alone: it is over positions of lists, which end in each run`,
+      message: `${b.name} of ${kernel.name} has a structure built at run time from ${along.tensor}: no second structure can be built for it`,
       ...at,
-      expected: `a dense tensor, over axes as the text has them`,
-      hint: `find the structure of ${b.name} first: its step before that of ${along.tensor}`,
+      expected: 'a dense tensor, over axes that the kernel declares',
+      hint: `move the step of ${b.name} before the step of ${along.tensor}`,
     })
   const sparse = over.find((a) => !isDense(a))
   if (sparse)
     fail({
       code: 'schedule/live-tensor',
-      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: where it holds anything is known before the run`,
+      message: `${b.name} of ${kernel.name} is over ${sparse.name}, which is ${sparse.kind}: its structure is known before the run`,
       ...at,
       expected: 'a dense tensor',
       hint: 'leave out `live`',
@@ -57,7 +57,7 @@ export function checkedRooms(
     fail({ code: 'schedule/live-capacity', message, ...at, expected, ...(hint && { hint }) })
   if (capacity && total)
     refuse(
-      'there is room for each list or for all of them, not both',
+      'both capacity and total are given',
       'one of capacity and total',
       'give `total` alone (`capacity E in all`): no list is longer than all of them together',
     )
@@ -66,7 +66,7 @@ export function checkedRooms(
   const rooms: readonly Expr[] = isEach ? given : parts.map(() => given as Expr)
   if (rooms.length !== parts.length)
     refuse(
-      `${text} has ${count(parts.length, 'part')}, and there is room for ${rooms.length}`,
+      `${text} has ${count(parts.length, 'part')}, and capacities for ${rooms.length} are given`,
       `one capacity for all parts, or one for each: ${parts.map((p) => p.instance.text).join(', ')}`,
     )
   const sizes = params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))
@@ -76,7 +76,7 @@ export function checkedRooms(
     if (unknown !== undefined)
       fail({
         code: 'schedule/live-capacity',
-        message: `${name} has no size ${unknown}, of which the capacity is computed`,
+        message: `the capacity depends on ${unknown}, which is not a size of ${name}`,
         lookup: { name: unknown, candidates: sizes },
         ...at,
         expected: 'an expression over sizes of the kernel',
@@ -85,8 +85,8 @@ export function checkedRooms(
     if (value < 0)
       refuse(
         `a capacity of ${value} is below 0`,
-        'how many positions there is room for, over sizes and parameters',
-        'leave out `capacity`: then there is room for all that there could be',
+        'a number of positions, over sizes and parameters',
+        'leave out `capacity` to allocate the maximum',
       )
   }
   return rooms
@@ -99,7 +99,7 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
       code: 'schedule/live-tensor',
       message: `${b.name} of ${kernel.name} is ${message}`,
       ...at,
-      expected: 'a dense tensor that is read, and that nothing writes from where it is first read',
+      expected: 'a dense tensor that is complete before its first read',
       hint,
     })
   const { body } = kernel
@@ -112,15 +112,15 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
     refuse(`written by ${writer}, and nothing reads it after that`, 'choose a tensor that an iteration reads')
   if (writes[reader])
     refuse(
-      `read and written by ${by}, so that nothing can be found in it in between`,
-      `write it in an iteration of its own, before the one that reads it`,
+      `read and written by ${by}, so no format can be built in between`,
+      'write it in a separate iteration before its consumer',
     )
   if (reader < last)
     refuse(
       writes.indexOf(true) < reader
-        ? `written again by ${writer} after ${by} reads it: what was found in it before would no longer hold`
-        : `read by ${by} before ${writer} writes it: what is found in it after that comes too late`,
-      `let ${writer} write a tensor of its own`,
+        ? `overwritten by ${writer} after ${by} reads it, which invalidates the format`
+        : `read by ${by} before ${writer} writes it, so the format would be built too late`,
+      `let ${writer} write a separate tensor`,
     )
   return last + 1
 }
@@ -137,9 +137,9 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
   if (early && !masks.has(b.name))
     fail({
       code: 'schedule/live-tensor',
-      message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes what says in which part it is`,
+      message: `${b.name} of ${kernel.name} is read by ${nameOf(early)} before ${nameOf(body[last])} writes the mask of its parts`,
       ...at,
-      expected: 'masks that are there where the tensor is first read',
+      expected: 'masks that are computed before the first read of the tensor',
       hint: `compute the mask in an iteration before ${nameOf(early)}`,
     })
   return last + 1
@@ -160,13 +160,13 @@ export function checkVisited(
   fail({
     code: 'schedule/live-tensor',
     message: isAgain
-      ? `the structure of ${b.name} is found already, by a step before, and all that read it go over that`
-      : `no iteration goes over what would be found in ${b.name}: the loops of ${nameOf(reader)} are not those of its axes alone`,
+      ? `an earlier step already builds the structure of ${b.name} for all its consumers`
+      : `no iteration uses the structure of ${b.name}: the loops of ${nameOf(reader)} run over other axes as well`,
     ...at,
-    expected: `an iteration that reads ${b.name} with loops over its axes, by which no sparse axis is entered`,
+    expected: `an iteration that reads ${b.name} with one loop for each of its axes`,
     hint: isAgain
       ? 'leave out one of the steps'
-      : 'find the structure before steps that store other tensors in formats, or leave out `live`: conditions on what it holds are asked as before',
+      : 'move this step before the steps that store other tensors in formats, or leave out `live`',
   })
 }
 

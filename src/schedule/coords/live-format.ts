@@ -66,7 +66,7 @@ export const refuseLive = (
     ...at,
     expected:
       wanted?.expected ??
-      'one list of coordinates under dense axes, whose inverse map is made of digits: io * 16 + ih * 4 + ii',
+      'one list of coordinates under dense axes, with an affine inverse map such as io * 16 + ih * 4 + ii',
     hint: `${wanted?.hint ?? 'choose a format like panels, sr_bcrs, bsr or csr'}, ${OTHERWISE}`,
   })
 
@@ -112,7 +112,7 @@ class Recognition {
     const [group = null] = ragged
     if (ragged.length > 1) this.#refuse(`${ragged.map((a) => a.name).join(' and ')} are of variable length`)
     if (hasWidth(axis) ? parentOf(axis) !== group?.name : group !== null)
-      this.#refuse(`${axis.name} is no list of groups, nor a list of its own`)
+      this.#refuse(`${axis.name} is not a variable-length index list`)
     const width = hasWidth(axis) ? axis.width : int(1)
     if (width.kind !== 'const') return this.#refuse(`the width of ${axis.name} is not a constant`)
     const outer = this.#above(group ?? axis)
@@ -167,7 +167,7 @@ class Recognition {
       ...lists.map((list) => ({ axis: list.axis as IndexedAxis, list })),
     ]
     const [first] = found
-    if (!first || found.length > 1) return this.#refuse('it has no list of coordinates, or several')
+    if (!first || found.length > 1) return this.#refuse('it does not have exactly one list of coordinates')
     const { axis } = first
     if (isNonunique(axis) || !axis.ordered) this.#refuse(`${axis.name} is not ordered and unique`)
     if (axis.packed) this.#refuse(`the coordinates of ${axis.name} are packed`, UNPACKED)

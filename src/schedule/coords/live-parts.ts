@@ -48,8 +48,8 @@ export interface LiveParts {
 
 /** What conditions may ask. */
 const KNOWN = {
-  expected: 'conditions over coordinates, sizes, and where a tensor of the kernel holds anything: held(M)',
-  hint: 'compute a mask M in the kernel and ask held(M)',
+  expected: 'conditions over coordinates, sizes and held(M), where M is a tensor of the kernel',
+  hint: 'compute a mask M in the kernel and use held(M)',
 }
 
 /** @throws SptError `schedule/live-format` */
@@ -92,7 +92,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (q.kind !== 'held')
     return refuseLive(
       instance.text,
-      `a condition asks for ${ASKED[q.kind]}, and nothing is known of what is stored before it is found`,
+      `a condition depends on ${ASKED[q.kind]}, which is not known before the format is built`,
       at,
       KNOWN,
     )
@@ -102,7 +102,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (!mask)
     return fail({
       code: 'schedule/live-format',
-      message: `held(${q.set}) of ${instance.text} asks for a set that comes with the data, and what is found in each run is asked of tensors of the kernel`,
+      message: `held(${q.set}) of ${instance.text} names a set that is bound with the data, and a format built at run time needs a tensor of the kernel`,
       ...at,
       lookup: { name: q.set, candidates: names },
       expected: `one of ${names.join(', ')}`,
@@ -114,7 +114,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (!isAlike)
     return fail({
       code: 'schedule/live-format',
-      message: `held(${q.set}) of ${instance.text} is asked at the coordinates of ${over.map(axisInText).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
+      message: `held(${q.set}) of ${instance.text} is evaluated at the coordinates of ${over.map(axisInText).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
       ...at,
       expected: 'a mask over dense axes of the same extents',
       hint: `compute a mask of the shape of the tensor from ${q.set} first`,
@@ -179,9 +179,9 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
     if (hidden)
       refuseLive(
         r.text,
-        `${r.buffer.name} is read at a coordinate that has a name by \`let\`, so that it is not seen whose element that is`,
+        `${r.buffer.name} is read at a coordinate that is named by \`let\``,
         hidden.span ? { span: hidden.span } : at,
-        { expected: 'coordinates of iterators', hint: 'write what the `let` stands for' },
+        { expected: 'coordinates of iterators', hint: 'write the value of the `let` in its place' },
       )
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
     const own = new Map(
@@ -203,11 +203,11 @@ export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan)
       if (!cases.some((c) => conjuncts(c).every(isIdle)))
         fail({
           code: 'schedule/live-format',
-          message: `${r.text} does not hold all coordinates, and ${s.targets[0]!.buffer} of ${r.kernel.name} may need what it leaves out`,
+          message: `${r.text} does not cover all coordinates, and ${s.targets[0]!.buffer} of ${r.kernel.name} may depend on the others`,
           ...at,
           ...(s.span ? { labels: [{ span: s.span, text: 'here' }] } : {}),
-          expected: 'statements that change nothing where no part has the element',
-          hint: 'add a part for the rest, last and without a condition, or put the condition around the statement',
+          expected: 'statements without effect on elements outside all parts',
+          hint: 'add a last part without a condition, or put the condition around the statement',
         })
   })
 }

@@ -64,17 +64,14 @@ export function lookupTarget(l: Lookup): Load {
   const text = l.split.instance.text
   const name = l.buffer.buffer.name
   if (tree.kind !== 'leaf')
-    refuse(
-      l,
-      `${name} is written at other coordinates than the iterators' own, and ${text} spreads it over parts`,
-    )
+    refuse(l, `${name} is written at coordinates that are not iterators, and ${text} has several parts`)
   const { instance } = parts[0]!
   checkMap(l, instance)
   const plain = instance.map.every((e) => e.kind === 'var')
   if (!plain && !l.inRange.every(Boolean))
     refuse(
       l,
-      `${name} is written at coordinates that may lie beyond it, which the map of ${text} could take to others`,
+      `${name} may be written at coordinates out of range, which the map of ${text} could convert to valid ones`,
     )
   return elementOf(l, 0)
 }
@@ -127,7 +124,7 @@ function firstThatHolds(l: Lookup, elements: readonly Expr[], value: number, fil
   if (Number.isNaN(value))
     refuse(
       l,
-      `${l.buffer.buffer.name} is read at other coordinates than the iterators' own, and a fill value of nan does not tell which part of ${l.split.instance.text} holds them`,
+      `${l.buffer.buffer.name} is read at coordinates that are not iterators, and with a fill value of nan the part of ${l.split.instance.text} cannot be determined`,
     )
   const at = coordinates(l)
   const taken = new Map(conditionsOf(l.split.instance.tree))
@@ -165,13 +162,13 @@ function checkMap(l: Lookup, part: FormatInstance): void {
   if (list)
     refuse(
       l,
-      `${l.buffer.buffer.name} is read or written at other coordinates than the iterators' own, and ${part.text} keeps coordinates in the list ${list.axis.name}, which is not searched`,
+      `${l.buffer.buffer.name} is accessed at coordinates that are not iterators, and ${part.text} stores coordinates in the list ${list.axis.name}, which cannot be searched`,
     )
   const asked = part.queries.find((q) => part.map.some((m) => freeVars(m).has(q.name)))
   if (asked)
     refuse(
       l,
-      `${l.buffer.buffer.name} is read or written at other coordinates than the iterators' own, and the map of ${part.text} asks for ${ASKED[asked.kind]}, which is known of the iterated coordinates only`,
+      `${l.buffer.buffer.name} is accessed at coordinates that are not iterators, and the map of ${part.text} depends on ${ASKED[asked.kind]}, which is known only for iterated coordinates`,
     )
 }
 
@@ -194,6 +191,6 @@ function refuse(l: Lookup, message: string): never {
     message,
     ...(l.access.span ? { span: l.access.span } : l.split.at),
     expected: `accesses at the iterators of ${names}`,
-    hint: 'choose a format of one part whose map is arithmetic, or bind the tensor a second time under a name of its own',
+    hint: 'choose a format of one part whose map is arithmetic, or bind the tensor a second time under a distinct name',
   })
 }

@@ -40,12 +40,12 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     return fail({
       code: 'schedule/mask',
       message: isFound
-        ? `what reads ${mask.name} goes over lists that are found in it already: ${found.reason}`
+        ? `the consumers of ${mask.name} already iterate over its run-time format: ${found.reason}`
         : found.reason,
       ...(step.span ? { span: step.span } : {}),
       ...(found.span ? { labels: [{ span: found.span, text: 'here' }] } : {}),
-      expected: `an iteration that changes nothing that is needed where ${mask.name} is ${mask.fill}`,
-      hint: isFound ? `put the mask before the step that has ${mask.name} live` : found.hint,
+      expected: `an iteration whose results are not needed where ${mask.name} is ${mask.fill}`,
+      hint: isFound ? `move the mask before the step that makes ${mask.name} live` : found.hint,
       notes: [print1(kernel)],
     })
   const held = differs(load(mask.name, found.index, mask.dtype), mask.fill)

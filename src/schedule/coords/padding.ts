@@ -214,10 +214,10 @@ function waysIn(split: Split, iters: Iters): readonly Way[] {
 function refuseOutput(kernel: Kernel1, split: Split, b: Buffer1): never {
   fail({
     code: 'schedule/format-output',
-    message: `${b.name} of ${kernel.name} is written at every coordinate of its dense axes, and ${split.instance.text} would leave out some`,
+    message: `${b.name} of ${kernel.name} is written at every coordinate of its dense axes, and ${split.instance.text} would omit some`,
     ...split.at,
     expected: 'a format of dense axes for a dense tensor that is written',
-    hint: `declare ${b.name} over sparse axes, or keep it as it is`,
+    hint: `declare ${b.name} over sparse axes, or leave out this step`,
   })
 }
 
@@ -233,10 +233,10 @@ function refuse(
   if (out)
     fail({
       code: 'schedule/format-padding',
-      message: `${text} leaves out coordinates of ${names} that hold its fill value, and passing them over would change ${target} of ${kernel.name}`,
+      message: `${text} leaves out coordinates of ${names} that hold its fill value, and skipping those would change ${target} of ${kernel.name}`,
       ...split.at,
-      expected: 'a reduction that combines its identity where the tensor has its fill value',
-      hint: `keep ${names} as it is, declare it over sparse axes, or mask what computes ${target} by it first`,
+      expected: 'a reduction that combines its identity at fill values of the tensor',
+      hint: `leave out this step, declare ${names} over sparse axes, or mask the computation of ${target} first`,
     })
   const [first] = padded
   const padding = first?.axes.filter(isPadded) ?? []
@@ -246,10 +246,10 @@ function refuse(
     code: 'schedule/format-padding',
     message: `${which} stores coordinates that are absent from ${names}, and visiting them would change ${target} of ${kernel.name}`,
     ...split.at,
-    expected: 'a reduction that combines its identity where the tensor has its fill value',
+    expected: 'a reduction that combines its identity at fill values of the tensor',
     hint:
       padding.length > 0
-        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none, or that keeps a mask (\`mask held\`)`
-        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only what is there, claims them full, or keeps a mask (\`mask held\`)`,
+        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none, or that stores a mask (\`mask held\`)`
+        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only elements, claims these axes full, or stores a mask (\`mask held\`)`,
   })
 }

@@ -67,8 +67,8 @@ export function keepParents(
     refuse(kernel, span, {
       code: 'schedule/another-parent',
       message: other
-        ? `${iter.name} stands under ${parent.name}, and would come to stand under ${other.name}, which runs over the same axis`
-        : `${iter.name} stands under ${parent.name}, which would be gone`,
+        ? `${iter.name} is nested in ${parent.name}, and would be nested in ${other.name}, which runs over the same axis`
+        : `${iter.name} is nested in ${parent.name}, which would be removed`,
       expected: `${above.name} the innermost iterator over its axis around ${iter.name}`,
       hint: other
         ? `keep ${other.name} after ${iter.name}, or move it before ${above.name}`

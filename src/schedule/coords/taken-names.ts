@@ -61,7 +61,7 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
         code: 'format/argument-name',
         message: `${text} takes the ${kind} ${name}, and ${name} is ${what}`,
         ...at,
-        expected: `a ${kind} under a name of its own`,
+        expected: `a ${kind} under a distinct name`,
         hint: `pass another name, and bind the ${kind} under it`,
       })
   }

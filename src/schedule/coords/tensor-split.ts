@@ -70,7 +70,7 @@ export function chosenAxes(
       message: `format ${format.name} replaces ${n} axes; ${b.name} is over [${b.axes.join(', ')}]`,
       ...at,
       expected: `a buffer with at least ${n} axes`,
-      hint: 'choose a format over as many dimensions',
+      hint: 'choose a format with that number of dimensions',
     })
   const over = stored.slice(end - n, end)
   const names = new Set(over.map((a) => a.name))
@@ -113,7 +113,7 @@ export function checkChildren(
     if (uses)
       fail({
         code: 'schedule/format-children',
-        message: `axis ${a.name} ${isStored(a) ? 'lies under' : `is ${a.kind}:`} ${uses}, which ${text} replaces`,
+        message: `axis ${a.name} ${isStored(a) ? 'is stored under' : `is ${a.kind}:`} ${uses}, which ${text} replaces`,
         ...at,
         ...(isStored(a)
           ? {
@@ -122,7 +122,7 @@ export function checkChildren(
             }
           : {
               expected: `an axis that no ${a.kind} one is made of`,
-              hint: `keep the axes that the text declares for a tensor that is iterated through ${a.name}; where a step made it, put the format before that step`,
+              hint: `keep the declared axes of a tensor that is iterated through ${a.name}; if a step created it, move the format before that step`,
             }),
       })
   }

@@ -62,10 +62,10 @@ export const accumulate = primitive({
     if (sums > MOST_SUMS)
       cx.refuse({
         code: 'schedule/too-many-registers',
-        message: `${sums} elements of ${target.name} would each have a register`,
+        message: `${sums} elements of ${target.name} would need ${sums} registers`,
         loops: [over, ...segments.inner],
         expected: `at most ${MOST_SUMS}`,
-        hint: `split ${segments.inner[0]!.name} and bring the outer part around ${over.name}`,
+        hint: `split ${segments.inner[0]!.name} and reorder the outer loop around ${over.name}`,
       })
     const by = step.by ?? 1
     checkFactor(cx, by, 1, 'the number of values at a time', over)
@@ -117,7 +117,7 @@ function checkBatches(cx: Context, over: For, segments: Segments, by: number): v
     code: 'schedule/no-batches',
     message: perfect
       ? `${by} values at a time do not divide the ${extent} iterations of ${over.name}`
-      : `${over.name} holds more than the reduction`,
+      : `${over.name} contains other statements than the reduction`,
     loops: [over, ...segments.inner],
     expected: `a loop whose extent is a multiple of the number of values, at most ${MOST_SUMS}`,
   })
@@ -135,9 +135,9 @@ function groupsIn(
   if (asking)
     cx.refuse({
       code: 'schedule/no-shares',
-      message: `a condition on data (${printExpr(asking.guards.find(readsMemory)!)}) leaves out positions of shares`,
+      message: `a condition on data (${printExpr(asking.guards.find(readsMemory)!)}) skips positions of chunks`,
       loops: [asking],
-      expected: 'shares of which every position is combined',
+      expected: 'chunks of which every position is combined',
       hint: 'put the condition into the value, with `select`, or leave out `within`',
     })
   const group = cx.loop(within).loop
@@ -147,7 +147,7 @@ function groupsIn(
     code: 'schedule/no-groups',
     message: `accumulate over ${loop.name} within ${group.name}: ${groups}`,
     loops: [...path, loop],
-    expected: 'the loop over shares that a block has, bound to threads as are all loops inside of it',
+    expected: 'the loop over the chunks of a block, bound to threads together with all its inner loops',
     hint: 'bind first',
   })
 }
@@ -166,7 +166,7 @@ function segmentsFor(cx: Context, over: For, target: string): Segments {
       message: `accumulate over ${over.name}: ${segments}`,
       loops: [over],
       expected: `one reduction into ${target} whose element changes with ${over.name}`,
-      hint: 'reorder first: bound loops and other reductions stand outside',
+      hint: 'reorder first: bound loops and other reductions must be outside',
     })
   const targets = segments.reduce.targets.map((t) => t.buffer)
   if (!targets.includes(target))

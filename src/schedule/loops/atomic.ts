@@ -22,7 +22,7 @@ export const atomic = primitive({
     if (buffer.scope === 'register')
       cx.refuse({
         code: 'schedule/not-shared',
-        message: `${buffer.name} is in registers, which no other thread reaches`,
+        message: `${buffer.name} is in registers, which no other thread can access`,
         expected: 'a buffer in global or shared memory',
       })
     let reductions = 0
@@ -34,7 +34,7 @@ export const atomic = primitive({
           code: 'schedule/no-atomics',
           message: `${s.reducer.name} combines ${s.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
           expected: 'a reduction by + * min max and or',
-          hint: 'rfactor the loop, which combines in a second nest',
+          hint: 'rfactor the loop: a second nest combines the partial results',
         })
     })
     if (reductions === 0) refuseNoReduction(cx, buffer.name)

@@ -90,7 +90,7 @@ export const cacheRead = primitive({
     if (uses.some((u) => u.mode === 'write'))
       cx.refuse({
         code: 'schedule/written-too',
-        message: `${loop.name} writes ${buffer.name} as well: a copy would go stale`,
+        message: `${loop.name} also writes ${buffer.name}, so a copy would become stale`,
         loops: [loop],
         hint: `cache_write ${buffer.name}, or cache further inside`,
       })
@@ -101,13 +101,13 @@ export const cacheRead = primitive({
         code: 'schedule/conditional-read',
         message: `whether ${loop.name} reads ${buffer.name} depends on a condition, and a copy would always read it`,
         loops: [loop],
-        hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
+        hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
       })
     checkStarts(cx, loop, buffer)
     if (step.bounding && written.every((u) => bounded(u).held.size === 0))
       cx.refuse({
         code: 'schedule/not-bounded',
-        message: `what ${loop.name} reads of ${buffer.name} is named by no array whose elements are known to be below a number`,
+        message: `${loop.name} does not read ${buffer.name} through an index array with a constant bound`,
         loops: [loop],
         expected: 'a sum with the coordinates of an axis whose extent is a number: g * 4 + jo_indices[…]',
         hint: 'leave out bounding',
@@ -117,7 +117,7 @@ export const cacheRead = primitive({
     if (recursive)
       cx.refuse({
         code: 'schedule/decides-itself',
-        message: `how ${recursive.name} runs depends on ${buffer.name} itself`,
+        message: `the extent of ${recursive.name} depends on ${buffer.name}`,
         loops: [recursive],
         hint: `cache at ${recursive.name}, or further inside`,
       })
@@ -202,7 +202,7 @@ function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
     if (outermost && target)
       cx.refuse({
         code: 'schedule/start-outside',
-        message: `${buffer.name} says where elements of ${target.buffer} are, which are set to the identity before ${outermost.name}, where no copy is`,
+        message: `${buffer.name} addresses elements of ${target.buffer}, which are initialised before ${outermost.name}, where no copy exists`,
         loops: [outermost],
         hint: `cache at a loop around ${outermost.name}`,
       })

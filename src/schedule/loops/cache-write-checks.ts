@@ -56,7 +56,7 @@ export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: num
     code: 'schedule/several-writers',
     message: `${count} statements inside of ${loop.name} write ${buffer.name}, ${how}`,
     loops: [loop],
-    hint: 'cache further inside, where only one of them is left',
+    hint: 'cache at an inner loop that contains only one of these statements',
   })
 }
 
@@ -96,12 +96,12 @@ export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footp
   cx.refuse({
     code: 'schedule/not-every-element',
     message: extra
-      ? `${buffer.name} is stored inside of ${extra.name}, which may not run, and would be written back anyway`
-      : `whether ${loop.name} stores ${buffer.name} depends on a condition, and it would be written back anyway`,
+      ? `${buffer.name} is written inside ${extra.name}, which may not run, and the copy would always be written back`
+      : `${loop.name} writes ${buffer.name} under a condition, and the copy would always be written back`,
     loops: extra ? [loop, extra] : [loop],
     hint: extra
       ? `cache further inside, at ${extra.name}`
-      : `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
+      : `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
   })
 }
 
@@ -115,7 +115,7 @@ export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, b
     code: 'schedule/not-every-element',
     message: `whether ${loop.name} writes ${buffer.name} depends on ${printExpr(changed.cond)}, which changes before it would be written back`,
     loops: [loop],
-    hint: `cache at a loop inside of the condition, or leave ${buffer.name} where it is`,
+    hint: `cache at a loop inside of the condition, or do not cache ${buffer.name}`,
   })
 }
 
@@ -143,8 +143,8 @@ export function checkReads(
     code: 'schedule/read-too',
     message: whole
       ? `${loop.name} reads ${buffer.name} before it is complete`
-      : `${loop.name} reads ${buffer.name}, which iterations of other loops go on writing`,
+      : `${loop.name} reads ${buffer.name}, which iterations of other loops still write`,
     loops: [loop],
-    hint: 'cache at the loop around the write alone',
+    hint: 'cache at the loop around only the write',
   })
 }

@@ -30,7 +30,7 @@ export const cluster = primitive({
     if (mode.kind !== 'bind' || mode.to !== 'block.x')
       return cx.refuse({
         code: 'schedule/not-blocks',
-        message: `${loop.name} is not bound to block.x, along which clusters lie`,
+        message: `${loop.name} is not bound to block.x, the axis of clusters`,
         loops: [loop],
         hint: `bind ${loop.name} to block.x first`,
       })
@@ -46,7 +46,7 @@ export const cluster = primitive({
     if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
       cx.refuse({
         code: 'schedule/not-whole',
-        message: `${printExpr(loop.extent)} iterations of ${loop.name} are not known to be whole clusters of ${step.by}`,
+        message: `${printExpr(loop.extent)} iterations of ${loop.name} are not a known multiple of the cluster size ${step.by}`,
         loops: [loop],
         hint: 'require that a multiple of the tiles in a cluster divides the size',
       })

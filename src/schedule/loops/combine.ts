@@ -43,6 +43,12 @@ export const combine = primitive({
       }),
     )
     if (tops.length === 0) refuseNoReduction(cx, name, step.nest)
+    if (tops.some(({ reduce }) => reduce.atomic))
+      cx.refuse({
+        code: 'schedule/atomic-already',
+        message: `${name} is updated atomically`,
+        expected: 'one of atomic and combine',
+      })
     let here = cx
     let plain: Stmt | undefined
     const buffers: Buffer[] = []
@@ -128,12 +134,6 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
 }
 
 function checkAlone(cx: Context, { top, reduce, path }: Update): void {
-  if (reduce.atomic)
-    cx.refuse({
-      code: 'schedule/atomic-already',
-      message: `${reduce.targets[0]!.buffer} is updated atomically`,
-      expected: 'one of atomic and combine',
-    })
   const bound = path.find((l) => l.reduce && l.mode.kind !== 'serial' && elementChanges(reduce, l))
   if (bound)
     cx.refuse({
@@ -153,7 +153,7 @@ function checkExtent(cx: Context, l: For): void {
     message: `partial results need a dimension for ${l.name}, and its extent is ${printExpr(l.extent)}`,
     loops: [l],
     expected: 'an extent over sizes',
-    hint: `use atomic; where a loop around ${l.name} says its extent, fusing both on coordinates helps too`,
+    hint: `use atomic; or fuse ${l.name} on coordinates with the loop that determines its extent`,
   })
 }
 

@@ -24,7 +24,7 @@ export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySe
     if (role !== 'local')
       cx.refuse({
         code: 'schedule/output-needed',
-        message: `${producer.nest} writes ${name}, which leaves the kernel`,
+        message: `${producer.nest} writes ${name}, an output of the kernel`,
         loops: [producer],
         expected: 'a nest that writes local buffers',
       })
@@ -59,7 +59,7 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
     code: 'schedule/order-matters',
     message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
     loops: [producer, loop],
-    hint: `leave ${producer.nest} a nest of its own`,
+    hint: `leave ${producer.nest} a separate nest`,
   })
 }
 
@@ -75,7 +75,7 @@ function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAcce
   const loops = [...at.path, at.loop]
   const isIdentical = (a: BufferAccess): boolean =>
     a.mode === 'read' && loops.every((l, k) => a.path[k] && sameExpr(a.path[k].extent, l.extent))
-  if (nests.size < 2 || !uses.every(isIdentical)) return `leave ${producer.nest} a nest of its own`
+  if (nests.size < 2 || !uses.every(isIdentical)) return `leave ${producer.nest} a separate nest`
   const joined = nestName(cx, [...nests] as string[], 'joined')
   const { nest, name } = at.loop
   // Joined loops have the names of the first nest.
@@ -99,7 +99,7 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: Found
   const own = `compute_at ${producer.nest} at ${names.get(loop.var)} recompute: each iteration has memory of its own`
   return cx.refuse({
     code: 'schedule/starts-in-reduction',
-    message: `${producer.nest} starts its sums anew, and ${reducing.name} is a reduction loop`,
+    message: `${producer.nest} would reset its sums in each iteration of the reduction loop ${reducing.name}`,
     loops: [producer, reducing],
     hint: outer ? `compute_at ${producer.nest} at ${names.get(outer.var)}, or ${own}` : own,
   })
@@ -115,15 +115,15 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
       code: 'schedule/used-elsewhere',
       message: `${counted} is read after the kernel has run`,
       loops: [producer, loop],
-      hint: `leave ${producer.nest} a nest of its own`,
+      hint: `leave ${producer.nest} a separate nest`,
     })
   walkStmts([producer], (s) => {
     if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return
     cx.refuse({
       code: 'schedule/lost-writes',
-      message: `${producer.nest} may write elements that ${s.absent} does not have, which is an error of the run`,
+      message: `${producer.nest} may write elements that ${s.absent} does not store, which is a run-time error`,
       loops: [producer, loop],
-      expected: 'writes that all find an element',
+      expected: 'writes of stored elements only',
       hint: `iterate ${producer.nest} … where (${printExpr(s.cond)})`,
     })
   })

@@ -137,12 +137,12 @@ function findProducer(cx: Context, nest: string, at: Found): { list: Body; produ
   return cx.refuse({
     code: known ? 'schedule/not-before' : 'schedule/unknown-nest',
     message: known
-      ? `${nest} does not stand beside the nest around ${at.loop.name}`
+      ? `${nest} is not in the same body as the nest around ${at.loop.name}`
       : `there is no nest ${nest}`,
     loops: [at.loop],
     expected:
       known && beside.size === 0
-        ? `an iteration beside that of ${at.loop.name}, and there is none`
+        ? `an iteration next to that of ${at.loop.name}; there is none`
         : `one of ${(known ? [...beside] : nests).join(', ')}`,
     ...(known ? {} : { lookup: { name: nest, candidates: nests } }),
   })
@@ -193,7 +193,7 @@ function checkAgain(
   if (writesOf(body).has(buffer))
     cx.refuse({
       code: 'schedule/order-matters',
-      message: `iterations of ${loop.name} write ${buffer} as well, and others read it`,
+      message: `iterations of ${loop.name} also write ${buffer}, which other iterations read`,
       loops: [loop, at.loop],
       hint: 'choose a loop further out',
     })
@@ -204,17 +204,17 @@ function checkAgain(
     code: 'schedule/computed-again',
     message:
       arranged.length > 0
-        ? `every iteration of ${loop.name} would compute all of ${buffer} that ${names} run over`
-        : `each iteration of ${loop.name} would compute what it reads of ${buffer}, and several may read the same elements`,
+        ? `every iteration of ${loop.name} would compute all elements of ${buffer} that ${names} cover`
+        : `each iteration of ${loop.name} would compute its elements of ${buffer}, and several may read the same elements`,
     loops: [loop, at.loop, ...arranged],
     expected:
       arranged.length > 0
-        ? `loops of ${producer.nest} as they are before split, fuse and bind`
-        : 'iterations that read elements of their own, or recompute',
+        ? `unscheduled loops of ${producer.nest} (before split, fuse and bind)`
+        : 'iterations that read distinct elements, or `recompute`',
     hint:
       arranged.length > 0
-        ? `take compute_at before the steps on ${names}`
-        : `compute_at ${producer.nest} at ${name} recompute: each iteration computes them, in memory of its own`,
+        ? `move compute_at before the steps on ${names}`
+        : `compute_at ${producer.nest} at ${name} recompute: each iteration computes them in private memory`,
   })
 }
 

@@ -38,11 +38,11 @@ export function covers(
   if (!cover)
     cx.refuse({
       code: 'schedule/not-every-element',
-      message: `the loops around what writes ${name} are not known to reach all that ${of.name} runs over`,
+      message: `the loops around the producer of ${name} may not cover all iterations of ${of.name}`,
       loops: [of],
       hint: earlier
-        ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a nest of its own`
-        : `where an axis is sparse, what has nothing stored has no iteration: choose a format that has one for every ${of.name}; split tiles by divisors; or leave ${of.nest} a nest of its own`,
+        ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a separate nest`
+        : `choose a format that iterates over every ${of.name}; split tiles by divisors; or leave ${of.nest} a separate nest`,
     })
   return cover
 }

@@ -110,7 +110,7 @@ export function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string
       code: 'schedule/not-complete',
       message: `not every element of ${buffer} is written by one statement inside of ${at.loop.name}`,
       loops: [at.loop],
-      hint: 'choose a loop around all that writes it',
+      hint: 'choose a loop around all its producers',
     })
   return { index: write.index, path: write.path, stmt: write.stmt as Store | Reduce }
 }

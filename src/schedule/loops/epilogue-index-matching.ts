@@ -150,9 +150,9 @@ export function checkDiagonal(
     if (by.length > 1)
       cx.refuse({
         code: 'schedule/not-every-element',
-        message: `${loop.name} stands for ${by.map((l) => l.name).join(' and ')}, which run over more than its iterations`,
+        message: `${loop.name} matches ${by.map((l) => l.name).join(' and ')}, which run over more iterations`,
         loops: [loop, ...by],
-        hint: `leave ${chain[0]!.nest} a nest of its own`,
+        hint: `leave ${chain[0]!.nest} a separate nest`,
       })
   }
 }
@@ -207,7 +207,7 @@ export function checkGuards(
           code: 'schedule/not-every-element',
           message: `not every iteration of ${l.name} produces an element`,
           loops: [l],
-          hint: `leave ${chain[0]!.nest} a nest of its own`,
+          hint: `leave ${chain[0]!.nest} a separate nest`,
         })
     }
   }
@@ -215,9 +215,9 @@ export function checkGuards(
     if (!places.has(l.var) || said.has(bound(l)) || exact.get(l.var)) continue
     cx.refuse({
       code: 'schedule/not-every-element',
-      message: `the loops around would reach further than ${l.name}`,
+      message: `the outer loops cover more iterations than ${l.name}`,
       loops: [l],
-      hint: `require that the tiles divide the sizes, or leave ${l.nest} a nest of its own`,
+      hint: `require that the tiles divide the sizes, or leave ${l.nest} a separate nest`,
     })
   }
 }

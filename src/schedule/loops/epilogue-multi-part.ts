@@ -69,7 +69,7 @@ export interface Divided {
 }
 
 /**
- * Every part with a buffer of its own, started by itself, where nothing else uses the buffer: later steps may keep what is
+ * Every part with a separate buffer, started by itself, where nothing else uses the buffer: later steps may keep what is
  * made in registers for good.
  */
 export function divide(

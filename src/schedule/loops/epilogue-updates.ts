@@ -46,7 +46,7 @@ export function checkCombines(cx: Context, consumer: For, loops: readonly For[])
   const target = plain.targets[0]!.buffer
   cx.refuse({
     code: 'schedule/blocks-combine',
-    message: `iterations of ${bound.name} would combine into the same elements of ${target} at once`,
+    message: `iterations of ${bound.name} would concurrently combine into the same elements of ${target}`,
     loops: [bound, consumer],
     hint: `atomic ${target} first`,
   })
@@ -69,9 +69,9 @@ export function checkOwnStarts(
   const { buffer } = starts.targets[0]!
   cx.refuse({
     code: 'schedule/starts-in-reduction',
-    message: `${consumer.nest} starts ${buffer} anew, and which elements of it are reached is asked within ${(by ?? combining[0]!).name}`,
+    message: `${consumer.nest} initialises ${buffer}, and a condition within ${(by ?? combining[0]!).name} selects its elements`,
     loops: [by ?? combining[0]!, consumer],
-    hint: `leave ${consumer.nest} a nest of its own, or atomic ${buffer} first`,
+    hint: `leave ${consumer.nest} a separate nest, or atomic ${buffer} first`,
   })
 }
 
@@ -90,9 +90,9 @@ export function checkStartsInside(cx: Context, producer: Stmt, consumer: For, lo
     const { buffer } = reduce.targets[0]!
     cx.refuse({
       code: 'schedule/starts-in-reduction',
-      message: `${buffer} starts anew within ${by.name}, which becomes a reduction loop by what ${consumer.nest} combines`,
+      message: `${buffer} would be reset within ${by.name}, which becomes a reduction loop of ${consumer.nest}`,
       loops: [by, consumer],
-      hint: `cache_write ${buffer} at the loop first, and what is stored of it afterwards`,
+      hint: `cache_write ${buffer} at the loop first`,
     })
   }
 }

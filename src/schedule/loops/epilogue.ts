@@ -61,7 +61,7 @@ const reads = (s: Stmt, from: Stmt | undefined): boolean => {
 
 export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: Pair): Outcome {
   const { loop } = at
-  const alone = `leave ${consumer.nest} a nest of its own`
+  const alone = `leave ${consumer.nest} a separate nest`
   const refuse = (code: string, message: string, loops: readonly For[], hint = alone): never =>
     cx.refuse({ code, message, loops, hint })
   const written = writesOf([producer])
@@ -70,9 +70,9 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   if (produced.length === 0)
     refuse(
       'schedule/not-read',
-      `${consumer.nest} reads nothing that is written around ${loop.name}`,
+      `${consumer.nest} does not read a buffer that is written around ${loop.name}`,
       [loop, consumer],
-      `choose a loop of an iteration that writes what ${consumer.nest} reads`,
+      `choose a loop of a producer of ${consumer.nest}`,
     )
   const own = accessesOf([consumer])
   const after = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer))
@@ -97,7 +97,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   if (clash)
     refuse(
       'schedule/order-matters',
-      `${consumer.nest} and what comes before it both use ${clash.buffer}`,
+      `${consumer.nest} and a nest before it both use ${clash.buffer}`,
       [consumer],
       `${alone}${meeting(after, clash.buffer, produced)}`,
     )
@@ -137,7 +137,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     if (changing)
       refuse(
         'schedule/not-complete',
-        `${name} is not complete after an iteration of ${loop.name}: ${changing.name} goes on`,
+        `${name} is not complete after an iteration of ${loop.name}: ${changing.name} still adds to it`,
         [loop, changing],
         changing === (at.path[0] ?? loop) ? alone : `choose a loop outside of ${changing.name}`,
       )
@@ -160,7 +160,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
         if (!all)
           return refuse(
             'schedule/other-elements',
-            `${consumer.nest} reads other elements of ${name} than one for each iteration`,
+            `${consumer.nest} does not read exactly one element of ${name} in each iteration`,
             [consumer],
           )
         for (const [digit, { of: read, place, value: made, same }] of all.entries()) {
@@ -257,7 +257,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
 function meeting(after: Body, buffer: string, produced: readonly string[]): string {
   const other = after.find((s): s is For => s.kind === 'for' && writesOf([s]).has(buffer))
   return other && produced.includes(buffer)
-    ? `: ${other.nest} is not known to have elements of ${buffer} to itself`
+    ? `: ${other.nest} may share elements of ${buffer} with other iterations`
     : ''
 }
 

@@ -68,7 +68,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
   if (typeof after === 'string' && count === 0)
     cx.refuse({
       code: 'schedule/unknown-nest',
-      message: `${loop.name} holds no nest ${after}`,
+      message: `${loop.name} contains no nest ${after}`,
       loops: [loop],
       ...(nests.length > 0 ? { expected: `one of ${nests.join(', ')}` } : {}),
       lookup: { name: after, candidates: nests },
@@ -89,9 +89,9 @@ function checkNoCommonAllocation(cx: Context, loop: For, first: Body, second: Bo
   if (!used) return
   cx.refuse({
     code: 'schedule/local-between-parts',
-    message: `both parts of ${loop.name} use ${used.buffer}, which each iteration has for itself`,
+    message: `both parts of ${loop.name} use ${used.buffer}, which is private to each iteration`,
     loops: [loop],
-    hint: `separate the loop before ${used.buffer} is cached`,
+    hint: `move fission before the step that caches ${used.buffer}`,
   })
 }
 
@@ -111,7 +111,7 @@ function checkIndependentParts(cx: Context, loop: For, first: Body, second: Body
     if (kinds.size === 1 && !kinds.has('') && single && !starts && !restarts) continue
     cx.refuse({
       code: 'schedule/order-matters',
-      message: `the parts of ${loop.name} meet in elements of ${w.buffer} that different iterations share`,
+      message: `the parts of ${loop.name} use elements of ${w.buffer} that different iterations share`,
       loops: [loop],
       expected: `${w.buffer} indexed by ${loop.name} in the same way on both sides`,
     })

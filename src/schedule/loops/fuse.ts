@@ -41,7 +41,7 @@ export const fuse = primitive({
     if (chain.length !== loops.length || chain.some((l, k) => l !== loops[k]))
       cx.refuse({
         code: 'schedule/not-adjacent',
-        message: `fuse takes loops in the order they stand, without one between them`,
+        message: 'fuse takes directly nested loops, from the outermost',
         loops: chain,
         expected: `fuse (${chain.map((l) => l.name).join(', ')})`,
       })

@@ -89,9 +89,9 @@ function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly F
     if (s?.kind !== 'for' || (outer && outer.body.length > 1))
       return cx.refuse({
         code: 'schedule/not-perfect',
-        message: `${name} has no ${depth} loops directly inside of each other`,
+        message: `${name} has no ${depth} perfectly nested loops`,
         loops: chain,
-        hint: 'choose a loop further outside, or reorder',
+        hint: 'choose an outer loop, or reorder',
       })
     checkOneNest(cx, s, 'join')
     chain.push(s)
@@ -110,7 +110,7 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
         code: 'schedule/not-alike',
         message: `${own.name} of ${first.name} and ${l.name} of ${name} ${what}`,
         loops: [own, l],
-        expected: 'loops that are as long, under the same conditions, and run alike',
+        expected: 'loops of the same extent, conditions and kind (serial, or bound to the same axis)',
         ...(hint ? { hint } : {}),
       })
     if (!sameExpr(own.extent, here(l.extent)))
@@ -127,8 +127,8 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
       !isPlain(l)
     )
       other(
-        'do not run alike',
-        'join serial loops, or loops bound to the same axis, and do the rest afterwards',
+        'are of different kinds',
+        'join serial loops, or loops bound to the same axis, and apply the other steps afterwards',
       )
   }
   return substituteStmts(chain.at(-1)!.body, map)
@@ -148,9 +148,9 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
       if (again && earlier)
         cx.refuse({
           code: 'schedule/order-matters',
-          message: `${m.name} starts ${reduce.targets[0]!.buffer} anew, of which ${earlier.name} has written elements`,
+          message: `${m.name} would reset elements of ${reduce.targets[0]!.buffer} that ${earlier.name} wrote`,
           loops: [earlier.top, m.top],
-          hint: 'leave them nests of their own',
+          hint: 'leave them separate nests',
         })
     }
 }
@@ -165,7 +165,7 @@ function checkReductions(cx: Context, members: readonly Member[]): void {
       const { buffer } = reduce.targets[0]!
       cx.refuse({
         code: 'schedule/starts-in-reduction',
-        message: `${m.name} starts ${buffer} anew within ${m.chain[k]!.name}, which is a reduction loop of ${reduces(k)!.name}`,
+        message: `${m.name} would reset ${buffer} within ${m.chain[k]!.name}, which is a reduction loop of ${reduces(k)!.name}`,
         loops: [m.chain[k]!, reduces(k)!.chain[k]!],
         hint: `cache_write ${buffer} at the loop first`,
       })
@@ -186,9 +186,9 @@ function checkIterations(cx: Context, joined: Kernel2, first: Member, members: r
         code: 'schedule/order-matters',
         message: dependence
           ? `join would change the order of ${own.name}: ${dependence.reason}`
-          : `different iterations of ${own.name} would meet in elements of ${where}`,
+          : `different iterations of ${own.name} would use the same elements of ${where}`,
         loops: members.map((m) => m.chain[first.chain.indexOf(own)]!),
-        expected: 'nests of which the same iterations have the same elements, by the same index',
+        expected: 'nests that access the same elements in the same iterations, by the same index',
       })
   }
 }

@@ -77,9 +77,9 @@ function memberOf(cx: Context, name: string): Member {
   if (clustered)
     return cx.refuse({
       code: 'schedule/in-clusters',
-      message: `${clustered.name} runs in clusters of blocks, which are numbered by themselves`,
+      message: `${clustered.name} runs in clusters of blocks, which cannot share a launch`,
       loops: [clustered],
-      hint: `leave ${name} a launch of its own, or out the cluster`,
+      hint: `leave ${name} a separate launch, or out the cluster`,
     })
   return { ...only, loops }
 }
@@ -117,16 +117,16 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
       const { buffer } = conflict
       const why: Record<typeof conflict.kind, { message: string; hint: string }> = {
         reads: {
-          message: `${a.name} and ${b.name} would run at once, and one reads ${buffer}, which the other writes`,
-          hint: 'leave them launches of their own, or compute_at one inside of the other',
+          message: `${a.name} and ${b.name} would run concurrently, and one reads ${buffer}, which the other writes`,
+          hint: 'leave them separate launches, or compute_at one inside of the other',
         },
         writes: {
-          message: `${a.name} and ${b.name} would run at once, and both write ${buffer} other than by one reducer`,
-          hint: 'leave them launches of their own',
+          message: `${a.name} and ${b.name} would run concurrently, and both write ${buffer} without a common reducer`,
+          hint: 'leave them separate launches',
         },
         combines: {
-          message: `${a.name} and ${b.name} would run at once, and both combine into ${buffer}`,
-          hint: `atomic ${buffer} or combine ${buffer} first, or leave them launches of their own`,
+          message: `${a.name} and ${b.name} would run concurrently, and both combine into ${buffer}`,
+          hint: `atomic ${buffer} or combine ${buffer} first, or leave them separate launches`,
         },
       }
       cx.refuse({ code: 'schedule/nests-meet', ...why[conflict.kind], loops: [a.top, b.top] })
@@ -175,8 +175,8 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
   if (before)
     cx.refuse({
       code: 'schedule/order-matters',
-      message: `${buffer} would be filled anew, and something before the nests has written it`,
+      message: `${buffer} would be initialised again, and a statement before the nests has written it`,
       loops: before.kind === 'for' ? [before] : [],
-      hint: 'leave them launches of their own',
+      hint: 'leave them separate launches',
     })
 }

@@ -93,7 +93,7 @@ function checkSeveral(cx: Context, loop: For): void {
   if (loop.extent.kind !== 'const' || loop.extent.value > 1) return
   cx.refuse({
     code: 'schedule/nothing-to-separate',
-    message: `${loop.name} has ${printExpr(loop.extent)} iterations, and peeling leaves one part empty`,
+    message: `${loop.name} has ${printExpr(loop.extent)} iterations, so one part would be empty`,
     loops: [loop],
     expected: 'a loop of several iterations',
   })
@@ -106,7 +106,7 @@ function checkNoShares(cx: Context, loop: For): void {
   if (!shares) return
   cx.refuse({
     code: 'schedule/no-shares',
-    message: `peel: ${shares.name} inside of ${loop.name} accumulates over shares that are told apart by one loop`,
+    message: `peel: ${shares.name} inside of ${loop.name} accumulates over chunks, which needs one loop`,
     loops: [loop, shares],
     hint: 'peel first, then accumulate',
   })

@@ -72,11 +72,11 @@ function checkCopies(cx: Context, loop: For): void {
       code: 'schedule/order-matters',
       message: `${first.fills} is filled from ${first.reads}, which ${loop.name} writes`,
       loops: [loop, ...loopsOf([first.stmt]).slice(0, 1)],
-      expected: 'copies of what the loop does not write',
+      expected: 'copies of buffers that the loop does not write',
     })
   cx.refuse({
     code: 'schedule/no-copies',
-    message: `${loop.name} makes no copies in shared memory`,
+    message: `${loop.name} contains no copy to shared memory`,
     loops: [loop],
     hint: `cache_read … at ${loop.name} in shared first`,
   })
@@ -91,7 +91,7 @@ function checkSequence(cx: Context, loop: For, over: For): void {
       code: 'schedule/not-one-sequence',
       message: `${found.over.name} is the innermost serial loop around ${loop.name}, not ${over.name}`,
       loops: [over, found.over, loop],
-      expected: 'the serial loop around, with nothing but loops bound to threads in between',
-      hint: `bind ${found.over.name} first, or go on over ${found.over.name}`,
+      expected: 'the next outer serial loop, with only thread-bound loops in between',
+      hint: `bind ${found.over.name} first, or pipeline over ${found.over.name}`,
     })
 }

@@ -161,7 +161,7 @@ function withinLimit(
 function refuseSize(cx: Context, at: Found, of: Buffer, { shape }: Extent, { nest, place }: How): never {
   const scope = scopeAt(at, place)
   const lists = listLoops(cx, at.loop, of.name, nest)
-  const alone = `leave ${nest} a nest of its own`
+  const alone = `leave ${nest} a separate nest`
   return cx.refuse({
     code: 'schedule/too-large',
     message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,

@@ -58,7 +58,7 @@ export function own(
     cx.refuse({
       code: 'schedule/no-box',
       message: inShared
-        ? `${asked}: threads decide for themselves which elements of ${buffer.name} they copy`
+        ? `${asked}: each thread copies its own elements of ${buffer.name}`
         : `${asked}: a copy in registers has no layout`,
       loops: [at.loop],
       expected: 'a copy in shared memory whose elements are the same for all threads',
@@ -99,9 +99,9 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
   if (step.by !== undefined && (!VECTORS.includes(vector) || last % vector !== 0 || !isContiguous(tile)))
     cx.refuse({
       code: 'schedule/bad-vector',
-      message: `threads cannot copy ${vector} neighbouring elements of ${buffer.name} at once`,
+      message: `threads cannot copy ${vector} contiguous elements of ${buffer.name} at once`,
       loops: [loop],
-      expected: `2, 4 or 8 elements that divide the ${last} that lie side by side`,
+      expected: `2, 4 or 8, a divisor of the ${last} contiguous elements`,
     })
   if (step.transposed && tile.dims.length < 2)
     cx.refuse({
@@ -123,7 +123,7 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
   )
     cx.refuse({
       code: 'schedule/bad-stride',
-      message: `rows of ${row} elements cannot lie ${step.stride} apart`,
+      message: `rows of ${row} elements cannot have a stride of ${step.stride}`,
       loops: [loop],
       expected: `a stride from ${row} to ${2 * row + 64}`,
     })

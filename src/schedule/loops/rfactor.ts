@@ -109,14 +109,14 @@ function onlyReduction(cx: Context, at: Found): FoundReduce {
       code: 'schedule/not-one-reduction',
       message: `${at.loop.name} holds ${others} statements`,
       loops: [at.loop],
-      expected: 'a loop around one reduction and nothing else',
+      expected: 'a loop that contains only one reduction',
       hint: SEPARATE,
     })
   const local = found.reduce.targets.find((t) => cx.buffer(t.buffer).scope !== 'global')
   if (local)
     cx.refuse({
       code: 'schedule/local-target',
-      message: `${local.buffer} is cached already`,
+      message: `${local.buffer} is already cached`,
       loops: [at.loop],
       hint: 'rfactor first, then cache',
     })

@@ -53,7 +53,7 @@ export function checkOthersApart(cx: Context, loops: readonly For[], body: Body,
     if (shared)
       cx.refuse({
         code: 'schedule/not-one-reduction',
-        message: `iterations of ${l.name} meet in elements of ${shared.buffer} as well`,
+        message: `iterations of ${l.name} also share elements of ${shared.buffer}`,
         loops: [l],
         hint,
       })

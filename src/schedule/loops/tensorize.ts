@@ -88,9 +88,9 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
     if (read)
       cx.refuse({
         code: 'schedule/guarded',
-        message: `${instr.name}: where the box of ${l.buffer} begins depends on ${printExpr(read)}, which is read only where ${match.where.map((g) => printExpr(g)).join(' and ')}`,
+        message: `${instr.name}: the origin of ${l.buffer} depends on ${printExpr(read)}, which is read only if ${match.where.map((g) => printExpr(g)).join(' and ')}`,
         loops: [loop],
-        expected: 'a place that is known without a condition',
+        expected: 'an address that does not depend on a condition',
         hint: 'require that the tiles divide the sizes',
       })
   }
@@ -99,7 +99,7 @@ export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, 
   if (taken)
     cx.refuse({
       code: 'schedule/not-idle',
-      message: `${instr.name} is done by ${instr.threads} threads of thread.x together, and ${taken.name} around it is bound to thread.x`,
+      message: `${instr.name} is executed by ${instr.threads} threads of thread.x, and ${taken.name} around it is bound to thread.x`,
       loops: [taken, loop],
       hint: `bind ${taken.name} to thread.y`,
     })

@@ -34,14 +34,14 @@ export const tile = primitive({
         code: 'schedule/bad-arguments',
         message: `tile has ${n} loops, ${step.by.length} factors and ${step.into?.length ?? 2 * n} names`,
         loops: found.map((f) => f.loop),
-        expected: `as many factors as loops, and twice as many names`,
+        expected: 'one factor and two names for each loop',
       })
     const chain = checkPerfectChain(cx, found, 'tile')
     const loops = found.map((f) => f.loop)
     if (chain.filter((l) => loops.includes(l)).some((l, k) => l !== loops[k]))
       cx.refuse({
         code: 'schedule/not-adjacent',
-        message: 'tile takes loops in the order they stand',
+        message: 'tile takes loops from the outermost',
         loops: chain,
         expected: `the order ${chain.map((l) => l.name).join(', ')}`,
       })

@@ -22,7 +22,7 @@ export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonl
       nests.length < 2
         ? `${word} is given ${nests.length === 0 ? 'no' : 'one'} nest`
         : `${word} is given a nest twice`,
-    expected: 'two different nests at least',
+    expected: 'at least two different nests',
   })
 }
 
@@ -36,16 +36,16 @@ export function topNest(cx: Context, name: string): TopNest {
   if (!only)
     return cx.refuse({
       code: 'schedule/unknown-nest',
-      message: `there is no nest ${name} outside of all loops`,
+      message: `there is no top-level nest ${name}`,
       ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
       lookup: { name, candidates },
     })
   if (other)
     return cx.refuse({
       code: 'schedule/ambiguous-nest',
-      message: `${tops.length} loops outside of all others belong to ${name}`,
+      message: `${name} has ${tops.length} top-level loops`,
       loops: tops.map((t) => t.top),
-      expected: 'an iteration with one loop outside of all others',
+      expected: 'an iteration with one top-level loop',
     })
   return { name, ...only }
 }
@@ -71,7 +71,7 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
   }
   return cx.refuse({
     code: 'schedule/order-matters',
-    message: `${between!.member.name} cannot be moved to the others: what stands between them uses ${between!.buffer} too`,
+    message: `${between!.member.name} cannot be moved to the others: a statement between them also uses ${between!.buffer}`,
     loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
     expected: 'nests that follow each other, or independent ones between them',
   })

@@ -36,14 +36,14 @@ export const unroll = primitive({
     else if (checkConstantExtent(cx, loop, 'unrolling whole needs a constant extent') > WHOLE_LIMIT)
       cx.refuse({
         code: 'schedule/too-many-copies',
-        message: `unrolling ${loop.name} whole would make more than ${WHOLE_LIMIT} copies`,
+        message: `full unrolling of ${loop.name} would make more than ${WHOLE_LIMIT} copies`,
         loops: [loop],
         hint: `unroll ${loop.name} by a factor`,
       })
     if (step.predicated && step.by === undefined)
       cx.refuse({
         code: 'schedule/no-factor',
-        message: `${loop.name} is unrolled whole: no round of it is cut off`,
+        message: `${loop.name} is fully unrolled and has no remainder to predicate`,
         loops: [loop],
         expected: `unroll ${loop.name} by 4 predicated`,
       })

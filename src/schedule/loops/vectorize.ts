@@ -39,7 +39,7 @@ export const vectorize = primitive({
         code: 'schedule/not-innermost',
         message: `${loop.name} is not innermost`,
         loops: [loop, ...inner],
-        hint: `reorder brings ${loop.name} inside`,
+        hint: `reorder ${loop.name} to the innermost position`,
       })
     checkNoReduction(
       cx,

@@ -103,7 +103,7 @@ describe('nests', () => {
       }`,
     )
     expect(refusal(text, 'A as two_sides')).toBe(
-      'schedule/format-distribute: two_sides needs the iterations inside row apart, and let a reads y, which changes before it is last used',
+      'schedule/format-distribute: two_sides separates the iterations inside row, and let a reads y, which is overwritten before its last use',
     )
   })
 
@@ -174,7 +174,7 @@ describe('accesses at other coordinates', () => {
   })
 
   test('are refused where the map asks what is stored', () => {
-    expect(refusal(other('A[i, c]'), 'A as sell(2, 4)')).toContain('schedule/format-lookup: A is read')
+    expect(refusal(other('A[i, c]'), 'A as sell(2, 4)')).toContain('schedule/format-lookup: A is accessed')
   })
 
   test('writes are not spread over parts', () => {
@@ -206,7 +206,7 @@ describe('several formats', () => {
     expect(text).toContain('iterate second [io, jo] as SR')
   })
 
-  test('a part in a format of its own', () => {
+  test('a part in a separate format', () => {
     const text = body(applied(TWO, 'A as two_sides\nA_p1 as by_length'))
     expect(text).toContain('iterate first_p0 [io_p0, jo_p0] as SR')
     expect(text).toContain('iterate first_p1_w4 [io_w4, jo_w4] as SR')

@@ -22,7 +22,7 @@ export function findInLevel(level: Level, parents: Int32Array | null, column: In
         code: 'bind/absent-coordinate',
         message: `axis ${level.axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
         expected: 'one structure for each axis',
-        hint: 'declare an axis of its own for the second tensor, or build the structure from the union of both',
+        hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
       })
     out[s] = q
   }
