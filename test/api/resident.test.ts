@@ -146,7 +146,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   }
 
   // On webgpu each compiles kernels of its own: others in every run.
-  test.each(kind === 'cpu' ? STORED : [...sample(STORED, 12)])('%s', async (format, ...args) => {
+  test.each(kind === 'cpu' ? STORED : [...sample(STORED, 7)])('%s', async (format, ...args) => {
     const kernel = program.kernel('twice').as('A', format, ...args)
     const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
     await prepared.run()

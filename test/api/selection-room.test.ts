@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { KERNELS, LIVE } from '../properties/live-gen.ts'
-import { runs } from '../support/cases.ts'
+import { costly } from '../support/cases.ts'
 import { errorOf } from './support.ts'
 
 let webgpu: Device
@@ -96,11 +96,11 @@ test('a run that finds more than there is room for is repeated with another sche
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(cases(5), (c) => followed(cpu, c)),
-    { numRuns: runs(12) },
+    { numRuns: costly(12) },
   )
   await fc.assert(
     fc.asyncProperty(cases(2), (c) => followed(webgpu, c)),
-    { numRuns: runs(1) },
+    { numRuns: costly(1) },
   )
 }, 3_600_000)
 
@@ -225,7 +225,7 @@ test('of several without room each is passed over, in every way to run', async (
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(several, (c) => passesOver(cpu, c)),
-    { numRuns: runs(6), examples: [[FULL], [{ ...FULL, how: 'verify', hasPlain: false }], [OTHERS]] },
+    { numRuns: costly(6), examples: [[FULL], [{ ...FULL, how: 'verify', hasPlain: false }], [OTHERS]] },
   )
   await passesOver(webgpu, FULL)
 }, 3_600_000)

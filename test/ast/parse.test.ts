@@ -8,7 +8,7 @@ import { literalValue } from '../../src/ast/nodes.ts'
 import { isName } from '../../src/ast/parse.ts'
 import { print, printExpr } from '../../src/ast/print.ts'
 import { languagePages } from '../docs/site.ts'
-import { runs, scaled } from '../support/cases.ts'
+import { costly, runs, scaled } from '../support/cases.ts'
 import { file } from './arbitrary.ts'
 import { complaint, read } from './support.ts'
 
@@ -176,7 +176,7 @@ describe('any text at all', () => {
       fc.property(fc.string({ unit: 'binary', maxLength: 60 }), (text) => {
         holds(text)
       }),
-      { numRuns: runs(150) },
+      { numRuns: costly(150) },
     )
   })
 

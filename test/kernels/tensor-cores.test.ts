@@ -137,11 +137,12 @@ function columnsOf(p: Pattern, n: number): Pattern {
 const gatheredTiles = await load('kernels/gathered-tiles.spt')
 
 /** What is around the instructions is the kernel's: lists of holes, of one row, of more than a group. */
-test.each([
+const GATHERED = [
   ['gathered_rows', 'mma', 128],
   ['gathered_rows', 'wgmma', 128],
   ['gathered_columns', 'asynchronous', 32],
-] as const)('%s.%s on its loops', (kernel, schedule, n) => {
+] as const
+test.each(sample(GATHERED, 3))('%s.%s on its loops', (kernel, schedule, n) => {
   const k = gatheredTiles.kernel(kernel)
   // A column is a block of work, and tells as much as many.
   const list = patterns()
@@ -428,7 +429,7 @@ const PRODUCTS = [
   ['mma8', [128, 64, 2, 3], 8],
   ['mma8', [128, 128, 3, 2], 8],
 ] as const
-test.each(sample(PRODUCTS, 4))(
+test.each(sample(PRODUCTS, 3))(
   'block-sparse SpMM under %s(%j), interpreted after each step',
   (schedule, args, b) => {
     const d = 128

@@ -11,7 +11,7 @@ import { compileOn, Executable } from '../../src/run/execute.ts'
 import { verify } from '../../src/run/verify.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
-import { scaled } from '../support/cases.ts'
+import { sample, scaled } from '../support/cases.ts'
 import { Choices } from '../support/choices.ts'
 import { argumentsFor } from '../support/format-gen.ts'
 import { type Pool, poolOf } from './formats.ts'
@@ -46,13 +46,15 @@ beforeAll(async () => {
   pool = await poolOf(20)
 })
 
-test.each([
+/** Others in every run: each goes over all formats. */
+const FACTORS = [
   ['A[i, j] * B[j, f]', Number.NaN],
   ['A[i, j] * B[j, f]', Number.POSITIVE_INFINITY],
   ['2.0 * (B[j, f] * A[i, j])', Number.NEGATIVE_INFINITY],
   ['A[i, j] / B[j, f]', 0],
   ['A[i, j] * exp(B[j, f])', 1000],
-])('%s with %f', async (value, strange) => {
+] as const
+test.each(sample(FACTORS, 6))('%s with %f', async (value, strange) => {
   const device = createCpuDevice()
   const source = parseProgram(kernel(value)).kernel().compilation
   const seen = { same: 0, refused: 0, told: 0 }
@@ -112,12 +114,13 @@ const product = (statement: string): string => `kernel k(m: size, n: size) {
   iterate sum [i, j] as SR { ${statement} }
 }`
 
-test.each([
+const FOUND = [
   ['y[i] += M[i, j] * S[i, j]', true],
   ['y[i] += M[i, j] * B[i, j]', true],
   ['if (M[i, j] != 0.0) { y[i] += M[i, j] * B[i, j] }', false],
   ['y[i] += select(M[i, j] != 0.0, M[i, j] * S[i, j], 0.0)', false],
-])('what is found in runs, or masks, of %s', async (statement, multiplies) => {
+] as const
+test.each(sample(FOUND, 6))('what is found in runs, or masks, of %s', async (statement, multiplies) => {
   const device = createCpuDevice()
   const source = parseProgram(product(statement)).kernel().compilation
   const wide = (values: readonly number[]): Tensor => ({
