@@ -1,6 +1,6 @@
 /**
- * Conditions that only the first iteration of a loop meets, or all but it. Compilers take that iteration out of the loop;
- * LLVM of CUDA 13.0 crashes, and the process with it, where it holds branches whose values meet in one.
+ * Conditions that hold only in the first iteration of a loop, or in all others. Compilers peel that iteration; LLVM of CUDA
+ * 13.0 then crashes, and the process with it, if the iteration contains branches whose values merge.
  */
 
 import { linear, minus } from '../analysis/integers/linear.ts'

@@ -7,9 +7,9 @@ import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 const BLANK = '0'
 
 /**
- * The words of the language (`keywords`, between blanks: what it reserves, its types, what it or its headers define), those
- * in the table's spellings, the texts' own helpers and what these call, and what the printer of modules writes. Found when
- * they are first asked for: most processes print no text, or for one target.
+ * Reserved words of a target: those of the language (`keywords`, separated by blanks: reserved words, types, names defined by
+ * it or its headers), of the spelling table, of the helpers' source and of the module printer. Computed on first use, because
+ * most processes print for one target or none.
  */
 export function reservedWords(
   keywords: string,

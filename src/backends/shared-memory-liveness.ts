@@ -1,11 +1,11 @@
 /**
- * Shared-memory allocation by liveness (interference of live ranges). Where the shared memory of a launch lies in one array.
- * Arrays that are never in use at one time lie in the same place (Chaitin's interference, over the launch's statements in
- * order), with a barrier between their uses: what copies a tile out needs no memory beside what computed it. Statements under
- * a condition count one by one where a barrier among them says that all threads of the block agree on it; a loop is one.
+ * Shared-memory allocation by liveness: the shared arrays of a launch reside in one block of memory. Arrays with disjoint
+ * live ranges share storage (Chaitin's interference over the launch's statements in order), with a barrier between their
+ * uses; for example, the tile for copying out reuses the operands' memory. Statements under a condition count individually if
+ * a barrier among them implies that the condition is uniform; a loop counts as one statement.
  *
- * A copy that the device makes by itself does not see what threads stored where it goes as done, whatever barrier is between
- * (PTX ISA, "Async proxy"), so that it never goes where they stored before.
+ * An asynchronous copy is not ordered after earlier stores of threads to its target, whatever barrier is in between (PTX ISA,
+ * "Async proxy"), so its target never reuses memory that threads stored to before.
  */
 
 import { invariant } from '../ast/diagnostic.ts'

@@ -1,10 +1,10 @@
 /**
- * One measurement at a time on a device, over all processes of a user.
+ * Mutual exclusion of measurements on a device, across the processes of a user.
  *
- * A lock is a row of files `NAME.1`, `NAME.2`, …, of which only the last counts: it says who holds the device, or that nobody
- * does. Whoever finds that its holder released it, or is gone, tries to make the next one, and linking a file to a name
- * succeeds for one process only. The last file is never removed, so that no two can both find nothing in their way; those
- * before it are.
+ * A lock is a sequence of files `NAME.1`, `NAME.2`, …, of which only the last counts: it names the holder, or states that
+ * there is none. A process that finds the lock released, or its holder dead, tries to create the next file; linking a file to
+ * a name succeeds for one process only. The last file is never removed, so two processes cannot both find the lock free;
+ * earlier ones are removed.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync, readlinkSync } from 'node:fs'

@@ -1,7 +1,8 @@
 /**
- * Stage II with expected trip counts: how often each statement runs and what it moves, without lowering. Loops multiply,
- * guards and conditions take their share, and what depends on the length of a segment is averaged over the lengths there are.
- * A load counts as often as the innermost loop runs that its address depends on: compilers keep it from there on.
+ * Walks Stage II with expected trip counts: executions and traffic of each statement, without lowering. Loops multiply,
+ * guards and conditions scale by their probability, and costs that depend on the length of a segment are averaged over the
+ * lengths. A load counts once per iteration of the innermost loop on which its address depends, because compilers hoist it
+ * out of the others.
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'

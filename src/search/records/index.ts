@@ -98,10 +98,9 @@ export class Records {
   }
 
   /**
-   * Keeps trials, all or none; where it returns they survive whatever ends the process. Of a point that is there already
-   * the better known stays: a wrong result, then one that was decided, then a time rather than a bound, then the larger share of a measurement, then more
-   * samples, then the first.
-   * Gives how many were kept.
+   * Stores trials atomically and durably. If a point has a trial already, the better known stays: a wrong result, then one
+   * that was decided, then a time rather than a bound, then the larger share of a measurement, then more samples, then the
+   * first. Returns the number of trials stored.
    * @throws SptError `records/full`, `records/read-only`, `records/unknown-study`, `api/argument`
    */
   add(...trials: readonly TrialRecord[]): number {
@@ -233,8 +232,8 @@ export class Records {
   }
 
   /**
-   * Forgets trials, and studies that have none any more; gives how many trials. Wrong results stay, by which candidates
-   * are disqualified, unless their studies are named and nothing else is.
+   * Deletes trials, and studies without any trial left; returns the number of trials. Wrong results, which disqualify
+   * candidates, stay unless studies are the only selection.
    * @throws SptError `records/prune`, `records/unknown-study`, `records/read-only`
    */
   prune(options: PruneOptions): number {

@@ -34,7 +34,7 @@ export interface WorkerOptions {
   /** Ends it after the trial that it is at. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Ends it once there has been nothing to do for so long, and nobody is at a trial of its queue, which it may have to take
+   * Seconds without work after which it ends, unless another worker runs a trial of its queue, which it may have to take
    * over. Default: it waits for more.
    */
   readonly idleSeconds?: number | undefined
@@ -54,10 +54,10 @@ export interface Served {
 }
 
 /**
- * Does trials until it is told to end; one worker for each device. Where it dies in the middle of a trial another one does
- * that again after `lockMs`. A server that goes away is waited for. Gives how many trials it did.
- * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`, `studies/version`; `studies/broken-worker` where three
- * trials in a row broke
+ * Evaluates trials until it is stopped; use one worker per device. If a worker dies during a trial, another repeats it after
+ * `lockMs`. Waits while the server is unreachable. Returns the number of trials.
+ * @throws SptError `studies/unavailable`, `studies/address`, `studies/unreachable`, `studies/version`;
+ * `studies/broken-worker` if three trials in a row broke
  */
 export async function runWorker(
   url: string,

@@ -149,8 +149,8 @@ export class Session {
   }
 
   /**
-   * The same for a search beside others on the records: a point that another one has or is at is left to it (`null`), and
-   * comes with `others`.
+   * Like `evaluate`, for a search that shares the records with others: a point that another search has evaluated or claimed
+   * yields `null`, and arrives through `others`.
    */
   readonly evaluateBesides = async (
     asked: readonly Asked[],

@@ -1,7 +1,7 @@
 /**
- * Threads of a block as loops over what they do between barriers (Stratton, Stone and Hwu, MCUDA, 2008): a barrier ends the
- * loops, and what a thread keeps across it has an element for each thread. Barriers are met by all threads of a block or by
- * none, so that a loop or a condition around one is the same for all, and is asked once, as the first thread would.
+ * Threads of a block as loops over the statements between barriers (Stratton, Stone and Hwu, MCUDA, 2008): a barrier ends the
+ * loops, and values that a thread keeps across it are stored in arrays with an element per thread. All threads of a block
+ * reach a barrier or none does, so a loop or condition around one is uniform, and is evaluated once, for the first thread.
  */
 
 import { invariant } from '../../../ast/diagnostic.ts'

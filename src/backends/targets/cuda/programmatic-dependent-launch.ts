@@ -1,12 +1,12 @@
 /**
- * Launches that begin while the one before them still runs (CUDA: programmatic dependent launch). A launch that may do
- * so waits itself, in its text, for the one before it to be over.
+ * Programmatic dependent launch (CUDA): a launch may begin while the previous one still runs, and waits for it in its own
+ * code.
  *
- * Why nothing is read or written too early: the wait returns when all of the launch before has finished and is seen in
- * memory. That launch cannot have finished before its own wait has returned, since every thread executes one, whatever
- * it goes on to do; so by induction all earlier steps have finished. Before the wait a thread touches no buffer that an
- * earlier step writes, and writes none that an earlier step reads. Earlier runs have finished by then: the first step
- * of a run, or what it does before it lets the next one begin, comes after all that was queued before it.
+ * Correctness: the wait returns when all of the previous launch has finished and its writes are visible. That launch cannot
+ * have finished before its own wait returned, because every thread executes one; so by induction all earlier steps have
+ * finished. Before the wait, a thread accesses no buffer that an earlier step writes, and writes none that an earlier step
+ * reads. Earlier runs have finished by then: the first step of a run, or its part before it releases the next launch, follows
+ * all previously queued work.
  */
 
 import { accessesOf, readsOf, writesOf } from '../../../ir/accesses.ts'
