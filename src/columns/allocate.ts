@@ -1,11 +1,14 @@
-/** Columns: typed arrays of integers, one element for each entry, and what there is no memory or no number for. */
+/**
+ * Allocation of columns (typed integer arrays with one element per entry), and the errors for too many elements or too
+ * little memory.
+ */
 import { countText } from '../ast/count-text.ts'
 import { fail, type SptError } from '../ast/diagnostic.ts'
 
 /** Positions and elements are counted in i32. */
 export const MAX_POSITIONS = 2 ** 31 - 1
 
-/** What helps where a format stores too much. */
+/** The hint if a format stores too many positions. */
 export const FEWER_POSITIONS =
   'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one'
 
@@ -18,7 +21,7 @@ export function tooLarge(count: number, what: string): never {
   })
 }
 
-/** How many elements may be allocated while something runs: what data and sizes ask for, formats may multiply. */
+/** A limit on the elements that may be allocated during an operation: formats may multiply the sizes of the data. */
 export class Allowance {
   readonly most: number
   #used = 0
@@ -28,17 +31,17 @@ export class Allowance {
     this.most = most
   }
 
-  /** Elements that were allocated. */
+  /** Number of allocated elements. */
   get used(): number {
     return this.#used
   }
 
-  /** Elements that there should have been in all when there were too many; `null`: there were not. */
+  /** The number of elements that exceeded the limit; `null` if it was not exceeded. */
   get refused(): number | null {
     return this.#asked > this.most ? this.#asked : null
   }
 
-  /** @throws SptError `bind/too-many-elements` */
+  /** Counts an allocation. @throws SptError `bind/too-many-elements` */
   take(length: number, what: string): void {
     this.#asked = this.#used + length
     if (this.#asked > this.most)
@@ -55,8 +58,7 @@ export class Allowance {
 let allowance: Allowance | null = null
 
 /**
- * Runs f, within which no more is allocated; so what it visits of arrays is bounded as well.
- * @throws SptError `bind/too-many-elements`
+ * Runs f with a limit on allocations, which also bounds the work on arrays. @throws SptError `bind/too-many-elements`
  */
 export function allocatingWithin<T>(own: Allowance, f: () => T): T {
   const outer = allowance
@@ -69,13 +71,12 @@ export function allocatingWithin<T>(own: Allowance, f: () => T): T {
   }
 }
 
-/** Bytes beyond which it is asked whether there is memory. */
+/** Allocations from this many bytes on are compared with the available memory. */
 const LARGE = 2 ** 26
 
 /**
- * Called before any array is made whose length data and formats decide. Systems promise memory that they do not have, and end
- * the process that writes to it.
- * @throws SptError `bind/too-many-elements`, `bind/out-of-memory`
+ * Checks an allocation whose length depends on data and formats. Systems overcommit memory and kill the process that
+ * writes to it. @throws SptError `bind/too-many-elements`, `bind/out-of-memory`
  */
 export function checkAllocation(length: number, bytes: number, what: string): void {
   allowance?.take(length, what)
@@ -84,8 +85,8 @@ export function checkAllocation(length: number, bytes: number, what: string): vo
 }
 
 /**
- * Typed-array allocation whose failure is the user's to read.
- * @throws SptError `bind/too-large`, `bind/out-of-memory`, `bind/too-many-elements`
+ * Allocates a typed array; failures are user errors. @throws SptError `bind/too-large`, `bind/out-of-memory`,
+ * `bind/too-many-elements`
  */
 export function allocate(length: number, what: string): Int32Array {
   if (length > MAX_POSITIONS) tooLarge(length, what)
@@ -97,14 +98,14 @@ export function allocate(length: number, what: string): Int32Array {
   }
 }
 
-/** `first`, `first + 1`, …: `Int32Array.from` takes ten times as long. */
+/** `first`, `first + 1`, …; ten times as fast as `Int32Array.from`. */
 export function ascending(count: number, what: string, first = 0): Int32Array {
   const out = allocate(count, what)
   for (let k = 0; k < count; k++) out[k] = first + k
   return out
 }
 
-/** `from[at[s]]` at each place s. */
+/** `from[at[s]]` for each s. */
 export function gather(from: Int32Array, at: Int32Array): Int32Array {
   return gatherInto(allocate(at.length, 'coordinates'), from, at)
 }
@@ -128,7 +129,10 @@ function noMemory(length: number, what: string): never {
   })
 }
 
-/** Columns one after the other; a single one is itself. @throws SptError `bind/too-large`, `bind/out-of-memory` */
+/**
+ * The concatenation of columns; a single one is returned itself. @throws SptError `bind/too-large`,
+ * `bind/out-of-memory`
+ */
 export function concat(parts: readonly Int32Array[]): Int32Array {
   if (parts.length === 1) return parts[0]!
   const out = allocate(

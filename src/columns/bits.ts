@@ -1,6 +1,6 @@
-/** Bits of 32-bit words, as bitmap axes use them. */
+/** Bit counts of 32-bit words, for bitmap axes. */
 
-/** How many bits of a word are set. */
+/** The number of set bits of a word. */
 export function bitCount(word: number): number {
   let x = word - ((word >>> 1) & 0x55555555)
   x = (x & 0x33333333) + ((x >>> 2) & 0x33333333)
@@ -8,7 +8,7 @@ export function bitCount(word: number): number {
   return Math.imul(x, 0x01010101) >>> 24
 }
 
-/** How many of the bits below `bit` are set in the words from `from` on. */
+/** The number of set bits below `bit` in the words from `from` on. */
 export function bitsBelow(mask: Int32Array, from: number, bit: number): number {
   let n = 0
   const last = from + (bit >>> 5)

@@ -1,4 +1,4 @@
-/** Coordinate maps on samples of coordinates, in 32 bits as kernels compute them. */
+/** Evaluation of coordinate maps on samples, in 32 bits as in kernels. */
 import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -12,9 +12,8 @@ export interface MapInput {
 }
 
 /**
- * `result[k][e]` is `map[k]` at `(columns[0][e], columns[1][e], …)`. O(entries × operations).
- * @throws SptError `format/map-overflow` where 32 bits do not hold what is computed on the way,
- * `format/map-expression`, `format/unknown-name`
+ * `result[k][e]` is `map[k]` at `(columns[0][e], columns[1][e], …)`. O(entries × operations). @throws SptError
+ * `format/map-overflow` if an intermediate result exceeds 32 bits, `format/map-expression`, `format/unknown-name`
  */
 export function applyMap({ map, inputs }: MapInput, columns: readonly Int32Array[]): Int32Array[] {
   const n = columns[0]?.length ?? 0
@@ -43,9 +42,8 @@ export function point(names: readonly string[], columns: readonly Int32Array[], 
 }
 
 /**
- * That 32 bits hold the results of a step for entries `lo … lo + n - 1`.
- * @param columns of the entries, one for each name
- * @throws SptError `format/map-overflow`
+ * Checks that the results of a step for entries `lo … lo + n - 1` fit 32 bits. @param columns of the entries, one for
+ * each name @throws SptError `format/map-overflow`
  */
 export function checkWords(
   { expr, out }: Pick<Step, 'expr' | 'out'>,

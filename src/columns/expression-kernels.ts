@@ -1,7 +1,7 @@
-/** Loops over chunks, one for each operator. */
+/** Loops over chunks, one per operator. */
 import type { BinaryOp } from '../ir/ops.ts'
 
-/** Numbers of some entries, integers among them. */
+/** Float64 values of some entries, including integers. */
 export type Chunk = Float64Array
 type Kernel = (out: Chunk, a: Chunk, b: Chunk, n: number) => void
 
@@ -11,13 +11,13 @@ const loop =
     for (let k = 0; k < n; k++) out[k] = f(a[k]!, b[k]!)
   }
 
-/** Where reals differ from integers. */
+/** Operators that differ between reals and integers. */
 export const REAL: Partial<Readonly<Record<BinaryOp, Kernel>>> = {
   div: loop((a, b) => a / b),
   mod: loop((a, b) => a - b * Math.floor(a / b)),
 }
 
-/** Those that maps are made of are written out: one call site each, so that they run at memory speed. */
+/** Frequent operators are written out with one call site each, so that they run at memory speed. */
 export const KERNELS: Readonly<Record<BinaryOp, Kernel>> = {
   add: (out, a, b, n) => {
     for (let k = 0; k < n; k++) out[k] = a[k]! + b[k]!

@@ -1,7 +1,7 @@
 /**
- * Expressions over whole columns: a list is compiled to a program of steps over chunks that stay in first-level cache. No code
- * generation, so it runs where a page's policy forbids it. Integers are exact to 2^53, reals are float64;
- * integer division rounds down and x / 0 is 0, as in kernels.
+ * Expressions over whole columns: a list is compiled to a program of steps over chunks that fit the first-level cache.
+ * It needs no code generation, so it runs under strict content security policies. Integers are exact to 2^53, reals are
+ * float64; integer division rounds down and x / 0 is 0, as in kernels.
  */
 
 import { type Interval, interval, intervalOf } from '../analysis/integers/interval.ts'
@@ -20,21 +20,21 @@ export const CHUNK = 512
 /** One value for each entry. */
 export type Column = Int32Array | Float64Array
 
-/** A one-dimensional array that expressions load; `fill` outside of it. */
+/** A one-dimensional array that expressions load; out-of-range loads read `fill`. */
 export interface MapTable {
   readonly values: TypedArray
   readonly fill: number
 }
 
-/** What the names in expressions are. */
+/** The meaning of names in expressions. */
 export interface Names {
   readonly column: (name: string) => Column | undefined
   /** Sizes and parameters: the same for all entries. */
   readonly size: (name: string) => number | undefined
   readonly table: (name: string) => MapTable | undefined
-  /** Least and greatest value of a column or size, where known. */
+  /** Minimum and maximum of a column or size, if known. */
   readonly range: (name: string) => readonly [number, number] | undefined
-  /** The name that is the index of the entry. */
+  /** The name of the entry's index. */
   readonly entry?: string
   /** All names, for messages. */
   readonly all: () => { readonly variables: readonly string[]; readonly tables: readonly string[] }
@@ -45,17 +45,17 @@ export interface Step {
   readonly out: Chunk
   /** Computes entries `lo … lo + n - 1` into the first n elements of `out`. */
   readonly run: (lo: number, n: number) => void
-  /** Whether the result fits an i32 whatever the inputs. */
+  /** The result fits an i32 for all inputs. */
   readonly fits: boolean
 }
 
 export interface Program {
   readonly steps: readonly Step[]
-  /** One for each expression; filled by the steps. */
+  /** One output per expression, written by the steps. */
   readonly outputs: readonly Chunk[]
 }
 
-/** @throws SptError `format/map-expression`, `format/unknown-name` */
+/** Compiles expressions into a program. @throws SptError `format/map-expression`, `format/unknown-name` */
 export function compile(exprs: readonly Expr[], names: Names): Program {
   const steps: Step[] = []
   const done = new Map<string, { out: Chunk; range: Interval }>()
@@ -98,17 +98,17 @@ export function compile(exprs: readonly Expr[], names: Names): Program {
   return { outputs: exprs.map((e) => visit(e).out), steps }
 }
 
-/** What has the same numbers already: what is cast without rounding, a condition that becomes 1 or 0. */
+/** A subexpression with the same numbers: the operand of a cast without rounding, or a condition selected as 1 or 0. */
 function sameNumbers(e: Expr): Expr | null {
   if (e.kind === 'cast' && keepsValue(e.x, e.dtype)) return e.x
   return e.kind === 'select' && isFlag(e) ? e.cond : null
 }
 
-/** Whether a cast leaves the number as it is. */
+/** True if a cast does not change the number. */
 const keepsValue = (x: Expr, to: Expr['dtype']): boolean =>
   to !== 'bool' && (isFloat(to) || !isFloat(x.dtype))
 
-/** `null`: the chunk holds its constant already. */
+/** The step of a node; `null` if the chunk holds its constant already. */
 function stepOf(e: Expr, out: Chunk, [a, b, c]: readonly Chunk[], names: Names): Step['run'] | null {
   switch (e.kind) {
     case 'const':
@@ -182,7 +182,7 @@ function onEach(out: Chunk, x: Chunk, f: (x: number) => number): Step['run'] {
   }
 }
 
-/** Rounded down. Below 2^31 the quotient of two integers is never rounded up to the next one. */
+/** Floor division. Below 2^31 the quotient of two integers is never rounded up to the next one. */
 function divide(out: Chunk, x: Chunk, divisor: number): Step['run'] {
   const inverse = 1 / divisor
   // The inverse of a power of two is exact.
@@ -220,7 +220,10 @@ function lookUp(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
   }
 }
 
-/** Places in ascending segments of a table: the first whose element is not below the value, or is above it. */
+/**
+ * Binary search in ascending segments of a table: the first index whose element is at least the value (`lower`), or
+ * greater.
+ */
 function find(
   out: Chunk,
   [lo, hi, x]: readonly [Chunk, Chunk, Chunk],
@@ -234,7 +237,7 @@ function find(
       let b = hi[k]!
       const v = x[k]!
       const before = (q: number): boolean => (lower ? values[q]! < v : values[q]! <= v)
-      // Neighbours are often at one place.
+      // Consecutive entries often have the same index.
       if (last >= a && last <= b && (last === a || before(last - 1)) && (last === b || !before(last))) {
         out[k] = last
         continue

@@ -1,8 +1,8 @@
-/** Key columns of sorts: their largest element, normalisation, and where runs begin. */
+/** Key columns of sorts: maximum, normalisation, and starts of runs. */
 import { HIGHEST } from '../analysis/integers/interval.ts'
 import { allocate } from './allocate.ts'
 
-/** The largest element, 0 at least. */
+/** The maximum, at least 0. */
 export function largest(column: Int32Array): number {
   let max = 0
   for (let e = 0; e < column.length; e++) if (column[e]! > max) max = column[e]!
@@ -10,8 +10,8 @@ export function largest(column: Int32Array): number {
 }
 
 /**
- * Keys without negative elements, in the same order: the column itself, or a copy that starts at 0. Where 31 bits do not hold that,
- * two: what is negative first, and then the other 31 bits.
+ * Non-negative keys in the same order: the column itself, or a copy shifted to start at 0. If the range exceeds 31
+ * bits, two columns: the sign, and the other 31 bits.
  */
 export function nonNegative(column: Int32Array): readonly Int32Array[] {
   let min = 0
@@ -28,7 +28,7 @@ function of(column: Int32Array, f: (v: number) => number): Int32Array {
   return out
 }
 
-/** 1 where a tuple differs from the one before, and at the first. */
+/** 1 where a tuple differs from the previous one, and at the first. */
 export function changes(columns: readonly Int32Array[]): Uint8Array {
   const n = columns[0]?.length ?? 0
   const out = new Uint8Array(n)
@@ -37,7 +37,7 @@ export function changes(columns: readonly Int32Array[]): Uint8Array {
   return out
 }
 
-/** The same in an array that has others marked. */
+/** Adds the changes of a column to an array of marks. */
 export function markChanges(out: Uint8Array, c: Int32Array): void {
   let before = c[0]!
   for (let s = 1; s < c.length; s++) {
@@ -47,13 +47,13 @@ export function markChanges(out: Uint8Array, c: Int32Array): void {
   }
 }
 
-/** Whether the tuple at place s differs from the one before. */
+/** True if tuple s differs from the previous one. */
 export function starts(columns: readonly Int32Array[], s: number): boolean {
   for (let k = 0; k < columns.length; k++) if (columns[k]![s] !== columns[k]![s - 1]) return true
   return false
 }
 
-/** Whether tuples ascend strictly, so that no two entries are equal. */
+/** True if tuples are strictly ascending, so that no two entries are equal. */
 export function ascends(columns: readonly Int32Array[]): boolean {
   const n = columns[0]?.length ?? 0
   const last = columns.length - 1

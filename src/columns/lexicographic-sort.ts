@@ -1,25 +1,25 @@
 /**
- * Lexicographic order of coordinate tuples without comparisons: entries are dealt into buckets that fit into cache,
- * by the leading bits of their tuples (or stand so already); radix passes then order each bucket. O(entries × digits)
- * time; memory for one copy of the keys and the permutation.
+ * Lexicographic sorting of coordinate tuples without comparisons: entries are partitioned into cache-sized buckets by
+ * the leading bits of their tuples (unless they are grouped already); radix passes then sort each bucket. O(entries ×
+ * digits) time; memory for one copy of the keys and the permutation.
  */
 import { allocate } from './allocate.ts'
 
 /** Bits of one radix digit. */
 const DIGIT = 11
-/** Entries that a bucket should have: a few arrays of them stay in a core's cache. */
+/** Log2 of the target size of a bucket: a few arrays of this length fit a core's cache. */
 const BUCKET_BITS = 13
-/** Entries with one first key, already together, that are ordered without being dealt first. */
+/** Longest run of one first key that is sorted without partitioning. */
 const WINDOW = 2 ** 18
 
-/** Entries in order: place s holds input entry `order[s]`, whose tuple is `(columns[0][s], columns[1][s], …)`. */
+/** Sorted entries: index s holds input entry `order[s]`, whose tuple is `(columns[0][s], columns[1][s], …)`. */
 export interface Ordered {
-  /** `null`: the input was in order; `columns` are the input arrays. */
+  /** `null`: the input was sorted, and `columns` are the input arrays. */
   readonly order: Int32Array | null
   readonly columns: readonly Int32Array[]
 }
 
-/** Whether entries are non-decreasing, comparing keys `from` and later. */
+/** True if entries are non-decreasing in the keys from `from` on. */
 export function isSorted(keys: readonly Int32Array[], from = 0): boolean {
   const n = keys[0]?.length ?? 0
   const last = keys.length - 1
@@ -42,10 +42,7 @@ export function isSorted(keys: readonly Int32Array[], from = 0): boolean {
   return true
 }
 
-/**
- * Entries by `keys[0]`, then `keys[1]`, …; equal tuples stay in input order. Keys are in `[0, maxima[k]]`, at
- * least one of them.
- */
+/** Sorts entries by `keys[0]`, then `keys[1]`, …; stable. There is at least one key; values are in `[0, maxima[k]]`. */
 export function lexicographic(keys: readonly Int32Array[], maxima: readonly number[]): Ordered {
   const n = keys[0]!.length
   if (n < 2 || isSorted(keys)) return { order: null, columns: keys }
@@ -58,7 +55,7 @@ export function lexicographic(keys: readonly Int32Array[], maxima: readonly numb
   return { order, columns }
 }
 
-/** Copies whose buckets are the runs of the first key, several to a bucket; `null` where they do not stand so. */
+/** Copies whose buckets are groups of runs of the first key; `null` if the first key is not non-decreasing. */
 function windows(keys: readonly Int32Array[]) {
   const [first] = keys
   const n = first!.length
@@ -78,7 +75,7 @@ function windows(keys: readonly Int32Array[]) {
   return { bounds, order, columns: keys.map((key) => key.slice()) }
 }
 
-/** Copies entries into buckets by the leading bits of (keys[0], keys[1]). */
+/** Partitions entries into buckets by the leading bits of (keys[0], keys[1]). */
 function deal(keys: readonly Int32Array[], maxima: readonly number[]) {
   const n = keys[0]!.length
   const [bits, lowBits] = maxima.map((m) => 32 - Math.clz32(m))
@@ -109,13 +106,13 @@ function deal(keys: readonly Int32Array[], maxima: readonly number[]) {
   return { bounds, order, columns }
 }
 
-/** Orders buckets of entries in place; all random access stays inside a bucket. */
+/** Sorts buckets in place; all random access stays within a bucket. */
 class Sorter {
   private readonly count = new Int32Array((1 << DIGIT) + 1)
   private readonly word: Int32Array
   private from: Int32Array
   private to: Int32Array
-  /** Whether the last key followed the ones before it so far: entries often come so. */
+  /** The last key has been in order so far, which is frequent. */
   private follows: boolean
 
   constructor(
@@ -143,7 +140,10 @@ class Sorter {
     for (const column of this.columns) permute(column, this.from, this.to, lo, hi - lo)
   }
 
-  /** Leaves the order by the first `used` keys in `from`. Keys are packed into words, the least significant first. */
+  /**
+   * Computes the permutation by the first `used` keys in `from`. Keys are packed into words, the least significant
+   * first.
+   */
   private byKeys(lo: number, hi: number, used: number): void {
     const n = hi - lo
     const { word } = this
@@ -193,7 +193,7 @@ class Sorter {
     }
   }
 
-  /** Whether the last key ascends among entries that agree in the others. */
+  /** True if the last key ascends among entries that agree in the others. */
   private isOrdered(lo: number, hi: number): boolean {
     const { from, columns, used } = this
     const last = columns[used - 1]!

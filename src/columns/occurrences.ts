@@ -4,13 +4,15 @@ import { checkAllocation } from './allocate.ts'
 export class Occurrences {
   readonly #seen: Uint8Array
 
-  /** Of numbers from 0 to `size` - 1. */
+  /** Counts numbers from 0 to `size` - 1. */
   constructor(size: number) {
     checkAllocation(size, size, 'numbers')
     this.#seen = new Uint8Array(size)
   }
 
-  /** How many different numbers of a column (`null`: those below `n`) have not occurred before. O(elements). */
+  /**
+   * The number of distinct numbers of a column (`null`: those below `n`) that have not occurred before. O(elements).
+   */
   add(column: Int32Array | null, n = column?.length ?? 0): number {
     const seen = this.#seen
     let fresh = 0

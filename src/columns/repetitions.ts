@@ -1,15 +1,17 @@
-/** Equal tuples: which of its equals each entry is, and the entries that are the first of theirs. O(entries × columns). */
+/**
+ * Equal tuples: the ordinal of each entry among its equals, and the first entry of each group. O(entries × columns).
+ */
 import { allocate, ascending } from './allocate.ts'
 import { changes, largest } from './key-columns.ts'
 import { lexicographic } from './lexicographic-sort.ts'
 
-/** Entries with equal ones together, in input order (`null`: as they are), and where a tuple differs from the one before. */
+/** The order in which equal entries are adjacent, stable (`null`: the given one), and the starts of their runs. */
 function inRuns(columns: readonly Int32Array[]) {
   const { order, columns: sorted } = lexicographic(columns, columns.map(largest))
   return { order, begins: changes(sorted) }
 }
 
-/** How many entries before each one are equal to it. */
+/** The number of preceding entries equal to each one. */
 export function repetitions(columns: readonly Int32Array[]): Int32Array {
   const { order, begins } = inRuns(columns)
   const out = allocate(begins.length, 'entries')
@@ -21,7 +23,7 @@ export function repetitions(columns: readonly Int32Array[]): Int32Array {
   return out
 }
 
-/** The entries that equal none before them, in their order, and for each entry the place of its equal among these. */
+/** The entries without an equal predecessor, in order, and for each entry the index of its equal among these. */
 export function identified(columns: readonly Int32Array[]): {
   readonly entries: Int32Array
   readonly of: Int32Array

@@ -1,13 +1,13 @@
 /**
- * A pool of scratch buffers: arrays for intermediate results, used again within one conversion. Memory that is new to
- * the process costs several times what writing to it does.
+ * A pool of scratch buffers: arrays for intermediate results that are reused within one conversion. Fresh memory costs
+ * several times as much as writing to it.
  */
 import { allocate } from './allocate.ts'
 
 const free: Int32Array[] = []
 let depth = 0
 
-/** Runs f; what was given back in it is forgotten when the outermost of these calls ends. */
+/** Runs f; the pool is emptied when the outermost call ends. */
 export function reusing<T>(f: () => T): T {
   depth++
   try {
@@ -17,17 +17,20 @@ export function reusing<T>(f: () => T): T {
   }
 }
 
-/** An array with arbitrary contents, to be given back. @throws SptError `bind/too-large`, `bind/out-of-memory` */
+/**
+ * An array with arbitrary contents, to be returned by `giveBack`. @throws SptError `bind/too-large`,
+ * `bind/out-of-memory`
+ */
 export function borrow(length: number, what: string): Int32Array {
   return taken(length, Number.POSITIVE_INFINITY) ?? allocate(length, what)
 }
 
-/** The same for one that may be kept: it holds little more memory than it needs. */
+/** `borrow` for an array that may be kept: it wastes little memory. */
 export function borrowExact(length: number, what: string): Int32Array {
   return taken(length, length + (length >>> 2)) ?? allocate(length, what)
 }
 
-/** Hands over an array that nobody uses any more; others than the caller must never have seen it. */
+/** Returns an unused array to the pool; nobody else may hold a reference to it. */
 export function giveBack(array: Int32Array): void {
   if (depth > 0 && array.byteOffset === 0 && array.length > 0) free.push(new Int32Array(array.buffer))
 }

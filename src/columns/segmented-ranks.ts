@@ -1,19 +1,19 @@
 /**
- * Segmented dense ranking: ranks of coordinates among the different ones of their run, without ordering entries: a run that
- * ascends is swept; of others whose coordinates lie close a flag for each is summed up, else a bitmap (with one bit for each
- * of its words on top) counts what is below.
+ * Segmented dense ranking: ranks of coordinates among the distinct ones of their run, without sorting entries. An
+ * ascending run is swept; for close coordinates a flag array is summed; otherwise a bitmap (with a summary bit for each
+ * of its words) counts the smaller ones.
  */
 
 import { allocate } from './allocate.ts'
 import { bitCount } from './bits.ts'
 
-/** Runs of fewer entries are ordered by insertion. */
+/** Runs of at most this length use insertion sort. */
 const SHORT = 16
-/** Coordinates for an entry up to which each has a flag. */
+/** Largest ratio of coordinate range to entries for flag arrays. */
 const DENSE = 4
-/** Words on top that are scanned for an entry before ordering is cheaper. */
+/** Summary words scanned per entry beyond which sorting is cheaper. */
 const SCAN = 4
-/** Bitmaps of larger extents would not stay in cache. */
+/** Bitmaps of larger extents would not fit the cache. */
 export const MAX_EXTENT = 2 ** 26
 
 /** Ranks runs of coordinates in `[0, extent)`, with `extent <= MAX_EXTENT`. */
@@ -31,7 +31,7 @@ export class Ranker {
     this.top = allocate((words >>> 5) + 1, 'mask words')
   }
 
-  /** Writes the ranks of `of[lo … hi - 1]` to the same places of `out`; how many are different. */
+  /** Writes the ranks of `of[lo … hi - 1]` to the same indices of `out`; returns the number of distinct coordinates. */
   rank(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
     let last = of[lo]!
     let rank = 0
@@ -128,7 +128,7 @@ export class Ranker {
   }
 }
 
-/** Coordinates that lie far apart. */
+/** Ranks sparse coordinates by sorting. */
 function bySorting(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
   const sorted = of.slice(lo, hi).sort()
   let n = 1

@@ -1,21 +1,21 @@
 /**
- * Bucketing by table look-up: sums of comparisons with constants as one look-up: `(x > 1) + (x > 2) + (x > 4)`, the
- * class that x belongs to.
+ * Bucketing by table look-up: a sum of comparisons with constants becomes one look-up: `(x > 1) + (x > 2) + (x > 4)`,
+ * the class of x.
  */
 import type { Expr } from '../ir/expr.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
 export interface Thresholds {
-  /** i32. */
+  /** The compared i32 expression. */
   readonly of: Expr
-  /** How many constants are below x, for x from 0 on; the last element for all larger ones. */
+  /** The number of constants below x, for x from 0 on; the last element applies to all larger x. */
   readonly below: Float64Array
 }
 
-/** A look-up table of more elements would not stay in cache. */
+/** Largest table that fits the cache. */
 const LARGEST = 4096
 
-/** `null`: it is no such sum, or has negative or large constants. */
+/** The thresholds of such a sum; `null` for other expressions, and for negative or large constants. */
 export function thresholdsOf(e: Expr): Thresholds | null {
   if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return null
   const bounds: number[] = []
@@ -47,6 +47,6 @@ function comparison(e: Expr): { readonly of: Expr; readonly bound: number } | nu
   return Number.isInteger(cond.b.value) ? { of: cond.a, bound: cond.b.value } : null
 }
 
-/** A condition as a number: what conditions are computed as already. */
+/** True for a condition converted to 1 or 0, which is its representation already. */
 export const isFlag = (e: Extract<Expr, { kind: 'select' }>): boolean =>
   e.then.kind === 'const' && e.then.value === 1 && e.else.kind === 'const' && e.else.value === 0

@@ -1,9 +1,12 @@
-/** Which formats are of use where segments are of very different lengths, by what their descriptions ask. */
+/** Formats that suit segments of very different lengths, judged by their descriptions. */
 import { hasIndices, hasIndptr, parentOf, type StoredAxis, segmentSize } from '../ir/axis.ts'
 import type { Format, OrderedFormat, PartRule } from '../ir/format.ts'
 import type { Query } from '../ir/queries.ts'
 
-/** Whether segments go to parts by their lengths, or every element is by itself: then long ones can be treated otherwise. */
+/**
+ * True if segments are assigned to parts by their lengths, or if every element is stored separately: long segments can
+ * then be treated differently.
+ */
 export const suitsUnevenSegments = (format: OrderedFormat): boolean =>
   format.kind === 'composition' ? format.parts.some(partsByLength) : holdsElements(format)
 
@@ -13,10 +16,10 @@ function partsByLength(rule: PartRule): boolean {
   return rule.where !== null && rule.queries.some(isLength)
 }
 
-/** The elements of whole segments: those of blocks are densities. */
+/** True for the length of a whole segment; counts in blocks are densities. */
 const isLength = (q: Query): boolean => q.kind === 'count' && q.by.every((e) => e.kind === 'var')
 
-/** A list of positions, each of one element. */
+/** True for a list of positions with one element each. */
 function holdsElements({ axes }: Format): boolean {
   const [root, ...others] = axes
   const isSingle = (a: StoredAxis): boolean => {

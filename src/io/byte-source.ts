@@ -1,22 +1,22 @@
 /**
- * Where bytes come from. Readers take a `ByteSource` (a file, a browser `File`, bytes in memory) or a plain
- * stream of chunks; nothing here knows a file system.
+ * Byte sources. Readers take a `ByteSource` (a file, a browser `File`, bytes in memory) or a stream of chunks; this
+ * module needs no file system.
  */
 import { fail } from '../ast/diagnostic.ts'
 
-/** A chunk is only valid until the next one is asked for: the producer may reuse its memory. */
+/** A chunk is valid only until the next one is requested: the producer may reuse its memory. */
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 
-/** Bytes that can be read in order and at random. */
+/** Bytes with sequential and random access. */
 export interface ByteSource {
-  /** What diagnostics call it; its ending decides the format. */
+  /** The name in diagnostics; its ending selects the file format. */
   readonly name: string
   /** Bytes. */
   readonly size: number
   /** The bytes `[start, end)`, clipped to the source. */
   read(start: number, end: number): Promise<Uint8Array>
   stream(): AsyncIterable<Uint8Array>
-  /** The file of that name in the same folder; absent where there is no folder. */
+  /** Opens the file of that name in the same folder; absent without a folder. */
   beside?(name: string): Promise<ByteSource>
 }
 
@@ -55,10 +55,10 @@ export function blobSource(name: string, blob: BlobLike): ByteSource {
   }
 }
 
-/** What to look at where a file ends too early. */
+/** A hint for files that end too early. */
 export const WHOLE = 'Was the file downloaded or copied whole?'
 
-/** A typed array of `length` elements, or `io/too-large` where the host cannot hold it. */
+/** A typed array of `length` elements. @throws SptError `io/too-large` if the host cannot allocate it */
 export function allocate<T>(
   make: { new (length: number): T },
   length: number,

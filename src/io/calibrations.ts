@@ -1,4 +1,4 @@
-/** What `spt calibrate` measured of devices: files in the user's cache folder, one for each chip, driver and version. */
+/** Measurements of `spt calibrate`: files in the user's cache folder, one for each chip, driver and version. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -7,14 +7,17 @@ import { guarded, writeFile } from './node-files.ts'
 import { version } from './package.ts'
 import { processorKey } from './processor-key.ts'
 
-/** A device as far as what was measured of it holds for it. */
+/** The identity of a device for which a measurement is valid. */
 export interface Chip {
   readonly kind: string
   readonly name: string
   readonly driver: string
 }
 
-/** Of a device; all of a host's processors are one, which differ between hosts in more than their name. */
+/**
+ * The chip of a device. All processors of a host count as one; hosts are distinguished by more than the processor's
+ * name.
+ */
 export function chipOf(device: {
   readonly kind: string
   readonly name?: string | undefined
@@ -31,7 +34,7 @@ export function chipOf(device: {
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** Undefined where caching is off. */
+/** `undefined` if caching is off. */
 const folderOf = (env: Env): string | undefined => {
   const folder = cacheFolder(undefined, env)
   return folder === undefined ? undefined : join(folder, 'calibrations')
@@ -39,23 +42,23 @@ const folderOf = (env: Env): string | undefined => {
 
 const NAME_CHARS = 24
 
-/** Where that of a chip lies; undefined where caching is off. */
+/** The path of a chip's calibration; `undefined` if caching is off. */
 export function calibrationPath({ kind, name, driver }: Chip, env: Env = process.env): string | undefined {
   const folder = folderOf(env)
   const key = cacheKey([kind, name, driver, version()]).slice(0, NAME_CHARS)
   return folder === undefined ? undefined : join(folder, `${kind}-${key}.json`)
 }
 
-/** @throws SptError `io/…` */
+/** Writes a calibration. @throws SptError `io/…` */
 export const writeCalibration = (path: string, calibration: object): Promise<void> =>
   writeFile(path, `${JSON.stringify(calibration)}\n`)
 
-/** The folder that it lies in. @throws SptError `io/…` */
+/** Creates the folder of a calibration. @throws SptError `io/…` */
 export const makeCalibrationFolder = async (path: string): Promise<void> => {
   await guarded(path, 'write', () => makeFolder(dirname(path)))
 }
 
-/** What the file of a chip holds, as far as it is JSON; `null` where there is none, `undefined` where it cannot be read. */
+/** The calibration of a chip as parsed JSON; `null` if there is no file, `undefined` if it cannot be read. */
 export function storedCalibration(chip: Chip, env: Env = process.env): unknown {
   const path = calibrationPath(chip, env)
   return path === undefined ? null : storedAt(path)
@@ -63,14 +66,14 @@ export function storedCalibration(chip: Chip, env: Env = process.env): unknown {
 
 function storedAt(path: string): unknown {
   try {
-    // What JSON calls null is no calibration, and a file.
+    // A file that contains JSON's null is not a calibration.
     return JSON.parse(readFileSync(path, 'utf8')) ?? undefined
   } catch (e) {
     return (e as NodeJS.ErrnoException).code === 'ENOENT' ? null : undefined
   }
 }
 
-/** What the files of all devices of a kind hold, the one that was written last first; `undefined` for what is no JSON. */
+/** The calibrations of all devices of a kind, latest first; `undefined` for files that are not JSON. */
 export function storedCalibrations(kind: string, env: Env = process.env): readonly unknown[] {
   const folder = folderOf(env)
   if (folder === undefined) return []

@@ -1,5 +1,5 @@
 /** The cost models that come with the package. */
 import { packageJson } from './package.ts'
 
-/** What the file of a kind of device holds; `null` where there is none. */
+/** The cost model for a kind of device; `null` if the package has none. */
 export const packagedCostModel = (kind: string): unknown => packageJson(`data/models/${kind}.json`)

@@ -23,17 +23,17 @@ import { unknownEnding } from './unknown-ending.ts'
 export interface ReadOptions {
   /** Element type to read the values as; default: the nearest to the file's. */
   readonly dtype?: Dtype | undefined
-  /** Sizes: given to files that do not tell (edge lists, coordinate arrays), checked against all others. */
+  /** Shape: required for files without one (edge lists, coordinate arrays), checked against all others. */
   readonly shape?: readonly number[] | undefined
-  /** What to read of a file of several: a tensor, and of an `.npz` also a prefix, or coordinate arrays joined by commas. */
+  /** The tensor to read from a file of several; for an `.npz` also a prefix, or coordinate arrays joined by commas. */
   readonly address?: string | undefined
-  /** Of a layer that `spt prune` wrote what is in tiles alone, without values; all else has none. */
+  /** For a layer written by `spt prune`: only the elements in tiles, without values. Not for other files. */
   readonly tiles?: boolean | undefined
 }
 
 interface Input {
   readonly source: ByteSource
-  /** The text, expanded where the file is `.gz`. */
+  /** The content, decompressed if the file is `.gz`. */
   readonly chunks: Chunks
   readonly maxBytes: number
   readonly options: ReadOptions
@@ -41,13 +41,13 @@ interface Input {
 
 interface FileFormat {
   readonly endings: readonly string[]
-  /** Whether `.gz` may follow the ending. */
+  /** `.gz` may follow the ending. */
   readonly text: boolean
-  /** Whether it holds several tensors, one of which `#address` names. */
+  /** The file holds several tensors, selected by `#address`. */
   readonly addressed?: boolean
   readonly read: (input: Input) => Promise<Tensor>
   readonly write?: (tensor: Tensor) => Chunks
-  /** What other readers will not make of the file. */
+  /** A warning if other readers cannot load the file. */
   readonly warning?: (name: string, tensor: Tensor) => Diagnostic | null
 }
 
@@ -144,7 +144,7 @@ const FORMATS: readonly FileFormat[] = [
   },
 ]
 
-/** What follows the names of files that hold several tensors, for help. */
+/** Addresses in files that hold several tensors, for help. */
 export const ADDRESSES =
   'Within an .npz: PATH#array, PATH#prefix of a scipy matrix, PATH#csr (or its layout) for the matrix only, or\nPATH#rows,columns for coordinates. Within .safetensors, or\nthe .safetensors.index.json of a model in several files: PATH#tensor. For output of spt prune: DIR/report.json#layer,\na matrix of the kept weights.'
 
@@ -177,14 +177,14 @@ function find(name: string): Found | undefined {
   return format && (!packed || format.text) ? { format, packed } : undefined
 }
 
-/** Throws `io/unknown-extension`, `io/address`. */
+/** Checks that a file can be read, by its ending. @throws SptError `io/unknown-extension`, `io/address` */
 export function checkReadable(name: string): void {
   if (find(name)) return
   checkAddress(name)
   unknownEnding(name, READABLE, 'read')
 }
 
-/** What follows a `#` where there is nothing to address, or is no address. */
+/** Rejects an invalid `#address`, or one for a file with a single tensor. @throws SptError `io/address` */
 function checkAddress(name: string): void {
   const at = addressAt(name)
   if (at < 0) return
@@ -199,14 +199,14 @@ function checkAddress(name: string): void {
   })
 }
 
-/** Where the first `#` stands that follows the name of a file; -1 where none does. */
+/** The index of the first `#` after a file name; −1 if there is none. */
 function addressAt(path: string): number {
   let at = path.indexOf('#')
   while (at >= 0 && !find(path.slice(0, at))) at = path.indexOf('#', at + 1)
   return at
 }
 
-/** `file.npz#address` in its two parts; names of files that hold one tensor are left whole. */
+/** Splits `file.npz#address`; names of files that hold one tensor are not split. */
 export function splitAddress(path: string): { readonly path: string; readonly address?: string } {
   checkPath(path)
   const at = addressAt(path)
@@ -226,7 +226,7 @@ function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: 
   return tensor
 }
 
-/** Reads any supported file; the ending of the source's name decides. Throws `SptError` with codes `io/…`. */
+/** Reads any supported file, selected by the ending of the source's name. @throws SptError `io/…` */
 export async function readTensorFrom(source: ByteSource, options: ReadOptions = {}): Promise<Tensor> {
   const found = find(source.name) ?? unknownEnding(source.name, READABLE, 'read')
   const { name, size } = source
@@ -240,7 +240,10 @@ export async function readTensorFrom(source: ByteSource, options: ReadOptions = 
   return checkShape(tensor, options.shape, name)
 }
 
-/** The bytes of a file called `name` that holds the tensor. Throws `io/unknown-extension`, `io/kind`, `io/rank`. */
+/**
+ * The bytes of a file called `name` that holds the tensor. @throws SptError `io/unknown-extension`, `io/kind`,
+ * `io/rank`
+ */
 export function tensorChunks(name: string, tensor: Tensor): Chunks {
   const found = find(name)
   if (!found?.format.write) return unknownEnding(name, WRITABLE, 'write')
@@ -248,6 +251,6 @@ export function tensorChunks(name: string, tensor: Tensor): Chunks {
   return found.packed ? gzip(chunks) : chunks
 }
 
-/** What is to be said of a tensor that is written to `name`; `null`: nothing. */
+/** The warning for a tensor written to `name`; `null` if there is none. */
 export const writeWarning = (name: string, tensor: Tensor): Diagnostic | null =>
   find(name)?.format.warning?.(name, tensor) ?? null

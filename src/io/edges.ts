@@ -1,6 +1,6 @@
 /**
- * Reads edge lists: a line an edge, `source target` or `source target weight`, counted from 0; separated by
- * spaces, tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
+ * Reads edge lists: one edge per line, `source target` or `source target weight`, counted from 0; separated by spaces,
+ * tabs or a comma; `#` and `%` start comments. In a table, the first line may name its columns.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -15,7 +15,7 @@ import { conversionOf } from './unknown-ending.ts'
 export interface EdgeOptions extends TextOptions {
   /** Rows and columns; default: both one more than the largest id, the adjacency matrix of a graph. */
   readonly shape?: readonly number[] | undefined
-  /** Whether the file is a table, whose first line may be a header: names alone. */
+  /** The file is a table, whose first line may be a header of names only. */
   readonly table?: boolean | undefined
 }
 
@@ -28,17 +28,17 @@ const COLUMNS = 'two or three columns'
 
 const FIELD = /"[^"]*"|'[^']*'|[^\s,]+/g
 const NO_FIELD = /^\s*,|,\s*(,|$)/
-/** What a column may be called: it begins with a letter, an underscore or something that is not ASCII. */
+/** Column names begin with a letter, an underscore or a non-ASCII character. */
 const NAME = /^["']?[A-Za-z_\x80-\xff]/
 const NUMBER = /^["']?(inf|infinity|nan)["']?$/i
 
-/** Whether all fields of a line are names: one with a number among them is an edge, or was to be one. */
+/** True if all fields of a line are names: a line with a number is an edge, possibly malformed. */
 function isHeader(line: string): boolean {
   const fields = line.match(FIELD) ?? []
   return !NO_FIELD.test(line) && fields.every((f) => NAME.test(f) && !NUMBER.test(f))
 }
 
-/** An array that grows without ever being copied until it is taken. */
+/** A growing array in blocks, copied only once at the end. */
 class Column {
   length = 0
   private readonly full: ValueArray[] = []
@@ -75,7 +75,7 @@ class Column {
   }
 }
 
-/** Takes blocks of whole lines; one instance reads one file. */
+/** Parses blocks of whole lines; one instance per file. */
 class Parser extends TextParser<EdgeOptions> {
   private readonly dtype: Dtype
   private readonly encode: (value: number, line: number) => number
@@ -164,13 +164,13 @@ class Parser extends TextParser<EdgeOptions> {
     if (target > this.largest) this.largest = target
   }
 
-  /** A table of numbers may be a dense matrix. */
+  /** A hint that a table of numbers may be a dense matrix. */
   private ifDense(): { readonly hint?: string } {
     const command = this.options.table ? conversionOf(this.name) : undefined
     return command === undefined ? {} : { hint: `if the table is a dense matrix: ${command}` }
   }
 
-  /** Skips blanks and at most one comma; true where the line goes on. */
+  /** Skips blanks and at most one comma; returns true if the line continues. */
   private separator(n: Numbers): boolean {
     if (!n.skipBlanks()) return false
     if (n.bytes[n.pos] !== COMMA) return true
@@ -196,7 +196,7 @@ class Parser extends TextParser<EdgeOptions> {
       })
   }
 
-  /** What may be meant where no edge is. */
+  /** A hint for text that is not an edge. */
   private advice(token: string): { readonly hint?: string } {
     if (/["']/.test(token)) return { hint: 'write numbers without quotes' }
     if (this.sources.length > 0) return {}
@@ -225,7 +225,7 @@ class Parser extends TextParser<EdgeOptions> {
   }
 }
 
-/** Edges in file order; weights default to f64. Throws `io/…` with the line. */
+/** Edges in file order; weights default to f64. @throws SptError `io/…` with the line */
 export async function readEdges(chunks: Chunks, options: EdgeOptions = {}): Promise<CoordTensor> {
   const parser = new Parser(options)
   await scan(chunks, 'line', parser)

@@ -5,7 +5,7 @@ import type { ValueArray } from '../storage/tensor.ts'
 import { arrayClass, decoder, rangeOf, encoder as storing } from '../storage/values.ts'
 import { allocate } from './byte-source.ts'
 
-/** Zeros. Throws `io/too-large` where the host cannot hold them. */
+/** A zeroed array. @throws SptError `io/too-large` if the host cannot allocate it */
 export function valueArray(dtype: Dtype, length: number, name: string): ValueArray {
   return allocate<ValueArray>(arrayClass(dtype), length, name, `${dtype} values`)
 }
@@ -26,13 +26,13 @@ export function encoder(
   return storing(dtype, (value, at) => misfit(where(at), shown(value, at), dtype)) ?? ((value) => value)
 }
 
-/** What is said of a number that no type holds. */
+/** The message for a number beyond the range of f64. */
 export const beyondDoubles = (token: string): [message: string, advice: { expected: string }] => [
   `the value ${token} does not fit f64`,
   { expected: rangeOf('f64') },
 ]
 
-/** Throws `io/value-range`. */
+/** Rejects a value that does not fit. @throws SptError `io/value-range` */
 export function misfit(where: string, value: string, dtype: Dtype): never {
   return fail({
     code: 'io/value-range',
@@ -42,7 +42,7 @@ export function misfit(where: string, value: string, dtype: Dtype): never {
   })
 }
 
-/** The same values as `to`; the same array where nothing changes. Throws `io/value-range`. */
+/** The values converted to `to`; the same array if the types are equal. @throws SptError `io/value-range` */
 export function convertValues(values: ValueArray, from: Dtype, to: Dtype, name: string): ValueArray {
   if (from === to) return values
   const out = valueArray(to, values.length, name)

@@ -47,11 +47,11 @@ export {
 } from './weights.ts'
 
 /**
- * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse files give coordinates,
- * dense ones row-major values. Within an `.npz`: `f.npz#name` an array, `f.npz#prefix` the matrix stored as
- * `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates; `f.safetensors#name` a tensor, as
- * `f.safetensors.index.json#name` where it lies in several files; `folder/report.json#name` a layer that `spt prune` wrote, as a matrix of
- * what is kept, zeros among it. Throws `SptError` with codes `io/…`.
+ * Reads a tensor: `.mtx .smtx .el .edges .txt .tsv .csv` (each also `.gz`), `.npy`, `.npz`, `.safetensors`. Sparse
+ * files give coordinates, dense ones row-major values. Addresses: `f.npz#name` an array, `f.npz#prefix` the matrix
+ * stored as `prefix_indptr …`, `f.npz#a,b,c` a pattern with those coordinates; `f.safetensors#name` a tensor, or
+ * `f.safetensors.index.json#name` for a model in several files; `folder/report.json#name` a layer written by `spt
+ * prune`, as a matrix of its kept elements including zeros. @throws SptError `io/…`
  */
 export function readTensor(path: string, options: ReadOptions = {}): Promise<Tensor> {
   const split = splitAddress(path)
@@ -62,7 +62,8 @@ export function readTensor(path: string, options: ReadOptions = {}): Promise<Ten
 }
 
 /**
- * As `readTensor`, for a buffer of type `dtype`: integers that no default type holds are read as that. Throws as `readTensor`.
+ * As `readTensor`, for a buffer of type `dtype`: integers that exceed the default types are read as that type. @throws
+ * as `readTensor`
  */
 export async function readTensorFor(
   path: string,
@@ -78,16 +79,16 @@ export async function readTensorFor(
   }
 }
 
-/** The tensors of a model's file, for reading again and again; nothing stays open. Throws `SptError` with codes `io/…`. */
+/** The tensors of a model file, for repeated reads; the file is not kept open. @throws SptError `io/…` */
 export const openWeights = async (path: string, options: WeightsOptions = {}): Promise<Weights> =>
   weightsOf(await fileSource(path), options)
 
 export interface WriteOptions {
-  /** Called if the file is right and another library will not read it; default: `process.emitWarning`. */
+  /** Called if the file is valid but another library cannot read it; default: `process.emitWarning`. */
   readonly onWarning?: ((warning: Diagnostic) => void) | undefined
 }
 
-/** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. Throws `SptError` with codes `io/…`. */
+/** Writes a tensor as `.npy`, `.npz`, `.safetensors`, `.mtx` or `.mtx.gz`. @throws SptError `io/…` */
 export async function writeTensor(
   path: string,
   tensor: Tensor,

@@ -3,10 +3,10 @@ import { fail, SptError } from '../ast/diagnostic.ts'
 import { type Chunks, WHOLE } from './byte-source.ts'
 import { through } from './pipe.ts'
 
-/** Deflate codes 258 bytes in two bits at best: no stream expands further than this. */
+/** Deflate encodes at best 258 bytes in two bits: no stream expands by more than this factor. */
 export const MAX_EXPANSION = 1032
 
-/** Node's zlib names a stream that stops in the middle; browsers only say TypeError. */
+/** Node's zlib reports a truncated stream by this code; browsers only throw a TypeError. */
 const ENDED_EARLY = 'Z_BUF_ERROR'
 
 function broken(name: string, format: string, error: unknown): never {
@@ -29,8 +29,8 @@ function broken(name: string, format: string, error: unknown): never {
 }
 
 /**
- * The expanded bytes. gzip: every member, lengths and CRCs checked. Throws `io/truncated` and `io/corrupt`, and
- * whatever the source throws as an `SptError`.
+ * The decompressed bytes. gzip: all members, with lengths and CRCs checked. @throws SptError `io/truncated`,
+ * `io/corrupt`, and errors of the source
  */
 export async function* inflate(
   chunks: Chunks,

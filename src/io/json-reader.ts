@@ -1,6 +1,7 @@
 /**
- * Reads JSON as its caller expects it, and refuses anything else where it stands: keys once, integers exact, nothing
- * kept but what the caller keeps. `JSON.parse` would take a file's word for its depth and for keys given twice.
+ * A strict JSON reader: callers state the expected structure, and any deviation is rejected with its location. Keys are
+ * unique, integers exact, and only requested values are kept. `JSON.parse` would accept arbitrary depth and repeated
+ * keys.
  */
 
 import type { ByteSource } from './byte-source.ts'
@@ -8,15 +9,15 @@ import type { ByteSource } from './byte-source.ts'
 const SPACE = ' \t\n\r'
 /** Digits that can make an integer below 2^53. */
 const INTEGER = /0|[1-9]\d{0,15}/y
-/** Numbers and words, loosely: of what is skipped nothing is believed. */
+/** Numbers and words, matched loosely: skipped values are not validated. */
 const TOKEN = /[-+.\w]{1,64}/y
-/** UTF-8 has no half of a pair, and a name with one would not come back from a file. */
+/** UTF-8 cannot encode unpaired surrogates, so a name with one could not be written back. */
 const HALF = /\p{Surrogate}/u
 
 /** A name from a file, short enough for a message. */
 export const shown = (name: string): string => `'${name.length > 80 ? `${name.slice(0, 77)}…` : name}'`
 
-/** A file of UTF-8 that is read whole. `wrong` as for the reader. */
+/** Reads a whole UTF-8 file of at most `most` bytes. `wrong`: as for the reader. */
 export async function jsonIn(
   source: ByteSource,
   most: number,
@@ -38,13 +39,13 @@ export class JsonReader {
   private readonly text: string
   private readonly wrong: (what: string) => never
 
-  /** `wrong` refuses the text; it is told what is wrong, as the end of a sentence. */
+  /** `wrong` throws; its argument completes a sentence that states the defect. */
   constructor(text: string, wrong: (what: string) => never) {
     this.text = text
     this.wrong = wrong
   }
 
-  /** Calls `member` at the value of each key, which it reads. */
+  /** Reads an object; `member` must read the value of each key. */
   object(member: (key: string) => void): void {
     this.take('{')
     if (this.takes('}')) return
@@ -59,7 +60,7 @@ export class JsonReader {
     this.take('}')
   }
 
-  /** Calls `item` at each value, which it reads. */
+  /** Reads a list; `item` must read each value. */
   list(item: () => void): void {
     this.take('[')
     if (this.takes(']')) return
@@ -77,17 +78,17 @@ export class JsonReader {
     if (end < 0) return this.expected('a quote that ends the string')
     this.at = end + 1
     try {
-      // Not a slice of the text, which would keep all of it in memory.
+      // A copy, because a slice would keep the whole text in memory.
       const value = JSON.parse(text.slice(at, end + 1)) as string
       if (!HALF.test(value)) return value
     } catch {
-      // A line break or an unknown escape: said below.
+      // A line break or an unknown escape, reported below.
     }
     this.at = at
     return this.expected('a string of whole characters')
   }
 
-  /** An integer from 0 to 2^53 - 1. */
+  /** Reads an integer from 0 to 2^53 - 1. */
   integer(): number {
     this.space()
     INTEGER.lastIndex = this.at
@@ -100,7 +101,7 @@ export class JsonReader {
     return value
   }
 
-  /** Any value, of which nothing is kept. */
+  /** Skips any value. */
   skip(): void {
     let depth = 0
     do {
@@ -118,7 +119,7 @@ export class JsonReader {
     } while (depth > 0)
   }
 
-  /** That nothing follows. */
+  /** Checks that nothing follows. */
   end(): void {
     this.space()
     if (this.at < this.text.length) this.expected('the end')
@@ -139,7 +140,7 @@ export class JsonReader {
     if (!this.takes(character)) this.expected(`'${character}'`)
   }
 
-  /** Whether an odd number of backslashes stands before a quote. */
+  /** True if an odd number of backslashes precedes a quote. */
   private escapedAt(quote: number): boolean {
     let at = quote
     while (this.text[at - 1] === '\\') at--

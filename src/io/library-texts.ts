@@ -1,7 +1,7 @@
-/** The libraries that the package knows how to call. */
+/** Library bindings that come with the package. */
 import { packageJson, packageText } from './package.ts'
 
-/** What the files of a kind of device hold; `null` where there are none. */
+/** The library bindings for a kind of device; `null` if the package has none. */
 export function packagedLibraries(
   kind: string,
 ): { readonly libraries: unknown; readonly kernels: string } | null {

@@ -1,12 +1,12 @@
-/** Cuts a stream of chunks at line or token ends, so that scanners never see half a number. */
+/** Splits a stream of chunks at line or token ends, so that scanners never see a partial number. */
 import { type Advice, fail } from '../ast/diagnostic.ts'
 import type { Chunks } from './byte-source.ts'
 import { Numbers } from './number.ts'
 
 const NEWLINE = 10
-/** No line (token) of a sane file is longer; without a limit a binary file would be collected whole. */
+/** Longest line (token): without a limit, a binary file would be buffered completely. */
 const MAX_PIECE_BYTES = 1 << 20
-/** So many bytes of comments and blanks may lie between two entries: packed, they come a thousand times as fast as data. */
+/** Most bytes of comments and blanks between two entries: compressed, they arrive a thousand times as fast as data. */
 const MAX_IDLE_BYTES = 1 << 24
 
 const isSpace = (c: number): boolean => c === 32 || (c >= 9 && c <= 13)
@@ -34,11 +34,11 @@ function join(pieces: readonly Uint8Array[], length: number): Uint8Array {
 }
 
 /**
- * Blocks that each end just after a newline (`line`) or after white space (`token`); only the last may not.
- * Chunks are passed on as views: only the pieces across chunk borders are copied.
+ * Blocks that end just after a newline (`line`) or after white space (`token`), except possibly the last. Blocks are
+ * views; only pieces across chunk borders are copied.
  */
 async function* blocks(chunks: Chunks, cut: 'line' | 'token', name: string): AsyncGenerator<Uint8Array> {
-  // What no cut has ended yet, and its length: joined once, however small the chunks are.
+  // The unfinished piece and its length, joined once however small the chunks are.
   let carry: Uint8Array[] = []
   let carried = 0
   for await (const chunk of chunks) {
@@ -67,18 +67,18 @@ async function* blocks(chunks: Chunks, cut: 'line' | 'token', name: string): Asy
   if (carried > 0) yield join(carry, carried)
 }
 
-/** What takes blocks. */
+/** A consumer of blocks. */
 interface Scanner {
-  /** What diagnostics call the text. */
+  /** The name of the text in diagnostics. */
   readonly name: string
   push(block: Uint8Array): void
-  /** How many lines or numbers have been taken that are data or headers; others are comments and blanks. */
+  /** Number of data and header lines or numbers so far, without comments and blanks. */
   readonly taken: number
 }
 
 /**
- * Gives a text to a scanner, block by block. Throws `io/line-too-long` and, where the text goes on without any data,
- * `io/comments-too-long`.
+ * Passes a text to a scanner, block by block. @throws SptError `io/line-too-long`, and `io/comments-too-long` for too
+ * much text without data
  */
 export async function scan(chunks: Chunks, cut: 'line' | 'token', scanner: Scanner): Promise<void> {
   const { name } = scanner
@@ -96,10 +96,10 @@ export async function scan(chunks: Chunks, cut: 'line' | 'token', scanner: Scann
   }
 }
 
-/** What to look at where there is less than a text promises. */
+/** A hint for files with fewer entries than announced. */
 export const CUT_SHORT = 'The file may be truncated, or its size line wrong.'
 
-/** Takes blocks of one text, and says what is wrong with it by its name and line. */
+/** A scanner of one text that reports errors with its name and line. */
 export abstract class TextParser<Options> implements Scanner {
   readonly name: string
   protected readonly options: Options

@@ -7,7 +7,7 @@ import { fail } from '../ast/diagnostic.ts'
 export interface Banner {
   readonly layout: 'coordinate' | 'array'
   readonly field: 'real' | 'integer' | 'pattern'
-  /** Of integers. */
+  /** For `integer`: unsigned. */
   readonly unsigned: boolean
   readonly symmetry: 'general' | 'symmetric' | 'skew-symmetric'
 }
@@ -15,7 +15,7 @@ export interface Banner {
 export interface Header extends Banner {
   readonly rows: number
   readonly cols: number
-  /** Lines that follow with entries: as counted by the file, before symmetry is expanded. */
+  /** Number of entry lines as stated in the file, before symmetry is expanded. */
   readonly entries: number
 }
 
@@ -26,7 +26,7 @@ const EXPECTED_BANNER =
 const oneOf = <T extends string>(word: string | undefined, options: readonly T[]): T | undefined =>
   options.find((o) => o === word)
 
-/** Throws `io/banner` (not Matrix Market) and `io/unsupported` (complex, hermitian). */
+/** Parses the banner. @throws SptError `io/banner` (not Matrix Market), `io/unsupported` (complex, hermitian) */
 export function parseBanner(line: string, name: string): Banner {
   const words = line.trim().split(/\s+/)
   const [banner, object, layoutWord, fieldWord, symmetryWord, ...rest] = words.map((w) => w.toLowerCase())
@@ -45,7 +45,7 @@ export function parseBanner(line: string, name: string): Banner {
       message: `${name}:1: complex (and so hermitian) matrices are not supported: no element type holds them`,
       hint: 'Write the real and the imaginary part as two files.',
     })
-  // `double` is written by some tools for real, `unsigned-integer` by scipy.
+  // Some tools write `double` for real, scipy writes `unsigned-integer`.
   const unsigned = fieldWord === 'unsigned-integer'
   const field = unsigned
     ? 'integer'
@@ -62,7 +62,7 @@ export function parseBanner(line: string, name: string): Banner {
   return { layout, field, symmetry, unsigned }
 }
 
-/** Throws `io/size-line`. */
+/** Parses the size line. @throws SptError `io/size-line` */
 export function parseSizes(line: string, lineNumber: number, banner: Banner, name: string): Header {
   const where = `${name}:${lineNumber}`
   const want = banner.layout === 'coordinate' ? ['rows', 'columns', 'entries'] : ['rows', 'columns']

@@ -14,7 +14,7 @@ function printed(v: number): string {
 
 const fieldOf = (dtype: Dtype, values: ArrayLike<number>): string => {
   if (isFloat(dtype)) return 'real'
-  // A word that not all readers know, where it is needed.
+  // Not all readers support this keyword, so it is used only if needed.
   return dtype === 'u32' && Array.prototype.some.call(values, (v: number) => v > INT_RANGE.i32[1])
     ? 'unsigned-integer'
     : 'integer'
@@ -37,9 +37,7 @@ function* lines(tensor: CoordTensor | DenseTensor, rows: number, cols: number): 
       : `${r[e]! + 1} ${c[e]! + 1}\n`
 }
 
-/**
- * The file in chunks. A dense vector becomes one column. Throws `io/rank` for other than two dimensions.
- */
+/** The file in chunks. A dense vector becomes one column. @throws SptError `io/rank` for more than two dimensions */
 export function matrixMarketChunks(tensor: CoordTensor | DenseTensor): Generator<Uint8Array> {
   const column = tensor.kind === 'dense' && tensor.shape.length === 1
   const [rows, cols] = column ? [tensor.shape[0]!, 1] : tensor.shape

@@ -1,4 +1,4 @@
-/** Reads Matrix Market, streaming: memory for the arrays, never for the text. */
+/** Streaming reader for Matrix Market: memory for the arrays only. */
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from '../storage/tensor.ts'
 import { allocate, type Chunks, WHOLE } from './byte-source.ts'
@@ -8,11 +8,11 @@ import { type Banner, type Header, parseBanner, parseSizes } from './matrix-mark
 import type { Numbers } from './number.ts'
 
 export interface TextOptions {
-  /** What diagnostics call the file. */
+  /** The name of the file in diagnostics. */
   readonly name?: string
   /** Element type of the values; default f64 for real, i32 for integer (u32 for unsigned ones), f32 for patterns (which store none). */
   readonly dtype?: Dtype | undefined
-  /** No more bytes of text than this will come: refuses headers that promise more before allocating. */
+  /** Upper bound on the bytes of text: headers that announce more data are rejected before allocation. */
   readonly maxBytes?: number | undefined
 }
 
@@ -20,7 +20,7 @@ const PERCENT = 37
 const DEFAULT_DTYPE = { real: 'f64', integer: 'i32', pattern: 'f32' } as const
 const MAX_LINE = 200
 
-/** Takes blocks of whole lines. One instance reads one file. */
+/** Parses blocks of whole lines; one instance per file. */
 class Parser extends TextParser<TextOptions> {
   private banner: Banner | null = null
   private header: Header | null = null
@@ -28,13 +28,13 @@ class Parser extends TextParser<TextOptions> {
   private rows: Int32Array = new Int32Array(0)
   private cols: Int32Array = new Int32Array(0)
   private values: ValueArray | null = null
-  /** Entries read, and elements stored for them. */
+  /** Number of entries read, and of elements stored for them. */
   private read = 0
   private stored = 0
-  /** Which triangles of a symmetric file have been seen: with both, mirroring would count elements twice. */
+  /** The triangles of a symmetric file that have occurred: mirroring both would count elements twice. */
   private lower = false
   private upper = false
-  /** Next element of an array file, down the columns. */
+  /** Next element of an array file, in column-major order. */
   private row = 0
   private col = 0
 
@@ -69,7 +69,7 @@ class Parser extends TextParser<TextOptions> {
     this.header = header
     const { name } = this
     const { maxBytes } = this.options
-    // The shortest line of an entry: `1 1\n`, `1 1 1\n`, `1\n`; the last newline may be missing.
+    // The shortest entry lines: `1 1\n`, `1 1 1\n`, `1\n`; the last newline may be missing.
     const shortest = header.layout === 'array' ? 2 : header.field === 'pattern' ? 4 : 6
     if (maxBytes !== undefined && header.entries * shortest > maxBytes + 1)
       this.fail(
@@ -154,7 +154,7 @@ class Parser extends TextParser<TextOptions> {
     }
   }
 
-  /** Starts a line; false where it is blank or a comment, which is then skipped. */
+  /** Starts a line; returns false after skipping a blank line or a comment. */
   private content(n: Numbers): boolean {
     this.line++
     if (n.skipBlanks() && n.bytes[n.pos] !== PERCENT) return true
@@ -170,7 +170,7 @@ class Parser extends TextParser<TextOptions> {
     n.skipLine()
   }
 
-  /** Integers beyond 2^53 are read again as floats, which are exactly rounded. */
+  /** Integers beyond 2^53 are parsed again as floats, which are correctly rounded. */
   private integer(n: Numbers): number {
     const start = n.pos
     const v = n.int()
@@ -210,7 +210,7 @@ class Parser extends TextParser<TextOptions> {
     })
   }
 
-  /** What each line holds. */
+  /** The expected content of each line. */
   private lineForm(): string {
     const { layout, field } = this.header!
     const value = field === 'real' ? 'number' : 'whole number'
@@ -251,7 +251,7 @@ class Parser extends TextParser<TextOptions> {
       )
     const shape = [header.rows, header.cols]
     if (header.layout === 'array') return { kind: 'dense', shape, values: this.values!, dtype }
-    // One array after the other, so that the untrimmed ones can go.
+    // One array at a time, so that the untrimmed ones can be freed.
     if (stored < this.rows.length) {
       this.rows = this.rows.slice(0, stored)
       this.cols = this.cols.slice(0, stored)
@@ -262,8 +262,8 @@ class Parser extends TextParser<TextOptions> {
 }
 
 /**
- * A Matrix Market file as coordinates (`coordinate`, in file order, symmetry expanded) or as a row-major dense
- * tensor (`array`). Throws `SptError` with codes `io/…` and the line for everything that is wrong with it.
+ * A Matrix Market file as coordinates (`coordinate`, in file order, symmetry expanded) or as a row-major dense tensor
+ * (`array`). @throws SptError `io/…` with the line
  */
 export async function readMatrixMarket(
   chunks: Chunks,

@@ -1,4 +1,7 @@
-/** Files of Node as sources and sinks; with `index.ts` the only files of this room that import node modules. */
+/**
+ * Node files as sources and sinks. Together with `index.ts`, the only modules of this directory that import Node
+ * modules.
+ */
 import { existsSync } from 'node:fs'
 import { type FileHandle, open, readdir, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, extname, isAbsolute, join } from 'node:path'
@@ -8,7 +11,7 @@ import { isTemporary, replaceFile } from '../cache/replace-file.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
 import { fromUrl, placeOf } from './package.ts'
 
-/** What a failed call of the file system means to the user. */
+/** The diagnostic for a failed file system call. */
 export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {
   const { code, message, path: at = path } = error as NodeJS.ErrnoException
   switch (code) {
@@ -76,20 +79,20 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
   }
 }
 
-/** Runs `work`, turning the file system's errors into diagnostics. */
+/** Runs `work`, converting file system errors into diagnostics. */
 export async function guarded<T>(path: string, action: 'read' | 'write', work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
     const { syscall, code } = (error ?? {}) as NodeJS.ErrnoException
-    // Node refuses some paths (a NUL character) before it calls the system.
+    // Node rejects some paths (with a NUL character) before calling the system.
     if (typeof syscall !== 'string' && code !== 'ERR_INVALID_ARG_VALUE') throw error
     if (action === 'read' && code === 'ENOENT') return missing(path)
     throw new SptError(fileDiagnostic(error, path, action))
   }
 }
 
-/** With what lies beside it, or in the package under the same path. */
+/** Reports a missing file, with neighbouring files and a package file of the same path as suggestions. */
 async function missing(path: string): Promise<never> {
   const packaged = PACKAGE + path
   const isPackaged =
@@ -97,7 +100,7 @@ async function missing(path: string): Promise<never> {
   const folder = dirname(fromUrl(path))
   const found = await readdir(dirname(placeOf(path))).catch((e: NodeJS.ErrnoException) => e.code)
   const neighbours = Array.isArray(found) ? found : []
-  // Of its kind, or of its name where the ending was left out.
+  // Files with the same ending, or with the same name if the ending was omitted.
   const whole = basename(path)
   const candidates = neighbours.filter(
     (n) => n !== whole && (extname(n) === extname(path) || n.startsWith(`${whole}.`)),
@@ -125,16 +128,17 @@ const folderDiagnostic = (path: string): Diagnostic => ({
   expected: 'a file',
 })
 
-/** @throws SptError `io/is-folder` */
+/** Rejects a folder given as a file. @throws SptError `io/is-folder` */
 export const refuseAsFolder = (path: string): never => fail(folderDiagnostic(path))
 
 /**
- * Its size in bytes. `place`: where the file lies that is called `path`. @throws SptError `io/is-folder`, `io/not-a-file`
+ * The size of a regular file in bytes. `place`: its location in the file system. @throws SptError `io/is-folder`,
+ * `io/not-a-file`
  */
 export async function regular(path: string, place = placeOf(path)): Promise<number> {
   const found = await stat(place)
   if (found.isDirectory()) refuseAsFolder(path)
-  // Pipes and devices have no size, may never end, and cannot be read at random.
+  // Pipes and devices have no size, may be endless, and have no random access.
   if (!found.isFile())
     fail({
       code: 'io/not-a-file',
@@ -144,7 +148,7 @@ export async function regular(path: string, place = placeOf(path)): Promise<numb
   return found.size
 }
 
-/** With the folders that lie beside it. */
+/** Reports a missing folder, with neighbouring folders as suggestions. */
 async function noFolder(path: string): Promise<never> {
   const whole = basename(path)
   const beside = await readdir(dirname(placeOf(path)), { withFileTypes: true }).catch(() => [])
@@ -157,7 +161,7 @@ async function noFolder(path: string): Promise<never> {
   })
 }
 
-/** Where the folder lies that is called `path`. @throws SptError `io/not-found`, `io/not-a-folder`, `io/permission` */
+/** The location of the folder `path`. @throws SptError `io/not-found`, `io/not-a-folder`, `io/permission` */
 export function folderAt(path: string): Promise<string> {
   return guarded(path, 'read', async () => {
     const place = await realpath(placeOf(path)).catch((e: NodeJS.ErrnoException) => {
@@ -199,8 +203,8 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
 }
 
 /**
- * Runs `use` on the open file and closes it. Throws `io/not-found`, `io/is-folder`, `io/not-a-file`, `io/empty`,
- * `io/permission`, `io/read`.
+ * Opens a file for `use` and closes it. @throws SptError `io/not-found`, `io/is-folder`, `io/not-a-file`, `io/empty`,
+ * `io/permission`, `io/read`
  */
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
   return guarded(path, 'read', async () => {
@@ -216,8 +220,8 @@ export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T
 }
 
 /**
- * A file that is opened for each read: nothing stays open, and nobody need close it. Throws what `withFile` throws;
- * reads throw `io/changed` once the file has another size.
+ * A file that is opened for each read, so it need not be closed. @throws as `withFile`; reads throw `io/changed` if the
+ * file's size has changed
  */
 export async function fileSource(path: string): Promise<ByteSource> {
   const size = await withFile(path, async (source) => source.size)
@@ -243,8 +247,8 @@ export async function fileSource(path: string): Promise<ByteSource> {
 }
 
 /**
- * Writes the chunks, one after the other, or a text; a failed write leaves the old file. `name`: what errors call the file.
- * Throws `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`.
+ * Writes chunks or a text; a failed write leaves the old file. `name`: the file in errors. @throws SptError
+ * `io/not-found`, `io/is-folder`, `io/permission`, `io/no-space`, `io/write`
  */
 export function writeFile(path: string, content: Chunks | string, name = path): Promise<void> {
   const chunks = typeof content === 'string' ? [new TextEncoder().encode(content)] : content

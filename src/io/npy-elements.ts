@@ -1,4 +1,4 @@
-/** Element types of `.npy` and other files: which of ours each becomes, and how it is read and written. */
+/** Element types of `.npy` and other files: the corresponding dtype, reading and writing. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { fromBf16, fromF16 } from '../ir/half.ts'
@@ -11,7 +11,7 @@ export interface ElementType {
   readonly code: string
   readonly bytes: number
   readonly littleEndian: boolean
-  /** What it becomes unless told otherwise; `null` for text. */
+  /** The default dtype; `null` for text. */
   readonly dtype: Dtype | null
 }
 
@@ -19,14 +19,14 @@ type Read = (view: DataView, at: number, littleEndian: boolean) => number
 
 interface Known {
   readonly dtype: Dtype
-  /** True where the stored bits are those of `dtype`. */
+  /** The stored bits are those of `dtype`. */
   readonly same: boolean
   readonly read: Read
 }
 
 const TWO32 = 4294967296
 
-/** Beyond 2^53 the sum rounds to the nearest double, which no integer type of ours holds. */
+/** Beyond 2^53 the sum rounds to the nearest double, which exceeds every integer dtype. */
 const read64 =
   (signed: boolean): Read =>
   (v, at, le) => {
@@ -46,11 +46,11 @@ const KNOWN: Readonly<Record<string, Known>> = {
   u2: { dtype: 'i32', same: false, read: (v, at, le) => v.getUint16(at, le) },
   i1: { dtype: 'i8', same: true, read: (v, at) => v.getInt8(at) },
   u1: { dtype: 'u8', same: true, read: (v, at) => v.getUint8(at) },
-  // Not `same`: only 0 and 1 are trusted to be stored, and a file may hold anything.
+  // Not `same`: stored bytes other than 0 and 1 must be converted.
   b1: { dtype: 'bool', same: false, read: (v, at) => (v.getUint8(at) ? 1 : 0) },
 }
 
-/** Descriptors that `.npy` files of our types carry. bf16 has none: it is written as f32, which holds it exactly. */
+/** Descriptors written to `.npy` files. bf16 has none: it is written as f32, which represents it exactly. */
 export const DESCRIPTORS: Readonly<Record<Dtype, string>> = {
   f64: '<f8',
   f32: '<f4',
@@ -72,7 +72,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   f: 'extended-precision floats',
 }
 
-/** The element type of a descriptor such as `<f8`. Throws `io/unsupported`. */
+/** The element type of a descriptor such as `<f8`. @throws SptError `io/unsupported` */
 export function elementType(descriptor: string, name: string): ElementType {
   const [, order = '', letter = '', digits = ''] = /^([<>|=]?)([A-Za-z?])(\d*)$/.exec(descriptor) ?? []
   const code = letter + digits
@@ -90,14 +90,14 @@ export function elementType(descriptor: string, name: string): ElementType {
   })
 }
 
-/** What `.npy` has no name for, and other files have. */
+/** Types of other files that `.npy` has no descriptor for. */
 const BEYOND_NUMPY: Readonly<Record<string, Known>> = {
   bf2: { dtype: 'bf16', same: true, read: (v, at, le) => fromBf16(v.getUint16(at, le)) },
 }
 
 const READ: Readonly<Record<string, Known>> = { ...KNOWN, ...BEYOND_NUMPY }
 
-/** The little-endian element type of a code as `ElementType` has it, `bf2` among them. */
+/** The little-endian element type of a code of `ElementType`, including `bf2`. */
 export const elementOf = (code: string): ElementType => ({
   code,
   bytes: Number(code.replace(/\D+/, '')),
@@ -105,7 +105,7 @@ export const elementOf = (code: string): ElementType => ({
   dtype: READ[code]!.dtype,
 })
 
-/** The bytes of `values` as files have them; those of the array itself where the host has them so. */
+/** The bytes of `values` in little-endian order; a view of the array on little-endian hosts. */
 export function littleEndian(values: ValueArray): Uint8Array {
   const bytes = new Uint8Array(values.buffer, values.byteOffset, values.byteLength)
   if (HOST_IS_LITTLE_ENDIAN || values.BYTES_PER_ELEMENT === 1) return bytes
@@ -115,16 +115,16 @@ export function littleEndian(values: ValueArray): Uint8Array {
   return out
 }
 
-/** Where elements go: into `values`, an array of `dtype`, from element `from` on. */
+/** Destination of elements: `values`, an array of `dtype`, from element `from` on. */
 interface Target {
   readonly values: ValueArray
   readonly dtype: Dtype
   readonly from: number
-  /** Of the array, for diagnostics. */
+  /** The array's name in diagnostics. */
   readonly name: string
 }
 
-/** Integers of 64 bits as files have them, by the place in the array, of which the bytes begin with element `from`. */
+/** Exact digits of 64-bit integers by array index; the bytes begin with element `from`. */
 const digitsOf = ({ code, littleEndian: le }: ElementType, view: DataView, from: number) =>
   code === 'i8'
     ? (at: number): string => `${view.getBigInt64(8 * (at - from), le)}`
@@ -132,7 +132,7 @@ const digitsOf = ({ code, littleEndian: le }: ElementType, view: DataView, from:
       ? (at: number): string => `${view.getBigUint64(8 * (at - from), le)}`
       : undefined
 
-/** Decodes the whole elements in `bytes`, and says how many they are. Throws `io/value-range`. */
+/** Decodes the whole elements in `bytes` and returns their number. @throws SptError `io/value-range` */
 export function readElements(type: ElementType, bytes: Uint8Array, to: Target): number {
   const { values, dtype, from, name } = to
   const { bytes: size, littleEndian: le } = type

@@ -5,7 +5,7 @@ import type { ValueArray } from '../storage/tensor.ts'
 import { convertValues } from './element-arrays.ts'
 import { DESCRIPTORS, littleEndian } from './npy-elements.ts'
 
-/** Data begin at a multiple of this, so that the file can be mapped into memory. */
+/** Alignment of the data in bytes, so that the file can be memory-mapped. */
 const ALIGN = 64
 
 function header(descriptor: string, shape: readonly number[]): Uint8Array {

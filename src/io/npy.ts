@@ -1,5 +1,6 @@
 /**
- * Reads `.npy` (NEP 1, versions 1, 2 and 3), streaming: bytes go straight into the array of the wanted type.
+ * Streaming reader for `.npy` (NEP 1, versions 1, 2 and 3): bytes are decoded directly into an array of the requested
+ * type.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -18,18 +19,18 @@ export interface NpyOptions {
   readonly name?: string
   /** Convert to this element type while reading; default: the nearest to the file's. */
   readonly dtype?: Dtype | undefined
-  /** Bytes of the whole file, where known: a header that promises another size is refused before allocating. */
+  /** Bytes of the whole file, if known: a header that announces another size is rejected before allocation. */
   readonly bytes?: number | undefined
-  /** Keep the elements as they are, little-endian and row-major, of types that are not ours as well. */
+  /** Keep the raw elements, little-endian and row-major, including types without a dtype. */
   readonly raw?: boolean | undefined
 }
 
 const MAGIC = [0x93, 0x4e, 0x55, 0x4d, 0x50, 0x59] as const
 const HEADER_KEYS: readonly string[] = ['descr', 'fortran_order', 'shape']
-/** Headers of shapes are short; a longer one is a structured type, which is refused anyway. */
+/** Longest header: longer ones describe structured types, which are not supported. */
 const MAX_HEADER_BYTES = 1 << 16
 
-/** Reads Python's `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`. Throws `io/npy-header`. */
+/** Parses Python's `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`. @throws SptError `io/npy-header` */
 function parseNpyHeader(text: string, name: string): NpyHeader {
   const wrong = (what: string): never =>
     fail({
@@ -65,14 +66,14 @@ function parseNpyHeader(text: string, name: string): NpyHeader {
   return { descriptor: descriptor[1] ?? descriptor[2]!, fortranOrder: order[1] === 'True', shape }
 }
 
-/** Elements in Fortran order, moved to C order; each takes `width` places of the array. */
+/** Permutes elements from Fortran to C order; each occupies `width` array elements. */
 function toRowMajor(
   values: ValueArray,
   shape: readonly number[],
   out: ValueArray,
   width: number,
 ): ValueArray {
-  // With at most one dimension that is not 1 the orders agree.
+  // With at most one dimension other than 1 the orders are identical.
   if (shape.filter((n) => n !== 1).length < 2) return values
   const strides: number[] = []
   let stride = 1
@@ -97,7 +98,7 @@ function toRowMajor(
 interface Head {
   readonly header: NpyHeader
   readonly type: ElementType
-  /** Where the elements begin. */
+  /** Offset of the first element in bytes. */
   readonly end: number
 }
 
@@ -109,7 +110,7 @@ function endsInHeader(name: string): never {
   })
 }
 
-/** The header that `b` begins with; `null` where it is not all there. */
+/** The header at the start of `b`; `null` if it is incomplete. */
 function headIn(b: Uint8Array, name: string): Head | null {
   for (let k = 0; k < Math.min(b.length, MAGIC.length); k++)
     if (b[k] !== MAGIC[k])
@@ -145,7 +146,7 @@ function headIn(b: Uint8Array, name: string): Head | null {
   return { header, type, end }
 }
 
-/** Takes the file in pieces of any size. */
+/** Decodes a file in pieces of any size. */
 class Decoder {
   private readonly name: string
   private readonly options: NpyOptions
@@ -153,7 +154,7 @@ class Decoder {
   private header: NpyHeader | null = null
   private type: ElementType | null = null
   private dtype: Dtype = 'u8'
-  /** Bytes are kept, not numbers. */
+  /** Keeps bytes instead of numbers. */
   private raw = false
   private values: ValueArray = new Uint8Array(0)
   private done = 0
@@ -175,7 +176,7 @@ class Decoder {
     this.carry = left.slice()
   }
 
-  /** Reads the header if it is all there; the bytes it took. */
+  /** Reads the header if it is complete; returns the number of bytes consumed. */
   private open(b: Uint8Array): number {
     const { name } = this
     const head = headIn(b, name)
@@ -193,7 +194,7 @@ class Decoder {
     return end
   }
 
-  /** Decodes whole elements; the bytes it took. */
+  /** Decodes whole elements; returns the number of bytes consumed. */
   private elements(b: Uint8Array): number {
     const type = this.type!
     const { values, dtype, name } = this
@@ -238,7 +239,7 @@ class Decoder {
   }
 }
 
-/** Numbers in row-major order, or bytes: of text, and of numbers where they are asked for. */
+/** Numbers in row-major order, or bytes for text and for `raw`. */
 export type NpyArray =
   | {
       readonly header: NpyHeader
@@ -253,14 +254,17 @@ export type NpyArray =
       readonly bytes: Uint8Array
     }
 
-/** Any array. Throws `io/npy-header`, `io/unsupported`, `io/truncated`, `io/extra-data`, `io/value-range`. */
+/**
+ * Reads any array. @throws SptError `io/npy-header`, `io/unsupported`, `io/truncated`, `io/extra-data`,
+ * `io/value-range`
+ */
 export async function readNpyArray(chunks: Chunks, options: NpyOptions = {}): Promise<NpyArray> {
   const decoder = new Decoder(options)
   for await (const chunk of chunks) decoder.push(chunk)
   return decoder.finish()
 }
 
-/** What an array is, of which nothing is read but its header. Throws as `readNpyArray` does. */
+/** Type and shape of an array; reads its header only. @throws as `readNpyArray` */
 export async function readNpyHeader(chunks: Chunks, name: string): Promise<Omit<Head, 'end'>> {
   let seen = new Uint8Array(0)
   for await (const chunk of chunks) {
@@ -274,12 +278,12 @@ export async function readNpyHeader(chunks: Chunks, name: string): Promise<Omit<
   return endsInHeader(name)
 }
 
-/** An array of numbers as a row-major dense tensor; 64-bit integers become 32-bit ones where they fit. */
+/** An array of numbers as a row-major dense tensor; 64-bit integers become 32-bit ones if they fit. */
 export async function readNpy(chunks: Chunks, options: NpyOptions = {}): Promise<DenseTensor> {
   return denseOf(await readNpyArray(chunks, options), options.name ?? 'array')
 }
 
-/** Throws `io/unsupported`. */
+/** Rejects an array of text. @throws SptError `io/unsupported` */
 export function refuseText(name: string): never {
   return fail({
     code: 'io/unsupported',
@@ -288,7 +292,7 @@ export function refuseText(name: string): never {
   })
 }
 
-/** Throws `io/unsupported` for text. */
+/** The array as a dense tensor. @throws SptError `io/unsupported` for text */
 export function denseOf(array: NpyArray, name: string): DenseTensor {
   if (array.dtype === null) return refuseText(name)
   return { kind: 'dense', shape: array.header.shape, values: array.values, dtype: array.dtype }

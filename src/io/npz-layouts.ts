@@ -1,6 +1,7 @@
 /**
- * Layouts of sparse tensors in `.npz`: csr, csc, bsr and coo of `scipy.sparse.save_npz`, COO and GCXS (compressed axes) of
- * `sparse.save_npz` (pydata/sparse). Which arrays belong to each; all others are rejected, since they may change the meaning.
+ * Layouts of sparse tensors in `.npz`: csr, csc, bsr and coo of `scipy.sparse.save_npz`, COO and GCXS (compressed axes)
+ * of `sparse.save_npz` (pydata/sparse), and their arrays. Additional arrays are rejected, because they may change the
+ * meaning.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
@@ -19,21 +20,23 @@ const LAYOUTS: Readonly<Record<string, readonly string[]>> = {
   gcxs: [...COMPRESSED, 'compressed_axes'],
 }
 
-/** The layout of the arrays whose names start with `prefix`, as the file states it or its arrays show. */
+/** The layout of the arrays with the given prefix, stated in the file or inferred from the arrays. */
 export async function layoutOf(npz: Npz, prefix: string): Promise<string> {
   if (npz.has(`${prefix}format`)) return npz.text(`${prefix}format`)
   if (npz.has(`${prefix}compressed_axes`)) return 'gcxs'
   return npz.has(`${prefix}indptr`) ? 'csr' : 'coo'
 }
 
-/** Whether `address` names the layout of the file's own arrays: `file.npz#csr` reads them alone. */
+/** True if `address` names the layout of the file's own arrays: `file.npz#csr` reads only these. */
 export async function namesLayout(npz: Npz, address: string): Promise<boolean> {
   if (npz.has('format')) return (await npz.text('format')) === address
   const own = Object.hasOwn(LAYOUTS, address) ? LAYOUTS[address]! : []
   return own.some((name) => npz.has(name)) && npz.has('compressed_axes') === (address === 'gcxs')
 }
 
-/** Throws `io/unknown-array` for arrays that are neither of the layout nor of another group in `groups`. */
+/**
+ * Rejects arrays that belong neither to the layout nor to another of the `groups`. @throws SptError `io/unknown-array`
+ */
 export function checkArrays(npz: Npz, prefix: string, layout: string, groups: readonly string[]): void {
   const own = LAYOUTS[layout]
   if (!own) return
@@ -56,7 +59,7 @@ export function checkArrays(npz: Npz, prefix: string, layout: string, groups: re
     })
 }
 
-/** The value of elements that are not stored, where it is other than 0. Throws `io/rank`, `io/unsupported`. */
+/** The value of absent elements, if it is not 0. @throws SptError `io/rank`, `io/unsupported` */
 export async function fillOf(npz: Npz, prefix: string): Promise<number | undefined> {
   const name = `${prefix}fill_value`
   if (!npz.has(name)) return undefined
@@ -65,14 +68,14 @@ export async function fillOf(npz: Npz, prefix: string): Promise<number | undefin
   return values[0] === 0 ? undefined : values[0]
 }
 
-/** Coordinates of a GCXS tensor, in storage order. Throws `io/shape`, `io/indptr`, `io/index-range`. */
+/** Coordinates of a GCXS tensor, in storage order. @throws SptError `io/shape`, `io/indptr`, `io/index-range` */
 export async function gcxsCoordinates(
   npz: Npz,
   prefix: string,
   shape: readonly number[],
   label: string,
 ): Promise<CoordTensor['coords']> {
-  // Of one dimension nothing is compressed, and there are no other arrays.
+  // A tensor of one dimension is not compressed and has no further arrays.
   if (shape.length === 1) return [await npz.integers(`${prefix}indices`)]
   const compressed = [...(await npz.integers(`${prefix}compressed_axes`))]
   const isAxis = (k: number, at: number): boolean =>
@@ -99,7 +102,7 @@ export async function gcxsCoordinates(
       expected: `0 to ${extent - 1}`,
     })
   const coords = shape.map(() => allocate(Int32Array, indices.length, label, 'coordinates'))
-  // The last of the axes runs fastest.
+  // The last axis varies fastest.
   const spread = (axes: readonly number[], e: number, linear: number): void => {
     let rest = linear
     for (let k = axes.length - 1; k >= 0; k--) {

@@ -1,4 +1,4 @@
-/** Addresses within `.npz` files: the part behind `#` in `graph.npz#rel,src,dst`. */
+/** Addresses in `.npz` files: the part after `#` in `graph.npz#rel,src,dst`. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
@@ -9,11 +9,11 @@ import type { SparseMatrix } from './sparse-matrix.ts'
 
 export interface AddressOptions {
   readonly dtype?: Dtype | undefined
-  /** Sizes of a tensor made of coordinate arrays; default: the largest coordinate of each, plus one. */
+  /** Shape of a tensor made of coordinate arrays; default: the largest coordinate of each, plus one. */
   readonly shape?: readonly number[] | undefined
 }
 
-/** What an archive offers: names of matrix groups, then of arrays. */
+/** Valid addresses of an archive: names of matrix groups, then of arrays. */
 const addresses = (npz: Npz): string[] => [...matrixGroups(npz), ...npz.names]
 
 function unknown(npz: Npz, address: string): never {
@@ -47,13 +47,14 @@ async function fromColumns(
   )
 }
 
-/** Prefix of the group that `address` names: none for the file itself, `feature_` for `feature`. */
+/** Prefix of the group that `address` names: empty for the file itself, `feature_` for `feature`. */
 const prefixOf = (address: string | undefined): string => (address === undefined ? '' : `${address}_`)
 
 /**
- * The tensor at `address`: `name` is an array, `prefix` a sparse matrix stored as `prefix_indptr` and so on,
- * `a,b,c` a pattern whose coordinates are those arrays, `csr` (or another layout) the file's matrix without what else
- * it holds. Without an address: the file's sparse matrix, or its only array. Throws `io/unknown-array`, `io/ambiguous`, and what reading throws.
+ * The tensor at `address`: `name` is an array, `prefix` a sparse matrix stored as `prefix_indptr` and so on, `a,b,c` a
+ * pattern whose coordinates are those arrays, `csr` (or another layout) the file's matrix, ignoring further arrays.
+ * Without an address: the file's sparse matrix, or its only array. @throws SptError `io/unknown-array`, `io/ambiguous`,
+ * and errors of reading
  */
 export async function readNpzTensor(
   npz: Npz,
@@ -89,7 +90,7 @@ export async function readNpzTensor(
   })
 }
 
-/** The sparse matrix of a file or of the group `address`, as it is stored. Throws `io/unknown-array`. */
+/** The sparse matrix of a file or of the group `address`, in its storage layout. @throws SptError `io/unknown-array` */
 export async function readNpzMatrix(
   npz: Npz,
   address?: string,

@@ -1,4 +1,4 @@
-/** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` where there is one. */
+/** Writes `.npz`: named arrays, and tensors in the layout of scipy's `save_npz` if it has one. */
 import { Zip, ZipDeflate, ZipPassThrough } from 'fflate'
 import { type Diagnostic, fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -18,12 +18,12 @@ export type NamedArray =
   | { readonly text: string }
 
 const PIECE = 1 << 20
-/** fflate writes no zip64. */
+/** Largest archive: fflate does not write zip64. */
 const MAX_BYTES = 0xffffffff
-/** Equal tensors make equal files. */
+/** A constant date, so that equal tensors give equal files. */
 const NO_DATE = new Date(1980, 0, 1)
 
-/** The archive in chunks. Throws `io/too-large` from 4 GiB on. */
+/** The archive in chunks. @throws SptError `io/too-large` from 4 GiB on */
 export function* npzChunks(
   arrays: Readonly<Record<string, NamedArray>>,
   compress = true,
@@ -66,7 +66,7 @@ const ints = (values: Int32Array, shape: readonly number[] = [values.length]): N
 })
 const sizes = (shape: readonly number[]): NamedArray => ints(Int32Array.from(shape))
 
-/** scipy's files always have values: a pattern's are ones. */
+/** Values of a tensor; scipy's files always have some, so a pattern gets ones. */
 function dataOf(tensor: CoordTensor | StoredTensor, count: number): NamedArray {
   const { dtype } = tensor
   const values = tensor.values ?? valueArray(dtype, count, 'data').fill(encoder(dtype, () => 'data')(1, 0))
@@ -84,7 +84,7 @@ function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
     all.set(c, k * count)
   })
   if (fill !== undefined) {
-    // pydata/sparse; scipy would take the fill value for 0.
+    // The layout of pydata/sparse; scipy would ignore the fill value.
     const { shape, data } = rest
     return {
       data,
@@ -93,7 +93,7 @@ function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
       coords: ints(all, [coords.length, count]),
     }
   }
-  // scipy has other than two dimensions in its arrays only, not in its matrices.
+  // scipy supports other than two dimensions in its arrays only, not in its matrices.
   const isArray: NamedArray = { values: Uint8Array.of(1), shape: [], dtype: 'bool' }
   return { coords: ints(all, [coords.length, count]), ...rest, _is_array: isArray }
 }
@@ -124,8 +124,9 @@ function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
 }
 
 /**
- * The arrays a tensor is written as: `arr_0` for a dense one (numpy's name), scipy's coo for coordinates (pydata/sparse's COO with a fill value), scipy's
- * csr for one compressed axis below a dense one, and otherwise each axis' arrays by name, `data` and `shape`.
+ * The arrays that represent a tensor: `arr_0` for a dense one (numpy's name), scipy's coo for coordinates
+ * (pydata/sparse's COO with a fill value), scipy's csr for one compressed axis below a dense one, otherwise each axis'
+ * arrays by name, `data` and `shape`.
  */
 export function npzArrays(tensor: Tensor): Record<string, NamedArray> {
   switch (tensor.kind) {
@@ -138,9 +139,9 @@ export function npzArrays(tensor: Tensor): Record<string, NamedArray> {
   }
 }
 
-/** What SciPy cannot load of a tensor written to `name`; `null` if it can. */
+/** A warning if SciPy cannot load a tensor written to `name`; otherwise `null`. */
 export function scipyWarning(name: string, tensor: Tensor): Diagnostic | null {
-  // Its csr takes half precision, its coo does not.
+  // scipy's csr supports half precision, its coo does not.
   if (tensor.kind !== 'coords' || tensor.dtype !== 'f16' || tensor.fill !== undefined) return null
   const at = tensor.coords.length === 2 ? "(z['row'], z['col'])" : "z['coords']"
   return {

@@ -1,4 +1,4 @@
-/** Reads `.npz`: a zip archive with one `.npy` entry an array. Arrays are read when asked for. */
+/** Reads `.npz`: a zip archive with one `.npy` entry per array. Arrays are read on request. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
@@ -13,19 +13,27 @@ export interface Npz {
   /** The arrays, in the file's order. */
   readonly names: readonly string[]
   has(array: string): boolean
-  /** What an array of numbers is; its elements are not read. Throws `io/unknown-array`, `io/unsupported` for text. */
+  /**
+   * Type and shape of an array of numbers; its elements are not read. @throws SptError `io/unknown-array`,
+   * `io/unsupported` for text
+   */
   described(array: string): Promise<{ readonly type: ElementType; readonly shape: readonly number[] }>
-  /** The elements as they are, little-endian and row-major. Throws as `dense` does. */
+  /** The raw elements, little-endian and row-major. @throws as `dense` */
   bytes(array: string): Promise<Uint8Array>
-  /** An array of numbers. Throws `io/unknown-array`, `io/unsupported` for text, and what `.npy` reading throws. */
+  /**
+   * An array of numbers. @throws SptError `io/unknown-array`, `io/unsupported` for text, and errors of `.npy` reading
+   */
   dense(array: string, dtype?: Dtype): Promise<DenseTensor>
-  /** A one-dimensional array of whole numbers that fit 32 bits. Throws `io/not-integers`, `io/rank`, `io/value-range`. */
+  /**
+   * A one-dimensional array of integers that fit 32 bits. @throws SptError `io/not-integers`, `io/rank`,
+   * `io/value-range`
+   */
   integers(array: string): Promise<Int32Array>
-  /** As `integers`, of numbers up to 2^53. */
+  /** As `integers`, for numbers up to 2^53. */
   wideIntegers(array: string): Promise<Float64Array>
   /** As `integers`, in two dimensions. */
   integerRows(array: string): Promise<DenseTensor>
-  /** ASCII or UTF-32 text, padding dropped. Throws `io/unsupported` for numbers. */
+  /** ASCII or UTF-32 text without padding. @throws SptError `io/unsupported` for numbers */
   text(array: string): Promise<string>
 }
 
@@ -37,7 +45,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
   const seen = new Set<string>()
   for (const e of await zipEntries(source)) {
     const isArray = e.name.endsWith(SUFFIX)
-    // Readers of Python find either name by the other: a member `a` beside `a.npy` is a second one.
+    // Python readers accept either name for the other, so a member `a` next to `a.npy` is a duplicate.
     const array = isArray ? e.name.slice(0, -SUFFIX.length) : e.name
     if (seen.has(array))
       fail({
@@ -112,13 +120,13 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
           message: `${source.name}#${array} holds numbers, not text`,
           expected: 'the name of a sparse format, as scipy.sparse.save_npz writes it',
         })
-      // UTF-32 text of a format's name is ASCII with three zero bytes a letter.
+      // UTF-32 text of a format's name is ASCII with three zero bytes per letter.
       return new TextDecoder('latin1').decode(found.bytes).replaceAll('\0', '')
     },
   }
 }
 
-/** Throws `io/rank`. */
+/** Reports an array with the wrong number of dimensions. @throws SptError `io/rank` */
 export function wrongRank(label: string, shape: readonly number[], expected: number): never {
   return fail({
     code: 'io/rank',

@@ -1,10 +1,9 @@
 /**
- * Numbers from bytes, exactly rounded and without making strings.
+ * Parsing of numbers from bytes, correctly rounded and without creating strings.
  *
  * Three paths, each used only where it is exact: up to 15 digits and a power of ten up to 22 need one rounding
- * (Clinger, "How to read floating point numbers accurately", PLDI 1990); up to 30 digits are computed in
- * double-double arithmetic and accepted where its error bound leaves no doubt; everything else goes to
- * `Number`.
+ * (Clinger, "How to read floating point numbers accurately", PLDI 1990); up to 30 digits are computed in double-double
+ * arithmetic and accepted if its error bound leaves no doubt; all others use `Number`.
  */
 
 /** 10^0 … 10^44 as exact sums of two doubles (10^k = 5^k · 2^k, and 5^44 has 103 bits). */
@@ -34,7 +33,7 @@ function productError(a: number, b: number, p: number): number {
   return ah * bh - p + ah * bl + al * bh + al * bl
 }
 
-/** (head · 10^tailDigits + tail) · 10^exponent, correctly rounded; NaN where that is in doubt. */
+/** (head · 10^tailDigits + tail) · 10^exponent, correctly rounded; NaN if the rounding is in doubt. */
 function roundLong(head: number, tail: number, tailDigits: number, exponent: number): number {
   const p10 = POWER_HI[tailDigits]!
   const m = head * p10
@@ -71,13 +70,13 @@ const WORDS: Readonly<Record<string, number>> = {
   nan: Number.NaN,
 }
 
-/** A cursor over bytes. A failed read leaves `ok` false and `pos` where the token starts. */
+/** A cursor over bytes. A failed read sets `ok` to false and leaves `pos` at the start of the token. */
 export class Numbers {
   bytes: Uint8Array = new Uint8Array(0)
   pos = 0
   end = 0
   ok = true
-  /** Whether the read that failed last was of a number beyond f64. */
+  /** The last failed read was a number beyond f64. */
   beyond = false
 
   reset(bytes: Uint8Array): void {
@@ -87,7 +86,7 @@ export class Numbers {
     this.ok = true
   }
 
-  /** Skips spaces, tabs and carriage returns; true where something else than a line end follows. */
+  /** Skips spaces, tabs and carriage returns; returns true unless the line ends. */
   skipBlanks(): boolean {
     const b = this.bytes
     const end = this.end
@@ -97,26 +96,28 @@ export class Numbers {
     return p < end && b[p] !== 10
   }
 
-  /** Moves behind the next newline, or to the end. */
+  /** Moves past the next newline, or to the end. */
   skipLine(): void {
     const at = this.bytes.indexOf(10, this.pos)
     this.pos = at < 0 ? this.end : at + 1
   }
 
-  /** The rest of the line, a character each byte. */
+  /** The rest of the line, one character per byte. */
   line(): string {
     const at = this.bytes.indexOf(10, this.pos)
     return text(this.bytes, this.pos, at < 0 ? this.end : at)
   }
 
-  /** True where a token ends at p. */
+  /** True if a token ends at p. */
   private ends(p: number): boolean {
     if (p >= this.end) return true
     const c = this.bytes[p]!
     return c === 32 || (c >= 9 && c <= 13) || c === 44
   }
 
-  /** A decimal integer with an optional sign. Values beyond 2^53 are not exact (callers check ranges far below). */
+  /**
+   * Reads a decimal integer with an optional sign. Values beyond 2^53 are inexact (callers check far smaller ranges).
+   */
   int(): number {
     const b = this.bytes
     const end = this.end
@@ -136,7 +137,7 @@ export class Numbers {
     return negative ? -v : v
   }
 
-  /** A decimal floating-point number (`D` exponents, `inf` and `nan` included) within f64, exactly rounded. */
+  /** Reads a decimal floating-point number (including `D` exponents, `inf` and `nan`) within f64, correctly rounded. */
   float(): number {
     const b = this.bytes
     const end = this.end
@@ -157,7 +158,7 @@ export class Numbers {
       if (d >= 0 && d <= 9) {
         seen++
         if (point) exponent--
-        // Leading zeros carry no digits.
+        // Leading zeros are not significant.
         if (digits < DIGITS_PER_PART) {
           head = head * 10 + d
           if (head > 0) digits++
@@ -185,7 +186,7 @@ export class Numbers {
       this.ok = q > from
       if (!this.ok) return Number.NaN
       exponent += down ? -e : e
-      // `Number` knows no D.
+      // `Number` does not accept D.
       exact = letter === 101
       p = q
     }
@@ -205,7 +206,7 @@ export class Numbers {
     if (!Number.isNaN(value)) return negative ? -value : value
     const s = text(b, token, p)
     value = Number(exact ? s : s.replace(/[dD]/, 'e'))
-    // Infinity is what a text says, not what digits come to.
+    // Only the token `inf` is infinity; overflowing digits are an error.
     this.ok = Number.isFinite(value)
     this.beyond = !this.ok
     if (!this.ok) this.pos = token
@@ -229,7 +230,7 @@ export class Numbers {
     const s = text(this.bytes, this.pos, p)
     return this.ends(p) ? s : `${s}…`
   }
-  /** The token that has just been read, as written. */
+  /** The token just read, as written. */
   lastToken(): string {
     let start = this.pos
     while (start > 0 && this.bytes[start - 1]! > 32 && this.bytes[start - 1] !== 44) start--

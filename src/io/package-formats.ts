@@ -1,11 +1,11 @@
-/** The formats of the package by name, for messages; its files are read when one is looked for. */
+/** The package's formats by name, for messages; its files are read on the first lookup. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { PACKAGE } from '../ast/resolve-path.ts'
 import { packageFolder } from './package.ts'
 
 const FOLDER = 'kernels/'
 
-/** The package's own files of formats, as they are imported. */
+/** Import paths of the package's files of formats. */
 export const packagedFormatFiles = (): readonly string[] =>
   programs().filter((path) => path.startsWith(`${PACKAGE}${FOLDER}formats`))
 
@@ -20,7 +20,7 @@ function programs(): string[] {
 
 let known: ReadonlyMap<string, readonly string[]> | undefined
 
-/** Files that declare a format, those of formats first. */
+/** Files that declare a format; files of formats come first. */
 export function packagedFormatsNamed(name: string): readonly string[] {
   known ??= declared()
   return known.get(name) ?? []

@@ -1,4 +1,4 @@
-/** The package that this file is part of, and what paths into it (`sparsetile/kernels/…`) name. */
+/** Location of the installed package, and resolution of paths into it (`sparsetile/kernels/…`). */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,14 +6,14 @@ import { fail } from '../ast/diagnostic.ts'
 import { inPackage, PACKAGE, resolvePath } from '../ast/resolve-path.ts'
 
 interface Package {
-  /** A URL that ends in a slash. */
+  /** A URL with a trailing slash. */
   readonly folder: URL
   readonly version: string
-  /** The oldest Node that it runs on: `20.19`. */
+  /** The oldest supported Node version: `20.19`. */
   readonly node: string
 }
 
-/** Looked for upwards, since the sources and what is built from them lie at different depths. */
+/** Searches upwards, because sources and build output are at different depths. */
 function find(): Package | null {
   for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
     try {
@@ -23,7 +23,7 @@ function find(): Package | null {
       if (`${name}/` === PACKAGE && version)
         return { folder, version, node: engines?.node?.replace(/^>=/, '') ?? '' }
     } catch {
-      // Not in this folder.
+      // There is no package.json in this folder.
     }
     if (folder.pathname === '/' || new URL('..', folder).href === folder.href) return null
   }
@@ -37,10 +37,10 @@ function installed(): Package | null {
 
 export const version = (): string => installed()?.version ?? 'of an unknown version'
 
-/** Where what comes with the package lies; `null` where it cannot be found. */
+/** The package's folder; `null` if it cannot be found. */
 export const packageFolder = (): URL | null => installed()?.folder ?? null
 
-/** The path of a `file:` URL; what is no URL as it is. @throws SptError `io/path` */
+/** The path of a `file:` URL; other paths are returned unchanged. @throws SptError `io/path` */
 export function fromUrl(path: string): string {
   const [scheme] = /^[A-Za-z][A-Za-z0-9+.-]*:(?=\/\/)|^file:/.exec(path) ?? []
   if (scheme === undefined) return path
@@ -58,8 +58,8 @@ export function fromUrl(path: string): string {
 }
 
 /**
- * Where the file lies that a path names: `sparsetile/…` in the package, a `file:` URL where that says, anything else as
- * it is. @throws SptError `io/no-package`, `io/path`
+ * The file system path of a program path: `sparsetile/…` in the package, `file:` URLs converted, others unchanged.
+ * @throws SptError `io/no-package`, `io/path`
  */
 export function placeOf(path: string): string {
   if (!inPackage(path)) return fromUrl(path)
@@ -73,7 +73,7 @@ export function placeOf(path: string): string {
   return join(fileURLToPath(folder), resolvePath('', path).slice(PACKAGE.length))
 }
 
-/** Why this Node is too old for the package; `null` where it is not. */
+/** A message if this Node is too old for the package; otherwise `null`. */
 export function tooOld(running = process.versions.node): string | null {
   const least = installed()?.node ?? ''
   const [have, need] = [running, least].map((v) => v.split('.').map(Number)) as [number[], number[]]
@@ -82,7 +82,7 @@ export function tooOld(running = process.versions.node): string | null {
   return `this is Node ${running}, and sparsetile needs ${least} or newer`
 }
 
-/** The text of a file that comes with the package; `null` where it cannot be read. */
+/** The text of a package file; `null` if it cannot be read. */
 export function packageText(path: string): string | null {
   const folder = packageFolder()
   if (!folder) return null
@@ -93,7 +93,7 @@ export function packageText(path: string): string | null {
   }
 }
 
-/** What a JSON file that comes with the package holds; `null` where it cannot be read. */
+/** The content of a JSON file of the package; `null` if it cannot be read. */
 export function packageJson(path: string): unknown {
   const text = packageText(path)
   try {

@@ -1,9 +1,8 @@
-/** Sends a stream through one of the platform's transforms (compression, decompression). */
+/** Pipes a stream through one of the platform's transforms (compression, decompression). */
 import type { Chunks } from './byte-source.ts'
 
 /**
- * What comes out of `pair` when `chunks` go in. Errors of either end reject; a reader that stops early closes
- * both.
+ * The output of `pair` for the input `chunks`. Errors of either end reject; a consumer that stops early closes both.
  */
 export async function* through(
   chunks: Chunks,
@@ -23,11 +22,11 @@ export async function* through(
         return
       }
       try {
-        // Copied: the transform may keep a chunk longer than its producer allows.
+        // Copied, because the transform may keep a chunk longer than its producer allows.
         if (next.done) return await writer.close()
         await writer.write(next.value.slice())
       } catch {
-        // The transform failed or was cancelled: its reader is told.
+        // The transform failed or was cancelled; its reader reports the error.
         await iterator.return?.()
         return
       }

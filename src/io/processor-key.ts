@@ -1,11 +1,11 @@
-/** What tells processors of one name apart, as a hash: virtual machines of any speed have the same name. */
+/** A hash that distinguishes processors with the same name: virtual machines of any speed share names. */
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { cacheKey } from '../cache/disk-cache.ts'
 
-/** Characters: few hosts have a study in common. */
+/** Length of the hash in characters; few hosts are compared in one study. */
 const SHOWN = 8
-/** Of the first processor: what does not change while it runs, as its frequency does. */
+/** Fields of the first processor that do not change while it runs, unlike its frequency. */
 const FIXED = [
   'vendor_id',
   'cpu family',
@@ -35,7 +35,10 @@ const readText: Read = (path) => {
 
 let known: string | undefined
 
-/** `4 × 1a2b3c4d`: how many processors, and a hash of the model, its stepping and microcode, caches, features and greatest frequency. */
+/**
+ * `4 × 1a2b3c4d`: the number of processors, and a hash of the model, its stepping and microcode, caches, features and
+ * maximum frequency.
+ */
 export const processorKey = (): string => {
   known ??= processorKeyBy(readText)
   return known
@@ -49,11 +52,11 @@ export function processorKeyBy(
   const fields = new Map(
     first.split('\n').map((line) => line.split(/\s*:\s*/) as [string, string | undefined]),
   )
-  // Where nothing else is said of it, the speed is the nominal one.
+  // Without further information, the speed is the nominal one.
   const speed = first.trim() === '' ? `${all[0]?.speed ?? 0}` : ''
   const parts = [
     ...FIXED.map((name) => fields.get(name) ?? ''),
-    // Of its counter of time, which differs a little from one start to the next.
+    // The time-stamp counter's frequency differs slightly between boots.
     `${Math.round(Number(fields.get('bogomips') ?? 0) / 100)}`,
     ...FILES.map((path) => read(path).trim()),
     speed,

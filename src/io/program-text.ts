@@ -1,4 +1,7 @@
-/** Texts of programs from files, in Node: regular files, no longer than a program may be, inside of a root where there is one. */
+/**
+ * Program sources from files, in Node: regular files within the size limit of programs, optionally restricted to a root
+ * folder.
+ */
 import { constants } from 'node:fs'
 import { open, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
@@ -9,18 +12,20 @@ import { inPackage, isWithin, PACKAGE, resolvePath } from '../ast/resolve-path.t
 import { folderAt, guarded, refuseAsFolder, regular } from './node-files.ts'
 import { packageText, placeOf } from './package.ts'
 
-/** UTF-8 takes at most 3 bytes for a UTF-16 code unit, which is what a program's length is counted in. */
+/**
+ * Largest file in bytes: UTF-8 needs at most 3 bytes per UTF-16 code unit, in which the length of programs is measured.
+ */
 const MAX_BYTES = 3 * MAX_SOURCE
 
 /**
- * The text of a program. Throws `io/not-found`, `io/is-folder`, `io/not-a-file`, `io/permission`, `io/read`,
- * `io/not-text` and, before it is read, `parse/too-large`.
+ * The source of a program. @throws SptError `io/not-found`, `io/is-folder`, `io/not-a-file`, `io/permission`,
+ * `io/read`, `io/not-text` and, before it is read, `parse/too-large`
  */
 export function readProgramText(path: string): Promise<string> {
   return textAt(path, placeOf(path))
 }
 
-/** The text of a program that came with the package; `null` of any other path. */
+/** The source of a program shipped with the package; `null` for other paths. */
 export const shippedText = (path: string): string | null =>
   isWithin(`${PACKAGE}kernels`, path) ? packageText(resolvePath('', path).slice(PACKAGE.length)) : null
 
@@ -33,7 +38,7 @@ async function textAt(path: string, place: string): Promise<string> {
         message: `'${path}' has ${size} bytes; a program may have ${MAX_SOURCE} characters`,
         hint: 'is this a data file? Those are bound with --bind NAME=PATH',
       })
-    // What has become a pipe since does not make anyone wait.
+    // Non-blocking, in case the path has become a pipe since.
     const handle = await open(place, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
       const bytes = Buffer.alloc(size)
@@ -58,15 +63,15 @@ async function textAt(path: string, place: string): Promise<string> {
   return text
 }
 
-/** Refuses the path of a folder in the place of a program. @throws SptError `io/is-folder` */
+/** Rejects a folder given as a program. @throws SptError `io/is-folder` */
 export async function refuseFolder(path: string): Promise<void> {
   const found = await stat(placeOf(path)).catch(() => null)
   if (found?.isDirectory()) refuseAsFolder(path)
 }
 
 /**
- * Reads files in a folder, and of the package, and no others: where links lead and what `..` makes of a path counts. Throws
- * `import/outside-root`, whether there is such a file or not.
+ * A reader restricted to a folder and to the package, after resolving links and `..`. @throws SptError
+ * `import/outside-root`, whether the file exists or not
  */
 export async function rootedIn(root: string): Promise<ReadText> {
   const folder = await folderAt(root)
@@ -75,7 +80,7 @@ export async function rootedIn(root: string): Promise<ReadText> {
     if (inPackage(path)) return readProgramText(path)
     const named = resolve(placeOf(path))
     const place = await realpath(named).catch(() => null)
-    // Where nothing is, the name alone decides: what lies outside is not told.
+    // For missing files only the name decides, so that the existence of files outside is not revealed.
     const isInside = place === null ? holds(named) || holds(named, resolve(root)) : holds(place)
     if (!isInside) refuseOutside(path, root)
     return textAt(path, place ?? named)

@@ -1,7 +1,6 @@
 /**
- * Trees of programs between processes: those of the package's own kernels are shipped with it, others are kept in the
- * user's cache. Both are found by the text and the build, so that neither can be out of date; where there is none, the
- * text is parsed.
+ * Caches of parse trees across processes: trees of the package's kernels are shipped with it, others are stored in the
+ * user's cache. Both are keyed by source and build, so they cannot be out of date; missing ones are parsed.
  */
 import { fileURLToPath } from 'node:url'
 import type { File } from '../ast/nodes.ts'
@@ -12,13 +11,14 @@ import { BUILD } from '../cache/build.ts'
 import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-cache.ts'
 import { packageFolder } from './package.ts'
 
-/** Trees that the user's cache has at most. */
+/** Most trees in the user's cache. */
 const MOST = 256
 const ENDING = 'tree'
 
 /**
- * What JSON has in place of what it cannot say. No text of a program holds these: its quotes are escaped. The name of the
- * file is no part of its content; infinity is what is too large a number; nothing else of a tree has no value.
+ * Encodings of values that JSON cannot represent. Sources cannot contain them, because their quotes are escaped. The
+ * file name is not part of the content; infinity is encoded as an overflowing number; NaN is the only value encoded as
+ * null.
  */
 const NAMED = '"source":0'
 const INFINITE = ['"value":-1', '"value":1e999'] as const
@@ -38,14 +38,14 @@ export function decodeTree(payload: Uint8Array, source: Source): File {
     text.replaceAll(NAMED, () => `"source":${JSON.stringify(source.name)}`),
     text.includes(NAN) ? withNaN : undefined,
   ) as File
-  // Nothing else is called as the package's files are, which are the largest.
+  // The largest files are the package's, whose names are unique.
   if (!inPackage(source.name)) placeIn(file, source)
   return file
 }
 
 const isSpan = (x: object): x is Span => 'source' in x && 'start' in x && 'end' in x
 
-/** Spans of a tree that nobody has seen know their text. */
+/** Adds the source text to the spans of a decoded tree. */
 function placeIn(node: object, source: Source): void {
   for (const [key, value] of Object.entries(node) as [keyof typeof node, unknown][]) {
     if (typeof value !== 'object' || value === null) continue
@@ -54,7 +54,7 @@ function placeIn(node: object, source: Source): void {
   }
 }
 
-/** Trees in caches: found in any of them, stored in the last. */
+/** Trees in several caches: loaded from any, stored in the last. */
 export function treesIn(caches: readonly DiskCache[], build: string): Trees {
   const keyOf = ({ text }: Source): string => cacheKey(['tree', build, text])
   return {
@@ -72,13 +72,13 @@ export function treesIn(caches: readonly DiskCache[], build: string): Trees {
   }
 }
 
-/** The folder of the trees that are shipped; `scripts/finish-build.mjs` fills it. */
+/** The folder of shipped trees, which `scripts/finish-build.mjs` fills. */
 const shipped = (): string | undefined => {
   const root = packageFolder()
   return root === null ? undefined : fileURLToPath(new URL('dist/trees/', root))
 }
 
-/** Those of this process; none where the sources run as they are. */
+/** The caches of this process; `undefined` when running from sources. */
 export const programTrees = (env?: Readonly<Record<string, string | undefined>>): Trees | undefined =>
   BUILD === ''
     ? undefined

@@ -1,6 +1,6 @@
 /**
- * A layer in a folder that `spt prune` wrote, as kernels take it: a matrix of outputs and inputs with the elements that are kept, of which
- * those of value 0 are elements too. Of the weights' file alone nobody could tell these from what was pruned.
+ * A layer written by `spt prune`, as input of kernels: a matrix of outputs and inputs with the kept elements, including
+ * those of value 0. The weights alone do not distinguish kept zeros from pruned elements.
  */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -13,7 +13,7 @@ import { MAX_HEADER_BYTES } from './safetensors-header.ts'
 import { isTransposed, maskIn } from './weight-masks.ts'
 import { weightsOf } from './weights.ts'
 
-/** The files of such a folder; `report` is how it is addressed. */
+/** The files of such a folder; `report` is the one that addresses refer to. */
 export const PRUNED = {
   weights: 'weights.safetensors',
   masks: 'masks.safetensors',
@@ -24,11 +24,17 @@ export const PRUNED = {
 export interface PrunedLayerOptions {
   readonly address?: string | undefined
   readonly dtype?: Dtype | undefined
-  /** What is in tiles alone, without values: of a pattern with single elements beside them, as sets that formats take. */
+  /**
+   * Only the elements in tiles, without values: for a pattern with single elements in addition, as sets that formats
+   * take.
+   */
   readonly tiles?: boolean | undefined
 }
 
-/** Throws `io/prune-report`, `io/unknown-array`, `io/ambiguous`, `io/not-found`, and what opening the files throws. */
+/**
+ * Reads a pruned layer. @throws SptError `io/prune-report`, `io/unknown-array`, `io/ambiguous`, `io/not-found`, and
+ * errors of opening the files
+ */
 export async function readPrunedLayer(
   source: ByteSource,
   { address, dtype, tiles = false }: PrunedLayerOptions,
@@ -46,7 +52,7 @@ export async function readPrunedLayer(
   const transposed = isTransposed(masks)
   const weights = await weightsOf(await beside(PRUNED.weights), { transposed })
   const { rows, cols } = weights.layer(layer)
-  // Layers that were given no masks are kept whole, and the report is not of them.
+  // Layers without masks are kept completely and are not listed in the report.
   const of = told.get(layer)
   if (of && (of.rows !== rows || of.cols !== cols))
     wrongReport(
@@ -87,7 +93,7 @@ function wrongReport(file: string, what: string): never {
   })
 }
 
-/** What the report says of layers. Throws `io/prune-report`. */
+/** The layers listed in the report. @throws SptError `io/prune-report` */
 async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> {
   const wrong: (what: string) => never = (what) => wrongReport(source.name, what)
   const json = await jsonIn(source, MAX_HEADER_BYTES, wrong)
@@ -115,7 +121,7 @@ async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> 
   return layers ?? wrong('has no layers')
 }
 
-/** Throws `io/kind`. */
+/** Checks that a mask contains only 0 and 1. @throws SptError `io/kind` */
 function checked(mask: Uint8Array, label: string): Uint8Array {
   const other = mask.find((x) => x > 1)
   if (other !== undefined)
@@ -127,7 +133,7 @@ function checked(mask: Uint8Array, label: string): Uint8Array {
   return mask
 }
 
-/** Rows and columns of what is kept. */
+/** Rows and columns of the kept elements. */
 function placesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
   let n = 0
   for (let e = 0; e < kept.length; e++) n += kept[e]!

@@ -1,14 +1,13 @@
 /**
- * The header of `.safetensors`: JSON that says of each tensor its type, its shape and where it lies in the data. It is
- * believed only where all of it holds together: types known, sizes equal to their shapes, and tensors that follow each
- * other from the data's first byte to its last.
+ * The header of `.safetensors`: JSON with the type, shape and byte range of each tensor. It is accepted only if it is
+ * consistent: known types, sizes that match the shapes, and tensors that cover the data without gaps or overlaps.
  */
 import { fail } from '../ast/diagnostic.ts'
 import { WHOLE } from './byte-source.ts'
 import { JsonReader, shown } from './json-reader.ts'
 import { type ElementType, elementOf } from './npy-elements.ts'
 
-/** What the format allows, and more than any model needs. */
+/** The format's limit in bytes, more than any model needs. */
 export const MAX_HEADER_BYTES = 100_000_000
 /** numpy's and torch's largest rank. */
 const MAX_RANK = 64
@@ -16,14 +15,14 @@ export const METADATA = '__metadata__'
 
 interface SafetensorsElement {
   readonly bits: number
-  /** How its elements are read as numbers; `null` for those that are copied only. */
+  /** The element type for reading as numbers; `null` for types that can only be copied. */
   readonly element: ElementType | null
 }
 
 const readable = (bits: number, code: string): SafetensorsElement => ({ bits, element: elementOf(code) })
 const opaque = (bits: number): SafetensorsElement => ({ bits, element: null })
 
-/** By the names of the format. The narrow floats have no type of ours. */
+/** Element types by their names in the format. Narrow floats have no dtype. */
 const TYPES: ReadonlyMap<string, SafetensorsElement> = new Map([
   ['F64', readable(64, 'f8')],
   ['F32', readable(32, 'f4')],
@@ -52,12 +51,12 @@ const TYPES: ReadonlyMap<string, SafetensorsElement> = new Map([
 /** A tensor of a `.safetensors` file. */
 export interface SafetensorsEntry {
   readonly name: string
-  /** As the format names it: `F32`, `BF16`, `I64`, `F8_E4M3`. */
+  /** The format's name: `F32`, `BF16`, `I64`, `F8_E4M3`. */
   readonly type: string
-  /** How its elements are read as numbers; `null` for those that are copied only. */
+  /** The element type for reading as numbers; `null` for types that can only be copied. */
   readonly element: ElementType | null
   readonly shape: readonly number[]
-  /** Its first byte in the file, and how many it has. */
+  /** Offset in the file, and length, in bytes. */
   readonly start: number
   readonly bytes: number
 }
@@ -71,11 +70,11 @@ export interface SafetensorsHeader {
 /** The element type of that name. */
 export const typeNamed = (type: string): SafetensorsElement | undefined => TYPES.get(type)
 
-/** The format's name for elements that `.npy` files call `code`. */
+/** The format's name for elements with a `.npy` code. */
 export const typeOfElement = (code: string): string | undefined =>
   [...TYPES].find(([, t]) => t.element?.code === code)?.[0]
 
-/** Elements of a shape; `null` beyond 2^53. */
+/** Number of elements of a shape; `null` beyond 2^53. */
 export function countOf(shape: readonly number[]): number | null {
   let count = 1
   for (const n of shape) {
@@ -93,7 +92,7 @@ function wrongTensor(file: string, tensor: string, what: string): never {
   })
 }
 
-/** The bytes that a tensor takes. Throws `io/safetensors-tensor`. */
+/** The size of a tensor in bytes. @throws SptError `io/safetensors-tensor` */
 export function sizeOf(file: string, name: string, type: string, shape: readonly number[]): number {
   const known = typeNamed(type)
   if (!known)
@@ -144,7 +143,7 @@ function described(json: JsonReader, file: string, tensor: string): Described {
   return { type, shape, start, end }
 }
 
-/** Throws `io/safetensors-data`. */
+/** Checks that tensors cover the data. @throws SptError `io/safetensors-data` */
 function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: number, size: number): void {
   const wrong = (what: string): never =>
     fail({
@@ -165,8 +164,8 @@ function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: nu
 }
 
 /**
- * The header in `bytes`, of a file of `size` bytes whose data begin at `data`. Throws `io/safetensors-header`,
- * `io/safetensors-tensor`, `io/safetensors-data`.
+ * Parses the header in `bytes`, of a file of `size` bytes whose data begin at `data`. @throws SptError
+ * `io/safetensors-header`, `io/safetensors-tensor`, `io/safetensors-data`
  */
 export function parseHeader(bytes: Uint8Array, data: number, size: number, file: string): SafetensorsHeader {
   const wrong = (what: string): never =>

@@ -1,6 +1,6 @@
 /**
- * Reads `.safetensors.index.json`, which says of a model in several files (shards) which tensor lies in which:
- * `{"weight_map": {"layer.0.weight": "model-00001-of-00002.safetensors", …}}`. Shards lie beside it, nowhere else.
+ * Reads `.safetensors.index.json`, the index of a model in several files (shards): `{"weight_map": {"layer.0.weight":
+ * "model-00001-of-00002.safetensors", …}}`. Shards must be in the same folder.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { ByteSource } from './byte-source.ts'
@@ -16,7 +16,7 @@ function wrong(file: string, what: string): never {
   })
 }
 
-/** Which file each tensor lies in. Throws `io/safetensors-index`. */
+/** The file of each tensor. @throws SptError `io/safetensors-index` */
 async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string>> {
   const { name } = source
   const json = await jsonIn(source, MAX_HEADER_BYTES, (what) => wrong(name, what))
@@ -26,7 +26,7 @@ async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string
     files = new Map()
     json.object((tensor) => {
       const file = json.string()
-      // A name, and no path: an index that was downloaded must not lead out of its folder.
+      // A plain name: a downloaded index must not refer to files outside its folder.
       if (!/^[^/\\:\0]+\.safetensors$/i.test(file))
         wrong(name, `has the tensor ${shown(tensor)} in ${shown(file)}, which is no file of its folder`)
       files!.set(tensor, file)
@@ -41,7 +41,10 @@ function openShard(source: ByteSource, file: string): Promise<Safetensors> {
   return source.beside(file).then(openSafetensors)
 }
 
-/** The shard that has the tensor at `address`, and its name there. Throws `io/safetensors-index`, and what opening it throws. */
+/**
+ * The shard that contains the tensor at `address`, and its name there. @throws SptError `io/safetensors-index`, and
+ * errors of opening it
+ */
 export async function openShardOf(
   source: ByteSource,
   address: string | undefined,
@@ -58,7 +61,7 @@ function lacks(index: string, shard: string, tensor: string): never {
   return wrong(index, `has the tensor ${shown(tensor)} in ${shown(shard)}, which has it not`)
 }
 
-/** All shards as one. Throws `io/safetensors-index` where they and the index have not the same tensors. */
+/** All shards combined. @throws SptError `io/safetensors-index` if they and the index list different tensors */
 export async function openShards(source: ByteSource): Promise<Safetensors> {
   const { name } = source
   const files = await readIndex(source)
@@ -78,7 +81,7 @@ export async function openShards(source: ByteSource): Promise<Safetensors> {
   return {
     name,
     entries,
-    // Of what several say, the first one's.
+    // If several shards define a key, the first one's value is used.
     metadata: new Map(all.toReversed().flatMap((s) => [...s.metadata])),
     dense: async (tensor, dtype) => shardOf(tensor).dense(tensor, dtype),
     chunks: (tensor) => shardOf(tensor).chunks(tensor),

@@ -1,4 +1,7 @@
-/** Writes `.safetensors`, streaming: the header first, then each tensor's bytes as they come. Equal tensors make equal files. */
+/**
+ * Streaming writer for `.safetensors`: the header first, then each tensor's bytes as they arrive. Equal tensors give
+ * equal files.
+ */
 import { fail, InternalError } from '../ast/diagnostic.ts'
 import type { DenseTensor } from '../storage/tensor.ts'
 import type { Chunks } from './byte-source.ts'
@@ -9,16 +12,16 @@ import { MAX_HEADER_BYTES, METADATA, sizeOf, typeNamed, typeOfElement } from './
 /** A tensor to be written. */
 export interface SafetensorsPart {
   readonly name: string
-  /** As the format names it: `F32`, `BF16`, `I64`, `F8_E4M3`. */
+  /** The format's name: `F32`, `BF16`, `I64`, `F8_E4M3`. */
   readonly type: string
   readonly shape: readonly number[]
-  /** Its bytes, little-endian and row-major; asked for when all before it are written. */
+  /** Its bytes, little-endian and row-major; called after all preceding tensors are written. */
   readonly chunks: () => Chunks
 }
 
-/** The header's length is a multiple of this, so that elements of up to so many bytes lie aligned. */
+/** The header's length is a multiple of this, so that elements of up to this many bytes are aligned. */
 const ALIGN = 8
-/** What a tensor that is written alone is called. */
+/** The name of a tensor written alone. */
 const ALONE = 'tensor'
 
 function header(
@@ -26,7 +29,7 @@ function header(
   sizes: readonly number[],
   metadata: ReadonlyMap<string, string>,
 ) {
-  // Not JSON.stringify of an object, which reorders names that are integers and takes `__proto__` for no name.
+  // JSON.stringify of an object would reorder integer names and drop `__proto__`.
   const members: string[] = []
   const add = (key: string, value: string): void => {
     members.push(`${JSON.stringify(key)}:${value}`)
@@ -72,8 +75,8 @@ function checkName(name: string, before: ReadonlySet<string>): void {
 }
 
 /**
- * The file in chunks. Tensors of wide elements come first, so that each begins at a multiple of its element's bytes, and
- * else in the given order. Throws `io/safetensors-tensor` for names and shapes that cannot be, `io/too-large`.
+ * The file in chunks. Tensors of wide elements come first, so that each is aligned to its element size; otherwise the
+ * given order is kept. @throws SptError `io/safetensors-tensor` for invalid names and shapes, `io/too-large`
  */
 export async function* safetensorsChunks(
   parts: readonly SafetensorsPart[],
@@ -99,10 +102,10 @@ export async function* safetensorsChunks(
   }
 }
 
-/** A dense tensor as a file of it alone. */
+/** A file with a single dense tensor. */
 export const denseChunks = (tensor: DenseTensor): Chunks => safetensorsChunks([densePart(ALONE, tensor)])
 
-/** A dense tensor as one of a file. */
+/** A dense tensor as a part of a file. */
 export const densePart = (name: string, { values, shape, dtype }: DenseTensor): SafetensorsPart => ({
   name,
   type: typeOfElement(dtype === 'bf16' ? 'bf2' : DESCRIPTORS[dtype].slice(1))!,

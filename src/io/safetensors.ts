@@ -1,4 +1,7 @@
-/** Reads `.safetensors`: a header and the tensors' bytes, little-endian and row-major. Tensors are read when asked for, in pieces. */
+/**
+ * Reads `.safetensors`: a header and the tensors' bytes, little-endian and row-major. Tensors are read on request, in
+ * pieces.
+ */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor } from '../storage/tensor.ts'
@@ -10,21 +13,21 @@ import { countOf, MAX_HEADER_BYTES, parseHeader, type SafetensorsEntry } from '.
 export interface Safetensors {
   /** The file's name, for diagnostics. */
   readonly name: string
-  /** The tensors by name, in the order of their data. Names are names, whatever they look like: no file is called so. */
+  /** The tensors by name, in the order of their data. Names are arbitrary strings, never file names. */
   readonly entries: ReadonlyMap<string, SafetensorsEntry>
-  /** What the file says of itself. */
+  /** The file's metadata. */
   readonly metadata: ReadonlyMap<string, string>
   /**
-   * A tensor as numbers; 64-bit integers become 32-bit ones where they fit. Throws `io/unknown-array`, `io/unsupported`
-   * for types that are copied only, `io/truncated`, `io/value-range`.
+   * A tensor as numbers; 64-bit integers become 32-bit ones if they fit. @throws SptError `io/unknown-array`,
+   * `io/unsupported` for types that can only be copied, `io/truncated`, `io/value-range`
    */
   dense(tensor: string, dtype?: Dtype): Promise<DenseTensor>
-  /** A tensor's bytes as they are, each chunk of whole elements. Throws `io/unknown-array`, `io/truncated`. */
+  /** A tensor's raw bytes, in chunks of whole elements. @throws SptError `io/unknown-array`, `io/truncated` */
   chunks(tensor: string): AsyncIterable<Uint8Array>
 }
 
 const LENGTH_BYTES = 8
-/** More names than this do not help in a message. */
+/** Most names listed in a message. */
 const LISTED = 12
 
 const listed = (names: readonly string[]): string =>
@@ -32,7 +35,7 @@ const listed = (names: readonly string[]): string =>
     ? `${names.slice(0, LISTED).join(', ')} and ${names.length - LISTED} more`
     : names.join(', ')
 
-/** Throws `io/unknown-array`. */
+/** Reports an unknown tensor. @throws SptError `io/unknown-array` */
 export function unknownTensor(file: string, tensor: string, names: readonly string[]): never {
   return fail({
     code: 'io/unknown-array',
@@ -42,7 +45,10 @@ export function unknownTensor(file: string, tensor: string, names: readonly stri
   })
 }
 
-/** The tensor at `address`; without one the file's only tensor. Throws `io/unknown-array`, `io/ambiguous`, `io/empty`. */
+/**
+ * The tensor at `address`; without one, the file's only tensor. @throws SptError `io/unknown-array`, `io/ambiguous`,
+ * `io/empty`
+ */
 export function tensorAt(file: string, names: readonly string[], address: string | undefined): string {
   if (address !== undefined) return names.includes(address) ? address : unknownTensor(file, address, names)
   const [only] = names
@@ -79,7 +85,7 @@ async function readHeader(source: ByteSource) {
   return parseHeader(bytes, data, size, name)
 }
 
-/** An entry's bytes. Throws `io/truncated` where the file has become shorter. */
+/** An entry's bytes. @throws SptError `io/truncated` if the file has become shorter */
 async function* piecesOf(source: ByteSource, { name, start, bytes }: SafetensorsEntry) {
   for (let at = 0; at < bytes; at += CHUNK_BYTES) {
     const wanted = Math.min(CHUNK_BYTES, bytes - at)
@@ -95,8 +101,8 @@ async function* piecesOf(source: ByteSource, { name, start, bytes }: Safetensors
 }
 
 /**
- * Opens a file; reads its header only. Throws `io/safetensors-header`, `io/safetensors-tensor` (a type, a shape or a size
- * that cannot be), `io/safetensors-data` (tensors that overlap, leave holes or end beyond the file).
+ * Opens a file; reads its header only. @throws SptError `io/safetensors-header`, `io/safetensors-tensor` (invalid type,
+ * shape or size), `io/safetensors-data` (overlaps, gaps, or data beyond the file)
  */
 export async function openSafetensors(source: ByteSource): Promise<Safetensors> {
   const { name } = source

@@ -1,5 +1,5 @@
 /**
- * Sparse tensors in `.npz` files as SciPy and pydata/sparse write them (`npz-layouts.ts`), and groups of arrays with a common
+ * Sparse tensors in `.npz` files of SciPy and pydata/sparse (`npz-layouts.ts`), and groups of arrays with a common
  * prefix (`feature_indptr`, `feature_indices`, `feature_data`, `feature_shape`).
  */
 import { fail } from '../ast/diagnostic.ts'
@@ -10,21 +10,23 @@ import { checkArrays, fillOf, gcxsCoordinates, layoutOf } from './npz-layouts.ts
 import { checkCompressed, type SparseMatrix, toCoords } from './sparse-matrix.ts'
 
 export interface MatrixOptions {
-  /** Element type to read the values as; of a pattern, which stores none, the type it is given (default f32). */
+  /** Element type of the values; for a pattern, the type it is given (default f32). */
   readonly dtype?: Dtype | undefined
-  /** The layout of the arrays, others of the file left aside; default: what the file states, and no others. */
+  /**
+   * The layout to read, ignoring other arrays; default: the layout stated in the file, where other arrays are rejected.
+   */
   readonly layout?: string | undefined
 }
 
 const COMPRESSED = ['csr', 'csc', 'bsr'] as const
 
-/** Whether the arrays whose names start with `prefix` make a sparse matrix. */
+/** True if the arrays with the given prefix form a sparse matrix. */
 export function hasMatrix(npz: Npz, prefix = ''): boolean {
   const has = (...names: string[]): boolean => names.every((n) => npz.has(prefix + n))
   return has('shape') && (has('indptr', 'indices') || has('row', 'col') || has('coords') || has('format'))
 }
 
-/** The prefixes, without their underscore, whose groups make a sparse matrix. */
+/** The prefixes (without underscore) of the groups that form a sparse matrix. */
 export function matrixGroups(npz: Npz): string[] {
   return npz.names
     .filter((n) => n.endsWith('_shape') && hasMatrix(npz, n.slice(0, -'shape'.length)))
@@ -56,7 +58,7 @@ async function coordinates(npz: Npz, prefix: string, rank: number): Promise<Int3
   return Array.from({ length: rank }, (_, k) => (values as Int32Array).subarray(k * n, (k + 1) * n))
 }
 
-/** Throws `io/index-range`, `io/data-length`. */
+/** Checks lengths and ranges of coordinates. @throws SptError `io/index-range`, `io/data-length` */
 export function checkCoords(tensor: CoordTensor, labels: readonly string[]): CoordTensor {
   const { coords, shape, values } = tensor
   coords.forEach((c, k) => {
@@ -84,8 +86,8 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
 }
 
 /**
- * The matrix of the arrays whose names start with `prefix`, as it is stored. `format` may be missing (csr, coo or gcxs,
- * as the arrays tell), `data` too (a pattern). Throws `io/…` where arrays are missing, unknown or do not fit together.
+ * The matrix of the arrays with the given prefix, in its storage layout. `format` may be missing (csr, coo or gcxs is
+ * inferred), and so may `data` (a pattern). @throws SptError `io/…` for missing, unknown or inconsistent arrays
  */
 export async function readMatrix(npz: Npz, prefix = '', options: MatrixOptions = {}): Promise<SparseMatrix> {
   const layout = options.layout ?? (await layoutOf(npz, prefix))
@@ -103,7 +105,7 @@ async function matrixIn(
   const shape = await shapeOf(npz, prefix)
   const label = prefix === '' ? npz.name : `${npz.name}#${prefix.replace(/_$/, '')}`
   const kind = COMPRESSED.find((k) => k === format)
-  // A csr array of one dimension is one row.
+  // A one-dimensional csr array is one row.
   const isLine = format === 'csr' && shape.length === 1
   if (!kind && format !== 'coo' && format !== 'gcxs')
     return fail({
@@ -146,7 +148,7 @@ async function matrixIn(
   )
 }
 
-/** As `readMatrix`, by coordinates, with the value of the elements that are not stored. */
+/** As `readMatrix`, as coordinates, with the value of absent elements. */
 export async function readCoords(npz: Npz, prefix: string, options: MatrixOptions): Promise<CoordTensor> {
   const matrix = await readMatrix(npz, prefix, options)
   const fill = await fillOf(npz, prefix)

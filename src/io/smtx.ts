@@ -1,7 +1,7 @@
 /**
- * Reads `.smtx`, the text format of the Deep Learning Matrix Collection (Gale et al., SC 2020): `rows, cols, nnz`,
- * then a line with the row offsets and one with the column indices. Lines may be as long as the matrix is large,
- * so the file is read number by number.
+ * Reads `.smtx`, the text format of the Deep Learning Matrix Collection (Gale et al., SC 2020): `rows, cols, nnz`, then
+ * a line with the row offsets and one with the column indices. Lines grow with the matrix, so the file is read number
+ * by number.
  */
 import { allocate, type Chunks } from './byte-source.ts'
 import { CUT_SHORT, scan, TextParser } from './line-blocks.ts'
@@ -13,7 +13,7 @@ const INT32_MAX = 2147483647
 const SIZES = ['rows', 'columns', 'nonzeros'] as const
 const COMMA = 44
 
-/** Takes blocks of whole numbers; one instance reads one file. */
+/** Parses blocks of whole numbers; one instance per file. */
 class Parser extends TextParser<TextOptions> {
   private readonly sizes: number[] = []
   private indptr = new Int32Array(0)
@@ -109,7 +109,10 @@ class Parser extends TextParser<TextOptions> {
   }
 }
 
-/** A pattern in CSR. Throws `io/size-line`, `io/not-a-number`, `io/too-…-entries`, `io/indptr`, `io/index-range`. */
+/**
+ * A pattern in CSR. @throws SptError `io/size-line`, `io/not-a-number`, `io/too-…-entries`, `io/indptr`,
+ * `io/index-range`
+ */
 export async function readSmtx(chunks: Chunks, options: TextOptions = {}): Promise<CompressedMatrix> {
   const parser = new Parser(options)
   await scan(chunks, 'token', parser)

@@ -1,4 +1,4 @@
-/** Sparse matrices as files store them, before anybody names axes; and what they are as tensors. */
+/** Sparse matrices in the layouts of files, and their conversion to tensors. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, StoredTensor, ValueArray } from '../storage/tensor.ts'
@@ -16,7 +16,7 @@ export interface CompressedMatrix {
   readonly dtype: Dtype
 }
 
-/** Block rows compressed; `values` holds one row-major `block` after the other. */
+/** Compressed block rows; `values` holds the row-major blocks one after the other. */
 export interface BlockMatrix {
   readonly kind: 'bsr'
   readonly shape: readonly [number, number]
@@ -29,13 +29,13 @@ export interface BlockMatrix {
 
 export type SparseMatrix = CompressedMatrix | BlockMatrix | CoordTensor
 
-/** Segments, and the extent of the indices in them. */
+/** The number of segments, and the extent of their indices. */
 function extents(m: CompressedMatrix | BlockMatrix): readonly [number, number] {
   if (m.kind === 'bsr') return [m.shape[0] / m.block[0], m.shape[1] / m.block[1]]
   return m.kind === 'csr' ? m.shape : [m.shape[1], m.shape[0]]
 }
 
-/** Throws `io/indptr`, naming the first offender. `count`: how many indices there are. */
+/** Checks an indptr for `count` indices. @throws SptError `io/indptr`, naming the first invalid element */
 export function checkIndptr(
   indptr: ArrayLike<number>,
   segments: number,
@@ -61,7 +61,7 @@ export function checkIndptr(
     )
 }
 
-/** The matrix itself. Throws `io/indptr` and `io/index-range`, naming the first offender. */
+/** Checks a matrix and returns it. @throws SptError `io/indptr`, `io/index-range`, naming the first invalid element */
 export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, name: string): M {
   const [segments, extent] = extents(m)
   const { indptr, indices } = m
@@ -83,19 +83,19 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
   return m
 }
 
-/** For each index the number of its segment. */
+/** The segment number of each index. */
 function segmentOf(indptr: Int32Array, count: number, name: string): Int32Array {
   const out = allocate(Int32Array, count, name, 'row indices')
   for (let s = 0; s + 1 < indptr.length; s++) out.fill(s, indptr[s]!, indptr[s + 1]!)
   return out
 }
 
-/** What of the blocks is no zero: a block is stored whole, and what it has around its elements is padding. */
+/** The non-zero elements of blocks: zeros in stored blocks are padding. */
 function blockCoords(m: BlockMatrix, name: string): CoordTensor {
   const [r, c] = m.block
   const { values } = m
   const size = m.indices.length * r * c
-  // -0 is a value that somebody stored; the bits of f16 and bf16 say the same.
+  // -0 was stored explicitly and counts as an element; this holds for the bits of f16 and bf16 too.
   const held = (e: number): boolean => values === null || !Object.is(values[e], 0)
   let count = 0
   for (let e = 0; e < size; e++) if (held(e)) count++
@@ -118,7 +118,10 @@ function blockCoords(m: BlockMatrix, name: string): CoordTensor {
   return { kind: 'coords', shape: m.shape, coords: [rows, cols], values: kept, dtype: m.dtype, ...padding }
 }
 
-/** Every stored element with its coordinates, in storage order, zeros of blocks left out; values are shared where all are. */
+/**
+ * Every stored element with its coordinates, in storage order, without zeros of blocks; values are shared if none is
+ * omitted.
+ */
 export function toCoords(m: SparseMatrix, name = 'matrix'): CoordTensor {
   if (m.kind === 'coords') return m
   if (m.kind === 'bsr') return blockCoords(m, name)

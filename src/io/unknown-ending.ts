@@ -1,7 +1,7 @@
-/** Files of other kinds: what to type so that there is one that can be read. */
+/** Files of unsupported kinds: commands that convert them to a supported one. */
 import { fail } from '../ast/diagnostic.ts'
 
-/** Commands in which FILE is the file and NEW its name without the ending; NAME is the user's to replace. */
+/** Commands with placeholders: FILE is the file, NEW its name without the ending, NAME for the user to replace. */
 const CONVERSIONS: Readonly<Record<string, string>> = {
   '.mat': py("import scipy.io as s; s.mmwrite('NEW.mtx', s.loadmat('FILE')['NAME'])"),
   '.tns': py(
@@ -15,7 +15,7 @@ const CONVERSIONS: Readonly<Record<string, string>> = {
   '.xlsx': py("import pandas; pandas.read_excel('FILE').to_csv('NEW.csv', index=False)"),
   '.pkl': py("import pickle, scipy.sparse as s; s.save_npz('NEW.npz', pickle.load(open('FILE', 'rb')))"),
   '.rb': py("import scipy.io as s; s.mmwrite('NEW.mtx', s.hb_read('FILE'))"),
-  // Of numbers that are no edges.
+  // For numbers that are not edges.
   '.csv': py("import numpy as n; n.save('NEW.npy', n.loadtxt('FILE', delimiter=',', ndmin=2))"),
   '.tsv': py("import numpy as n; n.save('NEW.npy', n.loadtxt('FILE', ndmin=2))"),
   '.tar.gz': 'tar xzf FILE',
@@ -42,19 +42,19 @@ function py(code: string): string {
   return `python3 -c "${code}"`
 }
 
-/** The command that makes a readable file of `name`; `undefined` if none is known. */
+/** The command that converts the file `name`; `undefined` if none is known. */
 export function conversionOf(name: string): string | undefined {
   const lower = name.toLowerCase()
   const ending = [...Object.keys(CONVERSIONS), ...Object.keys(ALIASES)].find((e) => lower.endsWith(e))
   if (ending === undefined) return undefined
-  // Names that mean something within quotes are not repeated.
+  // Names with characters that are special within quotes are not inserted.
   const file = /^[\w ./@%+=:,-]+$/.test(name) ? name : `FILE${ending}`
   const command = CONVERSIONS[ALIASES[ending] ?? ending]!
   const quoted = command.startsWith('python3') ? file : /^[\w./-]+$/.test(file) ? file : `'${file}'`
   return command.replaceAll('FILE', quoted).replaceAll('NEW', file.slice(0, -ending.length))
 }
 
-/** Throws `io/unknown-extension`. */
+/** Reports an unsupported file ending. @throws SptError `io/unknown-extension` */
 export function unknownEnding(name: string, endings: readonly string[], action: string): never {
   const command = action.startsWith('read') ? conversionOf(name) : undefined
   return fail({

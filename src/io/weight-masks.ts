@@ -8,7 +8,9 @@ import { transpose, type WeightLayer, type Weights } from './weights.ts'
 const TYPES = ['BOOL', 'U8']
 const TRANSPOSED = 'transposed'
 
-/** A mask of a layer to be written as the layer lies in its file; `kept` has a byte for each element of the matrix. */
+/**
+ * A layer's mask as a tensor to be written, in the layer's layout; `kept` has one byte for each element of the matrix.
+ */
 export function maskPart(
   weights: Weights,
   { name, rows, cols }: WeightLayer,
@@ -21,16 +23,16 @@ export function maskPart(
   }
 }
 
-/** What a file of masks says of how layers lie in it. */
+/** Metadata of a file of masks: the layout of its layers. */
 export const masksMetadata = ({ transposed }: Weights): ReadonlyMap<string, string> =>
   new Map(transposed ? [[TRANSPOSED, 'true']] : [])
 
-/** Whether layers are inputs first, as the file itself says. */
+/** True if layers are stored inputs first, according to the file's metadata. */
 export const isTransposed = ({ metadata }: Safetensors): boolean => metadata.get(TRANSPOSED) === 'true'
 
 /**
- * Masks by the names of layers, each with a byte for each element of the matrix: whether all are 0 or 1 is not looked at.
- * Throws `io/no-layer` for the mask of what is not a layer of `weights`, `io/kind` for other types, `io/shape-mismatch`.
+ * Masks by layer name, one byte for each element of the matrix; bytes are not checked to be 0 or 1. @throws SptError
+ * `io/no-layer` for masks of tensors that are not layers of `weights`, `io/kind` for other types, `io/shape-mismatch`
  */
 export async function masksOf(
   source: ByteSource,
@@ -42,7 +44,7 @@ export async function masksOf(
   return out
 }
 
-/** One of them. Throws as `masksOf`, and `io/unknown-array`. */
+/** The mask of one layer. @throws as `masksOf`, and SptError `io/unknown-array` */
 export async function maskIn(file: Safetensors, weights: Weights, name: string): Promise<Uint8Array> {
   const { type, shape } = file.entries.get(name) ?? unknownTensor(file.name, name, [...file.entries.keys()])
   const layer = weights.layers.find((l) => l.name === name)
@@ -66,7 +68,7 @@ export async function maskIn(file: Safetensors, weights: Weights, name: string):
       expected: `${own.join(' × ')}, as the layer in ${weights.name}`,
     })
   const { rows, cols } = layer
-  // As they are: a BOOL of other bits than 0 and 1 would be taken for 1.
+  // Raw bytes: a BOOL other than 0 and 1 would be read as 1.
   const values = await gathered(file.chunks(name), rows * cols)
   return weights.transposed ? transpose(values, cols, rows) : values
 }

@@ -1,6 +1,6 @@
 /**
- * The tensors of a model, from any file that holds several: which of them are layers of weights, their numbers a layer at a
- * time, and their bytes, as they are or with pruned weights 0, to be written again.
+ * The tensors of a model, from any file of several tensors: its weight layers, the numbers of one layer at a time, and
+ * bytes to be written again, either unchanged or with pruned weights set to 0.
  */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks } from './byte-source.ts'
@@ -14,21 +14,21 @@ import { unknownEnding } from './unknown-ending.ts'
 
 export interface WeightTensor {
   readonly name: string
-  /** As `.safetensors` name it: `F32`, `BF16`, `I64`. */
+  /** The `.safetensors` name: `F32`, `BF16`, `I64`. */
   readonly type: string
   readonly shape: readonly number[]
 }
 
-/** A tensor of floats as a matrix of outputs and inputs: its first dimension, and all others as one. */
+/** A tensor of floats as a matrix of outputs × inputs: its first dimension, and all others combined. */
 export interface WeightLayer {
   readonly name: string
   readonly rows: number
   readonly cols: number
 }
 
-/** How layers lie in their file. */
+/** The layout of layers in their file. */
 export interface WeightsOptions {
-  /** Inputs first: rows are the last dimension, columns all others (GPT-2's Conv1D, Flax). */
+  /** Inputs first: rows are the last dimension, columns all others combined (GPT-2's Conv1D, Flax). */
   readonly transposed?: boolean
 }
 
@@ -37,29 +37,32 @@ export interface Weights {
   readonly name: string
   readonly tensors: readonly WeightTensor[]
   readonly transposed: boolean
-  /** Of the tensors, those of floats with two dimensions or more, and rows and columns more than one. */
+  /** The tensors of floats with at least two dimensions, and more than one row and column. */
   readonly layers: readonly WeightLayer[]
-  /** What the file says of itself. */
+  /** The file's metadata. */
   readonly metadata: ReadonlyMap<string, string>
-  /** The layer of that name. Throws `io/unknown-array`, `io/no-layer`. */
+  /** The layer of that name. @throws SptError `io/unknown-array`, `io/no-layer` */
   layer(name: string): WeightLayer
-  /** The numbers of a layer, row-major as a matrix, in an array of their own each time. Throws `io/no-layer`, `io/value-range`, `io/truncated`. */
+  /**
+   * The numbers of a layer as a row-major matrix, in a new array. @throws SptError `io/no-layer`, `io/value-range`,
+   * `io/truncated`
+   */
   weights(layer: string): Promise<Float32Array>
-  /** A tensor to be written as it is. Throws `io/unknown-array`. */
+  /** A tensor to be written unchanged. @throws SptError `io/unknown-array` */
   part(tensor: string): SafetensorsPart
   /**
-   * A layer to be written with +0 where `kept`, which has a byte for each element of the matrix, is 0, and else bit for bit as it is.
-   * Throws `io/no-layer`, `io/shape-mismatch`.
+   * A layer to be written with +0 where `kept` (one byte for each element of the matrix) is 0, and otherwise unchanged
+   * bit for bit. @throws SptError `io/no-layer`, `io/shape-mismatch`
    */
   masked(layer: string, kept: Uint8Array): SafetensorsPart
 }
 
-/** What is asked of a file, whatever its kind. */
+/** Access to an opened file, independent of its format. */
 interface Opened {
   readonly tensors: readonly WeightTensor[]
   readonly metadata: ReadonlyMap<string, string>
   readonly floats: (tensor: string) => Promise<Float32Array>
-  /** Chunks of whole elements. */
+  /** In chunks of whole elements. */
   readonly chunks: (tensor: string) => Chunks
 }
 
@@ -98,7 +101,7 @@ async function ofNpz(source: ByteSource): Promise<Opened> {
   }
 }
 
-/** Whoever may open what, by the endings of names. */
+/** Openers by file ending. */
 const OPENERS: Readonly<Record<string, (source: ByteSource) => Promise<Opened>>> = {
   '.safetensors': async (source) => ofSafetensors(await openSafetensors(source)),
   '.safetensors.index.json': async (source) => ofSafetensors(await openShards(source)),
@@ -111,7 +114,7 @@ function layerOf({ name, type, shape }: WeightTensor, transposed: boolean): Weig
   return FLOATS.includes(type) && shape.length > 1 && rows > 1 && cols > 1 ? { name, rows, cols } : null
 }
 
-/** Layers are read as f32 whatever is asked for: there is no wider way. */
+/** Removes the hint to read a wider type: layers are always read as f32. */
 function refuseWide(error: unknown): never {
   if (!(error instanceof SptError)) throw error
   throw new SptError(
@@ -123,10 +126,10 @@ function refuseWide(error: unknown): never {
   )
 }
 
-/** Side of what is turned at once, so that both sides stay in caches. */
+/** Side of the tiles of a transposition, so that both matrices stay in caches. */
 const TURNED = 32
 
-/** A matrix with its rows as columns. */
+/** The transposed matrix. */
 export function transpose<T extends Float32Array | Uint8Array>(values: T, rows: number, cols: number): T {
   const out = values.slice() as T
   for (let r0 = 0; r0 < rows; r0 += TURNED)
@@ -136,7 +139,7 @@ export function transpose<T extends Float32Array | Uint8Array>(values: T, rows: 
   return out
 }
 
-/** The chunks with zeros where nothing is kept; `bytes` of an element. */
+/** The chunks with zeros at pruned elements; `bytes`: element size. */
 async function* zeroed(chunks: Chunks, kept: Uint8Array, bytes: number): AsyncGenerator<Uint8Array> {
   let at = 0
   for await (const chunk of chunks) {
@@ -145,7 +148,7 @@ async function* zeroed(chunks: Chunks, kept: Uint8Array, bytes: number): AsyncGe
     for (let e = 0; e < count; e++) {
       const from = e
       while (e < count && kept[at + e] === 0) e++
-      // All bits of +0 are 0, in every type of floats.
+      // All bits of +0 are 0, in every float type.
       if (e > from) out.fill(0, from * bytes, e * bytes)
     }
     at += count
@@ -155,7 +158,7 @@ async function* zeroed(chunks: Chunks, kept: Uint8Array, bytes: number): AsyncGe
 
 /**
  * The tensors of a `.safetensors` file, of the files of a `.safetensors.index.json`, or of an `.npz` of dense arrays.
- * Throws `io/unknown-extension`, `io/kind` for matrices of scipy, and what opening the file throws.
+ * @throws SptError `io/unknown-extension`, `io/kind` for matrices of scipy, and errors of opening the file
  */
 export async function weightsOf(
   source: ByteSource,

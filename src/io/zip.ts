@@ -11,10 +11,10 @@ export interface ZipEntry {
   readonly name: string
   readonly method: 'stored' | 'deflated'
   readonly crc: number
-  /** Bytes in the archive, and of the expanded entry. */
+  /** Sizes in bytes: in the archive, and decompressed. */
   readonly packed: number
   readonly size: number
-  /** Of the local header. */
+  /** Offset of the local header. */
   readonly offset: number
 }
 
@@ -45,7 +45,7 @@ function damaged(name: string, what: string): never {
   })
 }
 
-/** Bytes `[start, start + length)`, all of them. */
+/** All bytes of `[start, start + length)`. @throws SptError if they are cut off */
 async function exactly(source: ByteSource, start: number, length: number, what: string): Promise<DataView> {
   if (start < 0 || start + length > source.size) damaged(source.name, `${what} is out of the file`)
   const bytes = await source.read(start, start + length)
@@ -79,7 +79,7 @@ async function findDirectory(source: ByteSource): Promise<Directory> {
   return { entries: uint64(end, 32), bytes: uint64(end, 40), offset: uint64(end, 48) }
 }
 
-/** The sizes and offset that did not fit 32 bits, in the order the format gives them. */
+/** The sizes and offset that exceed 32 bits, in the format's order. */
 function zip64(v: DataView, start: number, end: number, wanted: readonly boolean[]): (number | undefined)[] {
   for (let at = start; at + 4 <= end; at += 4 + v.getUint16(at + 2, true)) {
     if (v.getUint16(at, true) !== ZIP64_FIELD) continue
@@ -94,7 +94,7 @@ function zip64(v: DataView, start: number, end: number, wanted: readonly boolean
   return []
 }
 
-/** The archive's entries, in its order. Throws `io/corrupt`, `io/unsupported`. */
+/** The archive's entries, in its order. @throws SptError `io/corrupt`, `io/unsupported` */
 export async function zipEntries(source: ByteSource): Promise<ZipEntry[]> {
   const { name } = source
   const where = await findDirectory(source)
@@ -152,7 +152,7 @@ async function* packedBytes(source: ByteSource, entry: ZipEntry): AsyncGenerator
     yield await source.read(at, Math.min(end, at + CHUNK_BYTES))
 }
 
-/** An entry's expanded bytes. Throws `io/corrupt`, `io/truncated`. */
+/** An entry's decompressed bytes. @throws SptError `io/corrupt`, `io/truncated` */
 export async function* zipBytes(source: ByteSource, entry: ZipEntry): AsyncGenerator<Uint8Array> {
   const label = `${source.name}, entry ${entry.name}`
   if (

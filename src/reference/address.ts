@@ -1,7 +1,7 @@
 /**
- * From coordinates to elements. Where every index down a tree is the open iterator of that very axis, the
- * element is where the iterators stand (which is what tells the duplicates of a nonunique axis apart); any
- * other coordinates are looked up, and absent ones read the fill value.
+ * Element addresses from coordinates. If every index of a tree is the open iterator of that axis, the element is at the
+ * iterators' nodes (which distinguishes duplicates of a nonunique axis). Other coordinates are searched for, and absent
+ * ones read the fill value.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Expr, Load } from '../ir/expr.ts'
@@ -9,20 +9,20 @@ import { chainOf, findNode, findPath, isUnique, type Level } from './axis-trees.
 import { type Context, type Open, openOf, type Scope, type Thunk } from './cells.ts'
 import type { Tensor } from './reference-buffers.ts'
 
-/** Gives the leaf node of one tree, or -1. `sure`: never -1. */
+/** Returns the leaf node of one tree, or −1. `sure`: never −1. */
 interface Finder {
   readonly find: Thunk
   readonly sure: boolean
 }
 
-/** The iterator that stands at the node these indices name, if that is certain from the text alone. */
+/** The iterator at the node that these indices denote, if the program text alone determines it. */
 function standing(chain: readonly Level[], index: readonly Expr[], scope: Scope): Open | undefined {
   const opens = chain.map((_, k) => openOf(scope, index[k]!))
   for (let k = chain.length - 1; k >= 0; k--) {
     const open = opens[k]
     if (open?.level !== chain[k]) return undefined
     if (k > 0 && opens[k - 1] !== open?.parent) return undefined
-    // Entered by its parent's coordinate: where the parent itself stands does not matter.
+    // Entered by its parent's coordinate: the parent's node is irrelevant.
     if (open?.attached) break
   }
   return opens.at(-1)
@@ -63,10 +63,7 @@ function finder(leaf: Level, index: readonly Expr[], scope: Scope, coord: (e: Ex
   return { find, sure: false }
 }
 
-/**
- * The address of an element, or -1 where it does not exist.
- * @param coord compiles an index that has to be looked up
- */
+/** The address of an element, or −1 if it does not exist. @param coord compiles an index that has to be searched for */
 export function compileAddress(t: Tensor, access: Load, scope: Scope, coord: (e: Expr) => Thunk): Thunk {
   invariant(
     access.index.length === t.buffer.axes.length,

@@ -1,12 +1,12 @@
 /**
- * The structure of axis trees: a level knows the nodes of its axis under every node of the parent. Nodes are numbered in
+ * The structure of axis trees: a level holds the nodes of its axis under every parent node. Nodes are numbered in
  * lexicographic order of their coordinates, so a segment is a range.
  */
 import { isDense as isDenseAxis, type StoredAxis } from '../ir/axis.ts'
 
-/** Coordinates that some tensor or structure stores, one column for each axis it is over. */
+/** Coordinates that a tensor or structure stores, one column per axis. */
 export interface Source {
-  /** Who brought it, for messages. */
+  /** The name of the input, for messages. */
   readonly name: string
   readonly axes: readonly string[]
   readonly columns: readonly Int32Array[]
@@ -22,15 +22,15 @@ export interface Level {
   readonly count: number
   /** Nodes under parent node p (0 for a root) are `start[p] … start[p+1]-1`; `null` for a dense root. */
   readonly start: Float64Array | null
-  /** Coordinate of each node; `null` where nodes are contiguous coordinates from 0. */
+  /** Coordinate of each node; `null` if nodes are contiguous coordinates from 0. */
   readonly coord: Int32Array | null
 }
 
-/** Whether it and all above it hold every coordinate. */
+/** True if the level and all its ancestors store every coordinate. */
 export const isDense = (l: Level): boolean => isDenseAxis(l.axis) && (l.parent === null || isDense(l.parent))
 export const isUnique = (l: Level): boolean => !('unique' in l.axis) || l.axis.unique
 
-/** Coordinate of node `q` that lies under parent node `p`. */
+/** Coordinate of node `q` under parent node `p`. */
 export const coordinateOf = (l: Level, p: number, q: number): number =>
   l.coord ? l.coord[q]! : l.start ? q - l.start[p]! : q
 
@@ -54,7 +54,7 @@ export function findNode(l: Level, p: number, c: number): number {
   return lo < end && l.coord[lo] === c ? lo : -1
 }
 
-/** The first leaf at these coordinates; with `nonunique` levels every branch with the coordinate is tried. */
+/** The first leaf at these coordinates; on `nonunique` levels every branch with the coordinate is searched. */
 export function findPath(chain: readonly Level[], coords: readonly number[], k = 0, parent = 0): number {
   const l = chain[k]!
   let q = findNode(l, parent, coords[k]!)

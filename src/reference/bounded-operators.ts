@@ -1,4 +1,4 @@
-/** Operators and functions on values with error bounds: each leaves the bound of its result in `last.error`. */
+/** Operators and functions on values with error bounds: each stores the bound of its result in `last.error`. */
 import { computeType, INT_RANGE, isFloat } from '../ir/dtype.ts'
 import type { Binary, Call, Expr } from '../ir/expr.ts'
 import { arithmetic, COMPARE, convert, mathOf } from '../ir/numeric.ts'
@@ -16,10 +16,10 @@ import {
 } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
 
-/** A bound that is no number says nothing. */
+/** Replaces a NaN bound by `UNDECIDED`. */
 export const known = (error: number): number => (Number.isNaN(error) ? UNDECIDED : error)
 
-/** `precision`: bits that are kept of the fraction of a factor in f32. */
+/** `precision`: fraction bits kept of an f32 factor. */
 export function binary(e: Binary, a: Thunk, b: Thunk, precision?: number): Thunk {
   const { op } = e
   if (op === 'and' || op === 'or') {
@@ -65,7 +65,7 @@ type ErrorOf = (x: number, ex: number, y: number, ey: number, v: number, t: Expr
 const single = new Float32Array(1)
 const word = new Uint32Array(single.buffer)
 
-/** Of products whose factors are cut off after so many bits of their fraction. */
+/** The error of products whose factors are truncated to a number of fraction bits. */
 function truncated(errorOf: ErrorOf, bits: number): ErrorOf {
   const rest = (1 << (23 - bits)) - 1
   const loses = (x: number, ex: number): number => {
@@ -95,7 +95,7 @@ const FLOAT_ERROR: Readonly<Record<Exclude<Binary['op'], 'and' | 'or' | keyof ty
     if (!Number.isFinite(v) && !(Math.abs(x) > ex && Math.abs(y) > ey)) return UNDECIDED
     return settled(v, Number.isFinite(v) ? Math.abs(x) * ey + Math.abs(y) * ex + ex * ey : ex + ey, t)
   },
-  // Devices divide to 2.5 units in the last place.
+  // Devices divide with an error of up to 2.5 units in the last place.
   div: (_x, ex, y, ey, v, t) => {
     if (ex === 0 && ey === 0) return settled(v, 0, t, 5)
     return Math.abs(y) > ey ? settled(v, (ex + Math.abs(v) * ey) / (Math.abs(y) - ey), t, 5) : UNDECIDED
@@ -113,7 +113,10 @@ const FLOAT_ERROR: Readonly<Record<Exclude<Binary['op'], 'and' | 'or' | keyof ty
   max: extreme(Math.max),
 }
 
-/** Integers that came from rounded numbers: sums and products within the range, anything else is undecided. */
+/**
+ * Errors of integers that depend on rounded numbers: bounded for sums and products within the range, otherwise
+ * undecided.
+ */
 function intError({ op, dtype }: Binary): ErrorOf {
   const [low, high] = INT_RANGE[dtype as keyof typeof INT_RANGE] ?? [0, 1]
   return (x, ex, y, ey, v) => {
@@ -131,7 +134,7 @@ function intError({ op, dtype }: Binary): ErrorOf {
 
 export function cast(x: Thunk, from: Expr['dtype'], to: Expr['dtype']): Thunk {
   const f = convert(from, to)
-  // Between integers values wrap, which is no function that never falls.
+  // Values between integers wrap, which is not monotone.
   const wraps = !isFloat(from) && !isFloat(to)
   return () => {
     const v = x()

@@ -1,7 +1,6 @@
 /**
- * Expressions of Stage I as closures that leave the error bound of their value in `last.error`. Where functions jump
- * (comparisons, `floor`, casts to integers), operands that lie on both sides within their errors leave the result
- * undecided.
+ * Expressions of Stage I as closures that store the error bound of their value in `last.error`. At discontinuities
+ * (comparisons, `floor`, casts to integers), operands that may be on either side make the result undecided.
  */
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr, Load } from '../ir/expr.ts'
@@ -13,7 +12,7 @@ import { errorAt, last, through, UNDECIDED } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
 import { stored } from './reference-buffers.ts'
 
-/** Whether every program computes the same value, whatever it does to get there: known from the text. */
+/** True if every correct program computes the same value; determined from the text alone. */
 export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
   const all = (xs: readonly Expr[]): boolean => xs.every((x) => isExact(x, scope, ctx))
   switch (e.kind) {
@@ -71,7 +70,8 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
         const y = b()
         const ey = last.error
         const other = x === y ? 0 : Math.abs(x - y)
-        // Arms within their errors of each other meet where the condition changes, as those of a clamp do; others jump.
+        // Branches that agree within their errors are continuous where the condition changes, as in a clamp; others are
+        // not.
         last.error = other <= ex + ey ? known(Math.max(ex, ey) + other) : UNDECIDED
         return c !== 0 ? x : y
       }
@@ -89,7 +89,7 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
   }
 }
 
-/** An element of a buffer that is computed. An index that is undecided may name any element. */
+/** Compiles a load from a computed buffer. An undecided index may denote any element. */
 function compileElement(e: Load, scope: Scope, ctx: Context): Thunk {
   const t = tensorOf(ctx, e.buffer)
   const address = compileAddress(t, e, scope, (x) => compileExpr(x, scope, ctx))
@@ -112,7 +112,7 @@ function compileElement(e: Load, scope: Scope, ctx: Context): Thunk {
   }
 }
 
-/** Whether some index is within its error of another one; nothing where that cannot be. */
+/** A test if some index may differ within its error; `null` if that is impossible. */
 export function undecidedIndex(e: Load, scope: Scope, ctx: Context): (() => boolean) | null {
   const open = e.index.filter((x) => !isExact(x, scope, ctx)).map((x) => compileBounded(x, scope, ctx))
   if (open.length === 0) return null

@@ -1,4 +1,7 @@
-/** Axis trees from coordinates, by sorting and uniting their columns; deliberately unlike the compiler's own builders. */
+/**
+ * Construction of axis trees by sorting and merging coordinate columns; deliberately independent of the compiler's
+ * builders.
+ */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import {
   type Axis,
@@ -13,7 +16,7 @@ import {
 import { findNode, type Level, type Placed, type Source } from './axis-trees.ts'
 import { buildNonunique } from './nonunique-levels.ts'
 
-/** Builds the levels of all stored axes; each source is placed: for every axis, its entries' nodes. */
+/** Builds the levels of all stored axes; `nodes` has, for every axis, the node of each source's entries. */
 export function buildLevels(
   axes: readonly Axis[],
   extentOf: (a: StoredAxis) => number,
@@ -119,7 +122,7 @@ function buildLevel(
   }
   if ('unique' in axis && !axis.unique)
     return buildNonunique(base, sources, below, widthOf, under, start, placed)
-  // key = parent · extent + coordinate, exact in float64 for any sizes that toType in memory
+  // key = parent · extent + coordinate, exact in float64 for all sizes that fit memory
   const keys = new Float64Array(sources.reduce((n, s) => n + s.length, 0))
   const keyed = new Map<Source, Float64Array>()
   let at = 0
@@ -144,7 +147,7 @@ function buildLevel(
   const level: Level = { ...base, count, start, coord }
   for (const s of sources) {
     const column = columnOf(s)
-    // Entries that are different, and in order, are the nodes.
+    // The distinct entries, in order, are the nodes.
     if (isAscending && count === keys.length && s.length === count) {
       placed.set(
         s,

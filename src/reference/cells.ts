@@ -1,4 +1,4 @@
-/** Names while a body is turned into closures: cells that hold values, and the iterators that are open. */
+/** Names during compilation into closures: cells that hold values, and open iterators. */
 import { InternalError, invariant } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -9,23 +9,23 @@ import type { Tensor } from './reference-buffers.ts'
 /** An expression as a closure. */
 export type Thunk = () => number
 
-/** A mutable number; closures hold on to it. */
+/** A mutable number that closures share. */
 export interface Cell {
   v: number
-  /** The error bound of `v` (`error.ts`), where it may have one. */
+  /** The error bound of `v` (`error.ts`), if it may have one. */
   error?: number
 }
 
-/** An iterator that is running: its coordinate, and the node where it stands. */
+/** An active iterator: its coordinate and its node. */
 export interface Open {
-  /** The name that stands for its coordinate. */
+  /** The name of its coordinate. */
   readonly name: string
-  /** The axis as declared (an attached axis, say) and the stored axis whose nodes it visits. */
+  /** The declared axis (for example an attached axis), and the level of the stored axis that it visits. */
   readonly axis: string
   readonly level: Level | null
   readonly coord: Cell
   readonly node: Cell
-  /** What entered the segment: by its node, or by its coordinate if `attached`. */
+  /** The iterator that determines the segment: by its node, or by its coordinate if `attached`. */
   readonly parent: Open | null
   readonly attached: boolean
 }
@@ -36,18 +36,18 @@ export interface Scope {
   readonly open: readonly Open[]
 }
 
-/** Told what a declared reducer combines into an element of the first target's array, as it comes. */
+/** Called with each operand that a declared reducer combines into an element of the first target's array. */
 export type OnReduce = (reducer: Monoid, buffer: string, element: number, operand: readonly number[]) => void
 
 export interface Context {
   readonly axes: ReadonlyMap<string, Axis>
   readonly levels: ReadonlyMap<string, Level>
   readonly tensors: ReadonlyMap<string, Tensor>
-  /** How many conditions around are undecided: what would be written now is, too. */
+  /** Number of enclosing undecided conditions; writes under them are undecided. */
   readonly doubt: Cell
-  /** How many coordinates may still be visited; without it, all. */
+  /** Number of coordinates that may still be visited; unlimited if absent. */
   readonly visits?: Cell
-  /** As of `RefOptions`. */
+  /** As in `RefOptions`. */
   readonly precision?: number | undefined
   readonly onReduce?: OnReduce
 }
@@ -68,14 +68,14 @@ export const withOpen = (scope: Scope, open: Open): Scope => ({
   open: [...scope.open, open],
 })
 
-/** The innermost iterator over an axis: by the name declared, or by the stored axis it visits. */
+/** The innermost iterator over an axis: by the declared name, or by the stored axis it visits. */
 export function innermost(scope: Scope, axis: string): Open {
   const open = scope.open.findLast((o) => o.axis === axis || o.level?.axis.name === axis)
   invariant(open, `axis ${axis} is iterated outside its parent`)
   return open
 }
 
-/** The iterator that a bare index names. */
+/** The iterator denoted by an index that is a bare name. */
 export function openOf(scope: Scope, e: Expr): Open | undefined {
   if (e.kind !== 'var') return undefined
   const open = scope.open.findLast((o) => o.name === e.name)

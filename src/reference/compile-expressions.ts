@@ -65,7 +65,7 @@ function compileBinary(e: Binary, go: (x: Expr) => Thunk): Thunk {
     return () => test(a(), b())
   }
   if (isFloat(e.dtype)) {
-    // The common ones without a second call.
+    // Frequent operators without a second call.
     if (op === 'add') return () => a() + b()
     if (op === 'sub') return () => a() - b()
     if (op === 'mul') return () => a() * b()

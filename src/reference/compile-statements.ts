@@ -15,14 +15,14 @@ import { compileReduce, set } from './updates.ts'
 
 type Run = () => void
 
-/** Restricts the iterators listed (or the first member of a fused one) to the coordinates marked. */
+/** Restricts the listed iterators (or the first member of a fused one) to the marked coordinates. */
 export interface Restriction {
   readonly iters: ReadonlySet<Iter>
   readonly mask: Uint8Array
   readonly coordinates: Int32Array
 }
 
-/** Runs where conditions hold; where some are undecided and none fails, in doubt. */
+/** Runs `then` if all conditions hold; if some are undecided and none fails, it runs in doubt. */
 const isTrue = (conds: readonly Thunk[], then: Run, { doubt }: Context): Run =>
   conds.length === 0
     ? then
@@ -123,7 +123,7 @@ function compileStmt(
   }
 }
 
-/** One loop still to be closed over its body. */
+/** A loop to be closed over its body. */
 type Loop = (inner: Run) => Run
 
 function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restriction | null): Run {
@@ -135,7 +135,7 @@ function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restri
     loops.push({ loop: opened.loop, names: opened.names })
     scope = opened.scope
   }
-  // Each condition is tested by the outermost loop that decides it.
+  // Each condition is tested by the outermost loop that determines it.
   const at = (cond: Expr): number => loops.findLastIndex((l) => mentionsAny(cond, l.names))
   const guards = (k: number): Thunk[] =>
     s.where.filter((c) => at(c) === k).map((c) => compileBounded(c, scope, ctx))
@@ -144,7 +144,7 @@ function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restri
   return isTrue(guards(-1), run, ctx)
 }
 
-/** With an end where the visits that are allowed have been made. */
+/** Limits the number of visits. @throws SptError `reference/too-long` */
 function counted(run: Run, { visits }: Context): Run {
   if (!visits) return run
   return () => {
@@ -272,7 +272,7 @@ function segmentLoop(open: Open, keep: Restriction | null): Loop {
       const c = entry.v
       let p = findNode(root, 0, c)
       if (p < 0) return
-      // A nonunique root has several nodes of one coordinate, next to each other.
+      // A nonunique root may have several adjacent nodes of one coordinate.
       for (; p < root.count && coordinateOf(root, 0, p) === c; p++) segment(p)
     }
   }

@@ -1,12 +1,11 @@
-/** What is known of the errors of functions: how they take those of operands on, and what devices add of their own. */
+/** Error bounds of functions: propagation of the operands' errors, and the devices' own errors. */
 import type { MathFn } from '../ir/math.ts'
 import { UNDECIDED } from './error.ts'
 
 export interface ErrorRow {
   /**
-   * What an error of the operand becomes: no more than it is (`steady`), what lies between the results at its ends (of a
-   * function that never falls, or never rises: `monotone`; to whole numbers: `steps`), nothing that is known
-   * (`undecided`), or what is computed.
+   * Propagation of an operand's error: not increased (`steady`); determined by the results at its ends, for a monotone
+   * function (`monotone`; with integer results: `steps`); unknown (`undecided`); or computed.
    */
   readonly carries:
     | 'steady'
@@ -15,13 +14,13 @@ export interface ErrorRow {
     | 'undecided'
     | ((x: number, ex: number, y: number, ey: number, v: number) => number)
   /**
-   * Errors of devices for a result v: half units in the last place (of which `settled` allows twice as many), and what is
-   * added to that in f32 (WGSL, section 15.7.4). `null`: none, every program that has the operands has the result.
+   * Errors of devices for a result v: half units in the last place (`settled` allows twice as many), and an absolute
+   * error added in f32 (WGSL, section 15.7.4). `null`: results are exact for given operands.
    */
   readonly own: null | ((x: number, y: number, v: number) => readonly [units: number, absolute: number])
 }
 
-/** An absolute error where the result is not exactly 0. */
+/** An absolute error, unless the result is exactly 0. */
 const unlessZero = (v: number, absolute: number): number => (v === 0 ? 0 : absolute)
 
 const whole: ErrorRow = { carries: 'steps', own: null }

@@ -1,6 +1,7 @@
 /**
- * The reference: what a kernel means, computed over coordinates. It interprets Stage I and shares nothing with
- * the rooms it judges: structure is built by its own sorting, coordinates are looked up, loops are closures.
+ * The reference: the semantics of a kernel, computed over coordinates. It interprets Stage I and shares no code with
+ * the modules that it validates: structure is built by its own sorting, coordinates are searched for, loops are
+ * closures.
  */
 import { chainTo, isDenseChain } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
@@ -30,8 +31,8 @@ export type {
 } from './inputs-and-results.ts'
 
 /**
- * Runs a kernel on the caller's tensors. Values are float64, or exact integers that wrap to their buffer's
- * type. Throws `SptError` (`reference/…`) for inputs that do not toType and for writes to absent coordinates.
+ * Runs a kernel on the caller's tensors. Values are float64, or exact integers that wrap to their buffer's type.
+ * @throws SptError `reference/…` for invalid inputs and for writes to absent coordinates
  */
 export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOptions = {}): RefOutputs {
   const bound = bind(kernel, inputs, options.sample ?? null)
@@ -44,9 +45,8 @@ export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOption
 }
 
 /**
- * The operands of the reducers that the program declares, in the order in which the reference combines them.
- * @param sampled what is computed alone, as it was told of a result
- * @throws as `reference`
+ * The operands of the declared reducers, in the order in which the reference combines them. @param sampled the
+ * coordinates to compute, as returned with a result @throws as `reference`
  */
 export function reductions(
   kernel: Kernel1,
@@ -59,7 +59,7 @@ export function reductions(
   run(kernel, told, { visits })
 }
 
-/** Gives what it was restricted to. */
+/** Runs the kernel; returns the sample that it was restricted to. */
 function run(
   kernel: Kernel1,
   bound: Bound,
@@ -72,7 +72,9 @@ function run(
   return sampled
 }
 
-/** What elements of a buffer hold before the first statement: the identity of a reduction that comes first. */
+/**
+ * The initial value of a buffer's elements: the identity if a reduction writes them first, otherwise the fill value.
+ */
 function initialOf(writers: ReturnType<typeof writersIn>, { name, fill, dtype }: Buffer1): Expr {
   const isOf = (t: Load): boolean => t.buffer === name
   const first = writers.find((s) => s.targets.some(isOf))
@@ -113,7 +115,7 @@ function restrict({ sample }: Bound): { restriction: Restriction | null; sampled
   }
 }
 
-/** A buffer in the caller's coordinates. */
+/** Reads a buffer in the caller's coordinates. */
 function read(kernel: Kernel1, b: Buffer1, bound: Bound): RefResult {
   const t = bound.ctx.tensors.get(b.name)!
   const names = callerAxes(kernel, b)
@@ -123,7 +125,7 @@ function read(kernel: Kernel1, b: Buffer1, bound: Bound): RefResult {
   return readBack(kernel, t, names, shape, bound)
 }
 
-/** Through the inverse maps; only what the caller's own structure holds comes back. */
+/** Reads a buffer through the inverse maps, at the coordinates of the caller's structure only. */
 function readBack(
   kernel: Kernel1,
   t: Tensor,

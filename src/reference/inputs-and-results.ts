@@ -1,15 +1,15 @@
-/** What the reference takes and gives: plain coordinates and numbers, no storage. */
+/** Inputs and results of the reference: coordinates and numbers, without storage formats. */
 
-/** Dense values, row-major; only for a buffer all of whose axes are `dense_fixed`. */
+/** Dense row-major values, for buffers with `dense_fixed` axes only. */
 export type RefDense = ArrayLike<number>
 
-/** Element e is at `(coords[0][e], coords[1][e], …)` in any order; values `null` are all 1. */
+/** Element e is at `(coords[0][e], coords[1][e], …)`, in any order; `null` values are all 1. */
 export interface RefCoords {
   readonly coords: readonly ArrayLike<number>[]
   readonly values: ArrayLike<number> | null
   /**
-   * Elements with equal coordinates add up (`sum`, the default) or stay entries of their own (`keep`), which
-   * takes a `nonunique` axis and a buffer over one tree.
+   * Elements with equal coordinates are added (`sum`, the default) or stay separate entries (`keep`), which requires a
+   * `nonunique` axis and a buffer over one tree.
    */
   readonly duplicates?: 'sum' | 'keep'
 }
@@ -20,22 +20,22 @@ export interface RefInputs {
   /** Sizes and scalar parameters by name. */
   readonly params: Readonly<Record<string, number>>
   /**
-   * `in` and `inout` buffers by name; an `inout` that is missing starts at its fill value. Values may be wider than the
-   * buffer's type: they are rounded to it, duplicates as one sum. After a format with
-   * several parts, queries or tables: each part and each table, over its own axes.
+   * `in` and `inout` buffers by name; a missing `inout` starts at its fill value. Values may have a wider type than the
+   * buffer: they are rounded to it, after duplicates are summed. For formats with several parts, queries or tables:
+   * each part and each table, over its own axes.
    */
   readonly buffers: Readonly<Record<string, RefTensor>>
   /**
-   * Structure that no input brings: coordinates on the chain from the root to the axis named, one column an
-   * axis. What several tensors and structures, of one axis too, say about a tree is united.
+   * Structure without an input: coordinates on the chain from the root to the named axis, one column per axis. The
+   * structures of several tensors and entries for one tree are united.
    */
   readonly structure?: Readonly<Record<string, RefStructure | readonly RefStructure[]>>
 }
 
-/** Coordinates alone, as those of tensors. */
+/** Coordinates without values. */
 export type RefStructure = Pick<RefCoords, 'coords' | 'duplicates'>
 
-/** One by one, with their axes. */
+/** The structures as a list, with their axes. */
 export const structuresOf = ({
   structure,
 }: Pick<RefInputs, 'structure'>): readonly (readonly [axis: string, RefStructure])[] =>
@@ -45,26 +45,26 @@ export const structuresOf = ({
 
 export interface RefOptions {
   /**
-   * Computes only some coordinates of a spatial root axis that all outputs are indexed by, where that is
-   * provably sound; everything otherwise (`RefOutputs.sampled` says which). Either a fraction of them (above 0, at most 1)
-   * or a count; `seed`: which ones, 0.
+   * Computes only some coordinates of a spatial root axis that indexes all outputs, if this is provably sound;
+   * otherwise everything (`RefOutputs.sampled` reports it). `fraction` (above 0, at most 1) or `count` of the
+   * coordinates; `seed` (default 0) selects them.
    */
   readonly sample?: { readonly fraction?: number; readonly count?: number; readonly seed?: number }
   /**
-   * Bits that the program under test keeps of the fraction of a factor in f32 (10: tf32). Bounds grow by what the products may
-   * lose; values do not change.
+   * Fraction bits that the tested program keeps of an f32 factor (10: tf32). Bounds grow by the possible loss of
+   * products; values do not change.
    */
   readonly precision?: number | undefined
-  /** Ends with the error `reference/too-long` where loops would visit more coordinates than that, all counted. */
+  /** Limit on the total number of visited coordinates; beyond it, `reference/too-long` is thrown. */
   readonly visits?: number
 }
 
-/** All dense; row-major. */
+/** All elements, row-major. */
 export interface RefDenseResult {
   readonly kind: 'dense'
   readonly shape: readonly number[]
   readonly values: Float64Array
-  /** How far a correct result may lie from each value; 0 where there is one result, infinite where it is undecided. */
+  /** Error bound of each value: 0 if only one result is correct, infinite if it is undecided. */
   readonly errors: Float64Array
 }
 

@@ -1,20 +1,20 @@
 /**
- * A reducer's laws: schedules regroup and reorder combines, so one that is not associative and commutative, or whose identity
- * is none, would change results.
+ * Laws of reducers: schedules regroup and reorder combines, so a reducer that is not associative and commutative with
+ * an identity would change results.
  */
 import type { Expr } from '../ir/expr.ts'
 import type { Monoid } from '../ir/monoid.ts'
 import type { Cell } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
 
-/** Values of the components. */
+/** Values of the components of an operand. */
 type Operand = readonly number[]
 
 const TOLERANCE = 1e-6
 
 export interface MonoidLaws {
   combine(a: Operand, b: Operand): Operand
-  /** Which law three values violate, with numbers; `null`: none. */
+  /** The law that three values violate, with numbers; `null` if none. */
   violation(a: Operand, b: Operand, c: Operand): string | null
 }
 
@@ -46,7 +46,7 @@ export function monoidLaws(m: Monoid): MonoidLaws {
 
 const show = (x: Operand): string => `(${x.map((v) => Number(v.toPrecision(4))).join(', ')})`
 
-/** But for what rounding does, of the results and of what they were made of. */
+/** Equality up to rounding, relative to the results and their operands. */
 const same = (x: Operand, y: Operand, of: readonly Operand[]): boolean =>
   x.every((v, k) => {
     const w = y[k]!

@@ -1,12 +1,12 @@
-/** Levels whose coordinates may come several times under a parent: a node for each entry, or as many as fit below. */
+/** Levels with repeated coordinates under a parent: one node per entry, or one per group of child nodes. */
 import { hasWidth, type StoredAxis } from '../ir/axis.ts'
 import type { Level, Placed, Source } from './axis-trees.ts'
 
-/** What is stored at one coordinate of a nonunique level. */
+/** An entry at one coordinate of a nonunique level. */
 interface Entry {
   readonly s: Source
   readonly e: number
-  /** Parent node, coordinates from this level down, and how often the same came before, where that is kept. */
+  /** Parent node, coordinates from this level down and, if duplicates are kept, the number of equal predecessors. */
   readonly key: readonly number[]
 }
 
@@ -19,8 +19,8 @@ function compare(a: Entry, b: Entry): number {
 }
 
 /**
- * A nonunique level has a node for each stored path below it (each entry, where duplicates are kept); over a
- * `sparse_fixed` level, one for as many of its nodes as it is wide.
+ * A nonunique level has one node for each stored path below it (each entry, if duplicates are kept); above a
+ * `sparse_fixed` level of width w, one for each w child nodes.
  */
 export function buildNonunique(
   base: { axis: StoredAxis; parent: Level | null; extent: number },
@@ -66,7 +66,7 @@ export function buildNonunique(
   return { ...base, count: coord.length, start, coord: Int32Array.from(coord) }
 }
 
-/** For each entry whether it needs another node on `chain[depth]` than the entry before it. */
+/** For each entry, true if it needs a new node on `chain[depth]`. */
 function beginsOf(
   entries: readonly Entry[],
   chain: readonly StoredAxis[],

@@ -1,4 +1,4 @@
-/** Buffers of the reference: one float64 an element, addressed by one leaf node for each tree. */
+/** Buffers of the reference: one float64 per element, addressed by one leaf node per tree. */
 import { countText } from '../ast/count-text.ts'
 import { fail, invariant, type Span } from '../ast/diagnostic.ts'
 import { type Dtype, isFloat } from '../ir/dtype.ts'
@@ -18,11 +18,11 @@ export interface Tensor {
   /** For each tree, the buffer's dimensions on its chain, root first. */
   readonly dims: readonly (readonly number[])[]
   readonly data: Float64Array
-  /** Of what is computed; `null` where all elements are exact. */
+  /** Error bounds of a computed buffer; `null` if all elements are exact. */
   bounds: Bounds | null
 }
 
-/** The trees of a buffer: each must be a chain from a root. */
+/** The trees of a buffer, each a chain from a root. */
 export function treesOf(
   b: Buffer1,
   levels: ReadonlyMap<string, Level>,
@@ -60,10 +60,13 @@ export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor
 
 export const at = (span: Span | undefined): { span?: Span } => (span ? { span } : {})
 
-/** A value as an element of the type: floats round to nearest, integers wrap. */
+/** A function that converts a value to the type: floats round to nearest, integers wrap. */
 export const stored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
 
-/** Puts the values of a source that was placed; equal coordinates add up, before the sum takes the buffer's type. */
+/**
+ * Stores the values of a placed source; values at equal coordinates are added before the sum is rounded to the buffer's
+ * type.
+ */
 export function place(
   t: Tensor,
   s: Source,
@@ -89,7 +92,7 @@ export function place(
   for (let a = 0; a < size; a++) if (written[a]) t.data[a] = toType(t.data[a]!)
 }
 
-/** Coordinates of every leaf on its chain: column k is dimension k of the chain. */
+/** Coordinates of every leaf; column k is dimension k of its chain. */
 function leafCoordinates(leaf: Level): Int32Array[] {
   const chain = chainOf(leaf)
   const columns = chain.map(() => new Int32Array(leaf.count))
@@ -126,7 +129,7 @@ export function coordinatesOf(t: Tensor): Int32Array[] {
   return out
 }
 
-/** Elements as their type has them, and how far others may lie from that. */
+/** Elements rounded to their type, and their error bounds. */
 export function finished(t: Tensor): { values: Float64Array; errors: Float64Array } {
   const { data, bounds, buffer } = t
   const errors = new Float64Array(data.length)
@@ -144,7 +147,7 @@ export function resultOf(t: Tensor, shape: readonly number[]): RefResult {
   const { values, errors } = finished(t)
   if (!t.leaves.every(isDense)) return { kind: 'sparse', shape, coords: coordinatesOf(t), values, errors }
   if (t.dims.flat().every((d, k) => d === k)) return { kind: 'dense', shape, values, errors }
-  // Trees that interleave: elements lie tree by tree.
+  // For interleaved trees, elements are ordered tree by tree.
   const coords = coordinatesOf(t)
   const placed = (from: Float64Array): Float64Array => {
     const to = new Float64Array(from.length)

@@ -1,6 +1,6 @@
 /**
- * Kernels whose tensors were reformatted still take and give tensors in the caller's coordinates: inputs go
- * through the coordinate maps in the order the formats were applied, outputs through the inverses, backwards.
+ * Reformatted kernels with tensors in the caller's coordinates: inputs pass through the coordinate maps in the order of
+ * the formats, outputs through the inverse maps in reverse.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type { Axis } from '../ir/axis.ts'
@@ -19,8 +19,8 @@ export interface Columns {
 }
 
 /**
- * Whether the caller's tensor goes through the maps. The parts of a composition, and formats that ask queries or
- * load tables, are bound as tensors of their own, over the axes they have then.
+ * True if the caller's tensor passes through the maps. Parts of compositions, and formats with queries or tables, are
+ * bound as separate tensors over their own axes.
  */
 export function isTranslated({ instance }: Reformat): boolean {
   const [part] = instance.parts
@@ -33,7 +33,7 @@ export function isTranslated({ instance }: Reformat): boolean {
   )
 }
 
-/** The formats that a buffer of the kernel went through since it was last bound part by part. */
+/** The formats applied to a buffer since it was last bound part by part. */
 export function translationsOf(kernel: Kernel1, buffer: string): readonly Reformat[] {
   const apart = kernel.reformats.findLastIndex(
     (r) => !isTranslated(r) && r.buffers.some((b) => b.parts.includes(buffer)),
@@ -71,7 +71,7 @@ function translate(
   }
 }
 
-/** The caller's coordinates → those of the kernel's present axes. */
+/** Maps the caller's coordinates to those of the kernel's present axes. */
 export function forward(c: Columns, reformats: readonly Reformat[], evaluate: Evaluate): Columns {
   return reformats.reduce(
     (now, r) =>
@@ -88,7 +88,7 @@ export function forward(c: Columns, reformats: readonly Reformat[], evaluate: Ev
   )
 }
 
-/** Back to the caller's coordinates; also the elements that the caller has (padding is dropped). */
+/** Maps coordinates back to the caller's; `keep` marks those within the tensor (padding is dropped). */
 export function backward(
   c: Columns,
   reformats: readonly Reformat[],
@@ -110,7 +110,7 @@ export function backward(
   return { columns: now, keep }
 }
 
-/** Whether the caller's structure holds a coordinate: that of some source over all of these axes. */
+/** A test if the caller's structure contains a coordinate: some source over all of these axes does. */
 export function membership(
   axes: readonly string[],
   sources: readonly Source[],

@@ -1,7 +1,7 @@
 /**
- * Restricting a kernel to some coordinates of one axis. Sound where the coordinates do not see each other:
- * every top-level iteration runs over the axis with an S iterator, and every element that the kernel writes is
- * written and read at that iterator, bare, on the same dimension.
+ * Restriction of a kernel to some coordinates of one axis. It is sound if coordinates are independent: every top-level
+ * iteration runs over the axis with an S iterator, and every written element is written and read at that bare iterator,
+ * on the same dimension.
  */
 import { byName } from '../ast/by-name.ts'
 import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/axis.ts'
@@ -21,11 +21,11 @@ import {
 export interface Sampling {
   readonly axis: string
   readonly iters: ReadonlySet<Iter>
-  /** For each buffer that is written, the dimension indexed by the axis. */
+  /** For each written buffer, the dimension indexed by the axis. */
   readonly dims: ReadonlyMap<string, number>
 }
 
-/** The first root axis that the kernel can be restricted to, if there is one. */
+/** The first root axis to which the kernel can be restricted; `null` if there is none. */
 function samplingOf(kernel: Kernel1): Sampling | null {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   for (const a of kernel.axes) {
@@ -62,7 +62,7 @@ const isBare = (e: Expr, name: string): boolean => e.kind === 'var' && e.name ==
 
 const rootOf = (a: Axis | undefined): string | undefined => (isFused(a) ? a.members[0] : a?.name)
 
-/** True where an inner iteration or `let` gives the name another meaning. */
+/** True if an inner iteration or `let` rebinds the name. */
 const rebinds = (body: Body1, name: string): boolean =>
   someStmt1(body, (s) =>
     s.kind === 'let'
@@ -72,19 +72,19 @@ const rebinds = (body: Body1, name: string): boolean =>
 
 const targetsIn = (body: Body1): readonly Load[] => writersIn(body).flatMap((s) => s.targets)
 
-/** Some coordinates of the axis that a kernel is restricted to. */
+/** The coordinates of an axis that a kernel is restricted to. */
 export interface Sample {
   readonly sampling: Sampling
   /** Ascending. */
   readonly coordinates: Int32Array
-  /** 1 where a coordinate is one of them. */
+  /** 1 at the selected coordinates. */
   readonly mask: Uint8Array
 }
 
-/** How many, or which. */
+/** The number of coordinates, or the coordinates themselves. */
 export type Asked = NonNullable<RefOptions['sample']> | Int32Array
 
-/** `null`: everything is computed. */
+/** The sample of a kernel; `null`: everything is computed. */
 export function sampleOf(
   kernel: Kernel1,
   asked: Asked | null,
@@ -100,8 +100,8 @@ export function sampleOf(
 }
 
 /**
- * Whether nothing but the coordinates that are visited is seen of what is stored under the axis, so that the rest need not
- * be placed: nothing else goes through its tree or loads from it, and results have other structure.
+ * True if only the visited coordinates of the axis' tree affect the results, so that the others need not be placed:
+ * nothing else iterates over the tree or loads from it, and results have other structure.
  */
 export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }: Sampling): boolean {
   const known = new Map(axes.map((a) => [a.name, a]))
@@ -129,7 +129,7 @@ export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }:
   })
 }
 
-/** What inputs store at the coordinates of a sample. */
+/** The inputs restricted to the coordinates of a sample. */
 export function sampledInputs({ axes, buffers }: Kernel1, inputs: RefInputs, sample: Sample): RefInputs {
   const { axis } = sample.sampling
   const known = new Map(axes.map((a) => [a.name, a]))
@@ -161,7 +161,10 @@ function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {
   }
 }
 
-/** A random subset of 0 … extent-1, ascending, at least one where there is any; the same for the same seed. */
+/**
+ * A random subset of 0 … extent-1, ascending, with at least one element unless the extent is 0; deterministic for a
+ * seed.
+ */
 export function pick(extent: number, options: NonNullable<RefOptions['sample']>): Int32Array {
   const wanted = options.count ?? Math.ceil(extent * (options.fraction ?? 1))
   const count = Math.min(extent, Math.max(1, wanted))
@@ -173,7 +176,7 @@ export function pick(extent: number, options: NonNullable<RefOptions['sample']>)
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296
   }
-  // Knuth's selection sampling: each coordinate with the chance that makes every subset equally likely.
+  // Knuth's selection sampling: the probabilities make every subset equally likely.
   const out: number[] = []
   for (let c = 0; c < extent && out.length < count; c++)
     if (random() * (extent - c) < count - out.length) out.push(c)

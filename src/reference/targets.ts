@@ -1,4 +1,4 @@
-/** Elements that statements write. */
+/** Targets of writes, as closures. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type { Load } from '../ir/expr.ts'
 import { compileAddress, tensorOf } from './address.ts'
@@ -12,8 +12,8 @@ export interface Target {
   readonly data: Float64Array
   readonly bounds: Bounds
   /**
-   * Throws where the element does not exist, unless `changesNothing` (a reducer's identity); -1 there and where it is
-   * not known which one is written.
+   * The address of the element. Throws if it does not exist, unless `changesNothing` (a reducer's identity); −1 in that
+   * case, and if the index is undecided.
    */
   readonly address: (changesNothing: boolean) => number
 }

@@ -1,4 +1,4 @@
-/** Updates by reducers as closures: values, and how far results may lie apart when terms come in another order. */
+/** Updates by reducers as closures: values, and error bounds for any order of terms. */
 import { invariant } from '../ast/diagnostic.ts'
 import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
@@ -14,7 +14,7 @@ type Run = () => void
 
 const NOTHING: Scope = { cells: new Map(), open: [] }
 
-/** The element has one value from here on. */
+/** Sets an element to a single value with an error bound. */
 export function set(b: Bounds, a: number, v: number, error: number): void {
   b.error[a] = error
   if (!b.sums) return

@@ -1,6 +1,6 @@
 /**
- * Parts whose elements are chosen by the blocks that are held whole, `bsr(4) where (density(4) >= 1)`: that their dense
- * axes are full follows from the condition, and is claimed in the part's name.
+ * Parts selected by completely filled blocks, `bsr(4) where (density(4) >= 1)`: the condition implies that their dense
+ * axes are full, which is claimed on their behalf.
  */
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
 import { conjuncts, type Expr } from '../../ir/expr.ts'
@@ -10,7 +10,7 @@ import { childrenOf, type PartTree } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
-/** The parts of a tree, with what follows of their axes. */
+/** The parts of a tree, with the claims that conditions imply. */
 export function withFilledBlocks(
   tree: PartTree,
   parts: readonly PartInstance[],
@@ -37,14 +37,14 @@ export function withFilledBlocks(
   return out
 }
 
-/** Of each block that is chosen at least so many coordinates are held. */
+/** Blocks that are selected only if they store at least `least` coordinates. */
 interface Block {
-  /** What is one value in a block, as keys of expressions. */
+  /** Keys of the expressions that are constant in a block. */
   readonly by: ReadonlySet<string>
   readonly least: number
 }
 
-/** Blocks that a condition takes as a whole, or not at all. */
+/** The blocks that a condition selects as a whole, or not at all. */
 function heldBlocks(where: Expr, queries: readonly Query[], over: readonly StoredAxis[]): readonly Block[] {
   const byName = new Map(queries.map((q) => [q.name, q]))
   const all = conjuncts(where)
@@ -61,13 +61,13 @@ function heldBlocks(where: Expr, queries: readonly Query[], over: readonly Store
         other?.kind === 'count' && other.by.length === q.by.length && other.by.every((e) => by.has(keyOf(e)))
       )
     }
-    // Anything else may take some of a block's elements and leave others.
+    // Other conditions may select some of a block's elements only.
     const whole = all.every((d, at) => at === k || [...freeVars(d)].every(same))
     return whole ? [{ by, least: found.least }] : []
   })
 }
 
-/** What a count is at least, where a condition says that, as it is or as a share. */
+/** The lower bound that a condition sets on a count, directly or as a ratio. */
 function leastOf(e: Expr): { readonly query: string; readonly least: number } | undefined {
   if (e.kind !== 'binary') return undefined
   const constantOf = (x: Expr): number | undefined =>
@@ -79,12 +79,15 @@ function leastOf(e: Expr): { readonly query: string; readonly least: number } | 
   if ((e.op !== 'ge' && e.op !== 'eq') || least === undefined) return undefined
   const [share, size] = e.a.kind === 'binary' && e.a.op === 'div' ? [e.a.a, constantOf(e.a.b)] : [e.a, 1]
   const query = counted(share)
-  // A share below 1 comes with rounding.
+  // A ratio below 1 is subject to rounding.
   if (query === undefined || size === undefined || (size !== 1 && !Number.isInteger(least))) return undefined
   return { query, least: least * size }
 }
 
-/** The dense axes beside those that a block has one coordinate on, if it holds as many elements as they have places. */
+/**
+ * Claims that a part's axes are full: those that vary within a block, if the block stores as many elements as they have
+ * slots.
+ */
 function claimsOf(part: FormatInstance, { by, least }: Block): FormatInstance['claims'] {
   const byName = new Map(part.axes.map((a) => [a.name, a]))
   if (part.lists.length > 0) return []

@@ -10,13 +10,13 @@ export interface SpanOption {
   readonly span?: Span | undefined
 }
 
-/** What a format's parameters stand for. */
+/** The values of a format's parameters. */
 export interface Arguments {
   /** Integers and reals, by parameter: constants, or the variable of a measured size. */
   readonly values: ReadonlyMap<string, Expr>
   /** Lists and sets: parameter → name among the data. */
   readonly given: ReadonlyMap<string, { readonly name: string; readonly kind: 'list' | 'set' }>
-  /** Of these values, the sizes that are left open here or further out. */
+  /** The sizes among these values that are to be measured, here or in the enclosing format. */
   readonly measured: readonly { readonly name: string; readonly span?: Span | undefined }[]
   /** `blocks(16)`. */
   readonly text: string
@@ -31,11 +31,9 @@ export const spanOf = (...spans: readonly (Span | undefined)[]): { span?: Span }
 export const segments = (list: string): Expr => variable(segmentsOf(list))
 
 /**
- * One argument for each parameter: a constant, a variable (the name of a list or set; a size measured further
- * out), or the parameter's default. A measured parameter without an argument becomes the variable `open(name)`;
- * a list or set without one is called like its parameter.
- *
- * @throws SptError `format/arguments`, `format/argument-kind`
+ * One argument for each parameter: a constant, a variable (the name of a list or set; a size measured in the enclosing
+ * format), or the parameter's default. A measured parameter without an argument becomes the variable `open(name)`; a
+ * list or set without one has its parameter's name. @throws SptError `format/arguments`, `format/argument-kind`
  */
 export function bindArguments(
   format: OrderedFormat,
@@ -76,7 +74,7 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOptio
     message: `format ${format.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
     ...spanOf(at.span, format.span),
     expected: `${range}: ${signature(format)}`,
-    // What is put together in place has no declaration: its text is its name.
+    // A composition written in place has no declaration: its text is its name.
     hint: /\W/.test(format.name)
       ? `names in conditions are the format's own, ${format.over.join(', ')}; others are numbers to give`
       : 'parameters with a default, measured ones (`w: size`), lists and sets may be left out, from the end',
@@ -117,7 +115,7 @@ export const signature = (format: OrderedFormat): string =>
     ? `${format.name}, without parameters`
     : `${format.name}(${format.params.map((p) => (p.kind === 'integer' ? (p.measured ? `${p.name}: size` : p.name) : `${p.name}: ${p.kind}`)).join(', ')})`
 
-/** A format with what it is given: numbers, and names of lists and sets. */
+/** A format with its arguments (numbers, names of lists and sets) as text. */
 export const useText = (format: Named, args: readonly (number | string)[]): string =>
   textOf(
     format,

@@ -53,7 +53,7 @@ export function instantiateFormat(
   return formatInstance(format, bound, over, { axis: rename, beside, query: rename })
 }
 
-/** Where names come from: of axes, of what is beside them, and of queries, which occur nowhere in a kernel. */
+/** Naming of axes, of tables, and of queries, which do not occur in kernels. */
 export interface NamesInKernel {
   readonly axis: (name: string) => string
   readonly beside: NamesBeside
@@ -144,7 +144,7 @@ export function checkOver(
   })
 }
 
-/** What a sort's coordinates are called: a dimension or an axis. */
+/** The name of a sort's dimension or axis. */
 function dimOf(
   { dim }: Sort,
   format: Format,
@@ -155,7 +155,7 @@ function dimOf(
   return k < 0 ? named(dim) : over[k]!.name
 }
 
-/** What a query is called in a kernel; `null` where nothing there asks it. */
+/** The name of a query in a kernel; `null` if it is not used there. */
 function nameIn(scope: Scope, query: string): string | null {
   const now = scope.variables.get(query)
   return now?.kind === 'var' ? now.name : null
@@ -164,7 +164,7 @@ function nameIn(scope: Scope, query: string): string | null {
 const asksNothing = (e: Expr, queries: readonly Query[]): boolean =>
   queries.every((q) => !freeVars(e).has(q.name))
 
-/** By the name that the text loads: what each sort calls its order, each list, and each list parameter. */
+/** Tables by their names in the format: the order of each sort, each list, and each list parameter. */
 function tablesOf(
   format: Format,
   args: Arguments,
@@ -192,7 +192,7 @@ function tablesOf(
       source: name,
       under: [],
       length: add(segments(name), int(1)),
-      // Until its queries are known.
+      // Replaced once its queries are known.
       fill: over[0]!.extent,
     })
   }
@@ -228,11 +228,11 @@ function translateSort(
 const translateAxis = (axis: StoredAxis, scope: Scope, named: (axis: string) => string): StoredAxis =>
   mapAxis(axis, named, (e) => translate(e, scope))
 
-/** A product of constants that no type holds is no constant of the IR. `null`: sizes say how many. */
+/** The value of a constant extent as text, which may exceed the IR's constants; `null` if it depends on sizes. */
 const bitsOf = (extent: Expr): string | null =>
   freeVars(extent).size > 0 || readsMemory(extent) ? null : countText(evaluate(extent, new Map()))
 
-/** `written`: as the format's text has it. */
+/** `written`: the axis as in the format's declaration. */
 function checkAxis(axis: StoredAxis, written: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
   const refuse = (what: string, expected: string): never =>
     fail({

@@ -1,4 +1,4 @@
-/** A format or composition with its arguments, over the axes of one kernel: `as` in full. */
+/** Instantiation of a format or composition with its arguments, over the axes of one kernel. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
@@ -28,15 +28,15 @@ export interface InstantiateUse {
 }
 
 /**
- * All parts of a format or composition, over `over`, one axis for each of its dimensions. `rename(name, label)` is
- * asked for each axis, table and measured size of each part, and gives a name that is unique in the kernel: `name_label` where
- * that is free. Tables have names that nothing among the data has.
+ * Instantiates all parts of a format or composition over `over`, one axis per dimension. `rename(name, label)` returns
+ * a unique name in the kernel for each axis, table and measured size of each part: `name_label` if it is free. Names of
+ * tables differ from all names of the data.
  *
- * What asks nothing of the data is tried on small samples, so that a wrong description is refused here.
+ * Parts that do not depend on the data are tested on small samples, so that wrong descriptions are rejected here.
  *
- * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/order`, `format/division-by-zero`,
- * `format/extent`, `format/partition`, `format/bucket-widths`, `format/not-constant`, `format/too-many-parts`,
- * `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
+ * @throws SptError `format/arguments`, `format/argument-kind`, `format/over`, `format/order`,
+ * `format/division-by-zero`, `format/extent`, `format/partition`, `format/bucket-widths`, `format/not-constant`,
+ * `format/too-many-parts`, `format/sort-window`, `format/condition`; and with a coordinate `format/not-inverse`,
  * `format/map-range`, `format/overlap`, `format/leak`
  */
 export function instantiate(
@@ -86,7 +86,7 @@ export function instantiate(
   return instance
 }
 
-/** For each part the first of the same format with the same arguments; one that is cut to a range is like no other. */
+/** For each part the first one with the same format and arguments; a part that is cut to a range equals no other. */
 function firstAlike(leaves: readonly PlannedLeaf[], cut: ReadonlySet<number>): readonly number[] {
   const first = new Map<Format, Map<string, number>>()
   return leaves.map(({ format, args }, k) => {
@@ -99,7 +99,7 @@ function firstAlike(leaves: readonly PlannedLeaf[], cut: ReadonlySet<number>): r
   })
 }
 
-/** Names for queries, which have none in a kernel: a number tells them apart from everything. */
+/** Unique numbered names for queries, which have none in a kernel. */
 function queryNames(): (name: string) => string {
   const numbers = new Map<string, number>()
   return (name) => {
@@ -110,7 +110,7 @@ function queryNames(): (name: string) => string {
   }
 }
 
-/** Sizes to be measured: declared while parts are still without labels, named when they have them. */
+/** Sizes to be measured: declared before parts have labels, named afterwards. */
 class OpenSizes {
   readonly #names = new Map<string, string>()
 
@@ -120,7 +120,7 @@ class OpenSizes {
     return stand
   }
 
-  /** One of a single part takes that part's label. */
+  /** A size used by a single part gets that part's label. */
   named(
     leaves: readonly PlannedLeaf[],
     labels: readonly string[],
@@ -149,7 +149,7 @@ function leavesOf(p: Planned): PlannedLeaf[] {
   return p.kind === 'index' ? p.children.flatMap(leavesOf) : p.cases.flatMap((c) => leavesOf(c.child))
 }
 
-/** Empty for one part in all; otherwise the steps to it, made unique. */
+/** Empty for a single part; otherwise the path to the part, made unique. */
 function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
   if (leaves.length === 1) return ['']
   const labels = new Names()
@@ -201,7 +201,7 @@ function nameTree(
   }
 }
 
-/** @throws SptError `format/condition` */
+/** Translates a condition or index and its queries. @throws SptError `format/condition` */
 function ask(
   a: Asking,
   fresh: (name: string) => string,
@@ -209,7 +209,7 @@ function ask(
   namesByQuery: Map<string, string> = new Map(),
 ): { readonly expr: Expr; readonly queries: readonly Query[] } {
   const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, namesByQuery)
-  // A sort orders what one part holds, so that it can decide nothing here.
+  // A sort orders the elements of one part, so it cannot select parts.
   invariant(
     queries.every((q) => sourceOf(q, 'sort') === undefined),
     'a condition asks for a place in a sort',

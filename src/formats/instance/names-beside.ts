@@ -1,19 +1,19 @@
 /**
- * Names of what formats keep beside axes: orders of sorts, lists, masks. They are bound among the data, where the lists and sets
- * that formats take are too; of these whoever uses a format chooses the names, without knowing its text.
+ * Names of arrays that formats keep in addition to axes: orders of sorts, lists, masks. They are bound together with
+ * the lists and sets of the data, whose names the user chooses without knowing the format's declaration.
  */
 import { unusedNumber } from '../../ir/bound-names.ts'
 import type { Format } from '../../ir/format.ts'
 import { labelled, tablesOf } from '../../ir/format-tables.ts'
 
 export interface NamesBeside {
-  /** What the text calls it, or another name where it is called as something among the data is. */
+  /** The declared name, or another one if the data has an array of that name. */
   readonly told: (name: string) => string
-  /** Its name in the kernel, which nothing among the data has but what `holds`: the list of that name that it is. */
+  /** The name in the kernel, distinct from all names of the data except `holds`, the list that the array is. */
   readonly inKernel: (name: string, holds?: string) => string
 }
 
-/** Of one part; `data`: names of lists and sets. `rename`: as `instantiate` is given it. */
+/** The names for one part; `data`: names of lists and sets. `rename`: as in `instantiate`. */
 export function namesBeside(
   format: Format,
   label: string,

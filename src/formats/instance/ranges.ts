@@ -1,8 +1,8 @@
 /**
- * Parts of a partition, cut to their ranges: an axis that is dense over a dimension, or over blocks of it, has the
- * coordinates of the part's range alone, counted from the range's start. So c parts have together as many rows as one.
+ * Parts of a partition, cut to their ranges: an axis that is dense over a dimension, or over blocks of it, covers only
+ * the coordinates of the part's range, counted from its start. All c parts together have as many rows as one.
  *
- * The map and the inverse change on that axis only. Conditions, queries and sorts are about the tensor's coordinates.
+ * Map and inverse change on that axis only. Conditions, queries and sorts remain over the tensor's coordinates.
  */
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
 import {
@@ -24,36 +24,36 @@ import { children, substitute, withChildren } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
-/** Coordinates from `start` to before `end`: `0 <= start <= end <=` the extent, whatever that is. */
+/** Coordinates from `start` to before `end`; `0 <= start <= end <=` the extent for every extent. */
 export interface Range {
   readonly start: Expr
   readonly end: Expr
-  /** What no coordinate of the range is below; beyond the extent where it has none. */
+  /** Lower bound of the range's coordinates; beyond the extent for an empty range. */
   readonly least: Expr
-  /** How many such ranges there are. */
+  /** The number of ranges. */
   readonly of: number
 }
 
-/** By the number of the dimension. */
+/** Ranges by number of the dimension. */
 export type Ranges = ReadonlyMap<number, Range>
 
 /** Range p of `into` ranges of equal size; the last ones may be shorter, or empty. */
 export function rangeOf(extent: Expr, p: number, into: number): Range {
   const size = ceildiv(extent, int(into))
-  // The first end is within the extent, and the last one is the extent.
+  // The first end is within the extent, and the last one equals it.
   const border = (k: number): Expr =>
     k === 0 ? int(0) : k === into ? extent : k === 1 ? size : min(mul(size, int(k)), extent)
   return { start: border(p), end: border(p + 1), least: mul(size, int(p)), of: into }
 }
 
-/** Whether a coordinate is in a range. */
+/** The condition that a coordinate is in a range. */
 export const isIn = (e: Expr, { least, end }: Range): Expr => and(ge(e, least), lt(e, end))
 
-/** Of several ranges of one dimension, all of which hold, the finest. */
+/** Adds a range; of several ranges of one dimension the finest is kept. */
 export const within = (ranges: Ranges, dim: number, range: Range): Ranges =>
   (ranges.get(dim)?.of ?? 1) < range.of ? new Map([...ranges, [dim, range]]) : ranges
 
-/** The same object where no axis is dense over a dimension that has a range. */
+/** The instance cut to ranges; the same object if no axis is dense over a dimension with a range. */
 export function cutToRanges(
   whole: FormatInstance,
   over: readonly StoredAxis[],
@@ -80,7 +80,7 @@ export function cutToRanges(
   }
 }
 
-/** Coordinates with the starts of their axes; a list is found by the axes above it as they are. */
+/** Adds the starts of axes to coordinates; list loads keep the indices of their ancestor axes. */
 function shiftedIn(e: Expr, shifted: ReadonlyMap<string, Expr>, whole: FormatInstance): Expr {
   const go = (x: Expr): Expr => {
     if (x.kind === 'var') return shifted.get(x.name) ?? x
@@ -92,7 +92,10 @@ function shiftedIn(e: Expr, shifted: ReadonlyMap<string, Expr>, whole: FormatIns
   return whole.lists.length === 0 ? substitute(e, shifted) : go(e)
 }
 
-/** The coordinates of an axis that a range of a dimension goes to: the dimension itself, or its blocks of b. */
+/**
+ * The range of an axis' coordinates that corresponds to a range of a dimension: the dimension itself, or its blocks of
+ * b.
+ */
 function onAxis(map: Expr, extent: Expr, dim: StoredAxis, range: Range): Range | null {
   const is = (e: Expr): boolean => e.kind === 'var' && e.name === dim.name
   if (is(map)) return sameExpr(extent, dim.extent) ? range : null

@@ -1,6 +1,6 @@
 /**
- * The rules of a composition, of any nesting, as one tree whose leaves are formats with their arguments. Nothing
- * is named yet: labels depend on how many parts there are.
+ * Planning of a composition's nested rules as one tree whose leaves are formats with arguments. Names are assigned
+ * later, because labels depend on the number of parts.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
@@ -28,14 +28,14 @@ export interface PlannedLeaf {
   readonly kind: 'leaf'
   readonly format: Format
   readonly args: Arguments
-  /** `p0`, `w4`, `rest`: what tells it from its siblings, from the root down. */
+  /** `p0`, `w4`, `rest`: path of distinguishing names from the root. */
   readonly label: readonly string[]
-  /** Of what encloses it; its own come on top. */
+  /** Constants of the enclosing rules; its own are added. */
   readonly constants: ReadonlyMap<string, number>
   readonly ranges: Ranges
 }
 
-/** A condition or index before its queries have names. */
+/** A condition or index before its queries are named. */
 export interface Asking {
   readonly expr: Expr
   readonly queries: readonly Query[]
@@ -56,7 +56,7 @@ export type Planned =
       readonly kind: 'cases'
       readonly cases: readonly {
         readonly text: string
-        /** All of them must hold; none: the rest. */
+        /** A conjunction; empty for the rest. */
         readonly where: readonly Asking[]
         readonly child: Planned
       }[]
@@ -65,7 +65,7 @@ export type Planned =
 export interface Plan {
   readonly tree: Planned
   readonly args: Arguments
-  /** Everything that was bound, lists and sets among it. */
+  /** All bound arguments, including lists and sets. */
   readonly bound: readonly Arguments[]
 }
 
@@ -77,7 +77,7 @@ interface Context {
   parts: number
 }
 
-/** @throws SptError as `instantiate` */
+/** Plans the parts of a format or composition. @throws SptError as `instantiate` */
 export function planParts(
   format: OrderedFormat,
   args: readonly Expr[],
@@ -88,7 +88,7 @@ export function planParts(
   const context: Context = { over, open, at, bound: [], parts: 0 }
   const bound = bindArguments(format, args, open, at)
   const tree = plan(format, bound, { label: [], constants: new Map(), ranges: new Map(), context })
-  // A format that cannot hold everything is a part without siblings.
+  // A format that cannot hold every coordinate is a part without siblings.
   const where = tree.kind === 'leaf' ? ownCondition(tree, over) : []
   const alone: Planned =
     where.length === 0
@@ -114,7 +114,7 @@ function plan(format: OrderedFormat, args: Arguments, around: Around): Planned {
   })
 }
 
-/** What encloses a format. */
+/** The context of a format. */
 interface Around {
   readonly label: readonly string[]
   readonly constants: ReadonlyMap<string, number>
@@ -127,7 +127,7 @@ interface RuleScope extends Around {
   readonly scope: Scope
 }
 
-/** The place of a child that its parents' rule calls `step`, and where `name` is the constant `value`. */
+/** The context of a child: `step` is added to its label, and `name` is bound to the constant `value`. */
 const under = (p: RuleScope, step: string | null, name: string | null, value: number): RuleScope => ({
   ...p,
   label: step === null ? p.label : [...p.label, step],
@@ -165,7 +165,7 @@ function planRule(rule: PartRule, place: RuleScope, only: boolean) {
   return { text: rule.name === null ? bound.text : `${rule.name} = ${bound.text}`, where, child }
 }
 
-/** A list or set of the enclosing parameters stands for the one among the data. */
+/** Translates an argument; a list or set parameter becomes the name among the data. */
 function argument(arg: Expr, scope: Scope): Expr {
   const source = arg.kind === 'var' ? scope.sources.get(arg.name) : undefined
   return source === undefined ? translate(arg, scope) : variable(source)
@@ -199,7 +199,7 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Ru
     return planRules(rule.parts, { ...inside, ranges: within(place.ranges, dim, range) })
   })
   if (into === 1) return children[0]!
-  // In the format's names, as every question: the kernel's may be those of its parameters.
+  // Expressed in the format's names, as all queries are: names of the kernel may clash with its parameters.
   const index = div(variable(rule.dim), ceildiv(variable(sizeOf(rule.dim)), int(into)))
   return {
     kind: 'index',
@@ -221,11 +221,11 @@ function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: RuleScop
   const by = rule.dims.map((d) => variable(d))
   const rest = composition.over.filter((d) => !rule.dims.includes(d)).map((d) => variable(d))
   const of = rest.length > 0 ? rest : by
-  // No dimension and no parameter can have these names.
+  // No dimension or parameter can have these names.
   const length: Query = { kind: 'count', name: '#length', of, by }
   const rank: Query = { kind: 'rank', name: '#rank', of, by }
   const last = widths[widths.length - 1]!
-  // A split segment's pieces are all of the last width, but for the last of them.
+  // All pieces of a split segment have the last width, except the last piece.
   const piece = sub(variable(length.name), mul(div(variable(rank.name), int(last)), int(last)))
   const measure = rule.split ? piece : variable(length.name)
   const index = (rule.split ? widths.slice(0, -1) : widths)

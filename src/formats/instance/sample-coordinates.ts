@@ -6,13 +6,13 @@ import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 
-/** Largest size that is tried for every combination, by how many sizes there are. */
+/** Largest size for which every combination is tested, by the number of sizes. */
 const SMALL = [1, 6, 5, 4, 3, 2]
-/** Coordinates of each dimension beyond these are sampled, by the number of dimensions. */
+/** Most sampled coordinates per dimension, by the number of dimensions. */
 const COORDINATES = [1, 40, 12, 7, 4, 3]
 const MAX_ROWS = 8192
 
-/** Rows: a coordinate on each axis, in a tensor whose sizes stand in the same row. */
+/** Sample rows: a coordinate on each axis, and the sizes of the tensor. */
 export class Samples {
   /** Old axes, then sizes. */
   readonly names: readonly string[]
@@ -46,7 +46,10 @@ export class Samples {
   }
 }
 
-/** `null` where the extents depend on more than sizes. `constants`: where blocks, bands and strides may end. */
+/**
+ * Samples of the coordinates over axes; `null` if extents depend on more than sizes. `constants`: probable ends of
+ * blocks, bands and strides.
+ */
 export function samples(over: readonly StoredAxis[], constants: readonly number[]): Samples | null {
   const sizes = [...new Set(over.flatMap((a) => [...freeVars(a.extent)]))]
   const steps = constants.filter((c) => c > 1 && c < 2 ** 20).sort((a, b) => b - a)
@@ -62,7 +65,7 @@ export function samples(over: readonly StoredAxis[], constants: readonly number[
       shapes.push(extents)
     }
   }
-  // Small ones first: they make the counterexamples that are read.
+  // Small tensors come first, because they give readable counterexamples.
   const small = SMALL[Math.min(sizes.length, SMALL.length - 1)]!
   for (const values of product(sizes.map(() => Array.from({ length: small }, (_, v) => v + 1)))) cover(values)
   for (const c of steps.slice(0, 4)) cover(sizes.map((_, k) => 2 * c + 1 + k))
@@ -75,7 +78,7 @@ export function samples(over: readonly StoredAxis[], constants: readonly number[
   )
 }
 
-/** At most `most` coordinates of `n`: the ends, and those around multiples of the steps. */
+/** At most `most` coordinates below `n`: the ends, and those around multiples of the steps. */
 function pick(n: number, steps: readonly number[], most: number): number[] {
   if (n <= most) return Array.from({ length: n }, (_, c) => c)
   const wanted = [0, n - 1, ...steps.flatMap((s) => [s, s - 1, n - s, s >> 1]), 1, n - 2, n >> 1]

@@ -1,4 +1,4 @@
-/** Expressions of a format in the names of a kernel. */
+/** Translation of a format's expressions into the names of a kernel. */
 
 import { fail } from '../../ast/diagnostic.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
@@ -11,17 +11,17 @@ import { exprPrinter, plainConstant } from '../../ir/print-expr.ts'
 import { declarationOf, keyOfQuestion, mapQuery, operandsOf, type Query } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
 
-/** What the names of a format's text stand for at one place. */
+/** The meaning of a format's names in one context. */
 export interface Scope {
   readonly format: OrderedFormat
   readonly variables: ReadonlyMap<string, Expr>
-  /** What is loaded, sorts' tables and lists: name in the text → table, or the list among the data. */
+  /** Loaded tables: name in the format → table, or the list among the data. */
   readonly tables: ReadonlyMap<string, string>
-  /** Sorts (by `place`), lists and sets: name in the text → name outside. */
+  /** Sorts (by `place`), lists and sets: name in the format → name outside. */
   readonly sources: ReadonlyMap<string, string>
 }
 
-/** A map's names: a dimension is the coordinate on it, `size(dim)` its extent. */
+/** The scope of a map: a dimension is the coordinate on it, `size(dim)` its extent. */
 export function scopeOf(format: OrderedFormat, args: Arguments, over: readonly StoredAxis[]): Scope {
   const variables = new Map(args.values)
   format.over.forEach((name, k) => {
@@ -39,10 +39,10 @@ export function scopeOf(format: OrderedFormat, args: Arguments, over: readonly S
   return { format, variables, tables, sources }
 }
 
-/** How a text's `size(i)` is written: a variable of this name. */
+/** The variable that represents `size(i)` in expressions. */
 export const sizeOf = (dim: string): string => `size(${dim})`
 
-/** `scope` where a dimension is its extent: in extents and widths. */
+/** The scope of extents and widths, where a dimension is its extent. */
 export function extentScope(scope: Scope, over: readonly StoredAxis[]): Scope {
   const extents = scope.format.over.map((name, k) => [name, over[k]!.extent] as const)
   return { ...scope, variables: new Map([...scope.variables, ...extents]) }
@@ -53,9 +53,9 @@ export const withVariables = (scope: Scope, more: Iterable<readonly [string, Exp
   variables: new Map([...scope.variables, ...more]),
 })
 
-/** `e` in the names of the kernel. @throws SptError `format/division-by-zero` */
+/** Translates `e` into the names of the kernel. @throws SptError `format/division-by-zero` */
 export function translate(e: Expr, scope: Scope): Expr {
-  // Top down: a name outside may be one of the format's own, and must not be replaced in its turn.
+  // Top-down: a name outside may equal one of the format's own, and must not be replaced again.
   const go = (x: Expr): Expr => {
     if (x.kind === 'var') return scope.variables.get(x.name) ?? x
     const rebuilt = withChildren(x, children(x).map(go))
@@ -68,13 +68,13 @@ export function translate(e: Expr, scope: Scope): Expr {
   return go(e)
 }
 
-/** The same of a coordinate, which is shown where it is written: a name alone too. */
+/** `translate` for a coordinate, keeping the span even for a bare name. */
 export function translateCoordinate(e: Expr, scope: Scope): Expr {
   const now = translate(e, scope)
   return now.kind === 'var' && e.span && !now.span ? variable(now.name, now.dtype, e.span) : now
 }
 
-/** `written`: as the format's text has it. */
+/** `written`: the divisor as in the format's declaration. */
 function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
   if (divisor.kind !== 'const' || divisor.value > 0) return
   fail({
@@ -91,14 +91,13 @@ function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
 
 const writtenText = exprPrinter(plainConstant)
 
-/** `b, which is 0`: what the format's text has, by its parameters, and its value. */
+/** `b, which is 0`: an expression of the format's declaration, and its value. */
 export const asWritten = (e: Expr, value: number): string =>
   e.kind === 'const' ? String(value) : `${writtenText(e)}, which is ${value}`
 
 /**
- * The queries that `expressions` and they themselves need, under fresh names, and the scope that knows these.
- * A query asks what reaches the place where it stands, so each place has queries of its own: `namesByQuery` holds those
- * that this place has already, by what they ask.
+ * The queries that `expressions` depend on, under fresh names, and the scope that contains them. A query is over the
+ * coordinates that reach its node, so each node has its own queries: `namesByQuery` holds the existing ones by key.
  */
 export function translateQueries(
   queries: readonly Query[],

@@ -1,6 +1,7 @@
 /**
- * Trying a format before there are data: maps and conditions that ask nothing of stored coordinates run over small
- * tensors whole, and over the corners of blocks in larger ones. What fails here fails for some tensor.
+ * Tests of a format before there are data: maps and conditions that do not depend on stored coordinates are evaluated
+ * for all coordinates of small tensors, and for the corners of blocks in larger ones. A failure here is a failure for
+ * some tensor.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { applyMap, point } from '../../columns/coordmap.ts'
@@ -13,16 +14,14 @@ import { keyOf } from '../../ir/structural-equality.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'
 import { type Samples, samples } from './sample-coordinates.ts'
 
-/** Texts of what was tried and held, by the parts of an instance that decide. */
+/** Keys of the instances that passed. */
 const seen = new Set<string>()
 const REMEMBERED = 1000
 
 /**
- * Tries which part each coordinate goes to, and the part on what comes there. Below a condition that asks
- * something of the data nothing is tried: it is not known what comes there.
- *
- * @param firstAlike for each part the first of the same format with the same arguments
- * @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
+ * Tests the part of each coordinate, and each part on its coordinates. Below a condition that depends on the data
+ * nothing is tested, because its coordinates are unknown. @param firstAlike for each part the first one with the same
+ * format and arguments @throws SptError `format/not-inverse`, `format/map-range`, `format/overlap`, `format/leak`
  */
 export function tryInstance(instance: Instance, firstAlike: readonly number[], at: SpanOption): void {
   const key = keyOfTrial(instance)
@@ -95,7 +94,7 @@ function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Sampl
 interface Trial {
   readonly instance: Instance
   readonly tried: Samples
-  /** For each part the rows that come there; parts that are alike share one array. */
+  /** For each part its rows; equal parts share one array. */
   readonly reached: readonly Uint8Array[]
   readonly at: SpanOption
 }
@@ -105,7 +104,7 @@ function tryTree(tree: PartTree, rows: Uint8Array, t: Trial): void {
     const mine = t.reached[tree.part]!
     for (let e = 0; e < rows.length; e++) if (rows[e] === 1) mine[e] = 1
   } else if (!decides(tree, t.tried)) {
-    // A bucket may get any coordinate; conditions on data may exclude some.
+    // A bucket may receive any coordinate; conditions on data may exclude some.
     if (tree.kind === 'index') for (const child of tree.children) tryTree(child, rows, t)
   } else if (tree.kind === 'index') {
     const index = t.tried.evaluate(tree.index)
@@ -128,7 +127,7 @@ function tryTree(tree: PartTree, rows: Uint8Array, t: Trial): void {
   }
 }
 
-/** Number of the case that takes each row. */
+/** The number of the case that each row belongs to. */
 function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t: Trial): Int32Array {
   const { cases } = tree
   const { instance, tried, at } = t
@@ -143,7 +142,7 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
     const mine = cases.flatMap((_, k) => (holds[k]?.[e] === 1 ? [k] : []))
     if (mine.length > 1) {
       const [a, b] = mine.map((k) => cases[k]!)
-      // Parts that are written alike are told by their places.
+      // Parts with equal text are distinguished by their numbers.
       const called = (c: typeof a, k: number): string =>
         a!.text === b!.text ? `${c!.text} (part ${mine[k]! + 1})` : c!.text
       const first = a!.where?.span
@@ -159,7 +158,7 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
       })
     }
     taken[e] = mine[0] ?? rest
-    // A format alone may be meant for tensors that fit it: building refuses the others.
+    // A single format may be meant for tensors that fit it: building rejects the others.
     if (taken[e]! < 0 && cases.length > 1)
       fail({
         code: 'format/leak',
@@ -172,13 +171,13 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
   return taken
 }
 
-/** Whether a node tells parts apart by coordinates and sizes alone. */
+/** True if a node distinguishes parts by coordinates and sizes alone. */
 function decides(tree: Exclude<PartTree, { kind: 'leaf' }>, tried: Samples): boolean {
   const known = new Set(tried.names)
   return decidingIn(tree).every((e) => decidable(e, known))
 }
 
-/** Integer arithmetic over known columns. */
+/** True for integer arithmetic over known columns. */
 function decidable(e: Expr, known: ReadonlySet<string>, more: ReadonlySet<string> = new Set()): boolean {
   if ([...freeVars(e)].some((v) => !known.has(v) && !more.has(v))) return false
   return !someExpr(
@@ -208,7 +207,7 @@ function constantsOf({ tree: root, parts }: Instance): number[] {
   return [...found]
 }
 
-/** Trials with one key hold and fail alike. */
+/** Instances with one key have identical results. */
 function keyOfTrial({ over, tree, parts }: Instance): string {
   const node = (t: PartTree): string => {
     if (t.kind === 'leaf') return String(t.part)

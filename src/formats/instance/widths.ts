@@ -7,8 +7,8 @@ import { type SpanOption, spanOf } from './format-arguments.ts'
 const MAX_WIDTH = 2 ** 30
 
 /**
- * `1, 2 .. 2^5` → 1, 2, 4, 8, 16, 32; `3 .. 20` → 3, 6, 12, 20: the end is always among them.
- * @throws SptError `format/bucket-widths`
+ * Expands widths: `1, 2 .. 2^5` → 1, 2, 4, 8, 16, 32; `3 .. 20` → 3, 6, 12, 20; the end is always included. @throws
+ * SptError `format/bucket-widths`
  */
 export function bucketWidths(
   rule: Extract<PartRule, { kind: 'bucket' }>,

@@ -1,4 +1,4 @@
-/** What is known of the names in maps and conditions of formats. */
+/** Facts about the names in maps and conditions of formats. */
 import { Facts } from '../../analysis/integers/facts.ts'
 import { linear, linearKey, shift } from '../../analysis/integers/linear.ts'
 import { placeKey } from '../../analysis/integers/normal-forms.ts'
@@ -10,7 +10,7 @@ import { segmentsOf } from '../../ir/format-tables.ts'
 import { extentOf } from '../../ir/list-extents.ts'
 import { boundsOfQuery, declarationOf, operandsOf, type Query, sourceOf } from '../../ir/queries.ts'
 
-/** Coordinates within their extents, which exist: an extent is 1 at least. */
+/** Facts about coordinates: they are within their extents, and exist, so extents are at least 1. */
 export function factsOf(
   over: readonly StoredAxis[],
   queries: readonly Query[],
@@ -25,7 +25,7 @@ export function factsOf(
     facts.coordinate(variable(name), extent)
   }
   for (const q of queries) addQuery(q, queries, facts, extents, part)
-  // More coordinates than a list is wide are refused while it is built.
+  // Longer lists are rejected while they are built.
   for (const { axis, position } of part?.lists ?? [])
     if (position !== null) facts.isBelow(variable(position), axis.width)
   const last = [...extents.values()].map((e) => shift(facts.form(e), -1))
@@ -44,14 +44,14 @@ function addQuery(
   const name = variable(q.name)
   const { least, end } = boundsOfQuery(q, {
     different(of) {
-      // There are so many different values at most: of what depends on one coordinate, as many as of that.
+      // Upper bound of distinct values: for an expression of one coordinate, the number of that coordinate's values.
       const [dim, ...others] = new Set(of.flatMap((e) => [...freeVars(e)]))
       return others.length === 0 ? extents.get(dim!) : undefined
     },
     list(list, of) {
       const segments = variable(segmentsOf(list))
       facts.atLeast(segments, 0)
-      // Lists end with the extent of coordinates; beyond, there is no segment.
+      // Lists end with the extent of coordinates; there is no segment beyond.
       if (extentOf(of, extents, { queries, sorts: part?.sorts ?? [] }))
         return { least: int(0), end: segments }
       return facts.nonNegative(of) ? { least: int(0) } : {}
@@ -65,7 +65,10 @@ function addQuery(
   if (least?.kind === 'const') facts.atLeast(name, least.value)
 }
 
-/** The element of a sort or list at the place of a coordinate is that coordinate; boundaries enclose what is found between them. */
+/**
+ * Adds facts about tables: the element of a sort or list at a coordinate's place is that coordinate; a found segment's
+ * boundaries enclose the value.
+ */
 function addTables(part: FormatInstance, facts: Facts): void {
   for (const t of part.tables) {
     const { of } = t

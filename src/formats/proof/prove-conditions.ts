@@ -10,18 +10,18 @@ import { type CompareOp, isCompare } from '../../ir/ops.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
 type Literal =
-  /** A form that is 0 or more. */
+  /** A linear form that is at least 0. */
   | { readonly kind: 'form'; readonly form: Linear }
-  /** A real that compares to a constant, which NaN does not. */
+  /** A comparison of a real with a constant; false for NaN. */
   | { readonly kind: 'real'; readonly of: string; readonly op: Exclude<CompareOp, 'ne'>; readonly to: number }
   | { readonly kind: 'truth'; readonly of: string; readonly holds: boolean }
 
-/** All of them hold. */
+/** A conjunction of literals. */
 export type Conjunction = readonly Literal[]
 
 const MAX_ALTERNATIVES = 128
 
-/** Conjunctions of which one holds exactly if `e` has the value `holds`. @throws GivesUp */
+/** Conjunctions, exactly one of which holds if `e` has the value `holds`. @throws GivesUp */
 export function alternatives(e: Expr, holds: boolean, facts: Facts): readonly Conjunction[] {
   if (e.kind === 'const') return (e.value !== 0) === holds ? [[]] : []
   if (e.kind === 'unary' && e.op === 'not') return alternatives(e.x, !holds, facts)
@@ -77,7 +77,10 @@ function integers(op: CompareOp, a: Expr, b: Expr, holds: boolean, facts: Facts)
   return alternatives[holds ? op : OPPOSITE[op]]
 }
 
-/** Comparisons of one text are decided alike; the opposite holds where neither side can be NaN. */
+/**
+ * Literals for a comparison of reals. Equal comparisons are one literal; a comparison is negated only if neither side
+ * can be NaN.
+ */
 function reals(op: CompareOp, a: Expr, b: Expr, holds: boolean): readonly Conjunction[] {
   const wanted = holds ? op : OPPOSITE[op]
   const positive = (is: CompareOp): Conjunction[] => {
@@ -91,12 +94,12 @@ function reals(op: CompareOp, a: Expr, b: Expr, holds: boolean): readonly Conjun
     return [[{ kind: 'real', of, op: (ordered ? is : MIRRORED[is]) as Exclude<CompareOp, 'ne'>, to: 0 }]]
   }
   if (isNumber(a) && isNumber(b)) return positive(wanted)
-  // NaN: `!=` and negated comparisons hold for it, the others say that there is none.
+  // NaN satisfies `!=` and negated comparisons; the others imply that there is none.
   const truth: Literal = { kind: 'truth', of: `${op} ${keyOf(a)} ${keyOf(b)}`, holds }
   return holds === (op !== 'ne') ? positive(wanted).map((c) => [...c, truth]) : [[truth]]
 }
 
-/** No NaN and far from overflow: made of integers and constants by few operations. */
+/** True if the value is neither NaN nor near overflow: few operations on integers and constants. */
 function isNumber(e: Expr): boolean {
   if (e.dtype === 'i32') return e.kind === 'const' || e.kind === 'var'
   if (e.kind === 'const') return Math.abs(e.value) < 1e15
@@ -109,7 +112,7 @@ function isNumber(e: Expr): boolean {
 
 const size = (e: Expr): number => 1 + children(e).reduce((n, c) => n + size(c), 0)
 
-/** Whether no coordinate can satisfy all of them. `false`: not proved. */
+/** True if no coordinate satisfies all literals; `false`: not proved. */
 export function impossible(all: Conjunction, facts: Facts): boolean {
   return truthsClash(all) || realsClash(all) || formsClash(all, facts)
 }
@@ -119,7 +122,7 @@ const truthsClash = (all: Conjunction): boolean =>
     (x) => x.kind === 'truth' && x.holds && all.some((y) => y.kind === 'truth' && !y.holds && y.of === x.of),
   )
 
-/** Comparisons with constants hold together nowhere if not at these constants, between or beside them. */
+/** Comparisons with constants are contradictory if they fail at these constants, between them and outside. */
 function realsClash(all: Conjunction): boolean {
   const reals = all.flatMap((x) => (x.kind === 'real' ? [x] : []))
   return reals.some(({ of }) => {
@@ -132,7 +135,7 @@ function realsClash(all: Conjunction): boolean {
 
 const ENDS = [Number.NEGATIVE_INFINITY, -Number.MAX_VALUE, Number.MAX_VALUE, Number.POSITIVE_INFINITY]
 
-/** One of the forms is negative wherever the others are not. */
+/** True if one of the forms is negative wherever the others are not. */
 function formsClash(all: Conjunction, facts: Facts): boolean {
   const forms = all.flatMap((x) => (x.kind === 'form' ? [x.form] : []))
   return forms.some((f, k) => {
@@ -141,7 +144,7 @@ function formsClash(all: Conjunction, facts: Facts): boolean {
   })
 }
 
-/** Forms that are 0 or more where a condition holds or fails, as far as that is one conjunction. */
+/** Linear forms that are at least 0 if a condition holds (or fails), provided that it is a single conjunction. */
 export function assumptionsOf(e: Expr, holds: boolean, facts: Facts): readonly Linear[] {
   try {
     const [only, more] = alternatives(e, holds, facts)

@@ -1,8 +1,8 @@
 /**
- * Proofs about formats, for all sizes and all tensors: that an inverse undoes its map, that maps stay in range, that
- * parts are disjoint and leave nothing over. What is not proved is not refuted: it is checked while building.
+ * Proofs about formats for all sizes and tensors: the inverse undoes the map, maps stay in range, parts are disjoint
+ * and cover everything. An unproved property is not refuted: it is checked at construction.
  *
- * Arithmetic is that of exact integers. Lists are taken to ascend from 0 to the extent that they cut.
+ * Arithmetic is exact. Lists are assumed to ascend from 0 to the extent that they cut.
  */
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { GivesUp, linear, linearKey } from '../../analysis/integers/linear.ts'
@@ -14,7 +14,7 @@ import { operandsOf, sourceOf } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { alternatives, type Conjunction, impossible, product } from './prove-conditions.ts'
 
-/** `inverse(map(x)) = x` for all coordinates x of which the facts hold. `false`: not proved. */
+/** Proves `inverse(map(x)) = x` for all coordinates x that satisfy the facts. `false`: not proved. */
 export function provesInverse(part: FormatInstance, over: readonly StoredAxis[], facts: Facts): boolean {
   const mapped = new Map(part.order.map((name, k) => [name, part.map[k]!]))
   return over.every(({ name }, k) => {
@@ -24,8 +24,9 @@ export function provesInverse(part: FormatInstance, over: readonly StoredAxis[],
 }
 
 /**
- * `map(inverse(x)) = x` for all coordinates x on the axes: no two of them are one coordinate of the tensor (over `dims`). Of a sort
- * all that counts is that it is a permutation, so its places stand for what is there. `false`: not proved.
+ * Proves `map(inverse(x)) = x` for all coordinates x on the axes: different ones map to different coordinates of the
+ * tensor (over `dims`). Sorts are only assumed to be permutations, so places represent the coordinates there. `false`:
+ * not proved.
  */
 export function provesInjective(part: FormatInstance, dims: readonly string[]): boolean {
   const sorts = new Set(part.tables.filter((t) => t.of === 'sort').map((t) => t.name))
@@ -42,7 +43,7 @@ export function provesInjective(part: FormatInstance, dims: readonly string[]): 
   })
 }
 
-/** Every component of the map lies within its axis; extents that are measured fit anything. */
+/** Proves that every component of the map is within its axis; measured extents fit anything. */
 export function provesRange(part: FormatInstance, facts: Facts): boolean {
   const measured = new Set(part.measured.map((m) => m.name))
   const mapped = [
@@ -55,11 +56,11 @@ export function provesRange(part: FormatInstance, facts: Facts): boolean {
   })
 }
 
-/** `e <= bound`, over sizes, wherever the axes have coordinates. */
+/** Proves `e <= bound`, over sizes, for all coordinates on the axes. */
 export const provesBelow = (e: Expr, bound: Expr, axes: readonly StoredAxis[]): boolean =>
   factsOf(axes, []).provesOrder(e, bound)
 
-/** No coordinate satisfies two of the conditions. */
+/** Proves that no coordinate satisfies two of the conditions. */
 export function provesDisjoint(conditions: readonly Expr[], facts: Facts): boolean {
   return attempt(() => {
     const all = conditions.map((c) => alternatives(c, true, facts))
@@ -67,7 +68,7 @@ export function provesDisjoint(conditions: readonly Expr[], facts: Facts): boole
   })
 }
 
-/** Every coordinate satisfies one of the conditions. */
+/** Proves that every coordinate satisfies one of the conditions. */
 export function provesCover(conditions: readonly Expr[], facts: Facts): boolean {
   return attempt(() =>
     none(

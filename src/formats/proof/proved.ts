@@ -1,4 +1,4 @@
-/** What need not be checked on data: it is proved of the format, for every tensor. */
+/** Properties proved of a format for every tensor, which need not be checked on data. */
 import type { StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sourceOf } from '../../ir/queries.ts'
@@ -6,7 +6,7 @@ import { factsOf } from './format-facts.ts'
 import { provesInjective, provesInverse, provesRange } from './prove.ts'
 
 export interface Proved {
-  /** The inverse undoes the map, in exact integers, wherever coordinates are within their extents. */
+  /** The inverse undoes the map, in exact integers, for coordinates within their extents. */
   readonly inverse: boolean
   /** The map stays within the extents of the axes. */
   readonly range: boolean
@@ -15,7 +15,10 @@ export interface Proved {
 const NOTHING: Proved = { inverse: false, range: false }
 const known = new WeakMap<FormatInstance, Proved>()
 
-/** Computed once for each instance, which is over these axes. Lists come with the data: nothing is taken for granted of them. */
+/**
+ * The proved properties of an instance over these axes, cached. Lists are given with the data, so nothing is assumed
+ * about them.
+ */
 export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]): Proved {
   const done = known.get(instance)
   if (done) return done
@@ -32,7 +35,9 @@ export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]):
 
 const injective = new WeakMap<FormatInstance, boolean>()
 
-/** Whether different coordinates on the axes of an instance over `dims` are proved to be different ones of the tensor. */
+/**
+ * True if different coordinates on the axes of an instance over `dims` provably map to different ones of the tensor.
+ */
 export function isInjective(instance: FormatInstance, dims: readonly string[]): boolean {
   const done = injective.get(instance)
   if (done !== undefined) return done

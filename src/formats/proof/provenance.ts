@@ -1,4 +1,4 @@
-/** What is known of a format or composition before there are data, and how. */
+/** Properties of a format or composition known before there are data, and their justification. */
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
@@ -9,8 +9,8 @@ import { provesCover, provesDisjoint, provesInverse, provesRange } from './prove
 import { assumptionsOf } from './prove-conditions.ts'
 
 /**
- * `construction`: cannot be otherwise, by the meaning of what is written. `proved`: symbolically, for all sizes and
- * tensors. `checked`: with the data, while a tensor is brought into the format.
+ * `construction`: implied by the meaning of the rule. `proved`: symbolically, for all sizes and tensors. `checked`: on
+ * the data, during conversion.
  */
 export type Ground = 'construction' | 'proved' | 'checked'
 
@@ -19,7 +19,7 @@ export interface PartProvenance {
   readonly label: string
   /** `blocks(16)`. */
   readonly format: string
-  /** `inverse(map(x)) = x` for what the part holds. */
+  /** `inverse(map(x)) = x` for the coordinates of the part. */
   readonly inverse: Ground
   /** The map stays within the extents of the axes. */
   readonly range: Ground
@@ -28,7 +28,7 @@ export interface PartProvenance {
 }
 
 export interface NodeProvenance {
-  /** `partition j into 4`; of cases, the parts between which they decide. */
+  /** `partition j into 4`; for cases, the parts that they select. */
   readonly node: string
   /** Labels of the parts below it. */
   readonly parts: readonly string[]
@@ -39,13 +39,13 @@ export interface NodeProvenance {
 
 export interface Provenance {
   readonly parts: readonly PartProvenance[]
-  /** From the root down; none where one format holds everything. */
+  /** From the root down; empty for a single format that holds everything. */
   readonly nodes: readonly NodeProvenance[]
 }
 
 const known = new WeakMap<Instance, Provenance>()
 
-/** Proves what can be proved of an instance. Computed once for each. */
+/** Proves the properties of an instance as far as possible; cached. */
 export function provenance(instance: Instance): Provenance {
   const done = known.get(instance)
   if (done) return done
@@ -61,7 +61,7 @@ interface Path {
   readonly instance: Instance
   readonly parts: PartProvenance[]
   readonly nodes: NodeProvenance[]
-  /** What holds of every coordinate that comes here, and the queries that it is over. */
+  /** Conditions of every coordinate that reaches the node, and their queries. */
   readonly conditions: readonly Expr[]
   readonly queries: readonly Query[]
 }
