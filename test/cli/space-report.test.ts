@@ -63,9 +63,11 @@ describe('decisions with thousands of values', () => {
     return { wide, tried: () => tried }
   }
 
-  test('fewer points are tested, which is reported with the requested number', () => {
+  test('fewer points are tested, which is reported with the requested number and shown as progress', () => {
     const some = counting()
-    const text = spaceReport(some.wide, 'wide', 'cpu', undefined)
+    const lines: string[] = []
+    const text = spaceReport(some.wide, 'wide', 'cpu', undefined, (line) => lines.push(line))
+    expect(lines).toEqual(['counting points …', 'trying points …', ''])
     expect(some.tried()).toBeLessThan(100)
     expect(text).toMatch(
       new RegExp(
@@ -79,12 +81,6 @@ describe('decisions with thousands of values', () => {
       new RegExp(`^legal +${more} of ${more} that were drawn$`, 'm'),
     )
     expect(all.tried()).toBe(more)
-  })
-
-  test('a terminal shows progress', () => {
-    const lines: string[] = []
-    spaceReport(counting().wide, 'wide', 'cpu', undefined, (line) => lines.push(line))
-    expect(lines).toEqual(['counting points …', 'trying points …', ''])
   })
 
   test('conditions on several parameters are evaluated at the last one', async () => {
