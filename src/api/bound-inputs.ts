@@ -42,7 +42,13 @@ export interface RunInputs {
 /** What can be bound, by its outer form alone. @throws SptError `api/argument` */
 export function expectInputs(inputs: RunInputs): void {
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
-  expectOptions('what is bound', inputs, ['tensors', 'params', 'seed', 'statistics'])
+  const known = ['tensors', 'params', 'seed', 'statistics'] as const
+  expectOptions('what is bound', inputs, known, (name) => {
+    const isNumber = ['number', 'boolean'].includes(typeof inputs[name as keyof RunInputs])
+    return isNumber
+      ? `put sizes and scalars under \`params\`: run({ tensors, params: { ${name}, … } })`
+      : `put tensors under \`tensors\`: run({ tensors: { ${name}, … } })`
+  })
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
 }
 
@@ -81,6 +87,7 @@ export function valuesIn(
     'an integer, or none for no random data',
   )
   const { tensors: given = {} } = inputs
+  for (const name of Object.keys(given)) expectInput(kernel, name)
   const tensors = byName<Tensor>()
   const flat: [string, Bare][] = []
   for (const [name, value] of Object.entries(given)) {
@@ -92,6 +99,22 @@ export function valuesIn(
   const { ready, rest } = byPosition(kernel, flat, tensors, params)
   for (const [name, values] of rest) ready[name] = shaped(kernel, name, values, ready, params)
   return { tensors: ready, params, seed }
+}
+
+/** Of an output or local buffer over dense axes nothing is read. @throws SptError `bind/not-input` */
+function expectInput(kernel: Kernel1, name: string): void {
+  const tensor = callerTensor(kernel, name)
+  if (!tensor || !['out', 'local'].includes(tensor.first.role)) return
+  const axes = allAxesOf(kernel)
+  if (tensor.axes.some((a) => isStructured(axes, a))) return
+  const isOutput = tensor.first.role === 'out'
+  fail({
+    code: 'bind/not-input',
+    message: `${name} is ${isOutput ? 'an output' : 'a local buffer'} of kernel ${kernel.name}, so bound values would not be read`,
+    hint: isOutput
+      ? `leave ${name} out, with sizes under \`params\`; if the kernel reads ${name}, declare \`${name}: … inout\``
+      : `leave ${name} out`,
+  })
 }
 
 type Bare = ValueArray | readonly number[]
@@ -166,9 +189,9 @@ function shaped(
       code: 'bind/values-length',
       message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr(e) : evaluate(e, known))).join(' × ')}]`,
       expected: open.length > 0 ? (isSparse ? `a shape` : `a multiple of ${rest} values`) : `${size} values`,
-      hint: isSparse
-        ? `bare values are those of a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)`
-        : `bind dense(shape, values), where values are row-major`,
+      ...(isSparse && {
+        hint: 'bare values are those of a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)',
+      }),
     })
   return elements(kernel, name, array, () => shape)
 }

@@ -3,6 +3,7 @@ import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { SpanOption } from '../formats/instance/format-arguments.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
+import { omittedBy } from '../formats/instance/trial.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
 import { Names } from '../ir/bound-names.ts'
@@ -105,6 +106,11 @@ export class SptFormat extends Sourced {
   /** Labels and formats of the parts, in order. */
   get parts(): readonly { readonly label: string; readonly format: string }[] {
     return this.#instance.parts.map((p) => ({ label: p.label, format: p.instance.text }))
+  }
+
+  /** A coordinate that no part stores: `(i, j) = (0, 100) of 201 × 202`; `null` where none is found. */
+  get omits(): string | null {
+    return omittedBy(this.#instance)
   }
 
   /** What is proved of it, and what is checked while a tensor is brought into it. */

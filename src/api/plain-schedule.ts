@@ -46,7 +46,7 @@ export function plainReason(
   const fits = orRefused(() => checkPlain(base.parallel().compilation, on))
   return fits instanceof SptError
     ? null
-    : `tuned loops take a software adapter longer to compile than ${number(n)} iterations to run`
+    : `on a software adapter, compiling tuned loops takes longer than running ${number(n)} iterations`
 }
 
 const number = (n: number): string => (n < 1e5 ? `${n}` : `${(n / 1e6).toPrecision(2)} million`)

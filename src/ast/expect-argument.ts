@@ -64,18 +64,19 @@ export function expectOptions<T extends object>(
   what: string,
   options: T,
   known: readonly (keyof T & string)[],
+  hintFor: (name: string) => string | undefined = () => undefined,
 ): void {
   expectArgument(isRecord(options), `the options of ${what}`, options, 'an object')
   const name = Object.keys(options).find((k) => !(known as readonly string[]).includes(k))
   if (name === undefined) return
+  const isSizes = (known as readonly string[]).includes('params') && /^size/i.test(name)
+  const hint = isSizes ? 'sizes and scalars are params: { params: { m: 3 } }' : hintFor(name)
   fail({
     code: 'api/unknown-option',
     message: `${what} has no option ${name}`,
     lookup: { name, candidates: known },
     expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,
-    ...((known as readonly string[]).includes('params') && /^size/i.test(name)
-      ? { hint: 'sizes and scalars are params: { params: { m: 3 } }' }
-      : {}),
+    ...(hint === undefined ? {} : { hint }),
   })
 }
 

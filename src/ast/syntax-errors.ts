@@ -72,6 +72,10 @@ const HINTS: readonly Hint[] = [
     text: 'a condition stands in parentheses: `where (…)`',
   },
   {
+    when: (p) => p.expected.includes('`:`') && /\bkernel\s+\w+\s*\([^()]*$/.test(p.before),
+    text: 'each parameter has a type: `m: size`, `alpha: f32`',
+  },
+  {
     when: (p) => p.expected.some((e) => e.startsWith('a role')),
     text: 'every buffer says how it is used: `buffer A: f32[i, j] in`',
   },

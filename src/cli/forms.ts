@@ -1,4 +1,5 @@
 /** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
+import { cpus } from 'node:os'
 import type { AutomaticForm } from '../api/automatic-forms.ts'
 import type { RunInputs } from '../api/bound-inputs.ts'
 import type { Chosen } from '../api/choice-conditions.ts'
@@ -22,7 +23,7 @@ export function formsOn(
 
 /** Explanation that a rule of the device replaces the choice. */
 export const notEvaluated = ({ choice, because }: Pick<Chosen, 'choice' | 'because'>): string =>
-  `a rule instead of ${choice}: ${because} (--schedule ${choice} evaluates it)`
+  `a rule: ${because} (--schedule ${choice} evaluates ${choice} instead)`
 
 /** As programs read it; times in milliseconds. */
 export const formJson = (forms: readonly Form[]) => ({
@@ -33,22 +34,29 @@ export const formJson = (forms: readonly Form[]) => ({
   ),
 })
 
-const nameOf = ({ text }: Form): string => text || 'the only one'
+const nameOf = ({ text }: Form): string => text || 'default schedule'
 
 /** Description of the selected form. */
 function firstText(first: Form): string {
   if (first.milliseconds !== null) return `${nameOf(first)}: predicted ${ms(first.milliseconds)}`
-  return `${nameOf(first)}: ${first.because ?? 'the heuristic default for these loops'}`
+  return `${nameOf(first)}: ${first.because ?? 'selected by a rule, without predicted times'}`
 }
 
 /**
  * The chip that the cost model was trained on.
  * @param named `null`: of a kind of device alone
  */
-export function byModel(of: string | null | undefined, kind: DeviceKind, named: string | null): string {
+export function byModel(
+  of: string | null | undefined,
+  kind: DeviceKind,
+  named: string | null,
+  processor = cpus()[0]?.model.trim(),
+): string {
   if (!of) return ''
-  const isOther = named !== null && otherChip(of, kind, named) !== null
-  return `cost model: ${of}${isOther ? ', another device, so compare times and do not rely on them; spt calibrate makes a model of this device' : ''}`
+  const isOther =
+    named !== null &&
+    (kind === 'cpu' ? of !== processor && of !== named : otherChip(of, kind, named) !== null)
+  return `cost model: ${of}${isOther ? ', measured on another chip, so compare times and do not rely on them; spt calibrate makes a model of this device' : ''}`
 }
 
 /** Times by which a schedule was selected, as a row; none where no model predicted them. */

@@ -94,9 +94,11 @@ export async function guarded<T>(path: string, action: 'read' | 'write', work: (
 
 /** Reports a missing file, with neighbouring files and a package file of the same path as suggestions. */
 async function missing(path: string): Promise<never> {
-  const packaged = PACKAGE + path
-  const isPackaged =
-    !isAbsolute(path) && !path.startsWith('.') && (await stat(placeOf(packaged)).catch(() => null))?.isFile()
+  const isBare = !isAbsolute(path) && !path.startsWith('.')
+  const inPackage = isBare ? ['', 'data/', 'kernels/'].map((folder) => PACKAGE + folder + path) : []
+  const stats = await Promise.all(inPackage.map((p) => stat(placeOf(p)).catch(() => null)))
+  const packaged = inPackage.find((_, k) => stats[k]?.isFile())
+  const isPackaged = packaged !== undefined
   const folder = dirname(fromUrl(path))
   const found = await readdir(dirname(placeOf(path))).catch((e: NodeJS.ErrnoException) => e.code)
   const neighbours = Array.isArray(found) ? found : []

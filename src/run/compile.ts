@@ -136,7 +136,7 @@ export class Compilation {
   }
 
   #atPositions(): ScheduleState {
-    const state = start(this.positions)
+    const state = start(this.positions, this.coordSteps.length)
     this.#tell('positions', state.kernel)
     return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
   }

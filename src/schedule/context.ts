@@ -1,5 +1,6 @@
 /** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
+import { orList } from '../ast/suggest.ts'
 import { type FreshNames, unusedName } from '../ir/bound-names.ts'
 import { allocations, binds, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
@@ -131,18 +132,17 @@ export class Context implements FreshNames {
       const originals = matches.filter((l) => !made.has(l.nest))
       if (originals.length > 0) matches = originals
     }
-    if (matches.length > 1)
+    if (matches.length > 1) {
+      const candidates = [...new Set(matches.map((l) => `${l.nest}.${l.name}`))]
       this.refuse({
         code: 'schedule/ambiguous-loop',
         message: `${matches.length} loops are called ${name}`,
         loops: matches,
-        expected: `one of ${[...new Set(matches.map((l) => `${l.nest}.${l.name}`))].join(', ')}`,
-        ...(nest === undefined
-          ? {
-              hint: `write the iteration before it; inside of each part of … as p, p.${own} is that of the part`,
-            }
-          : {}),
+        ...(nest === undefined && candidates.length > 1
+          ? { hint: `write ${orList(candidates.map((c) => `\`${c}\``))}` }
+          : { expected: `one of ${candidates.join(', ')}` }),
       })
+    }
     const match = matches[0]
     if (match) return match
     const gone = this.consumed.findLast((c) => c.name === own && (nest === undefined || c.nest === nest))

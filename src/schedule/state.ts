@@ -28,6 +28,8 @@ export interface ScheduleState {
   readonly trace: readonly LoopStep[]
   /** How many they are. */
   readonly steps: number
+  /** Steps on coordinates before them, which messages count too. */
+  readonly coordSteps: number
   /** Loops that no longer exist, in the order they went. */
   readonly consumed: readonly Consumed[]
   /** What this state came from by its latest step; the two share all that the step left alone. */
@@ -36,14 +38,23 @@ export interface ScheduleState {
   readonly names: KernelNames
 }
 
-export const start = (kernel: Kernel2): ScheduleState =>
-  Object.freeze({ kernel, trace: [], steps: 0, consumed: [], before: null, names: new KernelNames() })
+export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
+  Object.freeze({
+    kernel,
+    trace: [],
+    steps: 0,
+    coordSteps,
+    consumed: [],
+    before: null,
+    names: new KernelNames(),
+  })
 
 /** What a step makes of a state. Each has its own step alone: the traces of all would be quadratic in the steps. */
 class Stepped implements ScheduleState {
   readonly kernel: Kernel2
   readonly step: LoopStep
   readonly steps: number
+  readonly coordSteps: number
   readonly consumed: readonly Consumed[]
   readonly before: ScheduleState
   readonly names: KernelNames
@@ -52,6 +63,7 @@ class Stepped implements ScheduleState {
     this.kernel = kernel
     this.step = freeze(step, true)
     this.steps = before.steps + 1
+    this.coordSteps = before.coordSteps
     this.consumed = gone.length > 0 ? Object.freeze([...before.consumed, ...gone]) : before.consumed
     this.before = before
     this.names = before.names
@@ -68,7 +80,7 @@ class Stepped implements ScheduleState {
 /** The state after one more step. Throws `SptError` (`schedule/…`) where the step is not legal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   checkStep(step, LOOP_STEPS)
-  const number = state.steps + 1
+  const number = state.coordSteps + state.steps + 1
   const cx = new Context(state.kernel, state.consumed, step.span, state.names)
   try {
     checkNewNames(step)

@@ -499,7 +499,7 @@ describe('spt emit', () => {
     const printed = async (target: string, ...sizes: string[]) => {
       const { code, out, err } = await spt(['emit', path, '--target', target, ...sizes])
       expect([code, err]).toEqual([0, ''])
-      expect(out.split('\n')[0]).toMatch(/^\/\/ form: .*: the heuristic default for these loops$/)
+      expect(out.split('\n')[0]).toMatch(/^\/\/ form: .*: selected by a rule, without predicted times$/)
       return out
     }
     for (const target of ['cuda', 'wgsl']) {
@@ -519,7 +519,7 @@ describe('spt emit', () => {
     const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
     const told = /^form {6}.*: predicted [\d.]+ ms \(cost model: .*\)$/m
     const plain =
-      /^form {6}parallel\(\): tuned loops take a software adapter longer to compile than \d+ iterations/m
+      /^form {6}parallel\(\): on a software adapter, compiling tuned loops takes longer than running \d+ iterations/m
     const { out } = await spt(['run', path, ...bound, '--device', 'webgpu', '--seed', '1'])
     expect(out).toMatch(out.includes('SwiftShader') ? plain : told)
     for (const device of ['cuda', 'webgpu']) {
@@ -535,7 +535,7 @@ describe('spt emit', () => {
         /^\/\/ form: .*: predicted [\d.]+ ms; .*: [\d.]+ ms$/m,
       )
     expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
-      /^form {6}the only one: the heuristic default for these loops$/m,
+      /^form {6}default schedule: selected by a rule, without predicted times$/m,
     )
   })
 

@@ -39,13 +39,14 @@ test('without a device it prints predictions', async () => {
 })
 
 test.each([
-  ['other', 'webgpu', 'mine', /^cost model: other, another device, .*spt calibrate/],
+  ['other', 'webgpu', 'mine', /^cost model: other, measured on another chip, .*spt calibrate/],
   ['other', 'webgpu', null, /^cost model: other$/],
   ['mine', 'webgpu', 'mine', /^cost model: mine$/],
-  ['other', 'cpu', 'mine', /^cost model: other$/],
+  ['other', 'cpu', 'JavaScript', /^cost model: other, measured on another chip, .*spt calibrate/],
+  ['this', 'cpu', 'JavaScript', /^cost model: this$/],
   [null, 'webgpu', 'mine', /^$/],
 ] as const)('a prediction of a model of %s on %s %s', (of, kind, device, said) => {
-  expect(byModel(of, kind, device)).toMatch(said)
+  expect(byModel(of, kind, device, 'this')).toMatch(said)
 })
 
 test("a selection by another chip's cost model is reported", async () => {
@@ -55,7 +56,7 @@ test("a selection by another chip's cost model is reported", async () => {
   const [, device] = /^device +(.*)$/m.exec(out)!
   if (device!.includes('SwiftShader'))
     expect(out).toMatch(
-      /^chosen by +a rule instead of auto: tuned loops take a software adapter longer .* \(--schedule auto /m,
+      /^chosen by +a rule: on a software adapter, compiling tuned loops takes longer .* \(--schedule auto /m,
     )
   else if (!device!.includes('h100'))
     expect(out).toMatch(/^chosen by +auto: .*\npredicted +[\d.]+ ms \(runner-up .*; cost model: nvidia-h100/m)

@@ -404,7 +404,8 @@ test('several files: ambiguous and missing ones are rejected', async () => {
 
 test('writes a report, with the random seed', async () => {
   const html = folder.at('report.html')
-  const { code, err } = await spt(['tune', program, ...data, '--trials', '3', '--html', html])
+  const { code, out, err } = await spt(['tune', program, ...data, '--trials', '3', '--html', html])
+  expect(out).toContain(`Report written to ${html}`)
   expect([code, err]).toEqual([0, ''])
   const text = readFileSync(html, 'utf8')
   for (const part of [

@@ -370,7 +370,7 @@ describe('refusals', () => {
   })
 
   test('list the names where one is ambiguous, and the nearest where it is unknown', () => {
-    expect(refusal(twoNests, split('k', 8)).expected).toMatchInlineSnapshot(`"one of produce.k, consume.k"`)
+    expect(refusal(twoNests, split('k', 8)).hint).toBe('write `produce.k` or `consume.k`')
     expect(refusal(twoNests, split('produce.q', 8)).lookup).toMatchInlineSnapshot(`
       {
         "candidates": [

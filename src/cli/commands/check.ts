@@ -128,11 +128,16 @@ async function declarations(
 ): Promise<readonly string[] | null> {
   const found: string[] = []
   const codes = new Set<string>()
+  const complaints = new Set<string>()
   const shown = (error: unknown): void => {
     if (!isFailure(error)) throw error
     const [{ code }] = error.diagnostics as [Diagnostic]
     // What uses a schedule that is too long is too long as well.
     if (code === 'schedule/too-many-steps' && codes.has(code)) return
+    // A schedule and its format may be rejected for the same reason.
+    const complaint = JSON.stringify(error.diagnostics)
+    if (complaints.has(complaint)) return
+    complaints.add(complaint)
     if (codes.size > 0) io.err('\n')
     codes.add(code)
     showDiagnostics(error, io)
@@ -162,8 +167,8 @@ async function declarations(
   }
   const isOwn = ({ span }: { readonly span?: Span | undefined }): boolean => !span || span.source === entry
   for (const [name, format] of program.formats) {
-    await within(program, () => tryFormat(program, name, format)).catch(shown)
-    if (isOwn(format)) found.push(`format ${name}`)
+    const omits = await within(program, () => tryFormat(program, name, format)).catch(shown)
+    if (isOwn(format)) found.push(`format ${name}${omits ? ` (omits elements: ${omits})` : ''}`)
   }
   const { memories, instructions } = program.families
   for (const [name, { params, span }] of memories)
@@ -175,10 +180,10 @@ async function declarations(
 
 /**
  * A format that needs no arguments, as its first use does: it is tried on small tensors, those of lists by bringing some into
- * it, of which it may hold too little. @throws SptError `format/…`
+ * it, of which it may hold too little. Returns an omitted coordinate. @throws SptError `format/…`
  */
-function tryFormat(program: SptProgram, name: string, { kind, params }: AnyFormat): void {
-  if (params.some((p) => p.default === null && !p.measured)) return
+function tryFormat(program: SptProgram, name: string, { kind, params }: AnyFormat): string | null {
+  if (params.some((p) => p.default === null && !p.measured)) return null
   const whole = program.format(name)
   const orders = kind === 'family' ? [2, 3, 1, 4] : [whole.over.length]
   const tried = orders.map((order) =>
@@ -192,6 +197,7 @@ function tryFormat(program: SptProgram, name: string, { kind, params }: AnyForma
   )
   const [refused] = tried
   if (refused instanceof SptError && tried.every((t) => t instanceof SptError)) throw refused
+  return kind === 'family' ? null : whole.omits
 }
 
 /** One of `every` few coordinates. */

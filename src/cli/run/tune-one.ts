@@ -54,7 +54,10 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   await reportWrong(tuning, result.wrong)
   await writeOut(tuning, result.own ? winner(result) : undefined)
   // As of `--out`: what was found before stays where nothing was found.
-  if (html !== undefined && result.best) await writePage(html, tuning, inputs, result)
+  if (html !== undefined && result.best) {
+    await writePage(html, tuning, inputs, result)
+    if (!call.flag('json')) call.io.out(`\n// Report written to ${html}\n`)
+  }
   return result.best ? EXIT.ok : EXIT.failed
 }
 

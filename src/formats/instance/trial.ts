@@ -46,6 +46,15 @@ export function tryInstance(instance: Instance, firstAlike: readonly number[], a
   seen.add(key)
 }
 
+/** A coordinate, with its shape, that conditions on coordinates and sizes leave to no part; `null`: none is found. */
+export function omittedBy(instance: Instance): string | null {
+  const tried = samples(instance.over, constantsOf(instance))
+  if (!tried) return null
+  const t: Trial = { instance, tried, at: {}, reached: instance.parts.map(() => new Uint8Array(tried.rows)) }
+  tryTree(instance.tree, new Uint8Array(tried.rows).fill(1), t)
+  return t.omitted ?? null
+}
+
 function tryPart(part: FormatInstance, over: readonly StoredAxis[], tried: Samples, at: SpanOption): void {
   const known = new Set(tried.names)
   const exprs = [...part.map, ...part.inverse]
@@ -97,6 +106,8 @@ interface Trial {
   /** For each part its rows; equal parts share one array. */
   readonly reached: readonly Uint8Array[]
   readonly at: SpanOption
+  /** The first coordinate that the only part of a format leaves out. */
+  omitted?: string
 }
 
 function tryTree(tree: PartTree, rows: Uint8Array, t: Trial): void {
@@ -153,13 +164,15 @@ function takers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Array, t:
         ...(first && b!.where?.span
           ? { labels: [{ span: first, text: `${called(a, 0)} takes it, too` }] }
           : {}),
-        expected: 'conditions of which one holds at most',
+        expected: 'conditions, at most one of which holds',
         hint: 'exclude in the second what the first takes, or leave the last part without a condition: the rest',
       })
     }
     taken[e] = mine[0] ?? rest
     // A single format may be meant for tensors that fit it: building rejects the others.
-    if (taken[e]! < 0 && cases.length > 1)
+    if (taken[e]! >= 0) continue
+    t.omitted ??= where(e)
+    if (cases.length > 1)
       fail({
         code: 'format/leak',
         message: `${where(e)} belongs to no part of ${instance.text}`,
