@@ -66,3 +66,19 @@ export const functionMeant = (name: string, known: readonly string[]): string | 
   meantIn(FUNCTIONS, name) ?? (known.includes('count') ? meantIn(QUERIES, name) : undefined)
 
 export const stepMeant = (word: string): string | undefined => meantIn(STEPS, word)
+
+/** Operators of other languages, and what to write in `.spt`. */
+export const SPELLED: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    '&&': 'write `and`',
+    '||': 'write `or`',
+    '!': 'write `not`',
+    '&': 'write `and`',
+    '|': 'write `or`',
+    '**': 'write `pow(x, y)`',
+    '^': 'write `pow(x, y)`; the widths of a `bucket` have `2^k`',
+    '?': 'write `select(condition, a, b)`',
+    "'": 'write paths in double quotes',
+    '#': 'comments begin with `//`',
+  }),
+)

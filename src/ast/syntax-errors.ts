@@ -1,7 +1,7 @@
 /** Syntax errors: a readable summary of the grammar's failures at one location, and a likely mistake. */
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
 import { condense, noise, OTHER_STEPS } from './expected-syntax.ts'
-import { stepMeant } from './foreign-names.ts'
+import { SPELLED, stepMeant } from './foreign-names.ts'
 import { AXIS_CLAIMS, ROLES } from './nodes.ts'
 import { formText, type StepSyntax } from './step-syntax.ts'
 import { nearest, orList } from './suggest.ts'
@@ -32,20 +32,6 @@ interface Hint {
 
 /** Reserved words, which cannot be names: `reserved` in the grammar. */
 export const RESERVED = /^(let|if|else|iterate|as|and|or|not|true|false|inf|nan)$/
-const SPELLED: ReadonlyMap<string, string> = new Map(
-  Object.entries({
-    '&&': 'write `and`',
-    '||': 'write `or`',
-    '!': 'write `not`',
-    '&': 'write `and`',
-    '|': 'write `or`',
-    '**': 'write `pow(x, y)`',
-    '^': 'write `pow(x, y)`; the widths of a `bucket` have `2^k`',
-    '?': 'write `select(condition, a, b)`',
-    "'": 'paths stand in double quotes',
-    '#': 'comments begin with `//`',
-  }),
-)
 
 const AFTER_FORMAT =
   'after a format, in this order and each once: `live`, `in place`, `capacity E`, `in all`, `for NAME`'
