@@ -52,7 +52,9 @@ test('a schedule `gpu` is not compiled for a software adapter unless named', asy
   for (const command of ['run', 'explain']) {
     const { code, out } = await spt([command, mul, ...run])
     expect(code).toBe(0)
-    const taken = out.includes('SwiftShader') ? /schedule +none\nform +parallel\(\): tuned/ : /schedule +gpu/
+    const taken = out.includes('SwiftShader')
+      ? /schedule +none\nform +parallel\(\): on a software adapter/
+      : /schedule +gpu/
     expect(out).toMatch(taken)
     expect((await spt([command, mul, ...run, '--schedule', 'gpu'])).out).toMatch(/schedule +gpu/)
   }

@@ -4,7 +4,7 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Bound } from '../../src/run/bind/index.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { costly, runs } from '../support/cases.ts'
+import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { generate, type Sample } from '../support/program-gen.ts'
 import { readSample } from '../support/read-sample.ts'
@@ -12,7 +12,7 @@ import { type Scheduled, schedule } from '../support/schedule-gen.ts'
 import { agreeOnDevice, bind, type Expected, expectedOf } from './agree.ts'
 
 export const parameters = (usual: number): fc.Parameters<[readonly number[]]> => ({
-  numRuns: costly(usual),
+  numRuns: runs(usual),
   // Shrinking a program takes a while; what is found by then is small enough to read.
   interruptAfterTimeLimit: 90_000 + runs(usual) * 400,
 })

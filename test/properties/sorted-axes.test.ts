@@ -134,7 +134,7 @@ test.each([
   [
     'no place in the map',
     columns('sort to by -count(i by to)').replace('tp[place[j] / g]', 'place[j] / g'),
-    /no place of that sort/,
+    /does not use the sort/,
   ],
   [
     'a later place',
@@ -142,7 +142,7 @@ test.each([
       'axis io',
       'sort j by -count(i by j) -> (place, col)\n  axis io',
     ),
-    /not before it/,
+    /declared after it/,
   ],
   [
     'an extent that is measured',
@@ -152,7 +152,7 @@ test.each([
     ),
     /measured/,
   ],
-  ['no dense axis', columns('sort io by -count(i by io)'), /a sort orders all coordinates of what it sorts/],
+  ['no dense axis', columns('sort io by -count(i by io)'), /a sort needs an axis with all coordinates/],
 ])('%s is refused', (_, text, message) => {
   const refused = refusal(() => parseProgram(text))
   expect(refused.message).toMatch(message)

@@ -1,6 +1,7 @@
 /** A factor of 1 is the loop as it is: what schedules take as parameters may be 1 like any other number. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
 import { checkStages } from '../../src/api/stage-check.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
@@ -112,3 +113,14 @@ test.each([
     expect(checkStages(compilation).ran).toContain('loops')
   },
 )
+
+test('fuse of one-iteration loops is rejected if their bounds check depends on a loop around them', () => {
+  const kernel = parseProgram(`kernel k(d: size) {
+    axis i = dense_fixed(d)
+    buffer Y: f32[i] out
+    iterate k [i] as S { Y[i] = 1 }
+  }`).kernel()
+  const tiles = kernel.split('i', 2, ['a', 'b']).split('a', 2, ['aa', 'ab']).split('b', 2, ['ba', 'bb'])
+  const nested = tiles.tile(['ab', 'ba'], [1, 2])
+  expect(() => nested.fuse(['bao', 'abi'], 'g')).toThrow(/nothing-to-fuse|guard inside would not depend/)
+})

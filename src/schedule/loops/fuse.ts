@@ -3,6 +3,7 @@
 import { substituteStmts } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, mul, variable } from '../../ir/expr.ts'
+import { mentions } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { initLoops, initsOf } from '../../ir/reductions.ts'
 import { unflattened } from '../../ir/statement-builders.ts'
@@ -56,7 +57,7 @@ export const fuse = primitive({
     const fused = cx.fresh(name)
     const map = digitsOf(chain, fused)
     const loop = fuseLoops(chain, name, fused, map)
-    checkGuardsSpeakOf(cx, chain, loop)
+    checkGuardsDependOn(cx, chain, loop)
     return {
       body: replaceLoop(cx.kernel.body, chain[0]!.var, () => loop),
       gone: chain.map((l) => gone(l, 'fused', [name])),
@@ -79,13 +80,15 @@ function renamed(cx: Context, loop: For, into: string): Outcome {
 }
 
 /**
- * A loop of one iteration vanishes from expressions. Where an initialisation repeats the loops of its elements it leaves out the
- * guards that speak of others: none may lose its last mention of such a loop.
+ * A loop of one iteration vanishes from expressions. A guard must depend on its loop: an initialisation repeats the loops of its
+ * elements and leaves out the guards that depend on other loops.
  */
-function checkGuardsSpeakOf(cx: Context, chain: readonly For[], fused: For): void {
+function checkGuardsDependOn(cx: Context, chain: readonly For[], fused: For): void {
   const repeated = (l: For): number =>
     initsOf([l]).flatMap((r) => initLoops(r.reduce, r.path).flatMap((x) => x.guards)).length
-  if (repeated(fused) > repeated(chain[0]!))
+  const guards = chain.flatMap((l) => l.guards.filter((g) => chain.some((x) => mentions(g, x.var))))
+  const lost = fused.guards.filter((g) => mentions(g, fused.var)).length < guards.length
+  if (lost || repeated(fused) > repeated(chain[0]!))
     cx.refuse({
       code: 'schedule/nothing-to-fuse',
       message: 'a guard inside would not depend on the fused loop',

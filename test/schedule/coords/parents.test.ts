@@ -12,7 +12,7 @@ import { referenceInputs } from '../../../src/run/bind/reference-inputs.ts'
 import type { CoordStep } from '../../../src/schedule/coords/steps.ts'
 import { agreeOnStages } from '../../properties/agree.ts'
 import { parameters } from '../../properties/law.ts'
-import { scaled } from '../../support/cases.ts'
+import { runs, scaled } from '../../support/cases.ts'
 import { Choices, choiceNumbers } from '../../support/choices.ts'
 
 const KINDS = ['sparse_variable(P, N)', 'sparse_fixed(P, N, 2)', 'dense_fixed(P, N)'] as const
@@ -112,7 +112,8 @@ test('every iterator stays under the one that it stood under', () => {
         throw new Error(`${e instanceof Error ? e.message : e}\n${text}\n${JSON.stringify(steps)}`)
       }
     }),
-    parameters(64),
+    // Few cases fuse: 64 are needed in short runs, too.
+    { ...parameters(64), numRuns: Math.max(64, runs(64)) },
   )
   expect(done.reorder).toBeGreaterThan(scaled(20))
   expect(done.fuse).toBeGreaterThan(0)
