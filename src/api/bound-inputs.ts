@@ -101,7 +101,7 @@ export function valuesIn(
   return { tensors: ready, params, seed }
 }
 
-/** Of an output or local buffer over dense axes nothing is read. @throws SptError `bind/not-input` */
+/** Rejects values for an output or local buffer over dense axes, which the kernel would not read. @throws SptError `bind/not-input` */
 function expectInput(kernel: Kernel1, name: string): void {
   const tensor = callerTensor(kernel, name)
   if (!tensor || !['out', 'local'].includes(tensor.first.role)) return

@@ -1,4 +1,4 @@
-/** Bound values that the text of a kernel declares: tensors, sizes and what formats take besides. */
+/** Values that are bound to a kernel: tensors, sizes, and lists or sets that its formats take. */
 import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { agreedSizes } from '../run/bind/bound-sizes.ts'
@@ -6,7 +6,7 @@ import { allAxesOf, callerTensor } from '../run/bind/caller-tensors.ts'
 import type { Resident } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
-/** What is bound to a kernel, under the names that its text declares. */
+/** Values that are bound to a kernel, by name. */
 export interface BoundValues {
   /** The schedule or space that the values decide, by its keyword and name: `schedule auto`. */
   readonly by: string
@@ -21,13 +21,13 @@ export interface BoundValues {
 }
 
 /**
- * Whether the kernel's text declares a buffer or an axis of that name; formats have lists, sets and parts beside. `used`: what formats
- * take by name, which is none of the axes.
+ * True if the kernel declares a buffer or an axis of that name. Other bound names belong to formats: their lists, sets and parts.
+ * `used`: the names that formats take; an axis of such a name does not count.
  */
 export const isDeclared = (kernel: Kernel1, name: string, used: Pick<ReadonlySet<string>, 'has'>): boolean =>
   callerTensor(kernel, name) !== undefined || (allAxesOf(kernel).has(name) && !used.has(name))
 
-/** Those of what is bound that the kernel's text declares. */
+/** The bound values whose names the kernel declares. */
 export const declaredOf = <T>(
   kernel: Kernel1,
   bound: Readonly<Record<string, T>>,
@@ -35,8 +35,8 @@ export const declaredOf = <T>(
 ): Record<string, T> => byName(Object.entries(bound).filter(([name]) => isDeclared(kernel, name, used)))
 
 /**
- * Sizes as they are given, and those that the shapes of tensors are.
- * @throws SptError `bind/size-mismatch` where they do not agree, `bind/size-range`
+ * The given sizes, and the sizes that the shapes of tensors determine.
+ * @throws SptError `bind/size-mismatch` if two of them differ, `bind/size-range`
  */
 export const sizesOf = (
   kernel: Kernel1,

@@ -12,7 +12,6 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
   clamp: 'min(max(x, low), high)',
   maximum: 'max(x, y)',
   minimum: 'min(x, y)',
-  pow: 'exp(y * log(x)), or x * x for a square',
   square: 'x * x',
   reciprocal: '1 / x',
   fabs: 'abs(x)',
@@ -30,7 +29,8 @@ const QUERIES: Readonly<Record<string, string>> = {
   degree: 'count(j by i)',
 }
 
-const STEPS: Readonly<Record<string, string>> = {
+/** Steps in `.spt`, with example names of loops and buffers. */
+export const STEPS: Readonly<Record<string, string>> = {
   parallel: 'bind i to block.x',
   parallelize: 'bind i to block.x',
   parallelise: 'bind i to block.x',
@@ -53,13 +53,11 @@ const STEPS: Readonly<Record<string, string>> = {
   double_buffer: 'pipeline i by 2',
   software_pipeline: 'pipeline i by 2',
   distribute: 'fission i after 1',
-  blockize: 'tensorize i to INSTRUCTION',
+  blockize: 'tensorize i with INSTRUCTION',
 }
 
 const meantIn = (table: Readonly<Record<string, string>>, name: string): string | undefined =>
-  Object.hasOwn(table, name.toLowerCase())
-    ? `write \`${table[name.toLowerCase()]!.replace(', or', '`, or')}\``
-    : undefined
+  Object.hasOwn(table, name.toLowerCase()) ? `write \`${table[name.toLowerCase()]}\`` : undefined
 
 /** A hint for a function of another system; `known`: the functions that exist where it is called. */
 export const functionMeant = (name: string, known: readonly string[]): string | undefined =>

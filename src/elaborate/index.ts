@@ -124,7 +124,7 @@ export function elaborate(program: Program): Elaborated {
       if (several) return report.error(ambiguity(id, several))
       return report.error({
         code: 'check/unknown-reducer',
-        message: `there is not a reducer ${id.name}`,
+        message: `there is no reducer ${id.name}`,
         span: id.span,
         expected: '+ * min max and or, or the name of a monoid',
         lookup: { name: id.name, candidates: ['min', 'max', 'and', 'or', ...scope.monoids.keys()] },

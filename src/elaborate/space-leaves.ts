@@ -4,7 +4,7 @@ import type { SpaceStep } from './space-types.ts'
 
 export type Use = Extract<SpaceStep, { kind: 'use' }>
 
-/** Steps of texts are `use` as well: those here have their arguments beside. */
+/** True for a step with open arguments. A `use` step of a schedule text has no `step` field. */
 export const isUse = (leaf: { readonly kind: string }): leaf is Use => leaf.kind === 'use' && 'step' in leaf
 
 export function notAmong(name: string, value: unknown, options: readonly string[]): never {

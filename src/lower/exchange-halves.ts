@@ -5,9 +5,9 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { add, binary, call, div, type Expr, int, type Load, load, lt, mod, select } from '../ir/expr.ts'
+import { add, binary, call, type Expr, int, type Load, load, lt, select } from '../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
-import { alloc, local, store, when } from '../ir/statement-builders.ts'
+import { alloc, local, store, unflattened, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
 /** Partial results of a thread that are written out one by one. */
@@ -55,11 +55,7 @@ export function exchangeHalves(
   const extents = constantExtents(partials)
   const n = product(extents)
   const apart = Math.min(n, width)
-  const digits = (e: Expr): Expr[] =>
-    extents.map((extent, k) => {
-      const high = div(e, int(product(extents.slice(k + 1))))
-      return k === 0 ? high : mod(high, int(extent))
-    })
+  const digits = (e: Expr): Expr[] => unflattened(e, extents.map(int))
   const own = (k: number): Load[] => registers.map((b) => load(b.name, digits(int(k)), b.dtype))
   const sent = registers.map((b) => local(names.fresh(`${b.name}_sent`), b.dtype, [int(n / 2)]))
   const sentAt = (k: number): Load[] => sent.map((b) => load(b.name, [int(k / 2)], b.dtype))

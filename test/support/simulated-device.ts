@@ -21,7 +21,7 @@ function fireTimers(): void {
   }
 }
 
-/** Threads are waited for longer, which answer in real time. */
+/** Timers of at least this many ms stay in real time: they wait for worker threads, which answer in real time. */
 const LONGEST_MS = 10_000
 
 /** Timers that `f` sets are due by the simulated clock, too. */
@@ -67,7 +67,7 @@ export interface Simulation {
 
 /** Only runs that are timed are simulated: results that are compared are computed. */
 export async function simulatedDevice(simulation: Simulation = {}): Promise<Device> {
-  // A lock of its own: processes that simulate do not wait for each other.
+  // Each process has its own device lock, so that simulating processes do not wait for each other.
   return simulated(Object.assign(await open(), { chip: { ordinal: process.pid } }), simulation)
 }
 

@@ -1,0 +1,19 @@
+/** Hints for steps of other systems are steps that parse. */
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { SptError } from '../../src/ast/diagnostic.ts'
+import { STEPS } from '../../src/ast/foreign-names.ts'
+
+test.each(Object.entries(STEPS))('the step for %s parses: %s', (_, step) => {
+  try {
+    parseProgram(`kernel k(d: size) {
+      axis i = dense_fixed(d)
+      buffer B: f32[i] out
+      iterate k [i] as S { B[i] = 1 }
+    }
+    schedule k.s { ${step} }`)
+  } catch (e) {
+    if (!(e instanceof SptError)) throw e
+    expect(e.diagnostics.filter((d) => d.code.startsWith('parse/'))).toEqual([])
+  }
+})
