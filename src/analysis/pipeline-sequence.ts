@@ -60,9 +60,9 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
   const own = [over.extent, ...conditions, loop.extent].find((e) => mentionsAny(e, threads))
   if (own)
     return {
-      message: `threads may disagree on ${printExpr(own)}, which says what rounds of ${loop.name} there are`,
+      message: `threads may disagree on ${printExpr(own)}, which determines the iterations of ${loop.name}`,
       loops: [over, loop],
-      expected: 'as many rounds for all threads of a block, under conditions that all of them see alike',
+      expected: 'the same number of iterations for all threads of a block, under uniform conditions',
     }
   const { statements } = copiesIn(loop)
   const hidden = new Set(between.map((l) => l.var))

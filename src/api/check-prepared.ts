@@ -22,9 +22,9 @@ export function checkReported({ residents: [name] }: Executable): void {
   if (name !== undefined)
     fail({
       code: 'run/resident',
-      message: `${name} was brought into its format on the device, and what is reported of formats is found on the host`,
+      message: `${name} was converted on the device, and formats are reported only for tensors on the host`,
       expected: 'a kernel whose tensors were all bound from the host',
-      hint: `ask the format itself, with the tensor on the host: program.format(…).describe(tensor)`,
+      hint: `describe the tensor on the host: program.format(…).describe(tensor)`,
     })
 }
 

@@ -174,7 +174,7 @@ export function decide(
     span: choice.span,
     notes: refused,
     expected: 'a condition that holds',
-    hint: 'say what is for all others: `otherwise schedule`',
+    hint: 'end the choice with `otherwise schedule`',
   })
 }
 

@@ -78,7 +78,7 @@ export class SptFormat extends Sourced {
       code: 'api/order',
       message: `${this.text} is for tensors of any order, and its parts depend on that`,
       expected: 'a number of dimensions',
-      hint: 'say which: format.ofOrder(3)',
+      hint: 'state the number of dimensions: format.ofOrder(3)',
     })
   }
 
@@ -190,7 +190,7 @@ export class SptFormat extends Sourced {
       code: 'api/argument',
       message: `${this.text} is given ready-made arrays`,
       expected: 'a tensor by coordinates, a dense one, or one in another format',
-      hint: 'bring the arrays in with fromParts of the format that they are in',
+      hint: 'pass the arrays to fromParts of their format',
     })
   }
 }

@@ -77,7 +77,7 @@ export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
     if (brought) continue
     fail({
       code: 'check/instruction-text',
-      message: `${s.kind} brings texts for targets, which run as they are written`,
+      message: `${s.kind} contains device code, which is not allowed here`,
       expected:
         'instructions and memories that the program itself names: it was loaded with instructions: false',
       hint: 'import the file of the package that declares them',

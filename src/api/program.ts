@@ -97,7 +97,7 @@ export class SptProgram extends Sourced {
             : `the program has no kernel ${nameText(name)}`,
         ...(name === undefined ? {} : { lookup: { name: nameText(name), candidates: this.kernels } }),
         expected: this.kernels.length > 0 ? `one of ${this.kernels.join(', ')}` : 'a kernel',
-        ...(name === undefined ? { hint: 'say which kernel' } : {}),
+        ...(name === undefined ? { hint: 'pass the name of a kernel' } : {}),
       })
     const { known } = this.#made
     const buffers = k.buffers.map((b) => ({ ...b, ...known?.get(b.name) }))

@@ -82,7 +82,7 @@ function withShape(
         code: 'bind/size-mismatch',
         message: `${name} is ${known} by ${given.has(name) ? 'what was given' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
         expected: 'one value for each size',
-        hint: `the shape says it: leave ${name} out, or check the shape [${shape.join(', ')}]`,
+        hint: `leave ${name} out, because the shape determines it, or check the shape [${shape.join(', ')}]`,
       })
     all.set(name, known)
   })
@@ -117,7 +117,7 @@ export function checkFormat(
       code: 'convert/other-format',
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
       expected: 'a tensor that was converted to formatOf(kernel, name)',
-      hint: `parts belong to one kernel: convertFor(kernel, '${name}', parts) brings them into this one's`,
+      hint: `parts belong to one kernel: convert with convertFor(kernel, '${name}', parts)`,
     })
   checkNotFreed(tensor)
   const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
@@ -182,7 +182,7 @@ export function checkShared(
         code: 'convert/shared',
         message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
         expected: `${other} resident in the same format, with the same coordinates`,
-        hint: `bring ${other} to the device too (convertFor), or bind ${name} from the host (prepare)`,
+        hint: `also upload ${other} (convertFor), or bind ${name} from the host (prepare)`,
       })
     }
   }

@@ -252,7 +252,7 @@ export class Statistics {
     )
     return fail({
       code: 'choose/unknown-statistic',
-      message: `the choice depends on ${asked.name}, which no bound tensor gives`,
+      message: `missing ${asked.name} (the choice depends on it)`,
       ...(asked.span ? { span: asked.span } : {}),
       expected: isTensor
         ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host where they are asked for' : ''}`

@@ -149,7 +149,7 @@ export class Workspace extends Sourced {
         code: 'run/other-kernel',
         message: `the workspace has inputs of kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
         expected: 'a schedule of the kernel that the workspace was made for',
-        hint: 'load the program once: each load gives kernels of its own',
+        hint: 'load the program once: each load returns new kernels',
       })
     if (device !== this.device)
       fail({

@@ -54,7 +54,7 @@ function flagsOf(p: Parts, kind: AxisWord): Flags | undefined {
         code: 'parse/modifier',
         message: `a \`${p.kind.name}\` axis cannot be \`${m.name}\``,
         span: m.span,
-        hint: '`unordered` and `nonunique` say how the stored coordinates of sparse axes may lie',
+        hint: '`unordered` and `nonunique` are properties of the stored coordinates of sparse axes',
       })
     if (seen.has(m.name)) refuseTwice(m.name, 'written', m.span)
     seen.add(m.name)

@@ -36,7 +36,7 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
   if (rule && other)
     fail({
       code: 'parse/mixed-format',
-      message: `format \`${format.name}\` has parts and a description of its own`,
+      message: `format \`${format.name}\` has both parts and axes with maps`,
       span: headOf(other),
       labels: [{ span: headOf(rule), text: 'it is composed of parts here' }],
       expected: 'either parts, or axes with `map` and `inverse`',
@@ -159,7 +159,7 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
   if (claim)
     fail({
       code: 'parse/padding',
-      message: `padding that has a coordinate is not told from elements, and \`${claim.name}\` cannot be checked`,
+      message: `padding with a coordinate cannot be distinguished from elements, so \`${claim.name}\` cannot be checked`,
       span: claim.span,
       labels: [{ span, text: 'the coordinate of padding' }],
       hint: 'leave out one of the two',

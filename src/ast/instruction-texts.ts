@@ -26,7 +26,7 @@ export function refuseInstructionTexts(program: Program, shipped: Shipped = () =
             code: 'check/instruction-text',
             message: `${decl.kind} \`${decl.name.name}\` has a text for ${text.target.name}, which runs as it is written`,
             span: text.span,
-            expected: 'texts for targets in files of the package alone: that is what was asked for',
+            expected: 'no device code outside the files of the package',
             hint: inPackage(path)
               ? 'files of the package that came with the program are not known to be those that were shipped: load it where the package is installed, in the same version'
               : 'schedules without tensorize need none; allow them (instructions: true, no --no-instr) where whoever wrote them can be trusted',

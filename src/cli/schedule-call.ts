@@ -23,7 +23,7 @@ export function scheduleCall(
     callIn(text) ??
     misused({
       command: call.command,
-      message: `--${option} ${text} is no ${option}`,
+      message: `--${option} ${text} is not a ${option}`,
       expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
     })
   )

@@ -78,7 +78,7 @@ function refuseWithout(program: SptProgram, name: string | undefined, path: stri
   return fail({
     code: 'run/no-kernel',
     message: `'${path}' declares no kernel and imports none`,
-    hint: 'spt check says what a program declares',
+    hint: 'to list the declarations of a program: spt check FILE',
   })
 }
 
@@ -257,7 +257,7 @@ function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
     return misused({
       command: call.command,
       message: `--capability is of CUDA devices, and this is for ${kind}`,
-      hint: `leave it out, or ask for ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+      hint: `leave it out, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
     })
   return Number(text)
 }
@@ -294,5 +294,5 @@ const notOfCpu = (call: Call, option: string): never =>
   misused({
     command: call.command,
     message: `${option} is of GPUs, and this is for cpu`,
-    hint: `leave it out, or ask for ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+    hint: `leave it out, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
   })

@@ -43,7 +43,7 @@ export function sizeNames(names: ReadonlySet<string>, what: string, report: Repo
       if (names.has(e.name)) return plain(variable(e.name, 'i32', e.span))
       return report.error({
         code: 'check/unknown-size',
-        message: `${e.name} is no size`,
+        message: `${e.name} is not a size`,
         span: e.span,
         expected,
         lookup: { name: e.name, candidates: [...names] },

@@ -137,7 +137,7 @@ export class ChoiceNames implements Names {
       span: e.span,
       expected,
       ...(isAxis
-        ? { hint: `ask something of it: longest(${e.name})` }
+        ? { hint: `use a statistic: longest(${e.name})` }
         : {
             lookup: {
               name: e.name,
@@ -192,7 +192,7 @@ export class ChoiceNames implements Names {
     if (e.by || e.args.length !== 1 || of?.kind !== 'name')
       return this.#report.error({
         code: 'check/statistic',
-        message: `${fn} is asked of ${fn === 'nnz' ? 'a tensor' : 'an axis'}`,
+        message: `${fn} takes ${fn === 'nnz' ? 'a tensor' : 'an axis'}`,
         span: e.span,
         expected: fn === 'nnz' ? 'the name of a sparse tensor' : this.#ragged(),
       })

@@ -95,9 +95,9 @@ class ListPositions {
     if (this.#around.includes(name))
       return this.#scope.report.error({
         code: 'check/list-cycle',
-        message: `where a coordinate stands in ${name} depends on position(${name})`,
+        message: `the position of a coordinate in ${name} depends on position(${name})`,
         span,
-        expected: `coordinates of ${name} and the axes above it that do not ask for it`,
+        expected: `coordinates of ${name} and its parent axes that do not depend on it`,
       })
     this.#around.push(name)
     const [of, ...by] = [name, ...list.under].map((axis) => this.coordinate(to.indexOf(axis)))

@@ -115,7 +115,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
     if (padded !== undefined)
       d.report.error({
         code: 'check/under-padding',
-        message: `axis ${a.name} lies under ${padded}, whose padding is visited, and says where elements are`,
+        message: `axis ${a.name} is stored under ${padded}, whose padding is visited, and is not dense`,
         ...(a.span && { span: a.span }),
         expected: `dense_fixed axes under ${padded}`,
         hint: `without \`padded with\`, what lies under the padding of ${padded} is passed over`,

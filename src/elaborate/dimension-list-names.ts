@@ -33,7 +33,7 @@ export function withoutIndex(i: Ast.Ident, here: Here): void {
     code: 'check/list-without-index',
     message: `${i.name} is a list`,
     span: i.span,
-    expected: `one of it, ${i.name}[0], or where several can stand all of it, ${i.name}...`,
+    expected: `an element, ${i.name}[0], or the whole list, ${i.name}..., if several are allowed`,
   })
 }
 

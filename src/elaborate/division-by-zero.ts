@@ -15,6 +15,6 @@ export const withoutDivisionByZero = (code: 'choose/division' | 'space/division'
       code,
       message: 'this divides by 0 for these data',
       ...(span && { span }),
-      hint: `ask before: \`${text(divisor)} != 0 and …\``,
+      hint: `test the divisor first: \`${text(divisor)} != 0 and …\``,
     }),
   )

@@ -184,7 +184,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
       code: 'check/by',
       message: `${fn} has no \`by\``,
       span: e.span,
-      expected: '`by` in count, rank, largest and top, which formats ask',
+      expected: '`by` in count, rank, largest and top of formats',
     })
   const range: readonly [number, number] | null =
     fn === 'min' || fn === 'max'

@@ -46,7 +46,7 @@ export function elaborateInstr(
   if (bodies.length !== 1 || only?.where || only?.body.length !== 1)
     return report.error({
       code: 'check/instr-body',
-      message: `instruction ${s.name.name} does not say what it computes in one statement`,
+      message: `instruction ${s.name.name} does not have a body of one statement`,
       span: bodies[1]?.span ?? s.name.span,
       expected: 'one `iterate` over one statement, without a condition',
     })
@@ -232,7 +232,7 @@ function fillsFit(
   if (!copies || !places || prepare.length > 0) {
     report.error({
       code: 'check/instr-text',
-      message: `${s.name.name} has a text for what is filled with zeros, and is no copy from global to shared memory${prepare.length > 0 ? ' without a count' : ''}`,
+      message: `${s.name.name} has a text for zero-fill, and is not a copy from global to shared memory${prepare.length > 0 ? ' without a count' : ''}`,
       span: s.name.span,
       expected:
         'one statement that assigns an operand `in global`, which is not `mapped`, to one `in shared`',

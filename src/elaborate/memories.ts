@@ -132,7 +132,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
             ? `the address of (${at.join(', ')}) of ${name} is ${place}`
             : `(${before.join(', ')}) and (${at.join(', ')}) of ${name} are both at ${place}`,
         span: map.span,
-        expected: 'an address of its own for every element of the tile, from 0 on',
+        expected: 'a distinct address for every element of the tile, from 0 on',
       })
     seen.set(place, at)
     last = Math.max(last, place)

@@ -124,7 +124,7 @@ export class StepWalk {
     if (!this.#params.has(name.name)) return
     this.#r.report.error({
       code: 'check/duplicate',
-      message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and stands for a size of the kernel here`,
+      message: `${name.name} is a parameter of schedule ${this.#s.name.name}, and must be a size of the kernel here`,
       span: name.span,
       expected: 'a size of the kernel, of another name than the parameters',
       hint: 'rename the parameter; the argument is checked as `require SIZE == PARAMETER`',

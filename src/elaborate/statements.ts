@@ -124,7 +124,7 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
       message: `${s.name.name} has ${count} iterators within each other`,
       span: s.name.span,
       expected: `at most ${MAX_NEST}`,
-      hint: 'let one axis stand for several, with their coordinates by `/` and `%`',
+      hint: 'fuse several axes into one, and compute the coordinates with `/` and `%`',
     })
   const fresh = declare(d, s.name, 'iteration')
   const scope = new Scope(outer)

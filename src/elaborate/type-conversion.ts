@@ -41,7 +41,7 @@ function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
   if (!isInt(to) || !Number.isInteger(value))
     return report.error({
       code: 'check/literal-type',
-      message: `${show(value)} is no ${to}`,
+      message: `${show(value)} is not a value of type ${to}`,
       span: at,
       expected: to,
     })

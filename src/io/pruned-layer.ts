@@ -43,7 +43,7 @@ export async function readPrunedLayer(
     source.beside?.(name) ??
     fail({
       code: 'io/not-found',
-      message: `${source.name} is read with ${name} beside it, and only itself was given`,
+      message: `${source.name} also needs ${name} of the same folder, which is missing`,
       hint: `give its path: DIR/${PRUNED.report}#layer`,
     })
   const told = await reportIn(source)
@@ -88,7 +88,7 @@ function wrongReport(file: string, what: string): never {
   return fail({
     code: 'io/prune-report',
     message: `${file}: the report ${what}`,
-    expected: 'what spt prune wrote, with its masks and weights beside it',
+    expected: 'the output folder of spt prune, with masks and weights',
     hint: WHOLE,
   })
 }

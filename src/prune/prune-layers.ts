@@ -58,7 +58,7 @@ function checkedMasks({ text }: Pattern, made: PatternMasks, given: Scored): Pat
       fail({
         code: 'prune/mask',
         message: `${text} has row ${Math.floor(twice / cols)}, column ${twice % cols} of layer ${name} in kept and in rest`,
-        expected: 'single elements beside what is kept',
+        expected: 'single elements outside the kept tiles',
       })
     const lost = rows * cols - kept(masks[k]!) - (rest ? kept(rest[k]!) : 0)
     const most = targetOf(Math.min(1, limits[k]! + NEAR), rows * cols)

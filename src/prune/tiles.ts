@@ -53,7 +53,7 @@ export function tilesOf(
             code: NOT_TILE_WISE,
             message: `${name === undefined ? '' : `layer ${name}: `}tile ${k} of ${outputs.length} outputs is not a product: row ${r}, column ${c} differs from row ${first}`,
             expected: `the same inputs for rows ${first} to ${outputs.at(-1)} that keep something; row ${keeps} keeps column ${c}, row ${prunes} does not`,
-            hint: 'another granularity, or a pattern with single elements beside the tiles',
+            hint: 'another granularity, or a pattern with single elements outside the tiles',
           })
         }
     return { outputs, inputs: positions(mask, first * cols, cols) }

@@ -259,7 +259,7 @@ function checkStructure(
       if (axis && !known.has(axis.name))
         fail({
           code: 'reference/missing-structure',
-          message: `no input says which coordinates axis ${axis.name} of buffer ${b.name} holds`,
+          message: `no input gives the coordinates of axis ${axis.name} of buffer ${b.name}`,
           ...at(axis.span),
           hint: `give the structure of ${axis.name}`,
         })

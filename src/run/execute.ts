@@ -175,7 +175,7 @@ export class Executable {
       fail({
         code: 'run/shared',
         message: `the memory of ${name} is read by all kernels of its workspace`,
-        expected: 'a kernel with memory of its own',
+        expected: 'a kernel with separate memory',
         hint: 'prepare it by itself (compiled.prepare), or make another workspace',
       })
     await this.#upload(this.#place(name), values)

@@ -115,7 +115,7 @@ export function residentOutput(
     fail({
       code: 'run/shared',
       message: `the memory of ${name} is written by all kernels of its workspace`,
-      expected: 'a kernel with outputs of its own',
+      expected: 'a kernel with separate outputs',
       hint: 'prepare it by itself (compiled.prepare), or make a workspace without shareOutputs',
     })
   const { axes, first } = t!
@@ -140,7 +140,7 @@ export class Chained {
           code: 'run/other-device',
           message: `${name} of kernel ${bound.kernel.name} is bound to ${t.origin}, which is on another device: ${t.device.name}`,
           expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
-          hint: 'bring it over by the host: await resident.download()',
+          hint: 'copy it over the host: await resident.download()',
         })
       const arena = program.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
       if (arena)

@@ -124,7 +124,7 @@ function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: 
   if (range && !(Number.isInteger(value) && value >= range[0] && value <= range[1]))
     fail({
       code: 'device/arguments',
-      message: `${kernel}: ${value} is no ${spec.dtype}, the type of the argument ${spec.name}`,
+      message: `${kernel}: ${value} is not a value of type ${spec.dtype} (argument ${spec.name})`,
       expected: `an integer from ${range[0]} to ${range[1]}`,
     })
 }

@@ -15,7 +15,7 @@ export function checkNewNames(step: unknown): void {
     if (typeof name !== 'string' || isName(name)) continue
     fail({
       code: 'schedule/bad-name',
-      message: `${show(name)} is no name for what ${String(kind)} makes`,
+      message: `${show(name)} is not a valid name for a result of ${String(kind)}`,
       ...(span ? { span } : {}),
       expected: 'a name: a letter or _, then letters, digits and _',
       ...(/^[a-z]+$/.test(name) ? { hint: 'this word is reserved; choose another name' } : {}),

@@ -41,7 +41,7 @@ export const plainNames: Names = {
   constant: (e) =>
     fail({
       code: 'schedule/argument',
-      message: `${e.object.name} is no part`,
+      message: `${e.object.name} is not a part`,
       span: e.span,
       expected: 'a constant of a part, inside of each part of … as …',
     }),

@@ -114,7 +114,7 @@ function thrownBy<T>(name: string, point: Point, work: () => T): T {
     return fail({
       code: THROWN,
       message: `the function of the space ${name} throws ${at.length > 0 ? `at ${at.join(', ')}` : 'before it decides anything'}: ${e instanceof Error ? e.message : String(e)}`,
-      expected: 'steps on the kernel, or `only(…)` where there is no point',
+      expected: 'steps on the kernel, or `only(…)` for an illegal point',
     })
   }
 }

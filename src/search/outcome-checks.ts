@@ -17,7 +17,7 @@ export function properOutcomes(
   if (!isList || given.length !== asked.length)
     return fail({
       code: 'search/outcomes',
-      message: `${asked.length} points were to be tried, and ${isList ? `${given.length} outcomes` : show(given)} came`,
+      message: `${asked.length} points were measured, and ${isList ? `${given.length} outcomes` : show(given)} came`,
       expected: 'a list with an outcome for each point, in their order',
     })
   return given.map((outcome, k) => {

@@ -30,11 +30,11 @@ export class AskedPoints {
     if (!Array.isArray(given) || given.length > most)
       return fail({
         code: 'search/strategy',
-        message: `a strategy that was asked for at most ${most} points gives ${Array.isArray(given) ? given.length : show(given)}`,
+        message: `a strategy must return at most ${most} points, and returned ${Array.isArray(given) ? given.length : show(given)}`,
         expected:
           'a list of points, at once, with no more than it was asked for; an empty one ends the search',
         ...(given instanceof Promise
-          ? { hint: 'ask is not awaited: make it a function that is not async; evaluate may take its time' }
+          ? { hint: 'make ask a function that is not async; only evaluate may be async' }
           : {}),
       })
     const out: Point[] = []

@@ -107,7 +107,7 @@ function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: 
   if (frame.n === 0 || (range && range.lo >= 0)) return of
   return fail({
     code: 'format/least-range',
-    message: `${q.kind} is asked of ${textOfAsked(of, queries)}, which may be negative`,
+    message: `the argument ${textOfAsked(of, queries)} of ${q.kind} may be negative`,
     ...(q.span ? { span: q.span } : {}),
     expected: 'what is not negative, whatever the coordinates',
     hint: 'take a remainder (e % 65536), or the larger of it and 0',

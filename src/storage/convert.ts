@@ -173,7 +173,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
   if (shape.length === to.over.length) return
   fail({
     code: 'bind/shape',
-    message: `a tensor of ${shape.length} ${shape.length === 1 ? 'dimension' : 'dimensions'} is brought into ${to.text}, which is over ${to.over.length}`,
+    message: `a tensor of ${shape.length} ${shape.length === 1 ? 'dimension' : 'dimensions'} cannot be converted to ${to.text}, which is over ${to.over.length}`,
     expected: `a tensor over ${to.over.map(axisInText).join(', ')}`,
     hint: 'choose a format over as many dimensions',
   })

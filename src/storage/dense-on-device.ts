@@ -20,7 +20,7 @@ export abstract class DenseOnDevice implements DenseTensor {
   get values(): never {
     return fail({
       code: 'run/resident',
-      message: `the values of ${this.origin} are on a device, and something is asked of them that the host answers`,
+      message: `the values of ${this.origin} are on a device, and this call needs values on the host`,
       expected: 'a tensor that the host has',
       hint: 'download() gives one',
     })

@@ -80,7 +80,7 @@ function refuse(
       values,
     )}`,
     ...(first?.span ? { span: first.span } : {}),
-    expected: 'what the format says of its axes to hold of the tensor',
+    expected: 'a tensor with the properties that the format states of its axes',
     hint: 'leave the claim out, or choose a format that fits the tensor',
   })
 }

@@ -147,7 +147,7 @@ function* refuseFirst<C extends Column>(
     code: 'format/claim',
     message: `axis ${level.axis.name}${names.length === 0 ? '' : ` at ${pointOf(names, values)}`} ${what}`,
     ...(level.axis.span ? { span: level.axis.span } : {}),
-    expected: 'what the format says of its axis to hold of the tensor',
+    expected: 'a tensor with the properties that the format states of its axis',
     hint: 'leave the claim out, or choose a format that fits the tensor',
   })
 }

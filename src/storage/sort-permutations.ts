@@ -134,7 +134,7 @@ function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>)
 function notOfDimension(sort: Sort, q: Query): never {
   fail({
     code: 'format/sort-query',
-    message: `the sort of ${sort.dim} asks for ${q.kind}, which coordinates that are not stored do not have`,
+    message: `the sort of ${sort.dim} uses ${q.kind}, which is undefined for coordinates that are not stored`,
     ...(q.span ? { span: q.span } : {}),
     expected: `count(… by …) with ${sort.dim} alone after by`,
     hint: 'sort by counts, or by arithmetic of the coordinate',

@@ -96,10 +96,10 @@ function unsurePlaces<C extends Column>(frame: Frame<C>, q: Query, length: numbe
     isWithin(boundsIn(frame, at), length)
       ? []
       : unsure(frame, inside(frame, at), length, (found) => ({
-          message: `the place of coordinate ${found} is asked for`,
+          message: `the sort has no coordinate ${found}`,
           ...(q.span ? { span: q.span } : {}),
           expected: `a coordinate from 0 to ${length - 1}`,
-          hint: `ask ${sourceOf(q, 'sort')}[…] for coordinates of the dimension that is sorted`,
+          hint: `index ${sourceOf(q, 'sort')}[…] with coordinates of the sorted dimension`,
         })),
   )
 }

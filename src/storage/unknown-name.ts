@@ -8,6 +8,6 @@ export function unknownName(name: string, candidates: readonly string[]): never 
     message: `${name} is not a coordinate, size or table here`,
     lookup: { name, candidates },
     expected: `one of ${candidates.join(', ')}`,
-    hint: 'maps are over the coordinates, the sizes and what the format asks for',
+    hint: 'a map uses coordinates, sizes and queries of the format',
   })
 }

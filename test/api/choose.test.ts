@@ -675,7 +675,7 @@ describe('mistakes', () => {
 
   test('a division by 0', async () => {
     const d = await refused('when (count(j) / (d - 6) > 0) plain', two)
-    expect([d.code, d.hint]).toEqual(['choose/division', 'ask before: `d - 6 != 0 and …`'])
+    expect([d.code, d.hint]).toEqual(['choose/division', 'test the divisor first: `d - 6 != 0 and …`'])
     const guarded = 'when (d > 6 and count(j) / (d - 6) > 0) plain\notherwise plain'
     expect((await (await choosing(guarded)).choose('cpu', two)).chosen.because).toBe('otherwise')
     for (const inner of [

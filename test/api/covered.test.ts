@@ -248,7 +248,7 @@ describe('covered', () => {
   test('where nothing tells, it is asked for', async () => {
     const k = (await choosing('covered(A, bsr(2)) > 0.5')).kernel()
     expect(await complaint(() => k.choose('cpu', { params: { m: 4, n: 4 } }))).toBe(
-      'choose/unknown-statistic: the choice depends on covered(A, bsr(2)), which no bound tensor gives',
+      'choose/unknown-statistic: missing covered(A, bsr(2)) (the choice depends on it)',
     )
   })
 

@@ -100,7 +100,7 @@ describe('ready-made parts', () => {
       [[], '0 dimensions'],
     ] as const)
       expect(said(() => format.fromParts(shape, own))).toBe(
-        `bind/shape: a tensor of ${count} is brought into ${format.text}, which is over 2 {a tensor over i, j}`,
+        `bind/shape: a tensor of ${count} cannot be converted to ${format.text}, which is over 2 {a tensor over i, j}`,
       )
   })
 })

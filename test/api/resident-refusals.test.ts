@@ -61,7 +61,7 @@ describe('resident tensors', () => {
     const said = await refusal(() => prepareResident(sum!, { A: parts }))
     expect(said).toMatchObject({
       code: 'convert/other-format',
-      hint: "parts belong to one kernel: convertFor(kernel, 'A', parts) brings them into this one's",
+      hint: "parts belong to one kernel: convert with convertFor(kernel, 'A', parts)",
     })
     const prepared = await prepareResident(sum!, { A: await convertFor(sum!, 'A', parts) })
     await prepared.run()

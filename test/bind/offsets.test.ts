@@ -326,13 +326,13 @@ const REFUSED: readonly [string, () => Promise<unknown>, string, string][] = [
   [
     'a parent that has none',
     () => nested.run({ tensors: { j: [0, 1], q: [0, 1], A: [1], B: [1] } }),
-    'bind/missing-array: offsets are bound to j, and nothing says which positions i has, which is above it',
+    'bind/missing-array: offsets are bound to j, and the positions of its parent i are not known',
     'offsets of i too',
   ],
   [
     'a parent that stores its coordinates',
     () => below.run({ tensors: { p: [0, 1], A: [1] }, params: { m: 1, n: 1 } }),
-    'bind/missing-array: offsets are bound to p, and nothing says which positions j has, which is above it',
+    'bind/missing-array: offsets are bound to p, and the positions of its parent j are not known',
     'the arrays of j too',
   ],
   [

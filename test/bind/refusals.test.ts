@@ -226,7 +226,7 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'an order without parts',
     'sell',
     { A, row: [0, 2, 1] },
-    'bind/table: row is a table of a format, which is made while a tensor is brought into it',
+    'bind/table: row is a table of a format, which is computed during conversion',
   ],
 ]
 
@@ -268,8 +268,8 @@ test('scalars are values of their types', async () => {
   for (const [a, b, refused] of [
     [0, -128, undefined],
     [1, 127, undefined],
-    [2, 0, 'a is 2, which is no bool'],
-    [1, 128, 'b is 128, which is no i8'],
+    [2, 0, 'a is 2, which is not a value of type bool'],
+    [1, 128, 'b is 128, which is not a value of type i8'],
   ] as const) {
     const bind = () => compiled.bind({ params: { a, b } })
     if (refused) expect(bind).toThrow(`bind/scalar-range: ${refused}`)

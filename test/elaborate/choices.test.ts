@@ -65,8 +65,8 @@ describe('conditions', () => {
     ],
     ['when (longest(i) > 3) plain', 'check/statistic: axis i has no segments of different lengths [i]'],
     ['when (longest(x) > 3) plain', 'check/unknown-axis: kernel mul has no axis x [x]'],
-    ['when (longest(j, j) > 3) plain', 'check/statistic: longest is asked of an axis [longest(j, j)]'],
-    ['when (count(j by i) > 3) plain', 'check/statistic: count is asked of an axis [count(j by i)]'],
+    ['when (longest(j, j) > 3) plain', 'check/statistic: longest takes an axis [longest(j, j)]'],
+    ['when (count(j by i) > 3) plain', 'check/statistic: count takes an axis [count(j by i)]'],
     ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
     ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
     ...[

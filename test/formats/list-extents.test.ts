@@ -243,7 +243,7 @@ describe('least', () => {
     const format = await formatOf('', 'csr where (least(find(c, j - 1) by i) > 0) + csr')
     expect(refusal(() => format.convert(coords([1, 4], [[0], [0]]), { c: [0, 4] }))).toMatchObject({
       code: 'format/least-range',
-      message: 'least is asked of find(c, j - 1), which may be negative',
+      message: 'the argument find(c, j - 1) of least may be negative',
     })
   })
 })

@@ -43,8 +43,8 @@ test('an ask that is async is told so', async () => {
   await expect(searched).rejects.toMatchObject({
     diagnostics: [
       {
-        message: 'a strategy that was asked for at most 1 points gives a promise',
-        hint: expect.stringContaining('ask is not awaited'),
+        message: 'a strategy must return at most 1 points, and returned a promise',
+        hint: expect.stringContaining('only evaluate may be async'),
       },
     ],
   })

@@ -143,7 +143,7 @@ function checkUse(call: Call): void {
   if (call.one('idle') !== undefined && call.one('queue') === undefined)
     misused({
       command,
-      message: '--idle says how long is waited for workers',
+      message: '--idle needs --worker or --queue',
       expected: '--queue URL --idle S',
     })
 }

@@ -22,7 +22,7 @@ export function checkGiven(call: Call, { pattern, check }: ChosenPattern): void 
   if (!check)
     misused({
       command,
-      message: `nothing says of given masks whether they are ${pattern.text}`,
+      message: `given masks cannot be checked against ${pattern.text}`,
       expected: `--pattern ${CHECKED.join(' or ')}`,
     })
 }

@@ -47,7 +47,7 @@ export function numberOf(call: Call, name: string, text: string): number {
     value ??
     misused({
       command: call.command,
-      message: `--size ${name}=${text} is no number`,
+      message: `--size ${name}=${text} is not a number`,
       expected: `--size ${name}=N`,
     })
   )

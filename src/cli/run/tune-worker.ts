@@ -25,7 +25,7 @@ export async function work(
       command: call.command,
       message: `--worker takes no file, and there is ${call.args[0]}`,
       expected: 'spt tune --worker URL',
-      hint: 'studies bring their programs: spt tune FILE --queue URL publishes one',
+      hint: 'studies contain their programs: to publish one, spt tune FILE --queue URL',
     })
   for (const name of all)
     if (!OWN.includes(name) && (call.flag(name) || call.one(name) !== undefined))
@@ -33,7 +33,7 @@ export async function work(
         command: call.command,
         message: `--${name} is not possible with --worker`,
         expected: OWN.map((n) => `--${n}`).join(', '),
-        hint: 'studies bring what they are about: give it to spt tune FILE --queue URL',
+        hint: 'studies contain their options: pass this one to spt tune FILE --queue URL',
       })
   const idleSeconds = idleOf(call, 0)
   const { runWorker, studyEvaluator } = await import('../../search/studies/index.ts')

@@ -221,8 +221,8 @@ function ask(
       code: 'format/condition',
       message: `${format.name} selects by ${open.name}, which is measured`,
       ...spanOf(a.expr.span, format.span, at.span),
-      expected: 'a condition over coordinates, sizes, arguments and what can be asked of stored coordinates',
-      hint: `pass ${open.name}: parts are told apart before anything is measured`,
+      expected: 'a condition over coordinates, sizes, arguments and queries of stored coordinates',
+      hint: `pass ${open.name}: parts are determined before widths are measured`,
     })
   const expr = translate(a.expr, scope)
   return { expr, queries }

@@ -189,7 +189,7 @@ function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: Ru
       message: `${composition.name} partitions ${rule.dim} into ${asWritten(rule.into, into)}`,
       ...spanOf(context.at.span, rule.span),
       expected: 'a positive number of ranges',
-      hint: 'one range is no partition, and allowed',
+      hint: 'omit the partition for one range',
     })
   if (into > MAX_PARTS) tooMany(`${into} ranges`, composition, context)
   const axis = context.over[dim]!

@@ -168,7 +168,7 @@ function arrays(
     const ragged = isRagged(axes.get(missing))
     fail({
       code: 'bind/missing-array',
-      message: `offsets are bound to ${chain.at(-1)}, and nothing says which positions ${missing} has, which is above it`,
+      message: `offsets are bound to ${chain.at(-1)}, and the positions of its parent ${missing} are not known`,
       expected: ragged ? `offsets of ${missing} too` : `the arrays of ${missing} too`,
       hint: ragged
         ? `bind ${missing} to its offsets`

@@ -169,7 +169,7 @@ function checkParam(p: Param, value: number): number {
   const misfit = (): never =>
     fail({
       code: 'bind/scalar-range',
-      message: `${p.name} is ${value}, which is no ${p.dtype}`,
+      message: `${p.name} is ${value}, which is not a value of type ${p.dtype}`,
       expected: rangeOf(p.dtype),
       hint: 'give a value of the declared type',
     })
@@ -231,7 +231,7 @@ export function checkDimensions(
       if (expected !== d.size)
         fail({
           code: 'bind/shape',
-          message: `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes say ${expected}`,
+          message: `dimension ${k} of ${nameWithOrigin(name, tensor)} (axis ${d.name}) has ${d.size} coordinates; the sizes give ${expected}`,
           expected: `${expected}`,
           hint: `bind a tensor of that shape, or other sizes (${[...freeVars(d.extent)].map((v) => `${v} = ${params.get(v)}`).join(', ')})`,
         })

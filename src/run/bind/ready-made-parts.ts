@@ -71,7 +71,7 @@ export function bindReady(
     if (bindingOf(kernel, name, tensor).kind === 'table' && !tables.has(name))
       fail({
         code: 'bind/table',
-        message: `${name} is a table of a format, which is made while a tensor is brought into it`,
+        message: `${name} is a table of a format, which is computed during conversion`,
         expected: 'tables only with ready-made parts',
         hint: `leave ${name} out, or bind all parts of the tensor`,
       })
@@ -93,7 +93,7 @@ function checkParts(
         code: 'bind/part',
         message: `${b.name} is a part of ${t.name}, and is bound to a ${kind} tensor`,
         expected: `ready-made arrays over [${b.axes.join(', ')}]`,
-        hint: `bind ${t.name} by its coordinates, and it is brought into its parts`,
+        hint: `bind ${t.name} by coordinates: it is then converted to its parts`,
       })
   }
   if (tensors.has(t.name) && t.first.name !== t.name)

@@ -44,7 +44,7 @@ export function openCompiler(
       throw new SptError({
         code: 'device/header-missing',
         message: `CUDA module '${module.name}' includes ${found.missing.join(', ')}, which is not installed`,
-        expected: "CUDA's headers beside NVRTC, in CUDA_HOME/include or in the NVIDIA wheels",
+        expected: "CUDA's headers next to NVRTC, in CUDA_HOME/include or in the NVIDIA wheels",
         hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime, or set CUDA_HOME',
         notes: [`looked in:\n${folders.map((f) => `  ${f}`).join('\n')}`],
       })

@@ -128,7 +128,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     13,
     (path) => ({
       code: 'records/full',
-      message: `there is no room on the disk for what '${path}' has to take`,
+      message: `the disk is full: cannot write '${path}'`,
       hint: 'make room: what was there before is still there',
     }),
   ],

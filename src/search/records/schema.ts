@@ -112,7 +112,7 @@ function versionOf(db: Connection, path: string, newest: number): number {
   if (version > newest)
     fail({
       code: 'records/newer-schema',
-      message: `'${path}' was written by a newer version: its schema is ${version}, and this one knows ${newest}`,
+      message: `'${path}' was written by a newer version: its schema is ${version}, and this version supports ${newest}`,
       expected: `a schema up to ${newest}`,
       hint: 'update this package, or name another file',
     })
@@ -140,6 +140,6 @@ export function checkReadable(db: Connection, path: string): void {
       version === 0
         ? `'${path}' has no records yet`
         : `'${path}' has the schema ${version}, and this version reads ${MIGRATIONS.length}`,
-    hint: 'open it for writing once, which brings it up to date',
+    hint: 'open the file for writing once to upgrade it',
   })
 }

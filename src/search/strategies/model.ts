@@ -45,7 +45,7 @@ class ModelSearch extends ForestSearch {
       fail({
         code: 'search/no-prior',
         message: 'the strategy model has no prior',
-        expected: 'a prior that says what points are expected to take',
+        expected: 'a prior that predicts the time of points',
         hint: 'surrogate needs none',
       })
   }

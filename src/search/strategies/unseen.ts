@@ -150,5 +150,5 @@ export const failDeadEnds = (space: PointSpace): never =>
     code: 'search/dead-ends',
     message: `a million values of the decisions of ${space.name} lead to no point`,
     expected: 'conditions that most points meet',
-    hint: 'ask for a condition as early as its parameters are decided',
+    hint: 'place a condition directly after the decisions that it uses',
   })

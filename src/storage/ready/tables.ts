@@ -46,7 +46,7 @@ export function checkPermutation(
       code: 'bind/table',
       message: `place ${p} of ${name} is ${c}`,
       expected: p >= n ? `${n}, which is padding` : `each of 0 to ${n - 1} once`,
-      hint: 'give the coordinate that stands at each place',
+      hint: 'give the coordinate of each rank',
     })
   }
   if (values.length !== length)
@@ -54,7 +54,7 @@ export function checkPermutation(
       code: 'bind/table',
       message: `${name} has ${values.length} places`,
       expected: `${length} places`,
-      hint: 'give the coordinate that stands at each place, and the extent at the rest',
+      hint: 'give the coordinate of each rank, and the extent for the others',
     })
   return values
 }
