@@ -72,7 +72,7 @@ function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, 
   if (!grid)
     fail({
       code: 'plan/grid-too-large',
-      message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks; ${device.name} has a smaller limit`,
+      message: `${launch.name} needs ${logical.reduce((a, b) => a * b)} blocks, more than one launch on ${device.name} can have`,
       expected: `at most ${device.limits.maxGridDim.slice(0, 2).join(' × ')} blocks`,
       hint: 'let each block do more: split the loops bound to block axes by a larger factor',
     })

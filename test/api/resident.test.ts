@@ -263,7 +263,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     )
     expect(await complaint(() => prepared.write('A', A))).toMatch(/run\/resident.*A is resident/)
     expect(await complaint(() => prepared.write('A', [1]))).toMatch(/run\/resident/)
-    expect(await complaint(() => prepared.formats)).toMatch(/run\/resident.*A was brought/)
+    expect(await complaint(() => prepared.formats)).toMatch(/run\/resident.*A was converted/)
     // Coordinates of an output over more axes would take a conversion.
     const spread = await prepare(
       program.kernel('spread').as('A', 'bsr', 2),

@@ -144,7 +144,7 @@ describe('an unusable server', () => {
     expect(await said(program, '--worker', 'redis://x')).toContain('--worker takes no file')
     expect(await said('--worker', 'redis://x', '--trials', '3')).toContain('--trials is not possible')
     expect(await said(program, '--data-root', '.')).toContain('--data-root is of workers')
-    expect(await said(program, '--idle', '3')).toContain('--idle says')
+    expect(await said(program, '--idle', '3')).toContain('--idle needs --queue')
   })
 })
 

@@ -143,7 +143,7 @@ function checkUse(call: Call): void {
   if (call.one('idle') !== undefined && call.one('queue') === undefined)
     misused({
       command,
-      message: '--idle needs --worker or --queue',
+      message: '--idle needs --queue or --worker',
       expected: '--queue URL --idle S',
     })
 }

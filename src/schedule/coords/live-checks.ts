@@ -16,7 +16,7 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
   if (along)
     fail({
       code: 'schedule/live-tensor',
-      message: `${b.name} of ${kernel.name} has a structure built at run time from ${along.tensor}: no second structure can be built for it`,
+      message: `${b.name} of ${kernel.name} is stored over positions that are built at run time from ${along.tensor}, and is not dense any more`,
       ...at,
       expected: 'a dense tensor, over axes that the kernel declares',
       hint: `move the step of ${b.name} before the step of ${along.tensor}`,

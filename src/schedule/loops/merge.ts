@@ -77,7 +77,7 @@ function memberOf(cx: Context, name: string): Member {
   if (clustered)
     return cx.refuse({
       code: 'schedule/in-clusters',
-      message: `${clustered.name} runs in clusters of blocks, which cannot share a launch`,
+      message: `${clustered.name} is bound to blocks of a cluster, and merge does not support clusters`,
       loops: [clustered],
       hint: `leave ${name} a separate launch, or out the cluster`,
     })
