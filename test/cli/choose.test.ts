@@ -43,7 +43,9 @@ schedule mul.pick choose {
   const missing = async (target: string, ...more: string[]): Promise<string[]> => {
     const { err } = await spt(['emit', file, '--target', target, '--schedule', 'pick', ...more])
     return [
-      ...err.matchAll(/^error\[\S+\]: (?:the choice depends on|missing(?: size)?) (how many multi\w+|\S+?)[, ]/gm),
+      ...err.matchAll(
+        /^error\[\S+\]: (?:the choice depends on|missing(?: size)?) (how many multi\w+|\S+?)[, ]/gm,
+      ),
     ].map((m) => m[1]!)
   }
   expect(await missing('cuda')).toEqual(['how many multiprocessors', 'd', 'longest(j)', 'nnz(A)'])

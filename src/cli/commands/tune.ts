@@ -40,7 +40,7 @@ export const tune: CommandSpec = {
     },
     {
       flags: '--trials <N>',
-      about: `Maximum number of measured points for each file and size (default: ${USUAL_TRIALS}; unlimited if only --minutes is given)`,
+      about: `Maximum number of points to try, including illegal ones, for each file and size (default: ${USUAL_TRIALS}; unlimited if only --minutes is given)`,
     },
     { flags: '--minutes <M>', about: 'Time limit of the search: 5, 0.5' },
     {
