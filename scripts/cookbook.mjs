@@ -78,8 +78,8 @@ function shapeTable({ axes, buffers }) {
       over.filter((axis) => axes.get(axis).kind.startsWith(start)).map((axis) => `\`${axis}\``)
     const [sparse, ragged] = [named('sparse'), named('dense_variable')]
     return [
-      sparse.length && `sparse in ${sparse.join(', ')}`,
-      ragged.length && `ragged in ${ragged.join(', ')}`,
+      sparse.length && `sparse along ${sparse.join(', ')}`,
+      ragged.length && `ragged along ${ragged.join(', ')}`,
     ]
       .filter(Boolean)
       .join('; ')
@@ -93,7 +93,7 @@ function shapeTable({ axes, buffers }) {
 
 function runSection(kernel, { file }, row) {
   if (row.program)
-    return `The axes that are ragged take offsets, as in [ragged batches](../how-to/ragged-batches.md):
+    return `A ragged axis takes offsets, one for the start of each segment, as in [ragged batches](../how-to/ragged-batches.md):
 
 \`\`\`ts run=program
 import { dense, devices, load } from 'sparsetile/node'
@@ -112,8 +112,8 @@ ${row.printed}
 npx spt ${commandOf(kernel)}
 \`\`\`
 
-Inputs that you do not bind get random values; sparse inputs also get a random structure. To use your own data, bind each
-input: \`--bind NAME=PATH\`.
+Inputs that you do not bind get random values, and sparse inputs also get random positions of their nonzeros. To use your own
+data, bind each input: \`--bind NAME=PATH\`.
 `
 }
 
@@ -121,8 +121,8 @@ function scheduleSection(kernel, { file }, row) {
   const all = schedulesOf(kernel).sort((a, b) => Number(a.file !== file) - Number(b.file !== file))
   const has = (name) => all.some((s) => s.name === name)
   const lead = has('auto')
-    ? `\`auto\` is the default. The device, the sizes and the statistics of your data decide which of the following schedules runs.`
-    : `On the CPU, \`cpu\` is the default. On a GPU, start with \`--schedule ${row.gpu}\`.`
+    ? `\`auto\` is the default schedule. It selects one of the other schedules, by the device, the sizes and statistics of your data.`
+    : `On the CPU, \`cpu\` is the default schedule. On a GPU, pass \`--schedule ${row.gpu}\` first.`
   const lines = all.map(
     ({ name, params, file: where }) =>
       `| \`${name}${params}\` |${where === file ? '' : ` [\`${where}\`](../../kernels/${where})`} |`,
@@ -131,7 +131,8 @@ function scheduleSection(kernel, { file }, row) {
   const table = elsewhere
     ? ['| schedule | in another file |', '|---|---|', ...lines]
     : all.map(({ name, params }) => `- \`${name}${params}\``)
-  return `${lead}\n\n${table.join('\n')}\n`
+  const lists = all.some(({ params }) => params !== '')
+  return `${lead}${lists ? ' The parentheses list the parameters with their default values.' : ''}\n\n${table.join('\n')}\n`
 }
 
 function measuredSection(row) {
@@ -147,7 +148,8 @@ function measuredSection(row) {
   const picture = row.picture ? '![Speedups over cuSPARSE on an H100](../performance.svg)\n\n' : ''
   return `
 ## Measured
-The table lists speedups over the baseline. [Performance against libraries](../explanation/performance.md) describes the method.
+The last three columns are speedups: the time of the baseline divided by the time of sparsetile.
+[Performance against libraries](../explanation/performance.md) describes the method.
 
 ${picture}${table[start]}\n|${'---|'.repeat(width)}\n${found.join('\n')}\n`
 }
@@ -209,8 +211,8 @@ export const cookbookPages = () =>
       `# Cookbook: the operators of \`kernels/\`
 ${MADE}
 
-The package comes with ${rows.size} kernels. Each page has the formula, the shapes, a command that runs the kernel, the same in PyTorch, and
-the schedules. If your operator is not here, write it as a kernel of your own: [lesson 1](../lessons/01-spmv.md).
+The package comes with ${rows.size} kernels. Each page has the formula, the shapes, a command that runs the kernel, the equivalent code in
+PyTorch, and the schedules. If your operator is not here, write a kernel of your own: [lesson 1](../lessons/01-spmv.md).
 
 In the PyTorch code, sparse matrices are \`torch.sparse_csr\` tensors, \`mask\` is a dense boolean tensor, and \`import torch\` is left out.
 
@@ -221,8 +223,8 @@ ${indexOf('')}`,
       `# Kernels by operator
 ${MADE}
 
-Each link leads to a page of the cookbook: the formula, the shapes, a command, the same in PyTorch, and the schedules. Formats are in
-\`formats.spt\`, \`formats-composed.spt\` and \`formats-tensors.spt\`, instructions in \`instructions/\`.
+Each link leads to a page of the cookbook with the formula, the shapes, a command, the equivalent code in PyTorch, and the schedules.
+Formats are in \`formats.spt\`, \`formats-composed.spt\` and \`formats-tensors.spt\`, and instructions in \`instructions/\`.
 
 ${indexOf('../docs/cookbook/')}`,
     ],

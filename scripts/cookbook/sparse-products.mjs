@@ -77,7 +77,7 @@ export const sparseProducts = {
     gpu: 'ahead_merged',
   },
   frontier_push: {
-    operator: 'Push-style message passing',
+    operator: 'Message passing from a list of active nodes (push)',
     formula: 'Y[j, f] = Σ_i A[i, j] · X[i, f] over the rows i that `active` lists',
     torch: 'Y = A.to_dense()[active].T @ X[active]  # a row listed twice counts twice',
     run: `--bind A=${CORA} --size count=100 --size d=16`,
@@ -123,7 +123,7 @@ export const sparseProducts = {
     torch: 'B = A.to_sparse_bsr((b, b))',
     run: `--bind A=${CORA} --bind jo=${CORA} --size b=1`,
     gpu: 'gpu',
-    note: 'The blocks of B are bound to its axis `jo`. With b = 1 they are the elements of A themselves.',
+    note: 'Bind the positions of the blocks to the axis `jo` of B. In this command b = 1, so each element of A is a block.',
   },
   sddmm: {
     group: 'Sampled dense × dense (SDDMM)',
@@ -137,7 +137,7 @@ export const sparseProducts = {
     page: ['fast-spmm-sddmm', 'SpMM and SDDMM'],
   },
   sddmm_pattern: {
-    operator: 'SDDMM at a pattern',
+    operator: 'SDDMM at the nonzeros of a pattern (without values)',
     formula: 'C[i, j] = Σ_k X[i, k] · Y[j, k] at the elements of a pattern',
     torch: 'C = torch.sparse.sampled_addmm(P, X, Y.T, beta=0.0)',
     run: `--bind j=${CORA} --size d=16`,
@@ -163,7 +163,7 @@ export const sparseProducts = {
     run: `--bind j=${CORA} --size b=2 --size d=4`,
   },
   edge_scores: {
-    operator: 'Scores of edges',
+    operator: 'Dot products along the edges of a graph',
     formula: 'S[i, j] = Σ_f Q[i, f] · K[j, f] for each edge (i, j)',
     torch: 'i, j = A.to_sparse_coo().coalesce().indices()\nS = (Q[i] * K[j]).sum(1)  # one value per edge',
     run: `--bind j=${CORA} --size d=16`,
@@ -175,7 +175,7 @@ export const sparseProducts = {
     formula: 'P[i, j] = exp(A[i, j]) / Σ_k exp(A[i, k]) over the stored elements',
     torch: 'P = torch.sparse.softmax(A.to_sparse_coo(), dim=1)',
     run: `--bind A=${CORA}`,
-    note: 'A row whose elements are all −∞ gives 0, where PyTorch gives NaN.',
+    note: 'If every element of a row is −∞, the kernel returns 0 for this row, and PyTorch returns NaN.',
   },
   attention: {
     operator: 'Attention over a sparse mask',

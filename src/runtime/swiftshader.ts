@@ -20,8 +20,8 @@ import { brotliDecompressSync } from 'node:zlib'
 import { makeFolderSync } from '../cache/disk-cache.ts'
 
 const PACKAGE = '@sparticuz/chromium'
-/** 153 requires Node 22.17; both contain the same files. */
-const KNOWN = Number(process.versions.node.split('.')[0]) < 23 ? '147' : '153'
+/** 147.0.1 and later require Node 22.17; both versions contain the same files. */
+const KNOWN = Number(process.versions.node.split('.')[0]) < 23 ? '147.0.0' : '153.0.0'
 const INSTALL = `npm install ${PACKAGE}@${KNOWN}`
 const ARCHIVE = 'swiftshader.tar.br'
 const LOADER = 'libvulkan.so.1'

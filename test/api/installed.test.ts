@@ -106,7 +106,7 @@ test('the package of the software driver is found by its folder, and what is wro
   })
   expect(findArchive([])).toMatchObject({
     reason: expect.stringContaining('is not installed'),
-    hint: expect.stringMatching(/^npm install @sparticuz\/chromium@\d+$/),
+    hint: expect.stringMatching(/^npm install @sparticuz\/chromium@[\d.]+$/),
   })
 })
 

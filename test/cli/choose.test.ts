@@ -125,7 +125,7 @@ describe('spt run', () => {
     ])
     expect(code).toBe(0)
     expect(out).toMatch(/^schedule +blocks\(3\)$/m)
-    expect(out).toMatch(/^chosen by +pick: longest\(j\) > 1 and d % 3 == 0 \(longest\(j\) = 2, d = 3\)$/m)
+    expect(out).toMatch(/^selected +by pick: longest\(j\) > 1 and d % 3 == 0 \(longest\(j\) = 2, d = 3\)$/m)
     expect(out).toContain('agrees with the reference')
   })
 

@@ -56,10 +56,12 @@ test("a selection by another chip's cost model is reported", async () => {
   const [, device] = /^device +(.*)$/m.exec(out)!
   if (device!.includes('SwiftShader'))
     expect(out).toMatch(
-      /^chosen by +a rule: on a software adapter, compiling tuned loops takes longer .* \(--schedule auto /m,
+      /^selected +by a rule: on a software adapter, compiling tuned loops takes longer .* \(--schedule auto /m,
     )
   else if (!device!.includes('h100'))
-    expect(out).toMatch(/^chosen by +auto: .*\npredicted +[\d.]+ ms \(runner-up .*; cost model: nvidia-h100/m)
+    expect(out).toMatch(
+      /^selected +by auto: .*\npredicted +[\d.]+ ms \(runner-up .*; cost model: nvidia-h100/m,
+    )
 })
 
 test.each([

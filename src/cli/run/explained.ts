@@ -140,8 +140,8 @@ function lines(rows: readonly Row[], indent: string, least: number): string {
 
 /** The condition by which a schedule was selected. */
 export function selectedBy(chosen: Chosen): string {
-  if (chosen.schedule === null) return notEvaluated(chosen)
-  return `${chosen.choice}: ${chosen.because}${chosen.from ? `, of ${chosen.from}` : ''}`
+  if (chosen.schedule === null) return `by ${notEvaluated(chosen)}`
+  return `by ${chosen.choice}: ${chosen.because}${chosen.from ? `, of ${chosen.from}` : ''}`
 }
 
 /** `forms`: of a kernel without a schedule, the one that runs first. `notMeasured`: why there are no times. */
@@ -159,7 +159,7 @@ export function explained(
       e.deviceName === null || e.deviceName === e.device ? e.device : `${e.device} (${e.deviceName})`,
     ],
     ['schedule', schedule ?? 'none'],
-    ...(chosen ? [['chosen by', selectedBy(chosen)] as const] : []),
+    ...(chosen ? [['selected', selectedBy(chosen)] as const] : []),
     ...(chosen ? predictedRow(chosen, e.device, e.deviceName) : []),
     ...formRows(forms, byModel(forms[0]?.expectedBy, e.device, e.deviceName)),
     summationRow(e.unorderedSums),

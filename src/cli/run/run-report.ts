@@ -161,7 +161,7 @@ export function human(r: Report, verbose: boolean): string {
     ['kernel', r.kernel],
     ['device', deviceName === device ? device : `${device} (${deviceName})`],
     ['schedule', r.schedule ?? 'none'],
-    ['chosen by', choice ? `${selectedBy(choice)}${verbose ? valuesText(choice) : ''}` : ''],
+    ['selected', choice ? `${selectedBy(choice)}${verbose ? valuesText(choice) : ''}` : ''],
     ...(choice ? predictedRow(choice, device, deviceName) : []),
     ...formRows(verbose ? r.forms : r.forms.slice(0, 1), byModel(r.forms[0]?.expectedBy, device, deviceName)),
     ['time', `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
