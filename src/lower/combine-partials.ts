@@ -11,7 +11,7 @@ import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { alloc, store, when, whenAll } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
-import { exchangeHalves, hasHalves } from './exchange-halves.ts'
+import { exchangeHalves, hasHalves } from './recursive-halving.ts'
 import { vectorToUnroll } from './vector-to-unroll.ts'
 
 /** The parts that loops play in a reduction over threads. */

@@ -31,7 +31,7 @@ import { type Body, bodiesOf, someStmt, walkStmts, withBodies } from '../ir/tree
 import { type Axes, Varying } from './divergence-analysis.ts'
 import { vectorToUnroll } from './vector-to-unroll.ts'
 
-export function distributeCopies(kernel: Kernel2): Kernel2 {
+export function makeCopiesCooperative(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (top) => distributeIn(top, names))
   return body === kernel.body ? kernel : { ...kernel, body }

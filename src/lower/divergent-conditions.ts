@@ -12,8 +12,8 @@ import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { alloc, barrier, define, store, when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../ir/tree.ts'
-import { FIRST_THREAD } from './declared-instructions.ts'
 import type { Varying } from './divergence-analysis.ts'
+import { FIRST_THREAD } from './instruction-selection.ts'
 
 /** Whether all threads of the block have to take part in the statement. */
 export const isCooperative = (s: Stmt): boolean =>

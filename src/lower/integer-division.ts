@@ -17,7 +17,7 @@ import type { Kernel2 } from '../ir/loops.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
 import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
 
-export function lowerDivisions(
+export function lowerIntegerDivision(
   body: Body,
   { params, buffers, facts: sizes }: Pick<Kernel2, 'params' | 'buffers' | 'facts'>,
   launch?: HardwareExtents,

@@ -10,7 +10,7 @@ import { mentions, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, hasBarrier, rewriteStmts, stmt } from '../ir/tree.ts'
 
-export function unswitch(body: Body, names: Names): Body {
+export function unswitchLoops(body: Body, names: Names): Body {
   return rewriteStmts(body, { stmt: (s) => (s.kind === 'for' ? around(s, names) : undefined) })
 }
 

@@ -14,7 +14,7 @@ import type { Buffer } from '../ir/loops.ts'
 import { type CompareOp, isCompare } from '../ir/ops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
-export function explicitCasts(body: Body, buffers: readonly Buffer[]): Body {
+export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
   const known = new Map(buffers.map((b) => [b.name, b]))
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') known.set(s.buffer.name, s.buffer)

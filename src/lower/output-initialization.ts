@@ -18,7 +18,7 @@ import { matcher } from '../ir/patterns.ts'
 import type { Iter, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { walkStmts1 } from '../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
-import { isReadAlike, members, type Writer } from './read-alike.ts'
+import { isDefinitelyInitialized, members, type Writer } from './definite-initialization.ts'
 
 export interface Initialisation {
   /** Reductions that start their targets at the identity inside their own nest. */
@@ -39,7 +39,7 @@ export function deriveInitialisation(
   const inNest = new Set<Reduce1>()
   const fills: { buffer: string; value: Expr }[] = []
   const covered = (w: Writer): boolean =>
-    covers(kernel, w, outside, inside) || isOwn(kernel, w) || isReadAlike(kernel, w)
+    covers(kernel, w, outside, inside) || isOwn(kernel, w) || isDefinitelyInitialized(kernel, w)
   for (const buffer of kernel.buffers) {
     if (buffer.role === 'in' || buffer.role === 'inout') continue
     const w = first.get(buffer.name)

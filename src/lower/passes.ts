@@ -1,156 +1,164 @@
 /**
- * The passes of lowering as flat lists. Each pass states in its file the invariant it reaches; the order is here.
+ * The pass pipeline of lowering, as flat lists in order. Each file states the invariant that its pass establishes.
+ *
+ * Naming: a pass has the name of its file, a noun phrase of the field (`loop-partitioning`). Its function contains the same words
+ * in verb form (`partitionLoops`).
  */
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import type { Names } from '../ir/bound-names.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
-import { awaitInstructions } from './async-commit-wait.ts'
+import { reassociateAddresses } from './address-reassociation.ts'
+import { insertAsyncWaits } from './async-wait-insertion.ts'
+import { flatBuffers, flattenBuffers } from './buffer-flattening.ts'
 import { sinkCode } from './code-sinking.ts'
 import { eliminateCommonSubexpressions } from './common-subexpressions.ts'
 import { mergeCongruentRegisters } from './congruent-registers.ts'
 import { eliminateConstantBranches } from './constant-branches.ts'
-import { distributeCopies } from './cooperative-copies.ts'
+import { makeCopiesCooperative } from './cooperative-copies.ts'
 import { reduceAcrossThreads } from './cross-thread-reduction.ts'
-import { lowerInstructions } from './declared-instructions.ts'
-import { versionEmptyLoops } from './empty-loop-blocks.ts'
-import { inWords, readFields } from './expand-packed-loads.ts'
-import { lowerReductions } from './expand-reductions.ts'
-import { lowerSearches } from './expand-searches.ts'
-import { shareExpressions, WRITTEN_OUT } from './expression-sharing.ts'
-import { flatBuffers, flatten } from './flatten.ts'
-import { versionFullTiles } from './full-tile-blocks.ts'
+import { versionEmptyLoops } from './empty-loop-versioning.ts'
+import { versionFullTiles } from './full-tile-versioning.ts'
 import { makeSearchesIncremental } from './incremental-search.ts'
 import { markIndependentLoops } from './independent-loops.ts'
-import { lowerDivisions } from './integer-division.ts'
-import { endLongLoops } from './loop-ends.ts'
+import { selectInstructions } from './instruction-selection.ts'
+import { lowerIntegerDivision } from './integer-division.ts'
+import { insertLets } from './let-insertion.ts'
+import { tightenLoopBounds } from './loop-bound-tightening.ts'
 import { partitionLoops } from './loop-partitioning.ts'
+import { trimLoops } from './loop-trimming.ts'
 import { unrollLoops } from './loop-unrolling.ts'
-import { unswitch } from './loop-unswitching.ts'
+import { unswitchLoops } from './loop-unswitching.ts'
 import { markLostWrites } from './lost-writes.ts'
-import { explicitCasts } from './operand-casts.ts'
-import { versionPaddedCopies } from './padded-copy-versions.ts'
-import { accumulateIntoPadding } from './padded-tiles.ts'
-import { continuePrefixes } from './prefix-reductions.ts'
-import { reassociateAddresses } from './reassociate-addresses.ts'
+import { castOperands } from './operand-casts.ts'
+import { expandPackedLoads, packedBuffersAsWords } from './packed-load-expansion.ts'
+import { versionPaddedCopies } from './padded-copy-versioning.ts'
+import { accumulateIntoPadding } from './padding-accumulation.ts'
+import { simplifyPrefixReductions } from './prefix-reductions.ts'
+import { insertQuotientLets } from './quotient-let-insertion.ts'
+import { expandReductions } from './reduction-expansion.ts'
 import { initializeReductions } from './reduction-initialization.ts'
 import { removeRedundantAtomics } from './redundant-atomics.ts'
 import { removeRedundantInitialization } from './redundant-initialization.ts'
-import { promote } from './scalar-promotion.ts'
-import { replaceByScalars } from './scalar-replacement.ts'
-import { accumulateSegments } from './segmented-reduction.ts'
-import { unswitchSelections } from './select-unswitching.ts'
-import { visitSetBits } from './set-bits.ts'
-import { pipelineLoops } from './software-pipelining.ts'
-import { privatizeTiles } from './thread-private-dimensions.ts'
-import { tightenLoops } from './tighten-bounds.ts'
-import { versionVectors } from './vector-multiversioning.ts'
-import { accumulateWide } from './wide-accumulators.ts'
+import { promoteToScalars } from './scalar-promotion.ts'
+import { replaceArraysByScalars } from './scalar-replacement.ts'
+import { expandSearches } from './search-expansion.ts'
+import { reduceSegments } from './segmented-reduction.ts'
+import { unswitchSelects } from './select-unswitching.ts'
+import { iterateSetBits } from './set-bit-iteration.ts'
+import { injectSoftwarePipelines } from './software-pipelining.ts'
+import { privatizeTiles } from './tile-privatization.ts'
+import { versionVectors } from './vector-versioning.ts'
+import { widenAccumulators } from './wide-accumulators.ts'
 
-/** What a target has that the plan may use. */
+/** Properties of the target. */
 export interface LowerOptions {
-  /** How many neighbouring threads can exchange registers, a power of two; 1 (the default) where none can. */
+  /** Width of the warp or subgroup whose lanes can exchange registers, a power of two; 1 (the default) without shuffles. */
   readonly lanes?: number | undefined
-  /** They can only where all threads of the block do. */
+  /** Lanes can exchange registers only in code that all threads of the block execute. */
   readonly together?: boolean | undefined
-  /** Elements that a loop combines into are kept in registers, which are no less precise than memory. */
+  /** Accumulators of loops are kept in registers, which are at least as precise as memory. */
   readonly promote?: boolean | undefined
 }
 
 export interface LoopPass {
   readonly name: string
   readonly run: (k: Kernel2, options: LowerOptions) => Kernel2
-  /** Whether what it makes depends on the options. */
-  readonly ofTarget?: true
+  /** Set if the result depends on the options. */
+  readonly dependsOnTarget?: true
 }
 
 /** Stage II → Stage II. */
 export const LOOP_PASSES: readonly LoopPass[] = [
-  { name: 'independent', run: markIndependentLoops },
-  { name: 'whole-updates', run: removeRedundantInitialization },
-  { name: 'plain-updates', run: removeRedundantAtomics },
-  { name: 'accumulate', run: accumulateWide },
-  { name: 'across-threads', run: reduceAcrossThreads, ofTarget: true },
-  { name: 'segments', run: accumulateSegments },
-  { name: 'cooperate', run: distributeCopies },
-  { name: 'padded-tiles', run: accumulateIntoPadding },
-  { name: 'place-init', run: initializeReductions },
-  { name: 'prefixes', run: continuePrefixes },
-  { name: 'advance', run: makeSearchesIncremental },
+  { name: 'independent-loops', run: markIndependentLoops },
+  { name: 'redundant-initialization', run: removeRedundantInitialization },
+  { name: 'redundant-atomics', run: removeRedundantAtomics },
+  { name: 'wide-accumulators', run: widenAccumulators },
+  { name: 'cross-thread-reduction', run: reduceAcrossThreads, dependsOnTarget: true },
+  { name: 'segmented-reduction', run: reduceSegments },
+  { name: 'cooperative-copies', run: makeCopiesCooperative },
+  { name: 'padding-accumulation', run: accumulateIntoPadding },
+  { name: 'reduction-initialization', run: initializeReductions },
+  { name: 'prefix-reductions', run: simplifyPrefixReductions },
+  { name: 'incremental-search', run: makeSearchesIncremental },
   { name: 'lost-writes', run: markLostWrites },
-  { name: 'whole-blocks', run: versionFullTiles },
-  { name: 'tighten', run: tightenLoops },
-  { name: 'partition', run: partitionLoops },
-  { name: 'ends', run: endLongLoops, ofTarget: true },
-  { name: 'set-bits', run: visitSetBits, ofTarget: true },
-  { name: 'empty-loops', run: versionEmptyLoops },
-  { name: 'pipeline', run: pipelineLoops },
-  { name: 'asynchronous', run: awaitInstructions },
-  { name: 'whole-copies', run: versionPaddedCopies },
+  { name: 'full-tile-versioning', run: versionFullTiles },
+  { name: 'loop-bound-tightening', run: tightenLoopBounds },
+  { name: 'loop-partitioning', run: partitionLoops },
+  { name: 'loop-trimming', run: trimLoops, dependsOnTarget: true },
+  { name: 'set-bit-iteration', run: iterateSetBits, dependsOnTarget: true },
+  { name: 'empty-loop-versioning', run: versionEmptyLoops },
+  { name: 'software-pipelining', run: injectSoftwarePipelines },
+  { name: 'async-wait-insertion', run: insertAsyncWaits },
+  { name: 'padded-copy-versioning', run: versionPaddedCopies },
 ]
 
 export interface Context {
   readonly kernel: Kernel2
   readonly options: LowerOptions
   readonly names: Names
-  /** Of the launch. */
+  /** Extents of the grid and the block of the launch. */
   readonly extents: HardwareExtents
 }
 
 export interface LaunchPass {
   readonly name: string
   readonly run: (body: Body, c: Context) => Body
-  /** What the kernel's buffers are from then on. */
+  /** Rewrites the declarations of the kernel's buffers. */
   readonly kernel?: (k: Kernel2) => Kernel2
-  /** Whether what it makes depends on the options. */
-  readonly ofTarget?: true
+  /** Set if the result depends on the options. */
+  readonly dependsOnTarget?: true
 }
 
-/** On the body of each launch, once it has launches. */
+/** Stage III → Stage III, on the body of each launch. */
 export const LAUNCH_PASSES: readonly LaunchPass[] = [
-  { name: 'private', run: (b) => privatizeTiles(b) },
-  { name: 'share', run: (b, c) => shareExpressions(b, c.kernel.buffers, c.names) },
-  { name: 'instructions', run: (b, c) => lowerInstructions(b, c.kernel, c.names) },
-  { name: 'fields', run: (b, c) => readFields(b, c.kernel.buffers), kernel: inWords },
-  { name: 'flatten', run: (b, c) => flatten(b, c.kernel.buffers) },
-  { name: 'reductions', run: (b, c) => lowerReductions(b, c.names) },
-  { name: 'versions', run: (b, c) => versionVectors(b, c.kernel, c.names) },
-  { name: 'selections', run: (b) => unswitchSelections(b) },
-  { name: 'unroll', run: (b, c) => unrollLoops(b, c.names) },
-  { name: 'branches', run: (b, c) => eliminateConstantBranches(b, c.kernel.facts) },
-  { name: 'unswitch', run: (b, c) => unswitch(b, c.names) },
-  { name: 'scalars', run: (b, c) => replaceByScalars(b, c.names) },
-  { name: 'congruent', run: (b, c) => mergeCongruentRegisters(b, c.names) },
-  { name: 'addresses', run: (b) => reassociateAddresses(b) },
-  { name: 'divisions', run: (b, c) => lowerDivisions(b, c.kernel, c.extents) },
-  { name: 'casts', run: (b, c) => explicitCasts(b, c.kernel.buffers) },
+  { name: 'tile-privatization', run: (b) => privatizeTiles(b) },
+  { name: 'let-insertion', run: (b, c) => insertLets(b, c.kernel.buffers, c.names) },
+  { name: 'instruction-selection', run: (b, c) => selectInstructions(b, c.kernel, c.names) },
   {
-    // Flooring mentions what is divided up to three times. Nobody looks at how positions hang together any more.
-    name: 'share-divisions',
-    run: (b, { kernel: k, names, extents }) => {
-      const shared = shareExpressions(b, flatBuffers(k.buffers), names, WRITTEN_OUT)
-      // What keeps reads within their arrays mentions lengths, which may be quotients of sizes.
-      return lowerDivisions(shared, k, extents)
-    },
+    name: 'packed-load-expansion',
+    run: (b, c) => expandPackedLoads(b, c.kernel.buffers),
+    kernel: packedBuffersAsWords,
   },
-  { name: 'hoist', run: (b, c) => eliminateCommonSubexpressions(b, c.names, c.kernel.buffers, c.extents) },
+  { name: 'buffer-flattening', run: (b, c) => flattenBuffers(b, c.kernel.buffers) },
+  { name: 'reduction-expansion', run: (b, c) => expandReductions(b, c.names) },
+  { name: 'vector-versioning', run: (b, c) => versionVectors(b, c.kernel, c.names) },
+  { name: 'select-unswitching', run: (b) => unswitchSelects(b) },
+  { name: 'loop-unrolling', run: (b, c) => unrollLoops(b, c.names) },
+  { name: 'constant-branches', run: (b, c) => eliminateConstantBranches(b, c.kernel.facts) },
+  { name: 'loop-unswitching', run: (b, c) => unswitchLoops(b, c.names) },
+  { name: 'scalar-replacement', run: (b, c) => replaceArraysByScalars(b, c.names) },
+  { name: 'congruent-registers', run: (b, c) => mergeCongruentRegisters(b, c.names) },
+  { name: 'address-reassociation', run: (b) => reassociateAddresses(b) },
+  { name: 'integer-division', run: (b, c) => lowerIntegerDivision(b, c.kernel, c.extents) },
+  { name: 'operand-casts', run: (b, c) => castOperands(b, c.kernel.buffers) },
+  { name: 'quotient-let-insertion', run: (b, c) => insertQuotientLets(b, c.kernel, c.names, c.extents) },
   {
-    name: 'promote',
-    run: (b, c) => (c.options.promote ? promote(b, flatBuffers(c.kernel.buffers), c.names) : b),
-    ofTarget: true,
+    name: 'common-subexpressions',
+    run: (b, c) => eliminateCommonSubexpressions(b, c.names, c.kernel.buffers, c.extents),
   },
-  { name: 'searches', run: (b, c) => lowerSearches(b, c.names) },
-  { name: 'sink', run: (b, c) => sinkCode(b, c.names) },
+  {
+    name: 'scalar-promotion',
+    run: (b, c) => (c.options.promote ? promoteToScalars(b, flatBuffers(c.kernel.buffers), c.names) : b),
+    dependsOnTarget: true,
+  },
+  { name: 'search-expansion', run: (b, c) => expandSearches(b, c.names) },
+  { name: 'code-sinking', run: (b, c) => sinkCode(b, c.names) },
 ]
 
-/** The last pass that may refuse a kernel, as may all before it: what comes after makes the same plan faster. */
-export const LAST_REFUSAL = 'instructions'
+/** The last pass that may reject a kernel. Later passes only optimise the plan. */
+export const LAST_REJECTING_PASS = 'instruction-selection'
+
+/** Stage I → Stage II. */
+export const POSITIONS = 'positions'
+/** Stage II → Stage III. */
+export const LAUNCH_OUTLINING = 'launch-outlining'
 
 /** All passes from Stage I to Stage III, in order. */
 export const PASSES: readonly string[] = [
-  'positions',
+  POSITIONS,
   ...LOOP_PASSES.map((p) => p.name),
-  'launches',
+  LAUNCH_OUTLINING,
   ...LAUNCH_PASSES.map((p) => p.name),
 ]

@@ -1,4 +1,4 @@
-/** Lowering: the passes of `passes.ts` one after the other, as far as their results are not there from the last time. */
+/** The pass pipeline: runs the passes of `passes.ts` in order, and reuses the results of the previous lowering. */
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import { inPass } from '../ast/diagnostic.ts'
@@ -8,34 +8,37 @@ import { int, THREAD_AXES } from '../ir/expr.ts'
 import type { Kernel2, Launch, Plan } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Body } from '../ir/tree.ts'
-import { flatBuffers } from './flatten.ts'
-import { makeLaunches } from './launches.ts'
+import { flatBuffers } from './buffer-flattening.ts'
+import { outlineLaunches } from './launch-outlining.ts'
 import {
   type Context,
-  LAST_REFUSAL,
+  LAST_REJECTING_PASS,
+  LAUNCH_OUTLINING,
   LAUNCH_PASSES,
   type LaunchPass,
   LOOP_PASSES,
   type LoopPass,
   type LowerOptions,
+  POSITIONS,
 } from './passes.ts'
 import { lowerToPositions as positionsOf } from './positions/index.ts'
 
-/** Called after every pass: for verifiers, timing, and `spt show`. */
+/** Called after every pass, by verifiers, timers and `spt show`. */
 export type Observer = (pass: string, result: Kernel2 | Plan) => void
 
 /** Stage I → II. */
 export const lowerToPositions = (kernel: Kernel1): Kernel2 =>
-  inPass(placed('positions', kernel), () => positionsOf(kernel))
+  inPass(passTitle(POSITIONS, kernel), () => positionsOf(kernel))
 
-const placed = (pass: string, { name }: { readonly name: string }): string => `pass ${pass} of kernel ${name}`
+const passTitle = (pass: string, { name }: { readonly name: string }): string =>
+  `pass ${pass} of kernel ${name}`
 
-/** Stage II → III as far as that may refuse. @throws SptError what `lowerToMemory` would */
+/** Runs the passes of Stage II → III that may reject a kernel. @throws SptError as `lowerToMemory` */
 export function checkLowering(kernel: Kernel2, options: LowerOptions): void {
-  lowerThrough(LAUNCH_PASSES.slice(0, REFUSING), kernel, undefined, options)
+  lowerThrough(LAUNCH_PASSES.slice(0, REJECTING), kernel, undefined, options)
 }
 
-const REFUSING = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REFUSAL) + 1
+const REJECTING = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REJECTING_PASS) + 1
 
 /** Stage II → III. */
 export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan =>
@@ -50,54 +53,54 @@ function lowerThrough(
   let loops = kernel
   for (const pass of LOOP_PASSES) {
     const before = loops
-    loops = inPass(placed(pass.name, kernel), () => latestLoops(pass, before, options))
+    loops = inPass(passTitle(pass.name, kernel), () => latestLoops(pass, before, options))
     observe?.(pass.name, loops)
   }
-  const own = launchPasses.findIndex((p) => p.ofTarget)
-  const common = own < 0 ? launchPasses : launchPasses.slice(0, own)
+  const firstTargetPass = launchPasses.findIndex((p) => p.dependsOnTarget)
+  const common = firstTargetPass < 0 ? launchPasses : launchPasses.slice(0, firstTargetPass)
   const { reached, names } = latestLaunches(common, loops, options, observe)
   let at = reached[common.length]!
   for (const pass of launchPasses.slice(common.length)) {
     const before = at
-    at = inPass(placed(pass.name, kernel), () => after(before, pass, { options, names }))
+    at = inPass(passTitle(pass.name, kernel), () => applyPass(before, pass, { options, names }))
     observe?.(pass.name, at.plan)
   }
   return at.plan
 }
 
-/** What each pass on loops made latest: targets differ in few, and a kernel is lowered for one after the other. */
-const made = new Map<
+/** The latest result of each loop pass. A kernel is lowered for several targets in sequence, and few passes depend on the target. */
+const latestResults = new Map<
   LoopPass,
   { readonly run: LoopPass['run']; readonly before: Kernel2; readonly loops: Kernel2 }
 >()
 
 function latestLoops(pass: LoopPass, before: Kernel2, options: LowerOptions): Kernel2 {
-  const known = made.get(pass)
+  const known = latestResults.get(pass)
   if (known?.before === before && known.run === pass.run) return known.loops
   const loops = pass.run(before, options)
-  if (!pass.ofTarget) made.set(pass, { run: pass.run, before, loops })
+  if (!pass.dependsOnTarget) latestResults.set(pass, { run: pass.run, before, loops })
   return loops
 }
 
-/** A plan after a pass, with the kernel as its buffers are by then. */
+/** A plan after a pass, with the kernel whose buffers that pass declares. */
 interface Reached {
   readonly pass: string
   readonly plan: Plan
   readonly kernel: Kernel2
 }
 
-/** A plan after `launches` and each of `runs`, none of which depends on other options than `lanes`. */
+/** A plan after launch outlining and each of `runs`, which depend on no option except `lanes`. */
 interface Launches {
   readonly loops: Kernel2
   readonly lanes: number
   readonly runs: readonly LaunchPass['run'][]
   readonly reached: readonly Reached[]
-  /** What is taken after the last of them. */
+  /** Names in use after the last pass. */
   readonly names: Names
 }
 let latest: Launches | undefined
 
-/** The plan after each of these passes; names are the caller's own, as they are after the last of those that ran. */
+/** The plan after each of these passes, and a copy of the names in use after the last pass. */
 function latestLaunches(
   passes: readonly LaunchPass[],
   loops: Kernel2,
@@ -109,14 +112,14 @@ function latestLaunches(
     latest?.loops === loops &&
     latest.lanes === lanes &&
     passes.every((p, k) => (latest!.runs[k] ?? p.run) === p.run)
-  const known = isKnown ? latest! : begun(loops, lanes)
+  const known = isKnown ? latest! : outlined(loops, lanes)
   const names = known.names.copy()
   for (const { pass, plan } of known.reached.slice(0, passes.length + 1)) observe?.(pass, plan)
   if (known.runs.length >= passes.length) return { reached: known.reached, names }
   const reached = [...known.reached]
   for (const pass of passes.slice(known.runs.length)) {
     const before = reached.at(-1)!
-    const now = inPass(placed(pass.name, loops), () => after(before, pass, { options: {}, names }))
+    const now = inPass(passTitle(pass.name, loops), () => applyPass(before, pass, { options: {}, names }))
     reached.push(now)
     observe?.(pass.name, now.plan)
   }
@@ -124,23 +127,27 @@ function latestLaunches(
   return { reached, names }
 }
 
-function begun(loops: Kernel2, lanes: number): Launches {
+function outlined(loops: Kernel2, lanes: number): Launches {
   const names = namesOf(loops)
   const plan: Plan = {
     stage: 3,
     name: loops.name,
     params: loops.params,
     buffers: flatBuffers(loops.buffers),
-    steps: inPass(placed('launches', loops), () => makeLaunches(loops, names, lanes)),
+    steps: inPass(passTitle(LAUNCH_OUTLINING, loops), () => outlineLaunches(loops, names, lanes)),
     ...(loops.capacities ? { capacities: loops.capacities } : {}),
     ...(loops.found ? { found: loops.found } : {}),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }
-  return { loops, lanes, runs: [], reached: [{ pass: 'launches', plan, kernel: loops }], names }
+  return { loops, lanes, runs: [], reached: [{ pass: LAUNCH_OUTLINING, plan, kernel: loops }], names }
 }
 
-function after({ plan, kernel }: Reached, pass: LaunchPass, c: Omit<Context, 'kernel' | 'extents'>): Reached {
+function applyPass(
+  { plan, kernel }: Reached,
+  pass: LaunchPass,
+  c: Omit<Context, 'kernel' | 'extents'>,
+): Reached {
   const steps = plan.steps.map((s) => (s.kind === 'launch' ? runPass(s, pass.run, { ...c, kernel }) : s))
   const next = pass.kernel ? pass.kernel(kernel) : kernel
   return {

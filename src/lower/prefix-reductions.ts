@@ -21,7 +21,7 @@ import { alloc, forLoop, local, reduction, store, when } from '../ir/statement-b
 import { sameExpr } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 
-export function continuePrefixes(kernel: Kernel2): Kernel2 {
+export function simplifyPrefixReductions(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const go = (body: Body): Body =>
     mapSame(body, (s) => {

@@ -28,7 +28,7 @@ import {
   withBodies,
 } from '../ir/tree.ts'
 
-export function promote(body: Body, buffers: readonly Buffer[], names: Names): Body {
+export function promoteToScalars(body: Body, buffers: readonly Buffer[], names: Names): Body {
   const threads = someStmt(body, (s) => exprsOf(s).some((e) => someExpr(e, (x) => x.kind === 'builtin')))
   const global = new Map(buffers.filter((b) => isWhole(b.dtype)).map((b) => [b.name, b]))
   return promoted(body, { global, threads, names, extents: new Map(), values: new Map() })

@@ -10,7 +10,7 @@ import { type Expr, int, load } from '../ir/expr.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
-export function replaceByScalars(body: Body, names: Names): Body {
+export function replaceArraysByScalars(body: Body, names: Names): Body {
   const arrays = new Map<string, readonly Buffer[]>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') arrays.set(s.buffer.name, [])

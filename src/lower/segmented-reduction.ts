@@ -27,7 +27,7 @@ import { fixupStarts } from './carry-out-fixup.ts'
 import { type LoopValues, nest, SegmentAccumulators } from './segment-accumulators.ts'
 import { type Epilogue, perBlock, perElement, perShare, type WriteBack } from './segment-epilogue.ts'
 
-export function accumulateSegments(kernel: Kernel2): Kernel2 {
+export function reduceSegments(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const replaced = fixupStarts(kernel, names)
   const body = mapSame(kernel.body, (top, k) => {

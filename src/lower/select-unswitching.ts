@@ -10,7 +10,7 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 
-export const unswitchSelections = (body: Body): Body =>
+export const unswitchSelects = (body: Body): Body =>
   rewriteStmts(body, { stmt: (s) => (s.kind === 'for' ? branched(s) : undefined) })
 
 function branched(loop: For): Stmt | undefined {

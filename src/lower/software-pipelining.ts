@@ -37,16 +37,16 @@ import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, forLoop, when, whenAll } from '../ir/statement-builders.ts'
 import { type Body, type Rewriter, rewriteStmts, stmt } from '../ir/tree.ts'
 import { addressesAhead, addressesOnce } from './address-prefetch.ts'
-import { asynchronousInstrs } from './async-commit-wait.ts'
+import { asynchronousInstrs } from './async-wait-insertion.ts'
 import { blockInvariantCopies } from './cluster-multicast.ts'
 import { splitCopy } from './copy-in-flight.ts'
 import { inEveryThread, PipelineCursor } from './pipeline-cursor.ts'
+import { pipelineInvariants } from './pipeline-invariants.ts'
 import { canRunUnconditionally, refuseCluster, refuseConditions } from './pipeline-predication.ts'
 import { guardsInside } from './thread-guards.ts'
-import { tileValues } from './tile-values.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
-export function pipelineLoops(kernel: Kernel2): Kernel2 {
+export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const memory = allocatedIn(kernel.body)
   const facts = new Facts({ sizes: kernel.facts })
@@ -125,7 +125,7 @@ function expandLoop(
   const staged = new Set(buffers.map((b) => b.name))
   const written = writesOf(loop.body)
   const stable = (b: string): boolean => !written.has(b) && !memory.has(b)
-  const tile = sequence && tileValues(statements, loop, sequence.over, facts, names)
+  const tile = sequence && pipelineInvariants(statements, loop, sequence.over, facts, names)
   const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
   const enter = (): Body => [...(tile?.fill ?? []), ...once.fill()]
   const copiesAt = (values: ReadonlyMap<string, Expr>, number: Expr): Body =>

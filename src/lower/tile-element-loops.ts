@@ -21,7 +21,14 @@ import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
 import { forLoop, when } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
-import { combines, physical, refuse, refuseOrder, sameElements, type TileAccess } from './thread-tiles.ts'
+import {
+  combines,
+  physical,
+  refuse,
+  refuseOrder,
+  sameElements,
+  type TileAccess,
+} from './register-fragments.ts'
 
 interface ElementAccess extends TileAccess {
   readonly written: boolean

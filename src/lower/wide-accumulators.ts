@@ -14,7 +14,7 @@ import { store, unflattened } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 
-export function accumulateWide(kernel: Kernel2): Kernel2 {
+export function widenAccumulators(kernel: Kernel2): Kernel2 {
   const narrow = new Set(kernel.buffers.filter((b) => b.accumulate !== b.dtype).map((b) => b.name))
   const reductions = reductionsOf(kernel.body).filter(({ reduce }) =>
     buffersOf(reduce).some((b) => narrow.has(b)),

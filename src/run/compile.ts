@@ -9,7 +9,7 @@ import type { Kernel2, Plan } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import { sharedLoops } from '../ir/shared-loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
-import { type LowerOptions, PASSES } from '../lower/passes.ts'
+import { type LowerOptions, PASSES, POSITIONS } from '../lower/passes.ts'
 import { checkLowering, lowerToMemory, lowerToPositions, type Observer } from '../lower/pipeline.ts'
 import {
   applyCoordStep,
@@ -137,7 +137,7 @@ export class Compilation {
 
   #atPositions(): ScheduleState {
     const state = start(this.positions, this.coordSteps.length)
-    this.#tell('positions', state.kernel)
+    this.#tell(POSITIONS, state.kernel)
     return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
   }
 

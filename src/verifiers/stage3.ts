@@ -15,7 +15,14 @@ import { uniformBarriers } from './barrier-uniformity.ts'
 import { type Holds, verifyExpr } from './expression-invariants.ts'
 
 /** Passes after which further invariants hold. */
-export const MILESTONES = ['flatten', 'reductions', 'unroll', 'divisions', 'casts', 'searches'] as const
+export const MILESTONES = [
+  'buffer-flattening',
+  'reduction-expansion',
+  'loop-unrolling',
+  'integer-division',
+  'operand-casts',
+  'search-expansion',
+] as const
 export type Milestone = (typeof MILESTONES)[number]
 
 /** Variables and buffers in scope. Names are unique in a launch, so a body removes its own bindings at its end. */
@@ -107,10 +114,10 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
       invariant(b, () => `${cx.where}: a write to ${t.buffer}, which is not here`)
       invariant(!isReadOnly(b), () => `${cx.where}: ${t.buffer} is read only`)
       invariant(
-        !cx.reached('flatten') || t.index.length === 1,
+        !cx.reached('buffer-flattening') || t.index.length === 1,
         () => `${cx.where}: ${t.buffer} has one dimension`,
       )
-      if (cx.reached('casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
+      if (cx.reached('operand-casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
     }
     switch (s.kind) {
       case 'for':
@@ -118,7 +125,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         invariant(s.mode.kind !== 'bind', `${cx.where}: ${s.var} is still bound`)
         invariant(s.guards.length === 0, `${cx.where}: ${s.var} has guards`)
         invariant(
-          !cx.reached('unroll') || s.mode.kind === 'serial',
+          !cx.reached('loop-unrolling') || s.mode.kind === 'serial',
           `${cx.where}: ${s.var} is ${s.mode.kind}`,
         )
         invariant(s.extent.dtype === 'i32', `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
@@ -137,7 +144,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         break
       case 'let':
         bind(s.name)
-        if (cx.reached('casts')) typed(s.value, s.dtype, cx, s.name)
+        if (cx.reached('operand-casts')) typed(s.value, s.dtype, cx, s.name)
         if (s.lane)
           invariant(
             powerOfTwo(s.lane.among) && powerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
@@ -152,18 +159,21 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         for (const e of s.buffer.shape)
           invariant(e.kind === 'const' && e.value >= 1, `${cx.where}: ${s.buffer.name} has no constant shape`)
         invariant(
-          !cx.reached('flatten') || s.buffer.shape.length === 1,
+          !cx.reached('buffer-flattening') || s.buffer.shape.length === 1,
           `${cx.where}: ${s.buffer.name} is not flat`,
         )
         here.buffers.set(s.buffer.name, s.buffer)
         own.push(s.buffer.name)
         break
       case 'store':
-        if (cx.reached('casts')) typed(s.value, here.buffers.get(s.buffer)!.dtype, cx, s.buffer)
+        if (cx.reached('operand-casts')) typed(s.value, here.buffers.get(s.buffer)!.dtype, cx, s.buffer)
         break
       case 'reduce':
         invariant(!s.init, `${cx.where}: a reduction with its initialisation`)
-        invariant(!cx.reached('reductions') || s.atomic, `${cx.where}: a reduction that is not atomic`)
+        invariant(
+          !cx.reached('reduction-expansion') || s.atomic,
+          `${cx.where}: a reduction that is not atomic`,
+        )
         invariant(!s.atomic || s.targets.length === 1, `${cx.where}: an atomic update of several elements`)
         if (s.lanes)
           for (const t of s.targets)
@@ -179,7 +189,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
           if (p.kind === 'value') continue
           invariant(here.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
           const flat = p.kind === 'map' || p.kind === 'name' || p.index.length === 1
-          invariant(!cx.reached('flatten') || flat, `${cx.where}: ${p.buffer} is not flat`)
+          invariant(!cx.reached('buffer-flattening') || flat, `${cx.where}: ${p.buffer} is not flat`)
         }
         break
       case 'vector_load':
@@ -196,12 +206,12 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
 const nodesOf =
   (cx: Context) =>
   (e: Expr, holds: Holds): void => {
-    const casts = cx.reached('casts')
+    const casts = cx.reached('operand-casts')
     switch (e.kind) {
       case 'binary': {
         const divides = e.op === 'div' || e.op === 'mod'
         holds(
-          !divides || isFloat(e.dtype) || !cx.reached('divisions'),
+          !divides || isFloat(e.dtype) || !cx.reached('integer-division'),
           () => 'integer division is quo and rem by now',
         )
         if (!casts) break
@@ -214,11 +224,11 @@ const nodesOf =
         if (casts) for (const x of [e.then, e.else]) typed(x, e.dtype, cx, 'a branch')
         break
       case 'load':
-        holds(!cx.reached('flatten') || e.index.length === 1, () => `${e.buffer} has one dimension`)
+        holds(!cx.reached('buffer-flattening') || e.index.length === 1, () => `${e.buffer} has one dimension`)
         if (casts) for (const x of e.index) typed(x, 'i32', cx, 'an index')
         break
       case 'search':
-        holds(!cx.reached('searches'), () => 'a search is a loop by now')
+        holds(!cx.reached('search-expansion'), () => 'a search is a loop by now')
         break
       default:
     }

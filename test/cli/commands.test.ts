@@ -272,10 +272,10 @@ describe('spt show', () => {
 
   test('after each pass', async () => {
     expect(await show('--after', 'positions')).toBe(await show('--stage', '2'))
-    expect(await show('--after', 'place-init')).toMatch(/^kernel mul/)
-    expect(await show('--after', 'launches', '--stage', '3')).toMatch(/^plan mul/)
-    expect(await show('--after', 'searches')).toBe(await show('--stage', '3'))
-    expect(await show('--after', 'flatten')).not.toBe(await show('--stage', '3'))
+    expect(await show('--after', 'reduction-initialization')).toMatch(/^kernel mul/)
+    expect(await show('--after', 'launch-outlining', '--stage', '3')).toMatch(/^plan mul/)
+    expect(await show('--after', 'search-expansion')).toBe(await show('--stage', '3'))
+    expect(await show('--after', 'buffer-flattening')).not.toBe(await show('--stage', '3'))
   })
 })
 

@@ -81,17 +81,17 @@ describe('spt check --verify-stages', () => {
   })
 
   test('names the pass that breaks an invariant, with its number and stage', async () => {
-    broken('hoist', unbound)
+    broken('common-subexpressions', unbound)
     const { code, err } = await spt(STAGES)
     expect(code).toBe(1)
     expect(err).toContain(`error[compiler/internal]`)
     expect(err).toContain(
-      `stage 3 of kernel mul, after pass ${numbered('hoist')}: mul_0: nowhere: not bound here`,
+      `stage 3 of kernel mul, after pass ${numbered('common-subexpressions')}: mul_0: nowhere: not bound here`,
     )
   })
 
   test('detects a pass that changes the result, under each schedule', async () => {
-    broken('sink', short)
+    broken('code-sinking', short)
     const { code, out, err } = await spt(STAGES)
     expect([code, out]).toEqual([1, ''])
     for (const what of ['kernel mul', 'kernel mul under schedule gpu'])
@@ -131,7 +131,7 @@ describe('SPT_VERIFY=1', () => {
   })
 
   test('names the pass, in every command; unset, nothing is verified', async () => {
-    const pass = LOOP_PASSES.find((p) => p.name === 'tighten')!
+    const pass = LOOP_PASSES.find((p) => p.name === 'loop-bound-tightening')!
     const { run } = pass
     vi.spyOn(pass, 'run').mockImplementation((k, options) => {
       const made = run(k, options)
@@ -140,7 +140,7 @@ describe('SPT_VERIFY=1', () => {
     const { code, err } = await emit({ SPT_VERIFY: '1' })
     expect(code).toBe(1)
     expect(err).toContain(
-      `stage 2 of kernel mul under schedule gpu, after pass ${numbered('tighten')}: mul: buffer A occurs twice`,
+      `stage 2 of kernel mul under schedule gpu, after pass ${numbered('loop-bound-tightening')}: mul: buffer A occurs twice`,
     )
     expect(await emit({})).toMatchObject({ code: 0, err: '' })
   })
@@ -148,10 +148,12 @@ describe('SPT_VERIFY=1', () => {
 
 describe('load', () => {
   test('with `verify`, reports the same for kernels built by steps', async () => {
-    broken('flatten', unbound)
+    broken('buffer-flattening', unbound)
     const kernel = (await load(PROGRAM, { verify: true })).kernel().split('i', 2, ['io', 'ii'])
     expect(() => kernel.emit('js')).toThrow(InternalError)
-    expect(() => kernel.emit('js')).toThrow(`stage 3 of kernel mul, after pass ${numbered('flatten')}: `)
+    expect(() => kernel.emit('js')).toThrow(
+      `stage 3 of kernel mul, after pass ${numbered('buffer-flattening')}: `,
+    )
     expect(() => kernel.reorder('ii', 'io')).not.toThrow()
     expect((await load(PROGRAM)).kernel().emit('js')).toHaveLength(1)
   })

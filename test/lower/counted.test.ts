@@ -6,7 +6,7 @@ import { fc } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { rewriteStmts, stmt, walkStmts } from '../../src/ir/tree.ts'
-import { asynchronousInstrs, awaitInstructions } from '../../src/lower/async-commit-wait.ts'
+import { asynchronousInstrs, insertAsyncWaits } from '../../src/lower/async-wait-insertion.ts'
 import { runs } from '../support/cases.ts'
 import {
   COPIES,
@@ -163,7 +163,7 @@ test('copies that count their bytes begin where what is under way was waited for
     again: false,
     stages: 0,
   }).compilation.observe((pass, made) => {
-    if (pass === 'pipeline' && made.stage === 2) loops = made
+    if (pass === 'software-pipelining' && made.stage === 2) loops = made
   })
   const isCopy = (s: Stmt): boolean => asynchronousInstrs(s).some((i) => i.asynchronous?.mbarrier)
   // Tiles that are filled again where they were used, as if for another product.
@@ -174,7 +174,7 @@ test('copies that count their bytes begin where what is under way was waited for
         : undefined,
   })
   const order: string[] = []
-  walkStmts(awaitInstructions({ ...loops!, body }).body, (s) => {
+  walkStmts(insertAsyncWaits({ ...loops!, body }).body, (s) => {
     if (s.kind === 'for' && s.mode.kind === 'instr') order.push(s.mode.instr.name)
     if (s.kind === 'instr' && String(s.texts[0]?.pieces[0]).startsWith('done(')) order.push('done')
   })

@@ -6,7 +6,7 @@ import { add, builtin, div, type Expr, int, load, mod, mul, sub, variable } from
 import { rewriteExpr } from '../../src/ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Let, Store } from '../../src/ir/loops.ts'
 import { stmt } from '../../src/ir/tree.ts'
-import { lowerDivisions } from '../../src/lower/integer-division.ts'
+import { lowerIntegerDivision } from '../../src/lower/integer-division.ts'
 import { loop as loopOver } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
 
@@ -14,7 +14,7 @@ const store = (e: Expr): Store =>
   stmt<Store>({ kind: 'store', buffer: 'X', index: [int(0)], value: e, span: undefined })
 
 const lowered = (e: Expr, facts?: Kernel2['facts']): Expr => {
-  const [s] = lowerDivisions([store(e)], { params: [], buffers: [], facts })
+  const [s] = lowerIntegerDivision([store(e)], { params: [], buffers: [], facts })
   return (s as Store).value
 }
 
@@ -76,7 +76,7 @@ law.prop([differences, fc.nat(4)], { numRuns: runs(500) })(
     const name = stmt<Let>({ kind: 'let', name: 'place', dtype: 'i32', value: add(N, int(a)) })
     const read = (at: Expr): Expr => load('z', [at], 'i32')
     const e = mod(sub(read(first), read(add(N, int(b)))), int(by))
-    const last = lowerDivisions([name, store(e)], { params: SIZES, buffers: [z] }).at(-1) as Store
+    const last = lowerIntegerDivision([name, store(e)], { params: SIZES, buffers: [z] }).at(-1) as Store
     const sizes = new Map([
       ['n', n],
       ['place', n + a],
@@ -113,7 +113,7 @@ law.prop([counters, fc.nat(9)], { numRuns: runs(500) })(
     const e = op(sub(add(sub(extent, int(1)), int(beyond)), at), int(by))
     const body = loop ? [loopOver('v', extent, [store(e)])] : [store(e)]
     const launch = new Map(loop ? [] : [['block.x', extent] as const])
-    const [first] = lowerDivisions(body, { params: SIZES, buffers: [] }, launch)
+    const [first] = lowerIntegerDivision(body, { params: SIZES, buffers: [] }, launch)
     const { value } = (loop ? (first as For).body[0] : first) as Store
     if (beyond >= 0) expect(remainders(value)).toBeLessThanOrEqual(1)
     const count = Number(evaluate(extent, new Map([['n', n]])))

@@ -131,7 +131,7 @@ function versionsOf(kernel: string, name: string, args: readonly number[]): read
   for (const pass of LOOP_PASSES) {
     const before = k
     k = pass.run(before, {})
-    if (pass.name === 'empty-loops') return branches(k).filter((s) => !branches(before).includes(s))
+    if (pass.name === 'empty-loop-versioning') return branches(k).filter((s) => !branches(before).includes(s))
   }
   throw new Error('no such pass')
 }

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { basename, resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { LAST_REFUSAL, LAUNCH_PASSES } from '../../src/lower/passes.ts'
+import { LAST_REJECTING_PASS, LAUNCH_PASSES } from '../../src/lower/passes.ts'
 
 const textOf = (file: string): string => readFileSync(resolve('src/lower', file), 'utf8')
 const importsOf = (file: string): readonly (readonly [names: string, file: string])[] =>
@@ -23,7 +23,7 @@ function reached(file: string, into: Set<string> = new Set()): ReadonlySet<strin
 const refuses = (file: string): boolean =>
   /\bfail\(|\bSptError\b/.test(textOf(file).replace(/@throws.*/g, ''))
 
-const last = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REFUSAL)
+const last = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REJECTING_PASS)
 const fileOf = (run: unknown): string => {
   const [called] = importsOf('passes.ts').filter(([names]) =>
     (names.match(/\w+/g) ?? []).some((n) => new RegExp(`\\b${n}\\)?\\(`).test(String(run))),

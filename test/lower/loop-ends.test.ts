@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { interpret } from '../../src/interpret/stage2.ts'
 import { add, type Expr, lt, mul } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
-import { endLongLoops } from '../../src/lower/loop-ends.ts'
+import { trimLoops } from '../../src/lower/loop-trimming.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
 
@@ -38,7 +38,7 @@ function visited(kernel: Kernel2, n: number, counts: readonly number[]): number[
   return y
 }
 
-const ended = (kernel: Kernel2): Kernel2 => endLongLoops(kernel, { promote: true })
+const ended = (kernel: Kernel2): Kernel2 => trimLoops(kernel, { promote: true })
 const inner = (kernel: Kernel2): For => (kernel.body[0] as For).body[0] as For
 const count = (index: string): Expr => at('counts', [index], 'i32')
 
@@ -86,6 +86,6 @@ describe('a loop over positions of a group', () => {
 
   test('of few positions, or where there are many threads, stays as it is', () => {
     const kernel = visits([lt(expr('v'), count('t'))])
-    expect(endLongLoops(kernel)).toBe(kernel)
+    expect(trimLoops(kernel)).toBe(kernel)
   })
 })

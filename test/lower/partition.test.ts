@@ -5,8 +5,8 @@ import { interpret } from '../../src/interpret/stage2.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { add, ceildiv, div, type Expr, lt, mod, mul } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
+import { tightenLoopBounds } from '../../src/lower/loop-bound-tightening.ts'
 import { partitionLoops } from '../../src/lower/loop-partitioning.ts'
-import { tightenLoops } from '../../src/lower/tighten-bounds.ts'
 import { at, buffer, expr, kernel2, loop, reduce } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
 
@@ -123,7 +123,7 @@ test('turns end where the last place does, where each begins in the first tile',
     for (const inner of [1, 2, 3])
       for (const shift of [-1, 0, 1, 2]) {
         const kernel = turns(size, inner, shift)
-        const tight = tightenLoops(kernel)
+        const tight = tightenLoopBounds(kernel)
         expect(tight !== kernel, `${size} ${inner} ${shift}`).toBe(shift >= 0 && shift + inner <= size)
         for (const n of [0, 1, 3, 4, 5, 8, 9])
           expect(run(tight, n, 4), `${size} ${inner} ${shift} ${n}`).toEqual(run(kernel, n, 4))

@@ -6,7 +6,7 @@ import { loopsOf } from '../../src/ir/definitions.ts'
 import { add, type Expr, int, lt, mul } from '../../src/ir/expr.ts'
 import { mentions } from '../../src/ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../../src/ir/loops.ts'
-import { continuePrefixes } from '../../src/lower/prefix-reductions.ts'
+import { simplifyPrefixReductions } from '../../src/lower/prefix-reductions.ts'
 import { initializeReductions } from '../../src/lower/reduction-initialization.ts'
 import { at, buffer, expr, kernel2, loop, reduce, store } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
@@ -71,7 +71,7 @@ describe('the first so many values', () => {
           const isSize = typeof first === 'string'
           const slope = isSize ? 0 : each
           const kernel = prefixes(add(mul(expr('x'), int(slope)), expr(first)), { op, more: { mode } })
-          const now = continuePrefixes(kernel)
+          const now = simplifyPrefixReductions(kernel)
           expect(now).not.toBe(kernel)
           expect(quadratic(now)).toBe(false)
           expect(results(now, n, count, all, a)).toEqual(results(kernel, n, count, all, a))
@@ -85,7 +85,7 @@ describe('the first so many values', () => {
     // Of the last iteration, what the next would have combined is not there.
     const kernel = prefixes(expr('x'))
     const read = (k: Kernel2): number[] => results(k, 1, MOST + 1, 0, [1])
-    expect(read(continuePrefixes(kernel))).toEqual(Array.from({ length: MOST + 1 }, (_, x) => x))
+    expect(read(simplifyPrefixReductions(kernel))).toEqual(Array.from({ length: MOST + 1 }, (_, x) => x))
   })
 
   const a = at('a', ['t', 'p'], 'f64')
@@ -104,6 +104,6 @@ describe('the first so many values', () => {
     ['in some iterations', prefixes(expr('x'), { outer: { guards: [lt(expr('x'), expr('all'))] } })],
     ['on threads', prefixes(expr('x'), { outer: { mode: { kind: 'bind', to: 'thread.x' } } })],
   ])('stay as they are: %s', (_, kernel) => {
-    expect(continuePrefixes(kernel)).toBe(kernel)
+    expect(simplifyPrefixReductions(kernel)).toBe(kernel)
   })
 })

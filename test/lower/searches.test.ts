@@ -18,7 +18,7 @@ import {
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printBody } from '../../src/ir/print-stage2.ts'
 import { when } from '../../src/ir/statement-builders.ts'
-import { lowerSearches } from '../../src/lower/expand-searches.ts'
+import { expandSearches } from '../../src/lower/search-expansion.ts'
 import { interpreted, interpretedPlan } from '../support/interpreted.ts'
 
 const [i, m] = [variable('i'), variable('m')]
@@ -27,7 +27,7 @@ const found = search('next', 'indices', at(i), at(add(i, int(1))), variable('c')
 const there = lt(found, m)
 const put: Stmt = { kind: 'store', buffer: 'C', index: [i], value: int(1) }
 const named = (value: Expr): string =>
-  printBody(lowerSearches([{ kind: 'let', name: 'x', dtype: value.dtype, value }], new Names()))
+  printBody(expandSearches([{ kind: 'let', name: 'x', dtype: value.dtype, value }], new Names()))
 
 /** The search, as it stands within `depth` conditions. */
 const bisected = (depth: number, rest: string): string =>
@@ -48,11 +48,11 @@ if ${where}
 ${bisected(1, 'found[0] = lo[0]')}`
 
 test('the conditions of a statement', () => {
-  const [outer, ...rest] = lowerSearches([when(all([lt(i, m), there]), [put])], new Names())
+  const [outer, ...rest] = expandSearches([when(all([lt(i, m), there]), [put])], new Names())
   expect(rest).toEqual([])
   expect(outer).toMatchObject({ kind: 'if', cond: lt(i, m) })
   // One that no condition protects runs before its own.
-  const own = lowerSearches([when(all([there, lt(i, m)]), [put])], new Names())
+  const own = expandSearches([when(all([there, lt(i, m)]), [put])], new Names())
   expect(own.at(-1)!.kind).toBe('if')
   expect(own.length).toBeGreaterThan(1)
 })

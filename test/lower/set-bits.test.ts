@@ -5,7 +5,7 @@ import { interpret } from '../../src/interpret/stage2.ts'
 import { loopsOf } from '../../src/ir/definitions.ts'
 import { add, binary, call, cast, constant, type Expr, int, lt, mul } from '../../src/ir/expr.ts'
 import type { For, Kernel2 } from '../../src/ir/loops.ts'
-import { visitSetBits } from '../../src/lower/set-bits.ts'
+import { iterateSetBits } from '../../src/lower/set-bit-iteration.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { runs } from '../support/cases.ts'
 
@@ -41,7 +41,7 @@ function results(kernel: Kernel2, words: readonly number[], end: number): number
   return y
 }
 
-const alone = (kernel: Kernel2): Kernel2 => visitSetBits(kernel, { promote: true })
+const alone = (kernel: Kernel2): Kernel2 => iterateSetBits(kernel, { promote: true })
 
 test('each that is set, and that other conditions hold of', () => {
   const words = fc.oneof(fc.constantFrom(0, 1, -1, -(2 ** 31), 2 ** 31 - 1), fc.integer())
@@ -74,5 +74,5 @@ test.each([
 
 test('where there are threads, loops of known length are worth more', () => {
   const kernel = visits([isSet(WORD)], 32)
-  expect(visitSetBits(kernel)).toBe(kernel)
+  expect(iterateSetBits(kernel)).toBe(kernel)
 })

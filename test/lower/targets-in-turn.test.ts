@@ -52,11 +52,16 @@ for (const [file, name, always] of KERNELS)
   })
 
 test('a pass that asks what a target has says so', () => {
-  const own = [...LOOP_PASSES, ...LAUNCH_PASSES].filter((p) => p.ofTarget)
+  const own = [...LOOP_PASSES, ...LAUNCH_PASSES].filter((p) => p.dependsOnTarget)
   const asking = [
     ...LOOP_PASSES.filter(({ run }) => /^function \w+\([^)]*,/.test(String(run))),
     ...LAUNCH_PASSES.filter(({ run }) => /\boptions\b/.test(String(run))),
   ]
   expect(asking.map((p) => p.name)).toEqual(own.map((p) => p.name))
-  expect(own.map((p) => p.name)).toEqual(['across-threads', 'ends', 'set-bits', 'promote'])
+  expect(own.map((p) => p.name)).toEqual([
+    'cross-thread-reduction',
+    'loop-trimming',
+    'set-bit-iteration',
+    'scalar-promotion',
+  ])
 })

@@ -6,7 +6,7 @@ import { add, builtin, div, type Expr, int, lt, mod, mul, variable } from '../..
 import type { Stmt } from '../../src/ir/loops.ts'
 import { printExpr } from '../../src/ir/print-stage2.ts'
 import { when } from '../../src/ir/statement-builders.ts'
-import { tileValues } from '../../src/lower/tile-values.ts'
+import { pipelineInvariants } from '../../src/lower/pipeline-invariants.ts'
 import { at, loop, store } from '../../src/schedule/build.ts'
 
 const [tile, go, m, thread] = [variable('tile'), variable('go'), variable('m'), builtin('thread.x')]
@@ -17,7 +17,7 @@ const quotient = div(tile, m)
 function once(copy: Stmt): readonly string[] {
   const inner = loop('go', 'n', [copy])
   const facts = new Facts({ sizes: [] })
-  const { fill } = tileValues(inner.body, inner, loop('tile', 'n', [inner]), facts, new Names())
+  const { fill } = pipelineInvariants(inner.body, inner, loop('tile', 'n', [inner]), facts, new Names())
   return fill.map((s) => (s.kind === 'store' ? printExpr(s.value) : s.kind))
 }
 const element = (from: Expr): Stmt => store(at('Xs', ['e']), at('X', [from, 'e']))

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { add, eq, lt } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
 import { when } from '../../src/ir/statement-builders.ts'
-import { distributeCopies } from '../../src/lower/cooperative-copies.ts'
+import { makeCopiesCooperative } from '../../src/lower/cooperative-copies.ts'
 import { at, buffer, expr, kernel2, loop, store } from '../../src/schedule/build.ts'
 import { verify2 } from '../../src/verifiers/stage2.ts'
 import { run, runPlan } from '../support/kernel2.ts'
@@ -96,7 +96,7 @@ const KERNELS: Readonly<Record<string, Kernel2>> = {
 describe('each thread fills its own', () => {
   test.each(Object.entries(KERNELS))('%s', (_, kernel) => {
     verify2(kernel)
-    verify2(distributeCopies(kernel))
+    verify2(makeCopiesCooperative(kernel))
     const expected = run(kernel, data)
     expect(run(kernel, data, 'backward')).toEqual(expected)
     expect(runPlan(kernel, data)).toEqual(expected)
@@ -105,7 +105,7 @@ describe('each thread fills its own', () => {
 
 /** Whether threads share out what fills `S`. */
 const sharedOut = (kernel: Kernel2): boolean =>
-  JSON.stringify(distributeCopies(kernel).body).includes('"cooperative":true')
+  JSON.stringify(makeCopiesCooperative(kernel).body).includes('"cooperative":true')
 
 const tile = loop('k', T, [store(at('S', ['k']), at('x', [add(expr('k'), r)]))])
 

@@ -5,7 +5,7 @@ import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import { print2 } from '../../ir/print-stage2.ts'
 import { print3 } from '../../ir/print-stage3.ts'
-import { PASSES } from '../../lower/passes.ts'
+import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
@@ -30,7 +30,7 @@ type Stage = 1 | 2 | 3
 const MOST_SURVEYED = 1_000_000
 
 /** Passes by the stage that their result is at. */
-const LOOPS = PASSES.slice(0, PASSES.indexOf('launches'))
+const LOOPS = PASSES.slice(0, PASSES.indexOf(LAUNCH_OUTLINING))
 const MEMORY = PASSES.slice(LOOPS.length)
 
 export const show: CommandSpec = {
@@ -93,7 +93,7 @@ export const show: CommandSpec = {
   examples: [
     'spt show kernel.spt',
     'spt show kernel.spt --schedule gpu --stage 2 --after 3',
-    'spt show kernel.spt --schedule gpu --after hoist',
+    'spt show kernel.spt --schedule gpu --after common-subexpressions',
     'spt show kernel.spt --pit --tile i=32 --tile k=64',
     'spt show kernel.spt --attributes',
     'spt show kernel.spt --space gpu_space --device cuda --bind A=graph.mtx --size d=64',
@@ -252,7 +252,7 @@ function afterPass(
       message: `pass ${pass} gives stage ${at}, not ${stage}`,
       hint: 'leave out --stage',
     })
-  if (pass === 'positions') return kernel.show(2)
+  if (pass === POSITIONS) return kernel.show(2)
   let result: Kernel2 | Plan | undefined
   kernel.compilation.observe(
     (name, now) => {

@@ -12,7 +12,7 @@ const LANES = [2, 4, 8]
 
 /**
  * `vectorize f`: the iterations of an innermost loop of 2, 4 or 8 run as the lanes of one, for sizes that leave what they
- * access aligned, and where all of them are there; elsewhere one after the other (`lower/vector-multiversioning.ts`). Refused for
+ * access aligned, and where all of them are there; elsewhere one after the other (`lower/vector-versioning.ts`). Refused for
  * reductions (lanes would combine into one element) and where iterations depend on each other.
  */
 export const vectorize = primitive({

@@ -26,7 +26,7 @@ import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../ir/tree.ts'
 /** Values that a thread holds. */
 const MOST = 16
 
-export interface TileValues {
+export interface PipelineInvariants {
   /** The copies with the values from registers. */
   readonly copies: Body
   readonly registers: readonly Buffer[]
@@ -34,7 +34,13 @@ export interface TileValues {
 }
 
 /** Of `copies` in `loop`, of which each iteration of `over` has some. What reads memory is something that all rounds ask for. */
-export function tileValues(copies: Body, loop: For, over: For, known: Facts, names: Names): TileValues {
+export function pipelineInvariants(
+  copies: Body,
+  loop: For,
+  over: For,
+  known: Facts,
+  names: Names,
+): PipelineInvariants {
   const own = new Set([loop.var, ...boundVarsOf(copies)])
   const memory = allocatedIn(copies)
   const isOne = (e: Expr): boolean =>

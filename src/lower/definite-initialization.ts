@@ -28,7 +28,7 @@ export function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
  * Whether a (local) buffer is read, after the one nest that writes it, under its conditions alone: each of what is read was
  * written in a step of the nest, which has one for each element.
  */
-export function isReadAlike(kernel: Kernel1, w: Writer): boolean {
+export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
   const [nest, ...inner] = w.enclosing
   const target = w.stmt.targets[w.target]!
   const buffer = kernel.buffers.find((b) => b.name === target.buffer)!

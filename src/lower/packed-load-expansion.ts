@@ -7,9 +7,9 @@ import { ceildiv, type Expr, int, load, mul } from '../ir/expr.ts'
 import type { Buffer, Kernel2 } from '../ir/loops.ts'
 import { fieldAt } from '../ir/packed-fields.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
-import { address } from './flatten.ts'
+import { address } from './buffer-flattening.ts'
 
-export function readFields(body: Body, buffers: readonly Buffer[]): Body {
+export function expandPackedLoads(body: Body, buffers: readonly Buffer[]): Body {
   const packed = new Map(buffers.flatMap((b) => (b.packed ? [[b.name, b] as const] : [])))
   if (packed.size === 0) return body
   const read = (e: Expr): Expr | undefined => {
@@ -24,7 +24,7 @@ export function readFields(body: Body, buffers: readonly Buffer[]): Body {
 }
 
 /** The kernel whose packed buffers are the words. */
-export function inWords(kernel: Kernel2): Kernel2 {
+export function packedBuffersAsWords(kernel: Kernel2): Kernel2 {
   const packed = new Set(kernel.buffers.flatMap((b) => (b.packed ? [b.name] : [])))
   if (packed.size === 0) return kernel
   return {

@@ -11,7 +11,7 @@ import type { Lanes, Reduce, Stmt } from '../ir/loops.ts'
 import { define, store } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
 
-export function lowerReductions(body: Body, names: Names): Body {
+export function expandReductions(body: Body, names: Names): Body {
   return rewriteStmts(body, {
     stmt: (s) => {
       if (s.kind !== 'reduce' || s.atomic) return undefined

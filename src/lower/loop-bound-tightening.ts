@@ -16,7 +16,7 @@ import { mapLoops, stmt } from '../ir/tree.ts'
 import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
-export function tightenLoops(kernel: Kernel2): Kernel2 {
+export function tightenLoopBounds(kernel: Kernel2): Kernel2 {
   const values = valuesIn(kernel.body)
   const body = mapLoops(kernel.body, (l, path) => tightened(l, path, values))
   return body === kernel.body ? kernel : { ...kernel, body }

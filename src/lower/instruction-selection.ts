@@ -34,11 +34,11 @@ import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { checkFences } from './async-proxy-fences.ts'
-import { matrixIndex, matrixOf } from './matrix-boxes.ts'
-import { physical, unrolled } from './thread-tiles.ts'
+import { physical, unrolled } from './register-fragments.ts'
+import { matrixIndex, matrixOf } from './tensor-maps.ts'
 import { ElementLoops } from './tile-element-loops.ts'
 
-export function lowerInstructions(body: Body, kernel: Kernel2, names: Names): Body {
+export function selectInstructions(body: Body, kernel: Kernel2, names: Names): Body {
   const isDeclared = (s: Stmt): boolean =>
     (s.kind === 'for' && s.mode.kind === 'instr') ||
     (s.kind === 'instr' && s.once === true) ||

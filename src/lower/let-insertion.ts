@@ -53,7 +53,7 @@ const WORTH_A_NAME = 8
 type Shapes = ReadonlyMap<string, readonly Expr[]>
 
 /** `inBranches`: nodes up to which what may not be evaluated is written out. */
-export function shareExpressions(
+export function insertLets(
   body: Body,
   buffers: readonly Buffer[],
   names: Names,

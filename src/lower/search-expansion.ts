@@ -27,7 +27,7 @@ import { alloc, define, place, store, when, whileHolds } from '../ir/statement-b
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
 
-export function lowerSearches(body: Body, names: Names): Body {
+export function expandSearches(body: Body, names: Names): Body {
   return rewriteStmts(body, {
     stmt: (s) => {
       if (!exprsOf(s).some(searches)) return undefined
@@ -36,7 +36,7 @@ export function lowerSearches(body: Body, names: Names): Body {
         const first = terms.findIndex((t, k) => k > 0 && searches(t))
         if (first > 0) {
           const inner = stmt<If>({ ...s, cond: all(terms.slice(first)) })
-          return lowerSearches([when(all(terms.slice(0, first)), [inner])], names)
+          return expandSearches([when(all(terms.slice(0, first)), [inner])], names)
         }
       }
       // `let x = search` is the search's own result.

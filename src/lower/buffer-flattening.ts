@@ -38,7 +38,7 @@ export function flatBuffers(buffers: readonly Buffer[]): readonly Buffer[] {
 const storedShape = (b: Buffer): readonly Expr[] =>
   b.memory?.scope === 'shared' ? tiledShape(b, b.memory) : b.shape
 
-export function flatten(body: Body, buffers: readonly Buffer[]): Body {
+export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
   const all = new Map<string, Buffer>(buffers.map((b) => [b.name, b]))
   walkStmts(body, (s) => {
     if (s.kind === 'alloc') all.set(s.buffer.name, s.buffer)

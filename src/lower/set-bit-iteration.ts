@@ -12,13 +12,13 @@ import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, forLoop, local, place, store, when, whenAll } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { rewriteStmts } from '../ir/tree.ts'
-import { indexes } from './loop-ends.ts'
 import { isShared } from './loop-partitioning.ts'
+import { indexes } from './loop-trimming.ts'
 
 const BITS = 32
 
 /** `promote`: as `LowerOptions` has it, of targets whose nests one thread runs. */
-export function visitSetBits(
+export function iterateSetBits(
   kernel: Kernel2,
   { promote }: { readonly promote?: boolean | undefined } = {},
 ): Kernel2 {

@@ -20,7 +20,7 @@ import { type Body, bodiesOf, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Outgoing, outgoingCopies } from './outgoing-copies.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
-export function awaitInstructions(kernel: Kernel2): Kernel2 {
+export function insertAsyncWaits(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (s) => new AwaitInsertion(s, names).run())
   return body === kernel.body ? kernel : { ...kernel, body }

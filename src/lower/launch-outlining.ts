@@ -23,7 +23,7 @@ import { Conditions, isCooperative } from './divergent-conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 
 /** `warp`: lanes that can meet without the rest of their block, 1 for none. */
-export function makeLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
+export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
   const steps: PlanStep[] = []
   const parallel = isParallel(kernel.body)
   const indptr = offsetsIn(kernel.buffers)

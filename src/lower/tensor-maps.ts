@@ -7,7 +7,7 @@ import { type Expr, int, mul } from '../ir/expr.ts'
 import type { Operand } from '../ir/instr.ts'
 import type { Matrix } from '../ir/instr-call.ts'
 import type { Buffer } from '../ir/loops.ts'
-import { address } from './flatten.ts'
+import { address } from './buffer-flattening.ts'
 
 export function matrixOf(b: Buffer, o: Operand): Matrix {
   const [rows, columns] = o.shape

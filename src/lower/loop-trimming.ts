@@ -17,7 +17,7 @@ import { isShared } from './loop-partitioning.ts'
 
 const LONG = { alone: 16, threads: 1024 }
 
-export function endLongLoops(
+export function trimLoops(
   kernel: Kernel2,
   { promote }: { readonly promote?: boolean | undefined } = {},
 ): Kernel2 {
