@@ -14,7 +14,7 @@ export interface ErrorPage {
 export function errorPage(text: string): ErrorPage {
   const [intro = '', ...sections] = text.split(/^## /m)
   return {
-    shared: /^```spt shared\n.*?^```$/ms.exec(intro)?.[0] ?? '',
+    shared: /^```(?:spt|ts) shared\n.*?^```$/ms.exec(intro)?.[0] ?? '',
     sections: new Map(sections.map((s) => [s.slice(0, s.indexOf('\n')), `## ${s.trimEnd()}`])),
   }
 }

@@ -6,6 +6,10 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { readPackaged } from '../../src/ast/packaged.ts'
 import { errorPage, INDEX } from '../../src/cli/error-index.ts'
 import { packagedFormatsNamed } from '../../src/io/package-formats.ts'
+import * as node from '../../src/node.ts'
+import * as notebook from '../../src/notebook.ts'
+import * as pruning from '../../src/prune.ts'
+import * as searching from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 
 readPackaged(packagedFormatsNamed)
@@ -61,27 +65,59 @@ function codeOf(text: string): string | undefined {
   }
 }
 
-/** A program and its correction, as a difference: lines with `-` are of the one, lines with `+` of the other. */
-const examples = pages.flatMap((page) => {
+const SCOPE: Readonly<Record<string, unknown>> = { ...node, ...notebook, ...pruning, ...searching }
+const AsyncFunction = (async () => {}).constructor as new (
+  ...args: string[]
+) => (...args: unknown[]) => Promise<void>
+
+/** The code of the first error of calls in TypeScript (without types), with the exports of the package in scope. */
+async function codeOfCalls(text: string): Promise<string | undefined> {
+  try {
+    await new AsyncFunction(...Object.keys(SCOPE), `'use strict'\n{${text}}`)(...Object.values(SCOPE))
+    return undefined
+  } catch (e) {
+    if (e instanceof SptError) return e.diagnostics[0]!.code
+    throw e
+  }
+}
+
+interface Example {
+  readonly code: string
+  readonly wrong: string
+  readonly right: string
+  readonly calls: boolean
+}
+
+/** Differences of the index: lines with `-` are the mistake, lines with `+` replace them. */
+const examples = pages.flatMap((page): Example[] => {
   const { shared, sections } = errorPage(page)
   const before = shared.replace(/^```.*\n?/gm, '')
   const version = (lines: string, other: string) =>
     before + lines.replace(new RegExp(`^[${other}].*\n`, 'gm'), '').replace(/^./gm, '')
+  const calls = shared.startsWith('```ts')
   return [...sections].flatMap(([code, section]) =>
-    [...section.matchAll(/^```diff\n(.*?)^```$/gms)].map(
-      ([, lines]) => [code, version(lines!, '+'), version(lines!, '-')] as const,
-    ),
+    [...section.matchAll(/^```diff\n(.*?)^```$/gms)].map(([, lines]) => ({
+      code,
+      wrong: version(lines!, '+'),
+      right: version(lines!, '-'),
+      calls,
+    })),
   )
 })
+const named = (calls: boolean) => examples.filter((e) => e.calls === calls).map((e) => [e.code, e] as const)
 
-describe('a program of the error index', () => {
-  test.each(examples)('%s', (code, wrong, right) => {
+describe('an example of the error index', () => {
+  test.each(named(false))('%s', (code, { wrong, right }) => {
     expect(codeOf(wrong)).toBe(code)
     expect(codeOf(right)).toBeUndefined()
   })
+  test.each(named(true))('%s (calls)', async (code, { wrong, right }) => {
+    expect(await codeOfCalls(wrong)).toBe(code)
+    expect(await codeOfCalls(right)).toBeUndefined()
+  })
   test('is in most sections of the language and of schedules', () => {
     const ofText = headings.filter((code) => /^(?:check|parse|schedule)\//.test(code))
-    expect(new Set(examples.map(([code]) => code)).size).toBeGreaterThan(0.8 * ofText.length)
+    expect(new Set(examples.map(({ code }) => code)).size).toBeGreaterThan(0.8 * ofText.length)
   })
 })
 
