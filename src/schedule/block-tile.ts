@@ -1,7 +1,8 @@
 /**
- * Block tiles (footprints of a block as boxes). What all threads of a block read in one iteration of a loop, as a box with
- * the dimensions of the buffer: the threads fill it together, in the order in which the buffer lies in memory, and each
- * reads its part. Loops that are digits of one index (`io * 32 + it * 4 + ir`) are one dimension of it.
+ * Block tiles: the footprint of a thread block as a box. The box contains all elements that the threads of a block
+ * read in one iteration of a loop, with the dimensions of the buffer. The threads fill the box together, in memory
+ * order of the buffer, and each thread reads its part. Loops that are digits of one index (`io * 32 + it * 4 + ir`)
+ * form one dimension of the box.
  */
 
 import { coefficientOf, linear, termsWith } from '../analysis/integers/linear.ts'
@@ -20,9 +21,9 @@ import { extentOf, grouped } from './digit-groups.ts'
 import { type Footprint, namedAlike } from './footprint.ts'
 import { tailGuards } from './tail-guards.ts'
 
-/** One loop as a digit of a dimension. */
+/** A loop that is one digit of a dimension: the dimension's index is the sum of digit · stride. */
 interface Digit {
-  /** A thread-bound loop around, or which of the loops inside that name the element. */
+  /** The loop: a thread-bound loop around the copy, or the position in `Tile.loops` of a loop inside. */
   readonly of: For | number
   readonly stride: number
 }
@@ -36,17 +37,20 @@ export interface TileDim {
 
 export interface Tile {
   readonly dims: readonly TileDim[]
-  /** The loops inside that name the element. */
+  /** The loops inside of the copied loop whose variables index the element. */
   readonly loops: readonly For[]
-  /** Of the buffer's element, over the variables of `dims`. */
+  /** The index of the buffer's element, over the variables of `dims`. */
   readonly index: readonly Expr[]
-  /** What holds of elements that are read, over the variables of `dims`. */
+  /** Loop guards that hold for the elements that are read, over the variables of `dims`. */
   readonly guards: readonly Expr[]
-  /** What has to hold for an address that is read from memory, besides. */
+  /** Further conditions under which the address may be read from memory, over the variables of `dims`. */
   readonly conditions: readonly Expr[]
 }
 
-/** The box, or nothing where threads decide for themselves which elements there are. */
+/**
+ * Returns the box of the footprint. Returns undefined if the elements or the control flow differ between threads, or
+ * if the indices are not an affine tiling.
+ */
 export function tileOf(
   cx: Context,
   at: Found,
@@ -58,7 +62,7 @@ export function tileOf(
   const onThreads = around.filter((l) => boundTo(l, 'thread'))
   const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
   const members = [...threads, ...print.loops]
-  // What is padded says where its values are the buffer's.
+  // A padded copy needs all guards, because they separate elements of the buffer from padding.
   const unneeded = padded === undefined ? tailGuards(cx, at, buffer, print, members) : new Set<Expr>()
   const guards = members.flatMap((l) => l.guards).filter((g) => !unneeded.has(g))
   const naming = [...print.index, ...guards, ...print.conditions]
@@ -70,8 +74,9 @@ export function tileOf(
 }
 
 /**
- * The box in whole tiles: where a dimension of the buffer is more than one of the box, as of blocks that a list names, all of these but
- * the last one come first, if what is left is tiles then.
+ * Returns the box in whole tiles of the memory. If several dimensions of the box belong to one dimension of the
+ * buffer (for example blocks from an index list), all but the innermost of them move to the front, provided that the
+ * box then consists of tiles.
  */
 function inTiles(box: Tile, memory: Memory): Tile {
   const shapeOf = (dims: readonly TileDim[]): readonly number[] => dims.map((d) => d.extent)
@@ -83,8 +88,8 @@ function inTiles(box: Tile, memory: Memory): Tile {
 }
 
 /**
- * What is read inside of a loop as a box for tiles in registers, where its loops are no dimensions of such tiles; nothing where
- * they are, run on threads, or under conditions.
+ * Returns the elements that are read inside of a loop as a box for tiles in registers. Returns undefined if the loops
+ * are dimensions of such tiles already, if a loop is bound or guarded, or if the read is conditional.
  */
 export function ownBox(
   cx: Context,
@@ -138,7 +143,7 @@ function boxOver(
 const member = (d: Digit, print: Pick<Footprint, 'loops'>): For =>
   typeof d.of === 'number' ? print.loops[d.of]! : d.of
 
-/** The element of the box that an access at `path` means. */
+/** Returns the index in the box of the element that the access `use` reads. */
 export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const loops = namedAlike(tile.loops, use)
   return tile.dims.map((d) =>
@@ -149,8 +154,9 @@ export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonl
 }
 
 /**
- * Whether all threads reach the copy alike and find the same memory: nothing between the outermost thread loop
- * and the copy depends on the thread, by its index or by registers, and nothing there writes what is read.
+ * Returns whether all threads of the block reach the copy uniformly and read the same memory. Conditions, extents and
+ * writes to the memory between the outermost thread loop and the copy must not depend on the thread, neither by its
+ * index nor through registers.
  */
 function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[], buffer: Buffer): boolean {
   const outermost = threads[0]
@@ -182,7 +188,10 @@ function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[],
   )
 }
 
-/** The statements around `to`, from `from` on, both included. */
+/**
+ * Returns the statements on the path from `from` to `to`, both included, outermost first; `from` alone if it does not
+ * contain `to`.
+ */
 export function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
   const go = (s: Stmt): readonly Stmt[] | undefined => {
     if (s === to) return [s]
@@ -196,7 +205,7 @@ export function wayTo(from: Stmt, to: Stmt): readonly Stmt[] {
   return go(from) ?? [from]
 }
 
-/** An expression over the digits as one over the dimensions. */
+/** Rewrites an expression over the digit loops as an expression over the dimensions of the box. */
 function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'loops'>): Expr {
   const digits = new Map<string, Expr>()
   for (const d of dims)
@@ -211,12 +220,12 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
     if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
       return withChildren(x, children(x).map(go))
     const sum = linear(x)
-    // A product of two terms is a term itself.
+    // `linear` treats a product of two terms as one term, so its factors are rewritten separately.
     if (sum.terms.size === 1 && [...sum.terms.values()][0]!.term === x)
       return withChildren(x, children(x).map(go))
     const whole = new Map<string, Expr>()
     for (const d of dims) {
-      // A loop of one iteration adds nothing, whether the sum names it or not.
+      // A loop with one iteration contributes 0, whether or not it occurs in the sum.
       const counted = d.digits.filter((g) => extentOf(member(g, print)) > 1)
       const digitsOfSum = counted.length > 0 ? counted : d.digits
       const factors = digitsOfSum.map((g) => {
@@ -240,7 +249,7 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
   return go(e)
 }
 
-/** Whether the elements of the last dimension lie side by side in the buffer. */
+/** Returns whether consecutive elements of the box's last dimension are contiguous in the buffer. */
 export function isContiguous(tile: Tile): boolean {
   const last = tile.dims.at(-1)
   const index = tile.index.at(-1)

@@ -1,6 +1,6 @@
 /**
- * Bounding boxes of gathers. Where an index is a sum of loops and of what an array holds, which is known to be below a constant,
- * a copy of all that it could name has a dimension for that, as if it were a loop.
+ * Bounding boxes of gathers. If an index is a sum of loop variables and of array elements with a constant upper
+ * bound, a copy of all elements that may be accessed has a dimension for the array element, as if it were a loop.
  */
 import { Facts } from '../analysis/integers/facts.ts'
 import { boundKey, linear } from '../analysis/integers/linear.ts'
@@ -14,16 +14,17 @@ import { stmt } from '../ir/tree.ts'
 import type { Use } from './buffer-uses.ts'
 import type { Context } from './context.ts'
 
-/** An access with loops in place of what arrays hold. */
+/** An access in which loops replace the loaded array elements. */
 export interface Bounding<A> {
   readonly access: A
-  /** What the loops' variables stand for. */
+  /** The loaded array element that each new loop variable replaces. */
   readonly held: ReadonlyMap<string, Expr>
 }
 
 /**
- * What a sum adds of arrays that are known to be below a constant, once each; also within the place in a table that it loads,
- * where no condition asks of it: whatever they hold then is a place in the table.
+ * Returns the loads with a constant upper bound that the sum `e` adds, if each occurs in one term only. Loads in the
+ * index of a table are included unless a condition of `asked` reads them: each of their values is a valid index of
+ * the table.
  */
 function addends(e: Expr, bounded: (x: Load) => boolean, asked: readonly Expr[]): readonly Load[] {
   const terms = [...linear(e).terms.values()].map((t) => t.term)
@@ -39,8 +40,8 @@ function addends(e: Expr, bounded: (x: Load) => boolean, asked: readonly Expr[])
 }
 
 /**
- * Accesses to the buffer inside of a loop, with a loop for each element of an array that is a term of an index and known to be
- * below a constant. Its iterations are those that name an element of the buffer.
+ * Returns a function that adds loops to an access: one loop for each bounded array element in an index of the access.
+ * Guards restrict the new loops to indices inside of the buffer.
  */
 export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
   const endOf = (e: Expr): number | undefined => {
@@ -62,7 +63,7 @@ export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
       return own ? int(endOf(own)!) : inside.findLast((l) => l.var === leaf.name)?.extent
     }
     const facts = new Facts({ sizes: cx.kernel.facts, end })
-    // What always holds decides nothing.
+    // Guards that always hold are ignored.
     const asks = (g: Expr): boolean => !facts.implies(g)
     const asked = access.path.flatMap((l) => l.guards.filter(asks))
     const index = access.index.map((e, k) => {
@@ -77,7 +78,7 @@ export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
       const { nest } = at.loop
       return forLoop(name, int(endOf(x)!), [], { name: x.buffer, nest, guards: leaving })
     })
-    // What says that the element exists is said of each that could be named.
+    // Bounds checks of the element are guards of the new loops already, so the original guards are removed.
     const said = new Set(loops.flatMap((l) => l.guards.map(boundKey)))
     const path = access.path.map((l) => {
       const guards = l.guards.filter((g) => asks(g) && !said.has(boundKey(named(g))))

@@ -1,4 +1,4 @@
-/** Accesses to one buffer with the loops around them: finding them, and giving loads another meaning. */
+/** Accesses to one buffer with the loops around them: collection of the accesses, and replacement of loads. */
 import { targetsOf } from '../ir/accesses.ts'
 import { conjuncts, type Expr } from '../ir/expr.ts'
 import { buffersRead, children, evaluationGuard, rewriteExpr } from '../ir/expr-tree.ts'
@@ -6,30 +6,40 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, stmt, withBodies } from '../ir/tree.ts'
 
-/** One access inside of the loop. */
+/** An access to the buffer inside of the loop. */
 export interface Use {
   readonly mode: 'read' | 'write'
   readonly index: readonly Expr[]
-  /** The loops around it, from the loop's body inwards. */
+  /** The loops around the access, from the outer loop's body inwards. */
   readonly path: readonly For[]
-  /** In the first condition of the innermost of these loops: it happens in every iteration, whatever the conditions say. */
+  /**
+   * True if the access is in a guard of the innermost loop of `path`. An access in the first guard is evaluated in
+   * every iteration.
+   */
   readonly asks: boolean
-  /** Under an `if`, a branch of a `select`, or behind `and` / `or`: it may not happen, nor be there where it does not. */
+  /**
+   * True if the access is under an `if`, in a later guard, in a branch of a `select`, or behind `and` / `or`: it may
+   * not be executed, and then the element may not exist.
+   */
   readonly conditional: boolean
-  /** The conditions that its own expression reads it under, where nothing else makes it conditional. */
+  /**
+   * The conditions in the statement's expression under which the access is evaluated; null if the access is
+   * conditional for another reason, or a write.
+   */
   readonly under: readonly Expr[] | null
   readonly stmt: Stmt
-  /** Which statement of the loop's body it belongs to. */
+  /** Index of the statement in the loop's body that contains the access. */
   readonly child: number
 }
 
-/** All accesses to a buffer in a body, searches included (with no index). */
+/** Returns all accesses to a buffer in a body. A binary search of the buffer is a read with an empty index. */
 export function usesOf(body: Body, buffer: string): readonly Use[] {
   const out: Use[] = []
   const go = (list: Body, path: readonly For[], conditional: boolean, top: number | undefined): void => {
     list.forEach((s, k) => {
       const child = top ?? k
-      // What is shared counts once under the same conditions, and again where it is certain.
+      // A shared subexpression counts once for each set of conditions, and once more if it is evaluated
+      // unconditionally.
       const [seen, certain] = [new Map<Expr, Set<string>>(), new Set<Expr>()]
       const expr = (
         e: Expr,
@@ -88,8 +98,8 @@ export function usesOf(body: Body, buffer: string): readonly Use[] {
 }
 
 /**
- * Whether a condition compares nothing but data with constants, and none that the address is computed with: then it decides what
- * is made of an element, and not whether there is one.
+ * Returns whether a condition compares data with constants only, and reads no buffer that the address depends on.
+ * Such a condition selects a value and does not decide whether the element exists.
  */
 function isOfOtherData(condition: Expr, index: readonly Expr[]): boolean {
   const named = new Set(index.flatMap((e) => [...buffersRead(e)]))
@@ -99,7 +109,7 @@ function isOfOtherData(condition: Expr, index: readonly Expr[]): boolean {
   return isData(condition)
 }
 
-/** Rewrites the loads of a buffer, each with the loops around it. */
+/** Rewrites the loads of a buffer. `by` receives the index and the loops around each load. */
 export function replaceLoads(
   body: Body,
   buffer: string,

@@ -1,4 +1,4 @@
-/** Short spellings for building Stage II trees: documentation examples, tests, and rewrites. */
+/** Short constructors of Stage II trees for documentation examples, tests and rewrites. */
 
 import type { Dtype } from '../ir/dtype.ts'
 import { constant, type Expr, int, type Load, load, variable } from '../ir/expr.ts'
@@ -9,7 +9,7 @@ import type { Body } from '../ir/tree.ts'
 
 export type Operand = Expr | number | string
 
-/** A number is an i32 literal, a text an i32 variable. */
+/** Converts an operand to an expression: a number to an i32 literal, a string to an i32 variable. */
 export const expr = (x: Operand): Expr =>
   typeof x === 'number' ? int(x) : typeof x === 'string' ? variable(x) : x
 

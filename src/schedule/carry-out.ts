@@ -1,7 +1,7 @@
 /**
- * Carry-out and fix-up of merge path. Partial results of equal shares: what a share has of a segment that began in an
- * earlier one is carried to a row of a buffer, and a nest after all shares adds the rows of a segment to its element, in
- * their order.
+ * Carry-out and fix-up of merge path (equal work partitions of compressed rows). A chunk writes its partial result of
+ * a segment that began in an earlier chunk to a row of a carry buffer. A fix-up loop nest after all chunks adds the
+ * rows of a segment to its element, in order.
  */
 
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
@@ -23,15 +23,19 @@ import { overParams } from './checks.ts'
 import type { Context } from './context.ts'
 
 export interface CarryOut {
-  /** A row for each share, or for each block. */
+  /** The carry buffer, with one row for each chunk, or for each block if the chunks of a block are combined. */
   readonly buffer: Buffer
-  /** Before the loop over a share: nothing is carried yet. */
+  /** Statements before the loop over a chunk: set its row of the carry buffer to the identity of the reduction. */
   readonly start: Body
-  /** The nest that adds what is carried. */
+  /** The loop nest that adds the carried partial results to their elements. */
   readonly fixup: Stmt
 }
 
-/** What is carried of the loop `over`; `groups`: what the shares of a block have of a segment is carried as one. */
+/**
+ * Builds the carry-out of the loop `over` in the new buffer `into`. With `groups`, the chunks of a block share one
+ * row. Throws `schedule/no-carry` unless the reduction is built in and has one target, and `schedule/no-shares` if
+ * the chunks may be incomplete.
+ */
 export function carryOut(
   cx: Context,
   over: Found,
@@ -85,7 +89,7 @@ export function carryOut(
   }
 }
 
-/** The position that an iteration of the loop over a share is about. */
+/** Returns the position in the compressed rows that an iteration of the loop over a chunk processes. */
 const positionOf = ({ search }: Shares, over: For): Expr => add(search.value, variable(over.var))
 
 const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
@@ -103,7 +107,10 @@ const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body
   })
 }
 
-/** Adds the rows after the first of each segment's shares, `length` positions each, to its element. */
+/**
+ * Builds the loop nest that adds the carried rows of each segment to its element: the rows of all its chunks after
+ * the first. A chunk has `length` positions.
+ */
 function fixupNest(
   cx: Context,
   { reduce }: Segments,
@@ -136,15 +143,15 @@ function fixupNest(
   return [rows, ...columns, shares].reduceRight<Stmt>((body, l) => stmt<For>({ ...l, body: [body] }), core)
 }
 
-/** `column`, `column_2`, … from the dimensions without the row. */
+/** Returns the name `column`, `column_2`, … of dimension `d`, counted without the row dimension. */
 function columnName(d: number, row: number): string {
   const k = d < row ? d : d - 1
   return k === 0 ? 'column' : `column_${k + 1}`
 }
 
 /**
- * Every position is in one iteration of the nest, and nothing else uses the element: what guards loops that a share's
- * number is made of ends the last rounds and leaves out nothing before.
+ * Checks that each position is in one iteration of the loop nest. Guards of loops that the chunk number depends on
+ * may end the last iterations, but may not skip earlier positions. Throws `schedule/no-shares`.
  */
 function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
   const nest = [...path, loop]
@@ -173,7 +180,9 @@ function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
   if (partial) refuseShares(cx, { loop, path }, `${printExpr(partial)} may leave out positions`)
 }
 
-/** Every column of a row that a share has is in one iteration: the nest after it adds them all. */
+/**
+ * Checks that a chunk visits every column of a row, because the fix-up adds all columns. Throws `schedule/no-shares`.
+ */
 function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segments, shares: Shares): void {
   const [target] = reduce.targets
   const { shape } = cx.buffer(target!.buffer)
@@ -190,7 +199,7 @@ function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segment
   if (!whole) refuseShares(cx, over, `loops may leave out columns of ${target!.buffer}`)
 }
 
-/** Refused: what is carried would be incomplete. */
+/** Throws `schedule/no-shares`: the carried partial results may be incomplete, for the reason `why`. */
 export function refuseShares(
   cx: Context,
   { loop, path }: Omit<Found, 'siblings' | 'index'>,

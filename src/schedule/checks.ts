@@ -1,6 +1,6 @@
 /**
- * Legality checks shared by the primitives: one function per question, with the text of its refusal. A check
- * returns when all is well.
+ * Legality checks shared by the primitives: one function for each condition, with its error message. A check returns
+ * if the condition holds, and throws an SptError otherwise.
  */
 
 import { accessesOf } from '../ir/accesses.ts'
@@ -24,7 +24,10 @@ const HOW = {
   accumulate: 'accumulated',
 } as const
 
-/** The loop has not been bound, unrolled or vectorised yet. */
+/**
+ * Throws `schedule/not-serial` if the loop is already bound, unrolled, vectorised, pipelined, accumulated or mapped
+ * to an instruction.
+ */
 export function checkSerial(cx: Context, loop: For, verb: string): void {
   const { mode } = loop
   if (mode.kind === 'serial') return
@@ -42,7 +45,7 @@ export function checkSerial(cx: Context, loop: For, verb: string): void {
   })
 }
 
-/** The step argument is a whole number of at least `low`. */
+/** Throws `schedule/bad-factor` unless the argument `what` is an integer from `low` to 2^20. */
 export function checkFactor(cx: Context, value: number, low: number, what: string, loop?: For): void {
   if (Number.isInteger(value) && value >= low && value <= 1 << 20) return
   cx.refuse({
@@ -53,7 +56,10 @@ export function checkFactor(cx: Context, value: number, low: number, what: strin
   })
 }
 
-/** The loops stand directly inside of each other, nothing beside them; returned outermost first. */
+/**
+ * Returns the loops, outermost first. Throws `schedule/repeated-loop`, `schedule/not-nested` or
+ * `schedule/not-perfect` unless they are perfectly nested.
+ */
 export function checkPerfectChain(cx: Context, found: readonly Found[], verb: string): readonly For[] {
   const sorted = [...found].sort((a, b) => a.path.length - b.path.length)
   const loops = sorted.map((f) => f.loop)
@@ -92,7 +98,7 @@ export function checkPerfectChain(cx: Context, found: readonly Found[], verb: st
   return chain
 }
 
-/** The extent of `inner` does not depend on any of `outer`. */
+/** Throws `schedule/not-rectangular` if the extent of `inner` depends on a loop of `outer`. */
 export function checkRectangular(cx: Context, outer: readonly For[], inner: For, verb: string): void {
   const on = outer.find((l) => freeVars(inner.extent).has(l.var))
   if (!on) return
@@ -107,7 +113,10 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
   })
 }
 
-/** Iterations of the loop may run in any order; what they combine by a reducer is returned. */
+/**
+ * Returns the reductions that combine values of different iterations. Throws `schedule/order-matters` unless the
+ * iterations of the loop may run in any order.
+ */
 export function checkOrderFree(cx: Context, loop: For, verb: string): readonly Reduce[] {
   const { dependence, combining } = iterationsOf(cx.kernel, loop)
   if (dependence)
@@ -120,7 +129,10 @@ export function checkOrderFree(cx: Context, loop: For, verb: string): readonly R
   return combining
 }
 
-/** The extent is a literal; returned. */
+/**
+ * Returns the constant extent of the loop. Throws `schedule/extent-not-constant` if the extent is not a literal;
+ * `why` begins the message.
+ */
 export function checkConstantExtent(cx: Context, loop: For, why: string): number {
   if (loop.extent.kind === 'const') return loop.extent.value
   return cx.refuse({
@@ -131,7 +143,7 @@ export function checkConstantExtent(cx: Context, loop: For, why: string): number
   })
 }
 
-/** Whether an expression is over parameters alone: known before anything runs. */
+/** Returns whether an expression depends on kernel parameters only, so that its value is fixed before the launch. */
 export function overParams(cx: Context, e: Expr): boolean {
   const params = namesOf(cx.kernel.params)
   return [...freeVars(e)].every((v) => params.has(v)) && !readsMemory(e)
@@ -141,10 +153,13 @@ const namesOf = remembered(
   (params: Kernel2['params']): ReadonlySet<string> => new Set(params.map((p) => p.name)),
 )
 
-/** Where several statements are in the way of a step. */
+/** The hint of errors about several statements in a loop whose step supports one. */
 export const SEPARATE = 'fission separates statements, where that is legal'
 
-/** Nothing but the reduction sees its targets: they are not complete before statements that stand with it. */
+/**
+ * Throws `schedule/target-in-use` if a statement other than the reduction accesses its targets, which are incomplete
+ * until all iterations have run.
+ */
 export function checkUsedAlone(
   cx: Context,
   body: Body,
@@ -163,7 +178,10 @@ export function checkUsedAlone(
     })
 }
 
-/** Nothing reduces into the buffer; `nest`: in it. Says what does, or into what. */
+/**
+ * Throws `schedule/no-reduction`: no reduction writes the buffer (in the loop nest `nest`, if given). The message
+ * lists the existing reductions.
+ */
 export function refuseNoReduction(cx: Context, name: string, nest?: string): never {
   const found = reductionsOf(cx.kernel.body)
   const own = found.filter(({ reduce }) => reduce.targets.some((t) => t.buffer === name))
@@ -182,7 +200,7 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
   })
 }
 
-/** Whether iterations of the loop may combine into common elements: such a loop is refused. */
+/** Throws `schedule/reduction-loop` if iterations of the loop may combine into common elements. */
 export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
   if (!combinesIn(loop)) return
   cx.refuse({
@@ -193,7 +211,10 @@ export function checkNoReduction(cx: Context, loop: For, verb: string, hint: str
   })
 }
 
-/** The elements that are reduced into are named by what exists outside of the loops: no copy made inside. */
+/**
+ * Throws `schedule/local-index` if the index of a reduction target is loaded from a buffer that is allocated inside
+ * of `top`.
+ */
 export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: string): void {
   const local = allocatedIn([top])
   const names = reduce.targets.flatMap((t) => t.index)
@@ -210,7 +231,7 @@ export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: 
     })
 }
 
-/** The loop holds one nest: its blocks are not those of several. */
+/** Throws `schedule/merged-loop` if the blocks of the loop belong to several merged loop nests. */
 export function checkOneNest(cx: Context, loop: For, verb: string): void {
   const [only] = loop.body
   if (!boundTo(loop, 'block') || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0)

@@ -1,4 +1,7 @@
-/** What a primitive sees: the kernel, names looked up as the user means them, fresh names, refusals. */
+/**
+ * The context of a primitive: the kernel, resolution of names as the user writes them, fresh names, and errors that
+ * print the loops.
+ */
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import { orList } from '../ast/suggest.ts'
 import { type FreshNames, unusedName } from '../ir/bound-names.ts'
@@ -9,33 +12,36 @@ import { KernelNames } from './kernel-names.ts'
 import { loopNames } from './loop-names.ts'
 import type { LoopRef } from './loop-ref.ts'
 
-/** What became of a loop that a step replaced. */
+/** A loop that a step replaced. */
 export interface Consumed {
   readonly var: string
   readonly name: string
   readonly nest: string
   readonly how: 'split' | 'fused' | 'tiled' | 'merged'
-  /** Names of the loops that stand in for it; in another nest, `nest.name`. */
+  /** Names of the loops that replaced it; `nest.name` for a loop of another loop nest. */
   readonly into: readonly string[]
   /** The number of the step, from 1. */
   readonly step: number
 }
 
-/** Asks of the names of a kernel what was asked before; whether the answer is the same. @throws SptError as the first time */
+/**
+ * Repeats a recorded query of a kernel's names. Returns whether the result is the same. @throws SptError if the query
+ * fails in `cx`
+ */
 export type NameQuery = (cx: Context) => boolean
 
-/** What stands around the nests of a kernel that steps see alone. */
+/** The statements around the loop nest in a context that is restricted to one loop nest (`Context.alone`). */
 interface Around {
   readonly before: readonly Stmt[]
   readonly after: readonly Stmt[]
-  /** What was asked of names. */
+  /** Output: the queries of names, in order. */
   readonly queries: NameQuery[]
 }
 
-/** So many are looked through faster than it is kept of all what they are called. */
+/** Up to this number of loop nests, a linear search is faster than an index of all names. */
 const FEW_NESTS = 8
 
-/** `agg.i` */
+/** Returns whether `text` is the qualified name of the loop, such as `agg.i`. */
 const isNamed = ({ nest, name }: For, text: string): boolean =>
   text.length === nest.length + 1 + name.length && text.startsWith(`${nest}.`) && text.endsWith(name)
 
@@ -45,9 +51,9 @@ export class Context implements FreshNames {
   readonly span: Span | undefined
   readonly #known: KernelNames
   readonly #around: Around | undefined
-  /** Whose names are taken. */
+  /** The complete kernel, whose names are taken. */
   readonly #whole: Kernel2
-  /** Names that this step has taken. */
+  /** Names that this step has claimed. */
   readonly #own = new Set<string>()
 
   constructor(
@@ -81,13 +87,16 @@ export class Context implements FreshNames {
     )
   }
 
-  /** The same context over a kernel that this step has already changed. */
+  /** Returns the same context over a kernel that this step has already changed. */
   on(kernel: Kernel2, consumed: readonly Consumed[] = []): Context {
     const gone = consumed.length > 0 ? [...this.consumed, ...consumed] : this.consumed
     return new Context(kernel, gone, this.span, this.#known, this.#around)
   }
 
-  /** The same over one nest of the kernel alone, whose names are the kernel's; what is asked of them is put into `queries`. */
+  /**
+   * Returns a context over the loop nest at index `at` alone. All names of the kernel stay taken, and queries of
+   * names are appended to `queries`.
+   */
   alone(at: number, queries: NameQuery[]): Context {
     const { body } = this.kernel
     const around = { before: body.slice(0, at), after: body.slice(at + 1), queries }
@@ -100,7 +109,7 @@ export class Context implements FreshNames {
     )
   }
 
-  /** A refusal shows the loops as they are now, some of them marked. */
+  /** Throws an error that prints the current loops, with `loops` marked. */
   refuse({ loops = [], ...refusal }: Refusal & { readonly loops?: readonly For[] }): never {
     fail({
       ...refusal,
@@ -109,7 +118,10 @@ export class Context implements FreshNames {
     })
   }
 
-  /** The loop a user or a handle means. */
+  /**
+   * Returns the loop of a name or handle. Throws `schedule/unknown-loop`, `schedule/ambiguous-loop` or
+   * `schedule/consumed-loop`.
+   */
   loop(ref: LoopRef): Found {
     const found = findLoop(this.kernel.body, typeof ref === 'string' ? this.#resolve(ref).var : ref.var)
     if (found) return found
@@ -122,8 +134,8 @@ export class Context implements FreshNames {
     const dot = name.indexOf('.')
     const [nest, own] = dot < 0 ? [undefined, name] : [name.slice(0, dot), name.slice(dot + 1)]
     let matches = this.#named(name)
-    // The loops of copies and passes that steps made for a buffer carry the names of those they stand for; a bare
-    // name means the kernel's own.
+    // Loops of copies and passes that steps created for a buffer keep the names of the original loops. A bare name
+    // refers to the original loop.
     if (nest === undefined && matches.length > 1) {
       const made = new Set([
         ...allocations(this.kernel.body).keys(),
@@ -187,7 +199,7 @@ export class Context implements FreshNames {
     })
   }
 
-  /** A buffer of the kernel or an allocation, by name. */
+  /** Returns the buffer or allocation of this name. Throws `schedule/unknown-buffer`. */
   buffer(name: string): Buffer {
     const { buffers, body } = this.kernel
     const found = buffers.find((b) => b.name === name)
@@ -205,7 +217,7 @@ export class Context implements FreshNames {
     })
   }
 
-  /** `base`, or `base_2` and so on where it is taken. */
+  /** Claims and returns the name `base`, or `base_2` and so on if `base` is taken. */
   fresh(base: string): string {
     const from = this.#whole.body.length > FEW_NESTS ? this.#names.freeNumber(base) : undefined
     const name = unusedName(base, (x) => this.#isTaken(x), from)
@@ -214,7 +226,7 @@ export class Context implements FreshNames {
     return name
   }
 
-  /** Takes the name a user chose for a buffer, or refuses it. */
+  /** Claims and returns the name that a user chose for a buffer. Throws `schedule/name-taken`. */
   claim(name: string): string {
     if (this.#isTaken(name))
       this.refuse({
@@ -227,7 +239,10 @@ export class Context implements FreshNames {
     return name
   }
 
-  /** Refuses user names for new loops that this nest already uses. */
+  /**
+   * Throws `schedule/name-taken` if the loop nest already has a loop of one of these names, or if a name occurs
+   * twice. `replaced` loops do not count.
+   */
   claimLoops(nest: string, names: readonly string[], replaced: readonly For[]): void {
     this.#around?.queries.push((cx) => {
       cx.claimLoops(nest, names, replaced)

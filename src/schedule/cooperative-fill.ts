@@ -1,4 +1,4 @@
-/** Cooperative copies into shared memory. The loops by which the threads of a block fill a copy together. */
+/** Cooperative copies into shared memory: the loops in which the threads of a block fill a copy together. */
 
 import { boundOfRun } from '../analysis/aligned-runs.ts'
 import { Facts } from '../analysis/integers/facts.ts'
@@ -13,8 +13,9 @@ import type { Tile } from './block-tile.ts'
 import type { Context } from './context.ts'
 
 /**
- * The loops that fill the box, in the order of the buffer's memory. `vector` is how many elements of the last
- * dimension are copied together; `copy` stores one, `pad` what stands in for those that the buffer does not have.
+ * Builds the loops that fill the box, in memory order of the buffer. `vector` is the number of elements of the last
+ * dimension in one vector access. `copy` stores one element, and `pad` stores the padding value of elements outside
+ * of the buffer; if `pad` is undefined, such elements are skipped.
  */
 export function fillNest(
   cx: Context,
@@ -47,7 +48,7 @@ export function fillNest(
   const choose = (own: readonly Expr[], then: Stmt, otherwise: Stmt | undefined): Stmt =>
     own.length === 0 ? then : when(all(own), [then], otherwise ? [otherwise] : [])
   if (!pad) {
-    // The innermost loop that decides a condition carries it.
+    // A condition becomes a guard of the innermost loop that it depends on.
     const home = (g: Expr): For | undefined => loops.findLast((l) => mentions(g, l.var))
     const guarded = loops.map((l) => ({ ...l, guards: conditions.filter((g) => home(g) === l) }))
     return choose(

@@ -1,4 +1,4 @@
-/** What `as` does to iterations, also when a format has several parts: run by a test. */
+/** Examples of `as`, also for formats with several parts. A test executes them. */
 import type { CoordExample } from './primitive.ts'
 
 const FORMATS = `format rows(w) over (i, j) {
@@ -15,7 +15,10 @@ format plain over (i, j) {
 }
 `
 
-/** One iteration for each part; a row that may stand several times in a part is no longer spatial. */
+/**
+ * A format with several parts gives one iteration for each part. The iterator over rows becomes a reduction if a part
+ * may store a row several times.
+ */
 export const parts: CoordExample = {
   before: `${FORMATS}
 format by_length(k) over (i, j) {
@@ -55,7 +58,7 @@ kernel k(m: size, n: size, d: size) {
 }`,
 }
 
-/** A nest is taken apart; outputs with A's structure are split as A is. */
+/** A nest of iterations is distributed over the parts. Outputs with the structure of A are split in the same way. */
 export const nest: CoordExample = {
   before: `${FORMATS}
 kernel k(m: size, n: size) {
@@ -100,7 +103,7 @@ kernel k(m: size, n: size) {
 }`,
 }
 
-/** One part: the axes are others, and coordinates are computed from theirs. */
+/** A format of one part replaces the axes, and the old coordinates are computed from the new iterators. */
 export const blocks: CoordExample = {
   before: `format blocks(b) over (i, j) {
   axis io = dense_fixed(ceildiv(i, b))

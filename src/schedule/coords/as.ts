@@ -1,11 +1,11 @@
 /**
- * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure (a dense A: itself, `own-axes.ts`) in another format, or in several,
- * each for a part of the coordinates (SparseTIR's decompose_format, section 3.2.2, which checks nothing). The old
- * axes leave the kernel; every iteration over them runs once for each part, over its axes, with the old coordinates
- * computed by the part's inverse map. A nest of several such iterations is taken apart first (`iteration-fission.ts`), unless its
- * rows are each in one part (`nest-cloning.ts`).
- * Outputs need no care: the first writer of a buffer decides how it is initialised (`lower/output-initialization.ts`), whichever
- * part it belongs to.
+ * `A as blocks(16)`, `A as by_length(5)`: stores the tensors that share A's structure (a dense A: itself,
+ * `own-axes.ts`) in another format, or in several formats for different parts of the coordinates (SparseTIR's
+ * decompose_format, section 3.2.2, with legality checks). The old axes leave the kernel. Every iteration over them
+ * runs once for each part, over the part's axes, and the part's inverse map computes the old coordinates. A nest of
+ * several such iterations is distributed first (`iteration-fission.ts`), unless each row is in a single part
+ * (`nest-cloning.ts`). Outputs need no special case: the first writer of a buffer initialises it
+ * (`lower/output-initialization.ts`), whichever part the writer belongs to.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isRecord } from '../../ast/expect-argument.ts'
@@ -42,10 +42,10 @@ import {
   splitBuffers,
 } from './tensor-split.ts'
 
-/** Arguments are numbers, and names of lists and sets among the data. */
+/** The step as data. Format arguments are numbers, or names of lists and sets in the bound data. */
 export type AsStep = arg.StepOf<'as', typeof takes>
 
-/** A name that nothing has; `label` is the part it belongs to. */
+/** Claims and returns an unused name; `label` is the label of the part, a suffix of the name. */
 type Unused = (name: string, label?: string) => string
 
 function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
@@ -67,7 +67,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
   const leaving = withAttached(kernel.axes, leavingOf(over))
   const instance = instantiate(step, over, unused, at)
   checkGiven(kernel, instance, at)
-  // Parts are bound among the data too.
+  // Lists are bound data like the parts, so parts must not have their names.
   for (const { name } of instance.given) taken.add(name)
   checkChildren(kernel, leaving, instance.text, at)
   const fresh = instance.parts.flatMap((p) => p.instance.axes)
@@ -140,7 +140,7 @@ function unknownBuffer(kernel: Kernel1, step: AsStep, at: StepSpan): never {
   })
 }
 
-/** What is found while data are bound: open widths, and the numbers of segments of lists. */
+/** Returns the sizes that are measured when data are bound: open widths, and numbers of segments of lists. */
 function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   const { parts, given } = split.instance
   const open = parts.flatMap((p) => p.instance.measured)
@@ -162,7 +162,7 @@ function measuredSizes(kernel: Kernel1, split: Split): Param[] {
   return out
 }
 
-/** Tables that inverse maps load, as buffers over separate axes; lists of the format under its axes. */
+/** Returns the tables that inverse maps load as buffers over separate axes; a list is a table under its axes. */
 function tablesOf(split: Split, unused: Unused) {
   const axes: StoredAxis[] = []
   const buffers: Buffer1[] = []
@@ -186,11 +186,11 @@ function tablesOf(split: Split, unused: Unused) {
   return { axes, buffers }
 }
 
-/** Whether a table is a list that holds coordinates alone. */
+/** Returns whether a table is a list without holes, so that each entry is a coordinate. */
 const isFilled = (t: Table, { lists }: FormatInstance): boolean =>
   lists.some(({ axis }) => axis.name === t.name && !hasHoles(axis))
 
-/** A local buffer as one for each part, where they do not share it. */
+/** Returns one local buffer for each part if the parts do not share the buffer; otherwise the buffer itself. */
 const ofParts = (b: Buffer1, locals: Locals): Buffer1[] =>
   locals.get(b.name)?.map((name) => ({ ...b, name })) ?? [b]
 
@@ -216,7 +216,7 @@ function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unus
   })
 }
 
-/** One iteration for each part, in the order of the parts. */
+/** Returns one iteration for each part, in the order of the parts. Throws the first problem of a part. */
 function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
   return split.instance.parts.map(({ label }, part) => {
     const c: PartRewrite = { split, part, problems: [] }
@@ -227,7 +227,7 @@ function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
   })
 }
 
-/** A format of this program or of another: it has parameters, and axes, parts or a member for each order. */
+/** Returns whether `x` is a format, also of another program: it has parameters, and axes, parts or members. */
 function isFormat(x: unknown): boolean {
   const f = x as { [field in 'kind' | 'axes' | 'parts' | 'params' | 'ofOrder']?: unknown } | null
   if (typeof f !== 'object' || f === null || !Array.isArray(f.params)) return false
@@ -241,7 +241,7 @@ const areNames = (x: unknown): boolean => Array.isArray(x) && x.every((a) => typ
 
 const isLive = (x: unknown): boolean => x === 'live' || x === 'live in place'
 
-/** As `overSizes` makes them: integers, names, and what is computed of them; nothing is divided by 0. */
+/** Returns whether `x` is an expression as `overSizes` builds it, without a division by the literal 0. */
 function isOverSizes(x: unknown): boolean {
   if (!isRecord(x) || x.dtype !== 'i32') return false
   const { kind, op, name, value, a, b } = x
@@ -257,7 +257,7 @@ function isOverSizes(x: unknown): boolean {
 const isRoom = (x: unknown): boolean =>
   Array.isArray(x) ? x.length > 0 && x.every(isOverSizes) : isOverSizes(x)
 
-/** What only formats have that are found in runs. */
+/** Throws `schedule/bad-step` if a step without `live` has a capacity or `for`. */
 function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpan): void {
   if (live || !(capacity || total || carried)) return
   fail({
@@ -271,7 +271,7 @@ function checkFound({ live, capacity, total, for: carried }: AsStep, at: StepSpa
 const OVER_SIZES =
   'an expression over sizes, or one for each part: integers, names of sizes, add, sub, mul, div, mod, min, max'
 
-/** Its text has a rule of the grammar: the buffer comes first, and a format may be put together in place. */
+/** The arguments as data. The grammar has a rule for the text, in which the buffer comes first. */
 const takes = arg.takes(
   arg.buffer('buffer'),
   arg.data<AnyFormat>(isFormat, 'a format')('format'),

@@ -1,6 +1,6 @@
 /**
- * `attach k to e`: where an iteration joins two structures by comparing coordinates (`if (p == e)`), iterator k
- * enters its axis directly by e's coordinate, and the iterator p over its parent, with the comparison, is gone
+ * `attach k to e`: if an iteration joins two structures by comparing coordinates (`if (p == e)`), iterator k enters
+ * its axis directly at the coordinate of e. The comparison and the iterator p over the parent axis are removed
  * (SparseTIR's attach, as a step that cannot change the result).
  */
 import { attachedAxis, isDenseRoot, isStored, parentOf } from '../../ir/axis.ts'

@@ -1,19 +1,19 @@
 /**
- * Attached axes under a format. `attached(v, j)` enters the rows of one tensor at coordinates of another axis; a format of either
- * tensor replaces it by one for each part (`attached-rows.ts`).
+ * Attached axes under a format. `attached(v, j)` enters the rows of one tensor at the coordinates of another axis. A
+ * format of either tensor replaces the attached axis by one for each part (`attached-rows.ts`).
  */
 import { type AttachedAxis, type Axis, attachedAxis, isAttached } from '../../ir/axis.ts'
 import type { Stmt1 } from '../../ir/stage1.ts'
 import { iterationsOf } from '../../ir/stage1-tree.ts'
 
-/** The axes that leave, with those that are attached to or through them. */
+/** Returns the axes that leave the kernel: `leaving`, and all axes that are attached to or through them. */
 export function withAttached(axes: readonly Axis[], leaving: ReadonlySet<string>): ReadonlySet<string> {
   const out = new Set(leaving)
   for (const a of axes) if (isAttached(a) && (out.has(a.base) || out.has(a.parent))) out.add(a.name)
   return out
 }
 
-/** The attached axes that a format brings. */
+/** The attached axes that a format adds. */
 export class Views {
   readonly #made = new Map<string, AttachedAxis>()
   readonly #unused: (name: string) => string
@@ -29,7 +29,7 @@ export class Views {
     return found.name
   }
 
-  /** Those that statements iterate, and what these are entered by. */
+  /** Returns the added axes that statements of `body` iterate, and the added axes that are their parents. */
   in(body: readonly Stmt1[]): readonly AttachedAxis[] {
     const used = new Set(iterationsOf(body).flatMap((it) => it.iters.map((x) => x.axis)))
     const all = [...this.#made.values()]

@@ -1,6 +1,6 @@
 /**
- * What an attached axis is in a part of a format: entered by the axis that has the coordinates of its parent there, and into the
- * rows of the part where the format is of the tensor that it enters.
+ * Replacement of an attached axis in a part of a format. The new axis is entered through the part's axis for the
+ * parent coordinate. If the format belongs to the entered tensor, the new axis enters the rows of the part.
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { type AttachedAxis, type Axis, isAttached, isFused, isPadded, parentOf } from '../../ir/axis.ts'
@@ -11,24 +11,29 @@ import type { Iter, Iteration } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import type { Split } from './tensor-split.ts'
 
-/** What is open where an iterator stands. */
+/** The context of an iterator over an attached axis: its iteration, the part of the format, and the open axes. */
 export interface Entry {
   readonly it: Iteration
   readonly split: Split
   readonly part: FormatInstance
   /** Old axes whose iterators the format has replaced. */
   readonly known: ReadonlySet<string>
-  /** Attached axes by those that stand for them now. */
+  /** The replacement of each old attached axis. */
   readonly renamed: ReadonlyMap<string, string>
 }
 
-/** Rows of the part that are entered by a coordinate: its axes for the rows and for what is in them. */
+/**
+ * Rows of a part that are entered at a coordinate: `root` is the axis of rows, `child` the axis of their elements.
+ */
 export interface Rows {
   readonly root: string
   readonly child: string
 }
 
-/** The axis that stands for an attached one in the part, and the rows that it enters, if these are the part's; or why there is none. */
+/**
+ * Returns the axis that replaces an attached axis in the part, with the entered rows if they belong to the part; a
+ * diagnostic if there is no such axis.
+ */
 export function viewOf(
   x: Iter,
   axis: AttachedAxis,
@@ -55,7 +60,8 @@ export function viewOf(
       `a format whose first axis has the coordinates of ${over[0]!.name}, and whose second those of ${axis.base}`,
       `choose another format, such as csr, or keep ${axis.base} as the kernel declares it`,
     )
-  // An element in a row that is entered so is looked up by its coordinate, and padding that has one is no element.
+  // Elements of a row that is entered at a coordinate are looked up by coordinate, so padding must not have a
+  // coordinate.
   if (rows && part.axes.some(isPadded))
     return refuse(
       `by coordinates of ${axis.parent}, and rows of ${part.text} are padded with coordinates of elements`,
@@ -90,13 +96,16 @@ export function viewOf(
   return { axis: views.of(base, parent), ...(rows ? { rows } : {}) }
 }
 
-/** The axis of a part that an old coordinate is on, as it is. */
+/**
+ * Returns the axis of a part that has the same coordinates as the old axis; null if the part computes the coordinate
+ * otherwise.
+ */
 function singleAxis(inverse: Expr, extent: Expr, part: FormatInstance): string | null {
   const axis = inverse.kind === 'var' ? part.axes.find((a) => a.name === inverse.name) : undefined
   return axis && sameExpr(axis.extent, extent) ? axis.name : null
 }
 
-/** The part's rows, where they are those of the old axes. */
+/** Returns the rows of the part if its two axes have the coordinates of the two old axes; undefined otherwise. */
 function rowsOf(over: readonly string[], base: string, part: FormatInstance): Rows | undefined {
   if (over.length !== 2 || over[1] !== base || part.order.length !== 2) return undefined
   const [root, child] = part.inverse.map((e) =>
@@ -110,7 +119,10 @@ function rowsOf(over: readonly string[], base: string, part: FormatInstance): Ro
   return identical ? { root: root.name, child: child.name } : undefined
 }
 
-/** Coordinates by the axis that is open: of iterators in turn, the inner ones over those around. */
+/**
+ * Returns the coordinate of each open axis: the entries of `outer`, then those of the iterators from the outermost to
+ * the innermost.
+ */
 export function opened(
   axes: ReadonlyMap<string, Axis>,
   iters: readonly Iter[],
@@ -126,7 +138,7 @@ export function opened(
   return out
 }
 
-/** The coordinate by which an attached axis is entered. */
+/** Returns the coordinate at which an attached axis is entered; undefined if its parent is not open. */
 export function entryOf(
   axes: ReadonlyMap<string, Axis>,
   axis: AttachedAxis,

@@ -1,4 +1,6 @@
-/** Iterations over some of the replaced axes only: which formats have axes for just these. */
+/**
+ * Iterations over some of the replaced axes: conditions under which a format has axes for these coordinates alone.
+ */
 
 import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Diagnostic } from '../../ast/diagnostic.ts'
@@ -8,29 +10,32 @@ import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './tensor-split.ts'
 import { visits } from './visited-coordinates.ts'
 
-/** An iteration that enters some of the old axes. */
+/** An iteration over some of the old axes. */
 export interface PartialIteration {
   readonly it: Iteration
   readonly split: Split
   readonly part: FormatInstance
-  /** New axes that the old coordinates depend on. */
+  /** New axes on which the old coordinates depend. */
   readonly wanted: ReadonlySet<string>
-  /** New axes that it would iterate: these and the parents they need. */
+  /** New axes that the iteration would run over: `wanted` and their parents, without those of outer iterations. */
   readonly names: readonly string[]
-  /** New axes that iterations around it have opened. */
+  /** New axes that enclosing iterations run over. */
   readonly placed: ReadonlySet<string>
-  /** Old axes whose coordinates it knows. */
+  /** Old axes whose coordinates are available in the iteration. */
   readonly known: ReadonlySet<string>
 }
 
-/** `apart`: that coordinates of the iteration are in one part alone has been seen. */
+/**
+ * Returns the reasons why the iteration cannot run over the part; an empty list if it can. `apart`: each coordinate
+ * of the iteration is in a single part.
+ */
 export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
   if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
   const problem = notDetermined(p) ?? otherVisits(p, apart)
   return problem ? [problem] : []
 }
 
-/** Parts have such coordinates in common. */
+/** A diagnostic: several parts may contain the coordinates of the iteration. */
 const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => ({
   code: 'schedule/format-partial',
   message: `iteration ${it.name} is over ${[...known].join(', ')} alone, which several parts of ${split.instance.text} may hold`,
@@ -39,7 +44,10 @@ const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => (
   hint: 'choose a format of one part, or an iteration over a separate axis',
 })
 
-/** Each combination of the old coordinates is one of the new: the others of the format have no say in them. */
+/**
+ * Returns a diagnostic if the new axes depend on old coordinates that the iteration does not have; null if each
+ * combination of old coordinates is one combination of new ones.
+ */
 function notDetermined({ it, split, part, wanted, names, known }: PartialIteration): Diagnostic | null {
   const old = split.over.map((a) => a.name)
   const free = names.find(
@@ -59,8 +67,9 @@ function notDetermined({ it, split, part, wanted, names, known }: PartialIterati
 }
 
 /**
- * What is done at each of the old coordinates must be done as often as before, unless nothing is done but to iterate
- * over more of the axes. Where parts have coordinates of their own (`apart`), a part need not visit those it cannot hold.
+ * Returns a diagnostic if the body would run a different number of times for an old coordinate; null otherwise. The
+ * number is irrelevant if the body only iterates over further old axes. With `apart`, a part may skip coordinates
+ * that it cannot contain.
  */
 function otherVisits(
   { it, split, part, names, placed, known }: PartialIteration,
@@ -105,7 +114,7 @@ export const visitsTwice = (it: Iteration, x: Iter, split: Split): Diagnostic =>
   hint: 'bind the tensor a second time, over axes of its own',
 })
 
-/** Positions of the child are found by those of an axis that is not iterated any more. */
+/** A diagnostic: the positions of a child axis depend on a parent axis that is not iterated any more. */
 export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split): Diagnostic => ({
   code: 'schedule/format-children',
   message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,

@@ -1,4 +1,7 @@
-/** Which values of computed coordinates are coordinates: what a format's inverse map may leave, and what tables say. */
+/**
+ * Range checks of computed coordinates: conditions under which the value of a format's inverse map, or of a table, is
+ * a coordinate of the old axis.
+ */
 import { provesBelow } from '../../formats/proof/prove.ts'
 import { hasHoles, type StoredAxis } from '../../ir/axis.ts'
 import { isListed } from '../../ir/coordinate-lists.ts'
@@ -7,7 +10,10 @@ import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
-/** Conditions under which a computed old coordinate is one: none where the new axis ranges over just those. */
+/**
+ * Returns the conditions under which the computed value `e` is a coordinate of the old axis; an empty list if it
+ * always is.
+ */
 export function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
   if (staysBelow(e, old, part)) return []
   const conditions = tableConditions(e, part)
@@ -21,7 +27,10 @@ export function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] 
   return conditions
 }
 
-/** The coordinates of an axis as they are, or (a part of a partition) from the start of a range on. */
+/**
+ * Returns whether `e` is an axis coordinate, or (in a part of a partition) an axis coordinate plus the start of a
+ * range, that provably stays below the old extent.
+ */
 function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
   const [v, start] = e.kind === 'binary' && e.op === 'add' ? [e.a, e.b] : [e, int(0)]
   const axis = v.kind === 'var' ? part.axes.find((a) => a.name === v.name) : undefined
@@ -31,8 +40,8 @@ function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
 }
 
 /**
- * A table is loaded within its length: before it and beyond it (the last of even slices, say) there are no coordinates, nor in
- * the padding of a list.
+ * Returns the conditions under which loads of tables in `e` are in bounds and return a coordinate. Indices may be
+ * negative or beyond the table (for example in the last of even slices), and padding of a list is not a coordinate.
  */
 function tableConditions(e: Expr, part: FormatInstance): Expr[] {
   const out: Expr[] = []
@@ -51,7 +60,10 @@ function tableConditions(e: Expr, part: FormatInstance): Expr[] {
   return out
 }
 
-/** Coordinates, sizes and what tables hold are natural numbers; of what is made of them only this is taken to be. */
+/**
+ * Returns whether the value of `e` may be negative. Coordinates, sizes and table entries are natural numbers; an
+ * operation without a case here counts as possibly negative.
+ */
 export function mayBeNegative(e: Expr): boolean {
   switch (e.kind) {
     case 'const':

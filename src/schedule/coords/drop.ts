@@ -1,6 +1,6 @@
 /**
- * `drop T`: iteration T is left out, where nothing needs it (`analysis/sparsity/needless-iterations.ts`): no result depends on what it
- * writes, or that is one value everywhere, which who reads it has instead.
+ * `drop T`: removes iteration T if it is not needed (`analysis/sparsity/needless-iterations.ts`): no result depends
+ * on its outputs, or it writes one value everywhere, which then replaces the reads of its outputs.
  */
 import { withoutIteration } from '../../analysis/sparsity/needless-iterations.ts'
 import { fail } from '../../ast/diagnostic.ts'

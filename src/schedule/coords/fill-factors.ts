@@ -1,4 +1,7 @@
-/** What the fill value 0 of a tensor is multiplied by, as what is bound is looked at for where steps take the product for 0. */
+/**
+ * Factors of a tensor's fill value 0. Steps replace `0 * factor` by 0, so the bound data of the factors are checked
+ * for infinity and NaN.
+ */
 import { givenBy, writtenIn } from '../../analysis/fill-folding.ts'
 import type { Axis } from '../../ir/axis.ts'
 import { isFloat } from '../../ir/dtype.ts'
@@ -10,7 +13,10 @@ import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import type { Factor } from './padding.ts'
 import { originOf } from './taken-names.ts'
 
-/** A factor under its iterators; `over`: the dimensions of the format that it is asked for. */
+/**
+ * Describes a factor of a fill value by its text and its loads. `by` has the dimension of `over` whose iterator is
+ * the load's index, or null.
+ */
 export function fillFactor(kernel: Kernel1, over: readonly Axis[], { factor, iters }: Factor): FillFactor {
   const loads: FillFactor['loads'][number][] = []
   const dimension = (e: Expr): number | null => {
@@ -25,7 +31,7 @@ export function fillFactor(kernel: Kernel1, over: readonly Axis[], { factor, ite
   return { text: printExpr1(factor), element: factor.kind === 'load', loads }
 }
 
-/** All factors of a tensor's fill in a kernel, wherever it is read. */
+/** Returns all factors of the tensor's fill value in a kernel. */
 export function factorsOf(kernel: Kernel1, { name, fill, dtype }: Buffer1): readonly FillFactor[] {
   const out: FillFactor[] = []
   walkStmts1(kernel.body, (s, around) => {

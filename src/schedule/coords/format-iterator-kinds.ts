@@ -1,7 +1,7 @@
 /**
- * Kinds of the iterators that a format brings. Where different steps may write the same element (an axis with a
- * coordinate several times, pieces of a row, blocks whose rows are entered by another axis) a spatial iterator
- * becomes a reduction; where what the kernel means does not allow that, the format is refused.
+ * Kinds of the iterators that a format adds. If different iterations may write the same element (a coordinate is
+ * stored several times, rows are split in pieces, another axis enters the rows of blocks), a spatial iterator becomes
+ * a reduction. If the kernel's semantics do not allow that, the format is rejected.
  */
 
 import { accessesOf } from '../../analysis/coordinate-accesses.ts'
@@ -13,7 +13,10 @@ import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { type Body1, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
-/** `fresh`: the axes of the format. @throws SptError `schedule/format-repeats` */
+/**
+ * Returns the kernel with corrected kinds of iterators over the format's axes `fresh`. @throws SptError
+ * `schedule/format-repeats`
+ */
 export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string, at: StepSpan): Kernel1 {
   const combining = combiningIters(kernel, new Set(fresh.map((a) => a.name)))
   const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
@@ -32,7 +35,9 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
   })
 }
 
-/** The spatial iterators over new axes under which some target does not tell their steps apart. */
+/**
+ * Returns the spatial iterators over new axes that may write the same element of a target in different iterations.
+ */
 function combiningIters(kernel: Kernel1, fresh: ReadonlySet<string>): ReadonlySet<Iter> {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const over = new Map(kernel.buffers.map((b) => [b.name, b.axes]))

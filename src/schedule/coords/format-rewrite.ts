@@ -1,7 +1,7 @@
 /**
- * Statements under a format: iterators over the replaced axes become iterators over those of a part, old
- * coordinates are computed by its inverse map, accesses at them stay where they are, and others are looked up
- * (`as.ts` says when).
+ * Rewriting of statements under a format. Iterators over the replaced axes become iterators over the axes of a part,
+ * and the part's inverse map computes the old coordinates. Accesses at the iterators' coordinates stay direct; other
+ * accesses become lookups (`as.ts` states when).
  */
 import type { Diagnostic } from '../../ast/diagnostic.ts'
 import { isAttached, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
@@ -18,31 +18,31 @@ import { enters } from './iteration-fission.ts'
 import { lookup, lookupTarget } from './lookup.ts'
 import type { Split } from './tensor-split.ts'
 
-/** One part of a split, or (`part: null`) what lies outside of the iterations over it. */
+/** The rewriting for one part of a split; `part` is null outside of the iterations over the split. */
 export interface PartRewrite {
   readonly split: Split
   readonly part: number | null
-  /** Outer coordinates are each in one part alone. */
+  /** True if each outer coordinate is in a single part. */
   readonly apart?: boolean
-  /** Why iterations do not fit the part is collected here; the result is of no use then. */
+  /** Output: reasons why iterations do not fit the part. If there are any, the rewritten statement is invalid. */
   readonly problems: Diagnostic[]
 }
 
-/** What enclosing iterations opened: old iterators by their values, new axes by name. */
+/** The effect of enclosing iterations. `values` has the values of old iterators, `placed` the names of new axes. */
 interface Open {
   readonly values: ReadonlyMap<string, Expr>
   readonly placed: ReadonlySet<string>
-  /** Old axes whose coordinates are known. */
+  /** Old axes whose coordinates are available. */
   readonly axes: ReadonlySet<string>
-  /** Iterators with the extents that their coordinates stay below. */
+  /** Upper bounds (exclusive) of the coordinates of iterators. */
   readonly extents: ReadonlyMap<string, Expr>
-  /** What holds: the conditions of the iterations around, rewritten. */
+  /** Rewritten conditions of the enclosing iterations. */
   readonly holds: readonly Expr[]
-  /** Coordinates by the old axis that is open. */
+  /** The coordinate of each open axis. */
   readonly coordinates: ReadonlyMap<string, Expr>
-  /** Attached axes by those in their place. */
+  /** The replacement of each old attached axis. */
   readonly renamed: ReadonlyMap<string, string>
-  /** Rows of the part that are entered by a coordinate, and the coordinates of what is iterated in them. */
+  /** Rows of the part that are entered at the coordinate `at`; `column` is the coordinate inside of the row. */
   readonly rows: readonly (Rows & { readonly at: Expr; readonly column: Expr })[]
 }
 
@@ -67,7 +67,7 @@ export function rewriteStmt(s: Stmt1, c: PartRewrite, open: Open = NOTHING_OPEN)
   return mapBodies1(own, (body) => body.map((x) => rewriteStmt(x, c, open)))
 }
 
-/** Which iterations of a nest enter the replaced structure decides where the new iterators go. */
+/** Rewrites an iteration. New iterators are placed at the iteration that runs over the replaced axes. */
 function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration {
   const { axes, over, leaving } = c.split
   const extents = new Map(outer.extents)
@@ -78,7 +78,7 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   }
   const open = { ...outer, extents }
   const own = it.iters.filter((x) => over.some((a) => a.name === x.axis))
-  /** Entered by an iterator that is replaced further out. */
+  /** An attached axis is entered through an iterator that is replaced further out. */
   const follows = it.iters.some((x) => {
     const axis = axes.get(x.axis)
     return isAttached(axis) && (open.axes.has(axis.parent) || open.renamed.has(axis.parent))
@@ -134,7 +134,7 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   }
 }
 
-/** Iterators over attached axes in the part: over which axes instead, and what they open. */
+/** Returns the axes that replace attached axes in the part, and the state inside of their iterators. */
 function enteredRows(
   it: Iteration,
   own: readonly Iter[],
@@ -164,13 +164,13 @@ function enteredRows(
   return { axes: instead, open: { ...open, renamed, rows, coordinates } }
 }
 
-/** The axis that an iterator enters its own by, which has to be iterated around it. */
+/** Returns the parent axis of an iterator's axis, which must be iterated around it; null for a root. */
 function parentIn({ axes }: Split, x: Iter): string | null {
   const axis = axes.get(x.axis)
   return axis ? parentOf(axis) : null
 }
 
-/** The new axes to iterate: those that the coordinates need, or all that are left once every old one is known. */
+/** Returns the new axes to iterate: those that determine the coordinates; all if every old one is available. */
 function newAxes(
   it: Iteration,
   own: readonly Iter[],
@@ -195,8 +195,9 @@ function newAxes(
 }
 
 /**
- * S where an old iterator that the axis says something of is: `format-iterator-kinds.ts` takes back what targets do not tell
- * apart. An axis that no coordinate depends on (pieces of a row) is one more way to split whatever is reduced.
+ * Returns S if the axis determines the coordinate of a spatial old iterator; `format-iterator-kinds.ts` corrects
+ * iterators that targets do not distinguish. An axis that determines no coordinate (pieces of a row) splits any
+ * reduction of the iteration.
  */
 function kindOf(
   name: string,
@@ -211,7 +212,7 @@ function kindOf(
   return (users.length > 0 ? users.some(spatial) : own.every(spatial)) ? 'S' : 'R'
 }
 
-/** Declared order, except that a parent comes before its children. */
+/** Returns the wanted axes in declared order, but each parent before its children. */
 function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
   const parents = new Map(part.axes.map((a) => [a.name, parentOf(a)]))
   const out: string[] = []
@@ -225,7 +226,7 @@ function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
   return out
 }
 
-/** An expression over old coordinates as one over new ones, accesses to split tensors included. */
+/** Rewrites an expression over old coordinates, with its accesses to split tensors, as one over new ones. */
 function through(e: Expr, c: PartRewrite, open: Open): Expr {
   return rewriteExpr(e, (x) => {
     if (x.kind === 'var') return open.values.get(x.name)
@@ -239,7 +240,7 @@ function target(t: Load, c: PartRewrite, open: Open): Load {
   return (access(moved, c, open, true) as Load | undefined) ?? moved
 }
 
-/** An access whose indices are rewritten: at the iterators' own coordinates, in their part; others are looked up. */
+/** Rewrites an access: direct in the current part at the coordinates of the iterators, otherwise a lookup. */
 function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | undefined {
   const { split } = c
   const b = split.buffers.get(x.buffer)
@@ -278,7 +279,7 @@ function access(x: Load, c: PartRewrite, open: Open, written: boolean): Expr | u
 
 const hasLoad = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load')
 
-/** Whether an index is known to be a coordinate of an old axis. */
+/** Returns whether an index is provably a coordinate of an old axis. */
 function isCoordinate(
   e: Expr,
   axis: StoredAxis,
@@ -289,7 +290,7 @@ function isCoordinate(
   const below = (extent: Expr | undefined): boolean => extent !== undefined && sameExpr(extent, axis.extent)
   if (e.kind === 'const' && axis.extent.kind === 'const') return e.value >= 0 && e.value < axis.extent.value
   if (e.kind === 'var' && below(open.extents.get(e.name))) return true
-  // Computed by another tensor's format.
+  // The index may be computed by the format of another tensor.
   const natural = !mayBeNegative(e) && !hasLoad(e) && [...freeVars(e)].every((v) => open.extents.has(v))
   if (natural && open.holds.some((x) => sameExpr(x, lt(e, axis.extent)))) return true
   const k = part?.inverse.findIndex((i) => sameExpr(i, e)) ?? -1

@@ -1,7 +1,7 @@
 /**
- * `fuse (i, j)` on iterators: one iterator over all stored positions of the last axis; the coordinates of the outer
- * ones are recovered from it (SparseTIR's sparse_fuse). The iterators must be a whole parent → child chain from a
- * root: a gap would lose an axis.
+ * `fuse (i, j)` on iterators: one iterator over all stored positions of the last axis, from which the outer
+ * coordinates are recovered (SparseTIR's sparse_fuse). The iterators must be a complete parent → child chain from a
+ * root, because a gap would lose an axis.
  */
 import { isName } from '../../ast/parse.ts'
 import { type Axis, fusedAxis, isFused, isStored, parentOf } from '../../ir/axis.ts'
@@ -22,12 +22,12 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   const { iteration, iters } = findIters(given, step.loops, step.span)
   const axesOf = (k: Kernel1) => new Map(k.axes.map((a) => [a.name, a]))
   const chainIn = (k: Kernel1) => iters.map((x) => axesOf(k).get(x.axis)!)
-  // What is counted in each run has its offsets from here on.
+  // Lists that are built at run time have offsets from here on.
   const kernel = areCounted(given, chainIn(given))
     ? withOffsets(given, chainIn(given), step.span ? { span: step.span } : {})
     : given
   const chain = chainIn(kernel)
-  // Axes of their own are fused as loops, which are all reductions or none.
+  // Independent axes are fused as loops, which must be all spatial or all reductions.
   const isOwn = (a: Axis): boolean => parentOf(a) === null && countedFor(kernel, a).length === 0
   if (chain.slice(1).some(isOwn) && iters.some((x) => x.kind !== iters[0]!.kind))
     refuse(kernel, step.span, mixedReduction(iters.map(({ name, kind }) => ({ name, reduce: kind === 'R' }))))
@@ -63,7 +63,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
   })
   const name = step.into ?? joined(iters.map((x) => x.name))
   const members = chain.map((a) => a.name)
-  // Other iterations may run over the same.
+  // Another iteration may already run over the same fused axis.
   const same = kernel.axes.find((a) => a.name === name && isFused(a) && a.members.join() === members.join())
   const taken = [
     ...kernel.axes.map((a) => a.name),
@@ -94,7 +94,7 @@ function applyFuse(given: Kernel1, step: arg.StepOf<'fuse', typeof takes>): Kern
     kind: iters.every((x) => x.kind === 'S') ? 'S' : 'R',
     span: iters[0]!.span,
   }
-  // Inside, members go by their axes' names.
+  // Inside of the iteration, the members have the names of their axes.
   const rename = new Map(iters.map((x) => [x.name, variable(x.axis)]))
   const first = iteration.iters.findIndex((x) => iters.includes(x))
   const rest = iteration.iters.filter((x) => !iters.includes(x))
@@ -144,6 +144,6 @@ export const fuse = coordPrimitive({
   },
 })
 
-/** `ij` of i and j; apart where that is a word of the language. */
+/** Returns the concatenated names, such as `ij`; joined by `_` if the concatenation is a keyword. */
 const joined = (names: readonly string[]): string =>
   isName(names.join('')) ? names.join('') : names.join('_')

@@ -1,9 +1,9 @@
 /**
- * Loop distribution (fission) of iterations over the parts of a format. A nest in pieces: `row [i] { peak [j] …; weight
- * [j] … }` becomes `peak [i, j]` and `weight [i, j]`, one after the other, so that each can run over the parts of a
- * format. Steps of an S iterator do not see each other and R iterators show no partial results
- * (`analysis/iterator-kinds.ts`), so statements in common steps may run as one iteration after the other; a `let` or
- * condition before or around them is computed anew in each piece, which must find what it read unchanged.
+ * Loop distribution (fission) of iterations over the parts of a format. `row [i] { peak [j] …; weight [j] … }`
+ * becomes `peak [i, j]` and then `weight [i, j]`, so that each can run over the parts. This is legal because
+ * iterations of an S iterator are independent, and R iterators expose no partial results
+ * (`analysis/iterator-kinds.ts`). Each piece recomputes the `let`s and conditions around it, so the buffers that they
+ * read must be unchanged.
  */
 
 import { fail } from '../../ast/diagnostic.ts'
@@ -14,15 +14,18 @@ import { iteration, when1 } from '../../ir/stage1-builders.ts'
 import { exprsOf1, someStmt1, walkStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
-/** Whether a statement, or one inside it, iterates over one of the axes. */
+/** Returns whether the statement is or contains an iteration over one of the axes. */
 export const enters = (s: Stmt1, leaving: ReadonlySet<string>): boolean =>
   someStmt1([s], (x) => x.kind === 'iterate' && x.iters.some((it) => leaving.has(it.axis)))
 
-/** Whether the axes are entered by iterations inside of this one. */
+/** Returns whether iterations inside of this one run over the axes. */
 export const isNest = (it: Iteration, leaving: ReadonlySet<string>): boolean =>
   it.body.some((s) => enters(s, leaving))
 
-/** A `let`, or a condition of an `if` or a `where`, around a piece, with when it was computed. */
+/**
+ * A `let`, or a condition of an `if` or a `where`, around a piece; `time` is the number of the statement that
+ * computed it.
+ */
 interface Shell {
   readonly time: number
   readonly let?: Let1
@@ -41,13 +44,16 @@ interface State {
   readonly text: string
   readonly at: StepSpan
   readonly out: Iteration[]
-  /** When each buffer was written. */
+  /** The statement numbers at which each buffer was written. */
   readonly written: Map<string, number[]>
   readonly nest: string
   time: number
 }
 
-/** Iterations that together do what the nest does, none with another over `leaving` inside; names may repeat. */
+/**
+ * Returns iterations that together are equivalent to the nest; none contains another iteration over `leaving`. Names
+ * may repeat. Throws `schedule/format-distribute`.
+ */
 export function distribute(
   nest: Iteration,
   leaving: ReadonlySet<string>,
@@ -107,7 +113,7 @@ function inner(s: Iteration, place: StatementScope, time: number, state: State):
     return
   }
   note(s.body, time, state)
-  // Inside its loops, what is computed before the first step is computed in every step.
+  // Values from before the loops of the iteration are now recomputed in each of its steps.
   emit(s.body, s.name, next, time + 1, state)
 }
 
@@ -115,7 +121,7 @@ function note(body: readonly Stmt1[], time: number, state: State): void {
   for (const b of writtenBy(body)) state.written.set(b, [...(state.written.get(b) ?? []), time])
 }
 
-/** One piece: the statements under what of the lets and conditions around concerns them. */
+/** Emits one piece: the statements under the enclosing conditions and the enclosing lets that they use. */
 function emit(
   stmts: readonly Stmt1[],
   name: string,
@@ -151,7 +157,7 @@ function checkUnchanged(read: Expr, shell: Shell, before: number, state: State):
   }
 }
 
-/** Values of the lets around, over what is not a let. */
+/** Returns the values of the enclosing lets, with the values of other lets substituted. */
 function letValues(shells: readonly Shell[]): ReadonlyMap<string, Expr> {
   const out = new Map<string, Expr>()
   for (const s of shells) if (s.let) out.set(s.let.name, substitute(s.let.value, out))

@@ -1,15 +1,18 @@
-/** Iterators by the names schedules use, in a Stage I kernel. */
+/** Lookup of iterators by the names that schedules use, in a Stage I kernel. */
 import { fail, type Refusal, type Span } from '../../ast/diagnostic.ts'
 import { print1 } from '../../ir/print-stage1.ts'
 import type { Iter, Iteration, Kernel1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 
-/** A refusal shows the kernel as it is now. */
+/** Throws an error that prints the current kernel. */
 export function refuse(kernel: Kernel1, span: Span | undefined, r: Refusal): never {
   return fail({ ...r, ...(span ? { span } : {}), notes: [print1(kernel)] })
 }
 
-/** The iteration that has all these iterators, `name` or `iteration.name`, and the iterators. */
+/**
+ * Returns the iteration that has all these iterators (`name` or `iteration.name`), and the iterators. Throws
+ * `schedule/unknown-loop`, `schedule/not-together` or `schedule/ambiguous-loop`.
+ */
 export function findIters(
   kernel: Kernel1,
   names: readonly string[],
@@ -54,11 +57,11 @@ function iterOf(it: Iteration, name: string): Iter | undefined {
   return it.iters.find((x) => x.name === name.slice(dot + 1))
 }
 
-/** The kernel's body with one iteration, found by identity, replaced. */
+/** Returns the body with the iteration `old` (compared by identity) replaced. */
 export const replaceIteration = (body: Body1, old: Iteration, by: Iteration): Body1 =>
   rewriteStmts1(body, (s) => (s === old ? by : undefined))
 
-/** @throws SptError `schedule/unknown-nest` */
+/** Returns the iteration of this name. @throws SptError `schedule/unknown-nest` */
 export function iterationNamed(kernel: Kernel1, name: string, span: Span | undefined): Iteration {
   const all = iterationsOf(kernel.body)
   const candidates = all.map((it) => it.name)

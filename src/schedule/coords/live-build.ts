@@ -1,7 +1,8 @@
 /**
- * The nests that build a format's lists in a kernel, from a dense tensor: a bit for each coordinate that holds
- * anything, 32 to a word, and the coordinates in their places. Each chunk of words counts by itself what all words of its list
- * have, and what those before it have: that is less than a launch between the two.
+ * The format builder: loop nests that build the lists of a `live` format from a dense tensor. A bitmask, 32
+ * coordinates in a word, marks the coordinates that hold a value; these are compacted into the lists. Each chunk of
+ * words recomputes the count of all words of its list and of the words before it, which is cheaper than another
+ * kernel launch.
  */
 import { denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
 import {
@@ -39,16 +40,19 @@ export interface Built {
   readonly axes: readonly StoredAxis[]
   readonly buffers: readonly Buffer1[]
   readonly nests: readonly Stmt1[]
-  /** Schedules of the nests, where no step names their loops. */
+  /** Default schedules of the loop nests, for loops that no step names. */
   readonly defaults: readonly NestDefault[]
-  /** How many coordinates are listed under positions of the outer axes. */
+  /** The number of coordinates in the list, over positions of the outer axes. */
   readonly count: Expr
-  /** What there is room for, where that may be too little. */
+  /** The capacity of the list; undefined if it is allocated for the worst case. */
   readonly capacity: Capacity | undefined
-  /** The coordinate that a group and a position have, of the axes of these names. */
+  /** The listed coordinate, over axes with the names of the group and the position. */
   readonly listed: Load
   readonly ranks: Ranks
-  /** The group axis and that over positions, each dense to the worst case and counted. */
+  /**
+   * The axis of groups (null without groups) and the axis of positions: dense with the worst-case extent, and
+   * counted.
+   */
   readonly group: StoredAxis | null
   readonly position: StoredAxis
 }
@@ -64,7 +68,7 @@ const iter = (name: string, kind: IterKind, axis = name): Iter => ({ name, axis,
 const wordsOf = (extent: Expr): Expr => ceildiv(extent, int(WORD))
 const placeOf = (many: string, one: string): Expr => add(mul(v(many), int(WORD)), v(one))
 
-/** `unused` gives names that are free; `label`: of the part. */
+/** Builds the loop nests of one part. `unused` returns an unused name, and `label` is the label of the part. */
 export function buildNests(
   format: LiveFormat,
   source: Source,
@@ -77,7 +81,7 @@ export function buildNests(
   const foundBuffer = (what: Parameters<typeof foundOf>[0]): string =>
     unused(foundOf(what, source.buffer.name), label)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
-  // Words by their number, or as parts of chunks.
+  // A word is addressed by its number, or by its chunk and its part of the chunk.
   const [word, bit, chunk, part, other, any, earlier] = [
     'word',
     'bit',
@@ -100,7 +104,7 @@ export function buildNests(
   })
   const marks = { ...array(foundBuffer('marks'), word), placed: true as const }
   const sizes = array(foundBuffer('sizes'), chunk, part)
-  // Each chunk knows how many there are: the first one's is that which others ask.
+  // Each chunk computes the total; consumers read that of the first chunk.
   const counts: Buffer1 = { ...array(foundBuffer('counts')), axes: [chunk, ...under] }
   const countOf = (chunk: Expr): Load => load(counts.name, [chunk, ...under.map(v)], 'i32')
   const bases = array(foundBuffer('bases'), chunk)
@@ -127,7 +131,8 @@ export function buildNests(
   const reduced = read.order.flatMap((name) =>
     name === bit || !(name === word || under.includes(name)) ? [iter(name, 'R', read.axes.get(name))] : [],
   )
-  // Positions of outer axes that are several digits of a coordinate may be beyond it: their words are 0, not left out.
+  // Positions of outer axes that form several digits of a coordinate may exceed its extent. Their words are set to 0,
+  // not skipped.
   const inList = read.order.filter((name) => !under.includes(name))
   const isOfList = (e: Expr): boolean => !inList.some((name) => mentions(e, name))
   const exists = read.inside.filter(isOfList)
@@ -148,10 +153,10 @@ export function buildNests(
   const at = add(mul(mine, int(WORD)), v(bit))
   const marked = element(marks, mine)
   const before = listedBefore(element(bases, v(chunk)), element(starts, v(chunk), v(part)), marked, v(bit))
-  // Sums of what is read may be anything to who divides them.
+  // Range analysis has no bound for sums of loaded values, and a dividend must not be negative.
   const slot = format.group ? max(before, int(0)) : before
   const offset = unused(`${format.list}_offset`)
-  // Who has the last slot fills up its group.
+  // The last listed coordinate also fills up its group.
   const filled = select(eq(add(slot, int(1)), countOf(v(chunk))), sub(width, mod(slot, width)), int(1))
   const [ofPlace, ofCount, ofBase, ofSize, ofStart] = ['place', 'count', 'base', 'size', 'start'].map(
     named,
@@ -209,7 +214,7 @@ export function buildNests(
     ...format.inner.map(own),
     denseAxis(word, words),
     denseAxis(bit, int(WORD)),
-    // Who has no words counts none.
+    // A list without words needs one chunk, which stores the count 0.
     denseAxis(chunk, max(ceildiv(words, int(WORD)), int(1))),
     denseAxis(part, int(WORD)),
     { ...denseAxis(other, int(WORD)), counted: v(part) },
@@ -274,7 +279,7 @@ export function buildNests(
   }
 }
 
-/** Sets of bits together. */
+/** Bitwise or of i32 words. */
 const BITS: Monoid = {
   ...builtinMonoid('+', 'i32'),
   name: 'bit_or',

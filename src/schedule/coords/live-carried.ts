@@ -1,6 +1,7 @@
 /**
- * Iterations that go over a structure which is found in each run without reading its tensor. Where that is at its fill they change
- * nothing that is needed (`mask.ts`), so that they may run there or not: all that is visited is taken, and nothing asked.
+ * Iterations over the structure of a `live` format that do not read its tensor. Where the tensor has its fill value,
+ * such an iteration changes nothing that is needed (`mask.ts`). It may run there or not, so all listed positions are
+ * visited without a check.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
@@ -12,10 +13,9 @@ import { underMask } from './mask.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /**
- * The kernel with the iteration under the condition that the tensor holds something, which is all of its body, and with
- * its iterators over the tensor's axes, `chosen`, which are as long as those that they were over.
- *
- * @throws SptError `schedule/live-tensor`, and as `mask` does
+ * Returns the kernel with the complete body of iteration `nest` under the condition that the tensor differs from its
+ * fill value. Its iterators move to the tensor's axes `chosen`, which have the same extents.
+ * @throws SptError `schedule/live-tensor`, and the errors of `mask`
  */
 export function carriedTo(
   kernel: Kernel1,
@@ -47,7 +47,7 @@ export function carriedTo(
   return { ...under, body: replaceIteration(under.body, it, { ...it, iters }) }
 }
 
-/** Without the conditions that iterations are under, which are all of their bodies. */
+/** Removes the condition from each of these iterations whose body is a single `if`. */
 export const withoutConditions = (body: Body1, iterations: ReadonlySet<string>): Body1 =>
   rewriteStmts1(body, (s) => {
     const under = s.kind === 'iterate' && iterations.has(s.name) ? s.body[0] : undefined

@@ -1,4 +1,4 @@
-/** What `live` takes: a dense tensor that nothing writes from where it is first read, and room that is there. */
+/** Preconditions of `live`: a dense tensor that is not written after its first read, and a valid capacity. */
 import { count } from '../../ast/checks.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { isDense, type StoredAxis } from '../../ir/axis.ts'
@@ -10,7 +10,7 @@ import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type Body1, readsIn, someStmt1, writtenBy } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
-/** What can be looked through in each run: a tensor that holds all coordinates. */
+/** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */
 export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxis[], at: StepSpan): void {
   const along = foundOver(kernel, b)
   if (along)
@@ -32,19 +32,23 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
     })
 }
 
-/** What was found before, where the tensor is over its positions: a temporary that only iterations over these write. */
+/**
+ * Returns the structure that an earlier step builds at run time, if the tensor is a temporary over its positions;
+ * undefined otherwise.
+ */
 function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined {
   const ends = axes.flatMap((a) => (isDense(a) && a.counted && b.axes.includes(a.name) ? [a.counted] : []))
   const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
   return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
 }
 
-/** For all parts, or for each. */
+/** A capacity for all parts, or a list with a capacity for each part. */
 export type Room = Expr | readonly Expr[]
 
 /**
- * For each part, over sizes. What is below 0 for some sizes has room for nothing with them, and a run says so; for all sizes it is a
- * mistake.
+ * Returns the capacity of each part, over sizes; undefined if the step has no capacity. A capacity that is negative
+ * for some sizes is 0 for these, and the run reports it. Throws `schedule/live-capacity`, also for a negative
+ * constant.
  */
 export function checkedRooms(
   { name, params }: Kernel1,
@@ -92,7 +96,10 @@ export function checkedRooms(
   return rooms
 }
 
-/** How many statements there are up to the last one that writes the tensor: those that read it come after. */
+/**
+ * Returns the number of statements up to the last write of the tensor; 0 if it is not written. Throws
+ * `schedule/live-tensor` if a read comes before.
+ */
 export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
   const refuse = (message: string, hint: string): never =>
     fail({
@@ -126,9 +133,8 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
 }
 
 /**
- * How many statements there are up to the last one that writes a tensor which conditions ask.
- *
- * @throws SptError `schedule/live-tensor` where that comes after a reader of the tensor
+ * Returns the number of statements up to the last write of a tensor that the parts' conditions read.
+ * @throws SptError `schedule/live-tensor` if the tensor is read before
  */
 export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
   const { body } = kernel
@@ -145,7 +151,9 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
   return last + 1
 }
 
-/** That somebody who reads the tensor goes over what is found. @throws SptError `schedule/live-tensor` */
+/**
+ * Checks that, if the tensor is read, an iteration runs over the new axes. @throws SptError `schedule/live-tensor`
+ */
 export function checkVisited(
   { found = [] }: Kernel1,
   b: Buffer1,

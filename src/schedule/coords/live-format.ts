@@ -1,7 +1,8 @@
 /**
- * Which formats, or parts of them, a kernel can build of a dense tensor by itself: marks of coordinates, counted and placed in a list for each
- * outer group. Their inverse takes coordinates of outer axes, the listed coordinate and inner axes for digits of the tensor's
- * coordinates, so that each coordinate of the tensor has one place, whatever the data are: nothing is left to check of them.
+ * Recognition of formats, or parts of formats, that a kernel can build from a dense tensor at run time: coordinates
+ * are marked, counted and placed in a list for each outer group. The inverse map must be an affine tiling of the
+ * tensor's coordinates by outer axes, the listed coordinate and inner axes. Then each coordinate has one place, for
+ * any data, and needs no check at run time.
  */
 import { linear } from '../../analysis/integers/linear.ts'
 import { mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
@@ -28,32 +29,41 @@ import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { ASKED } from './lookup.ts'
 import type { StepSpan } from './tensor-split.ts'
 
-/** A format as what is built: under each position of `outer` the listed coordinates, in groups where there is a `group`. */
+/**
+ * A format as its builder needs it: the listed coordinates under each position of `outer`, in groups if `group` is
+ * not null.
+ */
 export interface LiveFormat {
   readonly outer: readonly StoredAxis[]
-  /** The axis that counts groups of `width` listed coordinates; none: the list is one, and as long as it gets. */
+  /**
+   * The axis that counts groups of `width` listed coordinates; null if each list is a single group of variable
+   * length.
+   */
   readonly group: StoredAxis | null
   readonly width: number
-  /** The axis over positions of a list. */
+  /** The name of the axis over positions of a list. */
   readonly position: string
   readonly inner: readonly StoredAxis[]
-  /** What the list is called. */
+  /** The name of the list. */
   readonly list: string
-  /** How many coordinates may be listed. */
+  /** The number of coordinates that a list may contain at most. */
   readonly extent: Expr
-  /** What positions that hold nothing have: the coordinate of the last one, or this. */
+  /** The coordinate at unused positions: that of the last used position (`last`), or this expression. */
   readonly padding: Expr | 'last'
-  /** Whether groups are visited as a whole: the format keeps a mask, and what fills them up is a coordinate. */
+  /** Whether groups are visited as a whole: the format has a mask, and unused positions repeat a coordinate. */
   readonly repeats: boolean
-  /** What the map gives each axis and the list, over the tensor's axes. */
+  /** The format's map of each axis and of the list, over the tensor's axes. */
   readonly digits: ReadonlyMap<string, Expr>
-  /** The tensor's coordinates, over outer and inner axes and what is given for the listed coordinate. */
+  /** Returns the tensor's coordinates, over the outer and inner axes and the given listed coordinate. */
   readonly inverse: (listed: Expr) => readonly Expr[]
 }
 
 const OTHERWISE = 'or bind the tensor in this format: leave out `live`'
 
-/** `wanted`: of a format that is well made but for this. @throws SptError `schedule/live-format` */
+/**
+ * Throws `schedule/live-format`: the format is unsupported for the reason `why`. `wanted` replaces the general
+ * `expected` and hint.
+ */
 export const refuseLive = (
   text: string,
   why: string,
@@ -72,13 +82,13 @@ export const refuseLive = (
 
 const UNPACKED = 'coordinates of 32 bits each'
 
-/** The tensor's axes that a format is over, and the same as the tensor's text has them. */
+/** The tensor's axes that a format covers (`over`), and the same axes as the kernel's text names them (`named`). */
 interface OverAxes {
   readonly over: readonly StoredAxis[]
   readonly named: readonly StoredAxis[]
 }
 
-/** One part. @throws SptError `schedule/live-format` */
+/** Recognises one part. @throws SptError `schedule/live-format` */
 export const liveFormat = (part: FormatInstance, text: string, axes: OverAxes, at: StepSpan): LiveFormat =>
   new Recognition(part, axes, (why, expected) =>
     refuseLive(text, why, at, expected === undefined ? undefined : { expected }),
@@ -87,7 +97,7 @@ export const liveFormat = (part: FormatInstance, text: string, axes: OverAxes, a
 class Recognition {
   readonly #part: FormatInstance
   readonly #over: readonly StoredAxis[]
-  /** Coordinates as the tensor's text has them. */
+  /** Coordinates under the names of the kernel's text. */
   readonly #texts: ReadonlyMap<string, Expr>
   readonly #refuse: (why: string, expected?: string) => never
   readonly #maps: ReadonlyMap<string, Expr>
@@ -146,7 +156,10 @@ class Recognition {
     }
   }
 
-  /** What is not made of marks. */
+  /**
+   * Rejects features that cannot be built from a bitmask: sorts, queries except ranks, claims, measured sizes, packed
+   * coordinates.
+   */
   #simple(): void {
     const { sorts, queries, claims, measured, axes } = this.#part
     if (sorts.length > 0) this.#refuse('it sorts coordinates', 'coordinates in their own order')
@@ -159,7 +172,7 @@ class Recognition {
     if (packed) this.#refuse(`the coordinates of ${packed.name} are packed`, UNPACKED)
   }
 
-  /** The axis of listed coordinates, or the list beside the axes. */
+  /** Returns the axis of listed coordinates, or the list that is separate from the axes. */
   #listed(): { readonly axis: IndexedAxis; readonly list: CoordinateList | null } {
     const { axes, lists } = this.#part
     const found = [
@@ -174,7 +187,7 @@ class Recognition {
     return first
   }
 
-  /** The dense axes above an axis, the root first. */
+  /** Returns the dense axes above an axis, the root first. */
   #above(axis: StoredAxis): readonly StoredAxis[] {
     const out: StoredAxis[] = []
     for (let p = parentOf(axis); p !== null; p = parentOf(out[0]!)) {
@@ -193,10 +206,13 @@ class Recognition {
     return over.name
   }
 
-  /** Groups are of so many neighbours in the order of coordinates, under the outer axes. */
+  /**
+   * Checks that the group axis counts groups of `width` consecutive coordinates, in coordinate order under the outer
+   * axes.
+   */
   #grouped(group: StoredAxis, width: Const, coordinate: Expr, outer: readonly StoredAxis[]): void {
     const keys = (of: readonly Expr[]): string => [...new Set(of.map(keyOf))].sort().join('; ')
-    // An axis of one position takes nothing apart.
+    // An axis with one position does not separate coordinates.
     const above = outer.map((a) => this.#maps.get(a.name)!).filter((e) => e.kind !== 'const')
     const by = keys(above)
     const rank = this.#part.queries.find(
@@ -216,11 +232,14 @@ class Recognition {
     )
   }
 
-  /** Each axis is one digit of one of the tensor's coordinates. */
+  /** Checks that each axis is one digit of one of the tensor's coordinates. */
   #digits(inverse: readonly Expr[], axes: readonly StoredAxis[], listed: IndexedAxis): void {
     const extents = new Map([...axes, listed].map((a) => [a.name, a.extent]))
     const used = new Set<string>()
-    /** Whether these are the digits of all numbers below `end`, the last one standing for as many as there are. */
+    /**
+     * Returns whether `e` has digits for all numbers below `end`: a dense mixed radix whose top digit has the extent
+     * ceil(end / stride).
+     */
     const isDigits = (e: Expr, end: Expr): boolean => {
       const { terms, constant } = linear(e)
       const axesIn = [...terms.values()].map(({ term, coefficient }) => {

@@ -1,7 +1,8 @@
 /**
- * Which positions of lists that a run finds are visited. Each loop ends where its list does. Of a format that keeps a mask and whose
- * groups are filled up with a coordinate, whole groups are: that coordinate is visited again, and statements in which it would count are told
- * by the list's length which positions are of coordinates of their own, as those under masks of the host are (`masked-statements.ts`).
+ * Visited positions of lists that are built at run time. Each loop ends with its list. If the format has a mask and
+ * groups are filled up with a repeated coordinate, whole groups are visited. The coordinate is then visited again, so
+ * statements that must not count it twice are guarded by the length of the list, like statements under masks of bound
+ * data (`masked-statements.ts`).
  */
 import { givenBy, isIdentity, writtenIn } from '../../analysis/fill-folding.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
@@ -11,13 +12,16 @@ import { type Body1, iterationsOf, rewriteStmts1, walkStmts1, writersIn } from '
 import { fillOf, type Masked, maskedBody } from './masked-statements.ts'
 import type { SplitBuffer } from './tensor-split.ts'
 
-/** Iterations over the positions of lists, rewritten. */
+/** The positions of a list, for rewriting the iterations over them. */
 export interface Positions {
   /** The axis over positions. */
   readonly axis: string
-  /** Whether a position has a coordinate of its own: one for each statement, which are told apart by their conditions. */
+  /**
+   * Builds the condition that a position is used, not filled up. Each statement needs its own expression, because
+   * conditions identify statements.
+   */
   readonly held: () => Expr
-  /** Temporaries over the axes of the part, these axes in their order. */
+  /** Temporaries over the part's axes; `order` has these axes in their order. */
   readonly along: ReadonlyMap<string, SplitBuffer>
   readonly order: readonly string[]
 }
@@ -25,11 +29,11 @@ export interface Positions {
 const visits = (s: Stmt1, { axis }: Positions): s is Iteration =>
   s.kind === 'iterate' && s.iters.some((x) => x.axis === axis)
 
-/** Positions behind the last listed coordinate are not visited. */
+/** Adds the condition that ends loops after the last listed coordinate. */
 export const ended = (body: Body1, p: Positions, only = (_: Stmt1): boolean => true): Body1 =>
   rewriteStmts1(body, (s) => (visits(s, p) && only(s) ? { ...s, where: [p.held(), ...s.where] } : undefined))
 
-/** Whether an access is to a temporary at the position that is visited. */
+/** Returns whether an access reads or writes a temporary at the visited position. */
 const isOwn = (t: Load, { along, order }: Positions): boolean => {
   const start = along.get(t.buffer)?.start
   if (start === undefined) return false
@@ -39,7 +43,10 @@ const isOwn = (t: Load, { along, order }: Positions): boolean => {
   })
 }
 
-/** Whole groups are visited, but where an element of a coordinate itself is written: each is written once. */
+/**
+ * Makes iterations visit whole groups, except iterations that write an element at the listed coordinate: each such
+ * element is written once.
+ */
 export function inGroups(body: Body1, p: Positions): Body1 {
   const visiting = iterationsOf(body).filter((s) => visits(s, p))
   const written = (s: Stmt1): readonly Load[] => writersIn([s]).flatMap((w) => w.targets)
@@ -78,7 +85,10 @@ export function inGroups(body: Body1, p: Positions): Body1 {
   return ended(maskedBody(body, plans), p, (s) => scatters.has(s))
 }
 
-/** Temporaries that have their fill again at positions without a coordinate of their own; others have anything there. */
+/**
+ * Returns the temporaries that hold their fill value at unused positions; other temporaries hold arbitrary values
+ * there.
+ */
 function cleanIn(body: Body1, whole: readonly Iteration[], p: Positions): ReadonlySet<string> {
   const out = new Set(p.along.keys())
   walkStmts1(body, (s, { iterations }) => {

@@ -1,6 +1,6 @@
 /**
- * What iterations over a format that is found in each run know besides where its tensor holds anything: temporaries that only they
- * see need no more room than the lists, and what asks whether the tensor holds anything has its answer.
+ * Simplifications in iterations over a format that is built at run time. Temporaries that only these iterations use
+ * need the capacity of the lists only, and a test whether the tensor holds a value is true.
  */
 import { accessesOf } from '../../analysis/coordinate-accesses.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
@@ -12,16 +12,19 @@ import type { SplitBuffer } from './tensor-split.ts'
 
 interface Of {
   readonly buffer: Buffer1
-  /** The axes of the tensor's own that the format replaces, and those that the text has there. */
+  /**
+   * The tensor's axes that the format replaces (`over`), and the axes that the kernel's text has in their place
+   * (`chosen`).
+   */
   readonly over: readonly StoredAxis[]
   readonly chosen: readonly StoredAxis[]
-  /** The first statement that may iterate over them. */
+  /** Index of the first statement that may iterate over the new axes. */
   readonly from: number
 }
 
 /**
- * Temporaries over the same axes that are written at the coordinates of iterations over the tensor and nowhere else: over its
- * positions from now on. Who reads them at other coordinates finds what they started from where none is listed.
+ * Returns the temporaries over the same axes that are written at the coordinates of iterations over the tensor only.
+ * They are stored over its positions from now on. A read at an unlisted coordinate returns their initial value.
  */
 export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of): readonly SplitBuffer[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -44,7 +47,10 @@ export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of):
   })
 }
 
-/** What elements hold before the first statement: the identity of a reduction that comes first. */
+/**
+ * Returns the value of elements before the first statement: the identity if a reduction comes first, otherwise the
+ * fill value.
+ */
 function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
   const isOf = (t: Load): boolean => t.buffer === name
   const first = writersIn(body).find((s) => s.targets.some(isOf))
@@ -53,7 +59,7 @@ function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
     : constant(fill, dtype)
 }
 
-/** Whether the k-th index of an access is an iterator of the statement over the k-th axis. */
+/** Returns a predicate: the k-th index of an access is an iterator of the statement over the k-th axis. */
 export function atIterators(s: Stmt1, over: readonly StoredAxis[]): (index: Expr, k: number) => boolean {
   const iters = iterationsOf([s]).flatMap((it) => it.iters)
   return (e, k) => {
@@ -62,7 +68,10 @@ export function atIterators(s: Stmt1, over: readonly StoredAxis[]): (index: Expr
   }
 }
 
-/** A statement in which `if (P[e, t] != 0)` at the coordinates of iterators is no question: each that is listed holds something. */
+/**
+ * Returns the statement with the condition of `if (P[e, t] != 0)` replaced by true if the indices are iterators: each
+ * listed element holds a value.
+ */
 export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]): Stmt1 {
   const isAt = atIterators(s, over)
   const isElement = (e: Expr): boolean => e.kind === 'load' && e.buffer === buffer.name && e.index.every(isAt)
@@ -77,7 +86,7 @@ export function whereHeld(s: Stmt1, buffer: Buffer1, over: readonly StoredAxis[]
   return opened(answered)[0]!
 }
 
-/** Without conditions that hold. */
+/** Removes conditions that are constant true. */
 const opened = (body: Body1): Body1 =>
   body.flatMap((s) => {
     const inner = mapBodies1(s, opened)

@@ -1,7 +1,7 @@
 /**
- * Lists that are found in each run, one after the other: `fuse (io, go)` of a loop and one that ends where something was counted for
- * it makes one loop over what there is in all. The kernel sums the counts: where each list begins, and how many positions
- * there are. From then on the inner axis lies under the outer one, and temporaries over it have no gaps.
+ * Offsets of lists that are built at run time. `fuse (io, go)` of a loop and a counted loop makes one loop over all
+ * positions. For this, the kernel computes a prefix sum of the counts: the offset of each list, and the total number
+ * of positions. From then on the inner axis is nested in the outer one, and temporaries over it have no gaps.
  */
 import { type Axis, denseAxis, endsBy, isDense, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
@@ -29,16 +29,19 @@ import { offsetSteps } from './live-schedule.ts'
 import { takenNames } from './taken-names.ts'
 import type { StepSpan } from './tensor-split.ts'
 
-/** Positions of the outer axes that are summed together. */
+/** The number of outer positions whose counts are summed together. */
 const CHUNK = 32
 
-/** The axes for whose positions those of an axis are counted, outermost first. */
+/** Returns the axes for whose positions the elements of `axis` are counted, outermost first. */
 export function countedFor(kernel: Kernel1, axis: Axis | undefined): readonly string[] {
   const ends = new Set(endsBy(axis))
   return kernel.axes.flatMap((a) => (ends.has(a.name) ? [a.name] : []))
 }
 
-/** Whether positions of the last axis are counted for those of the others, all of them, outermost first. */
+/**
+ * Returns whether the last axis of `chain` is counted for each position of the other axes, and these are all its
+ * outer axes.
+ */
 export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
   const outer = countedFor(kernel, chain.at(-1))
   return (
@@ -51,7 +54,10 @@ export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
   )
 }
 
-/** The kernel with a nest that says where positions of the last axis begin, and with each of the axes under the one before. */
+/**
+ * Returns the kernel with a loop nest that computes the offsets of the last axis, and with each axis of `chain`
+ * nested in the previous one.
+ */
 export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepSpan): Kernel1 {
   const taken = takenNames(kernel)
   const stored = chain.filter(isStored)
@@ -67,7 +73,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const asked = kernel.found?.find((f) => f.parts.some((p) => read.has(p.counts)))
   const last = kernel.body.findLastIndex((s) => [...writtenBy([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
-  // What the lists are placed in is there before their offsets are.
+  // Buffers that the builder writes exist before the offsets, so they get a separate axis.
   const slot = denseAxis(unused(`${axis.name}_slot`), axis.extent)
   const early = writtenBy(before)
   const isEarly = (b: Buffer1): boolean => early.has(b.name) && b.axes.includes(axis.name)
@@ -97,18 +103,18 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
 const v = (name: string): Expr => variable(name)
 const iter = (name: string, kind: IterKind): Iter => ({ name, axis: name, kind })
 
-/** What lies before each position of the outer axes: before its chunk, and inside of it. */
+/** The prefix sum over positions of the outer axes: the sum before each chunk, and the sum inside of the chunk. */
 class Sums {
   readonly #outer: readonly StoredAxis[]
   readonly #counted: Expr
   readonly #span: StepSpan
-  /** How many positions the outer axes have. */
+  /** The number of positions of all outer axes together. */
   readonly #places: Expr
   readonly #sizes: Buffer1
   readonly #totals: Buffer1
   readonly #bases: Buffer1
   readonly offsets: Buffer1
-  /** Where there is not room for all: the offsets as they would be. */
+  /** The offsets without the limit of the capacity; the same as `offsets` if there is no limit. */
   readonly #wanted: Buffer1
   readonly #room: Expr | undefined
   readonly capacity: Capacity | undefined
@@ -226,7 +232,7 @@ class Sums {
           [assign1([element(this.#sizes, mine)], [length], this.#span.span)],
           [lt(mine, this.#places)],
         ),
-        // Beyond the last one there is nothing.
+        // Sizes after the last position read as 0.
         nest(
           total,
           [iter(chunk, 'S'), iter(part, 'R')],
@@ -243,7 +249,7 @@ class Sums {
           [
             nest(name, [iter(other, 'R')], [sum(this.#wanted, mine, element(this.#sizes, placeIn(other)))]),
             sum(this.#wanted, mine, element(this.#bases, v(chunk))),
-            // What there is no room for is in no list.
+            // Positions beyond the capacity are in no list.
             ...(this.#room
               ? [
                   assign1(
@@ -260,7 +266,7 @@ class Sums {
     )
   }
 
-  /** The coordinates of a position of the outer axes together. */
+  /** Returns the coordinates of the outer axes from their common position. */
   #coordinates(at: Expr): ReadonlyMap<string, Expr> {
     const out = new Map<string, Expr>()
     let rest = at

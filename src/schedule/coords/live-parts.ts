@@ -1,7 +1,8 @@
 /**
- * Which part of a format that is found in each run has an element: conditions over coordinates and over tensors of the kernel,
- * `held(M)` of which is where M differs from its fill. The first part whose condition holds has it. The device asks them where it marks,
- * and where a block of one part may have elements of another.
+ * Assignment of elements to the parts of a format that is built at run time, by conditions over coordinates and
+ * tensors of the kernel; `held(M)` is true if M differs from its fill value. An element belongs to the first part
+ * whose condition holds. The device evaluates the conditions when it marks coordinates, and where a block of one part
+ * may contain elements of another.
  */
 
 import { comesToNothing, writtenIn } from '../../analysis/fill-folding.ts'
@@ -34,25 +35,27 @@ import { ASKED } from './lookup.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 export interface LivePart extends PartInstance {
-  /** What its elements fulfil, over the names of the tensor's axes; `null`: it has all. */
+  /** The condition on the part's elements, over the names of the tensor's axes; null if the part has all elements. */
   readonly where: Expr | null
 }
 
 export interface LiveParts {
   readonly parts: readonly LivePart[]
-  /** Tensors that the conditions read. */
+  /** Names of the tensors that the conditions read. */
   readonly masks: ReadonlySet<string>
-  /** Of cases without a last one for the rest: their conditions, where none of which holds no part has an element. */
+  /**
+   * The conditions of each list of cases without a default case. If no condition holds, the element is in no part.
+   */
   readonly open: readonly (readonly Expr[])[]
 }
 
-/** What conditions may ask. */
+/** The expected form and the hint of errors about unsupported conditions. */
 const KNOWN = {
   expected: 'conditions over coordinates, sizes and held(M), where M is a tensor of the kernel',
   hint: 'compute a mask M in the kernel and use held(M)',
 }
 
-/** @throws SptError `schedule/live-format` */
+/** Returns the parts with their conditions. @throws SptError `schedule/live-format` */
 export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): LiveParts {
   const found = new Map<number, Expr[]>()
   const open: Expr[][] = []
@@ -87,7 +90,10 @@ export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): 
   return { parts, masks: new Set(parts.flatMap(({ where }) => (where ? [...buffersRead(where)] : []))), open }
 }
 
-/** 1 where a tensor of the kernel holds something, else 0. */
+/**
+ * Returns the value of a query as an expression: 1 if the tensor of the kernel holds a value, otherwise 0. Throws
+ * `schedule/live-format`.
+ */
 function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): Expr {
   if (q.kind !== 'held')
     return refuseLive(
@@ -127,7 +133,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   return select(differs(element, mask.fill), int(1), int(0))
 }
 
-/** Answers that are asked for alone as what they answer. */
+/** Replaces comparisons of `select(c, 1, 0)` with 0 by the condition `c` or its negation. */
 const asCondition = (e: Expr): Expr =>
   rewriteExpr(e, (x) => {
     if (x.kind !== 'binary' || (x.op !== 'ne' && x.op !== 'eq') || !isZero(x.b)) return undefined
@@ -142,7 +148,7 @@ interface Visited {
   readonly over: readonly StoredAxis[]
 }
 
-/** The statement with the fill where an element that it visits is none of the part's. */
+/** Returns the statement with the fill value in place of each visited element that is not in the part. */
 export function ofPart(s: Stmt1, where: Expr, { buffer, start, over }: Visited): Stmt1 {
   const isAt = atIterators(s, over)
   const fill = constant(buffer.fill, buffer.dtype)
@@ -162,9 +168,8 @@ interface Readers extends Visited {
 }
 
 /**
- * What several parts visit is told apart by the coordinates of iterators, and what no part has must be needed by no statement: where
- * none of the conditions holds it is passed over, or combines its identity.
- *
+ * Checks that elements which several parts visit are read at coordinates of iterators, and that no statement needs an
+ * element outside of all parts: if no condition holds, the statement is skipped or combines its identity.
  * @throws SptError `schedule/live-format`
  */
 export function checkParts({ parts, open }: LiveParts, r: Readers, at: StepSpan): void {

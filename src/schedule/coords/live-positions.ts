@@ -1,6 +1,7 @@
 /**
- * Where a coordinate lies in the lists that a run found, of any that an index names: the words of marks say whether it is listed,
- * and with what lies before each word how many are before it. Nothing is searched.
+ * Lookup of the position of any coordinate in lists that are built at run time. The bitmask shows whether the
+ * coordinate is listed; the counts before its word, and a population count of the word, give its position. No search
+ * is necessary.
  */
 import {
   add,
@@ -22,10 +23,13 @@ import { inRange } from './coordinate-ranges.ts'
 import type { LiveFormat } from './live-format.ts'
 import type { Position, Split } from './tensor-split.ts'
 
-/** Coordinates of a word, and words of a chunk. */
+/** The number of coordinates in a word, and of words in a chunk. */
 export const WORD = 32
 
-/** Arrays over the outer axes: bits by the word, how many are set before each chunk of words, and in a chunk before each word. */
+/**
+ * Names of arrays over the outer axes: the bitmask (`marks`), the number of set bits before each chunk of words
+ * (`bases`), and in a chunk before each word (`starts`).
+ */
 export interface Ranks {
   readonly marks: string
   readonly bases: string
@@ -33,17 +37,20 @@ export interface Ranks {
 }
 
 export const bitOf = (place: Expr): Expr => call('shift_left', [int(1), place])
-/** Without a difference: what is below bit 31 is -2 ** 31 - 1 as one. */
+/** Bits below `place`. An xor, because the subtraction for bit 31 would overflow (-2 ** 31 - 1). */
 const bitsBelow = (place: Expr): Expr => call('bit_xor', [call('shift_left', [int(-1), place]), int(-1)])
 
 export const isMarked = (word: Expr, bit: Expr): Expr =>
   binary('ne', call('bit_and', [word, bitOf(bit)]), int(0))
 
-/** How many coordinates are listed before that of a bit, of what lies before its word. */
+/** Returns the number of coordinates listed before a bit, given the counts before its chunk and its word. */
 export const listedBefore = (base: Expr, start: Expr, word: Expr, bit: Expr): Expr =>
   add(add(base, start), call('popcount', [call('bit_and', [word, bitsBelow(bit)])]))
 
-/** `part` is over the positions; `ends` says of its axes which are visited. */
+/**
+ * Returns a function from coordinates to their position. `part` is the format over positions, and `ends` the
+ * condition that a position is visited.
+ */
 export function positionAt(
   format: LiveFormat,
   ranks: Ranks,
@@ -73,7 +80,7 @@ export function positionAt(
       ...format.outer.map((a, k) => [a.name, outer[k]!] as const),
       ...format.inner.map((a) => [a.name, digit(a.name)] as const),
       ...(format.group
-        ? // Sums of what is read may be anything to who divides them.
+        ? // Range analysis has no bound for sums of loaded values, and a dividend must not be negative.
           ([
             [format.group.name, div(max(before, int(0)), width)],
             [format.position, mod(max(before, int(0)), width)],

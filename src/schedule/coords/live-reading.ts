@@ -1,4 +1,4 @@
-/** What of a dense tensor says that a format lists a coordinate. */
+/** The dense tensor whose values decide which coordinates a format lists. */
 import type { Axis, StoredAxis } from '../../ir/axis.ts'
 import { and, differs, type Expr, load, lt, variable } from '../../ir/expr.ts'
 import { freeVars, substitute } from '../../ir/expr-tree.ts'
@@ -7,20 +7,20 @@ import type { LiveFormat } from './live-format.ts'
 
 export interface Source {
   readonly buffer: Buffer1
-  /** Where the format's dimensions begin. */
+  /** Index of the tensor's first dimension that the format covers. */
   readonly start: number
-  /** The axes of these dimensions. */
+  /** The axes of the covered dimensions. */
   readonly over: readonly StoredAxis[]
-  /** Those of the kernel. */
+  /** All axes of the kernel. */
   readonly axes: readonly Axis[]
-  /** What elements have to fulfil besides, over the names of the axes of these dimensions. */
+  /** A further condition on the elements, over the names of the axes in `over`; null if there is no condition. */
   readonly where: Expr | null
 }
 
 /**
- * Whether the tensor holds anything where a coordinate `listed` is, at coordinates of the format's dimensions; the names of all
- * that its index changes with, from that which changes it most, and the axes of those of its other dimensions: something is
- * listed where any of these hold something.
+ * Returns the condition `held` that the tensor holds a value at the coordinate `listed`. `order` has the names that
+ * the index depends on, slowest-varying first. `axes` has the axes of the other dimensions: a coordinate is listed if
+ * any element along them holds a value. `inside` has the bounds of the coordinates.
  */
 export function reading(
   { buffer, start, over, where }: Source,
@@ -40,7 +40,8 @@ export function reading(
   const holds = differs(load(buffer.name, index, buffer.dtype), buffer.fill)
   const at = new Map(over.map((a, k) => [a.name, coordinates[k]!]))
   const held = where ? and(holds, substitute(where, at)) : holds
-  // What is but one digit ends where its axis does; words go on behind a digit below others.
+  // A coordinate of one digit ends with its axis. Words extend beyond the extent of the list if its coordinate is not
+  // the top digit.
   const inside = coordinates.flatMap((e, k) => (e.kind === 'var' ? [] : [lt(e, over[k]!.extent)]))
   const isFirst = format.inverse(LISTED).some((e) => firstDigit(e) === LISTED)
   if (!isFirst) inside.unshift(lt(listed, format.extent))
@@ -49,5 +50,5 @@ export function reading(
 
 const LISTED = variable('listed')
 
-/** What stands for so many that the coordinate has no more of them than its axis has room for. */
+/** Returns the top digit of a coordinate, which the extent of the coordinate bounds. */
 const firstDigit = (e: Expr): Expr => (e.kind === 'binary' ? firstDigit(e.a) : e)
