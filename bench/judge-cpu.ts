@@ -15,8 +15,8 @@ import { gunzipSync } from 'node:zlib'
 import { chipOf } from '../src/io/calibrations.ts'
 import { devices } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
-import { expectedTime, fitted, learnable } from '../src/search/model/fitting.ts'
-import { type CostModel, packagedModel } from '../src/search/model/trained.ts'
+import { expectedTime, fitCoefficients, learnableNames } from '../src/search/model/fitting.ts'
+import { type CostModel, packagedModel } from '../src/search/model/trained-models.ts'
 import { draw, measureRounds, predictor } from '../src/search.ts'
 import { FAMILIES } from './families.ts'
 import { type Csr, describe, sources } from './gpu/matrix.ts'
@@ -151,8 +151,8 @@ async function judge(path: string): Promise<void> {
     )
   const fit = option('fit')
   if (fit !== undefined) {
-    const { coefficients, error } = fitted(all.filter(drawn), model.coefficients, {
-      names: learnable(model.coefficients),
+    const { coefficients, error } = fitCoefficients(all.filter(drawn), model.coefficients, {
+      names: learnableNames(model.coefficients),
     })
     console.log(`fitted: ${(100 * (Math.exp(error) - 1)).toFixed(0)} % off on average`)
     model = { ...model, chip: all[0]!.chip, coefficients }

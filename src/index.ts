@@ -100,7 +100,7 @@ export type {
   Stream,
 } from './runtime/device.ts'
 export type { Measurement, MeasureOptions } from './runtime/measure.ts'
-export { type CostModel, useCostModel } from './search/model/trained.ts'
+export { type CostModel, useCostModel } from './search/model/trained-models.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { CoordTensor, DenseTensor, StoredTensor, Tensor, ValueArray } from './storage/tensor.ts'
 

@@ -2,7 +2,7 @@
 
 import type { DeviceKind } from '../../src/runtime/device.ts'
 import type { Coefficients } from '../../src/search/model/analytic.ts'
-import { type CoefficientName, fitted, type TimedTerms } from '../../src/search/model/fitting.ts'
+import { type CoefficientName, fitCoefficients, type TimedTerms } from '../../src/search/model/fitting.ts'
 
 /** Of an H100, in milliseconds and amounts a millisecond, by its data sheet and by trying. */
 const H100: Coefficients = {
@@ -50,7 +50,7 @@ const MOST = 1500
 export function coefficientsOf(samples: readonly TimedTerms[], kind: DeviceKind): Coefficients {
   const from = kind === 'webgpu' ? { ...H100, ...LOOPS } : H100
   const stride = Math.ceil(samples.length / MOST)
-  const { coefficients } = fitted(
+  const { coefficients } = fitCoefficients(
     samples.filter((_, k) => k % stride === 0),
     from,
     { names: NAMES },

@@ -5,7 +5,7 @@ import { BUILD } from '../../src/cache/build.ts'
 import { cacheFolder, cacheKey, openCache } from '../../src/cache/disk-cache.ts'
 import type { Kernel } from '../../src/node.ts'
 import { runOn } from '../../src/run/default-schedules.ts'
-import { termsOn } from '../../src/search/model/prediction.ts'
+import { termsOfCompilation } from '../../src/search/model/prediction.ts'
 import { type MatrixStatistics, statisticsOf } from '../../src/search/model/statistics.ts'
 import type { Structure } from '../../src/search/model/structure.ts'
 import type { Terms } from '../../src/search/model/terms.ts'
@@ -133,7 +133,7 @@ async function knownOf(
       const structures = stored.get(r.suite) ?? new Map<string, Structure>()
       stored.set(r.suite, structures)
       const given = { tensors: operandOf(kernel, A), params: sizesOf(r, A), statistics, structures }
-      terms.push(termsOn(runOn(kernel, r.device).compilation, given))
+      terms.push(termsOfCompilation(runOn(kernel, r.device).compilation, given))
     } catch (error) {
       say(`${r.candidate} on ${A.name}: ${error instanceof Error ? error.message : error}`)
       terms.push(null)

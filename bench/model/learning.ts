@@ -1,10 +1,10 @@
 /** Learning of the cost model: what a device does at most, and the correction that trees learn. */
 
 import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
-import { type Boosting, boosted, USUAL } from '../../src/search/model/boosting.ts'
+import { type BoostingOptions, DEFAULT_BOOSTING, fitTrees } from '../../src/search/model/boosting.ts'
 import { FEATURE_NAMES, featuresOf } from '../../src/search/model/features.ts'
-import type { CostModel } from '../../src/search/model/trained.ts'
-import { type Trees, treesAt } from '../../src/search/model/trees.ts'
+import type { CostModel } from '../../src/search/model/trained-models.ts'
+import { evaluateTrees, type Trees } from '../../src/search/model/trees.ts'
 import { together } from '../support.ts'
 import { coefficientsOf } from './coefficients.ts'
 import { caseOf, familyOf, isDrawn, type Sample } from './dataset.ts'
@@ -32,8 +32,8 @@ const rowOf = (sample: Sample, coefficients: Coefficients): Row => {
   }
 }
 
-const learned = (rows: readonly Row[], weights: readonly number[], options: Boosting): Trees =>
-  boosted(
+const learned = (rows: readonly Row[], weights: readonly number[], options: BoostingOptions): Trees =>
+  fitTrees(
     rows.map((r) => r.features),
     rows.map((r) => Math.log(r.time / r.analytic)),
     weights,
@@ -52,7 +52,7 @@ function weightsOf(samples: readonly Sample[]): readonly number[] {
 }
 
 /** The same from the same samples in the same order. */
-export function trained(samples: readonly Sample[], options: Boosting = USUAL): CostModel {
+export function trained(samples: readonly Sample[], options: BoostingOptions = DEFAULT_BOOSTING): CostModel {
   const [first] = samples
   const kind = first?.device ?? 'cuda'
   const coefficients = coefficientsOf(
@@ -77,7 +77,7 @@ export function trained(samples: readonly Sample[], options: Boosting = USUAL): 
 /** Milliseconds that a model expects. */
 export function expectedBy({ coefficients, trees }: CostModel, sample: Sample): number {
   const { analytic, features } = rowOf(sample, coefficients)
-  return analytic * Math.exp(treesAt(trees, features))
+  return analytic * Math.exp(evaluateTrees(trees, features))
 }
 
 /** What a model that has seen none of a group says of it. */

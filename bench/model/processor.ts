@@ -1,6 +1,6 @@
 /** What was measured on a processor, and how good a model's choice among it is. */
 import { devices, type Kernel, load } from '../../src/node.ts'
-import { modelDataOf, sparseTensors, termsOn } from '../../src/search/model/prediction.ts'
+import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/search/model/prediction.ts'
 import type { Terms } from '../../src/search/model/terms.ts'
 import { rankCorrelation } from '../../src/search/rank-correlation.ts'
 import { standardOf } from '../../src/search/tune/standard.ts'
@@ -89,7 +89,10 @@ export async function told(A: Csr, timings: readonly Timing[]): Promise<Told[]> 
     const { kernel, tensors, params } = problem
     const data = { ...modelDataOf(sparseTensors(kernel.source, tensors)), params }
     for (const t of own)
-      out.push({ ...t, terms: termsOn((await underSchedule(problem, t.schedule)).compilation, data) })
+      out.push({
+        ...t,
+        terms: termsOfCompilation((await underSchedule(problem, t.schedule)).compilation, data),
+      })
   }
   return out
 }

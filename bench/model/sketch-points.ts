@@ -2,7 +2,7 @@
 import { sizesOf } from '../../src/api/bound-values.ts'
 import { type Kernel, load, type Tensor, type TraceStep } from '../../src/node.ts'
 import { runOn } from '../../src/run/default-schedules.ts'
-import { modelDataOf, sparseTensors, termsOn } from '../../src/search/model/prediction.ts'
+import { modelDataOf, sparseTensors, termsOfCompilation } from '../../src/search/model/prediction.ts'
 import { JUDGED, memberSets, tensorsFor } from '../sketches/judged.ts'
 import { packageFile, together } from '../support.ts'
 import type { DataSet } from '../verify-all/data.ts'
@@ -87,7 +87,7 @@ export function pointSamples(of: PointCase, device: Measured['device'], chip: st
   const width = of.params.d ?? 1
   return of.times.flatMap((t): Sample[] => {
     try {
-      const terms = termsOn(runOn(kernel.replay(t.steps), device).compilation, data)
+      const terms = termsOfCompilation(runOn(kernel.replay(t.steps), device).compilation, data)
       const back = t.back === undefined ? null : 1000 * t.back
       const known = { median: 1000 * t.ms, back, terms, statistics: data.statistics }
       const of = { suite: t.kernel, data: t.data, width, candidate: t.name }

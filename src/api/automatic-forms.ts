@@ -8,7 +8,7 @@ import { someStmt } from '../ir/tree.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
-import { type CostModel, choosingModel } from '../search/model/trained.ts'
+import { type CostModel, selectionModel } from '../search/model/trained-models.ts'
 import {
   Decisions,
   formsOf,
@@ -144,7 +144,7 @@ export function fastestForms<K extends Automatic<K>>(
   const plain = plainReason(on, kernel, new Map(Object.entries(sizes)), inputs.tensors)
   if (plain !== null)
     return [{ kernel: kernel.parallel(), text: PLAIN, milliseconds: null, expectedBy: null, because: plain }]
-  const model = choosingModel(kind, named)
+  const model = selectionModel(kind, named)
   const sparse = sparseTensors(source, inputs.tensors)
   const isKnown = Object.values(sparse).some(isSoonKnown)
   const forms = automaticForms(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)

@@ -5,7 +5,7 @@ import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '.
 import type { Var } from '../ir/expr.ts'
 import { CPU_FEATURES } from '../runtime/cpu.ts'
 import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
-import { type CostModel, choosingModel, type ModelledDevice } from '../search/model/trained.ts'
+import { type CostModel, type ModelledDevice, selectionModel } from '../search/model/trained-models.ts'
 import { expectArgument, expectEach, isRecord } from './argument-checks.ts'
 
 /** A device, or one of a kind. */
@@ -109,7 +109,7 @@ export function kindOf(on: ChosenFor): DeviceKind {
 const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
 /** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
 export const modelFor = (on: ChosenFor): CostModel | null =>
-  choosingModel(kindOf(on), isNamed(on) ? on : undefined)
+  selectionModel(kindOf(on), isNamed(on) ? on : undefined)
 
 /** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
 function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): number {

@@ -4,9 +4,9 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { runOn } from '../run/default-schedules.ts'
 import type { DeviceKind } from '../runtime/device.ts'
-import { type ModelData, modelDataOf, predicted } from '../search/model/prediction.ts'
+import { type ModelData, modelDataOf, predictTime } from '../search/model/prediction.ts'
 import type { MatrixStatistics } from '../search/model/statistics.ts'
-import type { CostModel } from '../search/model/trained.ts'
+import type { CostModel } from '../search/model/trained-models.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { KnownOfArrays } from './known-arrays.ts'
 
@@ -54,7 +54,7 @@ export function statisticsFor(
 /** Of what runs: nests that no step binds are on threads where there are some. */
 function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data: ModelData): number | null {
   try {
-    const { milliseconds } = predicted(model, runOn(kernel, kind), data)
+    const { milliseconds } = predictTime(model, runOn(kernel, kind), data)
     return Number.isFinite(milliseconds) ? milliseconds : null
   } catch (e) {
     // Binding says it better.
@@ -84,7 +84,7 @@ const knownOf = (
   beside: Readonly<Record<string, Tensor>> = {},
 ): Known =>
   known.of(source, [...Object.entries(tensors), ...Object.entries(beside)], () => ({
-    data: { ...modelDataOf(tensors), beside },
+    data: { ...modelDataOf(tensors), formatInputs: beside },
     times: new WeakMap(),
     remembered: new WeakMap(),
   }))

@@ -16,7 +16,7 @@ import type { Sources } from '../run/launch-spans.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { toDevice } from '../runtime/widened-elements.ts'
-import { mostMeasured } from '../search/model/allowed.ts'
+import { maxMeasuredElements } from '../search/model/element-limits.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import { checkDevice } from './argument-checks.ts'
 import { expectInputs, type RunInputs } from './bound-inputs.ts'
@@ -140,7 +140,10 @@ export class Workspace extends Sourced {
 
   #bounded<T>(f: () => T): T {
     if (!this.#options.bounded) return f()
-    return allocatingWithin(new Allowance(mostMeasured(Object.values(this.#split.own.tensors ?? {}))), f)
+    return allocatingWithin(
+      new Allowance(maxMeasuredElements(Object.values(this.#split.own.tensors ?? {}))),
+      f,
+    )
   }
 
   #check({ compilation, device }: CompiledSchedule): void {

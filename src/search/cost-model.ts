@@ -15,9 +15,9 @@ import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { readStored } from './calibrate/stored.ts'
 import { priorOf } from './expected.ts'
-import { sentData } from './model/data-between-threads.ts'
+import { toTransferable } from './model/data-transfer.ts'
 import { type ModelData, modelDataOf, sparseTensors } from './model/prediction.ts'
-import { type CostModel, costModel, expectModel } from './model/trained.ts'
+import { type CostModel, costModel, expectModel } from './model/trained-models.ts'
 import { counting } from './point-walks.ts'
 import { LEAST, Ranking } from './ranking/index.ts'
 import { costOf, type Predict, predictBy, rankingOrigin, sentBy } from './ranking/origin.ts'
@@ -25,7 +25,7 @@ import { atOnce } from './stepwise.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 export type { Prediction } from './model/prediction.ts'
-export { type CostModel, costModel, otherChip } from './model/trained.ts'
+export { type CostModel, costModel, otherChip } from './model/trained-models.ts'
 
 readStored()
 
@@ -66,7 +66,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   const data = modelInputs(kernel, inputs)
   const predict = predictBy(model, kind, data)
   sentBy(predict, () => {
-    const sent = sentData(source, data)
+    const sent = toTransferable(source, data)
     return sent && { kind, model, data: sent }
   })
   return predict
@@ -83,7 +83,7 @@ export function modelInputs(kernel: Kernel, inputs: RunInputs): ModelData {
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
   return {
     ...modelDataOf(sparseTensors(source, values.tensors)),
-    beside: besideDeclared(source, tensors, used),
+    formatInputs: besideDeclared(source, tensors, used),
     params,
   }
 }

@@ -14,8 +14,8 @@ import type { Device } from '../../src/node.ts'
 import { ceilingsOf } from '../../src/runtime/ceilings.ts'
 import type { Command } from '../../src/runtime/device.ts'
 import { calibrationOf } from '../../src/search/calibrate/stored.ts'
-import { type Calibration, isCalibration } from '../../src/search/model/calibrated.ts'
-import { readCalibratedBy, useCostModel } from '../../src/search/model/trained.ts'
+import { type Calibration, isCalibration } from '../../src/search/model/calibration.ts'
+import { setCalibrationReader, useCostModel } from '../../src/search/model/trained-models.ts'
 import { calibrate, costModel } from '../../src/search.ts'
 import { spt } from '../cli/support.ts'
 import { runs } from '../support/cases.ts'
@@ -119,7 +119,7 @@ describe('a calibration', () => {
   test('goes before the model of the package, unless that was made on such a chip', () => {
     const shipped = costModel('cuda')!
     const asked: unknown[] = []
-    readCalibratedBy((kind, device) => {
+    setCalibrationReader((kind, device) => {
       asked.push([kind, device?.name])
       return kind === 'cuda' && device ? own : null
     })
@@ -132,7 +132,7 @@ describe('a calibration', () => {
       ['cuda', 'another chip'],
       ['cuda', undefined],
     ])
-    readCalibratedBy(() => null)
+    setCalibrationReader(() => null)
     expect(ceilingsOf('cuda', 'another chip')).toBeUndefined()
   })
 })

@@ -2,14 +2,14 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { coords, load, useCostModel } from '../../src/node.ts'
-import { boosted, USUAL } from '../../src/search/model/boosting.ts'
+import { DEFAULT_BOOSTING, fitTrees } from '../../src/search/model/boosting.ts'
 import { FEATURE_NAMES } from '../../src/search/model/features.ts'
-import { waitingFor } from '../../src/search/model/groups.ts'
 import { recurrenceOf, reuseWithin, weightedRecurrence } from '../../src/search/model/recurrence.ts'
-import { strata } from '../../src/search/model/rows.ts'
+import { drawStrata } from '../../src/search/model/rows.ts'
 import { statisticsOf } from '../../src/search/model/statistics.ts'
-import { longestOfGroups } from '../../src/search/model/structure.ts'
-import { treesAt } from '../../src/search/model/trees.ts'
+import { meanMaximaOf } from '../../src/search/model/structure.ts'
+import { longestOverMean } from '../../src/search/model/thread-groups.ts'
+import { evaluateTrees } from '../../src/search/model/trees.ts'
 import { costModel, costPrior, predictor, search, space } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
@@ -66,7 +66,7 @@ law.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], {
     const whole = recurrenceOf(often, 13)
     const part = recurrenceOf(often, 13, 1, 32 * values.length)
     expect(part.elements).toBe(whole.elements)
-    expect(part.most).toBe(whole.most)
+    expect(part.maxFrequency).toBe(whole.maxFrequency)
     const near = Math.min(window, 4)
     expect(Math.abs(reuseWithin(part, near) / reuseWithin(whole, near) - 1)).toBeLessThan(0.1)
     // What bitmaps are: few numbers of very many.
@@ -77,10 +77,10 @@ law.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], {
       ),
     ).toEqual(recurrenceOf(values, 13))
     const most = Math.max(...values.map((v) => values.filter((x) => x === v).length))
-    if (per === 1) expect(r.most).toBe(most)
+    if (per === 1) expect(r.maxFrequency).toBe(most)
     const twice = weightedRecurrence([
-      { of: r, weight: 1 },
-      { of: r, weight: 3 },
+      { recurrence: r, weight: 1 },
+      { recurrence: r, weight: 3 },
     ])
     expect(twice.elements).toBe(4 * values.length)
     expect(reuseWithin(twice, window)).toBeCloseTo(reuseWithin(r, window))
@@ -104,10 +104,10 @@ law.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { n
       Math.max(...lengths.slice(g * size, (g + 1) * size)),
     )
     const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length
-    const longest = longestOfGroups(offsets)
+    const longest = meanMaximaOf(offsets)
     expect(longest[power]).toBeCloseTo(mean(groups))
     const sum = mean(lengths)
-    expect(waitingFor(longest, size)).toBeCloseTo(sum === 0 ? 1 : mean(groups) / sum)
+    expect(longestOverMean(longest, size)).toBeCloseTo(sum === 0 ? 1 : mean(groups) / sum)
   },
 )
 
@@ -119,7 +119,7 @@ law.prop([fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({
   const indptr = offsetsOf(long)
   const rows = long.length
   const indices = long.flatMap((n) => Array.from({ length: n }, (_, k) => k))
-  const parts = strata({ rows, columns: longest, indptr, indices }, elements)
+  const parts = drawStrata({ rows, columns: longest, indptr, indices }, elements)
   expect(parts.reduce((n, p) => n + p.rows * p.weight, 0)).toBeCloseTo(rows)
   const alone = parts.find((p) => p.weight === 1 && p.tensor.coords[1]!.some((c) => c === longest - 1))
   expect(alone).toBeDefined()
@@ -134,7 +134,7 @@ law.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 
   const indptr = new Int32Array(rows + 1)
   for (let r = 0; r < rows; r++) indptr[r + 1] = indptr[r]! + lengths[r]!
   const indices = held.flatMap(() => Array.from({ length }, (_, k) => k))
-  const parts = strata({ rows, columns: length, indptr, indices }, 64)
+  const parts = drawStrata({ rows, columns: length, indptr, indices }, 64)
   expect(parts.reduce((n, p) => n + p.rows * p.weight, 0)).toBeCloseTo(rows)
   expect(parts.reduce((n, p) => n + p.rows, 0)).toBeLessThanOrEqual(16 * (held.length + 1) + 1)
   const stands = parts.reduce((n, p) => n + p.weight * p.tensor.coords[0]!.length, 0)
@@ -154,16 +154,16 @@ law.prop(
 )('trees come near to what they are learned from', (points) => {
   const rows = points.map(([a, b]) => Float64Array.of(a, b))
   const targets = points.map(([a, b]) => (a > 4 ? 3 : -1) + 0.1 * b)
-  const trees = boosted(
+  const trees = fitTrees(
     rows,
     targets,
     targets.map(() => 1),
-    { ...USUAL, least: 1, shrink: 0.1 },
+    { ...DEFAULT_BOOSTING, minLeafRows: 1, shrink: 0.1 },
   )
   const error = (of: (k: number) => number): number =>
     targets.reduce((n, t, k) => n + (t - of(k)) ** 2, 0) / targets.length
   const mean = targets.reduce((a, b) => a + b, 0) / targets.length
-  const left = error((k) => treesAt(trees, rows[k]!))
+  const left = error((k) => evaluateTrees(trees, rows[k]!))
   expect(left).toBeLessThanOrEqual(0.05 * error(() => mean) + 0.02)
 })
 

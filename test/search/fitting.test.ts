@@ -3,7 +3,12 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { costModel } from '../../src/search/cost-model.ts'
 import { analyticTime, type Coefficients, partsOf } from '../../src/search/model/analytic.ts'
-import { type CoefficientName, fitted, logError, type TimedTerms } from '../../src/search/model/fitting.ts'
+import {
+  type CoefficientName,
+  fitCoefficients,
+  logError,
+  type TimedTerms,
+} from '../../src/search/model/fitting.ts'
 import { TERM_NAMES, type Terms } from '../../src/search/model/terms.ts'
 import { runs } from '../support/cases.ts'
 
@@ -75,7 +80,7 @@ describe('coefficients fitted to times', () => {
     fc.assert(
       fc.property(coefficients, amounts, mixed, (truth, by, more) => {
         const samples = [...plain(truth, by), ...more.map((t) => timed(t, truth))]
-        const { coefficients: found } = fitted(samples, H100)
+        const { coefficients: found } = fitCoefficients(samples, H100)
         for (const name of KNOWN) expect(found[name]! / truth[name]!, name).toBeCloseTo(1, 1)
       }),
       { numRuns: runs(2) },
@@ -90,7 +95,7 @@ describe('coefficients fitted to times', () => {
           const bad = weighted ? k % 2 === 0 : k % 5 === 0
           return bad ? { ...s, milliseconds: s.milliseconds * 10, weight: weighted ? 0.01 : 1 } : s
         })
-        const { coefficients: found } = fitted(wrong, H100)
+        const { coefficients: found } = fitCoefficients(wrong, H100)
         for (const name of KNOWN) expect(found[name]! / truth[name]!, name).toBeCloseTo(1, 1)
       }),
       { numRuns: runs(3) },
@@ -111,7 +116,7 @@ describe('coefficients fitted to times', () => {
           const huber = (e: number): number => (e <= 0.05 ? (e * e) / 2 : 0.05 * (e - 0.025))
           const cost = (c: Coefficients): number =>
             samples.reduce((sum, s) => sum + huber(Math.abs(logError(s, c))), 0)
-          const { coefficients: found } = fitted(samples, H100)
+          const { coefficients: found } = fitCoefficients(samples, H100)
           expect(cost(found)).toBeLessThanOrEqual(cost(H100) * (1 + 1e-9))
           for (const name of NAMES) expect(found[name]).toBeGreaterThan(0)
         },
@@ -126,13 +131,13 @@ describe('coefficients fitted to times', () => {
       timed({ operations: n * 4e10 }, truth),
       timed({ loadRequests: n * 4e9 }, truth),
     ])
-    const all = fitted(samples, H100).coefficients
+    const all = fitCoefficients(samples, H100).coefficients
     for (const name of NAMES)
       if (name === 'operations' || name === 'requests') expect(all[name]! / truth[name]!).toBeCloseTo(1, 1)
       else expect(all[name]).toBe(H100[name])
-    expect(fitted(samples, H100, { names: ['operations'] }).coefficients).toMatchObject({
+    expect(fitCoefficients(samples, H100, { names: ['operations'] }).coefficients).toMatchObject({
       requests: H100.requests,
     })
-    expect(fitted([], H100)).toEqual({ coefficients: H100, error: 0 })
+    expect(fitCoefficients([], H100)).toEqual({ coefficients: H100, error: 0 })
   })
 })

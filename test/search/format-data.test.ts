@@ -2,8 +2,8 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
-import { receivedData, sentData } from '../../src/search/model/data-between-threads.ts'
-import { modelDataOf, termsOn } from '../../src/search/model/prediction.ts'
+import { fromTransferable, toTransferable } from '../../src/search/model/data-transfer.ts'
+import { modelDataOf, termsOfCompilation } from '../../src/search/model/prediction.ts'
 import { dataFingerprint } from '../../src/search/records/identity.ts'
 import { predictor, space, tune, tuneAll } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
@@ -63,18 +63,18 @@ law.prop([inputs], { numRuns: runs(8) })(
       ({ kind: 'dense', shape: [values.length], values, dtype: 'i32' }) as const
     const data = {
       ...modelDataOf({ A }),
-      beside: { top: list(top), left: list(left), others: list(top) },
+      formatInputs: { top: list(top), left: list(left), others: list(top) },
       params: { m, n },
     }
     const blocks = kernel.schedule('blocks').compilation
-    const here = termsOn(blocks, data)
+    const here = termsOfCompilation(blocks, data)
     // Each block that holds an element is stored.
     const block = (at: Int32Array, x: number): number => at.findIndex((end, k) => k > 0 && x < end)
     const held = new Set([...A.coords[0]!].map((i, e) => `${block(top, i)} ${block(left, A.coords[1]![e]!)}`))
     expect([...data.structures.values()].some((s) => [...s.params.values()].includes(held.size))).toBe(true)
-    const sent = sentData(kernel.source, { ...data, tensors: { A, both: A }, samples: undefined })!
-    expect(sent.beside).toEqual(data.beside)
-    expect(termsOn(blocks, { ...receivedData(sent), tensors: { A } })).toEqual(here)
+    const sent = toTransferable(kernel.source, { ...data, tensors: { A, both: A }, samples: undefined })!
+    expect(sent.formatInputs).toEqual(data.formatInputs)
+    expect(termsOfCompilation(blocks, { ...fromTransferable(sent), tensors: { A } })).toEqual(here)
     const predict = predictor(kernel, { device: 'cpu', inputs: { tensors: { A, top, left } } })
     expect(predict(kernel.schedule('blocks')).milliseconds).toBeGreaterThan(0)
     expect(predict(kernel.schedule('squares', 2)).milliseconds).toBeGreaterThan(0)

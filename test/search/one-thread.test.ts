@@ -2,7 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { coords, type Kernel, load } from '../../src/node.ts'
-import { modelDataOf, termsOn } from '../../src/search/model/prediction.ts'
+import { modelDataOf, termsOfCompilation } from '../../src/search/model/prediction.ts'
 import type { Terms } from '../../src/search/model/terms.ts'
 import { runs } from '../support/cases.ts'
 
@@ -18,7 +18,7 @@ function on(kernel: Kernel, lengths: readonly number[], params: Record<string, n
   const js = lengths.flatMap((n) => [...Array(n).keys()])
   const A = coords([lengths.length, 16], [is, js])
   const data = modelDataOf({ A })
-  return termsOn(kernel.compilation, { ...data, params: { m: lengths.length, n: 16, ...params } })
+  return termsOfCompilation(kernel.compilation, { ...data, params: { m: lengths.length, n: 16, ...params } })
 }
 
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)

@@ -13,7 +13,7 @@ import {
 import { coords, load } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { type StudySample, trainedModel } from '../../src/search/calibrate/train.ts'
-import { type Calibration, isCalibration, startOf } from '../../src/search/model/calibrated.ts'
+import { type Calibration, initialModel, isCalibration } from '../../src/search/model/calibration.ts'
 import { expectedTime } from '../../src/search/model/fitting.ts'
 import { TERM_NAMES, type Terms } from '../../src/search/model/terms.ts'
 import { openRecords, tune } from '../../src/search.ts'
@@ -22,7 +22,7 @@ import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
-const start = startOf('cpu')
+const start = initialModel('cpu')
 const base: Calibration = {
   ...start,
   kind: 'cpu',

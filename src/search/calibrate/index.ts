@@ -14,13 +14,13 @@ import { deviceIdentity } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import type { Coefficients } from '../model/analytic.ts'
-import { type Calibration, startOf } from '../model/calibrated.ts'
-import { expectedTime, fitted, learnable, type TimedTerms } from '../model/fitting.ts'
-import { modelDataOf, termsOn } from '../model/prediction.ts'
+import { type Calibration, initialModel } from '../model/calibration.ts'
+import { expectedTime, fitCoefficients, learnableNames, type TimedTerms } from '../model/fitting.ts'
+import { modelDataOf, termsOfCompilation } from '../model/prediction.ts'
 import { sketches } from '../sketches.ts'
 import { type MicroCase, microCases, microKernels } from './kernels.ts'
 
-export type { Calibration } from '../model/calibrated.ts'
+export type { Calibration } from '../model/calibration.ts'
 
 export interface CalibrateOptions {
   /** For all of it; 30. */
@@ -121,7 +121,7 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
       const kernel = scheduled(program.kernel(of.kernel), device, of, drawn === 0 ? null : random)
       if (!kernel) continue
       const { compilation } = runOn(kernel, device.kind)
-      const terms = termsOn(compilation, { ...dataOf(of), params: of.params })
+      const terms = termsOfCompilation(compilation, { ...dataOf(of), params: of.params })
       const compiled = await kernel.compileAsIs(device)
       const prepared = await compiled.prepare({ tensors: of.tensors, params: of.params })
       const release = (): void => {
@@ -161,9 +161,9 @@ function conclude(device: Device, samples: readonly Sample[]): Calibration {
       expected: `${LEAST_SAMPLES} at least`,
       hint: 'give it more --seconds',
     })
-  const start = startOf(device.kind)
+  const start = initialModel(device.kind)
   const from = start.coefficients
-  const { coefficients, error } = fitted(samples, from, { names: learnable(from) })
+  const { coefficients, error } = fitCoefficients(samples, from, { names: learnableNames(from) })
   const { name, driver } = chipOf(device)
   return {
     ...start,

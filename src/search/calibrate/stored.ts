@@ -6,8 +6,8 @@ import { chipOf, storedCalibration, storedCalibrations } from '../../io/calibrat
 import { packagedCostModel } from '../../io/cost-models.ts'
 import { type Ceilings, readCeilingsBy } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { type Calibration, isCalibration } from '../model/calibrated.ts'
-import { type ModelledDevice, readCalibratedBy, readModelsBy } from '../model/trained.ts'
+import { type Calibration, isCalibration } from '../model/calibration.ts'
+import { type ModelledDevice, setCalibrationReader, setModelReader } from '../model/trained-models.ts'
 
 type Env = Readonly<Record<string, string | undefined>>
 
@@ -47,7 +47,7 @@ function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefine
 
 /** Installs the file sources of models and ceilings: the package, and the user's cache. */
 export function readStored(): void {
-  readModelsBy(packagedCostModel)
-  readCalibratedBy(calibratedModel)
+  setModelReader(packagedCostModel)
+  setCalibrationReader(calibratedModel)
   readCeilingsBy(calibratedCeilings)
 }

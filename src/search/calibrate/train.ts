@@ -5,13 +5,13 @@
 import { fail } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { analyticTime, partsOf } from '../model/analytic.ts'
-import { boosted, USUAL } from '../model/boosting.ts'
-import type { Calibration } from '../model/calibrated.ts'
+import { DEFAULT_BOOSTING, fitTrees } from '../model/boosting.ts'
+import type { Calibration } from '../model/calibration.ts'
 import { featuresOf } from '../model/features.ts'
-import { fitted, learnable, type TimedTerms } from '../model/fitting.ts'
+import { fitCoefficients, learnableNames, type TimedTerms } from '../model/fitting.ts'
 import { TERM_NAMES, type Terms } from '../model/terms.ts'
-import type { CostModel } from '../model/trained.ts'
-import { type Trees, treesAt } from '../model/trees.ts'
+import type { CostModel } from '../model/trained-models.ts'
+import { evaluateTrees, type Trees } from '../model/trees.ts'
 import { recordedDevice } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
 import { calibrationOf } from './stored.ts'
@@ -39,7 +39,7 @@ const LEAST_SAMPLES = 40
 /** Parts of the records that are left out in turn. */
 const FOLDS = 5
 /** Few samples want few trees. */
-const TREES = { ...USUAL, trees: 120, depth: 4, rate: 0.08, least: 6 }
+const TREES = { ...DEFAULT_BOOSTING, trees: 120, depth: 4, rate: 0.08, least: 6 }
 
 /**
  * Trains the model of a calibrated device on its recorded trials; other devices are not affected.
@@ -120,7 +120,7 @@ const NO_TREES: Trees = { roots: [], feature: [], value: [], right: [] }
 
 function refitted(base: CostModel, samples: readonly TimedTerms[]): CostModel {
   const from = base.coefficients
-  const { coefficients } = fitted(samples, from, { names: learnable(from) })
+  const { coefficients } = fitCoefficients(samples, from, { names: learnableNames(from) })
   return { ...base, coefficients, trees: NO_TREES }
 }
 
@@ -139,7 +139,7 @@ function withTrees(model: CostModel, samples: readonly TimedTerms[]): CostModel 
   const features = rows.map((r) => r.features)
   return {
     ...model,
-    trees: boosted(
+    trees: fitTrees(
       features,
       targets,
       samples.map(() => 1),
@@ -151,6 +151,8 @@ function withTrees(model: CostModel, samples: readonly TimedTerms[]): CostModel 
 function totalError(model: CostModel, samples: readonly TimedTerms[]): number {
   return samples.reduce((sum, s) => {
     const { analytic, features } = rowOf(model, s.terms)
-    return sum + Math.abs(Math.log((analytic * Math.exp(treesAt(model.trees, features))) / s.milliseconds))
+    return (
+      sum + Math.abs(Math.log((analytic * Math.exp(evaluateTrees(model.trees, features))) / s.milliseconds))
+    )
   }, 0)
 }

@@ -4,44 +4,56 @@ import type { Load, Search } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, Store } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
-import { addressOf, type Lane, type Spread, spreadOf } from './coalescing.ts'
+import { addressOf, type Lane, type Transactions, transactionsOf } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
-import { accessKey, expected } from './estimates.ts'
+import { accessKey, expectedValue } from './estimates.ts'
 import { innermostSerial, isBlock, isThread } from './frames.ts'
-import { groupsOf } from './groups.ts'
-import { countSpills } from './one-thread.ts'
-import { onceOf, type Place, timesOf } from './place.ts'
+import type { Gather, LaunchSums } from './launch-sums.ts'
+import { hoistedShare, type Place, timesOf } from './place.ts'
 import { reuseWithin } from './recurrence.ts'
 import type { Structure } from './structure.ts'
-import type { Gather, Sums } from './sums.ts'
+import { countSpills } from './thread-costs.ts'
+import { distinctValues } from './thread-groups.ts'
 
 /** Latencies of the reads of a statement, per execution. */
 export interface Reads {
-  /** 1 where anything comes from global memory, and where the address of such was itself read. */
+  /**
+   * `rounds`: 1 if the statement loads from global memory in its innermost serial loop. `hops`: 1 if the address of
+   * such a load is itself loaded.
+   */
   readonly rounds: number
   readonly hops: number
-  /** Steps of searches per execution (`probes`), and those made once before the loop over a chunk (`before`). */
+  /**
+   * Steps of binary searches per execution (`probes`), and those made once before the loop over a chunk
+   * (`hoistedProbes`).
+   */
   readonly probes: number
-  readonly before: number
-  /** Reads that the near cache has not. */
+  readonly hoistedProbes: number
+  /** Expected misses of the near cache (L1 of an SM). */
   readonly misses: number
 }
 
-/** Threads, blocks and cache bytes of an SM, and the number of SMs; only magnitudes matter. */
-const RESIDENT = 2048
-const MOST_BLOCKS = 32
-const NEAR_CACHE = 200e3
-const PROCESSORS = 132
+/** Threads, blocks and cache bytes of an SM, the number of SMs, and the bytes of a sector; only magnitudes matter. */
+const RESIDENT_THREADS = 2048
+const RESIDENT_BLOCKS = 32
+const NEAR_CACHE_BYTES = 200e3
+const SM_COUNT = 132
 const SECTOR = 32
 
+/** Adds the memory traffic of loads, stores and atomic updates to the sums of a launch. */
 export class Accesses {
   readonly #buffers: Map<string, Buffer>
   readonly #structure: Structure
-  readonly #sums: Sums
+  readonly #sums: LaunchSums
   readonly #threads: () => number
 
-  /** `threads`: of a block, as far as is known. */
-  constructor(buffers: ReadonlyMap<string, Buffer>, structure: Structure, sums: Sums, threads: () => number) {
+  /** @param threads - Number of threads of a block, as far as the walk has determined it */
+  constructor(
+    buffers: ReadonlyMap<string, Buffer>,
+    structure: Structure,
+    sums: LaunchSums,
+    threads: () => number,
+  ) {
     this.#buffers = new Map(buffers)
     this.#structure = structure
     this.#sums = sums
@@ -56,121 +68,135 @@ export class Accesses {
     return this.#buffers.get(name)
   }
 
-  reads(all: readonly (Load | Search)[], p: Place, lanes: readonly Lane[]): Reads {
-    const out = { rounds: 0, hops: 0, probes: 0, before: 0, misses: 0 }
-    for (const x of all) {
-      const at = frameOf(x, p)
-      if (p.frames[at]?.loads(accessKey(x))) continue
-      if (x.kind === 'search') this.#search(x, p, at, out)
-      else this.#load(x, p, at, lanes, out)
+  reads(accesses: readonly (Load | Search)[], p: Place, lanes: readonly Lane[]): Reads {
+    const latencies = { rounds: 0, hops: 0, probes: 0, hoistedProbes: 0, misses: 0 }
+    for (const x of accesses) {
+      const depth = frameIndexOf(x, p)
+      if (p.frames[depth]?.markLoaded(accessKey(x))) continue
+      if (x.kind === 'search') this.#search(x, p, depth, latencies)
+      else this.#load(x, p, depth, lanes, latencies)
     }
-    return out
+    return latencies
   }
 
-  #search(x: Search, p: Place, at: number, out: { probes: number; before: number }): void {
-    const range = expected(x.hi, p)
+  #search(x: Search, p: Place, depth: number, latencies: { probes: number; hoistedProbes: number }): void {
+    const range = expectedValue(x.hi, p)
     const probes = Math.log2(Math.max(2, Number.isNaN(range) ? 2 : range))
-    // Equal shares are searched for once each, and then followed.
+    // A merge-path loop searches once per chunk, before the loop, and then advances.
     const share = p.frames.find((f) => f.loop?.mode.kind === 'accumulate')
-    this.#sums.searches += (timesOf(p, x, at) / Math.max(1, share?.extent ?? 1)) * probes
-    if (share) out.before = Math.max(out.before, probes)
-    else if (at >= innermostSerial(p.frames)) out.probes += probes
+    this.#sums.searches += (timesOf(p, x, depth) / Math.max(1, share?.extent ?? 1)) * probes
+    if (share) latencies.hoistedProbes = Math.max(latencies.hoistedProbes, probes)
+    else if (depth >= innermostSerial(p.frames)) latencies.probes += probes
   }
 
   #load(
     x: Load,
     p: Place,
-    at: number,
+    depth: number,
     lanes: readonly Lane[],
-    out: { rounds: number; hops: number; misses: number },
+    latencies: { rounds: number; hops: number; misses: number },
   ): void {
     const buffer = this.#buffers.get(x.buffer)
-    const times = timesOf(p, x, at)
+    const times = timesOf(p, x, depth)
     if (buffer?.scope === 'register') countSpills(this.#sums, buffer, x, p, times)
     if (!buffer || buffer.scope === 'register') return
     if (buffer.scope === 'shared') {
       this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
       return
     }
-    const spread = spreadOf(addressOf(x.index, p), buffer, lanes, p.frames.slice(0, at + 1))
+    const spread = transactionsOf(addressOf(x.index, p), buffer, lanes, p.frames.slice(0, depth + 1))
     const gather = this.#gather(x, buffer, spread, p, lanes)
     this.#sums.access('loads', buffer, times, { ...spread, fresh: spread.fresh * p.useful }, gather)
     const missing = gather ? 1 / gather.reuse : spread.fresh / spread.sectors
-    out.misses += ((Math.min(1, missing) * p.useful) / spread.vector) * onceOf(p, x, at)
-    if (at < 0 || at < innermostSerial(p.frames)) return
-    out.rounds = 1
-    if (gather) out.hops = 1
+    latencies.misses += ((Math.min(1, missing) * p.useful) / spread.vector) * hoistedShare(p, x, depth)
+    if (depth < 0 || depth < innermostSerial(p.frames)) return
+    latencies.rounds = 1
+    if (gather) latencies.hops = 1
   }
 
-  write(way: 'stores' | 'atomics', t: Load | Store, p: Place, lanes: readonly Lane[], times: number): void {
+  write(kind: 'stores' | 'atomics', t: Load | Store, p: Place, lanes: readonly Lane[], times: number): void {
     const buffer = this.#buffers.get(t.buffer)
     if (buffer?.scope === 'register') countSpills(this.#sums, buffer, t, p, times)
     if (!buffer || buffer.scope === 'register') return
     if (buffer.scope === 'shared') this.#sums.shared += times * DTYPE_BYTES[buffer.dtype]
-    else this.#sums.access(way, buffer, times, spreadOf(addressOf(t.index, p), buffer, lanes, p.frames))
+    else
+      this.#sums.access(kind, buffer, times, transactionsOf(addressOf(t.index, p), buffer, lanes, p.frames))
   }
 
-  /** Counts an atomic or plain update: a load and a store of the target. */
+  /** Counts the load and the store of a non-atomic update of `t`, the latter `times` times. */
   update(t: Load, p: Place, lanes: readonly Lane[], times: number): void {
     const buffer = this.#buffers.get(t.buffer)
     if (buffer?.scope === 'global')
-      this.#sums.access('loads', buffer, p.times, spreadOf(addressOf(t.index, p), buffer, lanes, p.frames))
+      this.#sums.access(
+        'loads',
+        buffer,
+        p.times,
+        transactionsOf(addressOf(t.index, p), buffer, lanes, p.frames),
+      )
     this.write('stores', t, p, lanes, times)
   }
 
   #coordinatesOf(x: Load): Load | undefined {
-    return loadsIn(x).findLast((y) => this.#structure.recurrence.has(y.buffer))
+    return indexLoads(x).findLast((y) => this.#structure.recurrence.has(y.buffer))
   }
 
   /**
-   * Blocks read coordinates at positions that follow each other in the order of the format; so do those that run together.
-   * What of it is the same is read once, as far as the near cache holds it.
+   * Cache reuse of a load whose address depends on coordinates. Concurrent blocks read coordinates at consecutive
+   * positions of the format. Recurring coordinates are read from memory once, up to the capacity of the near cache.
+   * @returns `null` if the address is not read from coordinates
    */
-  #gather(x: Load, buffer: Buffer, { run }: Spread, p: Place, lanes: readonly Lane[]): Gather | null {
-    const from = this.#coordinatesOf(x)
-    if (!from) return null
-    const recurrence = this.#structure.recurrence.get(from.buffer)!
-    const vars = freeVars(from)
-    const at = frameOf(from, p)
-    // Blocks, those of them that read at the same positions, and threads of a block that do.
-    let [blocks, tiles, others] = [1, 1, 1]
+  #gather(x: Load, buffer: Buffer, { run }: Transactions, p: Place, lanes: readonly Lane[]): Gather | null {
+    const coordinateLoad = this.#coordinatesOf(x)
+    if (!coordinateLoad) return null
+    const coordinates = this.#structure.recurrence.get(coordinateLoad.buffer)!
+    const vars = freeVars(coordinateLoad)
+    const depth = frameIndexOf(coordinateLoad, p)
+    // Blocks in total, blocks that read at the same positions (`tiles`), and threads of a block that do (`sharers`).
+    let [blocks, tiles, sharers] = [1, 1, 1]
     p.frames.forEach(({ loop, extent }, k) => {
-      const own = loop !== null && vars.has(loop.var)
+      const isDependent = loop !== null && vars.has(loop.var)
       if (isBlock(loop)) {
         blocks *= Math.max(1, extent)
-        if (!own) tiles *= Math.max(1, extent)
-      } else if (loop === null && k <= at) blocks *= extent
-      else if (isThread(loop) && k <= at && !own) others *= Math.max(1, extent)
+        if (!isDependent) tiles *= Math.max(1, extent)
+      } else if (loop === null && k <= depth) blocks *= extent
+      else if (isThread(loop) && k <= depth && !isDependent) sharers *= Math.max(1, extent)
     })
-    const positions = Math.max(1, (timesOf(p, from, at) * p.useful) / Math.max(1, blocks) / others)
-    const bytes = run * DTYPE_BYTES[buffer.dtype]
-    const of = bytes < SECTOR ? recurrence.sectors : recurrence.each
-    const atOnce = Math.max(
+    const positions = Math.max(
       1,
-      Math.min(MOST_BLOCKS, RESIDENT / Math.max(1, this.#threads()), blocks / PROCESSORS),
+      (timesOf(p, coordinateLoad, depth) * p.useful) / Math.max(1, blocks) / sharers,
     )
-    const kept = Math.max(1, NEAR_CACHE / atOnce / Math.max(SECTOR, bytes))
-    const window = Math.min(positions, kept)
+    const bytes = run * DTYPE_BYTES[buffer.dtype]
+    const recurrence = bytes < SECTOR ? coordinates.sectors : coordinates.each
+    const residentBlocks = Math.max(
+      1,
+      Math.min(RESIDENT_BLOCKS, RESIDENT_THREADS / Math.max(1, this.#threads()), blocks / SM_COUNT),
+    )
+    const capacity = Math.max(1, NEAR_CACHE_BYTES / residentBlocks / Math.max(SECTOR, bytes))
+    const window = Math.min(positions, capacity)
     return {
-      reuse: reuseWithin(of, window) / p.useful,
-      chip: reuseWithin(of, window * Math.max(1, Math.min(atOnce * PROCESSORS, blocks))),
-      together: bytes < SECTOR ? reuseWithin(of, groupsOf(lanes, vars).warp) : 1,
+      reuse: reuseWithin(recurrence, window) / p.useful,
+      chipReuse: reuseWithin(recurrence, window * Math.max(1, Math.min(residentBlocks * SM_COUNT, blocks))),
+      threadsPerSector: bytes < SECTOR ? reuseWithin(recurrence, distinctValues(lanes, vars).warp) : 1,
       sweep: (DTYPE_BYTES[buffer.dtype] * elementsOf(buffer, this.#structure)) / tiles,
     }
   }
 }
 
-const loadsIn = remembered((x: Load): readonly Load[] => {
-  const out: Load[] = []
+/** The loads in the indices of an access. */
+const indexLoads = remembered((x: Load): readonly Load[] => {
+  const loads: Load[] = []
   for (const e of x.index)
     walkExpr(e, (y) => {
-      if (y.kind === 'load') out.push(y)
+      if (y.kind === 'load') loads.push(y)
     })
-  return out
+  return loads
 })
 
-/** The innermost loop that an address depends on; conditions are not left. */
-function frameOf(x: Load | Search, p: Place): number {
+/**
+ * Index of the innermost frame that the address depends on. Conditions (frames without a loop) count, because loads are
+ * not hoisted out of them.
+ */
+function frameIndexOf(x: Load | Search, p: Place): number {
   const vars = freeVars(x)
   return p.frames.findLastIndex((f) => f.loop === null || vars.has(f.loop.var))
 }

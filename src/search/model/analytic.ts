@@ -6,36 +6,40 @@ import type { Terms } from './terms.ts'
 
 /** Peak rates and overheads of a device, as measured by calibration. Times in milliseconds, rates per millisecond. */
 export interface Coefficients {
-  /** Of a launch, and of clearing a buffer, whatever it holds. */
+  /** Milliseconds of a launch, and of zero-filling a buffer of any size. */
   readonly launch: number
   readonly clear: number
   /** Milliseconds of a kernel before and after its launches. */
   readonly begin?: number | undefined
-  /** Bytes a millisecond of memory, of its last cache, of the caches of its multiprocessors, and how many bytes the last one holds. */
+  /**
+   * Bandwidths of memory, of the last-level cache, and of the caches of SMs, in bytes per millisecond; bytes that the
+   * last-level cache holds.
+   */
   readonly memory: number
   readonly cache: number
   readonly nearCache?: number | undefined
   readonly cacheBytes: number
-  /** Accesses of single threads, neighbours' together as one of each. */
+  /** Memory requests of single threads; a vector access is one request. */
   readonly requests: number
   /** Cache lines that the requests of warps touch. */
   readonly lines?: number | undefined
-  /** Operations of floats, and of matrix units. */
+  /** Floating-point operations, and operations of matrix units. */
   readonly operations: number
   readonly matrix: number
   /**
-   * Bytes that atomic updates change; those of a warp's threads that wait for others of the same element; and one of many of
-   * one element. Updates that are loops of compare and swap are tried again for each warp that is at the same element.
+   * Bytes of atomic updates; updates of one element by threads of one warp, which are serialised; updates of the most
+   * frequent element; repetitions of updates that are compare-and-swap loops, one for each warp that updates the same
+   * element.
    */
   readonly atomics: number
   readonly conflicts?: number | undefined
   readonly contended?: number | undefined
   readonly retries?: number | undefined
-  /** Milliseconds of one round of reads that are under way together. */
+  /** Milliseconds of one round of loads in flight together. */
   readonly latency: number
   /**
-   * Latencies in milliseconds: start and end of a wave of blocks, a dependent read, a step of a search, an exchange within a
-   * warp, one within a block, a near-cache miss. Absent ones cost nothing.
+   * Latencies in milliseconds: start and end of a wave of blocks, a dependent load, a step of a search, an exchange
+   * within a warp, one within a block, a near-cache miss. Absent ones cost nothing.
    */
   readonly wave?: number | undefined
   readonly hop?: number | undefined
@@ -44,16 +48,16 @@ export interface Coefficients {
   readonly barrier?: number | undefined
   readonly miss?: number | undefined
   /**
-   * Additional milliseconds per iteration of the longest thread: at the end no other thread hides the latency of its few
-   * reads in flight; also if the data exceed the last cache.
+   * Additional milliseconds per iteration of the longest thread: at the end no other thread hides the latency of its
+   * few loads in flight. `farWait` is added if the data exceed the last-level cache.
    */
   readonly wait?: number | undefined
   readonly farWait?: number | undefined
   /** Milliseconds of one statement in a thread's dependent sequence. */
   readonly step: number
-  /** Threads at work at one time. */
+  /** Number of threads that run concurrently. */
   readonly threads: number
-  /** Values that threads of a warp, and through shared memory those of a block, exchange. */
+  /** Values exchanged by threads of a warp, and by those of a block through shared memory. */
   readonly exchanges: number
   readonly passed?: number | undefined
   readonly searches: number
@@ -66,10 +70,10 @@ export interface Coefficients {
   readonly functions?: number | undefined
   readonly branches?: number | undefined
   readonly entries?: number | undefined
-  /** Ends of loops that were not foreseen, and accesses to what did not stay in registers. */
+  /** Loop exits that branch prediction misses, and accesses to arrays that do not stay in registers. */
   readonly surprises?: number | undefined
   readonly spills?: number | undefined
-  /** Exponent of the norm that combines the limits: 1 adds them up, larger values let them overlap; 2. */
+  /** Exponent of the norm that combines the limits: 1 adds them up, larger values let them overlap; default 2. */
   readonly norm?: number | undefined
 }
 
@@ -95,10 +99,11 @@ export type PartName = (typeof PART_NAMES)[number]
 /** Milliseconds of each limit alone. */
 export type Parts = Readonly<Record<PartName, number>>
 
-const at = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
+/** Milliseconds of an amount of work at a rate; 0 if the device has no such rate. */
+const timeAt = (amount: number, rate: number | undefined): number => (rate === undefined ? 0 : amount / rate)
 
 /** Milliseconds that one thread waits: sum of counts times latencies. */
-const waited = (w: Waits, c: Coefficients): number =>
+const waitingTime = (w: Waits, c: Coefficients): number =>
   w.rounds * c.latency +
   w.hops * (c.hop ?? 0) +
   w.probes * (c.probe ?? 0) +
@@ -106,17 +111,18 @@ const waited = (w: Waits, c: Coefficients): number =>
   w.barriers * (c.barrier ?? 0) +
   w.misses * (c.miss ?? 0)
 
+/** Milliseconds of each limit alone. */
 export function partsOf(t: Terms, c: Coefficients): Parts {
-  // What does not stay in the cache comes from memory as often as it is gathered anew.
-  const missing = Math.max(0, 1 - c.cacheBytes / Math.max(1, t.gatherSweep))
-  const fromMemory = t.footprint + missing * t.gatherAgain
-  // Without a near cache of its own, it is the one that keeps what is gathered again.
-  const read =
+  // The share of gathered data that the last-level cache does not hold is loaded from memory at every first use.
+  const missShare = Math.max(0, 1 - c.cacheBytes / Math.max(1, t.gatherSweep))
+  const memoryBytes = t.footprint + missShare * t.gatherAgain
+  // Without a near cache, the last-level cache serves repeated gathers.
+  const readBytes =
     c.nearCache === undefined
       ? t.gatherBytes / Math.max(1, t.blockReuse) + t.loadBytes - t.gatherBytes
       : t.freshBytes
-  const far = Math.max(0, 1 - (NEAR_HALF * c.cacheBytes) / Math.max(1, t.footprint))
-  const waves: Waits = {
+  const farShare = Math.max(0, 1 - (NEAR_HALF * c.cacheBytes) / Math.max(1, t.footprint))
+  const waveWaits: Waits = {
     rounds: t.waveRounds,
     hops: t.waveHops,
     probes: t.waveProbes,
@@ -124,7 +130,7 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
     barriers: t.waveBarriers,
     misses: t.waveMisses,
   }
-  const longest: Waits = {
+  const longestWaits: Waits = {
     rounds: t.longestRounds,
     hops: t.longestHops,
     probes: t.longestProbes,
@@ -134,27 +140,28 @@ export function partsOf(t: Terms, c: Coefficients): Parts {
   }
   return {
     launches: (c.begin ?? 0) + t.launches * c.launch + t.clears * c.clear + t.clearedBytes / c.cache,
-    memory: fromMemory / (t.footprint > c.cacheBytes ? c.memory : c.cache),
-    cache: (read + t.storeBytes) / c.cache,
-    'near cache': at(t.loadBytes, c.nearCache),
-    requests: (t.loadRequests + t.storeRequests) / c.requests + at(t.lines, c.lines),
+    memory: memoryBytes / (t.footprint > c.cacheBytes ? c.memory : c.cache),
+    cache: (readBytes + t.storeBytes) / c.cache,
+    'near cache': timeAt(t.loadBytes, c.nearCache),
+    requests: (t.loadRequests + t.storeRequests) / c.requests + timeAt(t.lines, c.lines),
     operations: t.operations / c.operations + t.matrixOperations / c.matrix,
     atomics:
       t.atomicBytes / c.atomics +
-      at(t.conflicts, c.conflicts) +
-      at(t.contention, c.contended) +
-      at(t.retries, c.retries),
-    latency: t.waves * (c.wave ?? 0) + waited(waves, c),
+      timeAt(t.conflicts, c.conflicts) +
+      timeAt(t.contention, c.contended) +
+      timeAt(t.retries, c.retries),
+    latency: t.waves * (c.wave ?? 0) + waitingTime(waveWaits, c),
     'longest thread':
-      waited(longest, c) +
-      t.longestWaits * ((c.wait ?? 0) + far * (c.farWait ?? 0)) +
+      waitingTime(longestWaits, c) +
+      t.longestWaits * ((c.wait ?? 0) + farShare * (c.farWait ?? 0)) +
       t.longestSteps * c.step,
-    exchanges: t.exchanges / c.exchanges + at(t.passed, c.passed),
+    exchanges: t.exchanges / c.exchanges + timeAt(t.passed, c.passed),
     searches: t.searches / c.searches,
     'shared memory': t.sharedBytes / c.shared,
-    accesses: at(t.elements, c.accesses) + at(t.spills, c.spills),
-    functions: at(t.functions, c.functions),
-    branches: at(t.branches, c.branches) + at(t.entries, c.entries) + at(t.surprises, c.surprises),
+    accesses: timeAt(t.elements, c.accesses) + timeAt(t.spills, c.spills),
+    functions: timeAt(t.functions, c.functions),
+    branches:
+      timeAt(t.branches, c.branches) + timeAt(t.entries, c.entries) + timeAt(t.surprises, c.surprises),
   }
 }
 
@@ -167,10 +174,10 @@ interface Waits {
   readonly misses: number
 }
 
-/** The last cache is in halves: what is in the other one is far away. */
+/** The last-level cache consists of two halves; the half attached to other SMs is slower. */
 const NEAR_HALF = 0.5
 
-/** Between the greatest of them and their sum: limits overlap, but not wholly. */
+/** Norm of 2: between the maximum of the limits and their sum, because they overlap only in part. */
 const NORM = 2
 
 /** Analytic time: launches are serial, all other limits overlap. */

@@ -6,62 +6,65 @@ import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
-import { affineOf, type Known } from './estimates.ts'
-import { isWhole } from './whole.ts'
+import { affineOf, type KnownValues } from './estimates.ts'
+import { isExpanded } from './expanded-loops.ts'
 
-/** A loop over threads of a block. */
+/** A loop over threads of a block, bound to one axis. */
 export interface Lane {
   readonly axis: ThreadAxis
   readonly variable: string
   readonly extent: number
 }
 
-/** An address as far as neighbours are concerned. */
+/** Dependence of an address on loop variables, as far as coalescing requires it. */
 export interface Address {
-  /** Steps of the last dimension, by variable. */
+  /** Increment of the address in elements, by variable. */
   readonly steps: ReadonlyMap<string, number>
-  /** Variables that change it in any other way. */
+  /** Variables that change the address in any other way. */
   readonly jumps: ReadonlySet<string>
 }
 
-export function addressOf(index: readonly Expr[], k: Known): Address {
+export function addressOf(index: readonly Expr[], k: KnownValues): Address {
   const jumps = new Set<string>()
   const steps = new Map<string, number>()
   index.forEach((e, d) => {
     const last = d === index.length - 1
-    const form = last ? affineOf(e, k) : null
-    if (form) for (const [name, by] of form.by) steps.set(name, by)
-    else if (last) stepsBeside(e, k, steps, jumps)
+    const affine = last ? affineOf(e, k) : null
+    if (affine) for (const [name, factor] of affine.coefficients) steps.set(name, factor)
+    else if (last) collectSteps(e, k, steps, jumps)
     else for (const v of freeVars(e)) if (k.ranges.has(v)) jumps.add(v)
   })
   return { steps, jumps }
 }
 
-const reads = remembered((e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
+const hasLoads = remembered((e: Expr): boolean =>
+  someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'),
+)
 
-/** Splits a sum: variables step, loaded values jump. */
-function stepsBeside(e: Expr, k: Known, steps: Map<string, number>, jumps: Set<string>): void {
+/** Splits a sum: variables contribute steps, loaded values jumps. */
+function collectSteps(e: Expr, k: KnownValues, steps: Map<string, number>, jumps: Set<string>): void {
   if (e.kind === 'binary' && e.op === 'add') {
-    stepsBeside(e.a, k, steps, jumps)
-    stepsBeside(e.b, k, steps, jumps)
+    collectSteps(e.a, k, steps, jumps)
+    collectSteps(e.b, k, steps, jumps)
     return
   }
-  const form = reads(e) ? null : affineOf(e, k)
-  if (form) for (const [name, by] of form.by) steps.set(name, (steps.get(name) ?? 0) + by)
+  const affine = hasLoads(e) ? null : affineOf(e, k)
+  if (affine)
+    for (const [name, factor] of affine.coefficients) steps.set(name, (steps.get(name) ?? 0) + factor)
   else for (const v of freeVars(e)) if (k.ranges.has(v)) jumps.add(v)
 }
 
 /** Memory transactions of an access. */
-export interface Spread {
-  /** Neighbouring elements that one thread asks for at once. */
+export interface Transactions {
+  /** Contiguous elements of one request of a thread. */
   readonly vector: number
-  /** Sectors for each request of a thread. */
+  /** Sectors per request of a thread. */
   readonly sectors: number
-  /** Sectors that the thread's previous request did not contain. */
+  /** Sectors per request that the thread's previous request did not contain. */
   readonly fresh: number
-  /** Cache lines for each request of a thread: the near cache gives one after the other. */
+  /** Cache lines per request of a thread: the near cache serves them one after the other. */
   readonly lines: number
-  /** Elements side by side that are asked for together. */
+  /** Contiguous elements that the threads of a warp access together. */
   readonly run: number
 }
 
@@ -71,59 +74,64 @@ export const WARP = 32
 /** Bytes of the widest access of one thread. */
 const WIDEST = 16
 
-export function spreadOf(
+/** Memory transactions of one access by a warp: threads along `lanes`, inside the loops `loops`. */
+export function transactionsOf(
   { steps, jumps }: Address,
   buffer: Buffer,
   lanes: readonly Lane[],
-  around: readonly { readonly loop: For | null; readonly extent: number }[],
-): Spread {
+  loops: readonly { readonly loop: For | null; readonly extent: number }[],
+): Transactions {
   const bytes = DTYPE_BYTES[buffer.dtype]
-  const frames = around.filter(({ loop }) => !lanes.some((l) => l.variable === loop?.var))
-  const own = runOfThread(frames, steps)
-  let run = own
-  const vector = Math.min(own, Math.max(1, WIDEST / bytes))
-  let [left, regions, asking, beside] = [WARP, 1, 1, 1]
+  const frames = loops.filter(({ loop }) => !lanes.some((l) => l.variable === loop?.var))
+  const threadRun = contiguousRun(frames, steps)
+  let run = threadRun
+  const vector = Math.min(threadRun, Math.max(1, WIDEST / bytes))
+  let [free, regions, threads, neighbours] = [WARP, 1, 1, 1]
   for (const axis of AXES_OF_BLOCK) {
-    const rest = lanes.filter((l) => l.axis === axis)
-    while (rest.length > 0 && left > 1) {
-      // Of a tile that threads hold together, what lies side by side comes first.
-      const next = rest.findIndex((l) => !jumps.has(l.variable) && steps.get(l.variable) === run)
-      const [l] = rest.splice(Math.max(0, next), 1)
-      const n = Math.min(left, Math.max(1, Math.round(l!.extent)))
-      left = Math.floor(left / n)
-      asking *= n
-      if (next >= 0) {
+    const remaining = lanes.filter((l) => l.axis === axis)
+    while (remaining.length > 0 && free > 1) {
+      // In a tile that threads hold together, contiguous lanes come first.
+      const adjacent = remaining.findIndex((l) => !jumps.has(l.variable) && steps.get(l.variable) === run)
+      const [l] = remaining.splice(Math.max(0, adjacent), 1)
+      const n = Math.min(free, Math.max(1, Math.round(l!.extent)))
+      free = Math.floor(free / n)
+      threads *= n
+      if (adjacent >= 0) {
         run *= n
-        beside *= n
+        neighbours *= n
       } else if (jumps.has(l!.variable) || (steps.get(l!.variable) ?? 0) !== 0) regions *= n
     }
   }
-  // With a run over several requests of a thread, a request has its part of the sectors.
-  const touched = regions * Math.max(1, (run * bytes) / SECTOR)
-  const requests = asking * Math.max(1, own / vector)
-  const lines = regions * Math.max(1, Math.min(beside, (run * bytes) / LINE))
-  const along = frames.findLast(({ loop }) => loop !== null && loop.mode.kind !== 'bind' && !isWhole(loop))
-  // What a thread has next lies beside it: until the sector is used up.
-  const next = along?.loop && !jumps.has(along.loop.var) ? (steps.get(along.loop.var) ?? 0) : 0
-  const again =
-    next > 0 && run === own ? Math.max(1, Math.min(along!.extent, SECTOR / (bytes * Math.max(next, own)))) : 1
+  // If a thread's run takes several requests, each request has its part of the sectors.
+  const warpSectors = regions * Math.max(1, (run * bytes) / SECTOR)
+  const warpRequests = threads * Math.max(1, threadRun / vector)
+  const warpLines = regions * Math.max(1, Math.min(neighbours, (run * bytes) / LINE))
+  const serial = frames.findLast(
+    ({ loop }) => loop !== null && loop.mode.kind !== 'bind' && !isExpanded(loop),
+  )
+  // A thread's next elements are contiguous, until the sector is used up.
+  const step = serial?.loop && !jumps.has(serial.loop.var) ? (steps.get(serial.loop.var) ?? 0) : 0
+  const reuse =
+    step > 0 && run === threadRun
+      ? Math.max(1, Math.min(serial!.extent, SECTOR / (bytes * Math.max(step, threadRun))))
+      : 1
   return {
     vector,
-    sectors: touched / requests,
-    fresh: touched / requests / again,
-    lines: lines / asking,
+    sectors: warpSectors / warpRequests,
+    fresh: warpSectors / warpRequests / reuse,
+    lines: warpLines / threads,
     run,
   }
 }
 
 /** Number of contiguous elements that one thread accesses together in its expanded loops. */
-function runOfThread(
+function contiguousRun(
   frames: readonly { readonly loop: For | null }[],
   steps: ReadonlyMap<string, number>,
 ): number {
   let run = 1
   for (const { loop } of frames)
-    if (loop && isWhole(loop) && steps.get(loop.var) === run && loop.extent.kind === 'const')
+    if (loop && isExpanded(loop) && steps.get(loop.var) === run && loop.extent.kind === 'const')
       run *= loop.extent.value
   return run
 }

@@ -1,11 +1,11 @@
 /** Number of elements of a buffer. */
 import type { Buffer } from '../../ir/loops.ts'
 import { wordsFor } from '../../ir/packed-fields.ts'
-import { expected, type Known } from './estimates.ts'
+import { expectedValue, type KnownValues } from './estimates.ts'
 
-/** Elements of a buffer, words of a packed one; 0 where that is not known. */
-export function elementsOf(b: Buffer, s: Pick<Known, 'params'>): number {
-  const known: Known = { params: s.params, ranges: new Map(), lengths: new Map(), filled: new Map() }
-  const n = b.shape.reduce((product, e) => product * expected(e, known), 1)
+/** Number of elements of a buffer, or of words of a packed one; 0 if unknown. */
+export function elementsOf(b: Buffer, s: Pick<KnownValues, 'params'>): number {
+  const known: KnownValues = { params: s.params, ranges: new Map(), lengths: new Map(), filled: new Map() }
+  const n = b.shape.reduce((product, e) => product * expectedValue(e, known), 1)
   return Number.isNaN(n) ? 0 : b.packed === undefined ? n : wordsFor(n, b.packed)
 }

@@ -1,4 +1,7 @@
-/** Expected values of extents and conditions, where loop variables run evenly over ranges and lengths of segments are given. */
+/**
+ * Expected values of extents and conditions. Loop variables are uniformly distributed over ranges, and lengths of
+ * segments are given.
+ */
 import { linear } from '../../analysis/integers/linear.ts'
 import { exactly } from '../../ir/evaluate.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
@@ -6,60 +9,60 @@ import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import { remembered } from '../../ir/remembered.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
-/** A loop variable runs evenly over `lo … lo + extent - 1`. */
+/** A loop variable is uniformly distributed over `start … start + extent - 1`. */
 export interface Range {
-  readonly lo: number
+  readonly start: number
   readonly extent: number
 }
 
 /** Values and ranges known at an expression. */
-export interface Known {
+export interface KnownValues {
   readonly params: ReadonlyMap<string, number>
   readonly ranges: ReadonlyMap<string, Range>
-  /** By the key of a segment. */
+  /** By key of a segment. */
   readonly lengths: ReadonlyMap<string, number>
-  /** Share of coordinate arrays that is not padding. */
+  /** By coordinate array, the share of entries that is not padding. */
   readonly filled: ReadonlyMap<string, number>
 }
 
-/** `offsets[at + 1] - offsets[at]`. */
+/** The segment `offsets[index] … offsets[index + 1] - 1` of an index array. */
 export interface Segment {
   readonly key: string
   readonly offsets: string
-  /** Variables that tell it from others. */
+  /** Variables on which the index depends. */
   readonly vars: ReadonlySet<string>
 }
 
 interface Sum {
   readonly constant: number
-  readonly terms: readonly { readonly term: Expr; readonly by: number }[]
-  readonly segments: readonly { readonly segment: Segment; readonly by: number }[]
+  readonly terms: readonly { readonly term: Expr; readonly coefficient: number }[]
+  readonly segments: readonly { readonly segment: Segment; readonly coefficient: number }[]
 }
 
 /** An integer expression as a sum in which differences of neighbouring offsets are lengths. */
 const sumOf = remembered((e: Expr): Sum => {
   const { constant, terms } = linear(e)
-  const rest = new Map(terms)
-  const segments: { segment: Segment; by: number }[] = []
+  const remaining = new Map(terms)
+  const segments: { segment: Segment; coefficient: number }[] = []
   for (const [key, { term, coefficient }] of terms) {
-    if (term.kind !== 'load' || coefficient >= 0 || !rest.has(key)) continue
-    const next = [...rest].find(([, t]) => t.coefficient === -coefficient && follows(t.term, term))
-    if (!next) continue
-    rest.delete(key)
-    rest.delete(next[0])
-    segments.push({ segment: { key, offsets: term.buffer, vars: freeVars(term) }, by: -coefficient })
+    if (term.kind !== 'load' || coefficient >= 0 || !remaining.has(key)) continue
+    const following = [...remaining].find(([, t]) => t.coefficient === -coefficient && follows(t.term, term))
+    if (!following) continue
+    remaining.delete(key)
+    remaining.delete(following[0])
+    segments.push({ segment: { key, offsets: term.buffer, vars: freeVars(term) }, coefficient: -coefficient })
   }
   return {
     constant,
-    terms: [...rest.values()].map((t) => ({ term: t.term, by: t.coefficient })),
+    terms: [...remaining.values()].map((t) => ({ term: t.term, coefficient: t.coefficient })),
     segments,
   }
 })
 
-/** True if `next` is the element following `at` in the same buffer. */
-function follows(next: Expr, at: Load): boolean {
-  if (next.kind !== 'load' || next.buffer !== at.buffer || next.index.length !== 1) return false
-  const [a, b] = [linear(next.index[0]!), linear(at.index[0]!)]
+/** True if `next` is the element following `load` in the same buffer. */
+function follows(next: Expr, load: Load): boolean {
+  if (next.kind !== 'load' || next.buffer !== load.buffer || next.index.length !== 1) return false
+  const [a, b] = [linear(next.index[0]!), linear(load.index[0]!)]
   return (
     a.constant === b.constant + 1 &&
     a.terms.size === b.terms.size &&
@@ -71,45 +74,51 @@ const isSum = (e: Expr): boolean =>
   e.kind === 'binary' && e.dtype === 'i32' && (e.op === 'add' || e.op === 'sub')
 
 /** The segments whose lengths an expression depends on. */
-export const segmentsIn = remembered((e: Expr): readonly Segment[] => {
-  const out = new Map<string, Segment>()
+export const collectSegments = remembered((e: Expr): readonly Segment[] => {
+  const segments = new Map<string, Segment>()
   const inside = new Set<Expr>()
   walkExpr(e, (x) => {
     if (!isSum(x) || inside.has(x)) return
-    for (const { segment } of sumOf(x).segments) out.set(segment.key, segment)
+    for (const { segment } of sumOf(x).segments) segments.set(segment.key, segment)
   })
-  return [...out.values()]
+  return [...segments.values()]
 })
 
 /** Expected value; NaN if unknown. Lengths may be means, so quotients round like those of integers. */
-export function expected(e: Expr, k: Known): number {
+export function expectedValue(e: Expr, k: KnownValues): number {
   switch (e.kind) {
     case 'const':
       return e.value
     case 'var': {
-      const known = k.params.get(e.name)
-      if (known !== undefined) return known
+      const param = k.params.get(e.name)
+      if (param !== undefined) return param
       const range = k.ranges.get(e.name)
-      return range?.extent === 1 ? range.lo : Number.NaN
+      return range?.extent === 1 ? range.start : Number.NaN
     }
     case 'binary': {
       if (isSum(e)) {
         const { constant, terms, segments } = sumOf(e)
         let sum = constant
-        for (const { term, by } of terms) sum += by * expected(term, k)
-        for (const { segment, by } of segments) sum += by * (k.lengths.get(segment.key) ?? Number.NaN)
+        for (const { term, coefficient } of terms) sum += coefficient * expectedValue(term, k)
+        for (const { segment, coefficient } of segments)
+          sum += coefficient * (k.lengths.get(segment.key) ?? Number.NaN)
         return sum
       }
       return (
-        operation(e.op, expected(e.a, k), expected(e.b, k)) ?? exactly(e)(expected(e.a, k), expected(e.b, k))
+        applyOperation(e.op, expectedValue(e.a, k), expectedValue(e.b, k)) ??
+        exactly(e)(expectedValue(e.a, k), expectedValue(e.b, k))
       )
     }
     case 'unary':
     case 'cast':
-      return exactly(e)(expected(e.x, k), 0)
+      return exactly(e)(expectedValue(e.x, k), 0)
     case 'select': {
-      const cond = shareOf(e.cond, k)
-      return cond === 1 ? expected(e.then, k) : cond === 0 ? expected(e.else, k) : Number.NaN
+      const probability = probabilityOf(e.cond, k)
+      return probability === 1
+        ? expectedValue(e.then, k)
+        : probability === 0
+          ? expectedValue(e.else, k)
+          : Number.NaN
     }
     case 'call':
       return Number.NaN
@@ -118,7 +127,7 @@ export function expected(e: Expr, k: Known): number {
   }
 }
 
-function operation(op: string, a: number, b: number): number | undefined {
+function applyOperation(op: string, a: number, b: number): number | undefined {
   switch (op) {
     case 'mul':
       return a * b
@@ -137,53 +146,54 @@ function operation(op: string, a: number, b: number): number | undefined {
   }
 }
 
-/** `constant + Σ by · variable`, over variables that run over more than one value. */
+/** `constant + Σ coefficient · variable`, over variables with more than one value. */
 export interface Affine {
   readonly constant: number
-  readonly by: ReadonlyMap<string, number>
+  readonly coefficients: ReadonlyMap<string, number>
 }
 
 /** An affine form of the expression; `null` if it is not affine or a term is unknown. */
-export function affineOf(e: Expr, k: Known): Affine | null {
+export function affineOf(e: Expr, k: KnownValues): Affine | null {
   const { constant, terms, segments } = sumOf(e)
-  const by = new Map<string, number>()
+  const coefficients = new Map<string, number>()
   let sum = constant
-  for (const { segment, by: n } of segments) sum += n * (k.lengths.get(segment.key) ?? Number.NaN)
-  for (const { term, by: n } of terms) {
-    const value = expected(term, k)
+  for (const { segment, coefficient: n } of segments) sum += n * (k.lengths.get(segment.key) ?? Number.NaN)
+  for (const { term, coefficient: n } of terms) {
+    const value = expectedValue(term, k)
     if (!Number.isNaN(value)) sum += n * value
-    else if (term.kind === 'var' && k.ranges.has(term.name)) by.set(term.name, (by.get(term.name) ?? 0) + n)
+    else if (term.kind === 'var' && k.ranges.has(term.name))
+      coefficients.set(term.name, (coefficients.get(term.name) ?? 0) + n)
     else {
       const scaled = scaledVariable(term, k)
       if (!scaled) return null
-      by.set(scaled.name, (by.get(scaled.name) ?? 0) + n * scaled.by)
+      coefficients.set(scaled.name, (coefficients.get(scaled.name) ?? 0) + n * scaled.factor)
     }
   }
-  return Number.isNaN(sum) ? null : { constant: sum, by }
+  return Number.isNaN(sum) ? null : { constant: sum, coefficients }
 }
 
-/** A variable times a size. */
-function scaledVariable(e: Expr, k: Known): { readonly name: string; readonly by: number } | null {
+/** Matches a variable times a size. */
+function scaledVariable(e: Expr, k: KnownValues): { readonly name: string; readonly factor: number } | null {
   if (e.kind !== 'binary' || e.op !== 'mul') return null
-  const [v, factor] = e.a.kind === 'var' && k.ranges.has(e.a.name) ? [e.a, e.b] : [e.b, e.a]
-  const by = expected(factor, k)
-  return v.kind === 'var' && k.ranges.has(v.name) && !Number.isNaN(by) ? { name: v.name, by } : null
+  const [v, size] = e.a.kind === 'var' && k.ranges.has(e.a.name) ? [e.a, e.b] : [e.b, e.a]
+  const factor = expectedValue(size, k)
+  return v.kind === 'var' && k.ranges.has(v.name) && !Number.isNaN(factor) ? { name: v.name, factor } : null
 }
 
 /** Assumed probability of a condition about which nothing is known. */
-const UNKNOWN = 0.5
+const UNKNOWN_PROBABILITY = 0.5
 
-/** The expected share of cases in which a condition holds. */
-export function shareOf(e: Expr, k: Known): number {
+/** Probability that a condition holds. */
+export function probabilityOf(e: Expr, k: KnownValues): number {
   if (e.kind === 'const') return e.value === 0 ? 0 : 1
-  if (e.kind === 'unary' && e.op === 'not') return 1 - shareOf(e.x, k)
-  if (e.kind !== 'binary') return UNKNOWN
-  const below = (a: Expr, b: Expr, reach: number): number => belowShare(a, b, reach, k)
+  if (e.kind === 'unary' && e.op === 'not') return 1 - probabilityOf(e.x, k)
+  if (e.kind !== 'binary') return UNKNOWN_PROBABILITY
+  const below = (a: Expr, b: Expr, offset: number): number => probabilityBelow(a, b, offset, k)
   switch (e.op) {
     case 'and':
-      return shareOf(e.a, k) * shareOf(e.b, k)
+      return probabilityOf(e.a, k) * probabilityOf(e.b, k)
     case 'or':
-      return 1 - (1 - shareOf(e.a, k)) * (1 - shareOf(e.b, k))
+      return 1 - (1 - probabilityOf(e.a, k)) * (1 - probabilityOf(e.b, k))
     case 'lt':
       return below(e.a, e.b, 0)
     case 'le':
@@ -193,34 +203,37 @@ export function shareOf(e: Expr, k: Known): number {
     case 'ge':
       return below(e.b, e.a, 1)
     case 'eq':
-      return equalShare(e.a, e.b, k)
+      return probabilityEqual(e.a, e.b, k)
     case 'ne':
-      return 1 - equalShare(e.a, e.b, k)
+      return 1 - probabilityEqual(e.a, e.b, k)
     default:
-      return UNKNOWN
+      return UNKNOWN_PROBABILITY
   }
 }
 
-/** `a < b + reach`, of integers. */
-function belowShare(a: Expr, b: Expr, reach: number, k: Known): number {
+/** Probability of `a < b + offset`, for integers. */
+function probabilityBelow(a: Expr, b: Expr, offset: number, k: KnownValues): number {
   const [left, right] = [affineOf(a, k), affineOf(b, k)]
-  if (!left || !right) return paddingShare(a, k) ?? paddingShare(b, k) ?? UNKNOWN
-  const by = new Map(left.by)
-  for (const [name, n] of right.by) by.set(name, (by.get(name) ?? 0) - n)
-  let bound = right.constant - left.constant + reach
+  if (!left || !right) return filledShare(a, k) ?? filledShare(b, k) ?? UNKNOWN_PROBABILITY
+  const coefficients = new Map(left.coefficients)
+  for (const [name, n] of right.coefficients) coefficients.set(name, (coefficients.get(name) ?? 0) - n)
+  let bound = right.constant - left.constant + offset
   const digits: { stride: number; extent: number }[] = []
-  for (const [name, n] of by) {
-    const { lo, extent } = k.ranges.get(name)!
+  for (const [name, n] of coefficients) {
+    const { start, extent } = k.ranges.get(name)!
     if (n === 0) continue
-    // A falling digit counts from its other end.
-    bound -= n > 0 ? n * lo : n * (lo + extent - 1)
+    // A digit with a negative stride counts from its other end.
+    bound -= n > 0 ? n * start : n * (start + extent - 1)
     digits.push({ stride: Math.abs(n), extent })
   }
-  return countBelow(digits, bound)
+  return shareBelow(digits, bound)
 }
 
-/** The share of sums of digits that are below a bound: exact of numbers in mixed radix, otherwise as if evenly spread. */
-function countBelow(digits: { stride: number; extent: number }[], bound: number): number {
+/**
+ * Share of the sums of digits that are below a bound: exact for a mixed-radix number, otherwise as if uniformly
+ * distributed.
+ */
+function shareBelow(digits: { stride: number; extent: number }[], bound: number): number {
   if (digits.length === 0) return bound > 0 ? 1 : 0
   digits.sort((a, b) => a.stride - b.stride)
   let [dense, total, greatest] = [true, 1, 0]
@@ -235,16 +248,19 @@ function countBelow(digits: { stride: number; extent: number }[], bound: number)
   return Math.min(1, Math.max(0, below / values))
 }
 
-function equalShare(a: Expr, b: Expr, k: Known): number {
+/** Probability that two expressions are equal. */
+function probabilityEqual(a: Expr, b: Expr, k: KnownValues): number {
   const [left, right] = [affineOf(a, k), affineOf(b, k)]
-  if (!left || !right) return UNKNOWN
-  const names = [...left.by.keys(), ...right.by.keys()]
+  if (!left || !right) return UNKNOWN_PROBABILITY
+  const names = [...left.coefficients.keys(), ...right.coefficients.keys()]
   if (names.length === 0) return left.constant === right.constant ? 1 : 0
   return 1 / Math.max(1, ...names.map((n) => k.ranges.get(n)!.extent))
 }
 
-/** A coordinate that is compared with its extent: whether there is one. */
-function paddingShare(e: Expr, k: Known): number | undefined {
+/**
+ * A coordinate compared with its extent: the share of the array that is not padding; `undefined` if nothing is loaded.
+ */
+function filledShare(e: Expr, k: KnownValues): number | undefined {
   let share: number | undefined
   someExpr(e, (x) => {
     if (x.kind === 'load') share ??= k.filled.get(x.buffer)

@@ -3,9 +3,9 @@ import { analyticTime, type Coefficients, PART_NAMES, type PartName, type Parts 
 import { BLOCKS, type MatrixStatistics, WINDOWS } from './statistics.ts'
 import type { Terms } from './terms.ts'
 
-/** Those of devices that run many threads: what one thread spends has no learned correction. */
-const OF_ONE_THREAD: ReadonlySet<PartName> = new Set(['accesses', 'functions', 'branches'])
-const SHARES = PART_NAMES.filter((p) => !OF_ONE_THREAD.has(p))
+/** Limits of serial devices, whose learned correction does not use them. */
+const SERIAL_PARTS: ReadonlySet<PartName> = new Set(['accesses', 'functions', 'branches'])
+const SHARES = PART_NAMES.filter((p) => !SERIAL_PARTS.has(p))
 
 const STATISTICS = ['rowGini', 'columnGini', 'emptyRows', 'bandwidth', 'gap', 'adjacent'] as const
 
@@ -52,6 +52,7 @@ export const FEATURE_NAMES: readonly string[] = [
 const log = (x: number): number => Math.log2(Math.max(x, 1e-9))
 const ratio = (a: number, b: number): number => log((a + 1) / (b + 1))
 
+/** Feature vector of the learned correction, in the order of `FEATURE_NAMES`. */
 export function featuresOf(
   t: Terms,
   parts: Parts,

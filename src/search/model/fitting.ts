@@ -6,21 +6,26 @@
 import { analyticTime, type Coefficients, partsOf } from './analytic.ts'
 import type { Terms } from './terms.ts'
 
-/** A kernel on some data, and what it took. */
+/** A kernel on some data, with its measured time. */
 export interface TimedTerms {
   readonly terms: Terms
   readonly milliseconds: number
-  /** Weight of the sample; 1. */
+  /** Weight of the sample; default 1. */
   readonly weight?: number | undefined
 }
 
 export type CoefficientName = Exclude<keyof Coefficients, 'norm'>
 
 export interface FitOptions {
-  /** Coefficients to fit; default: all of `from`. Coefficients that no sample depends on keep their values. */
+  /**
+   * Coefficients to fit; default: all of the initial ones. Coefficients that no sample depends on keep their values.
+   */
   readonly names?: readonly CoefficientName[] | undefined
-  /** Regularisation towards the initial values, on squared logarithms; decides coefficients that the samples do not; 1e-4. */
-  readonly hold?: number | undefined
+  /**
+   * Regularisation towards the initial values, on squared logarithms. It determines coefficients that the samples do
+   * not. Default 1e-4.
+   */
+  readonly regularisation?: number | undefined
 }
 
 export interface Fit {
@@ -29,7 +34,7 @@ export interface Fit {
   readonly error: number
 }
 
-/** Logarithms up to here count by their squares, larger ones as they are. */
+/** Huber's threshold: smaller errors count squared, larger ones linearly. */
 const NEAR = 0.05
 /** Factors tried, coarse to fine: a coefficient has an effect only where it is a limit. */
 const FACTORS = [256, 64, 16, 4, 2, 1.5, 1.2, 1.1, 1.05, 1.02, 1.01, 1.005, 1.002] as const
@@ -38,47 +43,63 @@ const SWEEPS = 40
 /** Minimum improvement of the loss that counts. */
 const LEAST_GAIN = 1e-9
 
-export function fitted(samples: readonly TimedTerms[], from: Coefficients, options: FitOptions = {}): Fit {
-  const { names = namesOf(from), hold = 1e-4 } = options
-  const usable = samples.filter((s) => s.milliseconds > 0 && Number.isFinite(s.milliseconds))
+/** Fits coefficients to samples, starting from `initial`. */
+export function fitCoefficients(
+  samples: readonly TimedTerms[],
+  initial: Coefficients,
+  options: FitOptions = {},
+): Fit {
+  const { names = positiveNames(initial), regularisation = 1e-4 } = options
+  const valid = samples.filter((s) => s.milliseconds > 0 && Number.isFinite(s.milliseconds))
   const cost = (c: Coefficients): number =>
-    meanOver(usable, (s) => huber(logError(s, c))) +
-    hold * names.reduce((sum, n) => sum + Math.log(c[n]! / from[n]!) ** 2, 0)
+    weightedMean(valid, (s) => huber(logError(s, c))) +
+    regularisation * names.reduce((sum, n) => sum + Math.log(c[n]! / initial[n]!) ** 2, 0)
 
-  let best: Point = { at: from, cost: cost(from) }
-  const tried = (at: Coefficients): Point => ({ at, cost: cost(at) })
-  const scaled = (c: Coefficients, name: CoefficientName, by: number): Coefficients => ({
+  let best: Point = { coefficients: initial, cost: cost(initial) }
+  const evaluate = (coefficients: Coefficients): Point => ({ coefficients, cost: cost(coefficients) })
+  const scale = (c: Coefficients, name: CoefficientName, factor: number): Coefficients => ({
     ...c,
-    [name]: c[name]! * by,
+    [name]: c[name]! * factor,
   })
-  const explored = (start: Point, factor: number): Point =>
+  const explore = (start: Point, factor: number): Point =>
     names.reduce((p, name) => {
-      const sides = [tried(scaled(p.at, name, factor)), tried(scaled(p.at, name, 1 / factor))]
-      return sides.reduce((a, b) => (isBetter(b, a) ? b : a), p)
+      const neighbours = [
+        evaluate(scale(p.coefficients, name, factor)),
+        evaluate(scale(p.coefficients, name, 1 / factor)),
+      ]
+      return neighbours.reduce((a, b) => (isBetter(b, a) ? b : a), p)
     }, start)
   for (const factor of FACTORS)
     for (let sweep = 0; sweep < SWEEPS; sweep++) {
-      const next = explored(best, factor)
+      const next = explore(best, factor)
       if (!isBetter(next, best)) break
-      // As far again in the same direction: along valleys that lie across the coefficients.
-      const beyond = tried(extrapolated(best.at, next.at, names))
-      best = isBetter(beyond, next) ? beyond : next
+      // Pattern move of Hooke and Jeeves: as far again in the same direction, along valleys oblique to the
+      // coefficients.
+      const extrapolation = evaluate(extrapolate(best.coefficients, next.coefficients, names))
+      best = isBetter(extrapolation, next) ? extrapolation : next
     }
-  return { coefficients: best.at, error: meanOver(usable, (s) => Math.abs(logError(s, best.at))) }
+  return {
+    coefficients: best.coefficients,
+    error: weightedMean(valid, (s) => Math.abs(logError(s, best.coefficients))),
+  }
 }
 
-/** Zeros say that something costs nothing. */
-const namesOf = (c: Coefficients): CoefficientName[] =>
+/** Names of the coefficients that are positive; zeros mean that something costs nothing. */
+const positiveNames = (c: Coefficients): CoefficientName[] =>
   (Object.keys(c) as (keyof Coefficients)[]).flatMap((n) => (n === 'norm' || !(c[n]! > 0) ? [] : [n]))
 
-/** Not to be told from times: how many threads run is the chip's, and caches have no one size. */
-const GIVEN: ReadonlySet<CoefficientName> = new Set(['threads', 'cacheBytes'])
+/**
+ * Coefficients that times do not determine: the number of threads is a property of the chip, and caches have no sharp
+ * size.
+ */
+const FIXED: ReadonlySet<CoefficientName> = new Set(['threads', 'cacheBytes'])
 
-/** Those that times of kernels can tell. */
-export const learnable = (c: Coefficients): CoefficientName[] => namesOf(c).filter((n) => !GIVEN.has(n))
+/** Names of the coefficients that measured times determine. */
+export const learnableNames = (c: Coefficients): CoefficientName[] =>
+  positiveNames(c).filter((n) => !FIXED.has(n))
 
 interface Point {
-  readonly at: Coefficients
+  readonly coefficients: Coefficients
   readonly cost: number
 }
 
@@ -93,19 +114,19 @@ export const logError = ({ terms, milliseconds }: TimedTerms, c: Coefficients): 
   Math.log(expectedTime(terms, c) / milliseconds)
 
 function huber(error: number): number {
-  const far = Math.abs(error)
-  return far <= NEAR ? far ** 2 / 2 : NEAR * (far - NEAR / 2)
+  const magnitude = Math.abs(error)
+  return magnitude <= NEAR ? magnitude ** 2 / 2 : NEAR * (magnitude - NEAR / 2)
 }
 
-function extrapolated(a: Coefficients, b: Coefficients, names: readonly CoefficientName[]): Coefficients {
+function extrapolate(a: Coefficients, b: Coefficients, names: readonly CoefficientName[]): Coefficients {
   return { ...b, ...Object.fromEntries(names.map((n) => [n, b[n]! * (b[n]! / a[n]!)])) }
 }
 
-function meanOver(samples: readonly TimedTerms[], of: (s: TimedTerms) => number): number {
+function weightedMean(samples: readonly TimedTerms[], measure: (s: TimedTerms) => number): number {
   let [sum, weights] = [0, 0]
   for (const s of samples) {
     const weight = s.weight ?? 1
-    sum += weight * of(s)
+    sum += weight * measure(s)
     weights += weight
   }
   return weights === 0 ? 0 : sum / weights

@@ -1,6 +1,6 @@
 /**
- * Chooses the dimension along which a matrix is sampled: its format's outermost one, so that complete rows or columns are
- * taken.
+ * Chooses the dimension along which a matrix is sampled: the outermost one of its format, so that samples contain
+ * complete rows or columns.
  */
 import type { Expr } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
@@ -13,22 +13,22 @@ import { allAxesOf, callerTensor } from '../../run/bind/caller-tensors.ts'
 /** 0: rows, 1: columns. */
 export type Dimension = 0 | 1
 
-/** The size that is the extent of a tensor's dimension. */
-export function sizeOf(kernel: Kernel1, tensor: string, dimension: Dimension): string | undefined {
+/** Name of the size parameter that is the extent of a tensor's dimension. */
+export function sizeNameOf(kernel: Kernel1, tensor: string, dimension: Dimension): string | undefined {
   const name = axesOfBinding(kernel, tensor)[dimension]
   const axis = name === undefined ? undefined : allAxesOf(kernel).get(name)
   return axis && 'extent' in axis && axis.extent.kind === 'var' ? axis.extent.name : undefined
 }
 
-/** Columns where all parts have columns, or groups of them, outside of rows. */
+/** 1 (columns) if all parts of the format have columns, or groups of them, outside of rows. */
 export function outerDimension(kernel: Kernel1, tensor: string): Dimension {
-  const [rows, columns] = [sizeOf(kernel, tensor, 0), sizeOf(kernel, tensor, 1)]
+  const [rows, columns] = [sizeNameOf(kernel, tensor, 0), sizeNameOf(kernel, tensor, 1)]
   if (columns === undefined || rows === columns) return 0
-  const over = axesOfBinding(kernel, tensor)
-  const isByColumns = (of: readonly string[]): boolean => {
-    for (const name of of) {
-      const told = dimensionsOf(kernel, over, name, true)
-      if (told && told.size > 0) return told.has(1) && !told.has(0)
+  const dimensionNames = axesOfBinding(kernel, tensor)
+  const isByColumns = (axes: readonly string[]): boolean => {
+    for (const name of axes) {
+      const dimensions = dimensionsOf(kernel, dimensionNames, name, true)
+      if (dimensions && dimensions.size > 0) return dimensions.has(1) && !dimensions.has(0)
     }
     return false
   }
@@ -36,58 +36,63 @@ export function outerDimension(kernel: Kernel1, tensor: string): Dimension {
 }
 
 /**
- * Axes of a tensor's format on which rows and columns have numbers alone, as pieces of rows have: all rows have the same, the
- * longest all of them.
+ * Axes of a tensor's format whose coordinate is only an ordinal, such as the pieces of a split row. All rows share
+ * these coordinates; the longest row has all of them.
  */
-export function numberAxes(kernel: Kernel1, tensor: string): ReadonlySet<string> {
-  const over = axesOfBinding(kernel, tensor)
-  const found = new Set<string>()
+export function ordinalAxes(kernel: Kernel1, tensor: string): ReadonlySet<string> {
+  const dimensionNames = axesOfBinding(kernel, tensor)
+  const axes = new Set<string>()
   for (const b of callerTensor(kernel, tensor)?.buffers ?? [])
     for (const axis of b.axes) {
-      if (dimensionsOf(kernel, over, axis, false)?.size !== 0) break
-      found.add(axis)
+      if (dimensionsOf(kernel, dimensionNames, axis, false)?.size !== 0) break
+      axes.add(axis)
     }
-  return found
+  return axes
 }
 
 /**
- * Places of the dimensions whose coordinates say where on an axis an element is; none: it is there for all of them.
- * @param asked - Groups within which queries answer, too
+ * Indices of the dimensions on which the coordinate on an axis depends; empty for an ordinal, `null` for an unknown
+ * axis.
+ * @param throughQueries - Include dimensions within whose groups queries are evaluated
  */
 function dimensionsOf(
   kernel: Kernel1,
-  over: readonly string[],
+  dimensionNames: readonly string[],
   axis: string,
-  asked: boolean,
+  throughQueries: boolean,
 ): ReadonlySet<number> | null {
-  const at = over.indexOf(axis)
-  if (at >= 0) return new Set([at])
+  const index = dimensionNames.indexOf(axis)
+  if (index >= 0) return new Set([index])
   for (const { instance } of kernel.reformats.flatMap((r) => r.instance.parts)) {
-    const written = coordinateOn(instance, axis)
-    if (!written) continue
-    const names = [...variablesOf(written, instance, asked)]
-    return new Set(names.flatMap((v) => [...(dimensionsOf(kernel, over, v, asked) ?? [])]))
+    const coordinate = coordinateOf(instance, axis)
+    if (!coordinate) continue
+    const names = [...variablesOf(coordinate, instance, throughQueries)]
+    return new Set(names.flatMap((v) => [...(dimensionsOf(kernel, dimensionNames, v, throughQueries) ?? [])]))
   }
   return null
 }
 
-const coordinateOn = ({ order, map, lists }: FormatInstance, axis: string): Expr | undefined =>
+const coordinateOf = ({ order, map, lists }: FormatInstance, axis: string): Expr | undefined =>
   map[order.indexOf(axis)] ?? lists.find((l) => l.axis.name === axis)?.coordinate
 
-/** A query is answered within its group, as pieces of a row are numbered within the row, whatever is counted. */
-function variablesOf(e: Expr, instance: FormatInstance, asked: boolean): ReadonlySet<string> {
-  const found = new Set<string>()
+/**
+ * Variables of an expression, including the operands of queries. A query with `by` is evaluated within its group, as
+ * pieces are numbered within a row.
+ */
+function variablesOf(e: Expr, instance: FormatInstance, throughQueries: boolean): ReadonlySet<string> {
+  const variables = new Set<string>()
   const groupOf = (name: string): readonly Expr[] => {
-    const q = instance.queries.find((x) => x.name === name)
-    if (!q) return []
-    const by = 'by' in q ? q.by : []
-    if (by.length === 0) return operandsOf(q)
-    return asked ? by : []
+    const query = instance.queries.find((x) => x.name === name)
+    if (!query) return []
+    const keys = 'by' in query ? query.by : []
+    if (keys.length === 0) return operandsOf(query)
+    return throughQueries ? keys : []
   }
   walkExpr(e, (x) => {
     if (x.kind !== 'var') return
-    found.add(x.name)
-    for (const inside of groupOf(x.name)) for (const v of variablesOf(inside, instance, asked)) found.add(v)
+    variables.add(x.name)
+    for (const operand of groupOf(x.name))
+      for (const v of variablesOf(operand, instance, throughQueries)) variables.add(v)
   })
-  return found
+  return variables
 }

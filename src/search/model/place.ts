@@ -3,26 +3,26 @@ import type { Expr, Load, Search } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import type { Lane } from './coalescing.ts'
-import { expected, type Known, type Range, shareOf } from './estimates.ts'
-import { type Frame, lanesIn } from './frames.ts'
-import { isWhole } from './whole.ts'
+import { expectedValue, type KnownValues, probabilityOf, type Range } from './estimates.ts'
+import { isExpanded } from './expanded-loops.ts'
+import { extendLanes, type Frame } from './frames.ts'
 
-/** Position of the walk. The walk owns and updates the values known of variables and segments. */
-export class Place implements Known {
-  readonly params: Known['params']
-  readonly filled: Known['filled']
+/** Position of the walk. The walk owns and updates the ranges of variables and the lengths of segments. */
+export class Place implements KnownValues {
+  readonly params: KnownValues['params']
+  readonly filled: KnownValues['filled']
   readonly ranges: Map<string, Range>
   readonly lengths: Map<string, number>
   readonly times: number
-  /** As if every loop that reduces ran once: how often an accumulator starts. */
+  /** Number of initialisations of an accumulator: `times` as if every reduction loop ran once. */
   readonly starts: number
-  /** Share of the iterations of predicated loops that read anything new. */
+  /** Share of the iterations of predicated loops that are not beyond the end. */
   readonly useful: number
   readonly frames: readonly Frame[]
-  /** Those of the frames that are threads of a block. */
+  /** Frames that are loops over threads of a block. */
   readonly lanes: readonly Lane[]
-  /** Guards that hold here, with the share that they let through. */
-  readonly held: readonly Held[]
+  /** Guards that hold at this position, with their probabilities. */
+  readonly guards: readonly Guard[]
 
   private constructor(
     { params, filled, ranges, lengths }: Pick<Place, 'params' | 'filled' | 'ranges' | 'lengths'>,
@@ -31,7 +31,7 @@ export class Place implements Known {
     useful: number,
     frames: readonly Frame[],
     lanes: readonly Lane[],
-    held: readonly Held[],
+    guards: readonly Guard[],
   ) {
     this.params = params
     this.filled = filled
@@ -42,108 +42,114 @@ export class Place implements Known {
     this.useful = useful
     this.frames = frames
     this.lanes = lanes
-    this.held = held
+    this.guards = guards
   }
 
-  /** Outside of all loops. */
-  static outside({ params, filled }: Pick<Known, 'params' | 'filled'>): Place {
+  /** The position outside of all loops. */
+  static root({ params, filled }: Pick<KnownValues, 'params' | 'filled'>): Place {
     return new Place({ params, filled, ranges: new Map(), lengths: new Map() }, 1, 1, 1, [], [], [])
   }
 
   /** The position inside a branch taken with probability `share`. */
-  inCase(share: number): Place {
-    const { times, starts, useful, frames, lanes, held } = this
-    return new Place(this, times * share, starts * share, useful, frames, lanes, held)
+  inBranch(share: number): Place {
+    const { times, starts, useful, frames, lanes, guards } = this
+    return new Place(this, times * share, starts * share, useful, frames, lanes, guards)
   }
 
-  /** Under a condition. */
-  under(frame: Frame): Place {
-    const { starts, useful, frames, lanes, held } = this
-    return new Place(this, frame.times, starts * frame.extent, useful, [...frames, frame], lanes, held)
+  /** The position inside a condition. */
+  inCondition(frame: Frame): Place {
+    const { starts, useful, frames, lanes, guards } = this
+    return new Place(this, frame.times, starts * frame.extent, useful, [...frames, frame], lanes, guards)
   }
 
-  /** In a loop. */
-  inside(frame: Frame, starts: number, useful: number, held: readonly Held[]): Place {
-    const lanes = lanesIn(this.lanes, frame)
-    return new Place(this, frame.times, starts, useful, [...this.frames, frame], lanes, held)
+  /** The position inside a loop. */
+  inLoop(frame: Frame, starts: number, useful: number, guards: readonly Guard[]): Place {
+    const lanes = extendLanes(this.lanes, frame)
+    return new Place(this, frame.times, starts, useful, [...this.frames, frame], lanes, guards)
   }
 }
 
-export interface Held {
+export interface Guard {
   readonly vars: ReadonlySet<string>
   readonly share: number
 }
 
 /**
- * The share of iterations that the guards of a loop let through. A guard over more variables implies those before it over
- * fewer of them, as the guards of a split loop do that is split again: their share is not taken twice.
+ * Probability that the guards of a loop hold. A guard over more variables implies earlier guards over a subset of them,
+ * as after splitting a loop twice; its probability is conditional on theirs.
  */
-export function guarded(s: For, p: Place): { readonly share: number; readonly held: readonly Held[] } {
-  let [share, held] = [1, p.held]
+export function applyGuards(s: For, p: Place): { readonly share: number; readonly guards: readonly Guard[] } {
+  let [share, guards] = [1, p.guards]
   for (const g of s.guards) {
     const vars = freeVars(g)
-    const implied = held.filter((h) => [...h.vars].every((v) => vars.has(v)))
-    const before = implied.reduce((product, h) => product * h.share, 1)
-    const all = shareOf(g, p)
-    share *= before === 0 ? 0 : Math.min(1, all / before)
-    held = [...held.filter((h) => !implied.includes(h)), { vars, share: all }]
+    const implied = guards.filter((h) => [...h.vars].every((v) => vars.has(v)))
+    const impliedShare = implied.reduce((product, h) => product * h.share, 1)
+    const probability = probabilityOf(g, p)
+    share *= impliedShare === 0 ? 0 : Math.min(1, probability / impliedShare)
+    guards = [...guards.filter((h) => !implied.includes(h)), { vars, share: probability }]
   }
-  return { share, held }
+  return { share, guards }
 }
 
 /**
- * Number of executions of an access inside the loops up to `at`. Expanded iterations count once if its address is the same in
- * all of them; accesses of an instruction count once for each element of an operand.
+ * Number of executions of an access inside the frames up to index `depth`. Expanded iterations count once if the
+ * address is the same in all of them; accesses of an instruction count once for each element of an operand.
  */
-export function timesOf({ frames }: Place, x: Load | Search, at: number): number {
+export function timesOf({ frames }: Place, x: Load | Search, depth: number): number {
   const vars = freeVars(x)
-  const from = frames.findIndex((f) => f.loop?.mode.kind === 'instr')
-  const text = textFrom(frames, at)
-  const first = from < 0 ? text : Math.min(from, text)
+  const instruction = frames.findIndex((f) => f.loop?.mode.kind === 'instr')
+  const expanded = firstExpanded(frames, depth)
+  const first = instruction < 0 ? expanded : Math.min(instruction, expanded)
   let n = frames[first - 1]?.times ?? 1
-  for (let k = first; k <= at; k++) {
+  for (let k = first; k <= depth; k++) {
     const { loop, extent } = frames[k]!
     if (loop && vars.has(loop.var)) n *= extent
   }
   return n
 }
 
-/** Index of the first frame, up to `at`, from which the iterations are expanded. */
-function textFrom(frames: readonly Frame[], at: number): number {
-  for (let k = at; k >= 0; k--) {
+/** Index of the first frame, up to `depth`, from which all iterations are expanded. */
+function firstExpanded(frames: readonly Frame[], depth: number): number {
+  for (let k = depth; k >= 0; k--) {
     const { loop } = frames[k]!
-    if (!loop || !isWhole(loop)) return k + 1
+    if (!loop || !isExpanded(loop)) return k + 1
   }
   return 0
 }
 
-/** Share of the iterations of a thread's loops in which a load is executed, after hoisting. */
-export function onceOf({ frames }: Place, x: Load | Search, at: number): number {
+/**
+ * Share of a statement's executions in which a load is executed, after hoisting out of the loops on which its address
+ * does not depend.
+ */
+export function hoistedShare({ frames }: Place, x: Load | Search, depth: number): number {
   const vars = freeVars(x)
-  const text = textFrom(frames, at)
+  const expanded = firstExpanded(frames, depth)
   let n = 1
   for (let k = 0; k < frames.length; k++) {
     const { loop, extent } = frames[k]!
-    if (!loop || loop.mode.kind === 'bind' || k < text || (k <= at && vars.has(loop.var))) continue
+    if (!loop || loop.mode.kind === 'bind' || k < expanded || (k <= depth && vars.has(loop.var))) continue
     n /= Math.max(1, extent)
   }
   return n
 }
 
-/** The range of a variable where a bound of it holds, or does not. */
-export interface Narrowed {
+/** The range of a variable in a branch, next to its range outside of it. */
+export interface Narrowing {
   readonly name: string
   readonly part: Range
   readonly whole: Range
 }
 
-export function narrowed(cond: Expr, p: Place, holds: boolean): Narrowed | null {
+/** Range of the variable where `cond`, of the form `variable < bound`, holds or fails; `null` for other conditions. */
+export function narrow(cond: Expr, p: Place, holds: boolean): Narrowing | null {
   if (cond.kind !== 'binary' || cond.op !== 'lt' || cond.a.kind !== 'var') return null
   const { name } = cond.a
-  const [whole, bound] = [p.ranges.get(name), expected(cond.b, p)]
+  const [whole, bound] = [p.ranges.get(name), expectedValue(cond.b, p)]
   if (!whole || Number.isNaN(bound)) return null
-  const end = whole.lo + whole.extent
-  const at = Math.min(end, Math.max(whole.lo, bound))
-  const part = holds ? { lo: whole.lo, extent: at - whole.lo } : { lo: at, extent: end - at }
+  const end = whole.start + whole.extent
+  const split = Math.min(end, Math.max(whole.start, bound))
+  const part = holds
+    ? { start: whole.start, extent: split - whole.start }
+    : { start: split, extent: end - split }
   return { name, part, whole }
 }

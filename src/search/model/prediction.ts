@@ -1,6 +1,6 @@
 /**
- * Expected milliseconds of a scheduled kernel on some data, without lowering it past Stage II and without measuring: what
- * limits it, by terms of its loops, times a correction that was learned.
+ * Predicted milliseconds of a scheduled kernel on some data, without lowering past Stage II and without measuring: an
+ * analytic bound computed from terms of its loops, times a learned correction.
  */
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
@@ -14,8 +14,8 @@ import { Samples } from './rows.ts'
 import { type MatrixStatistics, statisticsOf } from './statistics.ts'
 import { type Structure, structureOf } from './structure.ts'
 import { type Terms, termsOf } from './terms.ts'
-import type { CostModel } from './trained.ts'
-import { treesAt } from './trees.ts'
+import type { CostModel } from './trained-models.ts'
+import { evaluateTrees } from './trees.ts'
 import { workOf } from './walk.ts'
 
 export interface Prediction {
@@ -29,14 +29,14 @@ export interface Prediction {
 
 /** Input of predictions. */
 export interface ModelData {
-  /** Sparse ones, under the names that the kernel's text declares. */
+  /** Sparse tensors, by the name that the kernel declares. */
   readonly tensors: Readonly<Record<string, Tensor>>
-  /** Lists and sets that formats take. */
-  readonly beside?: Readonly<Record<string, Tensor>> | undefined
+  /** Lists and sets that formats take as inputs. */
+  readonly formatInputs?: Readonly<Record<string, Tensor>> | undefined
   readonly params: Readonly<Record<string, number>>
   readonly statistics: MatrixStatistics | null
   readonly samples?: Samples | undefined
-  /** Index-array structures by storage, for the same tensors; sizes of dense dimensions may differ. */
+  /** Index-array structures by format, for the same tensors; sizes of dense dimensions may differ. */
   readonly structures: Map<string, Structure>
 }
 
@@ -50,7 +50,7 @@ export function sparseTensors(
   return Object.fromEntries(Object.entries(tensors).filter(([name]) => isSparse(name)))
 }
 
-/** `tensors`: sparse ones. Looks at them once. */
+/** Data of sparse tensors; reads their elements once. */
 export function modelDataOf(tensors: Readonly<Record<string, Tensor>>): Omit<ModelData, 'params'> {
   const [first] = Object.values(tensors)
   const samples = new Samples()
@@ -58,22 +58,25 @@ export function modelDataOf(tensors: Readonly<Record<string, Tensor>>): Omit<Mod
   return { tensors, statistics: rows ? statisticsOf(rows) : null, samples, structures: new Map() }
 }
 
-/** @throws SptError as `bindInputs` */
-export function termsOn(compilation: Compilation, { structures, ...data }: ModelData): Terms {
+/** Terms of a compiled kernel on some data. @throws SptError as `bindInputs` */
+export function termsOfCompilation(compilation: Compilation, { structures, ...data }: ModelData): Terms {
   const { kernel, loops } = compilation
   const key = formatKey(compilation)
-  // Of the loops before any step on them: whichever schedule comes first, the format's structure is the same.
-  const known = structures.get(key) ?? structureOf(kernel, compilation.positions, data)
-  structures.set(key, known)
-  const structure = { ...known, params: new Map([...known.params, ...Object.entries(data.params)]) }
+  // Computed from the loops before any schedule step, so the structure depends on the format alone.
+  const formatStructure = structures.get(key) ?? structureOf(kernel, compilation.positions, data)
+  structures.set(key, formatStructure)
+  const structure = {
+    ...formatStructure,
+    params: new Map([...formatStructure.params, ...Object.entries(data.params)]),
+  }
   return termsOf(loops, workOf(loops, structure), structure, data.statistics)
 }
 
-/** @throws SptError as `bindInputs` */
-export function predicted(model: CostModel, compilation: Compilation, data: ModelData): Prediction {
-  const terms = termsOn(compilation, data)
+/** Predicts the time of a compiled kernel. @throws SptError as `bindInputs` */
+export function predictTime(model: CostModel, compilation: Compilation, data: ModelData): Prediction {
+  const terms = termsOfCompilation(compilation, data)
   const parts = partsOf(terms, model.coefficients)
   const features = featuresOf(terms, parts, model.coefficients, data.statistics)
-  const correction = Math.exp(treesAt(model.trees, features))
+  const correction = Math.exp(evaluateTrees(model.trees, features))
   return { milliseconds: correction * analyticTime(parts, model.coefficients), parts, correction, terms }
 }

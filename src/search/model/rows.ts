@@ -1,4 +1,4 @@
-/** A sparse tensor of two dimensions by rows, and samples of its rows, or of its columns as the rows of its transpose. */
+/** A sparse matrix by rows, and samples of its rows, or of its columns as the rows of its transpose. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { ascending } from '../../columns/allocate.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../../storage/tensor.ts'
@@ -6,8 +6,8 @@ import type { Dimension } from './outer-dimension.ts'
 import { isSortable, type RowOrder } from './sorted-rows.ts'
 import type { Rows } from './statistics.ts'
 
-/** Rows and columns together: beyond, counters of each take gigabytes. */
-const MOST = 2 ** 27
+/** Maximum of rows plus columns: beyond it, their counters take gigabytes. */
+const MAX_ROWS_AND_COLUMNS = 2 ** 27
 
 /**
  * The rows of a matrix that is bound by coordinates or by rows; `null` for anything else.
@@ -16,71 +16,75 @@ const MOST = 2 ** 27
 export function rowsOf(t: Tensor): Rows | null {
   const [rows, columns] = t.shape
   if (t.shape.length !== 2 || rows === undefined || columns === undefined) return null
-  if (rows + columns > MOST)
+  if (rows + columns > MAX_ROWS_AND_COLUMNS)
     fail({
       code: 'search/too-large',
       message: `a matrix of ${rows} × ${columns} has too many rows and columns for the cost model, which counts each of them`,
-      expected: `at most ${MOST} together`,
+      expected: `at most ${MAX_ROWS_AND_COLUMNS} together`,
       hint: 'number those that have elements, or search without a prior',
     })
   if (t.kind === 'stored') {
     const levels = namedArrays(t).map(([, arrays]) => arrays)
-    const [only] = levels
-    // Fewer where they are packed.
-    const isWhole = only?.indices?.length === only?.indptr?.at(-1)
-    return levels.length === 1 && only?.indptr && only.indices && isWhole && only.indptr.length === rows + 1
-      ? { rows, columns, indptr: only.indptr, indices: only.indices }
+    const [level] = levels
+    // Packed index arrays have fewer words than elements.
+    const isUnpacked = level?.indices?.length === level?.indptr?.at(-1)
+    return levels.length === 1 &&
+      level?.indptr &&
+      level.indices &&
+      isUnpacked &&
+      level.indptr.length === rows + 1
+      ? { rows, columns, indptr: level.indptr, indices: level.indices }
       : null
   }
   if (t.kind !== 'coords') return null
   const [i, j] = t.coords
   if (!i || !j) return null
   const indptr = new Int32Array(rows + 1)
-  let ascending = true
+  let isAscending = true
   for (let e = 0; e < i.length; e++) {
     indptr[i[e]! + 1]!++
-    if (e > 0 && i[e]! < i[e - 1]!) ascending = false
+    if (e > 0 && i[e]! < i[e - 1]!) isAscending = false
   }
   for (let r = 0; r < rows; r++) indptr[r + 1]! += indptr[r]!
-  if (ascending) return { rows, columns, indptr, indices: j }
+  if (isAscending) return { rows, columns, indptr, indices: j }
   const next = indptr.slice()
   const indices = new Int32Array(j.length)
   for (let e = 0; e < j.length; e++) indices[next[i[e]!]!++] = j[e]!
   return { rows, columns, indptr, indices }
 }
 
-/** By columns. */
-function transposed({ rows, columns, indptr, indices }: Rows): Rows {
+/** The transpose: the same matrix by columns. */
+function transpose({ rows, columns, indptr, indices }: Rows): Rows {
   const starts = new Int32Array(columns + 1)
   const count = indptr[rows] ?? 0
   for (let e = 0; e < count; e++) starts[indices[e]! + 1]!++
   for (let c = 0; c < columns; c++) starts[c + 1]! += starts[c]!
   const next = starts.slice()
-  const of = new Int32Array(count)
+  const rowIndices = new Int32Array(count)
   for (let r = 0; r < rows; r++)
-    for (let e = indptr[r]!; e < indptr[r + 1]!; e++) of[next[indices[e]!]!++] = r
-  return { rows: columns, columns: rows, indptr: starts, indices: of }
+    for (let e = indptr[r]!; e < indptr[r + 1]!; e++) rowIndices[next[indices[e]!]!++] = r
+  return { rows: columns, columns: rows, indptr: starts, indices: rowIndices }
 }
 
-const acrossTensor = (t: CoordTensor): CoordTensor => ({
+const transposeTensor = (t: CoordTensor): CoordTensor => ({
   ...t,
   shape: t.shape.toReversed(),
   coords: t.coords.toReversed(),
 })
 
-/** Some rows as a matrix of their own, and how many rows of the whole each of them stands for. */
+/** Some rows as a matrix of their own, with the number of rows of the whole matrix that each of them represents. */
 export interface Stratum {
   readonly tensor: CoordTensor
   readonly rows: number
   readonly weight: number
 }
 
-/** A matrix as samples of its rows; of columns, `rows` are columns. */
+/** A matrix as strata of its rows; if columns are sampled, `rows` counts columns. */
 export interface Sample {
-  readonly strata: readonly Stratum[]
+  readonly drawStrata: readonly Stratum[]
   /** True if the first stratum holds all rows. */
   readonly isWhole: boolean
-  /** Of the whole. */
+  /** Number of rows of the whole matrix. */
   readonly rows: number
 }
 
@@ -94,16 +98,16 @@ export class Samples {
 
   /** As `rowsOf`. */
   rowsOf(t: Tensor): Rows | null {
-    let known = this.#rows.get(t)
-    if (known === undefined) {
-      known = rowsOf(t)
-      this.#rows.set(t, known)
+    let rows = this.#rows.get(t)
+    if (rows === undefined) {
+      rows = rowsOf(t)
+      this.#rows.set(t, rows)
     }
-    return known
+    return rows
   }
 
-  /** The rows of a tensor that is here without its elements. */
-  put(t: Tensor, rows: Rows): void {
+  /** Sets the rows of a tensor that this thread has without its elements. */
+  setRows(t: Tensor, rows: Rows): void {
     this.#rows.set(t, rows)
     this.#withoutElements.add(t)
   }
@@ -113,179 +117,188 @@ export class Samples {
   }
 
   /**
-   * As `strata`, of rows or of columns, windows of which are neighbours in an `order`; `null` for what has no rows.
+   * Draws strata of rows or of columns, once for all formats. Windows are neighbours in `order`; `null` for a tensor
+   * without rows.
    * @throws SptError `search/too-large`
    */
-  of(
+  draw(
     t: Tensor,
     along: Dimension,
     elements: number,
-    most = Number.POSITIVE_INFINITY,
+    maxRows = Number.POSITIVE_INFINITY,
     order: RowOrder | null = null,
   ): Sample | null {
-    const key = `${along} ${elements} ${most} ${order?.key ?? ''}`
-    const ofTensor = this.#samples.get(t) ?? new Map<string, Sample>()
-    const known = ofTensor.get(key)
-    if (known) return known
+    const key = `${along} ${elements} ${maxRows} ${order?.key ?? ''}`
+    const samples = this.#samples.get(t) ?? new Map<string, Sample>()
+    const cached = samples.get(key)
+    if (cached) return cached
     const rows = along === 0 ? this.rowsOf(t) : this.#columnsOf(t)
     if (!rows) return null
-    const ordered = order ? () => this.#order(t, along, rows, order) : undefined
-    const { drawn, isWhole } = drawnFrom(rows, elements, most, ordered)
+    const computeOrder = order ? () => this.#order(t, along, rows, order) : undefined
+    const { strata, isWhole } = drawSample(rows, elements, maxRows, computeOrder)
     const sample = {
-      strata: along === 0 ? drawn : drawn.map((s) => ({ ...s, tensor: acrossTensor(s.tensor) })),
+      drawStrata: along === 0 ? strata : strata.map((s) => ({ ...s, tensor: transposeTensor(s.tensor) })),
       isWhole,
       rows: rows.rows,
     }
-    this.#samples.set(t, ofTensor.set(key, sample))
+    this.#samples.set(t, samples.set(key, sample))
     return sample
   }
 
-  /** Found once, however much of the rows is drawn. */
+  /** Computes the order once, for all sizes of samples. */
   #order(t: Tensor, along: Dimension, rows: Rows, order: RowOrder): Int32Array | undefined {
     if (!isSortable(rows)) return undefined
-    const ofTensor = this.#orders.get(t) ?? new Map<string, Int32Array>()
+    const orders = this.#orders.get(t) ?? new Map<string, Int32Array>()
     const key = `${along} ${order.key}`
-    const found = ofTensor.get(key) ?? order.of(rows)
-    this.#orders.set(t, ofTensor.set(key, found))
-    return found
+    const permutation = orders.get(key) ?? order.permute(rows)
+    this.#orders.set(t, orders.set(key, permutation))
+    return permutation
   }
 
   #columnsOf(t: Tensor): Rows | null {
     const rows = this.rowsOf(t)
     if (!rows) return null
-    const known = this.#columns.get(t) ?? transposed(rows)
-    this.#columns.set(t, known)
-    return known
+    const columns = this.#columns.get(t) ?? transpose(rows)
+    this.#columns.set(t, columns)
+    return columns
   }
 }
 
+/** Golden ratio, for samples that follow no period of the matrix. */
 const GOLDEN = (Math.sqrt(5) - 1) / 2
 
-/** Rows that neighbour each other in a sample, as blocks, strips and slices of formats need them. */
+/** Consecutive rows of a window, as required by blocks, strips and slices of formats. */
 const WINDOW = 16
 /** Rows longer than this multiple of the mean are long. */
 const LONG = 8
 const LONG_LEAST = 64
-/** The longest row has its own stratum from this multiple of the mean. */
+/** The longest row gets its own stratum from this multiple of the mean. */
 const UNEVEN = 2
 
 const nonzerosOf = (m: Rows): number => m.indptr[m.rows] ?? 0
 
-/** Above this many rows of a sample, empty regions get a stratum of their own: they dominate matrices with few elements. */
-const MANY = 1 << 18
+/**
+ * Above this many rows of a sample, empty windows get a stratum of their own: they dominate matrices with few elements.
+ */
+const MAX_MIXED_ROWS = 1 << 18
 
 /** True if strata would hold as many elements as the whole matrix. */
-const isSmall = (m: Rows, elements: number, most: number): boolean =>
-  nonzerosOf(m) <= 2 * elements && m.rows <= Math.min(MANY, most)
+const isSmall = (m: Rows, elements: number, maxRows: number): boolean =>
+  nonzerosOf(m) <= 2 * elements && m.rows <= Math.min(MAX_MIXED_ROWS, maxRows)
 
 /**
- * Windows of neighbouring rows spread over the matrix; by themselves the long rows, which few windows would meet; and the
- * longest of these, all of them, since one may take longer than all else: about `elements` elements of each, and rows, at
- * least one, `most` at most. The whole, where it has no more.
- * @param all - All rows, in the order in which they are neighbours
+ * Strata of a matrix: windows of neighbouring rows spread over it; the long rows, which few windows would include; and
+ * all of the longest rows, because one of them may take longer than the others together. Each has about `elements`
+ * elements and between one and `maxRows` rows. A small matrix is one stratum.
+ * @param order - All rows, in the order in which they are neighbours
  */
-export const strata = (
+export const drawStrata = (
   m: Rows,
   elements: number,
-  most = Number.POSITIVE_INFINITY,
-  all?: Int32Array,
-): readonly Stratum[] => drawnFrom(m, elements, most, all && (() => all)).drawn
+  maxRows = Number.POSITIVE_INFINITY,
+  order?: Int32Array,
+): readonly Stratum[] => drawSample(m, elements, maxRows, order && (() => order)).strata
 
-/** The same, and whether it is the whole; `order` is asked for where it is not. */
-function drawnFrom(
+/** The strata, and whether they are the whole matrix; `order` is evaluated only if they are not. */
+function drawSample(
   m: Rows,
   elements: number,
-  most: number,
+  maxRows: number,
   order?: () => Int32Array | undefined,
-): { readonly drawn: readonly Stratum[]; readonly isWhole: boolean } {
-  if (isSmall(m, elements, most)) {
-    const tensor = part(m, ascending(m.rows, 'rows'))
-    return { drawn: [{ tensor, rows: m.rows, weight: 1 }], isWhole: true }
+): { readonly strata: readonly Stratum[]; readonly isWhole: boolean } {
+  if (isSmall(m, elements, maxRows)) {
+    const tensor = extractRows(m, ascending(m.rows, 'rows'))
+    return { strata: [{ tensor, rows: m.rows, weight: 1 }], isWhole: true }
   }
-  const all = order?.() ?? ascending(m.rows, 'rows')
-  return { drawn: windowsOf(m, elements, most, all), isWhole: false }
+  const rowIds = order?.() ?? ascending(m.rows, 'rows')
+  return { strata: drawWindows(m, elements, maxRows, rowIds), isWhole: false }
 }
 
-function windowsOf(m: Rows, elements: number, most: number, all: Int32Array): readonly Stratum[] {
+function drawWindows(m: Rows, elements: number, maxRows: number, rowIds: Int32Array): readonly Stratum[] {
   const length = (r: number): number => m.indptr[r + 1]! - m.indptr[r]!
   const mean = nonzerosOf(m) / m.rows
   const bound = Math.max(LONG_LEAST, LONG * mean)
   let longestRow = 0
-  for (const r of all) if (length(r) > length(longestRow)) longestRow = r
+  for (const r of rowIds) if (length(r) > length(longestRow)) longestRow = r
   const isLong = (r: number): boolean => length(r) > bound || (r === longestRow && length(r) > UNEVEN * mean)
-  const long = all.filter(isLong)
-  const short = all.filter((r) => !isLong(r))
-  const descending = long.toSorted((a, b) => length(b) - length(a))
-  let [first, of] = [0, 0]
+  const longRows = rowIds.filter(isLong)
+  const otherRows = rowIds.filter((r) => !isLong(r))
+  const descending = longRows.toSorted((a, b) => length(b) - length(a))
+  let [longestCount, longestElements] = [0, 0]
   while (
-    first < Math.min(most, descending.length) &&
-    (first === 0 || of + length(descending[first]!) <= elements)
+    longestCount < Math.min(maxRows, descending.length) &&
+    (longestCount === 0 || longestElements + length(descending[longestCount]!) <= elements)
   )
-    of += length(descending[first++]!)
-  const longest = descending.slice(0, first).sort((a, b) => a - b)
-  const others = descending.slice(first).sort((a, b) => a - b)
+    longestElements += length(descending[longestCount++]!)
+  const longestRows = descending.slice(0, longestCount).sort((a, b) => a - b)
+  const remainingLong = descending.slice(longestCount).sort((a, b) => a - b)
   return [
-    ...shortRows(m, short, elements, most),
-    sampled(m, others, elements, most, 1),
-    sampled(m, longest, Number.POSITIVE_INFINITY, most, 1),
+    ...drawShortRows(m, otherRows, elements, maxRows),
+    drawRows(m, remainingLong, elements, maxRows, 1),
+    drawRows(m, longestRows, Number.POSITIVE_INFINITY, maxRows, 1),
   ].filter((s) => s.rows > 0)
 }
 
-function shortRows(m: Rows, rows: Int32Array, elements: number, most: number): readonly Stratum[] {
-  if (rows.length * Math.min(1, elements / Math.max(1, nonzerosOf(m))) <= MANY)
-    return [sampled(m, rows, elements, most, WINDOW)]
-  const isHeld = (r: number): boolean => {
-    const from = r - (r % WINDOW)
-    return m.indptr[Math.min(m.rows, from + WINDOW)]! > m.indptr[from]!
+function drawShortRows(m: Rows, rows: Int32Array, elements: number, maxRows: number): readonly Stratum[] {
+  if (rows.length * Math.min(1, elements / Math.max(1, nonzerosOf(m))) <= MAX_MIXED_ROWS)
+    return [drawRows(m, rows, elements, maxRows, WINDOW)]
+  const isOccupied = (r: number): boolean => {
+    const start = r - (r % WINDOW)
+    return m.indptr[Math.min(m.rows, start + WINDOW)]! > m.indptr[start]!
   }
-  const parts = [rows.filter(isHeld), rows.filter((r) => !isHeld(r))]
-  return parts.map((own) => sampled(m, own, elements, most, WINDOW))
+  const parts = [rows.filter(isOccupied), rows.filter((r) => !isOccupied(r))]
+  return parts.map((stratum) => drawRows(m, stratum, elements, maxRows, WINDOW))
 }
 
-/** Places within equal shares that follow no period of the matrix: multiples of the golden ratio. */
-const apart = (k: number): number => (0.5 + k * GOLDEN) % 1
+/**
+ * Offset of the k-th sample within its interval, in 0 … 1: multiples of the golden ratio follow no period of the
+ * matrix.
+ */
+const offsetWithin = (k: number): number => (0.5 + k * GOLDEN) % 1
 
-function sampled(m: Rows, rows: Int32Array, elements: number, most: number, neighbours: number): Stratum {
-  const of = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
-  const window = Math.min(neighbours, most)
+/** A stratum of windows of `neighbours` consecutive rows, stratified by their number of elements. */
+function drawRows(m: Rows, rows: Int32Array, elements: number, maxRows: number, neighbours: number): Stratum {
+  const count = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
+  const window = Math.min(neighbours, maxRows)
   const windows = Math.ceil(rows.length / window)
-  const taken = Math.min(
+  const chosen = Math.min(
     windows,
-    Math.max(1, Math.ceil((windows * Math.min(elements, of)) / Math.max(1, of))),
-    Math.max(1, Math.floor(most / window)),
+    Math.max(1, Math.ceil((windows * Math.min(elements, count)) / Math.max(1, count))),
+    Math.max(1, Math.floor(maxRows / window)),
   )
-  // By how much is in them, an equal share of each kind: what few windows say of the elements of all is near to it.
-  const held = new Float64Array(windows)
+  // Windows are drawn at regular quantiles of their number of elements, so that few windows estimate the total well.
+  const sizes = new Float64Array(windows)
   rows.forEach((r, k) => {
-    held[Math.floor(k / window)]! += m.indptr[r + 1]! - m.indptr[r]!
+    sizes[Math.floor(k / window)]! += m.indptr[r + 1]! - m.indptr[r]!
   })
-  const order =
-    taken < windows ? ascending(windows, 'windows').sort((x, y) => held[x]! - held[y]! || x - y) : null
-  const places = Array.from({ length: taken }, (_, k) => {
-    const at = Math.floor(((k + apart(k)) * windows) / taken)
-    return order ? order[at]! : at
+  const bySize =
+    chosen < windows ? ascending(windows, 'windows').sort((x, y) => sizes[x]! - sizes[y]! || x - y) : null
+  const windowIds = Array.from({ length: chosen }, (_, k) => {
+    const index = Math.floor(((k + offsetWithin(k)) * windows) / chosen)
+    return bySize ? bySize[index]! : index
   }).sort((x, y) => x - y)
-  const chosen = new Int32Array(Math.min(rows.length, taken * window))
+  const sampleRows = new Int32Array(Math.min(rows.length, chosen * window))
   let n = 0
-  for (const place of places) {
-    const from = place * window
-    for (let r = from; r < Math.min(rows.length, from + window); r++) chosen[n++] = rows[r]!
+  for (const windowId of windowIds) {
+    const start = windowId * window
+    for (let r = start; r < Math.min(rows.length, start + window); r++) sampleRows[n++] = rows[r]!
   }
   return {
-    tensor: part(m, chosen.subarray(0, n)),
+    tensor: extractRows(m, sampleRows.subarray(0, n)),
     rows: n,
     weight: n > 0 ? rows.length / n : 0,
   }
 }
 
-function part(m: Rows, rows: Int32Array): CoordTensor {
+/** The given rows as a matrix of their own. */
+function extractRows(m: Rows, rows: Int32Array): CoordTensor {
   const count = rows.reduce((n, r) => n + m.indptr[r + 1]! - m.indptr[r]!, 0)
   const [i, j] = [new Int32Array(count), new Int32Array(count)]
-  let at = 0
+  let next = 0
   rows.forEach((r, k) => {
-    for (let e = m.indptr[r]!; e < m.indptr[r + 1]!; e++, at++) {
-      i[at] = k
-      j[at] = m.indices[e]!
+    for (let e = m.indptr[r]!; e < m.indptr[r + 1]!; e++, next++) {
+      i[next] = k
+      j[next] = m.indices[e]!
     }
   })
   return { kind: 'coords', shape: [rows.length, m.columns], coords: [i, j], values: null, dtype: 'f32' }

@@ -13,15 +13,18 @@ import { evaluateSort } from '../../storage/sort-permutations.ts'
 import type { Dimension } from './outer-dimension.ts'
 import type { Rows } from './statistics.ts'
 
-/** An order of rows, found when it is asked for. */
+/** An order of rows, computed on demand. */
 export interface RowOrder {
-  /** The same for the same order of the same rows. */
+  /** Equal for the same order of the same rows. */
   readonly key: string
-  readonly of: (rows: Rows) => Int32Array
+  readonly permute: (rows: Rows) => Int32Array
 }
 
-/** Elements of which a sort is evaluated to draw a sample: some 10 ns each. Of more, samples are of rows as they come. */
-const MOST = 1 << 22
+/**
+ * Maximum number of elements for which a sort is evaluated to draw a sample, at some 10 ns each. Above it, samples use
+ * the stored order.
+ */
+const MAX_SORTED = 1 << 22
 
 /**
  * Row order produced by a tensor's format, if it sorts all coordinates of a dimension by criteria independent of the values;
@@ -40,54 +43,55 @@ export function rowOrderOf(
   if (!reformat || !sort) return null
   return {
     key: JSON.stringify([sort.key, sort.queries], (name, value) => (name === 'span' ? undefined : value)),
-    of: (rows) => orderBy(reformat, sort, along, rows, sizes),
+    permute: (rows) => evaluateOrder(reformat, sort, along, rows, sizes),
   }
 }
 
 function sortAlong({ instance }: Reformat, along: Dimension): Sort | null {
   if (instance.given.length > 0 || asksForValues(instance)) return null
   const name = instance.over[along]?.name
-  const isOfAll = ({ dim, of, within }: Sort): boolean =>
+  const sortsAll = ({ dim, of, within }: Sort): boolean =>
     dim === name && of.kind === 'var' && of.name === name && within === null
-  return instance.parts.flatMap((p) => p.instance.sorts).find(isOfAll) ?? null
+  return instance.parts.flatMap((p) => p.instance.sorts).find(sortsAll) ?? null
 }
 
-function orderBy(
+function evaluateOrder(
   { instance, from }: Reformat,
   sort: Sort,
   along: Dimension,
   rows: Rows,
   sizes: ReadonlyMap<string, number>,
 ): Int32Array {
-  const of = new Int32Array(rows.indptr[rows.rows] ?? 0)
-  for (let r = 0; r < rows.rows; r++) of.fill(r, rows.indptr[r], rows.indptr[r + 1])
+  const rowIndices = new Int32Array(rows.indptr[rows.rows] ?? 0)
+  for (let r = 0; r < rows.rows; r++) rowIndices.fill(r, rows.indptr[r], rows.indptr[r + 1])
   const { indices } = rows
-  const others = indices instanceof Int32Array ? indices.subarray(0, of.length) : Int32Array.from(indices)
-  const both = along === 0 ? [of, others] : [others, of]
+  const columnIndices =
+    indices instanceof Int32Array ? indices.subarray(0, rowIndices.length) : Int32Array.from(indices)
+  const coords = along === 0 ? [rowIndices, columnIndices] : [columnIndices, rowIndices]
   const shape = along === 0 ? [rows.rows, rows.columns] : [rows.columns, rows.rows]
   const dims = instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
-  const given = {
+  const inputs = {
     sizes,
     extents: new Map(from.map((a, k) => [a.name, shape[k]!])),
     lists: new Map(),
     sets: new Map(),
   }
-  const tensor = { kind: 'coords', shape, coords: both, values: null, dtype: 'f32' } as const
+  const tensor = { kind: 'coords', shape, coords: coords, values: null, dtype: 'f32' } as const
   return reusing(() =>
     runSync(
       (function* () {
         const { frame, context } = yield* begin(HOST, tensor, dims, false, {
-          given,
+          given: inputs,
           fill: 0,
           sets: new Map(),
         })
-        const { at } = yield* evaluateSort(frame, sort, { ...context, places: new Map() })
+        const { at: permutation } = yield* evaluateSort(frame, sort, { ...context, places: new Map() })
         frame.release()
-        return at as Int32Array
+        return permutation as Int32Array
       })(),
     ),
   )
 }
 
-/** True if sorting this many elements is worthwhile. */
-export const isSortable = (rows: Rows): boolean => (rows.indptr[rows.rows] ?? 0) <= MOST
+/** True if sorting this many elements is affordable. */
+export const isSortable = (rows: Rows): boolean => (rows.indptr[rows.rows] ?? 0) <= MAX_SORTED

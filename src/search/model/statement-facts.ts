@@ -6,24 +6,25 @@ import { children, walkExpr } from '../../ir/expr-tree.ts'
 import type { For, If, Reduce, Store } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import { combining, operationsIn } from '../../run/explain/work-counters.ts'
-import { accessKey, type Segment, segmentsIn } from './estimates.ts'
+import { accessKey, collectSegments, type Segment } from './estimates.ts'
 
-/** Loads and searches of expressions, each once. */
-export const readsIn = remembered((s: Store | Reduce): readonly (Load | Search)[] => {
-  const out = new Map<string, Load | Search>()
-  const take = (e: Expr): void =>
+/** Distinct loads and searches of a statement's expressions. */
+export const readsOf = remembered((s: Store | Reduce): readonly (Load | Search)[] => {
+  const reads = new Map<string, Load | Search>()
+  const collect = (e: Expr): void =>
     walkExpr(e, (x) => {
-      if (x.kind === 'load' || x.kind === 'search') out.set(accessKey(x), x)
+      if (x.kind === 'load' || x.kind === 'search') reads.set(accessKey(x), x)
     })
-  if (s.kind === 'store') for (const e of [...s.index, s.value]) take(e)
-  else for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) take(e)
-  return [...out.values()]
+  if (s.kind === 'store') for (const e of [...s.index, s.value]) collect(e)
+  else for (const e of [...s.targets.flatMap((t) => t.index), ...s.values]) collect(e)
+  return [...reads.values()]
 })
 
-/** Of one execution of a statement. */
+/** Operations of one execution of a statement. */
 export interface Operations {
+  /** Number of operations of floats, those of functions included. */
   readonly n: number
-  /** Those of them that are functions, such as `exp`. */
+  /** Number of calls of functions such as `exp`. */
   readonly functions: number
 }
 
@@ -37,8 +38,8 @@ export const operationsOf = remembered((s: Store | Reduce): Operations => {
   }
 })
 
-/** Segments whose lengths its extent or conditions depend on. */
+/** Segments on whose lengths the extent or conditions of a statement depend. */
 export const segmentsOf = remembered((s: For | If): readonly Segment[] => {
   const exprs = s.kind === 'for' ? [s.extent, ...s.guards] : [s.cond]
-  return [...new Map(exprs.flatMap(segmentsIn).map((x) => [x.key, x])).values()]
+  return [...new Map(exprs.flatMap(collectSegments).map((x) => [x.key, x])).values()]
 })

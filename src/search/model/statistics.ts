@@ -21,16 +21,18 @@ export interface MatrixStatistics {
   readonly columnLengths: Distribution
   /** Share of rows without elements. */
   readonly emptyRows: number
-  /** Gini's coefficient of the lengths: 0 where all are alike, near 1 where few have all. */
+  /** Gini coefficient of the lengths: 0 if all are equal, near 1 if few rows have most elements. */
   readonly rowGini: number
   readonly columnGini: number
   /** Fill ratio of nonempty blocks of b × b, by b; from windows. */
   readonly blockDensity: ReadonlyMap<number, number>
-  /** Elements for each different column of w neighbouring rows: how often what is read once is used. By w. Of windows. */
+  /**
+   * By w, elements per distinct column in w neighbouring rows, which is the reuse of a gathered value; from windows.
+   */
   readonly reuse: ReadonlyMap<number, number>
-  /** Mean distance of an element's column from its row's place on the diagonal, over the columns. */
+  /** Mean distance of an element's column from the diagonal of its row, relative to the number of columns. */
   readonly bandwidth: number
-  /** Mean distance of neighbouring columns of a row, over the columns. */
+  /** Mean distance of neighbouring columns of a row, relative to the number of columns. */
   readonly gap: number
   /** Share of neighbouring elements in a row with consecutive columns. */
   readonly adjacent: number
@@ -38,10 +40,10 @@ export interface MatrixStatistics {
 
 export const BLOCKS = [2, 4, 8, 16, 32] as const
 export const WINDOWS = [2, 8, 32, 128, 512] as const
-/** Elements that the windows have together. */
+/** Number of elements in all windows together. */
 const SAMPLED = 1 << 16
 
-/** Gini's coefficient from a histogram of lengths. */
+/** Gini coefficient from a histogram of lengths. */
 function gini(counts: ReadonlyMap<number, number>): number {
   const ascending = [...counts].sort(([a], [b]) => a - b)
   let [items, sum, area] = [0, 0, 0]
@@ -59,87 +61,90 @@ function histogram(lengths: ArrayLike<number>): Map<number, number> {
   return counts
 }
 
-/** Linear in the elements for columns and distances, in a sample for all else. */
+/**
+ * Statistics of a matrix: one pass over the elements for lengths and distances, a sample of windows for blocks and
+ * reuse.
+ */
 export function statisticsOf(matrix: Rows): MatrixStatistics {
   const { rows, columns, indptr, indices } = matrix
   invariant(indptr.length === rows + 1, () => `${indptr.length} offsets of ${rows} rows`)
   const nonzeros = rows === 0 ? 0 : indptr[rows]!
-  const inRow = new Int32Array(rows)
-  const inColumn = new Int32Array(columns)
-  let [off, apart, pairs, adjacent] = [0, 0, 0, 0]
+  const rowCounts = new Int32Array(rows)
+  const columnCounts = new Int32Array(columns)
+  let [diagonalDistance, gapSum, pairs, adjacent] = [0, 0, 0, 0]
   const slope = columns / Math.max(1, rows)
   for (let r = 0; r < rows; r++) {
-    const [from, to] = [indptr[r]!, indptr[r + 1]!]
-    inRow[r] = to - from
+    const [start, end] = [indptr[r]!, indptr[r + 1]!]
+    rowCounts[r] = end - start
     const diagonal = r * slope
-    let before = -1
-    for (let e = from; e < to; e++) {
+    let previous = -1
+    for (let e = start; e < end; e++) {
       const c = indices[e]!
-      inColumn[c]!++
-      off += Math.abs(c - diagonal)
-      if (before >= 0) {
-        const distance = Math.abs(c - before)
-        apart += distance
+      columnCounts[c]!++
+      diagonalDistance += Math.abs(c - diagonal)
+      if (previous >= 0) {
+        const distance = Math.abs(c - previous)
+        gapSum += distance
         pairs++
         if (distance === 1) adjacent++
       }
-      before = c
+      previous = c
     }
   }
-  const ofRows = histogram(inRow)
-  const ofColumns = histogram(inColumn)
+  const rowHistogram = histogram(rowCounts)
+  const columnHistogram = histogram(columnCounts)
   const { blockDensity, reuse } = windows(matrix, nonzeros)
-  const wide = Math.max(1, columns)
+  const width = Math.max(1, columns)
   return {
     rows,
     columns,
     nonzeros,
-    rowLengths: distributionOf(ofRows),
-    columnLengths: distributionOf(ofColumns),
-    emptyRows: rows === 0 ? 0 : (ofRows.get(0) ?? 0) / rows,
-    rowGini: gini(ofRows),
-    columnGini: gini(ofColumns),
+    rowLengths: distributionOf(rowHistogram),
+    columnLengths: distributionOf(columnHistogram),
+    emptyRows: rows === 0 ? 0 : (rowHistogram.get(0) ?? 0) / rows,
+    rowGini: gini(rowHistogram),
+    columnGini: gini(columnHistogram),
     blockDensity,
     reuse,
-    bandwidth: nonzeros === 0 ? 0 : off / nonzeros / wide,
-    gap: pairs === 0 ? 0 : apart / pairs / wide,
+    bandwidth: nonzeros === 0 ? 0 : diagonalDistance / nonzeros / width,
+    gap: pairs === 0 ? 0 : gapSum / pairs / width,
     adjacent: pairs === 0 ? 0 : adjacent / pairs,
   }
 }
 
 /** First rows of windows of `height` rows, spread over the matrix, with about `SAMPLED` elements in all. */
-function starts({ rows }: Rows, nonzeros: number, height: number): number[] {
-  const whole = Math.ceil(rows / height)
-  const most = Math.max(1, Math.ceil((whole * SAMPLED) / Math.max(1, nonzeros)))
-  const taken = Math.min(whole, most)
-  return Array.from({ length: taken }, (_, k) => Math.floor((k * whole) / taken) * height)
+function windowStarts({ rows }: Rows, nonzeros: number, height: number): number[] {
+  const count = Math.ceil(rows / height)
+  const max = Math.max(1, Math.ceil((count * SAMPLED) / Math.max(1, nonzeros)))
+  const sampled = Math.min(count, max)
+  return Array.from({ length: sampled }, (_, k) => Math.floor((k * count) / sampled) * height)
 }
 
-/** Number of elements in the rows from `from` on, and of distinct groups of `per` columns that they occupy. */
-function groups(m: Rows, from: number, height: number, per: number, seen: Int32Array, stamp: number) {
-  let [elements, different] = [0, 0]
-  for (let e = m.indptr[from]!; e < m.indptr[Math.min(m.rows, from + height)]!; e++) {
+/** Number of elements in `height` rows from `start` on, and of distinct groups of `per` columns that they occupy. */
+function countGroups(m: Rows, start: number, height: number, per: number, seen: Int32Array, stamp: number) {
+  let [elements, distinct] = [0, 0]
+  for (let e = m.indptr[start]!; e < m.indptr[Math.min(m.rows, start + height)]!; e++) {
     const g = Math.floor(m.indices[e]! / per)
     elements++
     if (seen[g] !== stamp) {
       seen[g] = stamp
-      different++
+      distinct++
     }
   }
-  return { elements, different }
+  return { elements, different: distinct }
 }
 
 function windows(m: Rows, nonzeros: number): Pick<MatrixStatistics, 'blockDensity' | 'reuse'> {
   const seen = new Int32Array(m.columns)
   let stamp = 0
   const perGroup = (height: number, per: number): number => {
-    let [elements, different] = [0, 0]
-    for (const from of starts(m, nonzeros, height)) {
-      const one = groups(m, from, height, per, seen, ++stamp)
-      elements += one.elements
-      different += one.different
+    let [elements, distinct] = [0, 0]
+    for (const start of windowStarts(m, nonzeros, height)) {
+      const window = countGroups(m, start, height, per, seen, ++stamp)
+      elements += window.elements
+      distinct += window.different
     }
-    return different === 0 ? 1 : elements / different
+    return distinct === 0 ? 1 : elements / distinct
   }
   return {
     blockDensity: new Map(BLOCKS.map((b) => [b, Math.min(1, perGroup(b, b) / (b * b))])),

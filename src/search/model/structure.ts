@@ -1,6 +1,7 @@
 /**
  * Predicted contents of the index arrays of a scheduled kernel: counts, segment lengths, padding. They are computed by
- * building the kernel's formats from the data, or from a sample of rows or columns, without values and without dense axes.
+ * building the kernel's formats from the data, or from a sample of rows or columns, without values and without dense
+ * axes.
  */
 
 import { evaluate } from '../../ir/evaluate.ts'
@@ -15,40 +16,49 @@ import { axesOfBinding } from '../../run/bind/binding-names.ts'
 import { allAxesOf, callerTensor, givenOf, isStructured } from '../../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { allowanceFor, withFewerRows } from './allowed.ts'
 import { type Distribution, distributionOf } from './distribution.ts'
-import { type Coordinates, type Found, GROUPS, type Share, type Structure } from './index-facts.ts'
-import { numberAxes, outerDimension, sizeOf } from './outer-dimension.ts'
+import { allowanceFor, withFewerRows } from './element-limits.ts'
+import { combineStrata, shareOf } from './extrapolation.ts'
+import {
+  type CoordinateRecurrence,
+  GROUP_SIZES,
+  type IndexFacts,
+  type Ratio,
+  type Structure,
+} from './index-facts.ts'
+import { ordinalAxes, outerDimension, sizeNameOf } from './outer-dimension.ts'
 import { recurrenceOf } from './recurrence.ts'
 import { Samples } from './rows.ts'
 import { rowOrderOf } from './sorted-rows.ts'
-import { share, together } from './sum-of-strata.ts'
 
-export type { Coordinates, Structure } from './index-facts.ts'
+export type { CoordinateRecurrence, Structure } from './index-facts.ts'
 
-/** Tensors and sizes as they are bound; dense tensors may be left out where sizes are given. */
-export interface Given {
+/** Tensors and sizes as they are bound; dense tensors may be omitted if sizes are given. */
+export interface StructureInputs {
   readonly tensors: Readonly<Record<string, Tensor>>
-  /** Lists and sets used by formats; a kernel takes its own of them. */
-  readonly beside?: Readonly<Record<string, Tensor>> | undefined
+  /** Lists and sets used by formats; a kernel uses those that it declares. */
+  readonly formatInputs?: Readonly<Record<string, Tensor>> | undefined
   readonly params: Readonly<Record<string, number>>
-  /** Of these tensors, for all ways to store them. */
+  /** Samples of these tensors, shared by all formats. */
   readonly samples?: Samples | undefined
 }
 
 /** Elements of each stratum of a sample. */
-export const SAMPLED = 1 << 13
+export const SAMPLE_ELEMENTS = 1 << 13
 
 /**
- * @param kernel - Stage I after the steps on coordinates; `loops`: its loops, whose arrays are asked for
- * @param allowance - What building one sample may allocate
- * @throws SptError as `bindInputs`; `bind/too-many-elements` where one row, or what has none, is too much
+ * Structure of the index arrays of a kernel for given data.
+ * @param kernel - Stage I after the steps on coordinates
+ * @param loops - Stage II loops whose index arrays are predicted
+ * @param sampled - Elements of each stratum of a sample
+ * @param allowance - Limit of elements that building one sample may allocate
+ * @throws SptError as `bindInputs`; `bind/too-many-elements` if one row, or a tensor without rows, exceeds the limit
  */
 export function structureOf(
   kernel: Kernel1,
   loops: Kernel2,
-  { samples = new Samples(), ...given }: Given,
-  sampled = SAMPLED,
+  { samples = new Samples(), ...given }: StructureInputs,
+  sampled = SAMPLE_ELEMENTS,
   allowance = allowanceFor,
 ): Structure {
   const axes = allAxesOf(kernel)
@@ -56,82 +66,85 @@ export function structureOf(
   const counts = new Set(loops.params.map((p) => p.name).filter((n) => !declared.has(n)))
   const isSparse = (name: string): boolean => axesOfBinding(kernel, name).some((a) => isStructured(axes, a))
   const sparse = Object.entries(given.tensors).filter(([name]) => isSparse(name))
-  // Formats may store all of a tensor along dense axes alone, as bands are.
-  const storing = new Set(
+  // Formats may store all of a tensor along dense axes alone, such as bands.
+  const storedBuffers = new Set(
     sparse.flatMap(([name]) => callerTensor(kernel, name)?.buffers.map((b) => b.name) ?? []),
   )
-  const bare: Kernel1 = {
+  const structureKernel: Kernel1 = {
     ...kernel,
     params: kernel.params.filter((p) => p.kind === 'size'),
     buffers: kernel.buffers.filter(
       (b) =>
         b.table !== undefined ||
         b.role !== 'in' ||
-        storing.has(b.name) ||
+        storedBuffers.has(b.name) ||
         b.axes.some((a) => isStructured(axes, a)),
     ),
   }
-  // Coordinates that values have in common; of what is sorted each comes once.
+  // Coordinate tables that are shared by values; sorted ones hold each coordinate once, so their recurrence is trivial.
   const lists = new Set(
     kernel.buffers.flatMap((b) => (b.table && b.mask === undefined && !b.distinct ? [b.name] : [])),
   )
-  // Scalars are given as well, and structure has nothing of them.
+  // Scalars are bound as well, but do not affect the structure.
   const sizes = Object.fromEntries(
-    bare.params.flatMap(({ name }) => (name in given.params ? [[name, given.params[name]!]] : [])),
+    structureKernel.params.flatMap(({ name }) => (name in given.params ? [[name, given.params[name]!]] : [])),
   )
-  const built = (tensors: readonly (readonly [string, Tensor])[], others = {}): Found =>
-    found(
+  const build = (tensors: readonly (readonly [string, Tensor])[], extraSizes = {}): IndexFacts =>
+    collectFacts(
       loops,
       lists,
       bindInputs(
-        bare,
+        structureKernel,
         {
           tensors: Object.fromEntries(
             tensors.map(([n, t]) => [n, t.kind === 'dense' ? t : { ...t, values: null }]),
           ),
-          params: { ...sizes, ...others },
+          params: { ...sizes, ...extraSizes },
         },
         { structureOnly: true },
       ),
     )
-  const own = [...givenOf(kernel).keys()]
-  const beside = Object.entries(given.beside ?? {}).filter(([name]) => own.includes(name))
-  // Lists and sets are of all rows, and of no sample of them.
-  const [only] = sparse.length === 1 && own.length === 0 ? sparse : []
-  const along = only ? outerDimension(kernel, only[0]) : 0
-  const size = only && sizeOf(kernel, only[0], along)
-  const order = only ? rowOrderOf(kernel, only[0], along, new Map(Object.entries(sizes))) : null
-  const of = withFewerRows((most, within): Omit<Structure, 'counts'> => {
-    const sample = only && size !== undefined ? samples.of(only[1], along, sampled, most, order) : null
+  const inputNames = [...givenOf(kernel).keys()]
+  const formatInputs = Object.entries(given.formatInputs ?? {}).filter(([name]) => inputNames.includes(name))
+  // Lists and sets refer to all rows, so a kernel that takes them is not sampled.
+  const [single] = sparse.length === 1 && inputNames.length === 0 ? sparse : []
+  const dimension = single ? outerDimension(kernel, single[0]) : 0
+  const size = single && sizeNameOf(kernel, single[0], dimension)
+  const order = single ? rowOrderOf(kernel, single[0], dimension, new Map(Object.entries(sizes))) : null
+  const facts = withFewerRows((maxRows, buildWithin): Omit<Structure, 'counts'> => {
+    const sample =
+      single && size !== undefined ? samples.draw(single[1], dimension, sampled, maxRows, order) : null
     if (!sample) for (const [, t] of sparse) samples.expectElements(t)
-    if (!only || size === undefined || !sample)
-      return whole(within(1, Object.values(given.tensors), () => built([...sparse, ...beside])))
-    const parts = sample.strata.map((s) => ({
-      of: within(s.rows, [s.tensor], () => built([[only[0], s.tensor]], { [size]: s.rows })),
+    if (!single || size === undefined || !sample)
+      return wholeStructure(
+        buildWithin(1, Object.values(given.tensors), () => build([...sparse, ...formatInputs])),
+      )
+    const parts = sample.drawStrata.map((s) => ({
+      facts: buildWithin(s.rows, [s.tensor], () => build([[single[0], s.tensor]], { [size]: s.rows })),
       weight: s.weight,
     }))
     const [first] = parts
-    if (first && sample.isWhole) return whole(first.of)
-    return together(
+    if (first && sample.isWhole) return wholeStructure(first.facts)
+    return combineStrata(
       kernel,
       loops,
       parts,
       new Map([...Object.entries(given.params), [size, sample.rows]]),
-      numberAxes(kernel, only[0]),
+      ordinalAxes(kernel, single[0]),
     )
   }, allowance)
-  return { ...of, counts }
+  return { ...facts, counts }
 }
 
-/** Floats of a sector. */
-const NEIGHBOURS = 8
+/** Floats per sector. */
+const SECTOR_FLOATS = 8
 
-/** Of 2^k neighbouring segments the longest, the mean over all such groups, by k. */
-export function longestOfGroups(offsets: ArrayLike<number>): number[] {
+/** The longest of 2^k neighbouring segments, mean over all such groups, by k. */
+export function meanMaximaOf(offsets: ArrayLike<number>): number[] {
   let n = Math.max(0, offsets.length - 1)
   const longest = new Float64Array(n + 1)
   for (let s = 0; s < n; s++) longest[s] = offsets[s + 1]! - offsets[s]!
-  return Array.from({ length: GROUPS }, () => {
+  return Array.from({ length: GROUP_SIZES }, () => {
     let sum = 0
     for (let s = 0; s < n; s++) sum += longest[s]!
     const mean = n === 0 ? 0 : sum / n
@@ -142,13 +155,13 @@ export function longestOfGroups(offsets: ArrayLike<number>): number[] {
   })
 }
 
-function found(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound): Found {
+function collectFacts(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound): IndexFacts {
   const offsets = new Map<string, Distribution>()
-  const coordinates = new Map<string, Share>()
-  const changes = new Map<string, Share>()
-  const recurrence = new Map<string, Coordinates>()
-  const longestOf = new Map<string, readonly number[]>()
-  const bounds = boundsIn(loops)
+  const coordinates = new Map<string, Ratio>()
+  const changes = new Map<string, Ratio>()
+  const recurrence = new Map<string, CoordinateRecurrence>()
+  const meanMaxima = new Map<string, readonly number[]>()
+  const bounds = coordinateBounds(loops)
   for (const b of loops.buffers) {
     const words = b.role === 'index' || lists.has(b.name) ? bound.arrays.get(b.name) : undefined
     if (!words) continue
@@ -156,49 +169,49 @@ function found(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound): Found 
       b.packed === undefined ? words : unpackFields(words, b.packed, evaluate(b.shape[0]!, bound.params))
     if (b.positions !== undefined) {
       const counts = new Map<number, number>()
-      let [before, changed] = [-1, 0]
+      let [previous, changed] = [-1, 0]
       for (let s = 0; s + 1 < values.length; s++) {
         const length = values[s + 1]! - values[s]!
         counts.set(length, (counts.get(length) ?? 0) + 1)
-        if (length !== before) changed++
-        before = length
+        if (length !== previous) changed++
+        previous = length
       }
       offsets.set(b.name, distributionOf(counts))
-      changes.set(b.name, { all: values.length - 1, filled: changed })
-      longestOf.set(b.name, longestOfGroups(values))
+      changes.set(b.name, { total: values.length - 1, count: changed })
+      meanMaxima.set(b.name, meanMaximaOf(values))
     } else {
-      let most = 0
-      for (let k = 0; k < values.length; k++) if (values[k]! > most) most = values[k]!
+      let max = 0
+      for (let k = 0; k < values.length; k++) if (values[k]! > max) max = values[k]!
       recurrence.set(b.name, {
-        each: recurrenceOf(values, most + 1),
-        sectors: recurrenceOf(values, most + 1, NEIGHBOURS),
+        each: recurrenceOf(values, max + 1),
+        sectors: recurrenceOf(values, max + 1, SECTOR_FLOATS),
       })
-      const bound1 = b.below ?? bounds.get(b.name)
-      if (!bound1 || ![...freeVars(bound1)].every((v) => bound.params.has(v))) continue
-      const below = evaluate(bound1, bound.params)
+      const limit = b.below ?? bounds.get(b.name)
+      if (!limit || ![...freeVars(limit)].every((v) => bound.params.has(v))) continue
+      const below = evaluate(limit, bound.params)
       let filled = 0
       for (let k = 0; k < values.length; k++) if (values[k]! < below) filled++
-      coordinates.set(b.name, { all: values.length, filled })
+      coordinates.set(b.name, { total: values.length, count: filled })
     }
   }
-  return { params: bound.params, offsets, changes, coordinates, recurrence, longestOf }
+  return { params: bound.params, offsets, changes, coordinates, recurrence, meanMaxima }
 }
 
-/** Bounds that guards compare coordinate arrays with; padding is not below them. */
-const boundsIn = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
-  const out = new Map<string, Expr>()
+/** Bounds with which guards compare coordinate arrays; padding is not below them. */
+const coordinateBounds = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
+  const bounds = new Map<string, Expr>()
   walkStmts(loops.body, (s) => {
     for (const g of s.kind === 'for' ? s.guards : [])
-      if (g.kind === 'binary' && g.op === 'lt' && g.a.kind === 'load') out.set(g.a.buffer, g.b)
+      if (g.kind === 'binary' && g.op === 'lt' && g.a.kind === 'load') bounds.set(g.a.buffer, g.b)
   })
-  return out
+  return bounds
 })
 
-const whole = (f: Found): Omit<Structure, 'counts'> => ({
+const wholeStructure = (f: IndexFacts): Omit<Structure, 'counts'> => ({
   params: f.params,
   lengths: f.offsets,
-  changes: new Map([...f.changes].map(([name, c]) => [name, share(c)])),
-  filled: new Map([...f.coordinates].map(([name, c]) => [name, share(c)])),
+  changes: new Map([...f.changes].map(([name, c]) => [name, shareOf(c)])),
+  filled: new Map([...f.coordinates].map(([name, c]) => [name, shareOf(c)])),
   recurrence: f.recurrence,
-  longestOf: f.longestOf,
+  meanMaxima: f.meanMaxima,
 })

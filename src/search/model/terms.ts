@@ -1,6 +1,6 @@
 /**
- * The terms that a cost is predicted from: of a kernel's expected work on some data, named numbers that mean the same
- * whatever the kernel is.
+ * Terms of the cost model: named numbers computed from a kernel's expected work on some data, with the same meaning for
+ * every kernel.
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
@@ -11,9 +11,9 @@ import { elementsOf } from './elements.ts'
 import type { MatrixStatistics } from './statistics.ts'
 import type { Structure } from './structure.ts'
 import type { Serial, Steps } from './thread-steps.ts'
-import type { KernelWork, LaunchWork, Traffic, Way } from './work.ts'
+import type { AccessKind, KernelWork, LaunchWork, Traffic } from './work.ts'
 
-/** By name; all finite and not negative. */
+/** Values by name; all finite and not negative. */
 export type Terms = Readonly<Record<TermName, number>>
 
 export const TERM_NAMES = [
@@ -58,8 +58,8 @@ export const TERM_NAMES = [
   'steps',
   'longestSteps',
   'rounds',
-  // Waves of blocks that a chip has at work at one time, and what the longest thread of a block does one after the other, in all
-  // waves: `Steps` says what each is.
+  // Waves of concurrent blocks, and the serial work of the longest thread of a block, summed over the waves; units are
+  // given at `Steps`.
   'waves',
   'waveRounds',
   'waveHops',
@@ -67,7 +67,7 @@ export const TERM_NAMES = [
   'waveExchanges',
   'waveBarriers',
   'waveMisses',
-  // The same of the longest thread of all; `longestWaits`: its rounds as if nothing were unrolled.
+  // Serial work of the longest thread of all; `longestWaits` counts its rounds as if nothing were unrolled.
   'longestRounds',
   'longestHops',
   'longestProbes',
@@ -82,49 +82,54 @@ export const TERM_NAMES = [
 ] as const
 export type TermName = (typeof TERM_NAMES)[number]
 
-/** Threads that a chip has at work at one time: a wave; only its magnitude matters. */
-const AT_WORK = 132 * 2048
+/** Threads that run concurrently on a chip (one wave); only the magnitude matters. */
+const CONCURRENT_THREADS = 132 * 2048
 
-const sum = <T>(xs: Iterable<T>, of: (x: T) => number): number => {
+const sum = <T>(xs: Iterable<T>, measure: (x: T) => number): number => {
   let n = 0
-  for (const x of xs) n += of(x)
+  for (const x of xs) n += measure(x)
   return n
 }
 
-/** Statistics of the sparse operand where there is one. */
+/** Terms of a kernel; `statistics` describes the sparse operand if there is one. */
 export function termsOf(
   kernel: Kernel2,
   work: KernelWork,
   structure: Structure,
   statistics: MatrixStatistics | null,
 ): Terms {
-  // Launches without threads are none.
+  // Launches without statements do not run.
   const launches = work.launches.filter((l) => l.statements > 0)
   const { clears } = work
-  const all = (way: Way, of: (t: Traffic) => number): number =>
-    sum(launches, (l) => sum(l.traffic[way].values(), of))
+  const total = (kind: AccessKind, field: (t: Traffic) => number): number =>
+    sum(launches, (l) => sum(l.traffic[kind].values(), field))
   const bytesOf = new Map(
     kernel.buffers.map((b) => [b.name, DTYPE_BYTES[b.dtype] * elementsOf(b, structure)]),
   )
-  const touched = (ways: readonly Way[], which: (t: Traffic) => boolean = () => true): number => {
+  const touched = (
+    kinds: readonly AccessKind[],
+    isIncluded: (t: Traffic) => boolean = () => true,
+  ): number => {
     const names = new Set(
       launches.flatMap((l) =>
-        ways.flatMap((w) => [...l.traffic[w]].filter(([, t]) => which(t)).map(([n]) => n)),
+        kinds.flatMap((w) => [...l.traffic[w]].filter(([, t]) => isIncluded(t)).map(([n]) => n)),
       ),
     )
     return sum(names, (n) => bytesOf.get(n) ?? 0)
   }
-  const gathered = all('loads', (t) => t.gathered)
-  const runs = all('loads', (t) => t.runs)
+  const gathered = total('loads', (t) => t.gathered)
+  const runs = total('loads', (t) => t.runs)
   const threads = sum(launches, (l) => l.blocks * l.threads)
-  const weighted = (of: (l: LaunchWork) => number): number =>
-    threads === 0 ? 0 : sum(launches, (l) => l.blocks * l.threads * of(l)) / threads
-  const longest = sum(launches, (l) => l.serial.steps.most)
-  const mean = sum(launches, (l) => l.serial.steps.mean)
-  const wavesOf = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / AT_WORK)
-  const inWaves = (of: (s: Steps) => Serial): number => sum(launches, (l) => wavesOf(l) * of(l.serial).block)
-  const most = (of: (s: Steps) => Serial): number => sum(launches, (l) => of(l.serial).most)
-  const reused = (of: (t: Traffic) => number): number => (gathered === 0 ? 1 : gathered / all('loads', of))
+  const weighted = (measure: (l: LaunchWork) => number): number =>
+    threads === 0 ? 0 : sum(launches, (l) => l.blocks * l.threads * measure(l)) / threads
+  const longestSteps = sum(launches, (l) => l.serial.steps.max)
+  const meanSteps = sum(launches, (l) => l.serial.steps.mean)
+  const waveCount = (l: LaunchWork): number => Math.max(1, (l.blocks * l.threads) / CONCURRENT_THREADS)
+  const perWave = (counter: (s: Steps) => Serial): number =>
+    sum(launches, (l) => waveCount(l) * counter(l.serial).block)
+  const longestThread = (counter: (s: Steps) => Serial): number => sum(launches, (l) => counter(l.serial).max)
+  const reuse = (field: (t: Traffic) => number): number =>
+    gathered === 0 ? 1 : gathered / total('loads', field)
   return {
     launches: launches.length,
     clears: clears.length,
@@ -138,23 +143,24 @@ export function termsOf(
     surprises: sum(launches, (l) => l.surprises),
     spills: sum(launches, (l) => l.spills),
     elements:
-      all('loads', (t) => t.elements) +
-      all('stores', (t) => t.elements) +
-      all('atomics', (t) => 2 * t.elements),
-    loadRequests: all('loads', (t) => t.requests),
-    loadBytes: SECTOR * all('loads', (t) => t.sectors),
-    gatherBytes: SECTOR * all('loads', (t) => (t.gathered > 0 ? t.sectors : 0)),
+      total('loads', (t) => t.elements) +
+      total('stores', (t) => t.elements) +
+      total('atomics', (t) => 2 * t.elements),
+    loadRequests: total('loads', (t) => t.requests),
+    loadBytes: SECTOR * total('loads', (t) => t.sectors),
+    gatherBytes: SECTOR * total('loads', (t) => (t.gathered > 0 ? t.sectors : 0)),
     gatherSweep: Math.max(0, ...launches.flatMap((l) => [...l.traffic.loads.values()].map((t) => t.sweep))),
     gatherAgain:
-      SECTOR * all('loads', (t) => (t.gathered > 0 ? (t.sectors * t.firstOfChip) / t.gathered : 0)),
-    freshBytes: SECTOR * all('loads', (t) => t.fresh),
+      SECTOR * total('loads', (t) => (t.gathered > 0 ? (t.sectors * t.firstOfChip) / t.gathered : 0)),
+    freshBytes: SECTOR * total('loads', (t) => t.fresh),
     gatherRun: gathered === 0 ? 0 : runs / gathered,
     gatherElements: gathered,
-    lines: all('loads', (t) => t.lines) + all('stores', (t) => t.lines) + all('atomics', (t) => t.lines),
-    storeRequests: all('stores', (t) => t.requests),
-    storeBytes: SECTOR * all('stores', (t) => t.sectors),
-    atomicRequests: all('atomics', (t) => t.requests),
-    atomicBytes: SECTOR * all('atomics', (t) => t.sectors),
+    lines:
+      total('loads', (t) => t.lines) + total('stores', (t) => t.lines) + total('atomics', (t) => t.lines),
+    storeRequests: total('stores', (t) => t.requests),
+    storeBytes: SECTOR * total('stores', (t) => t.sectors),
+    atomicRequests: total('atomics', (t) => t.requests),
+    atomicBytes: SECTOR * total('atomics', (t) => t.sectors),
     conflicts: sum(launches, (l) => l.conflicts),
     contention: sum(launches, (l) => l.contention),
     retries: sum(launches, (l) => l.retries),
@@ -168,33 +174,33 @@ export function termsOf(
     blocks: sum(launches, (l) => l.blocks),
     blockThreads: weighted((l) => l.threads),
     warps: sum(launches, (l) => l.blocks * Math.ceil(l.threads / WARP)),
-    steps: mean,
-    longestSteps: longest,
+    steps: meanSteps,
+    longestSteps: longestSteps,
     rounds: sum(launches, (l) => l.serial.rounds.mean),
-    waves: sum(launches, wavesOf),
-    waveRounds: inWaves((s) => s.rounds),
-    waveHops: inWaves((s) => s.hops),
-    waveProbes: inWaves((s) => s.probes),
-    waveExchanges: inWaves((s) => s.exchanges),
-    waveBarriers: inWaves((s) => s.barriers),
-    waveMisses: inWaves((s) => s.misses),
-    longestRounds: most((s) => s.rounds),
-    longestHops: most((s) => s.hops),
-    longestProbes: most((s) => s.probes),
-    longestExchanges: most((s) => s.exchanges),
-    longestBarriers: most((s) => s.barriers),
-    longestMisses: most((s) => s.misses),
-    // Compilers keep few reads under way, for as many threads as a multiprocessor has room for. Of blocks of one warp it has
-    // room for half as many, and rounds are as they are written.
-    longestWaits: sum(launches, (l) => (l.threads <= WARP ? l.serial.rounds : l.serial.waits).most),
-    imbalance: mean === 0 ? 1 : longest / mean,
-    blockReuse: reused((t) => t.first),
-    chipReuse: reused((t) => t.firstOfChip),
+    waves: sum(launches, waveCount),
+    waveRounds: perWave((s) => s.rounds),
+    waveHops: perWave((s) => s.hops),
+    waveProbes: perWave((s) => s.probes),
+    waveExchanges: perWave((s) => s.exchanges),
+    waveBarriers: perWave((s) => s.barriers),
+    waveMisses: perWave((s) => s.misses),
+    longestRounds: longestThread((s) => s.rounds),
+    longestHops: longestThread((s) => s.hops),
+    longestProbes: longestThread((s) => s.probes),
+    longestExchanges: longestThread((s) => s.exchanges),
+    longestBarriers: longestThread((s) => s.barriers),
+    longestMisses: longestThread((s) => s.misses),
+    // Compilers keep few loads in flight, for as many threads as an SM has registers for. With blocks of one warp, half
+    // as many threads are resident, and the rounds are those of the source.
+    longestWaits: sum(launches, (l) => (l.threads <= WARP ? l.serial.rounds : l.serial.waits).max),
+    imbalance: meanSteps === 0 ? 1 : longestSteps / meanSteps,
+    blockReuse: reuse((t) => t.first),
+    chipReuse: reuse((t) => t.firstOfChip),
     padding: statistics && statistics.nonzeros > 0 ? slotsOf(kernel, structure) / statistics.nonzeros : 1,
   }
 }
 
-/** Elements of what the sparse operand is stored in: the arrays whose length is a count. */
+/** Number of slots in which the sparse operand is stored: elements of arrays whose length is a count. */
 function slotsOf(kernel: Kernel2, s: Structure): number {
   const isSparse = (b: Kernel2['buffers'][number]): boolean =>
     b.role === 'in' && b.shape.some((e) => mentionsAny(e, s.counts))

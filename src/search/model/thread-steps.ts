@@ -1,154 +1,156 @@
 /** Serial work of threads: on average, in the longest thread of a warp and of a block, and at most. */
 import type { For } from '../../ir/loops.ts'
-import { tripsInOrder } from './frames.ts'
-import { isWhole } from './whole.ts'
+import { isExpanded } from './expanded-loops.ts'
+import { serialTrips } from './frames.ts'
 
+/** A count of serial work, in threads. */
 export interface Serial {
   readonly mean: number
-  /** Of the longest thread of a warp, and of a block: the mean over them. */
+  /** In the longest thread of a warp, and of a block, each averaged over the warps or blocks. */
   readonly warp: number
   readonly block: number
-  /** Of the longest of all. */
-  readonly most: number
+  /** In the longest thread of all. */
+  readonly max: number
 }
 
-const COUNTED = [
+const COUNTERS = [
   /** Executions of statements. */
   'steps',
-  /** Iterations of reads in flight together, and their number without unrolling. */
+  /** Rounds of loads in flight together, and their number without unrolling. */
   'rounds',
   'waits',
-  /** Reads that wait for their address. */
+  /** Loads whose address is itself loaded. */
   'hops',
   /** Steps of searches. */
   'probes',
-  /** Reads that the near cache has not. */
+  /** Misses of the near cache. */
   'misses',
-  /** Exchanges of registers with others of the warp, and through shared memory with others of the block. */
+  /** Exchanges of registers within the warp, and through shared memory within the block. */
   'exchanges',
   'barriers',
 ] as const
-type Counted = (typeof COUNTED)[number]
+type Counter = (typeof COUNTERS)[number]
 
-/** Of one thread. */
-export type Steps = Readonly<Record<Counted, Serial>>
+/** Serial work of one thread, by counter. */
+export type Steps = Readonly<Record<Counter, Serial>>
 
 /**
- * Accumulator: a row of numbers with a `Serial` for each `COUNTED`. A walk makes hundreds of rows, so all share one array,
- * and a row is its offset.
+ * Accumulator: a row of numbers with a `Serial` for each of `COUNTERS`. A walk makes hundreds of rows, so all share one
+ * array, and a row is its offset.
  */
 export type Row = number
 
 const KINDS = 4
-const SIZE = KINDS * COUNTED.length
-const at = (name: Counted): number => KINDS * COUNTED.indexOf(name)
+const SIZE = KINDS * COUNTERS.length
+const offsetOf = (name: Counter): number => KINDS * COUNTERS.indexOf(name)
 const [STEPS, WAITS, HOPS, PROBES, MISSES, EXCHANGES] = [
-  at('steps'),
-  at('waits'),
-  at('hops'),
-  at('probes'),
-  at('misses'),
-  at('exchanges'),
+  offsetOf('steps'),
+  offsetOf('waits'),
+  offsetOf('hops'),
+  offsetOf('probes'),
+  offsetOf('misses'),
+  offsetOf('exchanges'),
 ]
 
-/** Nothing; never written. */
+/** The row of no work; never written. */
 export const IDLE: Row = 0
 
 let rows = new Float64Array(256 * SIZE)
 let end = SIZE
 
-/** Rows that were made before are no more: a walk begins. */
+/** Invalidates all rows, at the start of a walk. */
 export function forgetRows(): void {
   end = SIZE
 }
 
-/** A row that holds anything. */
-function made(): Row {
+/** Allocates a row with undefined contents. */
+function allocateRow(): Row {
   const row = end
   end += SIZE
   if (end <= rows.length) return row
-  const more = new Float64Array(2 * rows.length)
-  more.set(rows)
-  rows = more
+  const larger = new Float64Array(2 * rows.length)
+  larger.set(rows)
+  rows = larger
   return row
 }
 
 export const stepsOf = (row: Row): Steps =>
   Object.fromEntries(
-    COUNTED.map((name, k) => {
-      const [mean, warp, block, most] = rows.subarray(row + KINDS * k, row + KINDS * (k + 1))
-      return [name, { mean, warp, block, most }]
+    COUNTERS.map((name, k) => {
+      const [mean, warp, block, max] = rows.subarray(row + KINDS * k, row + KINDS * (k + 1))
+      return [name, { mean, warp, block, most: max }]
     }),
   ) as unknown as Steps
 
-/** A row of counts that are uniform across threads. */
-export function same(counts: Readonly<Record<Counted, number>>): Row {
-  const out = made()
-  for (let k = 0; k < COUNTED.length; k++)
-    rows.fill(counts[COUNTED[k]!], out + KINDS * k, out + KINDS * (k + 1))
-  return out
+/** A row of counts that are equal in all threads. */
+export function uniformRow(counts: Readonly<Record<Counter, number>>): Row {
+  const row = allocateRow()
+  for (let k = 0; k < COUNTERS.length; k++)
+    rows.fill(counts[COUNTERS[k]!], row + KINDS * k, row + KINDS * (k + 1))
+  return row
 }
 
-/** One after the other. */
-export function both(a: Row, b: Row): Row {
+/** The sum of two rows: one after the other. */
+export function addRows(a: Row, b: Row): Row {
   if (a === IDLE) return b
   if (b === IDLE) return a
-  const out = made()
-  for (let k = 0; k < SIZE; k++) rows[out + k] = rows[a + k]! + rows[b + k]!
-  return out
+  const row = allocateRow()
+  for (let k = 0; k < SIZE; k++) rows[row + k] = rows[a + k]! + rows[b + k]!
+  return row
 }
 
-/** One of two, the first in a share of the cases. */
-export function either(share: number, a: Row, b: Row): Row {
-  const out = made()
+/** The expectation over two alternatives, the first with probability `share`. */
+export function mixRows(share: number, a: Row, b: Row): Row {
+  const row = allocateRow()
   for (let k = 0; k < SIZE; k += KINDS) {
-    for (let j = k; j < k + 3; j++) rows[out + j] = share * rows[a + j]! + (1 - share) * rows[b + j]!
-    rows[out + k + 3] = Math.max(rows[a + k + 3]!, rows[b + k + 3]!)
+    for (let j = k; j < k + 3; j++) rows[row + j] = share * rows[a + j]! + (1 - share) * rows[b + j]!
+    rows[row + k + 3] = Math.max(rows[a + k + 3]!, rows[b + k + 3]!)
   }
-  return out
+  return row
 }
 
-/** A case among others, of which threads of a warp and of a block wait for the longest. */
+/** A case among alternatives; threads of a warp and of a block wait for their longest one. */
 export interface Case {
   readonly share: number
-  /** Ratios of the longest thread in a warp, in a block and in the whole case to the average. */
+  /** Ratios of the longest thread in a warp, in a block and in the whole case to the mean. */
   readonly inWarp: number
   readonly inBlock: number
   readonly longest: number
 }
 
-export function among(): Row {
-  const out = made()
-  rows.fill(0, out, out + SIZE)
-  return out
+/** A row of zeros, to which cases are added. */
+export function zeroRow(): Row {
+  const row = allocateRow()
+  rows.fill(0, row, row + SIZE)
+  return row
 }
 
 /** Adds a case to `sum`. */
-export function addCase(sum: Row, one: Row, { share, inWarp, inBlock, longest }: Case): void {
+export function addCase(sum: Row, added: Row, { share, inWarp, inBlock, longest }: Case): void {
   for (let k = 0; k < SIZE; k += KINDS) {
-    rows[sum + k]! += share * rows[one + k]!
-    rows[sum + k + 1]! += share * inWarp * rows[one + k + 1]!
-    rows[sum + k + 2]! += share * inBlock * rows[one + k + 2]!
-    rows[sum + k + 3] = Math.max(rows[sum + k + 3]!, rows[one + k + 3]! * longest)
+    rows[sum + k]! += share * rows[added + k]!
+    rows[sum + k + 1]! += share * inWarp * rows[added + k + 1]!
+    rows[sum + k + 2]! += share * inBlock * rows[added + k + 2]!
+    rows[sum + k + 3] = Math.max(rows[sum + k + 3]!, rows[added + k + 3]! * longest)
   }
 }
 
-/** The same with other means of the steps. */
-export function withMeanSteps(row: Row, times: number): Row {
-  if (times === 1) return row
-  const out = made()
-  rows.copyWithin(out, row, row + SIZE)
-  rows[out + STEPS]! *= times
-  return out
+/** The row with the mean number of steps scaled. */
+export function scaleMeanSteps(source: Row, times: number): Row {
+  if (times === 1) return source
+  const row = allocateRow()
+  rows.copyWithin(row, source, source + SIZE)
+  rows[row + STEPS]! *= times
+  return row
 }
 
-/** The same where one instruction does all of it. */
-export function asOneStep(row: Row): Row {
-  if (row === IDLE) return row
-  const out = made()
-  rows.copyWithin(out, row, row + SIZE)
-  rows.fill(1, out + STEPS, out + STEPS + KINDS)
-  return out
+/** The row as executed by one instruction: one step. */
+export function toOneStep(source: Row): Row {
+  if (source === IDLE) return source
+  const row = allocateRow()
+  rows.copyWithin(row, source, source + SIZE)
+  rows.fill(1, row + STEPS, row + STEPS + KINDS)
+  return row
 }
 
 /** Cost of entering a loop: dependent reads for its bounds, and steps of searches. */
@@ -158,25 +160,25 @@ export interface Entry {
 }
 
 /** Repeats a loop body for its trips; `useful` is the share of trips within bounds. */
-export function timesAround(loop: For, body: Row, trips: number, useful: number, entry: Entry): Row {
-  const order = tripsInOrder(loop, trips)
-  const apart =
-    (loop.mode.kind === 'serial' || loop.mode.kind === 'unroll') && !isWhole(loop) ? trips * useful : order
-  // Sums over threads are put together once, after the loops that reduce.
-  const meetings = loop.reduce || loop.mode.kind !== 'serial' ? Math.min(1, trips) : trips
-  const whole = Math.ceil(trips)
-  const out = made()
+export function repeatRow(loop: For, body: Row, trips: number, useful: number, entry: Entry): Row {
+  const order = serialTrips(loop, trips)
+  const waits =
+    (loop.mode.kind === 'serial' || loop.mode.kind === 'unroll') && !isExpanded(loop) ? trips * useful : order
+  // Reductions across threads are combined once, after the reduction loops.
+  const exchanges = loop.reduce || loop.mode.kind !== 'serial' ? Math.min(1, trips) : trips
+  const maxTrips = Math.ceil(trips)
+  const row = allocateRow()
   for (let k = 0; k < SIZE; k += KINDS) {
-    // As often as `all` where threads wait for each other.
+    // Threads that wait for each other execute as many trips as the longest, `longestTrips`.
     const isCounted = k === STEPS || k === MISSES
-    const mean = isCounted ? trips : k === WAITS ? apart : k >= EXCHANGES ? meetings : order
-    const all = isCounted ? whole : mean
-    rows[out + k] = rows[body + k]! * mean
-    rows[out + k + 1] = rows[body + k + 1]! * all
-    rows[out + k + 2] = rows[body + k + 2]! * all
-    rows[out + k + 3] = rows[body + k + 3]! * all
+    const mean = isCounted ? trips : k === WAITS ? waits : k >= EXCHANGES ? exchanges : order
+    const longestTrips = isCounted ? maxTrips : mean
+    rows[row + k] = rows[body + k]! * mean
+    rows[row + k + 1] = rows[body + k + 1]! * longestTrips
+    rows[row + k + 2] = rows[body + k + 2]! * longestTrips
+    rows[row + k + 3] = rows[body + k + 3]! * longestTrips
   }
-  if (entry.hops !== 0) for (let j = HOPS; j < HOPS + KINDS; j++) rows[out + j]! += entry.hops
-  if (entry.probes !== 0) for (let j = PROBES; j < PROBES + KINDS; j++) rows[out + j]! += entry.probes
-  return out
+  if (entry.hops !== 0) for (let j = HOPS; j < HOPS + KINDS; j++) rows[row + j]! += entry.hops
+  if (entry.probes !== 0) for (let j = PROBES; j < PROBES + KINDS; j++) rows[row + j]! += entry.probes
+  return row
 }

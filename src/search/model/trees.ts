@@ -1,8 +1,9 @@
-/** Sums of regression trees, as boosting makes them: small to keep, and microseconds to ask. */
+/** Sums of regression trees, as boosting makes them: small to store, and evaluated in microseconds. */
 
 /**
- * Trees one after the other in flat arrays. Node n of a tree whose nodes begin at `roots[t]`: where `feature[n]` is negative
- * it is a leaf with `value[n]`; otherwise, features below or at `value[n]` go to node `n + 1`, others to `right[n]`.
+ * Trees one after the other in flat arrays. The nodes of tree t begin at `roots[t]`. Node n is a leaf of value
+ * `value[n]` if `feature[n]` is negative; otherwise features up to `value[n]` continue at node `n + 1`, others at
+ * `right[n]`.
  */
 export interface Trees {
   readonly roots: readonly number[]
@@ -11,7 +12,8 @@ export interface Trees {
   readonly right: readonly number[]
 }
 
-export function treesAt({ roots, feature, value, right }: Trees, x: ArrayLike<number>): number {
+/** Sum of the trees' predictions for a feature vector. */
+export function evaluateTrees({ roots, feature, value, right }: Trees, x: ArrayLike<number>): number {
   let sum = 0
   for (const root of roots) {
     let n = root

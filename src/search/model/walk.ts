@@ -13,29 +13,29 @@ import { remembered } from '../../ir/remembered.ts'
 import type { Body } from '../../ir/tree.ts'
 import { Accesses } from './accesses.ts'
 import { elementsOf } from './elements.ts'
-import { expected, type Segment, shareOf } from './estimates.ts'
-import { blocksWith, Frame, threadsAround } from './frames.ts'
-import { groupsOf, waitingFor } from './groups.ts'
-import { lanesOfTile, threadsTogether } from './held-together.ts'
-import { countBranches } from './one-thread.ts'
-import { guarded, type Narrowed, narrowed, Place } from './place.ts'
+import { expectedValue, probabilityOf, type Segment } from './estimates.ts'
+import { blockCount, Frame, threadCount } from './frames.ts'
+import { LaunchSums } from './launch-sums.ts'
+import { applyGuards, type Narrowing, narrow, Place } from './place.ts'
 import { Reductions } from './reductions.ts'
-import { operationsOf, readsIn, segmentsOf } from './statement-facts.ts'
+import { cooperatingThreads, tileLanes } from './register-tiles.ts'
+import { operationsOf, readsOf, segmentsOf } from './statement-facts.ts'
 import type { Structure } from './structure.ts'
-import { Sums } from './sums.ts'
+import { countBranches } from './thread-costs.ts'
+import { distinctValues, longestOverMean } from './thread-groups.ts'
 import {
   addCase,
-  among,
-  asOneStep,
-  both,
-  either,
+  addRows,
   forgetRows,
   IDLE,
+  mixRows,
   type Row,
-  same,
+  repeatRow,
+  scaleMeanSteps,
   stepsOf,
-  timesAround,
-  withMeanSteps,
+  toOneStep,
+  uniformRow,
+  zeroRow,
 } from './thread-steps.ts'
 import type { KernelWork, LaunchWork } from './work.ts'
 
@@ -53,15 +53,17 @@ export function workOf(kernel: Kernel2, structure: Structure): KernelWork {
 
 class Walk {
   readonly #structure: Structure
-  readonly #sums = new Sums()
+  readonly #sums = new LaunchSums()
   readonly #accesses: Accesses
   readonly #reductions: Reductions
   readonly #threads = new Map<string, number>()
   #blocks = 1
-  /** Number of threads that cooperate on one iteration of the loops over threads: in instructions and register tiles. */
-  #together = 1
-  /** Steps of searches that the loop over a share makes before it. */
-  #before = 0
+  /**
+   * Number of threads that cooperate on one iteration of the loops over threads: in instructions and register tiles.
+   */
+  #cooperating = 1
+  /** Steps of searches that the loop over a chunk makes once, before it. */
+  #hoistedProbes = 0
 
   constructor(buffers: ReadonlyMap<string, Buffer>, structure: Structure) {
     this.#structure = structure
@@ -71,18 +73,18 @@ class Walk {
 
   launch(top: For): LaunchWork {
     forgetRows()
-    this.#together = threadsTogether(top)
-    const serial = stepsOf(this.#stmt(top, Place.outside(this.#structure)))
+    this.#cooperating = cooperatingThreads(top)
+    const serial = stepsOf(this.#stmt(top, Place.root(this.#structure)))
     return { blocks: this.#blocks, threads: this.#threadsOfBlock(), serial, ...this.#sums.result() }
   }
 
   #threadsOfBlock(): number {
-    return [...this.#threads.values()].reduce((n, x) => n * x, this.#together)
+    return [...this.#threads.values()].reduce((n, x) => n * x, this.#cooperating)
   }
 
   #body(body: Body, p: Place): Row {
     let sum = IDLE
-    for (const s of body) sum = both(sum, this.#stmt(s, p))
+    for (const s of body) sum = addRows(sum, this.#stmt(s, p))
     return sum
   }
 
@@ -103,116 +105,119 @@ class Walk {
     }
   }
 
-  /** Once for each length that the segments may have. */
+  /** Visits once for each length that the segments may have, and averages. */
   #split(segments: readonly Segment[], p: Place, visit: (p: Place) => Row): Row {
-    const open = segments.find((s) => !p.lengths.has(s.key))
-    if (!open) return visit(p)
-    const lengths = this.#structure.lengths.get(open.offsets)
+    const segment = segments.find((s) => !p.lengths.has(s.key))
+    if (!segment) return visit(p)
+    const lengths = this.#structure.lengths.get(segment.offsets)
     const cases = lengths?.bins ?? []
     // Threads of a warp and of a block wait for the one with the longest segment.
-    const groups = groupsOf(p.lanes, open.vars)
-    const longestOf = this.#structure.longestOf.get(open.offsets)
-    const [inWarp, inBlock] = [waitingFor(longestOf, groups.warp), waitingFor(longestOf, groups.block)]
-    const last = cases.at(-1)?.length
-    const sum = among()
+    const groups = distinctValues(p.lanes, segment.vars)
+    const longestOf = this.#structure.meanMaxima.get(segment.offsets)
+    const [inWarp, inBlock] = [
+      longestOverMean(longestOf, groups.warp),
+      longestOverMean(longestOf, groups.block),
+    ]
+    const longestLength = cases.at(-1)?.length
+    const sum = zeroRow()
     for (const { length, share } of cases) {
-      p.lengths.set(open.key, length)
-      const one = this.#split(segments, p.inCase(share), visit)
-      // The longest of a bin is longer than its mean: waits and steps grow with it.
-      const longest = last === length && length > 0 ? lengths!.longest / length : 1
-      addCase(sum, one, { share, inWarp, inBlock, longest })
+      p.lengths.set(segment.key, length)
+      const row = this.#split(segments, p.inBranch(share), visit)
+      // The longest segment of the last bin exceeds the bin's mean: waits and steps grow with it.
+      const longest = longestLength === length && length > 0 ? lengths!.longest / length : 1
+      addCase(sum, row, { share, inWarp, inBlock, longest })
     }
-    p.lengths.delete(open.key)
+    p.lengths.delete(segment.key)
     return sum
   }
 
   #loop(s: For, p: Place): Row {
-    let extent = expected(s.extent, p)
+    let extent = expectedValue(s.extent, p)
     if (Number.isNaN(extent)) extent = 1
     if (extent <= 0 && !s.reduce) return IDLE
-    // The last round runs whole; what it reads beyond the end it has already.
+    // The last iteration of a predicated unrolled loop is complete; loads beyond the end repeat earlier ones.
     let useful = p.useful
     if (s.mode.kind === 'unroll' && s.mode.predicated && s.mode.factor !== null) {
-      const whole = Math.ceil(extent / s.mode.factor) * s.mode.factor
-      if (whole > 0) useful *= extent / whole
-      extent = whole
+      const padded = Math.ceil(extent / s.mode.factor) * s.mode.factor
+      if (padded > 0) useful *= extent / padded
+      extent = padded
     }
-    p.ranges.set(s.var, { lo: 0, extent })
-    const { share, held } = guarded(s, p)
+    p.ranges.set(s.var, { start: 0, extent })
+    const { share, guards: held } = applyGuards(s, p)
     const { mode } = s
     if (mode.kind === 'bind') {
-      if (levelOf(mode.to) === 'block') this.#blocks = Math.max(this.#blocks, blocksWith(p.frames, extent))
+      if (levelOf(mode.to) === 'block') this.#blocks = Math.max(this.#blocks, blockCount(p.frames, extent))
       else this.#threads.set(mode.to, Math.max(this.#threads.get(mode.to) ?? 1, extent))
     }
-    const sharers = s.cooperative ? threadsAround(p.frames) * this.#together : 1
+    const sharers = s.cooperative ? threadCount(p.frames) * this.#cooperating : 1
     const times = (p.times * extent * share) / sharers
     const starts = s.reduce ? p.starts : (p.starts * extent * share) / sharers
     countBranches(this.#sums, this.#structure, s, p, extent, share / sharers)
     const frame = new Frame(s, (extent * share) / sharers, times)
-    const before = this.#before
-    this.#before = 0
-    const inside = this.#body(s.body, p.inside(frame, starts, useful, held))
-    const body = mode.kind === 'instr' ? asOneStep(inside) : inside
+    const outerProbes = this.#hoistedProbes
+    this.#hoistedProbes = 0
+    const inner = this.#body(s.body, p.inLoop(frame, starts, useful, held))
+    const body = mode.kind === 'instr' ? toOneStep(inner) : inner
     p.ranges.delete(s.var)
-    const searched = this.#before
-    this.#before = Math.max(before, mode.kind === 'accumulate' ? 0 : searched)
-    if (mode.kind === 'bind') return withMeanSteps(body, share)
+    const loopProbes = this.#hoistedProbes
+    this.#hoistedProbes = Math.max(outerProbes, mode.kind === 'accumulate' ? 0 : loopProbes)
+    if (mode.kind === 'bind') return scaleMeanSteps(body, share)
     const trips = Math.max(0, (extent * share) / sharers)
-    return timesAround(s, body, trips, useful / p.useful, {
-      hops: this.#endIsRead(s, p) ? 1 : 0,
-      probes: mode.kind === 'accumulate' ? searched : 0,
+    return repeatRow(s, body, trips, useful / p.useful, {
+      hops: this.#isExtentLoaded(s, p) ? 1 : 0,
+      probes: mode.kind === 'accumulate' ? loopProbes : 0,
     })
   }
 
-  /** True if the loop's trip count depends on global memory. */
-  #endIsRead(s: For, p: Place): boolean {
+  /** True if the loop's trip count is loaded from global memory. */
+  #isExtentLoaded(s: For, p: Place): boolean {
     if (p.frames.length === 0) return false
-    return loadedIn(s).some((name) => this.#accesses.buffer(name)?.scope === 'global')
+    return loadedBuffers(s).some((name) => this.#accesses.buffer(name)?.scope === 'global')
   }
 
   #if(s: If, p: Place): Row {
-    const share = shareOf(s.cond, p)
+    const share = probabilityOf(s.cond, p)
     this.#sums.branches += p.times
-    const branch = (body: Body, part: number, narrow: Narrowed | null): Row => {
+    const branch = (body: Body, part: number, narrowing: Narrowing | null): Row => {
       if (body.length === 0 || part === 0) return IDLE
-      if (narrow) p.ranges.set(narrow.name, narrow.part)
-      const row = this.#body(body, p.under(new Frame(null, part, p.times * part)))
-      if (narrow) p.ranges.set(narrow.name, narrow.whole)
+      if (narrowing) p.ranges.set(narrowing.name, narrowing.part)
+      const row = this.#body(body, p.inCondition(new Frame(null, part, p.times * part)))
+      if (narrowing) p.ranges.set(narrowing.name, narrowing.whole)
       return row
     }
-    const then = branch(s.then, share, narrowed(s.cond, p, true))
-    const other = branch(s.else, 1 - share, narrowed(s.cond, p, false))
-    return either(share, then, other)
+    const then = branch(s.then, share, narrow(s.cond, p, true))
+    const other = branch(s.else, 1 - share, narrow(s.cond, p, false))
+    return mixRows(share, then, other)
   }
 
   #leaf(s: Store | Reduce, p: Place): Row {
-    const tile = this.#together > 1 ? lanesOfTile(s, p, (name) => this.#accesses.buffer(name)) : null
-    const sharers = tile ? this.#together : 1
+    const tile = this.#cooperating > 1 ? tileLanes(s, p, (name) => this.#accesses.buffer(name)) : null
+    const sharers = tile ? this.#cooperating : 1
     const lanes = tile ? [...tile, ...p.lanes] : p.lanes
-    const reads = this.#accesses.reads(readsIn(s), p, lanes)
-    this.#before = Math.max(this.#before, reads.before)
-    const matrix = p.frames.some((f) => f.loop?.mode.kind === 'instr')
-    this.#sums.statement(p.times, operationsOf(s), matrix)
+    const reads = this.#accesses.reads(readsOf(s), p, lanes)
+    this.#hoistedProbes = Math.max(this.#hoistedProbes, reads.hoistedProbes)
+    const isMatrix = p.frames.some((f) => f.loop?.mode.kind === 'instr')
+    this.#sums.statement(p.times, operationsOf(s), isMatrix)
     if (s.kind === 'store') this.#accesses.write('stores', s, p, lanes, p.times)
-    const met = s.kind === 'store' ? undefined : this.#reductions.reduce(s, p, lanes)
-    return same({
+    const sync = s.kind === 'store' ? undefined : this.#reductions.reduce(s, p, lanes)
+    return uniformRow({
       steps: 1 / sharers,
       rounds: reads.rounds,
       waits: reads.rounds,
       hops: reads.hops,
       probes: reads.probes,
       misses: reads.misses / sharers,
-      exchanges: met?.exchanges ?? 0,
-      barriers: met?.barriers ?? 0,
+      exchanges: sync?.exchanges ?? 0,
+      barriers: sync?.barriers ?? 0,
     })
   }
 }
 
-/** Buffers that its extent is read from. */
-const loadedIn = remembered((s: For): readonly string[] => {
-  const out: string[] = []
+/** Names of the buffers from which the loop's extent is loaded. */
+const loadedBuffers = remembered((s: For): readonly string[] => {
+  const names: string[] = []
   walkExpr(s.extent, (x) => {
-    if (x.kind === 'load') out.push(x.buffer)
+    if (x.kind === 'load') names.push(x.buffer)
   })
-  return out
+  return names
 })

@@ -1,57 +1,61 @@
 /** Expected work of a launch, summed over its threads. */
 import type { Steps } from './thread-steps.ts'
 
-/** Of one array of global memory. */
+/** Traffic of one array in global memory. */
 export interface Traffic {
   readonly elements: number
   /** Vector instructions of single threads. */
   readonly requests: number
-  /** 32-byte sectors, where neighbouring threads ask together. */
+  /** 32-byte sectors; neighbouring threads of a warp share them. */
   readonly sectors: number
-  /** Cache lines that requests of warps touch, one after the other. */
+  /** Cache lines touched by requests of warps, served one after the other. */
   readonly lines: number
-  /** Elements whose address was itself read, and how many of such lie side by side, summed over the elements. */
+  /**
+   * Elements whose address is itself loaded (`gathered`), and the sum over them of the bytes that are contiguous
+   * (`runs`).
+   */
   readonly gathered: number
   readonly runs: number
-  /** Sectors that the near cache, that of a multiprocessor, has not. */
+  /** Sectors that miss the near cache (L1 of an SM). */
   readonly fresh: number
-  /** Gathered elements that a block, or the chip concurrently, gathers for the first time. */
+  /** Gathered elements that a block (`first`), or all concurrent blocks (`firstOfChip`), gather for the first time. */
   readonly first: number
   readonly firstOfChip: number
-  /** Bytes that blocks which follow each other gather from: the array's part in one tile of what is dense. */
+  /** Bytes from which consecutive blocks gather: the array's part in one tile of the dense dimension. */
   readonly sweep: number
 }
 
-export type Way = 'loads' | 'stores' | 'atomics'
+export type AccessKind = 'loads' | 'stores' | 'atomics'
 
 export interface LaunchWork {
   readonly blocks: number
   readonly threads: number
-  readonly traffic: Readonly<Record<Way, ReadonlyMap<string, Traffic>>>
-  /** Bytes. */
+  readonly traffic: Readonly<Record<AccessKind, ReadonlyMap<string, Traffic>>>
+  /** Bytes of shared memory that are loaded and stored. */
   readonly shared: number
   readonly operations: number
   readonly matrixOperations: number
-  /** Of the operations, functions such as `exp`. */
+  /** Operations that are calls of functions such as `exp`. */
   readonly functions: number
   /** Executions of innermost statements. */
   readonly statements: number
   /** Entries of generated loops, and their iterations with evaluated conditions. */
   readonly entries: number
   readonly branches: number
-  /** Ends of loops over segments of another length than the one before. */
+  /** Loop exits after another number of iterations than the previous one. */
   readonly surprises: number
-  /** Accesses to arrays of registers that are more than a processor has, or indexed by a loop. */
+  /** Accesses to register arrays that exceed a processor's registers, or are indexed by a loop variable. */
   readonly spills: number
   /** Steps of binary searches. */
   readonly searches: number
-  /** Values that threads of a warp exchange to add them up, times the rounds of it. */
+  /** Values exchanged by threads of a warp to combine them, times the number of shuffle steps. */
   readonly exchanges: number
   /** Exchanged values that go through shared memory. */
   readonly passed: number
   /**
-   * Atomic updates that threads of a warp make of one element at once, for each those that are before it; updates of the
-   * element that has most; and these times the warps that update it at one time.
+   * Contention of atomic updates. `conflicts`: waits of threads of a warp that update one element in the same
+   * instruction. `contention`: updates of the most frequent element. `retries`: these, times the warps that update it
+   * concurrently.
    */
   readonly conflicts: number
   readonly contention: number

@@ -5,9 +5,9 @@ import type { Source } from '../../ast/diagnostic.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { runOn } from '../../run/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { receivedData, type SentData } from '../model/data-between-threads.ts'
-import { type ModelData, type Prediction, predicted } from '../model/prediction.ts'
-import type { CostModel } from '../model/trained.ts'
+import { fromTransferable, type TransferableData } from '../model/data-transfer.ts'
+import { type ModelData, type Prediction, predictTime } from '../model/prediction.ts'
+import type { CostModel } from '../model/trained-models.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../sketches.ts'
 import { carriedProgram, shareProgram } from '../studies/carried-program.ts'
@@ -18,7 +18,7 @@ import type { KernelSpace, Point } from '../types.ts'
 export interface PredictorOrigin {
   readonly kind: DeviceKind
   readonly model: CostModel
-  readonly data: SentData
+  readonly data: TransferableData
 }
 
 export interface RankingOrigin extends PredictorOrigin {
@@ -63,7 +63,7 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
 export const predictBy =
   (model: CostModel, kind: DeviceKind, data: ModelData): Predict =>
   (scheduled) =>
-    predicted(model, runOn(scheduled, kind).compilation, data)
+    predictTime(model, runOn(scheduled, kind).compilation, data)
 
 /** Expected milliseconds of a point, `Infinity` if it is rejected; `null` if an error occurred. */
 export const costOf =
@@ -83,5 +83,5 @@ export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) =
   if (kernelHash(made) !== hash) return () => null
   const space: KernelSpace<Kernel> =
     of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).again(of)
-  return costOf(space, predictBy(model, kind, receivedData(origin.data)))
+  return costOf(space, predictBy(model, kind, fromTransferable(origin.data)))
 }

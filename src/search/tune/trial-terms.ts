@@ -5,7 +5,7 @@ import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { runOn } from '../../run/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { modelInputs } from '../cost-model.ts'
-import { type ModelData, termsOn } from '../model/prediction.ts'
+import { type ModelData, termsOfCompilation } from '../model/prediction.ts'
 import type { Terms } from '../model/terms.ts'
 
 /** Computes cost-model terms of scheduled kernels, analysing the inputs once; undefined if the model has no prediction. */
@@ -17,7 +17,7 @@ export function trialTerms(
   return (make, inputs) => {
     const found = orRefused(() => {
       data ??= modelInputs(kernel, inputs)
-      return termsOn(runOn(make(), kind).compilation, data)
+      return termsOfCompilation(runOn(make(), kind).compilation, data)
     })
     return found instanceof SptError ? undefined : found
   }

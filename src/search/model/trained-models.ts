@@ -6,10 +6,10 @@ import type { Coefficients } from './analytic.ts'
 import { FEATURE_NAMES } from './features.ts'
 import type { Trees } from './trees.ts'
 
-/** Of this form of the file; another is another number. */
+/** Version of the file format. */
 const VERSION = 1
 
-/** A trained model, as `data/models/KIND.json` holds it. */
+/** A trained model, as stored in `data/models/KIND.json`. */
 export interface CostModel {
   readonly version: number
   /** Kind of device; other kinds have other terms. */
@@ -19,11 +19,11 @@ export interface CostModel {
   /** Features used by the trees, in their order. */
   readonly features: readonly string[]
   readonly coefficients: Coefficients
-  /** Of the logarithm of the correction. */
+  /** Trees that predict the logarithm of the correction. */
   readonly trees: Trees
 }
 
-/** A device, as far as a model of it is told from others of its kind. */
+/** Properties by which a device is assigned its model. */
 export interface ModelledDevice {
   readonly name: string
   readonly driver?: string | undefined
@@ -37,70 +37,69 @@ export interface ModelledDevice {
 export const otherChip = (chip: string, kind: DeviceKind, device: string | undefined): string | null =>
   kind === 'cpu' || chip === device ? null : chip
 
-let read: (kind: DeviceKind) => unknown = () => null
+let readPackaged: (kind: DeviceKind) => unknown = () => null
 let readCalibrated: (kind: DeviceKind, device: ModelledDevice | undefined) => CostModel | null = () => null
-/** Those of the package, and of devices that were calibrated. */
-const packaged = new Map<DeviceKind, CostModel | null>()
-const calibrated = new Map<string, CostModel | null>()
-/** Those that are used instead. */
-const others = new Map<DeviceKind, CostModel | null>()
+/** Models of the package, and of calibrated devices. */
+const packagedModels = new Map<DeviceKind, CostModel | null>()
+const calibratedModels = new Map<string, CostModel | null>()
+/** Models set by `useCostModel`; `null` disables predictions. */
+const overrides = new Map<DeviceKind, CostModel | null>()
 
 /** Sets the source of the package's models: a browser has no files. */
-export function readModelsBy(reader: (kind: DeviceKind) => unknown): void {
-  read = reader
-  packaged.clear()
+export function setModelReader(reader: (kind: DeviceKind) => unknown): void {
+  readPackaged = reader
+  packagedModels.clear()
 }
 
 /** Sets the source of models of calibrated devices. Without a device: the model of the only device of its kind. */
-export function readCalibratedBy(reader: typeof readCalibrated): void {
+export function setCalibrationReader(reader: typeof readCalibrated): void {
   readCalibrated = reader
-  calibrated.clear()
+  calibratedModels.clear()
 }
 
 /**
- * The model for a kind of device; `null` where there is none. Of a device: the one that calibration gave, unless that of the
- * package was made on such a chip.
+ * The cost model for a kind of device; `null` if there is none. For a given device, its calibration has priority,
+ * unless the package's model was trained on the same chip.
  */
 export function costModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
-  const other = others.get(kind)
-  if (other !== undefined) return other
-  const shipped = packagedModel(kind)
-  if (shipped && device && shipped.chip === device.name) return shipped
+  const override = overrides.get(kind)
+  if (override !== undefined) return override
+  const packaged = packagedModel(kind)
+  if (packaged && device && packaged.chip === device.name) return packaged
   const key = JSON.stringify([kind, device?.name, device?.driver])
-  let own = calibrated.get(key)
-  if (own === undefined) {
-    own = readCalibrated(kind, device)
-    calibrated.set(key, own)
+  let calibrated = calibratedModels.get(key)
+  if (calibrated === undefined) {
+    calibrated = readCalibrated(kind, device)
+    calibratedModels.set(key, calibrated)
   }
-  return own ?? shipped
+  return calibrated ?? packaged
 }
 
 /**
- * The model that schedules are chosen by when a kernel is compiled. A software adapter has little in common with the chips that
- * models of its kind are made on, so only its own counts (`spt calibrate`), or the one that `useCostModel` gave.
+ * The model by which `auto` selects schedules when a kernel is compiled. Software adapters have little in common with
+ * the chips of packaged models, so only their calibration (`spt calibrate`) or a model set by `useCostModel` is used.
  */
-export function choosingModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
+export function selectionModel(kind: DeviceKind, device?: ModelledDevice): CostModel | null {
   const model = costModel(kind, device)
-  return model && device?.isSoftware && model !== others.get(kind) && model.chip !== device.name
+  return model && device?.isSoftware && model !== overrides.get(kind) && model.chip !== device.name
     ? null
     : model
 }
 
-/** That of the package; `null` where there is none. */
+/** The package's model; `null` if there is none. */
 export function packagedModel(kind: DeviceKind): CostModel | null {
-  let known = packaged.get(kind)
-  if (known === undefined) {
-    const given = read(kind)
-    known = isCostModel(given) && given.kind === kind ? given : null
-    packaged.set(kind, known)
+  let model = packagedModels.get(kind)
+  if (model === undefined) {
+    const stored = readPackaged(kind)
+    model = isCostModel(stored) && stored.kind === kind ? stored : null
+    packagedModels.set(kind, model)
   }
-  return known
+  return model
 }
 
 /**
- * From now on schedules are compared by this model on devices of that kind; by none with `null`, and with `undefined` by that
- * of the package again.
- * @throws SptError `search/other-model` where it was trained for another version; `api/argument`
+ * Sets the cost model for a kind of device; `null` disables predictions, and `undefined` restores the package's model.
+ * @throws SptError `search/other-model` if it was trained for another version; `api/argument`
  */
 export function useCostModel(kind: DeviceKind, model: CostModel | null | undefined): void {
   if (!DEVICE_KINDS.includes(kind))
@@ -110,8 +109,8 @@ export function useCostModel(kind: DeviceKind, model: CostModel | null | undefin
       expected: DEVICE_KINDS.join(', '),
     })
   if (model) expectModel(model, kind)
-  if (model === undefined) others.delete(kind)
-  else others.set(kind, model)
+  if (model === undefined) overrides.delete(kind)
+  else overrides.set(kind, model)
 }
 
 /** @throws SptError `search/other-model` */
@@ -131,9 +130,9 @@ export function expectModel(model: unknown, kind: DeviceKind): asserts model is 
     })
 }
 
-/** Trees of other features would be read as if they were of these. */
-export function isCostModel(given: unknown): given is CostModel {
-  const model = given as Partial<CostModel> | null | undefined
+/** True for a model of this version, with exactly these features. */
+export function isCostModel(value: unknown): value is CostModel {
+  const model = value as Partial<CostModel> | null | undefined
   return (
     model?.version === VERSION &&
     DEVICE_KINDS.includes(model.kind as DeviceKind) &&

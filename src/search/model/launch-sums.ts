@@ -1,11 +1,11 @@
-/** Sums over the statements of a launch. */
+/** Sums of work over the statements of a launch. */
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer } from '../../ir/loops.ts'
-import type { Spread } from './coalescing.ts'
+import type { Transactions } from './coalescing.ts'
 import type { Operations } from './statement-facts.ts'
-import type { LaunchWork, Traffic, Way } from './work.ts'
+import type { AccessKind, LaunchWork, Traffic } from './work.ts'
 
-const NOTHING: Traffic = {
+const NO_TRAFFIC: Traffic = {
   elements: 0,
   requests: 0,
   sectors: 0,
@@ -18,19 +18,22 @@ const NOTHING: Traffic = {
   sweep: 0,
 }
 
-/** Of accesses whose address is read. */
+/** Cache reuse of accesses whose address is loaded. */
 export interface Gather {
-  /** Number of uses of a loaded value, by a block before near-cache eviction, and by the chip concurrently. */
+  /**
+   * Number of uses of a loaded value by a block before it is evicted from the near cache (`reuse`), and by all
+   * concurrent blocks (`chipReuse`).
+   */
   readonly reuse: number
-  readonly chip: number
-  /** Neighbouring threads of a warp that find what they read in one sector. */
-  readonly together: number
-  /** As of `Traffic`. */
+  readonly chipReuse: number
+  /** Threads of a warp whose gathered values share one sector. */
+  readonly threadsPerSector: number
+  /** As in `Traffic`. */
   readonly sweep: number
 }
 
-export class Sums {
-  readonly #traffic: Record<Way, Map<string, Traffic>> = {
+export class LaunchSums {
+  readonly #traffic: Record<AccessKind, Map<string, Traffic>> = {
     loads: new Map(),
     stores: new Map(),
     atomics: new Map(),
@@ -60,26 +63,26 @@ export class Sums {
   }
 
   access(
-    way: Way,
+    kind: AccessKind,
     buffer: Buffer,
     times: number,
-    { vector, sectors, fresh, lines, run }: Spread,
+    { vector, sectors, fresh, lines, run }: Transactions,
     gather: Gather | null = null,
   ): void {
     if (!(times > 0)) return
-    const before = this.#traffic[way].get(buffer.name) ?? NOTHING
+    const previous = this.#traffic[kind].get(buffer.name) ?? NO_TRAFFIC
     const requests = times / vector
-    this.#traffic[way].set(buffer.name, {
-      elements: before.elements + times,
-      requests: before.requests + requests,
-      sectors: before.sectors + requests * sectors,
-      lines: before.lines + (requests * lines) / (gather?.together ?? 1),
-      gathered: before.gathered + (gather ? times : 0),
-      runs: before.runs + (gather ? times * run * DTYPE_BYTES[buffer.dtype] : 0),
-      fresh: before.fresh + requests * (gather ? sectors / gather.reuse : fresh),
-      first: before.first + (gather ? times / gather.reuse : 0),
-      firstOfChip: before.firstOfChip + (gather ? times / gather.chip : 0),
-      sweep: Math.max(before.sweep, gather?.sweep ?? 0),
+    this.#traffic[kind].set(buffer.name, {
+      elements: previous.elements + times,
+      requests: previous.requests + requests,
+      sectors: previous.sectors + requests * sectors,
+      lines: previous.lines + (requests * lines) / (gather?.threadsPerSector ?? 1),
+      gathered: previous.gathered + (gather ? times : 0),
+      runs: previous.runs + (gather ? times * run * DTYPE_BYTES[buffer.dtype] : 0),
+      fresh: previous.fresh + requests * (gather ? sectors / gather.reuse : fresh),
+      first: previous.first + (gather ? times / gather.reuse : 0),
+      firstOfChip: previous.firstOfChip + (gather ? times / gather.chipReuse : 0),
+      sweep: Math.max(previous.sweep, gather?.sweep ?? 0),
     })
   }
 

@@ -1,19 +1,25 @@
-/** Threads of a warp and of a block: how many different values of some variables they have, and how long the longest takes. */
+/**
+ * Threads of a warp and of a block: the number of different values that variables have in them, and the longest of
+ * their segments.
+ */
 import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
 import { type Lane, WARP } from './coalescing.ts'
 
-/** Threads are numbered along x, then y, then z; warps are 32 that follow each other. */
-export function groupsOf(
+/**
+ * Number of different values of `vars` in a warp and in a block. Threads are numbered along x, then y, then z; a warp
+ * is 32 consecutive ones.
+ */
+export function distinctValues(
   lanes: readonly Lane[],
   vars: ReadonlySet<string>,
 ): { readonly warp: number; readonly block: number } {
-  let [left, warp, block] = [WARP, 1, 1]
+  let [free, warp, block] = [WARP, 1, 1]
   for (const axis of AXES_OF_BLOCK)
     for (const l of lanes) {
       if (l.axis !== axis) continue
       const n = Math.max(1, Math.round(l.extent))
-      const inWarp = Math.min(left, n)
-      left = Math.max(1, Math.floor(left / inWarp))
+      const inWarp = Math.min(free, n)
+      free = Math.max(1, Math.floor(free / inWarp))
       if (!vars.has(l.variable)) continue
       block *= n
       warp *= inWarp
@@ -22,10 +28,10 @@ export function groupsOf(
 }
 
 /**
- * Longest of this many neighbouring segments, relative to the mean. @param longest - mean over all groups of 2^k neighbours,
- * by k
+ * Expected length of the longest of this many neighbouring segments, relative to the mean length.
+ * @param longest - By k, the longest of 2^k neighbouring segments, mean over all such groups
  */
-export function waitingFor(longest: readonly number[] | undefined, neighbours: number): number {
+export function longestOverMean(longest: readonly number[] | undefined, neighbours: number): number {
   const mean = longest?.[0] ?? 0
   if (!longest || mean === 0) return 1
   const power = Math.min(longest.length - 1, Math.log2(Math.max(1, neighbours)))

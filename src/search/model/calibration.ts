@@ -1,16 +1,18 @@
-/** Cost models that were made by calibrating a device: coefficients that are its own, with the correction of its kind. */
+/**
+ * Cost models made by calibrating a device: its own coefficients, with the learned correction of its kind of device.
+ */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Ceilings } from '../../runtime/ceilings.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { Coefficients } from './analytic.ts'
-import { type CostModel, isCostModel, packagedModel } from './trained.ts'
+import { type CostModel, isCostModel, packagedModel } from './trained-models.ts'
 
 /** A cost model of one device, with its calibration results. */
 export interface Calibration extends CostModel {
   /** Driver and its version. */
   readonly driver: string
   readonly ceilings: Pick<Ceilings, 'memory' | 'cache' | 'cacheBytes' | 'f32'>
-  /** Mean of |log(expected / measured)| over what was measured. */
+  /** Mean of |log(expected / measured)| over the measured samples. */
   readonly error: number
   readonly kernels: readonly CalibratedKernel[]
 }
@@ -26,10 +28,10 @@ export interface CalibratedKernel {
 }
 
 /** Initial model of a fit; coefficients that cannot be fitted keep its values. @throws SptError `search/no-model` */
-export function startOf(kind: DeviceKind): CostModel {
-  const like = packagedModel(kind) ?? packagedModel('cuda')
+export function initialModel(kind: DeviceKind): CostModel {
+  const model = packagedModel(kind) ?? packagedModel('cuda')
   return (
-    like ??
+    model ??
     fail({
       code: 'search/no-model',
       message: 'the package has no cost model to begin with',
@@ -38,20 +40,20 @@ export function startOf(kind: DeviceKind): CostModel {
   )
 }
 
-const positive = (x: unknown): boolean => typeof x === 'number' && x > 0 && Number.isFinite(x)
+const isPositive = (x: unknown): boolean => typeof x === 'number' && x > 0 && Number.isFinite(x)
 
-/** True for a calibration that this version can use. */
-export function isCalibration(given: unknown): given is Calibration {
-  if (!isCostModel(given)) return false
-  const { driver, ceilings, coefficients } = given as Partial<Calibration>
+/** True for a calibration that this version supports. */
+export function isCalibration(value: unknown): value is Calibration {
+  if (!isCostModel(value)) return false
+  const { driver, ceilings, coefficients } = value as Partial<Calibration>
   const { memory, cache, cacheBytes, f32 } = ceilings ?? {}
   return (
     typeof driver === 'string' &&
-    [memory, cache, cacheBytes, f32].every(positive) &&
-    hasAll(coefficients!, startOf(given.kind).coefficients)
+    [memory, cache, cacheBytes, f32].every(isPositive) &&
+    hasCoefficients(coefficients!, initialModel(value.kind).coefficients)
   )
 }
 
-/** The same coefficients, positive where those are. */
-const hasAll = (a: Coefficients, b: Coefficients): boolean =>
-  (Object.keys(b) as (keyof Coefficients)[]).every((n) => (b[n]! > 0 ? positive(a[n]) : a[n] === b[n]))
+/** True if every coefficient that is positive in `b` is positive in `a`, and the others are equal. */
+const hasCoefficients = (a: Coefficients, b: Coefficients): boolean =>
+  (Object.keys(b) as (keyof Coefficients)[]).every((n) => (b[n]! > 0 ? isPositive(a[n]) : a[n] === b[n]))
