@@ -13,7 +13,7 @@ const MARKED = /<!-- (example|codes) ([\w ]+) -->\n[\s\S]*?<!-- end -->/g
 const listed = (codes: readonly string[]): string =>
   codes.length > 0
     ? `Error codes: ${codes.map((c) => `\`${c}\``).join(', ')}.`
-    : 'Error codes: only those of [every step](index.md#error-codes-of-every-step).'
+    : 'Error codes: only the [codes of every step](index.md#error-codes-of-every-step).'
 
 test("examples and error codes equal the compiler's output (UPDATE_GOLDEN=1 renews them)", () => {
   const [examples, codes] = [examplesOfSteps(), codesOfSteps()]
