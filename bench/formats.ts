@@ -171,7 +171,7 @@ function measure({ name, tensor }: Matrix, text: string, repeats: number): Forma
   }
   const nonzeros = tensor.coords[0]!.length
   const slots = made!.parts.reduce((sum, p) => sum + p.storage.size, 0)
-  const held = made!.parts.reduce((sum, p) => sum + (p.held ?? 0), 0)
+  const held = made!.parts.reduce((sum, p) => sum + (p.occupied ?? 0), 0)
   return {
     matrix: name,
     format: text,

@@ -7,7 +7,7 @@ import { type Instance, ofOrder } from '../ir/format.ts'
 import { childrenOf, type PartTree } from '../ir/part-tree.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Found } from '../ir/stage1.ts'
-import { asksForValues } from '../storage/convert.ts'
+import { dependsOnValues } from '../storage/convert.ts'
 import { slotsOf } from '../storage/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import { constantValue } from './choice-conditions.ts'
@@ -79,7 +79,7 @@ export function foundShare(
 }
 
 /** Whether it matters which values the tensor has. */
-export const asksValues = (c: Coverage): boolean => asksForValues(instanceFor(c))
+export const asksValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
 
 /** Slots by how the condition calls them. */
 const known = new KnownOfArrays<Map<string, number>>()
@@ -106,7 +106,7 @@ export function coverage(
       return taken ? [[name, taken]] : []
     }),
   )
-  const values = asksForValues(instance) ? valuesOf(tensor) : []
+  const values = dependsOnValues(instance) ? valuesOf(tensor) : []
   const slots = known.of(c.format, [[c.tensor, tensor], ...Object.entries(given), ...values], () => new Map())
   const text = coverageText(c)
   const found = slots.get(text) ?? slotsOf(elements(), instance, givenFor(instance, tensor.shape, given))

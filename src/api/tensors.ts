@@ -6,7 +6,7 @@ import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { packFields, unpackFields } from '../ir/packed-fields.ts'
 import type { CoordTensor, DenseTensor, Repair, StoredTensor, Tensor, ValueArray } from '../storage/tensor.ts'
-import { checkValueArray, convert } from '../storage/values.ts'
+import { checkValueArray, convertValues } from '../storage/values.ts'
 import {
   checkDense,
   checkDtype,
@@ -66,7 +66,7 @@ function element(values: ValueArray, dtype: Dtype | undefined): { values: ValueA
   if (dtype === undefined) return { values, dtype: dtypeOf(values) }
   checkDtype(dtype)
   if (values instanceof Float64Array && dtype !== 'f64')
-    return { values: convert(values, 'f64', dtype), dtype }
+    return { values: convertValues(values, 'f64', dtype), dtype }
   checkValueArray(values, dtype)
   return { values, dtype }
 }

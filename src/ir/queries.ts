@@ -65,7 +65,7 @@ interface Declaration<T extends Takes> {
     | 'count'
     | 'rank'
     | 'least'
-    | 'largestFirst'
+    | 'rankByMagnitude'
     | 'takeValues'
     | ((q: Fields<T>, tables: Tables) => Expr)
 }
@@ -107,7 +107,7 @@ export const QUERIES = {
     per: 'element',
     ofValues: true,
     bounds: () => ({ least: int(0) }),
-    column: 'largestFirst',
+    column: 'rankByMagnitude',
   }),
   /** The value (1 in a pattern); sums of duplicates. */
   value: query({

@@ -4,7 +4,7 @@ import { allocate } from '../columns/allocate.ts'
 import { largest } from '../columns/key-columns.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { describe, type StorageReport } from '../storage/storage-report.ts'
-import { heldEntries, type StoredParts } from '../storage/stored-parts.ts'
+import { occupiedEntries, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 
 /** Number of entries per coordinate of one dimension: row lengths for the first. */
@@ -59,10 +59,10 @@ export interface TensorReport extends Totals {
 
 /** Counts, bytes and lengths of a tensor in a format. O(entries + positions). */
 export function reportTensor(tensor: StoredParts): TensorReport {
-  const held = tensor.parts.map((p) => heldEntries(p, tensor).coords)
+  const held = tensor.parts.map((p) => occupiedEntries(p, tensor).coords)
   const parts = tensor.parts.map((p, k): PartReport => {
     const storage = describe(p.storage, tensor.dtype)
-    const stored = p.held ?? storage.size - storage.padding
+    const stored = p.occupied ?? storage.size - storage.padding
     const tableBytes = [...p.tables.values()].reduce((sum, t) => sum + t.byteLength, 0)
     return {
       label: p.part.label,

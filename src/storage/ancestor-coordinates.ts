@@ -12,51 +12,54 @@ import type { Level } from './storage.ts'
 import { coordinateAt } from './stored-coordinates.ts'
 
 /**
- * Computes coordinates by axis, and optionally positions, on each level above position `at` of a chain's last level;
- * new columns are appended to `made`.
+ * Computes coordinates by axis, and optionally positions, on each level above position `leafPosition` of a
+ * chain's last level; new columns are appended to `allocated`.
  */
-export function ancestorCoordinates<C extends Column>(
+export function computeAncestorCoordinates<C extends Column>(
   frame: Frame<C>,
   tree: readonly Level<C>[],
-  at: Expr,
+  leafPosition: Expr,
   coordinates: Map<string, Expr>,
-  made: C[],
+  allocated: C[],
   positions?: Map<string, Expr>,
 ): void {
-  let position = at
+  let position = leafPosition
   for (let k = tree.length - 1; k >= 0; k--) {
     const level = tree[k]!
-    const above = tree[k - 1]
+    const parentLevel = tree[k - 1]
     const { axis, indptr, indices } = level
-    const table = (what: string, column: C): string => {
-      const name = `@${what} ${axis.name}`
+    const bindTable = (kind: string, column: C): string => {
+      const name = `@${kind} ${axis.name}`
       frame.tables.set(name, column)
       return name
     }
-    const own = position
-    positions?.set(axis.name, own)
-    if (!above) {
-      coordinates.set(axis.name, indices ? coordinateAt(frame, level, own) : own)
+    const levelPosition = position
+    positions?.set(axis.name, levelPosition)
+    if (!parentLevel) {
+      coordinates.set(axis.name, indices ? coordinateAt(frame, level, levelPosition) : levelPosition)
       return
     }
     if (segmentSize(axis)) {
-      const width = frame.sized(level.width ?? level.extent)
-      position = div(own, width)
-      coordinates.set(axis.name, indices ? coordinateAt(frame, level, own) : sub(own, mul(position, width)))
+      const width = frame.bindSize(level.width ?? level.extent)
+      position = div(levelPosition, width)
+      coordinates.set(
+        axis.name,
+        indices ? coordinateAt(frame, level, levelPosition) : sub(levelPosition, mul(position, width)),
+      )
       continue
     }
     invariant(indptr, `${axis.name} has segments`)
-    const bits = level.mask ? frame.engine.bitsOf(level, above.positions) : null
-    const parent = bits?.parents ?? frame.engine.parentsOf(indptr, above.positions, level.positions)
-    made.push(parent, ...(bits ? [bits.coordinates] : []))
-    position = load(table('parents', parent), [own], 'i32')
+    const bits = level.mask ? frame.engine.bitsOf(level, parentLevel.positions) : null
+    const parent = bits?.parents ?? frame.engine.parentsOf(indptr, parentLevel.positions, level.positions)
+    allocated.push(parent, ...(bits ? [bits.coordinates] : []))
+    position = load(bindTable('parents', parent), [levelPosition], 'i32')
     coordinates.set(
       axis.name,
       indices
-        ? coordinateAt(frame, level, own)
+        ? coordinateAt(frame, level, levelPosition)
         : bits
-          ? load(table('indices', bits.coordinates), [own], 'i32')
-          : sub(own, load(table('indptr', indptr), [position], 'i32')),
+          ? load(bindTable('indices', bits.coordinates), [levelPosition], 'i32')
+          : sub(levelPosition, load(bindTable('indptr', indptr), [position], 'i32')),
     )
   }
 }

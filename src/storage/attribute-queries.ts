@@ -20,7 +20,7 @@ import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 import { boundsIn } from './expression-bounds.ts'
-import { checkAsked } from './table-reads.ts'
+import { checkExpressions } from './table-reads.ts'
 
 /**
  * Computes a column for each query under its name. Queries may mention earlier ones; `before` are those that have
@@ -36,41 +36,42 @@ export function* evaluateQueries<C extends Column>(
   const tables = tablesOf(frame, scope)
   for (const [k, q] of queries.entries()) {
     const { column, dtype } = declarationOf(q)
-    const known = q.kind === 'rank' ? rankFrom(q.of, q.by, queries.slice(0, k), positiveIn(frame)) : null
-    const value = typeof column === 'function' ? column(asFields(q), tables) : known
+    const derivedRank =
+      q.kind === 'rank' ? rankFrom(q.of, q.by, queries.slice(0, k), positiveIn(frame)) : null
+    const value = typeof column === 'function' ? column(asFields(q), tables) : derivedRank
     const sort = sourceOf(q, 'sort')
-    const places = sort === undefined ? undefined : given(scope.places, sort).length
-    const ofPlaces = places === undefined ? undefined : { of: q, count: places }
-    const earlier = [...before, ...queries.slice(0, k)]
-    yield* checkAsked(frame, operandsOf(q), scope.dims, earlier, ofPlaces)
+    const placeCount = sort === undefined ? undefined : lookUpGiven(scope.places, sort).length
+    const sortOperand = placeCount === undefined ? undefined : { of: q, count: placeCount }
+    const earlierQueries = [...before, ...queries.slice(0, k)]
+    yield* checkExpressions(frame, operandsOf(q), scope.dims, earlierQueries, sortOperand)
     const bounded = column === 'least' ? checkNotNegative(frame, q, queries) : value
     const range =
-      bounded && places === undefined
+      bounded && placeCount === undefined
         ? rangeOf(frame, q, bounded)
-        : { lo: 0, hi: places === undefined ? frame.n : Math.max(0, places - 1) }
+        : { lo: 0, hi: placeCount === undefined ? frame.n : Math.max(0, placeCount - 1) }
     if (!range || range.lo < 0) frame.signed.add(q.name)
     if (value) frame.engine.compute(frame, q.name, value)
-    else yield* takeAll(frame, q, scope)
+    else yield* evaluateOverEntries(frame, q, scope)
     if (range && !dtype) frame.bounds.set(q.name, [range.lo, range.hi])
   }
 }
 
 /**
- * Bounds of an answer, from its expression and from the declared bounds of the query; segments are at least 0 if the
- * searched value is not negative.
+ * Bounds of a query's value, from its expression and from the declared bounds of the query. A segment number
+ * is at least 0 if the searched value is not negative.
  */
 function rangeOf<C extends Column>(
   frame: Frame<C>,
   q: Query,
-  answer: Expr,
+  column: Expr,
 ): { readonly lo: number; readonly hi: number } | undefined {
-  const rangeIn = (e: Expr): Interval | undefined => boundsIn(frame, e)
+  const boundsOfExpr = (e: Expr): Interval | undefined => boundsIn(frame, e)
   const { least } = boundsOfQuery(q, {
     different: () => undefined,
-    list: (_, of) => ((rangeIn(of)?.lo ?? -1) >= 0 ? { least: int(0) } : {}),
+    list: (_, of) => ((boundsOfExpr(of)?.lo ?? -1) >= 0 ? { least: int(0) } : {}),
     sort: () => ({}),
   })
-  const range = rangeIn(answer)
+  const range = boundsOfExpr(column)
   return range && least?.kind === 'const'
     ? { lo: Math.max(range.lo, least.value), hi: Math.max(range.hi, least.value) }
     : range
@@ -83,7 +84,7 @@ export const positiveIn =
     frame.isKnown(e) && frame.size(e) >= 1
 
 /** Evaluates a query by the engine's operation over all entries. */
-function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>): Coroutine<void> {
+function* evaluateOverEntries<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>): Coroutine<void> {
   const { engine } = frame
   const { column } = declarationOf(q)
   if (column === 'takeValues') {
@@ -92,32 +93,32 @@ function* takeAll<C extends Column>(frame: Frame<C>, q: Query, scope: Scope<C>):
     return engine.takeValues(frame, q.name, scope.values)
   }
   invariant('by' in q, `${q.kind} is asked by`)
-  if (column === 'largestFirst') return yield* engine.largestFirst(frame, q, scope)
-  if (q.kind === 'least') return yield* engine.least(frame, q)
+  if (column === 'rankByMagnitude') return yield* engine.rankByMagnitude(frame, q, scope)
+  if (q.kind === 'least') return yield* engine.minimum(frame, q)
   invariant(q.kind === 'count' || q.kind === 'rank', `${q.kind} counts`)
-  const bare = new Set([...q.by, ...q.of].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
-  const apart = scope.distinct && scope.dims.every((d) => bare.has(d.name))
-  yield* engine[q.kind](frame, q, apart)
+  const queriedNames = new Set([...q.by, ...q.of].flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
+  const distinct = scope.distinct && scope.dims.every((d) => queriedNames.has(d.name))
+  yield* engine[q.kind](frame, q, distinct)
 }
 
 /** The operand of a minimum, checked to be non-negative. @throws SptError `format/least-range` */
 function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: readonly Query[]): Expr {
-  const of = operandsOf(q)[0]!
-  const range = boundsIn(frame, of)
-  if (frame.n === 0 || (range && range.lo >= 0)) return of
+  const operand = operandsOf(q)[0]!
+  const range = boundsIn(frame, operand)
+  if (frame.n === 0 || (range && range.lo >= 0)) return operand
   return fail({
     code: 'format/least-range',
-    message: `the argument ${textOfAsked(of, queries)} of ${q.kind} may be negative`,
+    message: `the argument ${textOfAsked(operand, queries)} of ${q.kind} may be negative`,
     ...(q.span ? { span: q.span } : {}),
     expected: 'what is not negative, whatever the coordinates',
     hint: 'take a remainder (e % 65536), or the larger of it and 0',
   })
 }
 
-function given<T>(all: ReadonlyMap<string, T>, name: string): T {
-  const found = all.get(name)
-  invariant(found, `${name} comes with the data`)
-  return found
+function lookUpGiven<T>(byName: ReadonlyMap<string, T>, name: string): T {
+  const value = byName.get(name)
+  invariant(value, `${name} comes with the data`)
+  return value
 }
 
 /** The tables that a query's column loads, bound to the frame on first use. */
@@ -125,18 +126,18 @@ function tablesOf<C extends Column>(frame: Frame<C>, scope: Scope<C>): Tables {
   return {
     dims: scope.dims.map((d) => variable(d.name)),
     list(name) {
-      const list = given(scope.lists, name)
-      const held = frame.lists.get(name)
+      const list = lookUpGiven(scope.lists, name)
+      const knownList = frame.lists.get(name)
       frame.tables.set(`@list ${name}`, list)
-      if (held) frame.lists.set(`@list ${name}`, held)
-      return { table: `@list ${name}`, length: frame.sized(list.length, `@length ${name}`) }
+      if (knownList) frame.lists.set(`@list ${name}`, knownList)
+      return { table: `@list ${name}`, length: frame.bindSize(list.length, `@length ${name}`) }
     },
     sort(name) {
-      frame.tables.set(`@places ${name}`, given(scope.places, name))
+      frame.tables.set(`@places ${name}`, lookUpGiven(scope.places, name))
       return `@places ${name}`
     },
     set(name) {
-      const levels = given(scope.sets, name)
+      const levels = lookUpGiven(scope.sets, name)
       if (levels.some((l) => l.indices.length === 0)) return null
       return levels.map((level, k) => {
         const [indptr, indices] = [`@set ${k} indptr`, `@set ${k} indices`]

@@ -29,9 +29,9 @@ export interface BuildInput {
   /** Padding coordinates of the axes that declare one. */
   readonly paddings?: ReadonlyMap<string, number> | undefined
   /** Capacities in positions of axes whose positions are contiguous at run time. */
-  readonly rooms?: ReadonlyMap<string, number> | undefined
-  /** Existing levels by axis, in which entries are located; none may be nonunique. */
-  readonly known?: ReadonlyMap<string, Level> | undefined
+  readonly capacities?: ReadonlyMap<string, number> | undefined
+  /** Levels that exist already, by axis: entries are located in them. Nonunique axes are not allowed. */
+  readonly existing?: ReadonlyMap<string, Level> | undefined
   /** `share`: equal coordinates share a position under `nonunique` axes too. By default each entry has its own. */
   readonly duplicates?: 'share' | undefined
   /** No two entries have equal coordinates (known in advance). */
@@ -58,9 +58,10 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
   const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, new Map())
   for (const [k, a] of axes.entries()) frame.set(a.name, coords[k]!, false)
   const dimensions = new Map(axes.map((a) => [a.name, dimensionOf(a, extentOf(extents, a.name), input)]))
-  const options = { apart: input.duplicates !== 'share', known: input.known ?? new Map() }
-  const { levels, at } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
-  const entries = axes.length === 0 ? null : { ...placedEntries(frame, at, input.distinct ?? false), coords }
+  const options = { separateDuplicates: input.duplicates !== 'share', existing: input.existing ?? new Map() }
+  const { levels, position } = runSync(assembleTreesOfDimensions(frame, axes, dimensions, options))
+  const entries =
+    axes.length === 0 ? null : { ...placedEntries(frame, position, input.distinct ?? false), coords }
   frame.release()
   return makeStorage(axes, trees, levels as ReadonlyMap<string, Level>, entries)
 }
@@ -68,7 +69,7 @@ function build({ axes, extents, coords, ...input }: BuildInput): Storage {
 function dimensionOf(
   axis: StoredAxis,
   extent: number,
-  { widths, paddings, rooms }: Pick<BuildInput, 'widths' | 'paddings' | 'rooms'>,
+  { widths, paddings, capacities }: Pick<BuildInput, 'widths' | 'paddings' | 'capacities'>,
 ): Dimension {
   checkFields(axis, extent)
   const padding = paddingOf(axis) ? paddings?.get(axis.name) : extent
@@ -81,10 +82,17 @@ function dimensionOf(
       expected: 'an integer',
       hint: 'give another width, or leave it to be measured',
     })
-  return { axis, coordinate: variable(axis.name), extent, padding, width, room: rooms?.get(axis.name) }
+  return {
+    axis,
+    coordinate: variable(axis.name),
+    extent,
+    padding,
+    width,
+    capacity: capacities?.get(axis.name),
+  }
 }
 
-/** Values of the padding coordinates that axes declare. @throws SptError `bind/missing-size` */
+/** The padding coordinate of each axis that declares one, by axis. @throws SptError `bind/missing-size` */
 export function paddingsOf(
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
@@ -107,7 +115,7 @@ export function paddingsOf(
 }
 
 /** Capacities of axes that can be evaluated from `sizes`, in positions. */
-export const roomsOf = (
+export const capacitiesOf = (
   axes: readonly StoredAxis[],
   sizes: ReadonlyMap<string, number>,
 ): Map<string, number> =>

@@ -8,18 +8,18 @@ import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Coroutine } from './coroutines.ts'
 import type {
-  Bitmap,
-  Counting,
-  Cuts,
-  Grouped,
-  Reduced,
-  Repeated,
+  BitmapOptions,
+  CountQuery,
+  CutOptions,
+  GroupQuery,
+  MinimumQuery,
+  OpenSortKey,
+  PaddedSegments,
   Scope,
   Segments,
   SortKey,
   Starts,
-  Stored,
-  Unmeasured,
+  StoredValues,
 } from './engine-operands.ts'
 import { FrameKnowledge } from './frame-knowledge.ts'
 import type { Order } from './sort-elision.ts'
@@ -62,13 +62,13 @@ export class Frame<C extends Column> extends FrameKnowledge {
   }
 
   column(name: string): C | undefined {
-    const known = this.columns.get(name)
-    const make = known === undefined ? this.deferred.get(name) : undefined
-    if (!make) return known
+    const existing = this.columns.get(name)
+    const compute = existing === undefined ? this.deferred.get(name) : undefined
+    if (!compute) return existing
     this.deferred.delete(name)
-    const made = make()
-    this.set(name, made)
-    return made
+    const column = compute()
+    this.set(name, column)
+    return column
   }
 
   names(): string[] {
@@ -112,8 +112,8 @@ export class Frame<C extends Column> extends FrameKnowledge {
   /** A frame with the same knowledge of columns and sizes, without columns. */
   sibling(n: number): Frame<C> {
     const [bounds, fills, lists] = [new Map(this.bounds), new Map(this.fills), new Map(this.lists)]
-    const known = { bounds, fills, lists, signed: new Set(this.signed) }
-    return Object.assign(new Frame(this.engine, n, this.sizes, this.tables), known)
+    const knowledge = { bounds, fills, lists, signed: new Set(this.signed) }
+    return Object.assign(new Frame(this.engine, n, this.sizes, this.tables), knowledge)
   }
 }
 
@@ -132,14 +132,14 @@ export interface Engine<C extends Column> {
   empty(length: number, label: string): C
   filled(length: number, value: number, label: string): C
   /** Concatenation of the parts; `entry` selects the elements of each. */
-  concatenated(
+  concatenate(
     parts: readonly { readonly column: C; readonly entry: C | null; readonly n: number }[],
     dtype: Dtype,
   ): C
   /** Rejects a count that exceeds 32 bits. */
-  tooLarge(count: number, what: string, span?: Span): never
+  rejectCount(count: number, what: string, span?: Span): never
   /** Runs independent coroutines concurrently. */
-  together(work: readonly Coroutine<void>[]): Coroutine<void>
+  runConcurrently(work: readonly Coroutine<void>[]): Coroutine<void>
   /** Submits all pending operations. */
   flush(): Coroutine<void>
 
@@ -157,10 +157,10 @@ export interface Engine<C extends Column> {
     conditions: readonly Expr[],
   ): Coroutine<readonly number[]>
   /**
-   * An equal expression that is cheap to use repeatedly. `late`: may be evaluated on use, if its operands still exist
-   * then.
+   * An equal expression that is cheap to use repeatedly. `defer`: may be evaluated on first use, if its
+   * operands still exist then.
    */
-  materialize(frame: Frame<C>, name: string, e: Expr, late?: boolean): Expr
+  materialize(frame: Frame<C>, name: string, e: Expr, defer?: boolean): Expr
   /** Values at one entry. */
   valuesAt(frame: Frame<C>, exprs: readonly Expr[], entry: number): Coroutine<readonly number[]>
   /** True if no intermediate result of an expression exceeds 32 bits, or if this has been checked already. */
@@ -172,17 +172,17 @@ export interface Engine<C extends Column> {
 
   // Reduce --------------------------------------------------------------------------------------------------------
   /** For each condition, the first entry of the source that satisfies it, or −1. */
-  first(frame: Frame<C>, conditions: readonly Expr[]): Coroutine<readonly number[]>
+  findFirst(frame: Frame<C>, conditions: readonly Expr[]): Coroutine<readonly number[]>
   /** The maximum of a non-negative expression. */
   largest(frame: Frame<C>, e: Expr): Coroutine<number>
   /** Minimum and maximum of an expression; the range always includes 0. */
   bounds(frame: Frame<C>, e: Expr): Coroutine<readonly [number, number]>
-  /** True if the entries are observed to be strictly ascending, so that no two are equal. */
-  ascends(frame: Frame<C>, dims: Scope<C>['dims']): boolean
+  /** True if the entries are measured to be strictly ascending, so that no two are equal. */
+  isAscending(frame: Frame<C>, dims: Scope<C>['dims']): boolean
 
   // Sort, gather, scatter -----------------------------------------------------------------------------------------
   /** The entries in lexicographic order (stable); an omitted extent is measured. */
-  order(frame: Frame<C>, keys: readonly Unmeasured[]): Coroutine<Frame<C>>
+  order(frame: Frame<C>, keys: readonly OpenSortKey[]): Coroutine<Frame<C>>
   /** An expression over ordered entries, permuted back to the order of `frame`. */
   restore(frame: Frame<C>, ordered: Frame<C>, name: string, e: Expr): Expr
   /** One frame per value of a column below `count`, each in the original order. Takes ownership of the frame. */
@@ -196,15 +196,15 @@ export interface Engine<C extends Column> {
   ): Coroutine<Frame<C>>
   /** `to[at] = value`; at equal indices the values must be equal, or any of them may be kept. */
   scatter(frame: Frame<C>, to: C, at: Expr, value: Expr): void
-  /** As `scatter` for entries in order of `at`; only the first entry at each index writes. */
+  /** As `scatter` for entries in order of `position`; only the first entry at each index writes. */
   scatterFirsts(frame: Frame<C>, to: C, at: Expr, value: Expr): void
 
   // Scan ----------------------------------------------------------------------------------------------------------
   /**
-   * Replaces each `none` by the preceding element of its segment. Takes ownership of `held`. `empty`: a segment that
-   * begins with `none`, or −1.
+   * Replaces each `none` by the preceding element of its segment. Takes ownership of `indices`. `empty`: a
+   * segment that begins with `none`, or −1.
    */
-  repeatLast(held: C, width: number, none: number, label: string): Coroutine<Repeated<C>>
+  padWithLast(indices: C, width: number, none: number, label: string): Coroutine<PaddedSegments<C>>
   /** Adds a column with each entry's run number; returns the number of runs. */
   runs(frame: Frame<C>, name: string, starts: Starts): Coroutine<number>
   /** Adds a column with each entry's run number among the runs with the same first `within` keys. */
@@ -213,39 +213,43 @@ export interface Engine<C extends Column> {
    * Adds a column with 1 wherever `width` runs have passed since the last 1 or the last change of a key in `within`,
    * otherwise 0; `rank`: number of runs since then.
    */
-  cuts(frame: Frame<C>, name: string, rank: string | null, of: Cuts): void
-  /** The `indptr` of entries in order of `at`: the end of each parent's segment. */
+  cuts(frame: Frame<C>, name: string, rank: string | null, options: CutOptions): void
+  /** The `indptr` of entries in order of `position`: the end of each parent's segment. */
   segmentEnds(frame: Frame<C>, at: Expr, parent: Expr, parents: number, label: string): C
   /** The `indptr` of a single segment. */
   segment(positions: number, label: string): C
   /** The length of each parent's segment: 1 + its largest coordinate, or 0 if it is empty. */
   lengths(frame: Frame<C>, parent: Expr, coordinate: Expr, parents: number, label: string): C
-  /** `indptr` from the lengths of segments, whose sum is at most `most`. */
-  offsets(lengths: C, most: number, label: string): Coroutine<{ readonly indptr: C; readonly total: number }>
+  /** `indptr` from the lengths of segments, whose sum is at most `maxTotal`. */
+  offsets(
+    lengths: C,
+    maxTotal: number,
+    label: string,
+  ): Coroutine<{ readonly indptr: C; readonly total: number }>
   /** A mask with one bit per coordinate under each parent, and a column of positions. */
   bitmap(
     frame: Frame<C>,
     name: string,
     starts: Starts,
-    of: Bitmap,
+    options: BitmapOptions,
   ): Coroutine<{ readonly mask: C; readonly indptr: C; readonly positions: number }>
   /**
    * Ranks the coordinates of each segment without sorting, if the engine supports it and it is cheaper: returns their
    * counts and adds a column of ranks. `null`: the entries have to be sorted by `keys`.
    */
-  readonly ranked:
-    | ((frame: Frame<C>, name: string, of: Segments, keys: readonly SortKey[]) => C | null)
+  readonly rankInSegments:
+    | ((frame: Frame<C>, name: string, segments: Segments, keys: readonly SortKey[]) => C | null)
     | null
 
   // Queries and values --------------------------------------------------------------------------------------------
-  /** Adds a column with the number of distinct tuples; `apart`: no two entries agree in `by` and `of`. */
-  count(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
+  /** Adds a column with the number of distinct tuples. `distinct`: no two entries agree in `by` and `of`. */
+  count(frame: Frame<C>, q: CountQuery, distinct: boolean): Coroutine<void>
   /** Adds a column with the number of smaller distinct tuples. */
-  rank(frame: Frame<C>, q: Counting, apart: boolean): Coroutine<void>
-  /** Adds a column with the minimum of the group. */
-  least(frame: Frame<C>, q: Reduced): Coroutine<void>
+  rank(frame: Frame<C>, q: CountQuery, distinct: boolean): Coroutine<void>
+  /** Adds a column with the minimum of each group. */
+  minimum(frame: Frame<C>, q: MinimumQuery): Coroutine<void>
   /** Adds a column with the rank by decreasing magnitude; ties by coordinate, and equal coordinates share a rank. */
-  largestFirst(frame: Frame<C>, q: Grouped, scope: Scope<C>): Coroutine<void>
+  rankByMagnitude(frame: Frame<C>, q: GroupQuery, scope: Scope<C>): Coroutine<void>
   /** Adds a column with the source's values. */
   takeValues(frame: Frame<C>, name: string, values: C): void
   /**
@@ -265,14 +269,14 @@ export interface Engine<C extends Column> {
    */
   storeValues(
     frame: Frame<C>,
-    at: Expr,
+    position: Expr,
     size: number,
-    of: Stored<C>,
+    source: StoredValues<C>,
   ): { readonly values: C; readonly entries: PlacedEntries<C> | null }
 
   // Levels --------------------------------------------------------------------------------------------------------
   /** The position of each entry in an existing level; `null` if the engine does not support existing levels. */
-  readonly find:
+  readonly locate:
     | ((frame: Frame<C>, name: string, level: Level<C>, parent: Expr | null, coordinate: Expr) => Expr)
     | null
   /** The parent position of each position. */

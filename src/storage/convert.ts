@@ -17,10 +17,10 @@ import { declarationOf, type Query } from '../ir/queries.ts'
 import { type Column, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact } from './entry-enumeration.ts'
-import { type FormatOperands, givenList, operandsTakenBy, withSegments } from './format-operands.ts'
+import { type FormatOperands, givenList, operandsUsedBy, withSegments } from './format-operands.ts'
 import { assemblePart } from './part-arrays.ts'
 import type { Context, Part } from './part-assembly.ts'
-import { chains, entriesOfPart } from './part-entries.ts'
+import { entriesOfPart, levelChains } from './part-entries.ts'
 import { partitionByPart } from './partition-by-part.ts'
 import type { Level } from './storage.ts'
 
@@ -68,7 +68,7 @@ interface Entries<C extends Column> {
   readonly distinct: boolean
 }
 
-/** Data given with a tensor, and options of a conversion. */
+/** Operands of the formats, and options of a conversion. */
 export interface Options {
   readonly given: FormatOperands
   /** The fill value of positions without an entry. */
@@ -109,62 +109,76 @@ export function* forEachPart<C extends Column, T extends { readonly tables: Read
 ): Coroutine<T[]> {
   checkOrder(tensor.shape, to)
   const dims = to.over.map((a, k) => ({ name: a.name, extent: tensor.shape[k]! }))
-  const own = { ...options, given: operandsTakenBy(to, options.given) }
-  const { frame, context, made } = yield* begin(engine, tensor, dims, asksForValues(to), own)
+  const partOptions = { ...options, given: operandsUsedBy(to, options.given) }
+  const { frame, context, allocated } = yield* loadEntries(
+    engine,
+    tensor,
+    dims,
+    dependsOnValues(to),
+    partOptions,
+  )
   const parts: T[] = []
-  yield* partitionByPart(frame, to, context, function* (k, f) {
-    parts[k] = yield* leaf(to.parts[k]!, k, f, context)
+  yield* partitionByPart(frame, to, context, function* (k, partFrame) {
+    parts[k] = yield* leaf(to.parts[k]!, k, partFrame, context)
   })
   yield* engine.flush()
-  engine.release(...made)
+  engine.release(...allocated)
   for (const levels of context.sets.values()) for (const l of levels) engine.unload(l.indptr, l.indices)
   const used = new Set(parts.flatMap((p) => [...p.tables.values()]))
   engine.unload(...[...context.lists.values()].filter((l) => !used.has(l)))
   return parts
 }
 
-/** The entries of a tensor before partitioning. */
-interface Begun<C extends Column> {
+/** A tensor's entries in one frame, before they are partitioned by part. */
+interface LoadedEntries<C extends Column> {
   readonly frame: Frame<C>
   readonly context: Context<C>
   /** Columns of values that were allocated for this conversion. */
-  readonly made: readonly C[]
+  readonly allocated: readonly C[]
 }
 
 /** Loads the entries of a tensor into one frame, together with the data that the formats use. */
-export function* begin<C extends Column>(
+export function* loadEntries<C extends Column>(
   engine: Engine<C>,
   tensor: Source<C>,
   dims: Context<C>['dims'],
-  asks: boolean,
+  readsValues: boolean,
   { given, fill, sets }: Options,
-): Coroutine<Begun<C>> {
-  const known = withSegments(given)
+): Coroutine<LoadedEntries<C>> {
+  const operands = withSegments(given)
   const lists = new Map<string, C>()
   for (const [name, list] of given.lists) lists.set(name, yield* engine.upload(list, name))
-  const { frame, values: stored, owned, distinct } = yield* entriesOfSource(engine, tensor, dims, known.sizes)
+  const {
+    frame,
+    values: storedValues,
+    owned,
+    distinct,
+  } = yield* entriesOfSource(engine, tensor, dims, operands.sizes)
   bindLists(frame, lists, given)
   const { dtype } = tensor
-  const asked =
-    stored && asks
-      ? yield* engine.sumsOfEqual(frame, stored, dtype, dims, distinct)
-      : { sums: stored, distinct }
-  const { sums: values } = asked
-  const trees = yield* setColumns(engine, sets)
+  const sums =
+    storedValues && readsValues
+      ? yield* engine.sumsOfEqual(frame, storedValues, dtype, dims, distinct)
+      : { sums: storedValues, distinct }
+  const { sums: values } = sums
+  const trees = yield* uploadSets(engine, sets)
   return {
     frame,
     context: {
-      given: known,
+      given: operands,
       dims,
-      stored,
+      stored: storedValues,
       values,
-      distinct: asked.distinct,
+      distinct: sums.distinct,
       lists,
       sets: trees,
       dtype,
       fill,
     },
-    made: [...(stored && owned ? [stored] : []), ...(values && values !== stored ? [values] : [])],
+    allocated: [
+      ...(storedValues && owned ? [storedValues] : []),
+      ...(values && values !== storedValues ? [values] : []),
+    ],
   }
 }
 
@@ -180,11 +194,12 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
 }
 
 /** True if the format depends on values, not only on coordinates. */
-export function asksForValues({ tree, parts }: Instance): boolean {
-  const asks = (queries: readonly Query[]): boolean => queries.some((q) => declarationOf(q).ofValues)
-  const inTree = (t: PartTree): boolean =>
-    t.kind !== 'leaf' && (asks(t.queries) || childrenOf(t).some(inTree))
-  return inTree(tree) || parts.some((p) => asks(p.instance.queries))
+export function dependsOnValues({ tree, parts }: Instance): boolean {
+  const anyReadsValues = (queries: readonly Query[]): boolean =>
+    queries.some((q) => declarationOf(q).ofValues)
+  const treeReadsValues = (t: PartTree): boolean =>
+    t.kind !== 'leaf' && (anyReadsValues(t.queries) || childrenOf(t).some(treeReadsValues))
+  return treeReadsValues(tree) || parts.some((p) => anyReadsValues(p.instance.queries))
 }
 
 /** Binds lists as tables that maps load. */
@@ -212,30 +227,30 @@ function* entriesOfSource<C extends Column>(
       frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
     }
     if (tensor.ascending) frame.sortedBy = dims.map((d) => variable(d.name))
-    const distinct = tensor.ascending || engine.ascends(frame, dims)
+    const distinct = tensor.ascending || engine.isAscending(frame, dims)
     return { frame, values: tensor.values, owned: false, distinct }
   }
   if (tensor.kind === 'stored') {
     const { axes, levels, size, dtype, values } = tensor
-    const trees = chains(axes, levels)
+    const trees = levelChains(axes, levels)
     const stored = { trees, size, values, dtype, drop: isExact(trees) ? null : 0 }
     const exprs = axes.map((a) => variable(a.name))
     const frame = yield* entriesOf(engine, stored, { dims, exprs, sizes, tables: new Map() })
     return { frame, values, owned: false, distinct: !axes.some(isNonunique) }
   }
-  const found: Entries<C>[] = []
-  const all = tensor.parts.map(function* (p, k): Coroutine<void> {
+  const parts: Entries<C>[] = []
+  const tasks = tensor.parts.map(function* (p, k): Coroutine<void> {
     const frame = yield* entriesOfPart(engine, p, tensor, dims, sizes)
     // Each coordinate is stored in exactly one part.
-    found[k] = { frame, values: p.values, owned: false, distinct: true }
+    parts[k] = { frame, values: p.values, owned: false, distinct: true }
   })
-  yield* engine.together(all)
-  const [only, ...others] = found
-  return only && others.length === 0 ? only : joined(engine, found, dims, sizes, tensor.dtype)
+  yield* engine.runConcurrently(tasks)
+  const [only, ...otherParts] = parts
+  return only && otherParts.length === 0 ? only : concatenateEntries(engine, parts, dims, sizes, tensor.dtype)
 }
 
 /** The concatenated entries of all parts. */
-function joined<C extends Column>(
+function concatenateEntries<C extends Column>(
   engine: Engine<C>,
   parts: readonly Entries<C>[],
   dims: Context<C>['dims'],
@@ -246,10 +261,10 @@ function joined<C extends Column>(
   const frame = new Frame(engine, n, sizes)
   for (const d of dims) {
     const columns = parts.map((p) => ({ column: p.frame.column(d.name)!, entry: null, n: p.frame.n }))
-    frame.set(d.name, engine.concatenated(columns, 'i32'))
+    frame.set(d.name, engine.concatenate(columns, 'i32'))
     frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
   }
-  const values = engine.concatenated(
+  const values = engine.concatenate(
     parts.map((p) => ({ column: p.values!, entry: p.frame.entry, n: p.frame.n })),
     dtype,
   )
@@ -257,13 +272,16 @@ function joined<C extends Column>(
   return { frame, values, owned: true, distinct: true }
 }
 
-function* setColumns<C extends Column>(engine: Engine<C>, sets: SetTrees): Coroutine<Context<C>['sets']> {
+function* uploadSets<C extends Column>(engine: Engine<C>, sets: SetTrees): Coroutine<Context<C>['sets']> {
   const out = new Map<string, { readonly indptr: C; readonly indices: C }[]>()
   for (const [name, levels] of sets) {
-    const own: { readonly indptr: C; readonly indices: C }[] = []
+    const columns: { readonly indptr: C; readonly indices: C }[] = []
     for (const { indptr, indices } of levels)
-      own.push({ indptr: yield* engine.upload(indptr, name), indices: yield* engine.upload(indices, name) })
-    out.set(name, own)
+      columns.push({
+        indptr: yield* engine.upload(indptr, name),
+        indices: yield* engine.upload(indices, name),
+      })
+    out.set(name, columns)
   }
   return out
 }

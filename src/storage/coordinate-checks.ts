@@ -17,28 +17,28 @@ export function checkCoords(
     })
   return axes.map((axis, k) => {
     const extent = extentOf(extents, axis.name)
-    const c = coords[k]!
-    if (!(c instanceof Int32Array) || c.length !== coords[0]!.length)
+    const column = coords[k]!
+    if (!(column instanceof Int32Array) || column.length !== coords[0]!.length)
       fail({
         code: 'bind/coordinates',
         message:
-          c instanceof Int32Array
-            ? `axis ${axis.name} has ${c.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
+          column instanceof Int32Array
+            ? `axis ${axis.name} has ${column.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
             : `the coordinates of axis ${axis.name} are no Int32Array`,
         expected: 'Int32Arrays of equal length',
         hint: 'give one coordinate per axis for every entry',
       })
     let max = 0
-    for (let e = 0; e < c.length; e++) {
-      const v = c[e]!
-      if (v < 0 || v >= extent)
+    for (let e = 0; e < column.length; e++) {
+      const coordinate = column[e]!
+      if (coordinate < 0 || coordinate >= extent)
         fail({
           code: 'bind/coordinate-range',
-          message: `entry ${e} has the coordinate ${v} on axis ${axis.name}, whose extent is ${extent}`,
+          message: `entry ${e} has the coordinate ${coordinate} on axis ${axis.name}, whose extent is ${extent}`,
           expected: extent === 0 ? 'no entries' : `coordinates from 0 to ${extent - 1}`,
           hint: 'bind a larger size, or subtract 1 where coordinates count from 1',
         })
-      if (v > max) max = v
+      if (coordinate > max) max = coordinate
     }
     return max
   })

@@ -8,13 +8,13 @@ import type { Column, Frame } from './column-engine.ts'
 import { packColumn } from './packed-indices.ts'
 import type { Level } from './storage.ts'
 
-/** The mask of a part whose entries are at positions `at` of `size`. */
-export function maskOf<C extends Column>(frame: Frame<C>, at: Expr, size: number, name: string): C {
+/** The mask of a part of `size` values whose entries are at positions `position`. */
+export function maskOf<C extends Column>(frame: Frame<C>, position: Expr, size: number, name: string): C {
   const { engine } = frame
-  const held = engine.filled(size, 0, 'held')
-  engine.scatter(frame, held, at, int(1))
-  const words = packColumn(engine, held, size, MASK_BITS, name)
-  engine.release(held)
+  const bits = engine.filled(size, 0, 'held')
+  engine.scatter(frame, bits, position, int(1))
+  const words = packColumn(engine, bits, size, MASK_BITS, name)
+  engine.release(bits)
   return words
 }
 
@@ -26,22 +26,22 @@ export interface ElementMask<C> {
 
 const WORDS = '@mask'
 
-/** True if a position holds an element; `places` has its position on each level, by axis. */
-export function isHeld<C extends Column>(
+/** True if a position holds an element. `positions`: its position on each level, by axis. */
+export function isElement<C extends Column>(
   frame: Frame<C>,
   { words, axes }: ElementMask<C>,
   trees: readonly (readonly Level<C>[])[],
-  places: ReadonlyMap<string, Expr>,
+  positions: ReadonlyMap<string, Expr>,
 ): Expr {
   frame.tables.set(WORDS, words)
   frame.signed.add(WORDS)
-  const last = trees.flatMap((tree) => tree.findLast((l) => axes.includes(l.axis.name)) ?? [])
-  const at = last.reduce<Expr>(
-    (sum, l) => add(mul(sum, frame.sized(l.positions)), places.get(l.axis.name)!),
+  const innermost = trees.flatMap((tree) => tree.findLast((l) => axes.includes(l.axis.name)) ?? [])
+  const position = innermost.reduce<Expr>(
+    (sum, l) => add(mul(sum, frame.bindSize(l.positions)), positions.get(l.axis.name)!),
     int(0),
   )
   return eq(
-    fieldAt(at, MASK_BITS, (word) => load(WORDS, [word], 'i32')),
+    fieldAt(position, MASK_BITS, (word) => load(WORDS, [word], 'i32')),
     int(1),
   )
 }

@@ -5,29 +5,33 @@
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 
-/** Values of `expr` are from 0 to `extent` - 1. */
+/** A sort key whose values are from 0 to `extent` - 1. */
 export interface SortKey {
   readonly expr: Expr
   readonly extent: number
 }
 
 /**
- * Starts of runs of entries: at the first entry, where a key differs from the previous entry's, and where `cut` is 1.
+ * Starts of runs of entries: the first entry, entries where a key differs from the previous entry's key, and
+ * entries where `cut` is 1.
  */
 export interface Starts {
   readonly keys: readonly Expr[]
   readonly cut: Expr | null
 }
 
-export type Unmeasured = Pick<SortKey, 'expr'> & Partial<SortKey>
+export type OpenSortKey = Pick<SortKey, 'expr'> & Partial<SortKey>
 
-export interface Cuts {
+export interface CutOptions {
   readonly within: readonly Expr[]
   readonly starts: Starts
-  /** 0: no limit. */
+  /** Runs between two cuts; 0: no limit. */
   readonly width: number
-  /** Also cut if none of these keys changes; they follow those of `within`. */
-  readonly again: readonly Expr[] | null
+  /**
+   * Keys of the complete tuple, which begin with those of `within`: an entry that repeats the previous tuple
+   * is cut too. `null`: repeated tuples are not cut.
+   */
+  readonly tuple: readonly Expr[] | null
 }
 
 /** Segments of coordinates under parent positions; `parent` is `null` for a single segment. */
@@ -38,7 +42,7 @@ export interface Segments {
   readonly extent: number
 }
 
-export interface Bitmap {
+export interface BitmapOptions {
   readonly parent: Expr
   readonly parents: number
   readonly coordinate: Expr
@@ -48,8 +52,8 @@ export interface Bitmap {
 }
 
 /** Values to be stored in a buffer. */
-export interface Stored<C> {
-  /** By entry of the source; `null`: ones. */
+export interface StoredValues<C> {
+  /** By entry of the source; `null`: all values are 1. */
   readonly stored: C | null
   readonly dtype: Dtype
   readonly fill: number
@@ -58,17 +62,17 @@ export interface Stored<C> {
 }
 
 /** Segments padded with their last elements. */
-export interface Repeated<C> {
+export interface PaddedSegments<C> {
   readonly indices: C
   /** The first segment without an element, or −1. */
   readonly empty: number
 }
 
-/** Inputs of queries other than the queried coordinates. */
+/** The tensor's data that queries read, in addition to the queried coordinates. */
 export interface Scope<C> {
-  /** In the order of the dimensions. */
+  /** The tensor's dimensions, in order. */
   readonly dims: readonly { readonly name: string; readonly extent: number }[]
-  /** By entry of the source, summed over equal coordinates; `null` for a pattern. */
+  /** Values by entry of the source, summed over equal coordinates; `null` for a pattern. */
   readonly values: C | null
   /** No two entries have the same coordinates. */
   readonly distinct: boolean
@@ -79,18 +83,18 @@ export interface Scope<C> {
   readonly sets: ReadonlyMap<string, readonly { readonly indptr: C; readonly indices: C }[]>
 }
 
-/** A new column, computed over groups of entries that agree in `by`. */
-export interface Grouped {
+/** The name of a query's column, and the keys of its groups: entries that agree in `by`. */
+export interface GroupQuery {
   readonly name: string
   readonly by: readonly Expr[]
 }
 
 /** A reduction of a non-negative expression in each group. */
-export interface Reduced extends Grouped {
+export interface MinimumQuery extends GroupQuery {
   readonly of: Expr
 }
 
 /** A count or rank of distinct tuples `of` in each group. */
-export interface Counting extends Grouped {
+export interface CountQuery extends GroupQuery {
   readonly of: readonly Expr[]
 }

@@ -8,15 +8,15 @@ import type { CoordinateList } from '../ir/coordinate-lists.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { all, differs, div, type Expr, ge, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { ancestorCoordinates } from './ancestor-coordinates.ts'
+import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, type Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
-import { type ElementMask, isHeld } from './element-masks.ts'
-import { bindTables, guarded, type Inverse } from './inverse-remapping.ts'
-import { atPositions, listedIn } from './list-tables.ts'
+import { type ElementMask, isElement } from './element-masks.ts'
+import { bindTables, guardLoads, type Inverse } from './inverse-remapping.ts'
+import { listConditions, rewriteListLoads } from './list-tables.ts'
 import type { Order } from './sort-elision.ts'
 import type { Level } from './storage.ts'
-import { checkInverseWords, checkReads, unsureReads } from './table-reads.ts'
+import { checkInverseWords, checkReads, uncheckedReads } from './table-reads.ts'
 
 /** A tensor stored over axes. */
 export interface StoredLevels<C> {
@@ -43,8 +43,8 @@ export function isExact<C>(
   if (trees.flat().some((l) => isPadded(l.axis))) return false
   const names = new Set(filled.map((a) => a.name))
   const heads = trees.map((tree) => tree.slice(0, tree.findLastIndex((l) => !names.has(l.axis.name)) + 1))
-  const [head, ...others] = heads.filter((h) => h.length > 0)
-  return others.length === 0 && isSparse(head?.at(-1)?.axis)
+  const [chain, ...otherChains] = heads.filter((h) => h.length > 0)
+  return otherChains.length === 0 && isSparse(chain?.at(-1)?.axis)
 }
 
 /**
@@ -59,53 +59,66 @@ export function* entriesOf<C extends Column>(
 ): Coroutine<Frame<C>> {
   const positions = new Frame(engine, stored.size, inverse.sizes)
   bindTables(positions, inverse.tables)
-  const { coordinates, places, made } = coordinatesOnLevels(positions, stored, variable(ENTRY))
+  const { coordinates, levelPositions, allocated } = coordinatesOnLevels(positions, stored, variable(ENTRY))
   const { lists = [] } = inverse
-  const above = ({ under }: CoordinateList): Expr => places.get(under.at(-1)!)!
-  const back = (e: Expr): Expr =>
-    guarded(positions, substitute(atPositions(positions, e, lists, above), coordinates), inverse.tables)
-  const dims = new Map(inverse.dims.map(({ name }, k) => [name, back(inverse.exprs[k]!)]))
-  const held = [
-    ...listedIn(inverse.exprs, lists).map(back),
-    ...holdsIf(positions, stored, coordinates),
-    ...(stored.mask ? [isHeld(positions, stored.mask, stored.trees, places)] : []),
+  const ancestorPosition = ({ under }: CoordinateList): Expr => levelPositions.get(under.at(-1)!)!
+  const toTensor = (e: Expr): Expr =>
+    guardLoads(
+      positions,
+      substitute(rewriteListLoads(positions, e, lists, ancestorPosition), coordinates),
+      inverse.tables,
+    )
+  const dims = new Map(inverse.dims.map(({ name }, k) => [name, toTensor(inverse.exprs[k]!)]))
+  const elementConditions = [
+    ...listConditions(inverse.exprs, lists).map(toTensor),
+    ...elementConditionsOf(positions, stored, coordinates),
+    ...(stored.mask ? [isElement(positions, stored.mask, stored.trees, levelPositions)] : []),
   ]
-  yield* checkInverse(positions, stored, inverse, { held, coordinates, dims, back })
-  const conditions = [...held, ...inverse.dims.flatMap((d) => liesWithin(positions, d, dims, inverse))]
+  yield* checkInverse(positions, stored, inverse, { elementConditions, coordinates, dims, toTensor })
+  const conditions = [
+    ...elementConditions,
+    ...inverse.dims.flatMap((d) => withinExtent(positions, d, dims, inverse)),
+  ]
   const frame =
     conditions.length === 0
-      ? everything(positions, dims, sizes, made)
+      ? allPositions(positions, dims, sizes, allocated)
       : yield* engine.compact(positions, all(conditions), dims, sizes)
   for (const d of inverse.dims) frame.bounds.set(d.name, [0, Math.max(0, d.extent - 1)])
-  frame.sortedBy = orderOf(stored, inverse)
-  engine.release(...made.filter((c) => ![...frame.columns.values()].includes(c)))
+  frame.sortedBy = impliedOrder(stored, inverse)
+  engine.release(...allocated.filter((c) => ![...frame.columns.values()].includes(c)))
   return frame
 }
 
-/** Coordinates and positions on each level by axis, for value positions `at`; `made`: newly allocated columns. */
+/**
+ * Coordinates and positions on each level by axis, for value positions `valuePosition`. `allocated`: newly
+ * allocated columns.
+ */
 export function coordinatesOnLevels<C extends Column>(
   frame: Frame<C>,
   { trees, size }: Pick<StoredLevels<C>, 'trees' | 'size'>,
-  at: Expr,
+  valuePosition: Expr,
 ) {
-  const made: C[] = []
+  const allocated: C[] = []
   const coordinates = new Map<string, Expr>()
-  const places = new Map<string, Expr>()
-  let after = size
+  const levelPositions = new Map<string, Expr>()
+  let stride = size
   for (const tree of trees) {
-    const own = tree.at(-1)?.positions ?? 1
-    after = own === 0 ? 0 : after / own
-    const place = trees.length === 1 ? at : mod(div(at, frame.sized(after)), frame.sized(own))
-    ancestorCoordinates(frame, tree, place, coordinates, made, places)
+    const treeSize = tree.at(-1)?.positions ?? 1
+    stride = treeSize === 0 ? 0 : stride / treeSize
+    const treePosition =
+      trees.length === 1
+        ? valuePosition
+        : mod(div(valuePosition, frame.bindSize(stride)), frame.bindSize(treeSize))
+    computeAncestorCoordinates(frame, tree, treePosition, coordinates, allocated, levelPositions)
   }
-  return { coordinates, places, made }
+  return { coordinates, levelPositions, allocated }
 }
 
 /** The lexicographic order that a tree's positions imply for the dimensions. */
-function orderOf<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Order {
+function impliedOrder<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Order {
   const out: Expr[] = []
-  const [tree, ...others] = trees
-  if (!tree || others.length > 0) return out
+  const [tree, ...otherTrees] = trees
+  if (!tree || otherTrees.length > 0) return out
   for (const { axis } of tree) {
     if (hasIndices(axis) && (!axis.ordered || isPadded(axis))) break
     const dim = dims[exprs.findIndex((e) => e.kind === 'var' && e.name === axis.name)]
@@ -116,44 +129,45 @@ function orderOf<C>({ trees }: StoredLevels<C>, { dims, exprs }: Inverse<C>): Or
 }
 
 /** Conditions that a dimension's coordinate is within its extent; empty if coordinates are stored directly. */
-function liesWithin<C extends Column>(
+function withinExtent<C extends Column>(
   frame: Frame<C>,
   { name, extent }: Inverse<C>['dims'][number],
   dims: ReadonlyMap<string, Expr>,
   { exprs }: Inverse<C>,
 ): Expr[] {
   const c = dims.get(name)!
-  return exprs.every((e) => e.kind === 'var') ? [] : [ge(c, int(0)), lt(c, frame.sized(extent))]
+  return exprs.every((e) => e.kind === 'var') ? [] : [ge(c, int(0)), lt(c, frame.bindSize(extent))]
 }
 
 /**
- * Checks where ready-made arrays place elements: no coordinate may be loaded from a position that a list does not have.
- * Elements outside the tensor in another dimension are ignored. @throws SptError `format/map-range`
+ * Checks the placement of elements in ready-made arrays: no coordinate may be loaded from a position that a
+ * list does not have. Elements outside the tensor in another dimension are ignored. @throws SptError
+ * `format/map-range`
  */
 function* checkInverse<C extends Column>(
   frame: Frame<C>,
   { trees }: StoredLevels<C>,
   inverse: Inverse<C>,
-  over: {
-    readonly held: readonly Expr[]
+  maps: {
+    readonly elementConditions: readonly Expr[]
     readonly coordinates: ReadonlyMap<string, Expr>
     readonly dims: ReadonlyMap<string, Expr>
-    readonly back: (e: Expr) => Expr
+    readonly toTensor: (e: Expr) => Expr
   },
 ): Coroutine<void> {
   const extents = new Map(trees.flat().map((l) => [l.axis.name, l.extent]))
-  const overAxes = { extents, inFrame: over.back, held: over.held }
+  const overAxes = { extents, inFrame: maps.toTensor, elementConditions: maps.elementConditions }
   yield* checkInverseWords(frame, inverse.exprs, overAxes)
-  const reads = inverse.exprs.map((e) => unsureReads(frame, [e], overAxes))
-  const others = inverse.dims.flatMap((d, k) =>
-    reads[k]!.length > 0 ? [] : liesWithin(frame, d, over.dims, inverse),
+  const listReads = inverse.exprs.map((e) => uncheckedReads(frame, [e], overAxes))
+  const otherConditions = inverse.dims.flatMap((d, k) =>
+    listReads[k]!.length > 0 ? [] : withinExtent(frame, d, maps.dims, inverse),
   )
-  const named = { names: [...over.coordinates.keys()], exprs: [...over.coordinates.values()] }
-  yield* checkReads(frame, reads.flat(), named, [...over.held, ...others])
+  const label = { names: [...maps.coordinates.keys()], exprs: [...maps.coordinates.values()] }
+  yield* checkReads(frame, listReads.flat(), label, [...maps.elementConditions, ...otherConditions])
 }
 
 /** Conditions for a position to hold an element: not padding, and not the dropped value. */
-function holdsIf<C extends Column>(
+function elementConditionsOf<C extends Column>(
   frame: Frame<C>,
   stored: StoredLevels<C>,
   coordinates: ReadonlyMap<string, Expr>,
@@ -161,7 +175,7 @@ function holdsIf<C extends Column>(
   const levels = stored.trees.flat()
   const out = levels
     .filter((l) => hasWidth(l.axis))
-    .map((l) => lt(coordinates.get(l.axis.name)!, frame.sized(l.extent)))
+    .map((l) => lt(coordinates.get(l.axis.name)!, frame.bindSize(l.extent)))
   if (stored.values && stored.drop !== null) {
     const dtype = frame.engine.bindNumbers(frame, VALUES, stored.values, stored.dtype)
     const value = load(VALUES, [variable(ENTRY)], dtype)
@@ -173,22 +187,22 @@ function holdsIf<C extends Column>(
 const VALUES = '@values'
 
 /** A frame of all positions; existing columns are used directly. */
-function everything<C extends Column>(
+function allPositions<C extends Column>(
   positions: Frame<C>,
   dims: ReadonlyMap<string, Expr>,
   sizes: ReadonlyMap<string, number>,
-  made: readonly C[],
+  allocated: readonly C[],
 ): Frame<C> {
   const out = new Frame(positions.engine, positions.n, sizes)
   for (const [name, e] of dims) {
-    const there = e.kind === 'load' && e.index[0]?.kind === 'var' && e.index[0].name === ENTRY
-    const column = there ? positions.tables.get(e.buffer) : undefined
-    if (column) out.set(name, column, made.includes(column))
+    const isDirectLoad = e.kind === 'load' && e.index[0]?.kind === 'var' && e.index[0].name === ENTRY
+    const column = isDirectLoad ? positions.tables.get(e.buffer) : undefined
+    if (column) out.set(name, column, allocated.includes(column))
     else {
       positions.engine.compute(positions, name, e)
-      const own = positions.columns.get(name)!
-      positions.keep(own)
-      out.set(name, own)
+      const computed = positions.columns.get(name)!
+      positions.keep(computed)
+      out.set(name, computed)
     }
   }
   return out

@@ -7,64 +7,65 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 
-type Known = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills' | 'fitting'>
+type RangeSource = Pick<Frame<Column>, 'range' | 'lists' | 'tables' | 'fills' | 'rangeChecked'>
 
-/** Bounds of an expression, if known. `named`: bounds of columns and sizes, by default the frame's. */
+/** Bounds of an expression, if known. `rangeOfName`: bounds of columns and sizes, by default the frame's. */
 export const boundsIn = (
-  frame: Known,
+  frame: RangeSource,
   e: Expr,
-  named: NamedRange = (name) => frame.range(name),
-): Interval | undefined => boundsOf(e, named, readIn(frame))
+  rangeOfName: NamedRange = (name) => frame.range(name),
+): Interval | undefined => boundsOf(e, rangeOfName, readBounds(frame))
 
-/** The first subexpression that may exceed 32 bits; `named` as in `boundsIn`. */
+/** The first subexpression that may exceed 32 bits; `rangeOfName` as in `boundsIn`. */
 export const overflowOf = (
-  frame: Known,
+  frame: RangeSource,
   e: Expr,
-  named: NamedRange = (name) => frame.range(name),
-): ReturnType<typeof overflowIn> => overflowIn(e, named, readIn(frame), (x) => frame.fitting.has(x))
+  rangeOfName: NamedRange = (name) => frame.range(name),
+): ReturnType<typeof overflowIn> =>
+  overflowIn(e, rangeOfName, readBounds(frame), (x) => frame.rangeChecked.has(x))
 
 /** Rejects an expression that overflows. @throws SptError `format/map-overflow` */
-export const refuseOverflow = (over: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
+export const rejectOverflow = (overflow: NonNullable<ReturnType<typeof overflowOf>>, text: string): never =>
   fail({
     code: 'format/map-overflow',
-    message: `${text} reaches ${over.hi > HIGHEST ? over.hi : over.lo}`,
-    ...(over.expr.span ? { span: over.expr.span } : {}),
+    message: `${text} reaches ${overflow.hi > HIGHEST ? overflow.hi : overflow.lo}`,
+    ...(overflow.expr.span ? { span: overflow.expr.span } : {}),
     expected: 'results that fit 32 bits, as kernels compute them',
     hint: 'divide before multiplying, or map to more axes',
   })
 
-const readIn =
-  (frame: Omit<Known, 'range' | 'fitting'>): ReadRange =>
+const readBounds =
+  (frame: Omit<RangeSource, 'range' | 'rangeChecked'>): ReadRange =>
   (e, operands) => {
     if (e.kind !== 'load' && e.kind !== 'search') return undefined
     const list = frame.lists.get(e.buffer)?.values
-    if (!list) return coordinatesIn(frame, e.buffer, operands[0]!)
-    if (e.kind === 'load') return ends(operands[0]!, (at) => list[within(at, list)]!)
-    const [from, to, of] = operands as [Interval, Interval, Interval]
-    const whole = e.kind === 'search' && of.known && from.hi === 0 && to.lo === list.length
-    return whole ? ends(of, (x) => countBelow(list, x, e.method === 'lower')) : undefined
+    if (!list) return tableBounds(frame, e.buffer, operands[0]!)
+    if (e.kind === 'load') return mapMonotone(operands[0]!, (at) => list[clampIndex(at, list)]!)
+    const [start, end, value] = operands as [Interval, Interval, Interval]
+    const coversList = e.kind === 'search' && value.known && start.hi === 0 && end.lo === list.length
+    return coversList ? mapMonotone(value, (x) => countBelow(list, x, e.method === 'lower')) : undefined
   }
 
 /**
  * Bounds of a table: orders and lists of a format hold coordinates less than their fill value, which is also their
  * padding.
  */
-function coordinatesIn(
-  { tables, fills }: Omit<Known, 'range' | 'fitting'>,
+function tableBounds(
+  { tables, fills }: Omit<RangeSource, 'range' | 'rangeChecked'>,
   name: string,
   at: Interval,
 ): Interval | undefined {
   const [table, fill] = [tables.get(name), fills.get(name)]
   if (!table || fill === undefined) return undefined
-  const isThere = table.length === fill && at.known && at.lo >= 0 && at.hi < fill
-  return interval(0, Math.max(0, isThere ? fill - 1 : fill))
+  const isInRange = table.length === fill && at.known && at.lo >= 0 && at.hi < fill
+  return interval(0, Math.max(0, isInRange ? fill - 1 : fill))
 }
 
 /** The bounds of a monotonically increasing function. */
-const ends = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>
+const mapMonotone = ({ lo, hi, knownLo, knownHi }: Interval, f: (x: number) => number): Interval =>
   interval(f(lo), f(hi), knownLo, knownHi)
 
-const within = (at: number, { length }: Int32Array): number => Math.min(Math.max(at, 0), length - 1)
+const clampIndex = (at: number, { length }: Int32Array): number => Math.min(Math.max(at, 0), length - 1)
 
 /** The number of elements of an ascending list that are less than a value (`strictly`), or at most it. */
 function countBelow(list: Int32Array, x: number, strictly: boolean): number {

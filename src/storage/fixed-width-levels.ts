@@ -6,101 +6,115 @@ import { add, binary, type Expr, eq, int, load, mul, select, variable } from '..
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
-import { checked, type Dimension, type Made, none, type Place } from './levels.ts'
+import {
+  type AssembledLevel,
+  checkPositions,
+  type Dimension,
+  noArrays,
+  type ParentPosition,
+} from './levels.ts'
 
-/** Assembles a level of fixed width; padding follows the elements of a segment. */
-export function* sparseFixed<C extends Column>(
+/** Assembles a level of fixed width from entries in order. */
+export function* assembleFixedWidth<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   starts: Starts,
-): Coroutine<Made<C>> {
-  invariant(parent.at, `${d.axis.name} has a parent`)
+): Coroutine<AssembledLevel<C>> {
+  invariant(parent.position, `${d.axis.name} has a parent`)
   const name = `@rank ${d.axis.name}`
-  // If the parent started a new position whenever the width was reached, ranks are known (`nonunique-positions.ts`).
+  // If the parent level starts a new position whenever the width is reached, ranks have been computed already
+  // (`nonunique-positions.ts`).
   const rank = variable(name)
   if (d.width !== null && d.width > 0 && frame.names().includes(name))
-    return yield* padded(frame, d, parent, rank, d.width)
+    return yield* assembleWithWidth(frame, d, parent, rank, d.width)
   frame.engine.ranks(frame, name, starts, 1)
-  return yield* rankedFixed(frame, d, parent, rank)
+  return yield* assembleFixedWidthFromRanks(frame, d, parent, rank)
 }
 
-/** As `sparseFixed`, from the rank of each entry in its segment. */
-export function* rankedFixed<C extends Column>(
+/** As `assembleFixedWidth`, from the rank of each entry in its segment. */
+export function* assembleFixedWidthFromRanks<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   rank: Expr,
-): Coroutine<Made<C>> {
-  const next = add(rank, int(1))
-  const most = boundsOf(next, (name) => frame.range(name))
-  if (d.width && most && most.hi <= d.width) return yield* padded(frame, d, parent, rank, d.width)
-  const needed = yield* frame.engine.largest(frame, next)
-  const width = d.width ?? needed
-  if (width < needed) yield* tooNarrow(frame, d, parent, eq(next, int(needed)), `${needed}`)
-  return yield* padded(frame, d, parent, rank, width)
+): Coroutine<AssembledLevel<C>> {
+  const length = add(rank, int(1))
+  const bounds = boundsOf(length, (name) => frame.range(name))
+  if (d.width && bounds && bounds.hi <= d.width)
+    return yield* assembleWithWidth(frame, d, parent, rank, d.width)
+  const requiredWidth = yield* frame.engine.largest(frame, length)
+  const width = d.width ?? requiredWidth
+  if (width < requiredWidth)
+    yield* rejectNarrowWidth(frame, d, parent, eq(length, int(requiredWidth)), `${requiredWidth}`)
+  return yield* assembleWithWidth(frame, d, parent, rank, width)
 }
 
-function* padded<C extends Column>(
+function* assembleWithWidth<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   rank: Expr,
   width: number,
-): Coroutine<Made<C>> {
+): Coroutine<AssembledLevel<C>> {
   const { axis } = d
   // The only possible rank is 0.
-  if (width === 1) return yield* fixed(frame, d, width, parent.at!, parent.positions)
+  if (width === 1) return yield* writeSegments(frame, d, width, parent.position!, parent.positions)
   // Checked before positions are computed that would exceed the width.
-  checked(frame, axis, parent.positions * width)
-  const at = add(mul(parent.at!, frame.sized(width, `@width ${axis.name}`)), rank)
-  return yield* fixed(
+  checkPositions(frame, axis, parent.positions * width)
+  const position = add(mul(parent.position!, frame.bindSize(width, `@width ${axis.name}`)), rank)
+  return yield* writeSegments(
     frame,
     d,
     width,
-    frame.engine.materialize(frame, `@at ${axis.name}`, at),
+    frame.engine.materialize(frame, `@at ${axis.name}`, position),
     parent.positions * width,
   )
 }
 
 /** Width 1, for positions with one coordinate each: verified by reading the written coordinates back. */
-export function* onlyOnes<C extends Column>(
+export function* assembleWidthOne<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
-): Coroutine<Made<C>> {
-  invariant(parent.at, `${d.axis.name} has a parent`)
-  const made = yield* fixed(frame, d, 1, parent.at, parent.positions)
+  parent: ParentPosition,
+): Coroutine<AssembledLevel<C>> {
+  invariant(parent.position, `${d.axis.name} has a parent`)
+  const assembled = yield* writeSegments(frame, d, 1, parent.position, parent.positions)
   const name = `@indices ${d.axis.name}`
-  frame.tables.set(name, made.level.indices!)
-  const clash = binary('ne', load(name, [parent.at], 'i32'), d.coordinate)
-  const found = yield* frame.engine.largest(frame, select(clash, int(1), int(0)))
-  if (found > 0) yield* tooNarrow(frame, d, parent, clash, '2 or more')
-  return made
+  frame.tables.set(name, assembled.level.indices!)
+  const clash = binary('ne', load(name, [parent.position], 'i32'), d.coordinate)
+  const maxClash = yield* frame.engine.largest(frame, select(clash, int(1), int(0)))
+  if (maxClash > 0) yield* rejectNarrowWidth(frame, d, parent, clash, '2 or more')
+  return assembled
 }
 
 /** Writes the indices, and padding elsewhere. */
-function* fixed<C extends Column>(
+function* writeSegments<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
   width: number,
-  at: Expr,
+  position: Expr,
   size: number,
-): Coroutine<Made<C>> {
+): Coroutine<AssembledLevel<C>> {
   const { axis, coordinate, extent, padding } = d
-  const positions = checked(frame, axis, size)
+  const positions = checkPositions(frame, axis, size)
   if (hasWidth(axis)) checkPadding(axis, padding, extent, positions)
-  const held = frame.engine.filled(positions, padding, `${axis.name}_indices`)
-  frame.engine.scatter(frame, held, at, coordinate)
-  const level = { ...none, axis, extent, width, positions }
-  if (!padsWithLast(axis) || positions === 0) return { level: { ...level, indices: held }, at }
-  const { indices, empty } = yield* frame.engine.repeatLast(held, width, extent, `${axis.name}_indices`)
-  if (empty >= 0) noneToRepeat(d, empty)
-  return { level: { ...level, indices }, at }
+  const indices = frame.engine.filled(positions, padding, `${axis.name}_indices`)
+  frame.engine.scatter(frame, indices, position, coordinate)
+  const level = { ...noArrays, axis, extent, width, positions }
+  if (!padsWithLast(axis) || positions === 0) return { level: { ...level, indices }, position }
+  const { indices: padded, empty } = yield* frame.engine.padWithLast(
+    indices,
+    width,
+    extent,
+    `${axis.name}_indices`,
+  )
+  if (empty >= 0) rejectEmptySegment(d, empty)
+  return { level: { ...level, indices: padded }, position }
 }
 
 /** Reports an empty segment whose padding would repeat its last element. @throws SptError `format/padding` */
-function noneToRepeat({ axis }: Dimension, position: number): never {
+function rejectEmptySegment({ axis }: Dimension, position: number): never {
   fail({
     code: 'format/padding',
     message: `axis ${axis.name} is padded with the last coordinate of each segment, and position ${position} of ${parentOf(axis)} stores none`,
@@ -112,9 +126,9 @@ function noneToRepeat({ axis }: Dimension, position: number): never {
 
 /** Checks that padding is a coordinate of the tensor, because kernels visit it. @throws SptError `format/padding` */
 function checkPadding(axis: PaddedAxis, padding: number, extent: number, positions: number): void {
-  const own = paddingOf(axis)
-  if (!own || positions === 0 || (padding >= 0 && padding < extent)) return
-  const span = own.span ?? axis.span
+  const declared = paddingOf(axis)
+  if (!declared || positions === 0 || (padding >= 0 && padding < extent)) return
+  const span = declared.span ?? axis.span
   fail({
     code: 'format/padding',
     message: `axis ${axis.name} is padded with the coordinate ${padding}, and its extent is ${extent}`,
@@ -125,22 +139,23 @@ function checkPadding(axis: PaddedAxis, padding: number, extent: number, positio
 }
 
 /**
- * Reports a segment that exceeds its width. `where`: holds for an entry of that segment. @throws SptError `bind/width`
+ * Reports a segment that exceeds its width. `condition` holds for an entry of that segment. @throws SptError
+ * `bind/width`
  */
-function* tooNarrow<C extends Column>(
+function* rejectNarrowWidth<C extends Column>(
   frame: Frame<C>,
   { axis, width }: Dimension,
-  parent: Place,
-  where: Expr,
-  needed: string,
+  parent: ParentPosition,
+  condition: Expr,
+  requiredWidth: string,
 ): Coroutine<never> {
-  const [entry = 0] = yield* frame.engine.first(frame, [where])
-  const [position] = yield* frame.engine.valuesAt(frame, [parent.at!], entry)
+  const [entry = 0] = yield* frame.engine.findFirst(frame, [condition])
+  const [position] = yield* frame.engine.valuesAt(frame, [parent.position!], entry)
   return fail({
     code: 'bind/width',
-    message: `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${needed} coordinates`,
+    message: `axis ${axis.name} has the width ${width}, but position ${position} of ${parentOf(axis)} stores ${requiredWidth} coordinates`,
     ...(axis.span ? { span: axis.span } : {}),
-    expected: `an integer width of at least ${needed.split(' ')[0]}`,
+    expected: `an integer width of at least ${requiredWidth.split(' ')[0]}`,
     hint: 'give a greater width, leave it to be measured (`w: size`), or choose a format for what does not fit; zeros of a dense tensor are no elements: where positions count them, bind coordinates (of what spt prune wrote, report.json#layer)',
   })
 }

@@ -28,12 +28,15 @@ export interface EntryValues {
   readonly dtype: Dtype
 }
 
-/** The operands restricted to those that a format uses: others may share a name with one of its own arrays. */
-export function operandsTakenBy(instance: Pick<Instance, 'given'>, given: FormatOperands): FormatOperands {
+/**
+ * The operands restricted to those that a format uses, because other operands may share a name with one of
+ * the format's own arrays.
+ */
+export function operandsUsedBy(instance: Pick<Instance, 'given'>, given: FormatOperands): FormatOperands {
   const names = new Set(instance.given.map((g) => g.name))
-  const taken = <T>(of: ReadonlyMap<string, T>): Map<string, T> =>
-    new Map([...of].filter(([name]) => names.has(name)))
-  return { ...given, lists: taken(given.lists), sets: taken(given.sets) }
+  const pickUsed = <T>(byName: ReadonlyMap<string, T>): Map<string, T> =>
+    new Map([...byName].filter(([name]) => names.has(name)))
+  return { ...given, lists: pickUsed(given.lists), sets: pickUsed(given.sets) }
 }
 
 /** A list by its name. */

@@ -3,7 +3,7 @@ import { evaluate } from '../ir/evaluate.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import type { GivenList } from './format-operands.ts'
-import type { Rising } from './sort-elision.ts'
+import type { Monotone } from './sort-elision.ts'
 import { unknownName } from './unknown-name.ts'
 
 export class FrameKnowledge {
@@ -16,10 +16,10 @@ export class FrameKnowledge {
   readonly fills = new Map<string, number>()
   /** Minimum and maximum by column or size, if known. */
   readonly bounds = new Map<string, readonly [number, number]>()
-  /** Columns known to be ascending. */
-  readonly rising = new Map<string, Rising>()
+  /** Columns known to ascend within groups of entries. */
+  readonly monotone = new Map<string, Monotone>()
   /** Expressions verified not to exceed 32 bits. */
-  readonly fitting = new WeakSet<Expr>()
+  readonly rangeChecked = new WeakSet<Expr>()
 
   constructor(sizes: ReadonlyMap<string, number>) {
     this.sizes = new Map(sizes)
@@ -42,8 +42,8 @@ export class FrameKnowledge {
     return [...freeVars(e)].every((v) => this.sizes.has(v))
   }
 
-  /** A fresh size for a number, so that kernels do not depend on its value. */
-  sized(value: number, name = `@size ${this.sizes.size}`): Expr {
+  /** Binds a number to a new size, so that kernels do not depend on its value. */
+  bindSize(value: number, name = `@size ${this.sizes.size}`): Expr {
     this.sizes.set(name, value)
     return variable(name)
   }

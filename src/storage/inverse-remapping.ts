@@ -33,14 +33,14 @@ export interface Inverse<C> {
 }
 
 /** Guards loads such that out-of-range indices read `fill`. */
-export function guarded<C extends Column>(frame: Frame<C>, e: Expr, tables: Tables<C>): Expr {
+export function guardLoads<C extends Column>(frame: Frame<C>, e: Expr, tables: Tables<C>): Expr {
   if (frame.engine.fillsTables) return e
   return rewriteExpr(e, (x) => {
     if (x.kind !== 'load') return undefined
     const table = tables.get(x.buffer)
-    const at = x.index[0]
-    if (!table || !at) return undefined
-    return select(all([ge(at, int(0)), lt(at, variable(`@length ${x.buffer}`))]), x, int(table.fill))
+    const index = x.index[0]
+    if (!table || !index) return undefined
+    return select(all([ge(index, int(0)), lt(index, variable(`@length ${x.buffer}`))]), x, int(table.fill))
   })
 }
 

@@ -9,184 +9,204 @@ import { keyOf } from '../ir/structural-equality.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { SortKey, Starts } from './engine-operands.ts'
-import { onlyOnes, rankedFixed, sparseFixed } from './fixed-width-levels.ts'
-import { checked, type Dimension, type Made, none, type Place } from './levels.ts'
+import { assembleFixedWidth, assembleFixedWidthFromRanks, assembleWidthOne } from './fixed-width-levels.ts'
+import {
+  type AssembledLevel,
+  checkPositions,
+  type Dimension,
+  noArrays,
+  type ParentPosition,
+} from './levels.ts'
 
 /**
  * True if positions of a tree are computed arithmetically: its only compressed level has width 1, so entries need no
  * order.
  */
-export function isDirect(tree: readonly Dimension[]): boolean {
-  const stored = tree.filter(({ axis }) => isSparse(axis))
-  const [only, more] = stored
-  return only !== undefined && !more && hasWidth(only.axis) && only.axis.unique && only.width === 1
+export function hasSingleUnitWidth(tree: readonly Dimension[]): boolean {
+  const sparse = tree.filter(({ axis }) => isSparse(axis))
+  const [first, second] = sparse
+  return first !== undefined && !second && hasWidth(first.axis) && first.axis.unique && first.width === 1
 }
 
-/** `starts`: additional starts of positions within runs of equal coordinates, for nonunique axes. */
+/**
+ * Assembles the level of one axis. `starts`: additional starts of positions within runs of equal coordinates,
+ * for nonunique axes.
+ */
 export function* assembleLevel<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   starts: Starts | null,
-  direct: boolean,
-): Coroutine<Made<C>> {
+  inAnyOrder: boolean,
+): Coroutine<AssembledLevel<C>> {
   const { axis } = d
-  if (isDense(axis)) return denseFixed(frame, d, parent)
-  if (isRagged(axis)) return yield* denseVariable(frame, d, parent)
-  if (hasWidth(axis) && direct) return yield* onlyOnes(frame, d, parent)
-  const begins = startsOf(d, parent, starts)
-  if (hasMask(axis)) return yield* bitmap(frame, d, parent, begins)
-  return yield* hasWidth(axis) ? sparseFixed(frame, d, parent, begins) : compressed(frame, d, parent, begins)
+  if (isDense(axis)) return assembleDense(frame, d, parent)
+  if (isRagged(axis)) return yield* assembleRagged(frame, d, parent)
+  if (hasWidth(axis) && inAnyOrder) return yield* assembleWidthOne(frame, d, parent)
+  const levelStarts = runStarts(d, parent, starts)
+  if (hasMask(axis)) return yield* assembleBitmap(frame, d, parent, levelStarts)
+  return yield* hasWidth(axis)
+    ? assembleFixedWidth(frame, d, parent, levelStarts)
+    : assembleCompressed(frame, d, parent, levelStarts)
 }
 
-/** Starts of positions on a level: where the parent or the coordinate changes, and at `starts`. */
-const startsOf = (d: Dimension, { at }: Place, starts: Starts | null): Starts => {
-  const keys = [...(at ? [at] : []), d.coordinate]
-  const known = new Set(keys.map(keyOf))
+/**
+ * Entries that start a new position on a level: those where the parent or the coordinate changes, and those
+ * in `starts`.
+ */
+const runStarts = (d: Dimension, { position }: ParentPosition, starts: Starts | null): Starts => {
+  const keys = [...(position ? [position] : []), d.coordinate]
+  const seen = new Set(keys.map(keyOf))
   return {
-    keys: [...keys, ...(starts?.keys ?? []).filter((k) => !known.has(keyOf(k)))],
+    keys: [...keys, ...(starts?.keys ?? []).filter((k) => !seen.has(keyOf(k)))],
     cut: starts?.cut ?? null,
   }
 }
 
 /** Dense: all coordinates under every parent position, computed arithmetically. */
-function denseFixed<C extends Column>(
+function assembleDense<C extends Column>(
   frame: Frame<C>,
-  { axis, coordinate, extent, room = Infinity }: Dimension,
-  parent: Place,
-): Made<C> {
-  const positions = checked(frame, axis, Math.min(parent.positions * extent, room))
-  const at = parent.at
-    ? add(mul(parent.at, frame.sized(extent, `@extent ${axis.name}`)), coordinate)
+  { axis, coordinate, extent, capacity = Infinity }: Dimension,
+  parent: ParentPosition,
+): AssembledLevel<C> {
+  const positions = checkPositions(frame, axis, Math.min(parent.positions * extent, capacity))
+  const position = parent.position
+    ? add(mul(parent.position, frame.bindSize(extent, `@extent ${axis.name}`)), coordinate)
     : coordinate
-  return { level: { ...none, axis, extent, positions }, at }
+  return { level: { ...noArrays, axis, extent, positions }, position }
 }
 
 /** Ragged: the length of each segment is determined by its largest coordinate. */
-function* denseVariable<C extends Column>(
+function* assembleRagged<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
-  parent: Place,
-): Coroutine<Made<C>> {
+  parent: ParentPosition,
+): Coroutine<AssembledLevel<C>> {
   const { engine } = frame
-  invariant(parent.at, `${axis.name} has a parent`)
-  const lengths = engine.lengths(frame, parent.at, coordinate, parent.positions, `lengths of ${axis.name}`)
+  invariant(parent.position, `${axis.name} has a parent`)
+  const lengths = engine.lengths(
+    frame,
+    parent.position,
+    coordinate,
+    parent.positions,
+    `lengths of ${axis.name}`,
+  )
   const { indptr, total } = yield* engine.offsets(lengths, parent.positions * extent, `${axis.name}_indptr`)
   engine.release(lengths)
-  const positions = checked(frame, axis, total)
-  const at = add(offsetOf(frame, axis, indptr, parent.at), coordinate)
-  return { level: { ...none, axis, extent, positions, indptr }, at }
+  const positions = checkPositions(frame, axis, total)
+  const position = add(segmentStart(frame, axis, indptr, parent.position), coordinate)
+  return { level: { ...noArrays, axis, extent, positions, indptr }, position }
 }
 
 /** The start of each entry's segment. */
-function offsetOf<C extends Column>(frame: Frame<C>, axis: StoredAxis, indptr: C, parent: Expr): Expr {
+function segmentStart<C extends Column>(frame: Frame<C>, axis: StoredAxis, indptr: C, parent: Expr): Expr {
   frame.tables.set(`@indptr ${axis.name}`, indptr)
   return load(`@indptr ${axis.name}`, [parent], 'i32')
 }
 
 /** Compressed: stores only the coordinates that occur. */
-function* compressed<C extends Column>(
+function* assembleCompressed<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   starts: Starts,
-): Coroutine<Made<C>> {
+): Coroutine<AssembledLevel<C>> {
   const { engine } = frame
   const name = `@at ${axis.name}`
   const positions = yield* engine.runs(frame, name, starts)
-  const at = variable(name)
-  const indptr = segments(frame, axis, parent, at, positions)
+  const position = variable(name)
+  const indptr = buildIndptr(frame, axis, parent, position, positions)
   const indices = engine.empty(positions, `${axis.name}_indices`)
-  engine.scatterFirsts(frame, indices, at, coordinate)
-  return { level: { ...none, axis, extent, positions, indptr, indices }, at }
+  engine.scatterFirsts(frame, indices, position, coordinate)
+  return { level: { ...noArrays, axis, extent, positions, indptr, indices }, position }
 }
 
-function segments<C extends Column>(
+function buildIndptr<C extends Column>(
   frame: Frame<C>,
   axis: StoredAxis,
-  parent: Place,
-  at: Expr,
+  parent: ParentPosition,
+  position: Expr,
   positions: number,
 ): C {
   const label = `${axis.name}_indptr`
-  return parent.at
-    ? frame.engine.segmentEnds(frame, at, parent.at, parent.positions, label)
+  return parent.position
+    ? frame.engine.segmentEnds(frame, position, parent.position, parent.positions, label)
     : frame.engine.segment(positions, label)
 }
 
 /** A mask with one bit per coordinate, and positions for the set bits. */
-function* bitmap<C extends Column>(
+function* assembleBitmap<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   starts: Starts,
-): Coroutine<Made<C>> {
-  invariant(parent.at, `${axis.name} has a parent`)
+): Coroutine<AssembledLevel<C>> {
+  invariant(parent.position, `${axis.name} has a parent`)
   const name = `@at ${axis.name}`
   const { mask, indptr, positions } = yield* frame.engine.bitmap(frame, name, starts, {
-    parent: parent.at,
+    parent: parent.position,
     parents: parent.positions,
     coordinate,
     words: Math.ceil(extent / 32),
     label: axis.name,
   })
-  return { level: { ...none, axis, extent, positions, indptr, mask }, at: variable(name) }
+  return { level: { ...noArrays, axis, extent, positions, indptr, mask }, position: variable(name) }
 }
 
 /** A level with indices from entries in any order, given the rank of each in its segment. */
-export function* levelOfRanks<C extends Column>(
+export function* assembleFromRanks<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   rank: Expr,
-): Coroutine<Made<C>> {
-  if (hasWidth(d.axis)) return yield* rankedFixed(frame, d, parent, rank)
+): Coroutine<AssembledLevel<C>> {
+  if (hasWidth(d.axis)) return yield* assembleFixedWidthFromRanks(frame, d, parent, rank)
   const { engine } = frame
   const label = `lengths of ${d.axis.name}`
-  const lengths = engine.lengths(frame, parent.at ?? int(0), rank, parent.positions, label)
-  const made = yield* compressedOfRanks(frame, d, parent, rank, lengths)
+  const lengths = engine.lengths(frame, parent.position ?? int(0), rank, parent.positions, label)
+  const assembled = yield* assembleCompressedFromRanks(frame, d, parent, rank, lengths)
   engine.release(lengths)
-  return made
+  return assembled
 }
 
-function* compressedOfRanks<C extends Column>(
+function* assembleCompressedFromRanks<C extends Column>(
   frame: Frame<C>,
   { axis, coordinate, extent }: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   rank: Expr,
   lengths: C,
-): Coroutine<Made<C>> {
+): Coroutine<AssembledLevel<C>> {
   const { engine } = frame
   const { indptr, total: positions } = yield* engine.offsets(lengths, frame.n, `${axis.name}_indptr`)
-  const begin = offsetOf(frame, axis, indptr, parent.at ?? int(0))
-  const at = engine.materialize(frame, `@at ${axis.name}`, add(begin, rank))
+  const start = segmentStart(frame, axis, indptr, parent.position ?? int(0))
+  const position = engine.materialize(frame, `@at ${axis.name}`, add(start, rank))
   const indices = engine.empty(positions, `${axis.name}_indices`)
-  engine.scatter(frame, indices, at, coordinate)
-  return { level: { ...none, axis, extent, positions, indptr, indices }, at }
+  engine.scatter(frame, indices, position, coordinate)
+  return { level: { ...noArrays, axis, extent, positions, indptr, indices }, position }
 }
 
 /**
  * A level with indices from entries in any order, by ranking coordinates within their segments; `null` if sorting is
  * cheaper.
  */
-export function* rankedLevel<C extends Column>(
+export function* assembleByRanking<C extends Column>(
   frame: Frame<C>,
   d: Dimension,
-  parent: Place,
+  parent: ParentPosition,
   keys: readonly SortKey[],
-): Coroutine<Made<C> | null> {
+): Coroutine<AssembledLevel<C> | null> {
   const { axis, coordinate, extent } = d
   const { engine } = frame
-  if (!engine.ranked || !hasIndices(axis) || !axis.unique) return null
+  if (!engine.rankInSegments || !hasIndices(axis) || !axis.unique) return null
   const name = `@rank ${axis.name}`
-  const lengths = engine.ranked(
+  const lengths = engine.rankInSegments(
     frame,
     name,
-    { parent: parent.at, parents: parent.positions, coordinate, extent },
+    { parent: parent.position, parents: parent.positions, coordinate, extent },
     keys,
   )
   if (!lengths) return null
   const rank = variable(name)
-  if (hasWidth(axis)) return yield* rankedFixed(frame, d, parent, rank)
-  return yield* compressedOfRanks(frame, d, parent, rank, lengths)
+  if (hasWidth(axis)) return yield* assembleFixedWidthFromRanks(frame, d, parent, rank)
+  return yield* assembleCompressedFromRanks(frame, d, parent, rank, lengths)
 }

@@ -1,4 +1,4 @@
-/** Inputs and results of assembling one level. */
+/** Inputs and results of the assembly of one level. */
 import { MAX_POSITIONS } from '../columns/allocate.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -13,24 +13,29 @@ export interface Dimension {
   readonly padding: number
   readonly width: number | null
   /** Capacity in positions, if it is less than the maximum. */
-  readonly room?: number | undefined
+  readonly capacity?: number | undefined
 }
 
-export interface Place {
+export interface ParentPosition {
   /** Position on the level; `null`: the only segment of a root. */
-  readonly at: Expr | null
+  readonly position: Expr | null
   readonly positions: number
 }
 
-export interface Made<C> {
+export interface AssembledLevel<C> {
   readonly level: Level<C>
-  readonly at: Expr
+  readonly position: Expr
 }
 
-export const none = { width: null, indptr: null, indices: null, mask: null }
+export const noArrays = { width: null, indptr: null, indices: null, mask: null }
 
 /** Checks that the number of positions fits memory and index types. */
-export function checked<C extends Column>(frame: Frame<C>, axis: StoredAxis, positions: number): number {
-  if (positions > MAX_POSITIONS) frame.engine.tooLarge(positions, `positions of axis ${axis.name}`, axis.span)
+export function checkPositions<C extends Column>(
+  frame: Frame<C>,
+  axis: StoredAxis,
+  positions: number,
+): number {
+  if (positions > MAX_POSITIONS)
+    frame.engine.rejectCount(positions, `positions of axis ${axis.name}`, axis.span)
   return positions
 }

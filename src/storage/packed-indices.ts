@@ -15,14 +15,14 @@ export function* packChain<C extends Column>(
   engine: Engine<C>,
   chain: readonly Level<C>[],
 ): Coroutine<readonly Level<C>[]> {
-  const open = (l: Level<C>): boolean => l.bits === undefined && indexBits(l.axis) < 32
+  const isUnpacked = (l: Level<C>): boolean => l.bits === undefined && indexBits(l.axis) < 32
   for (const [k, l] of chain.entries())
-    if (open(l) && hasWidth(l.axis) && l.axis.compact === true)
+    if (isUnpacked(l) && hasWidth(l.axis) && l.axis.compact === true)
       yield* checkLevelProperty(engine, chain.slice(0, k + 1), 'compact')
-  return chain.map((l) => (open(l) ? packed(engine, l) : l))
+  return chain.map((l) => (isUnpacked(l) ? packLevel(engine, l) : l))
 }
 
-function packed<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> {
+function packLevel<C extends Column>(engine: Engine<C>, level: Level<C>): Level<C> {
   const { axis, indices, positions } = level
   if (!hasIndices(axis) || !indices) return level
   const bits = indexBits(axis)
@@ -43,10 +43,10 @@ export function packColumn<C extends Column>(
 ): C {
   const frame = new Frame(engine, wordsFor(count, bits), new Map())
   frame.tables.set(WIDE, column)
-  const end = frame.sized(count)
+  const end = frame.bindSize(count)
   const field = (k: number): Expr => {
-    const at = add(mul(variable(ENTRY), int(32 / bits)), int(k))
-    return call('shift_left', [select(lt(at, end), load(WIDE, [at], 'i32'), int(0)), int(k * bits)])
+    const index = add(mul(variable(ENTRY), int(32 / bits)), int(k))
+    return call('shift_left', [select(lt(index, end), load(WIDE, [index], 'i32'), int(0)), int(k * bits)])
   }
   const fields = Array.from({ length: 32 / bits }, (_, k) => field(k))
   const words = engine.empty(frame.n, label)

@@ -4,10 +4,10 @@ import { coordinatesOf, type Level, type Storage } from './storage.ts'
 
 /** For each level of a chain, 1 at padding positions; `null` if there is none. O(positions). */
 export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array | null)[] {
-  let above: Uint8Array | null = null
+  let parentPadding: Uint8Array | null = null
   return chain.map((level) => {
-    above = padded(level, above)
-    return above
+    parentPadding = markPadding(level, parentPadding)
+    return parentPadding
   })
 }
 
@@ -15,47 +15,48 @@ export function paddedPositions(chain: readonly Level[]): readonly (Uint8Array |
 export const chainOf = (storage: Storage, tree: readonly string[]): readonly Level[] =>
   tree.map((name) => storage.levels.get(name)!)
 
-/** The padding positions of one level, given those of its parent. */
-export function padded(level: Level, above: Uint8Array | null): Uint8Array | null {
+/** The padding positions of one level, given those of its parent; `null` if there are none. */
+export function markPadding(level: Level, parentPadding: Uint8Array | null): Uint8Array | null {
   const { positions, indptr, extent, width } = level
-  if (!above && !hasWidth(level.axis)) return null
+  if (!parentPadding && !hasWidth(level.axis)) return null
   const out = new Uint8Array(positions)
-  let any = false
+  let hasPadding = false
   if (hasWidth(level.axis)) {
     const coordinates = coordinatesOf(level)!
-    if (isPadded(level.axis)) any = markRepeated(level, coordinates, out)
+    if (isPadded(level.axis)) hasPadding = markRepeated(level, coordinates, out)
     else
       for (let q = 0; q < positions; q++)
         if (coordinates[q] === extent) {
           out[q] = 1
-          any = true
+          hasPadding = true
         }
   }
-  if (above)
-    for (let p = 0; p < above.length; p++) {
-      if (above[p] === 0) continue
+  if (parentPadding)
+    for (let p = 0; p < parentPadding.length; p++) {
+      if (parentPadding[p] === 0) continue
       const [lo, hi] = indptr
         ? [indptr[p]!, indptr[p + 1]!]
         : [p * (width ?? extent), (p + 1) * (width ?? extent)]
       if (hi === lo) continue
       out.fill(1, lo, hi)
-      any = true
+      hasPadding = true
     }
-  return any ? out : null
+  return hasPadding ? out : null
 }
 
 /**
- * Marks padding that stores a coordinate: positions after an element that do not ascend. The first position of an empty
- * segment, and padding greater than the elements, are mistaken for elements. Returns true if any was marked.
+ * Marks padding that stores a coordinate: positions after an element whose coordinate does not ascend. Two
+ * cases are mistaken for elements: the first position of an empty segment, and padding greater than the
+ * elements. Returns true if any position was marked.
  */
 function markRepeated({ positions, width }: Level, coordinates: Int32Array, out: Uint8Array): boolean {
   const w = width ?? 0
-  let any = false
+  let hasPadding = false
   for (let lo = 0; w > 0 && lo < positions; lo += w)
     for (let q = lo + 1; q < lo + w; q++)
       if (out[q - 1] === 1 || coordinates[q]! <= coordinates[q - 1]!) {
         out[q] = 1
-        any = true
+        hasPadding = true
       }
-  return any
+  return hasPadding
 }

@@ -7,25 +7,26 @@ import type { Coroutine } from './coroutines.ts'
 import { maskOf } from './element-masks.ts'
 import { checkLevelProperty } from './level-property-checks.ts'
 import { type Context, type Part, remapCoordinates } from './part-assembly.ts'
-import { assembleTrees, type Built } from './tree-assembly.ts'
+import { type AssembledTrees, assembleTrees } from './tree-assembly.ts'
 
 /** Levels of a part, and its tables. */
-interface Placed<C> extends Built<C> {
+interface PartLevels<C> extends AssembledTrees<C> {
   readonly tables: ReadonlyMap<string, C>
 }
 
-/** @param open sizes to be measured, which the frame receives */
-function* placed<C extends Column>(
+/** Assembles the levels and tables of a part. `openSizes` are measured and added to the frame. */
+function* assemblePartLevels<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
   context: Context<C>,
   proved: Proved,
-  open: readonly { readonly name: string }[],
-): Coroutine<Placed<C>> {
+  openSizes: readonly { readonly name: string }[],
+): Coroutine<PartLevels<C>> {
   const { instance } = part
-  const { coordinates, tables, ...known } = yield* remapCoordinates(frame, part, context, proved)
-  for (const { levels } of known.begun.values()) for (const { axis } of levels) frame.drop(`@${axis.name}`)
-  const built = yield* assembleTrees(frame, instance.axes, coordinates, open, known)
+  const { coordinates, tables, ...options } = yield* remapCoordinates(frame, part, context, proved)
+  for (const { levels } of options.prefixes.values())
+    for (const { axis } of levels) frame.drop(`@${axis.name}`)
+  const built = yield* assembleTrees(frame, instance.axes, coordinates, openSizes, options)
   const axes = new Map(instance.axes.map((a) => [a.name, a]))
   for (const { axis, claim } of instance.claims)
     yield* checkLevelProperty(
@@ -36,7 +37,7 @@ function* placed<C extends Column>(
   return { ...built, tables }
 }
 
-const openIn = <C extends Column>({ sizes }: Frame<C>, { instance }: PartInstance) =>
+const openSizesOf = <C extends Column>({ sizes }: Frame<C>, { instance }: PartInstance) =>
   instance.measured.filter((m) => !sizes.has(m.name))
 
 /**
@@ -49,19 +50,27 @@ export function* assemblePart<C extends Column>(
   context: Context<C>,
   proved: Proved,
 ): Coroutine<Part<C>> {
-  const open = openIn(frame, part)
-  const { levels, at, size, tables: loaded } = yield* placed(frame, part, context, proved, open)
-  const stored = frame.engine.storeValues(frame, at, size, context)
+  const openSizes = openSizesOf(frame, part)
+  const {
+    levels,
+    position,
+    size,
+    tables: inverseTables,
+  } = yield* assemblePartLevels(frame, part, context, proved, openSizes)
+  const storedValues = frame.engine.storeValues(frame, position, size, context)
   const { mask } = part.instance
-  const tables = mask === undefined ? loaded : new Map([...loaded, [mask, maskOf(frame, at, size, mask)]])
+  const tables =
+    mask === undefined
+      ? inverseTables
+      : new Map([...inverseTables, [mask, maskOf(frame, position, size, mask)]])
   frame.release()
   const measured = new Map<string, number>()
-  for (const { name } of open) {
+  for (const { name } of openSizes) {
     const value = frame.sizes.get(name)
     // A measured size may be used by no level.
     if (value !== undefined) measured.set(name, value)
   }
-  return { part, levels, size, ...stored, tables, measured }
+  return { part, levels, size, ...storedValues, tables, measured }
 }
 
 /** The number of values of the part, on the host; takes ownership of the frame. @throws SptError as `assemblePart` */
@@ -72,7 +81,7 @@ export function* sizeOfPart<C extends Column>(
   proved: Proved,
 ): Coroutine<Pick<Part<C>, 'size' | 'tables'>> {
   // Arrays of levels may belong to the tensor, so they are not released.
-  const { size, tables } = yield* placed(frame, part, context, proved, openIn(frame, part))
+  const { size, tables } = yield* assemblePartLevels(frame, part, context, proved, openSizesOf(frame, part))
   frame.release()
   return { size, tables }
 }

@@ -14,13 +14,19 @@ import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 import { checkFilled } from './filled-slots.ts'
 import { type FormatOperands, givenList } from './format-operands.ts'
-import { bindTables, guarded, inverseTables } from './inverse-remapping.ts'
-import { assembleLists, atPositions, listedIn, positionAbove } from './list-tables.ts'
-import { isNotUndone, leavesExtents } from './remapping-refusals.ts'
+import { bindTables, guardLoads, inverseTables } from './inverse-remapping.ts'
+import { assembleLists, listConditions, listPosition, rewriteListLoads } from './list-tables.ts'
+import { rejectNotInverse, rejectOutOfExtent } from './remapping-refusals.ts'
 import { evaluateSort } from './sort-permutations.ts'
 import type { Level, PlacedEntries } from './storage.ts'
-import { checkAsked, checkInverseWords, namedBy, refuseRead, unsureReads } from './table-reads.ts'
-import type { Begun } from './tree-assembly.ts'
+import {
+  checkExpressions,
+  checkInverseWords,
+  labelByDims,
+  rejectRead,
+  uncheckedReads,
+} from './table-reads.ts'
+import type { TreePrefix } from './tree-assembly.ts'
 
 /** The data that a conversion uses in addition to the entries. */
 export interface Context<C> extends Omit<Scope<C>, 'places'> {
@@ -39,8 +45,8 @@ export interface Remapped<C> {
   readonly ranks: ReadonlyMap<string, Expr>
   /** The part's tables by name. */
   readonly tables: ReadonlyMap<string, C>
-  /** Levels above its lists, by their last axis. */
-  readonly begun: ReadonlyMap<string, Begun<C>>
+  /** Ancestor levels of the part's lists, by their last axis. */
+  readonly prefixes: ReadonlyMap<string, TreePrefix<C>>
 }
 
 /** A part with its arrays. */
@@ -77,125 +83,144 @@ export function* remapCoordinates<C extends Column>(
     const list = table.of === 'list' ? context.lists.get(table.source) : undefined
     if (!list) continue
     tables.set(table.name, list)
-    // Maps load it by its name in the format, whatever its name among the data is.
+    // Maps load the list by its name in the format, which may differ from its name among the operands.
     frame.tables.set(table.name, list)
     frame.lists.set(table.name, givenList(context.given, table.source))
   }
-  const asked = new Set<string>()
+  const evaluated = new Set<string>()
   for (const sort of instance.sorts) {
-    const onAxis = sort.of.kind !== 'var' || sort.of.name !== sort.dim
-    if (onAxis) {
-      const first = neededBy(sort.of, instance.queries).filter((q) => !asked.has(q.name))
-      for (const q of first) asked.add(q.name)
-      yield* evaluateQueries(frame, first, { ...context, places })
-      yield* checkAsked(frame, [sort.of], context.dims, instance.queries)
+    const isComputed = sort.of.kind !== 'var' || sort.of.name !== sort.dim
+    if (isComputed) {
+      const needed = neededBy(sort.of, instance.queries).filter((q) => !evaluated.has(q.name))
+      for (const q of needed) evaluated.add(q.name)
+      yield* evaluateQueries(frame, needed, { ...context, places })
+      yield* checkExpressions(frame, [sort.of], context.dims, instance.queries)
       frame.engine.compute(frame, sort.dim, sort.of)
     }
-    const { place, at } = yield* evaluateSort(frame, sort, { ...context, places })
-    if (onAxis) frame.drop(sort.dim)
-    places.set(sort.place, place)
-    tables.set(sort.at, at)
+    const { place: inverse, at: permutation } = yield* evaluateSort(frame, sort, { ...context, places })
+    if (isComputed) frame.drop(sort.dim)
+    places.set(sort.place, inverse)
+    tables.set(sort.at, permutation)
   }
-  const others = instance.queries.filter((q) => !asked.has(q.name))
-  yield* evaluateQueries(frame, others, { ...context, places })
-  const written = [...instance.map, ...instance.lists.map((l) => l.coordinate)]
-  yield* checkAsked(frame, written, context.dims, instance.queries)
+  const remaining = instance.queries.filter((q) => !evaluated.has(q.name))
+  yield* evaluateQueries(frame, remaining, { ...context, places })
+  const expressions = [...instance.map, ...instance.lists.map((l) => l.coordinate)]
+  yield* checkExpressions(frame, expressions, context.dims, instance.queries)
   frame.engine.release(...places.values())
-  const ranks = ranksIn(frame, instance)
-  const { coordinates, begun } = yield* mapped(frame, part, context, { tables, ranks, proved })
-  const loads = inverseTables(instance, tables, frame.sizes, context.given)
+  const ranks = ranksFromQueries(frame, instance)
+  const { coordinates, prefixes } = yield* applyMap(frame, part, context, { tables, ranks, proved })
+  const tablesByName = inverseTables(instance, tables, frame.sizes, context.given)
   if (!instance.claims.every((c) => c.follows))
-    yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: loads })
-  const late = instance.map.filter((_, k) => frame.deferred.has(`@${instance.order[k]}`))
-  const all = [...coordinates.values(), ...ranks.values(), ...late]
-  const used = new Set(all.flatMap((e) => [...freeVars(e)]))
-  for (const { name } of instance.queries) if (!used.has(name)) frame.drop(name)
-  return { coordinates, ranks, tables, begun }
+    yield* checkFilled(frame, { instance, dims: context.dims, coordinates, tables: tablesByName })
+  const deferredMaps = instance.map.filter((_, k) => frame.deferred.has(`@${instance.order[k]}`))
+  const results = [...coordinates.values(), ...ranks.values(), ...deferredMaps]
+  const usedNames = new Set(results.flatMap((e) => [...freeVars(e)]))
+  for (const { name } of instance.queries) if (!usedNames.has(name)) frame.drop(name)
+  return { coordinates, ranks, tables, prefixes }
 }
 
-/** The ranks of coordinates on an axis under its ancestors, if a query of the map provides them. */
-function ranksIn<C extends Column>(
+/**
+ * The ranks of coordinates on each axis within the segments of its ancestors, if a query of the map provides
+ * them.
+ */
+function ranksFromQueries<C extends Column>(
   frame: Frame<C>,
   { axes, order, map, queries }: FormatInstance,
 ): ReadonlyMap<string, Expr> {
   const byName = new Map(axes.map((a) => [a.name, a]))
-  const mapped = (name: string): Expr => map[order.indexOf(name)]!
+  const mapExpr = (name: string): Expr => map[order.indexOf(name)]!
   return new Map(
     axes.filter(hasIndices).flatMap(({ name }) => {
-      const above = chainTo(byName, name).slice(0, -1)
-      const rank = rankFrom([mapped(name)], above.map(mapped), queries, positiveIn(frame))
+      const ancestors = chainTo(byName, name).slice(0, -1)
+      const rank = rankFrom([mapExpr(name)], ancestors.map(mapExpr), queries, positiveIn(frame))
       return rank ? [[name, rank] as const] : []
     }),
   )
 }
 
-function* mapped<C extends Column>(
+function* applyMap<C extends Column>(
   frame: Frame<C>,
   part: PartInstance,
   { dims, given }: Context<C>,
-  known: { tables: Map<string, C>; ranks: ReadonlyMap<string, Expr>; proved: Proved },
-): Coroutine<Pick<Remapped<C>, 'coordinates' | 'begun'>> {
-  const { tables, ranks, proved } = known
+  results: { tables: Map<string, C>; ranks: ReadonlyMap<string, Expr>; proved: Proved },
+): Coroutine<Pick<Remapped<C>, 'coordinates' | 'prefixes'>> {
+  const { tables, ranks, proved } = results
   const { engine } = frame
   const { instance } = part
   const { lists } = instance
   const coordinates = new Map<string, Expr>()
   for (const [k, name] of instance.order.entries())
     coordinates.set(name, engine.materialize(frame, `@${name}`, instance.map[k]!, proved.range))
-  const listed = new Map(
+  const listCoordinates = new Map(
     lists.map((l) => [l.axis.name, engine.materialize(frame, `@${l.axis.name}`, l.coordinate)]),
   )
   const extents = yield* extentsOf(frame, instance, coordinates)
   if (proved.range)
     for (const [name, extent] of extents) frame.bounds.set(`@${name}`, [0, Math.max(0, extent - 1)])
-  const beyond = ([name, e]: readonly [string, Expr]): readonly Expr[] => {
+  const outOfExtent = ([name, e]: readonly [string, Expr]): readonly Expr[] => {
     const extent = extents.get(name)
-    const low = binary('lt', e, int(0))
-    return extent === undefined ? [low] : [low, ge(e, frame.sized(extent, `@extent ${name}`))]
+    const isNegative = binary('lt', e, int(0))
+    return extent === undefined
+      ? [isNegative]
+      : [isNegative, ge(e, frame.bindSize(extent, `@extent ${name}`))]
   }
-  const refusal = { frame, part, coordinates, extents, back: [], dims }
-  const above = new Set(lists.flatMap((l) => l.under))
-  // Lists are built from coordinates within their axes.
+  const context = { frame, part, coordinates, extents, restored: [], dims }
+  const ancestors = new Set(lists.flatMap((l) => l.under))
+  // Lists are assembled from coordinates, which must be within their extents.
   if (lists.length > 0 && !proved.range) {
-    const first = [...[...coordinates].filter(([name]) => above.has(name)), ...listed].flatMap(beyond)
-    const [found = -1] = yield* engine.first(frame, [first.reduce((a, b) => binary('or', a, b))])
-    if (found >= 0)
-      yield* leavesExtents({ ...refusal, coordinates: new Map([...coordinates, ...listed]) }, found)
+    const coordinatesOfLists = [
+      ...[...coordinates].filter(([name]) => ancestors.has(name)),
+      ...listCoordinates,
+    ].flatMap(outOfExtent)
+    const [violation = -1] = yield* engine.findFirst(frame, [
+      coordinatesOfLists.reduce((a, b) => binary('or', a, b)),
+    ])
+    if (violation >= 0)
+      yield* rejectOutOfExtent(
+        { ...context, coordinates: new Map([...coordinates, ...listCoordinates]) },
+        violation,
+      )
   }
-  const begun = yield* assembleLists(frame, instance, new Map([...coordinates, ...listed]), ranks, tables)
-  const loads = inverseTables(instance, tables, frame.sizes, given)
-  bindTables(frame, loads)
+  const prefixes = yield* assembleLists(
+    frame,
+    instance,
+    new Map([...coordinates, ...listCoordinates]),
+    ranks,
+    tables,
+  )
+  const tablesByName = inverseTables(instance, tables, frame.sizes, given)
+  bindTables(frame, tablesByName)
   const inFrame = (e: Expr): Expr =>
-    guarded(frame, substitute(atPositions(frame, e, lists, positionAbove), coordinates), loads)
-  const back = instance.inverse.map(inFrame)
+    guardLoads(frame, substitute(rewriteListLoads(frame, e, lists, listPosition), coordinates), tablesByName)
+  const restored = instance.inverse.map(inFrame)
   const overAxes = { extents, inFrame }
   yield* checkInverseWords(frame, instance.inverse, overAxes)
-  const reads = unsureReads(frame, instance.inverse, overAxes)
+  const reads = uncheckedReads(frame, instance.inverse, overAxes)
   // Maps fit 32 bits, and so do inverses of coordinates on the axes; composed bounds may be weaker.
-  for (const e of [...back, ...reads.map((r) => r.at)]) frame.fitting.add(e)
-  const outside = [...coordinates].flatMap(beyond)
-  const wrong = [
-    ...back.map((e, k) => binary('ne', e, variable(dims[k]!.name))),
-    ...listedIn(instance.inverse, lists).map((e) => not(inFrame(e))),
+  for (const e of [...restored, ...reads.map((r) => r.at)]) frame.rangeChecked.add(e)
+  const outOfExtents = [...coordinates].flatMap(outOfExtent)
+  const notRestored = [
+    ...restored.map((e, k) => binary('ne', e, variable(dims[k]!.name))),
+    ...listConditions(instance.inverse, lists).map((e) => not(inFrame(e))),
   ]
-  const unsure = [
-    ...(proved.range ? [] : [{ any: outside, refuse: leavesExtents }]),
-    ...reads.map((read) => ({
-      any: [read.outside],
-      refuse: (_: unknown, at: number) => refuseRead(frame, read, namedBy(dims), at),
+  const checks = [
+    ...(proved.range ? [] : [{ violations: outOfExtents, reject: rejectOutOfExtent }]),
+    ...reads.map((listRead) => ({
+      violations: [listRead.isOutside],
+      reject: (_: unknown, entry: number) => rejectRead(frame, listRead, labelByDims(dims), entry),
     })),
-    ...(proved.inverse && back.every((e) => engine.fits(frame, e))
+    ...(proved.inverse && restored.every((e) => engine.fits(frame, e))
       ? []
-      : [{ any: wrong, refuse: isNotUndone }]),
+      : [{ violations: notRestored, reject: rejectNotInverse }]),
   ]
-  if (unsure.length === 0) return { coordinates, begun }
-  const found = yield* engine.first(
+  if (checks.length === 0) return { coordinates, prefixes }
+  const violation = yield* engine.findFirst(
     frame,
-    unsure.map(({ any }) => any.reduce((a, b) => binary('or', a, b))),
+    checks.map(({ violations: any }) => any.reduce((a, b) => binary('or', a, b))),
   )
-  for (const [k, { refuse }] of unsure.entries())
-    if (found[k]! >= 0) yield* refuse({ ...refusal, back }, found[k]!)
-  return { coordinates, begun }
+  for (const [k, { reject: refuse }] of checks.entries())
+    if (violation[k]! >= 0) yield* refuse({ ...context, restored }, violation[k]!)
+  return { coordinates, prefixes }
 }
 
 /** Extents by axis; those to be measured are 1 + the largest coordinate. */
@@ -204,12 +229,12 @@ function* extentsOf<C extends Column>(
   instance: FormatInstance,
   coordinates: ReadonlyMap<string, Expr>,
 ): Coroutine<ReadonlyMap<string, number>> {
-  const open = new Set(instance.measured.map((m) => m.name))
+  const openNames = new Set(instance.measured.map((m) => m.name))
   const measured = new Map<string, number>()
   for (const { name, extent } of instance.axes) {
-    if (extent.kind !== 'var' || frame.isKnown(extent) || !open.has(extent.name)) continue
-    const [, most] = yield* frame.engine.bounds(frame, add(coordinates.get(name)!, int(1)))
-    measured.set(extent.name, Math.max(measured.get(extent.name) ?? 0, most))
+    if (extent.kind !== 'var' || frame.isKnown(extent) || !openNames.has(extent.name)) continue
+    const [, maximum] = yield* frame.engine.bounds(frame, add(coordinates.get(name)!, int(1)))
+    measured.set(extent.name, Math.max(measured.get(extent.name) ?? 0, maximum))
   }
   for (const [name, value] of measured) frame.sizes.set(name, value)
   return new Map(

@@ -11,45 +11,45 @@ import type { Context, Part } from './part-assembly.ts'
 import { type Level, treesOf } from './storage.ts'
 
 /** Properties of a part that its tensor determines. */
-interface OfPart {
+interface TensorProperties {
   readonly dtype: Dtype
   readonly fill: number
   readonly given: FormatOperands
 }
 
 /** The levels of each tree, root first. */
-export const chains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
+export const levelChains = <C>(axes: readonly StoredAxis[], levels: ReadonlyMap<string, Level<C>>) =>
   treesOf(axes).map((tree) => tree.map((a) => levels.get(a.name)!))
 
 /** The entries of one part of a tensor, in a frame with the given `sizes`. */
 export function* entriesOfPart<C extends Column>(
   engine: Engine<C>,
   part: Part<C>,
-  of: OfPart,
+  tensor: TensorProperties,
   dims: Context<C>['dims'],
   sizes: ReadonlyMap<string, number>,
 ): Coroutine<Frame<C>> {
-  const { stored, inverse } = levelsOfPart(part, of, dims)
+  const { stored, inverse } = levelsOfPart(part, tensor, dims)
   return yield* entriesOf(engine, stored, inverse, sizes)
 }
 
 /** The levels and the inverse map by which a part's entries are enumerated. */
 export function levelsOfPart<C extends Column>(
   { part: { instance }, levels, size, values, tables, measured }: Part<C>,
-  of: OfPart,
+  tensor: TensorProperties,
   dims: Context<C>['dims'],
 ): { readonly stored: StoredLevels<C>; readonly inverse: Inverse<C> } {
-  const own = new Map([...withSegments(of.given).sizes, ...measured])
+  const partSizes = new Map([...withSegments(tensor.given).sizes, ...measured])
   const inverse: Inverse<C> = {
     dims,
     exprs: instance.inverse,
-    sizes: own,
-    tables: inverseTables(instance, tables, own, of.given),
+    sizes: partSizes,
+    tables: inverseTables(instance, tables, partSizes, tensor.given),
     lists: instance.lists,
   }
-  const trees = chains(instance.axes, levels)
+  const trees = levelChains(instance.axes, levels)
   const mask =
     instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
-  const drop = isExact(trees, filledAxes(instance)) || mask ? null : of.fill
-  return { stored: { trees, size, values, dtype: of.dtype, drop, mask }, inverse }
+  const drop = isExact(trees, filledAxes(instance)) || mask ? null : tensor.fill
+  return { stored: { trees, size, values, dtype: tensor.dtype, drop, mask }, inverse }
 }

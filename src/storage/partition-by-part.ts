@@ -11,7 +11,7 @@ import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
-import { checkAsked } from './table-reads.ts'
+import { checkExpressions } from './table-reads.ts'
 
 type Node<K extends PartTree['kind']> = Extract<PartTree, { kind: K }>
 
@@ -28,35 +28,35 @@ export function* partitionByPart<C extends Column>(
   scope: Omit<Scope<C>, 'places'>,
   leaf: (part: number, frame: Frame<C>) => Coroutine<void>,
 ): Coroutine<void> {
-  function* visit(tree: PartTree, f: Frame<C>): Coroutine<void> {
-    if (tree.kind === 'leaf') return yield* leaf(tree.part, f)
+  function* visit(tree: PartTree, treeFrame: Frame<C>): Coroutine<void> {
+    if (tree.kind === 'leaf') return yield* leaf(tree.part, treeFrame)
     const children = childrenOf(tree)
-    if (f.n > 0) yield* childOf(f, tree, instance, scope)
-    const frames = yield* f.engine.partition(f, CHILD, children.length)
-    yield* f.engine.together(children.map((child, k) => visit(child, frames[k]!)))
+    if (treeFrame.n > 0) yield* assignChild(treeFrame, tree, instance, scope)
+    const frames = yield* treeFrame.engine.partition(treeFrame, CHILD, children.length)
+    yield* treeFrame.engine.runConcurrently(children.map((child, k) => visit(child, frames[k]!)))
   }
   yield* visit(instance.tree, frame)
 }
 
-/** Adds the column `CHILD`, and no other. */
-function* childOf<C extends Column>(
+/** Adds the column `CHILD` with the number of each entry's child, and drops all columns of queries. */
+function* assignChild<C extends Column>(
   frame: Frame<C>,
   tree: Node<'index' | 'cases'>,
   instance: Instance,
   scope: Omit<Scope<C>, 'places'>,
 ): Coroutine<void> {
   const { engine } = frame
-  const before = new Set(frame.names())
+  const existingNames = new Set(frame.names())
   yield* evaluateQueries(frame, tree.queries, { ...scope, places: new Map() })
-  yield* checkAsked(frame, decidingIn(tree), scope.dims, tree.queries)
-  const refusal = { frame, instance, dims: scope.dims, span: tree.span ? { span: tree.span } : {} }
+  yield* checkExpressions(frame, decidingIn(tree), scope.dims, tree.queries)
+  const context = { frame, instance, dims: scope.dims, span: tree.span ? { span: tree.span } : {} }
   if (tree.kind === 'index') {
     const count = int(tree.children.length)
-    const beyond = tree.total ? [] : [binary('or', lt(tree.index, int(0)), ge(tree.index, count))]
-    const [leak = -1] = yield* engine.computeChecked(frame, CHILD, tree.index, beyond)
+    const outOfRange = tree.total ? [] : [binary('or', lt(tree.index, int(0)), ge(tree.index, count))]
+    const [leak = -1] = yield* engine.computeChecked(frame, CHILD, tree.index, outOfRange)
     if (leak >= 0)
-      yield* leaks(
-        refusal,
+      yield* rejectLeak(
+        context,
         leak,
         `it is beyond the last part of ${tree.text}`,
         'add a greater width, or `split`, which cuts what is longer into pieces',
@@ -65,50 +65,60 @@ function* childOf<C extends Column>(
     const [overlap = -1, leak = -1] = yield* engine.computeChecked(
       frame,
       CHILD,
-      caseOf(tree),
-      wrongCases(tree),
+      caseNumber(tree),
+      caseViolations(tree),
     )
-    if (overlap >= 0) yield* overlaps(refusal, overlap, tree)
+    if (overlap >= 0) yield* rejectOverlap(context, overlap, tree)
     if (leak >= 0)
-      yield* leaks(
-        refusal,
+      yield* rejectLeak(
+        context,
         leak,
         `no condition holds of ${tree.cases.map((c) => c.text).join(' and ')}`,
         'add a part for the rest, last and without a condition',
       )
   }
-  for (const name of frame.names()) if (!before.has(name) && name !== CHILD) frame.drop(name)
+  for (const name of frame.names()) if (!existingNames.has(name) && name !== CHILD) frame.drop(name)
 }
 
-/** The number of the only case whose condition holds; the case without one takes the rest. */
-function caseOf(tree: Node<'cases'>): Expr {
-  const rest = Math.max(
+/**
+ * The number of the case whose condition holds. Entries for which no condition holds go to the case without a
+ * condition.
+ */
+function caseNumber(tree: Node<'cases'>): Expr {
+  const fallback = Math.max(
     0,
     tree.cases.findIndex((c) => c.where === null),
   )
   return tree.cases.reduceRight<Expr>(
     (other, { where }, k) => (where ? select(where, int(k), other) : other),
-    int(rest),
+    int(fallback),
   )
 }
 
-/** Conditions of errors: two cases hold, or none does although no case takes the rest. */
-function wrongCases(tree: Node<'cases'>): readonly Expr[] {
+/**
+ * Conditions of errors: the conditions of two cases hold; or none holds, although every case has a condition.
+ */
+function caseViolations(tree: Node<'cases'>): readonly Expr[] {
   const conditions = decidingIn(tree)
-  const rest = conditions.length < tree.cases.length
-  if (conditions.length < 2 && rest) return []
-  const holds = conditions.map((c) => select(c, int(1), int(0))).reduce(add)
-  return [binary('gt', holds, int(1)), ...(rest ? [] : [eq(holds, int(0))])]
+  const hasFallback = conditions.length < tree.cases.length
+  if (conditions.length < 2 && hasFallback) return []
+  const matchCount = conditions.map((c) => select(c, int(1), int(0))).reduce(add)
+  return [binary('gt', matchCount, int(1)), ...(hasFallback ? [] : [eq(matchCount, int(0))])]
 }
 
-interface Refusal<C extends Column> {
+interface ErrorContext<C extends Column> {
   readonly frame: Frame<C>
   readonly instance: Instance
   readonly dims: Scope<C>['dims']
   readonly span: { readonly span?: Span }
 }
 
-function* leaks<C extends Column>(r: Refusal<C>, entry: number, why: string, hint: string): Coroutine<never> {
+function* rejectLeak<C extends Column>(
+  r: ErrorContext<C>,
+  entry: number,
+  why: string,
+  hint: string,
+): Coroutine<never> {
   return fail({
     code: 'format/leak',
     message: `no part of ${r.instance.text} holds ${yield* pointAt(r.frame, r.dims, entry)}: ${why}`,
@@ -118,15 +128,15 @@ function* leaks<C extends Column>(r: Refusal<C>, entry: number, why: string, hin
   })
 }
 
-function* overlaps<C extends Column>(
-  r: Refusal<C>,
+function* rejectOverlap<C extends Column>(
+  r: ErrorContext<C>,
   entry: number,
   { cases }: Node<'cases'>,
 ): Coroutine<never> {
   const conditions = cases.flatMap(({ where }) => (where ? [select(where, int(1), int(0))] : [int(0)]))
-  const holds = yield* r.frame.engine.valuesAt(r.frame, conditions, entry)
+  const matches = yield* r.frame.engine.valuesAt(r.frame, conditions, entry)
   const [a, b] = cases
-    .filter((_, k) => holds[k] === 1)
+    .filter((_, k) => matches[k] === 1)
     .map(({ text, child }) => {
       const label = child.kind === 'leaf' ? r.instance.parts[child.part]!.label : ''
       return label === '' || label === text ? text : `${label} (${text})`

@@ -25,23 +25,24 @@ export interface RemappedPart {
 }
 
 /**
- * Every entry goes to exactly one part. O(entries × (operations + digits of sorted queries)); arrays are read only.
+ * Assigns every entry to exactly one part, and computes its coordinates there. O(entries × (operations +
+ * digits of sorted queries)); arrays are read only.
  *
  * @param coords within `given.extents`: one array for each axis of `to.over`
- * @param held `null`: a pattern, whose values are all 1
- * @param ascending whether it is known that entries ascend, so that no two are equal
- * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`, `format/map-overflow` with
- * the coordinate, and as `evaluateQueries` and `evaluateSort`
+ * @param entryValues `null`: a pattern, whose values are all 1
+ * @param ascending true if entries are known to ascend, so that no two are equal
+ * @throws SptError `format/overlap`, `format/leak`, `format/map-range`, `format/not-inverse`,
+ * `format/map-overflow` with the coordinate, and as `evaluateQueries` and `evaluateSort`
  */
 export function remapParts(
   to: Instance,
   coords: readonly Int32Array[],
-  held: EntryValues | null,
+  entryValues: EntryValues | null,
   given: FormatOperands,
   ascending = false,
 ): readonly RemappedPart[] {
   const shape = to.over.map((a) => given.extents.get(a.name) ?? 0)
-  const { values = null, dtype = 'f32' } = held ?? {}
+  const { values = null, dtype = 'f32' } = entryValues ?? {}
   const tensor = { kind: 'coords', shape, coords, values, dtype, ascending } as const
   return reusing(() => {
     const options = { given, fill: 0, sets: setTrees(given, to, shape) }

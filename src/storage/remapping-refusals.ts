@@ -8,38 +8,42 @@ import { pointOf } from './coordinate-text.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 
-/** A part, the coordinates that its map yields, and the result of its inverse (over the frame). */
-export interface Refusal<C extends Column> {
+/**
+ * A part, the coordinates that its map yields, and the coordinates that its inverse restores (over the
+ * frame).
+ */
+export interface MapContext<C extends Column> {
   readonly frame: Frame<C>
   readonly part: PartInstance
   readonly coordinates: ReadonlyMap<string, Expr>
   readonly extents: ReadonlyMap<string, number>
-  readonly back: readonly Expr[]
+  readonly restored: readonly Expr[]
   readonly dims: Scope<C>['dims']
 }
 
 /** Reports a coordinate outside its axis. @throws SptError `format/map-range` */
-export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
+export function* rejectOutOfExtent<C extends Column>(r: MapContext<C>, entry: number): Coroutine<never> {
   const { frame, extents } = r
   const names = [...r.coordinates.keys()]
   const dims = r.dims.map((d) => d.name)
   const exprs = [...dims.map((n) => variable(n)), ...r.coordinates.values()]
   const values = yield* frame.engine.valuesAt(frame, exprs, entry)
-  const to = values.slice(dims.length)
-  const k = to.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
+  const mapped = values.slice(dims.length)
+  const k = mapped.findIndex((x, d) => x < 0 || x >= (extents.get(names[d]!) ?? Number.POSITIVE_INFINITY))
   const name = names[k]
   invariant(name !== undefined, 'a coordinate leaves its axis')
   const extent = extents.get(name)
   const { order, map, lists } = r.part.instance
-  const written = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
-  const { span } = written
-  const asked = queriesIn(written, r.part.instance)
-  const own = asked.map(({ name }) => variable(name))
-  const answers = own.length > 0 ? yield* frame.engine.valuesAt(frame, own, entry) : []
-  const where = asked.map(({ text }, d) => `${text} is ${answers[d]}`).join(' and ')
+  const mapExpr = map[order.indexOf(name)] ?? lists.find((l) => l.axis.name === name)!.coordinate
+  const { span } = mapExpr
+  const queries = queriesIn(mapExpr, r.part.instance)
+  const queryVariables = queries.map(({ name }) => variable(name))
+  const queryValues =
+    queryVariables.length > 0 ? yield* frame.engine.valuesAt(frame, queryVariables, entry) : []
+  const queryText = queries.map(({ text }, d) => `${text} is ${queryValues[d]}`).join(' and ')
   return fail({
     code: 'format/map-range',
-    message: `at ${pointOf(dims, values.slice(0, dims.length))}${where && `, where ${where},`} the coordinate on ${name} is ${to[k]}`,
+    message: `at ${pointOf(dims, values.slice(0, dims.length))}${queryText && `, where ${queryText},`} the coordinate on ${name} is ${mapped[k]}`,
     ...(span ? { span } : {}),
     expected:
       extent === undefined ? '0 or more' : `0 to ${extent - 1}, the extent of ${name} being ${extent}`,
@@ -48,18 +52,18 @@ export function* leavesExtents<C extends Column>(r: Refusal<C>, entry: number): 
 }
 
 /** Reports a coordinate that the inverse does not restore. @throws SptError `format/not-inverse` */
-export function* isNotUndone<C extends Column>(r: Refusal<C>, entry: number): Coroutine<never> {
+export function* rejectNotInverse<C extends Column>(r: MapContext<C>, entry: number): Coroutine<never> {
   const { instance, label } = r.part
   const names = r.dims.map((d) => d.name)
-  const exprs = [...names.map((n) => variable(n)), ...r.coordinates.values(), ...r.back]
+  const exprs = [...names.map((n) => variable(n)), ...r.coordinates.values(), ...r.restored]
   const values = yield* r.frame.engine.valuesAt(r.frame, exprs, entry)
-  const [from, to] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
-  const back = values.slice(-names.length)
-  const wrong = instance.inverse[back.findIndex((x, d) => x !== from[d])]
+  const [original, mapped] = [values.slice(0, names.length), values.slice(names.length, -names.length)]
+  const restored = values.slice(-names.length)
+  const culprit = instance.inverse[restored.findIndex((x, d) => x !== original[d])]
   return fail({
     code: 'format/not-inverse',
-    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, from)} goes to ${pointOf([...r.coordinates.keys()], to)}, and that back to (${back.join(', ')})`,
-    ...(wrong?.span ? { span: wrong.span } : {}),
+    message: `the inverse of ${instance.text} does not undo its map${label === '' ? '' : ` in part ${label}`}: ${pointOf(names, original)} goes to ${pointOf([...r.coordinates.keys()], mapped)}, and that back to (${restored.join(', ')})`,
+    ...(culprit?.span ? { span: culprit.span } : {}),
     expected: 'the coordinate it came from',
     hint: 'the map must keep different coordinates apart, and the inverse must name the old ones in order',
   })

@@ -12,10 +12,11 @@ import { checkValueArray } from './values.ts'
 export type Entry = Pick<CoordTensor, 'coords' | 'values' | 'dtype'>
 
 /**
- * The values of a buffer over `axes` (all of the storage's, or those named: a prefix of each tree): an array of
- * the buffer's type, in position order, `fill` where the tensor has no entry. Entries at one position are
- * reduced in float64, then rounded; `+` unless stated, `or` for bool. A tensor other than the one the storage was
- * built from may have fewer coordinates, not others. `place` says where an entry is.
+ * The values of a buffer over `axes` (all of the storage's axes, or a prefix of each tree): an array of the
+ * buffer's type, in position order, with `fill` at positions without an entry. Entries at one position are
+ * reduced in float64, then rounded; the default is `+`, and `or` for bool. If the storage was built from
+ * another tensor, this tensor may have fewer coordinates, but no additional ones. `locationOf` describes an
+ * entry in messages.
  *
  * @throws SptError `bind/absent-coordinate`, `bind/coordinates`, `bind/coordinate-range`, `bind/value-range`,
  * `bind/value-type`, `bind/values-length`, `bind/out-of-memory`
@@ -27,7 +28,7 @@ export function scatterValues(
   fill: number,
   reduce: BuiltinReducer = dtype === 'bool' ? 'or' : '+',
   axes?: readonly string[],
-  place?: (entry: number) => string,
+  locationOf?: (entry: number) => string,
 ): ValueArray {
   const part = axes ? restrict(storage, axes) : storage
   if (tensor.values) checkValueArray(tensor.values, tensor.dtype)
@@ -40,24 +41,26 @@ export function scatterValues(
       expected: `${n} values`,
       hint: 'give one value for every entry, or none for a pattern',
     })
-  const distinct = isKnown(part, tensor.coords) && part.entries!.distinct
-  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, place)
+  const distinct = isBuiltFrom(part, tensor.coords) && part.entries!.distinct
+  return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, locationOf)
 }
 
 /**
- * Position of each entry (`apart`, `others`: as in `locate`); `null`: entry e has position e. @throws SptError
+ * Position of each entry (`separateDuplicates`, `candidates`: as in `locate`); `null`: entry e has position e. @throws SptError
  * `bind/absent-coordinate`
  */
 export function positionsOf(
   storage: Storage,
   coords: readonly Int32Array[],
-  apart?: boolean,
-  others?: Iterable<Storage>,
+  separateDuplicates?: boolean,
+  candidates?: Iterable<Storage>,
 ): Int32Array | null {
-  return isKnown(storage, coords) ? storage.entries!.positions : locate(storage, coords, apart, others)
+  return isBuiltFrom(storage, coords)
+    ? storage.entries!.positions
+    : locate(storage, coords, separateDuplicates, candidates)
 }
 
 /** True if the storage was built from these entries. */
-function isKnown({ entries }: Storage, coords: readonly Int32Array[]): boolean {
+function isBuiltFrom({ entries }: Storage, coords: readonly Int32Array[]): boolean {
   return entries?.coords.length === coords.length && coords.every((c, k) => c === entries.coords[k])
 }

@@ -1,13 +1,13 @@
-/** Sort elision: orders implied by the known order of the entries, so that nothing needs to be checked. */
+/** Sort elision: orders that the known order of the entries implies, so that no column needs to be read. */
 import type { Expr } from '../ir/expr.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
-/** An order of entries on a device: lexicographic in these expressions. */
+/** An order of entries: lexicographic in these expressions. */
 export type Order = readonly Expr[]
 
-/** The column `name` ascends with `of` where `by` is equal. */
-export interface Rising {
-  readonly by: readonly Expr[]
+/** A column that ascends with `of` among entries with the same `by`. */
+export interface Monotone {
+  readonly column: readonly Expr[]
   readonly of: readonly Expr[]
 }
 
@@ -15,23 +15,27 @@ export interface Rising {
 export function sortedPrefix(
   keys: readonly Expr[],
   order: Order,
-  rising: ReadonlyMap<string, Rising>,
+  monotone: ReadonlyMap<string, Monotone>,
   positive: (size: Expr) => boolean,
 ): number {
-  const same = (a: Expr | undefined, b: Expr): boolean =>
+  const isSame = (a: Expr | undefined, b: Expr): boolean =>
     a !== undefined && (a === b || keyOf(a) === keyOf(b))
-  /** Keys of `order` before this one are among `keys`; monotone functions of one of them ascend with it. */
-  let at = 0
+  /**
+   * Number of expressions of `order` that `keys` have covered; a monotone function of a covered expression is
+   * in order too.
+   */
+  let prefix = 0
   for (const [n, key] of keys.entries()) {
     let x = key
-    while (!same(order[at], x) && x.kind === 'binary' && x.op === 'div' && positive(x.b)) x = x.a
-    if (same(order[at], x)) {
-      if (x === key) at++
+    while (!isSame(order[prefix], x) && x.kind === 'binary' && x.op === 'div' && positive(x.b)) x = x.a
+    if (isSame(order[prefix], x)) {
+      if (x === key) prefix++
       continue
     }
-    const by = x.kind === 'var' ? rising.get(x.name) : undefined
-    const group = by && [...by.by, ...by.of]
-    if (!by || by.by.length !== at || !group?.every((e, k) => same(order[k], e))) return n
+    const column = x.kind === 'var' ? monotone.get(x.name) : undefined
+    const groupOrder = column && [...column.column, ...column.of]
+    if (!column || column.column.length !== prefix || !groupOrder?.every((e, k) => isSame(order[k], e)))
+      return n
   }
   return keys.length
 }

@@ -9,7 +9,7 @@ import { type Column, ENTRY, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Scope } from './engine-operands.ts'
 import { keysOf } from './sort-keys.ts'
-import { checkAsked, measure } from './table-reads.ts'
+import { checkExpressions, measure } from './table-reads.ts'
 
 export interface SortResult<C> {
   /** The place of each coordinate. */
@@ -28,38 +28,38 @@ export function* evaluateSort<C extends Column>(
   scope: Scope<C>,
 ): Coroutine<SortResult<C>> {
   const { engine } = frame
-  const known = scope.dims.find((d) => d.name === sort.dim)
-  const dim = known ?? { name: sort.dim, extent: Math.max(0, frame.size(sort.extent)) }
+  const sortedDim = scope.dims.find((d) => d.name === sort.dim)
+  const dim = sortedDim ?? { name: sort.dim, extent: Math.max(0, frame.size(sort.extent)) }
   const domain = new Frame(engine, dim.extent, frame.sizes, frame.tables)
   engine.compute(domain, dim.name, variable(ENTRY))
   domain.bounds.set(dim.name, [0, Math.max(0, dim.extent - 1)])
   for (const [name, list] of frame.lists) domain.lists.set(name, list)
-  // Queries of groups are evaluated over entries, with all queries that they depend on; coordinates receive those that
-  // the key depends on.
+  // Queries of groups are evaluated over the entries, together with all queries on which they depend. The
+  // coordinates receive the values of queries on which the key depends.
   const deciding = decidedBy(sort.key, sort.queries)
   const groups = deciding.filter((q) => declarationOf(q).per === 'group')
-  const asked = groups.flatMap((q) => neededBy(variable(q.name), sort.queries))
-  const ofEntries = sort.queries.filter((q) => asked.includes(q))
-  yield* evaluateQueries(frame, ofEntries, scope)
-  let moved = false
-  // Coordinates outside the entries have no other dimension.
-  const alone = { ...scope, dims: [dim] }
+  const needed = groups.flatMap((q) => neededBy(variable(q.name), sort.queries))
+  const entryQueries = sort.queries.filter((q) => needed.includes(q))
+  yield* evaluateQueries(frame, entryQueries, scope)
+  let reordered = false
+  // Coordinates that no entry has are known on this dimension only.
+  const domainScope = { ...scope, dims: [dim] }
   for (const [k, query] of deciding.entries()) {
-    if (groups.includes(query)) moved = (yield* spread(frame, domain, query, sort)) || moved
+    if (groups.includes(query)) reordered = (yield* propagateAnswers(frame, domain, query, sort)) || reordered
     else if (declarationOf(query).per === 'coordinate')
-      yield* evaluateQueries(domain, [query], alone, deciding.slice(0, k))
-    else notOfDimension(sort, query)
+      yield* evaluateQueries(domain, [query], domainScope, deciding.slice(0, k))
+    else rejectQuery(sort, query)
   }
-  yield* checkAsked(domain, [sort.key], [dim], sort.queries)
-  for (const { name } of ofEntries) frame.drop(name)
+  yield* checkExpressions(domain, [sort.key], [dim], sort.queries)
+  for (const { name } of entryQueries) frame.drop(name)
   const window = windowOf(sort, dim.extent, frame)
   // Measured ranges are often far smaller than the possible ones.
   for (const { name } of sort.queries) if (domain.column(name)) yield* measure(domain, name)
   const windows = {
-    expr: div(variable(sort.dim), domain.sized(window, '@window')),
+    expr: div(variable(sort.dim), domain.bindSize(window, '@window')),
     extent: Math.ceil(dim.extent / window),
   }
-  const ties = moved ? [{ expr: variable(dim.name), extent: dim.extent }] : []
+  const ties = reordered ? [{ expr: variable(dim.name), extent: dim.extent }] : []
   const sorted = yield* engine.order(domain, [windows, { expr: sort.key }, ...ties])
   const at = sorted.column(dim.name)
   invariant(at, 'a domain has its coordinates')
@@ -71,13 +71,13 @@ export function* evaluateSort<C extends Column>(
 }
 
 /** Possible key values per coordinate and entry beyond which the occurring ones are numbered first. */
-const SPARE = 64
+const MAX_CLASSES_PER_ENTRY = 64
 
 /**
- * Copies a query's answers from entries to all coordinates with the same `by`; 0 if there is no entry. @returns true if
- * the domain was reordered
+ * Copies a query's values from entries to all coordinates with the same `by`; 0 if there is no entry.
+ * @returns true if the domain was reordered
  */
-function* spread<C extends Column>(
+function* propagateAnswers<C extends Column>(
   frame: Frame<C>,
   domain: Frame<C>,
   query: Query,
@@ -85,10 +85,10 @@ function* spread<C extends Column>(
 ): Coroutine<boolean> {
   const { engine } = frame
   const by = decidersOf(query) ?? []
-  yield* checkAsked(domain, by, [{ name: dim }], queries)
+  yield* checkExpressions(domain, by, [{ name: dim }], queries)
   const keys = yield* keysOf(domain, by)
   keys.forEach((k, n) => {
-    domain.sized(k.extent, `@class ${n}`)
+    domain.bindSize(k.extent, `@class ${n}`)
   })
   for (const [name, value] of domain.sizes)
     if (name.startsWith('@least') || name.startsWith('@class')) frame.sizes.set(name, value)
@@ -98,7 +98,7 @@ function* spread<C extends Column>(
     int(0),
   )
   let classes: C | null = null
-  if (size > SPARE * (frame.n + domain.n) + 2 ** 20) {
+  if (size > MAX_CLASSES_PER_ENTRY * (frame.n + domain.n) + 2 ** 20) {
     yield* engine.rank(domain, { name: '@number', of: by, by: [] }, false)
     classes = engine.empty(domain.n, 'classes')
     engine.scatter(domain, classes, variable(dim), variable('@number'))
@@ -106,14 +106,14 @@ function* spread<C extends Column>(
     key = load('@classes', [variable(dim)], 'i32')
     size = domain.n
   }
-  const found = engine.filled(Math.max(1, size), 0, query.name)
-  engine.scatter(frame, found, key, variable(query.name))
-  domain.tables.set('@found', found)
+  const answers = engine.filled(Math.max(1, size), 0, query.name)
+  engine.scatter(frame, answers, key, variable(query.name))
+  domain.tables.set('@found', answers)
   engine.compute(domain, query.name, load('@found', [key], 'i32'))
   const range = frame.range(query.name)
   if (range) domain.bounds.set(query.name, [Math.min(0, range[0]), Math.max(0, range[1])])
   domain.tables.delete('@found')
-  engine.release(found, classes)
+  engine.release(answers, classes)
   return classes !== null
 }
 
@@ -131,7 +131,7 @@ function windowOf<C extends Column>(sort: Sort, extent: number, frame: Frame<C>)
   return window
 }
 
-function notOfDimension(sort: Sort, q: Query): never {
+function rejectQuery(sort: Sort, q: Query): never {
   fail({
     code: 'format/sort-query',
     message: `the sort of ${sort.dim} uses ${q.kind}, which is undefined for coordinates that are not stored`,

@@ -38,8 +38,8 @@ export interface StorageReport {
 export function describe(storage: Storage, dtype: Dtype): StorageReport {
   const padding = new Map<string, Uint8Array | null>()
   for (const tree of storage.trees) {
-    const found = paddedPositions(chainOf(storage, tree))
-    for (const [d, name] of tree.entries()) padding.set(name, found[d]!)
+    const paddingByLevel = paddedPositions(chainOf(storage, tree))
+    for (const [d, name] of tree.entries()) padding.set(name, paddingByLevel[d]!)
   }
   const levels = storage.axes.map((axis) => {
     const parent = parentOf(axis)
@@ -51,29 +51,29 @@ export function describe(storage: Storage, dtype: Dtype): StorageReport {
   })
   const structureBytes = levels.reduce((sum, l) => sum + l.indptrBytes + l.indicesBytes + l.maskBytes, 0)
   const valueBytes = storage.size * DTYPE_BYTES[dtype]
-  let held = 1
+  let elements = 1
   for (const tree of storage.trees) {
     const last = levels.find((l) => l.axis === tree[tree.length - 1])!
-    held *= last.positions - last.padding
+    elements *= last.positions - last.padding
   }
   return {
     levels,
     size: storage.size,
-    padding: storage.size - held,
+    padding: storage.size - elements,
     structureBytes,
     valueBytes,
     bytes: structureBytes + valueBytes,
   }
 }
 
-function levelReport(level: Level, segments: number, padded: Uint8Array | null): LevelReport {
+function levelReport(level: Level, segments: number, paddingMask: Uint8Array | null): LevelReport {
   let padding = 0
   let emptySegments = 0
   let longestSegment = 0
   for (let p = 0; p < segments; p++) {
     const [lo, hi] = segment(level, p)
     let length = hi - lo
-    if (padded) for (let q = lo; q < hi; q++) length -= padded[q]!
+    if (paddingMask) for (let q = lo; q < hi; q++) length -= paddingMask[q]!
     padding += hi - lo - length
     if (length === 0) emptySegments++
     if (length > longestSegment) longestSegment = length

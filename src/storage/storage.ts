@@ -130,11 +130,11 @@ export function makeStorage(
   levels: ReadonlyMap<string, Level>,
   entries: Entries | null,
 ): Storage {
-  return { ...uncounted(axes, trees, levels), entries }
+  return { ...makeLazyStorage(axes, trees, levels), entries }
 }
 
 /** A storage that may never be allocated as a whole, such as temporaries in registers: its size is computed on use. */
-export function uncounted(
+export function makeLazyStorage(
   axes: readonly StoredAxis[],
   trees: readonly (readonly StoredAxis[])[],
   levels: ReadonlyMap<string, Level>,
@@ -160,10 +160,10 @@ function elementCount(last: readonly Level[]): number {
   return size
 }
 
-/** The part of a storage that a buffer over fewer axes uses (a prefix of each of some trees). */
+/** The part of a storage that a buffer over fewer axes uses: a prefix of each of some trees. */
 export function restrict(storage: Storage, axes: readonly string[]): Storage {
   if (axes.length === storage.axes.length && axes.every((a, k) => a === storage.axes[k]!.name)) return storage
-  const chosen = axes.map((name) => {
+  const selectedAxes = axes.map((name) => {
     const level = storage.levels.get(name)
     if (!level)
       fail({
@@ -175,11 +175,14 @@ export function restrict(storage: Storage, axes: readonly string[]): Storage {
       })
     return level.axis
   })
-  return makeStorage(chosen, treesOf(chosen), storage.levels, null)
+  return makeStorage(selectedAxes, treesOf(selectedAxes), storage.levels, null)
 }
 
-/** True if equal coordinates of a tensor over these declared axes stay apart, which only one tree permits. */
-export const keepsApart = (declared: readonly StoredAxis[]): boolean =>
+/**
+ * True if elements with equal coordinates of a tensor over these declared axes are separate elements, which
+ * only a single tree permits.
+ */
+export const separatesDuplicates = (declared: readonly StoredAxis[]): boolean =>
   declared.some(isNonunique) && treesOf(declared).length === 1
 
 /** An extent, validated. @throws SptError `bind/extent` */

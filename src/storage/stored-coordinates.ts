@@ -9,15 +9,15 @@ export function coordinateAt<C extends Column>(frame: Frame<C>, level: Level<C>,
   const name = `@indices ${level.axis.name}`
   frame.tables.set(name, level.indices!)
   if (level.bits !== undefined) frame.signed.add(name)
-  return fieldAt(position, level.bits ?? 32, (at) => load(name, [at], 'i32'))
+  return fieldAt(position, level.bits ?? 32, (word) => load(name, [word], 'i32'))
 }
 
-/** The coordinates as a column; a newly allocated one is appended to `made`. */
-export function coordinateColumn<C extends Column>(engine: Engine<C>, level: Level<C>, made: C[]): C {
+/** The coordinates as a column; a newly allocated column is appended to `allocated`. */
+export function coordinateColumn<C extends Column>(engine: Engine<C>, level: Level<C>, allocated: C[]): C {
   if (level.bits === undefined) return level.indices!
   const frame = new Frame(engine, level.positions, new Map())
   const out = engine.empty(level.positions, 'coordinates')
   engine.scatter(frame, out, variable(ENTRY), coordinateAt(frame, level, variable(ENTRY)))
-  made.push(out)
+  allocated.push(out)
   return out
 }

@@ -10,13 +10,13 @@ import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
 import { newValues as computed } from './engines/host/map-reduce.ts'
 import { coordinatesOnLevels, entriesOf } from './entry-enumeration.ts'
-import { chains } from './part-entries.ts'
+import { levelChains } from './part-entries.ts'
 import { type Entries, type Level, type PlacedEntries, type Storage, shapeOf } from './storage.ts'
 import type { CoordTensor, DenseTensor, ValueArray } from './tensor.ts'
 import { checkArrayClass, checkValueArray, decoder, gatherValues, newValues } from './values.ts'
 
-/** For each tree, 1 at its non-empty positions; `null`: all except padding. */
-export type Held = readonly (Uint8Array | null)[]
+/** For each tree, 1 at its non-empty positions; `null`: all positions except padding are non-empty. */
+export type Occupancy = readonly (Uint8Array | null)[]
 
 /** Non-empty positions of some trees (without padding), with their coordinates. */
 export interface Expanded {
@@ -26,11 +26,16 @@ export interface Expanded {
 }
 
 /**
- * The elements of a buffer with their coordinates, one dimension per axis, in position order. Padding, and positions
- * that are not `held`, are omitted. The inverse of `buildStorage` with `scatterValues`. @throws SptError
- * `bind/values-length`, `bind/value-type`, `bind/too-large`
+ * The elements of a buffer with their coordinates, one dimension per axis, in position order. Padding, and
+ * positions that are empty by `occupancy`, are omitted. The inverse of `buildStorage` with `scatterValues`.
+ * @throws SptError `bind/values-length`, `bind/value-type`, `bind/too-large`
  */
-export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype, held: Held = []): CoordTensor {
+export function toCoords(
+  storage: Storage,
+  values: ValueArray,
+  dtype: Dtype,
+  occupancy: Occupancy = [],
+): CoordTensor {
   checkArrayClass(values, dtype)
   if (values.length !== storage.size)
     fail({
@@ -40,27 +45,31 @@ export function toCoords(storage: Storage, values: ValueArray, dtype: Dtype, hel
       hint: 'padding and absent elements of blocks have values too',
     })
   const names = storage.axes.map((a) => a.name)
-  const { positions, coords } = among(storage, held, expand(storage, storage.trees, names))
+  const { positions, coords } = selectOccupied(storage, occupancy, expand(storage, storage.trees, names))
   const shape = shapeOf(storage)
   return { kind: 'coords', shape, coords, values: gatherValues({ values, dtype }, positions), dtype }
 }
 
-/** The elements whose position on every tree is held. */
-function among({ trees, levels }: Storage, held: Held, { positions, coords }: Expanded): Expanded {
-  let after = 1
-  let kept: Int32Array | null = null
+/** The elements whose position on every tree is non-empty. */
+function selectOccupied(
+  { trees, levels }: Storage,
+  occupancy: Occupancy,
+  { positions, coords }: Expanded,
+): Expanded {
+  let treeStride = 1
+  let selected: Int32Array | null = null
   for (let t = trees.length - 1; t >= 0; t--) {
     const size = levels.get(trees[t]!.at(-1)!)!.positions
-    const [own, step] = [held[t], after]
-    if (own) {
-      const all: Int32Array = kept ?? ascending(positions.length, 'elements')
-      kept = all.filter((e) => own[Math.floor(positions[e]! / step) % size] === 1)
+    const [occupied, stride] = [occupancy[t], treeStride]
+    if (occupied) {
+      const candidates: Int32Array = selected ?? ascending(positions.length, 'elements')
+      selected = candidates.filter((e) => occupied[Math.floor(positions[e]! / stride) % size] === 1)
     }
-    after *= size
+    treeStride *= size
   }
-  const of = kept
-  return of
-    ? { positions: gather(positions, of), coords: coords.map((c) => gather(c, of)) }
+  const chosen = selected
+  return chosen
+    ? { positions: gather(positions, chosen), coords: coords.map((c) => gather(c, chosen)) }
     : { positions, coords }
 }
 
@@ -92,21 +101,21 @@ export function withCoordinates(
   placed: PlacedEntries,
   { axes, levels }: Pick<Storage, 'axes' | 'levels'>,
 ): Entries {
-  let known: readonly Int32Array[] | null = null
-  const lookUp = (): readonly Int32Array[] => {
+  let cached: readonly Int32Array[] | null = null
+  const computeCoordinates = (): readonly Int32Array[] => {
     const frame = new Frame<TypedArray>(HOST, placed.count, new Map())
-    const trees = chains<TypedArray>(axes, levels)
+    const trees = levelChains<TypedArray>(axes, levels)
     const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
     if (placed.positions) frame.set('@position', placed.positions, false)
-    const at = variable(placed.positions ? '@position' : ENTRY)
-    const { coordinates } = coordinatesOnLevels(frame, { trees, size }, at)
+    const position = variable(placed.positions ? '@position' : ENTRY)
+    const { coordinates } = coordinatesOnLevels(frame, { trees, size }, position)
     return axes.map((a) => computed(frame, coordinates.get(a.name)!))
   }
   return {
     ...placed,
     get coords() {
-      known ??= reusing(lookUp)
-      return known
+      cached ??= reusing(computeCoordinates)
+      return cached
     },
   }
 }
@@ -117,11 +126,11 @@ export function takeColumns(
   names: readonly string[],
   levels: readonly Pick<Level, 'indices'>[],
 ): Int32Array[] {
-  const own = new Set<TypedArray | null>(levels.map((l) => l.indices))
+  const levelArrays = new Set<TypedArray | null>(levels.map((l) => l.indices))
   return names.map((name) => {
     const c = frame.column(name) as Int32Array
     frame.keep(c)
-    return own.has(c) ? c.slice() : c
+    return levelArrays.has(c) ? c.slice() : c
   })
 }
 
@@ -140,16 +149,16 @@ export function coordsOfDense(tensor: DenseTensor, fill = 0): CoordTensor {
       expected: `${size} values`,
       hint: 'give the values in row-major order',
     })
-  const kept = differing(values, dtype, fill)
-  const coords = shape.map(() => allocate(kept.length, 'coordinates'))
-  const out = newValues(dtype, kept.length)
-  for (let k = 0; k < kept.length; k++) {
-    let rest = kept[k]!
-    out[k] = values[rest]!
+  const elements = differing(values, dtype, fill)
+  const coords = shape.map(() => allocate(elements.length, 'coordinates'))
+  const out = newValues(dtype, elements.length)
+  for (let k = 0; k < elements.length; k++) {
+    let remainder = elements[k]!
+    out[k] = values[remainder]!
     for (let d = shape.length - 1; d >= 0; d--) {
       const n = shape[d]!
-      coords[d]![k] = rest % n
-      rest = Math.floor(rest / n)
+      coords[d]![k] = remainder % n
+      remainder = Math.floor(remainder / n)
     }
   }
   return { kind: 'coords', shape, coords, values: out, dtype }

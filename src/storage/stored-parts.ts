@@ -8,7 +8,7 @@ import type { TypedArray } from '../ir/arrays.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
 import { Frame } from './column-engine.ts'
-import { asksForValues, bindLists, checkOrder, convert, forEachPart, type Source } from './convert.ts'
+import { bindLists, checkOrder, convert, dependsOnValues, forEachPart, type Source } from './convert.ts'
 import { checkCoords } from './coordinate-checks.ts'
 import { runSync } from './coroutines.ts'
 import { HOST } from './engines/host/engine.ts'
@@ -17,7 +17,7 @@ import { setTrees } from './engines/host/set-trees.ts'
 import type { FormatOperands } from './format-operands.ts'
 import { withSegments } from './format-operands.ts'
 import { bindTables, inverseTables } from './inverse-remapping.ts'
-import { atPositions, type PositionAbove } from './list-tables.ts'
+import { type ListPosition, rewriteListLoads } from './list-tables.ts'
 import { locate } from './locate.ts'
 import { sizeOfPart } from './part-arrays.ts'
 import type { Part } from './part-assembly.ts'
@@ -38,7 +38,7 @@ export interface StoredPart {
   /** Values of the part's measured sizes. */
   readonly measured: ReadonlyMap<string, number>
   /** Number of positions that hold a coordinate of the tensor; `null` if only the arrays are known. */
-  readonly held: number | null
+  readonly occupied: number | null
 }
 
 /** A tensor in a format or composition. */
@@ -54,12 +54,13 @@ export interface StoredParts {
 }
 
 /**
- * Brings a tensor into a format or composition. Values at equal coordinates add up. O(entries × axes + positions).
- * Arrays of the input are never written, and may be arrays of the result.
+ * Converts a tensor to a format or composition. Values at equal coordinates are added. O(entries × axes +
+ * positions). Arrays of the input are never written, and may be arrays of the result.
  *
- * @param fill what positions without an entry hold
- * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/map-overflow`, `format/claim`,
- * `bind/shape`, `bind/coordinate-range`, and as `buildStorage` and `scatterValues`
+ * @param fill the value of positions without an entry
+ * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`,
+ * `format/map-overflow`, `format/claim`, `bind/shape`, `bind/coordinate-range`, and as `buildStorage` and
+ * `scatterValues`
  */
 export function convertTensor(
   tensor: CoordTensor | StoredParts,
@@ -70,7 +71,7 @@ export function convertTensor(
   const { shape, dtype } = tensor
   const options = checkedOptions(tensor, to, given, fill)
   const parts = reusing(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
-  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(storedPart), given }
+  return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(fromPart), given }
 }
 
 /**
@@ -79,7 +80,7 @@ export function convertTensor(
  */
 export function slotsOf(tensor: CoordTensor, to: Instance, given: FormatOperands): number {
   const options = checkedOptions(tensor, to, given, 0)
-  const source = asksForValues(to) ? tensor : { ...tensor, values: null }
+  const source = dependsOnValues(to) ? tensor : { ...tensor, values: null }
   const sizes = reusing(() =>
     runSync(
       forEachPart(HOST, sourceOf(source), to, options, (part, k, frame, context) =>
@@ -105,10 +106,10 @@ function checkedOptions(
 }
 
 function sourceOf(tensor: CoordTensor | StoredParts): Source<TypedArray> {
-  return tensor.kind === 'coords' ? tensor : { ...tensor, parts: tensor.parts.map(partOf) }
+  return tensor.kind === 'coords' ? tensor : { ...tensor, parts: tensor.parts.map(toPart) }
 }
 
-const partOf = ({ part, storage, values, tables, measured }: StoredPart): Part<TypedArray> => ({
+const toPart = ({ part, storage, values, tables, measured }: StoredPart): Part<TypedArray> => ({
   part,
   levels: storage.levels,
   size: storage.size,
@@ -118,18 +119,25 @@ const partOf = ({ part, storage, values, tables, measured }: StoredPart): Part<T
   measured,
 })
 
-function storedPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart {
+function fromPart({ part, levels, entries, ...p }: Part<TypedArray>): StoredPart {
   const { axes } = part.instance
   // Columns of levels, positions and tables are i32.
   const built = { axes, levels: levels as ReadonlyMap<string, Level> }
   const placed = entries as PlacedEntries | null
   const storage = makeStorage(axes, treesOf(axes), built.levels, placed && withCoordinates(placed, built))
   const { values, measured } = p
-  return { part, storage, values, tables: p.tables as StoredPart['tables'], measured, held: heldIn(storage) }
+  return {
+    part,
+    storage,
+    values,
+    tables: p.tables as StoredPart['tables'],
+    measured,
+    occupied: countPositions(storage),
+  }
 }
 
 /** The number of distinct positions of the entries. */
-function heldIn(storage: Storage): number {
+function countPositions(storage: Storage): number {
   const { positions, count, distinct } = storage.entries!
   if (!positions || distinct) return count
   return new Occurrences(storage.size).add(positions)
@@ -141,18 +149,18 @@ function heldIn(storage: Storage): number {
  */
 export function partsToCoords(stored: StoredParts): CoordTensor {
   const { shape, dtype } = stored
-  const found = stored.parts.map((p) => partToCoords(p, stored))
-  const [only] = found
-  if (only && found.length === 1) return { kind: 'coords', shape, dtype, ...only }
-  const coords = shape.map((_, k) => concat(found.map((f) => f.coords[k]!)))
-  const columns = found.map(({ values: column }) => ({ column, entry: null, n: column.length }))
-  const values = HOST.concatenated(columns, dtype)
+  const partEntries = stored.parts.map((p) => partToCoords(p, stored))
+  const [only] = partEntries
+  if (only && partEntries.length === 1) return { kind: 'coords', shape, dtype, ...only }
+  const coords = shape.map((_, k) => concat(partEntries.map((f) => f.coords[k]!)))
+  const columns = partEntries.map(({ values: column }) => ({ column, entry: null, n: column.length }))
+  const values = HOST.concatenate(columns, dtype)
   return { kind: 'coords', shape, coords, values, dtype }
 }
 
 /** The levels and the inverse map by which a part's elements are enumerated. */
 export const levelsOf = (p: StoredPart, stored: StoredParts) =>
-  levelsOfPart(partOf(p), stored, dimsOf(stored))
+  levelsOfPart(toPart(p), stored, dimsOf(stored))
 
 const dimsOf = ({ instance, shape }: StoredParts) =>
   instance.over.map((a, k) => ({ name: a.name, extent: shape[k]! }))
@@ -164,7 +172,7 @@ export function partToCoords(
 ): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
   const dims = dimsOf(stored)
   return reusing(() => {
-    const frame = runSync(entriesOfPart(HOST, partOf(p), stored, dims, new Map()))
+    const frame = runSync(entriesOfPart(HOST, toPart(p), stored, dims, new Map()))
     const coords = takeColumns(
       frame,
       dims.map((d) => d.name),
@@ -177,8 +185,8 @@ export function partToCoords(
 }
 
 /**
- * Maps coordinates on a part's axes, one array per axis of its storage, to coordinates of the tensor; those of padding
- * may be outside of it.
+ * Maps coordinates on a part's axes, one array per axis of its storage, to coordinates of the tensor. Padding
+ * may be mapped to coordinates outside the tensor.
  */
 export function originalCoords(
   { part, storage, tables }: StoredPart,
@@ -186,35 +194,35 @@ export function originalCoords(
   coords: readonly Int32Array[],
 ): Int32Array[] {
   const { instance } = part
-  const known = withSegments(given)
-  const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, known.sizes)
+  const operands = withSegments(given)
+  const frame = new Frame<TypedArray>(HOST, coords[0]?.length ?? 0, operands.sizes)
   for (const [k, a] of storage.axes.entries()) frame.set(a.name, coords[k]!, false)
-  bindLists(frame, known.lists, known)
-  bindTables(frame, inverseTables<TypedArray>(instance, tables, known.sizes, known))
+  bindLists(frame, operands.lists, operands)
+  bindTables(frame, inverseTables<TypedArray>(instance, tables, operands.sizes, operands))
   for (const { under } of instance.lists) {
     const last = under.at(-1)!
-    const over = restrict(storage, under)
-    const at = under.map((name) => coords[storage.axes.findIndex((a) => a.name === name)]!)
-    frame.set(above(last), locate(over, at))
+    const ancestorStorage = restrict(storage, under)
+    const ancestorCoords = under.map((name) => coords[storage.axes.findIndex((a) => a.name === name)]!)
+    frame.set(positionColumn(last), locate(ancestorStorage, ancestorCoords))
   }
-  const position: PositionAbove = ({ under }) => variable(above(under.at(-1)!))
-  return instance.inverse.map((e) => computed(frame, atPositions(frame, e, instance.lists, position)))
+  const position: ListPosition = ({ under }) => variable(positionColumn(under.at(-1)!))
+  return instance.inverse.map((e) => computed(frame, rewriteListLoads(frame, e, instance.lists, position)))
 }
 
-const above = (axis: string): string => `@position ${axis}`
+const positionColumn = (axis: string): string => `@position ${axis}`
 
 /** The positions of a part's elements and their coordinates in the tensor; each position once. O(entries). */
-export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
+export function occupiedEntries(p: StoredPart, stored: StoredParts): OccupiedEntries {
   const { entries, size } = p.storage
   if (!entries) return { positions: null, coords: partToCoords(p, stored).coords }
   const { positions, distinct, count: n } = entries
-  if (!positions || distinct || p.held === n)
+  if (!positions || distinct || p.occupied === n)
     return {
       positions: positions ?? ascending(n, 'positions'),
       coords: originalCoords(p, stored, entries.coords),
     }
   const seen = newValues('u8', size)
-  const first = allocate(p.held!, 'entries')
+  const first = allocate(p.occupied!, 'entries')
   let k = 0
   for (let e = 0; e < n; e++) {
     if (seen[positions[e]!] === 0) first[k++] = e
@@ -224,7 +232,7 @@ export function heldEntries(p: StoredPart, stored: StoredParts): HeldEntries {
   return { positions: gather(positions, first), coords: originalCoords(p, stored, coords) }
 }
 
-export interface HeldEntries {
+export interface OccupiedEntries {
   /** `null` if only the arrays are known: the elements are then those that differ from the fill value. */
   readonly positions: Int32Array | null
   readonly coords: readonly Int32Array[]

@@ -76,4 +76,4 @@ export const listTensor = (values: Int32Array): DenseTensor => ({
 export const namedArrays = ({
   arrays,
 }: StoredTensor): readonly (readonly [string, StoredTensor['arrays'][string]])[] =>
-  Object.entries(arrays).filter(([, of]) => Object.keys(of).length > 0)
+  Object.entries(arrays).filter(([, axisArrays]) => Object.keys(axisArrays).length > 0)

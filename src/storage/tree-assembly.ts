@@ -11,34 +11,34 @@ import { checkFields } from '../ir/packed-fields.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import type { Starts } from './engine-operands.ts'
-import { assembleLevel, isDirect, levelOfRanks, rankedLevel } from './level-assembly.ts'
-import type { Dimension, Made, Place } from './levels.ts'
+import { assembleByRanking, assembleFromRanks, assembleLevel, hasSingleUnitWidth } from './level-assembly.ts'
+import type { AssembledLevel, Dimension, ParentPosition } from './levels.ts'
 import { missingValue } from './missing-size.ts'
 import { isRepeating, nonuniqueStarts } from './nonunique-positions.ts'
 import { packChain } from './packed-indices.ts'
 import { type Level, treesOf } from './storage.ts'
 
-export interface Built<C> {
+export interface AssembledTrees<C> {
   readonly levels: ReadonlyMap<string, Level<C>>
   /** Position of an entry in a buffer over all axes. */
-  readonly at: Expr
+  readonly position: Expr
   /** Number of elements of such a buffer. */
   readonly size: number
 }
 
-/** The first levels of a tree, none of them nonunique, and the position of entries on the last of them. */
-export interface Begun<C> {
+/** The first levels of a tree, all of them unique, and the position of entries on the last of them. */
+export interface TreePrefix<C> {
   readonly levels: readonly Level<C>[]
-  readonly at: Expr
+  readonly position: Expr
 }
 
 export interface BuildOptions<C> {
   /** Entries with equal coordinates have separate positions under nonunique axes. */
-  readonly apart?: boolean
-  /** Existing levels by axis, in which entries are located; none may be nonunique. */
-  readonly known?: ReadonlyMap<string, Level<C>>
+  readonly separateDuplicates?: boolean
+  /** Levels that exist already, by axis: entries are located in them. Nonunique axes are not allowed. */
+  readonly existing?: ReadonlyMap<string, Level<C>>
   /** Already assembled prefixes of trees, by their last axis. */
-  readonly begun?: ReadonlyMap<string, Begun<C>>
+  readonly prefixes?: ReadonlyMap<string, TreePrefix<C>>
   /** By axis: the rank of each entry's coordinate in its segment, if known. */
   readonly ranks?: ReadonlyMap<string, Expr>
 }
@@ -53,15 +53,15 @@ export function* assembleTrees<C extends Column>(
   coordinates: ReadonlyMap<string, Expr>,
   open: readonly { readonly name: string }[],
   options: BuildOptions<C> = {},
-): Coroutine<Built<C>> {
+): Coroutine<AssembledTrees<C>> {
   const dimensions = (): Map<string, Dimension> =>
     new Map(axes.map((a) => [a.name, dimensionOf(frame, a, coordinates.get(a.name), open)]))
   const built = yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
   if (!measureWidths(built.levels.values(), frame.sizes)) return built
   // A width that several axes share is that of the widest level.
-  const begun = [...(options.begun?.values() ?? [])].flatMap((b) => b.levels)
+  const prefixLevels = [...(options.prefixes?.values() ?? [])].flatMap((b) => b.levels)
   for (const l of built.levels.values())
-    if (!begun.includes(l)) frame.engine.release(l.indptr, l.indices, l.mask)
+    if (!prefixLevels.includes(l)) frame.engine.release(l.indptr, l.indices, l.mask)
   for (const a of axes) frame.drop(`@rank ${a.name}`)
   return yield* assembleTreesOfDimensions(frame, axes, dimensions(), options)
 }
@@ -77,9 +77,9 @@ export function measureWidths(levels: Iterable<Level<unknown>>, sizes: Map<strin
     if (!hasWidth(axis) || axis.width.kind !== 'var' || width === null) continue
     const { name } = axis.width
     if (sizes.has(name)) continue
-    const other = widths.get(name) ?? width
-    uneven ||= other !== width
-    widths.set(name, Math.max(width, other))
+    const widest = widths.get(name) ?? width
+    uneven ||= widest !== width
+    widths.set(name, Math.max(width, widest))
   }
   for (const [name, width] of widths) sizes.set(name, width)
   return uneven
@@ -90,25 +90,28 @@ export function* assembleTreesOfDimensions<C extends Column>(
   axes: readonly StoredAxis[],
   dimensions: ReadonlyMap<string, Dimension>,
   options: BuildOptions<C>,
-): Coroutine<Built<C>> {
+): Coroutine<AssembledTrees<C>> {
   const levels = new Map<string, Level<C>>()
   const trees = treesOf(axes)
-  let at: Expr | null = null
+  let position: Expr | null = null
   let size = 1
   for (const tree of trees) {
     const chain = tree.map((a) => dimensions.get(a.name)!)
     const built = yield* buildTree(frame, chain, {
       ...options,
-      apart: options.apart === true && trees.length === 1,
+      separateDuplicates: options.separateDuplicates === true && trees.length === 1,
     })
     for (const level of yield* packChain(frame.engine, built.levels)) levels.set(level.axis.name, level)
     size *= built.positions
     if (size > MAX_POSITIONS)
-      frame.engine.tooLarge(size, `elements of a buffer over ${trees.map((t) => t.at(-1)!.name).join(' × ')}`)
-    const positions = frame.sized(built.positions, `@positions ${tree[0]!.name}`)
-    at = at ? add(mul(at, positions), built.at) : built.at
+      frame.engine.rejectCount(
+        size,
+        `elements of a buffer over ${trees.map((t) => t.at(-1)!.name).join(' × ')}`,
+      )
+    const positions = frame.bindSize(built.positions, `@positions ${tree[0]!.name}`)
+    position = position ? add(mul(position, positions), built.position) : built.position
   }
-  return { levels, at: at ?? int(0), size }
+  return { levels, position: position ?? int(0), size }
 }
 
 function dimensionOf<C extends Column>(
@@ -118,21 +121,21 @@ function dimensionOf<C extends Column>(
   open: readonly { readonly name: string }[],
 ): Dimension {
   invariant(coordinate, `no coordinate on ${axis.name}`)
-  const value = (what: string, e: Expr): number | null => {
+  const value = (sizeKind: string, e: Expr): number | null => {
     if (frame.isKnown(e)) return frame.size(e)
-    if (what === 'width' && e.kind === 'var' && open.some((m) => m.name === e.name)) return null
+    if (sizeKind === 'width' && e.kind === 'var' && open.some((m) => m.name === e.name)) return null
     const missing = [...freeVars(e)].filter((v) => !frame.sizes.has(v))
     return fail(
       missingValue({
         name: missing[0]!,
-        of: `(the ${what} of axis ${axis.name} depends on it)`,
+        of: `(the ${sizeKind} of axis ${axis.name} depends on it)`,
       }),
     )
   }
   const extent = Math.max(0, value('extent', axis.extent) ?? 0)
   checkFields(axis, extent)
-  const own = paddingOf(axis)
-  const padding = own && value('padding', own)
+  const paddingExpr = paddingOf(axis)
+  const padding = paddingExpr && value('padding', paddingExpr)
   const width = hasWidth(axis) ? value('width', axis.width) : null
   return { axis, coordinate, extent, padding: padding ?? extent, width }
 }
@@ -141,66 +144,83 @@ function dimensionOf<C extends Column>(
 function* buildTree<C extends Column>(
   frame: Frame<C>,
   tree: readonly Dimension[],
-  { apart = false, known, begun, ranks: given = new Map() }: BuildOptions<C>,
-): Coroutine<{ readonly levels: readonly Level<C>[]; readonly at: Expr; readonly positions: number }> {
+  { separateDuplicates = false, existing, prefixes, ranks: knownRanks = new Map() }: BuildOptions<C>,
+): Coroutine<{ readonly levels: readonly Level<C>[]; readonly position: Expr; readonly positions: number }> {
   const { engine } = frame
   const repeating = tree.some(({ axis }) => isRepeating(axis))
-  const ranks: ReadonlyMap<string, Expr> = repeating ? new Map() : given
+  const ranks: ReadonlyMap<string, Expr> = repeating ? new Map() : knownRanks
   const isOrdered = ({ axis }: Dimension): boolean =>
-    (hasIndices(axis) && !ranks.has(axis.name)) || (hasMask(axis) && !engine.ranked)
+    (hasIndices(axis) && !ranks.has(axis.name)) || (hasMask(axis) && !engine.rankInSegments)
   // Below the last level that needs an order, positions are computed arithmetically.
-  const direct = isDirect(tree)
-  const last = direct ? -1 : tree.findLastIndex(isOrdered)
+  const inAnyOrder = hasSingleUnitWidth(tree)
+  const last = inAnyOrder ? -1 : tree.findLastIndex(isOrdered)
   const depth = repeating ? tree.length : last + 1
   let ordered: Frame<C> | null = null
   let starts: readonly (Starts | null)[] = []
-  const done = tree.findLastIndex(({ axis }) => begun?.has(axis.name))
-  const first = begun?.get(tree[done]?.axis.name ?? '')
-  const levels: Level<C>[] = [...(first?.levels ?? [])]
-  let place: Place = { at: first?.at ?? null, positions: levels.at(-1)?.positions ?? 1 }
+  const prefixEnd = tree.findLastIndex(({ axis }) => prefixes?.has(axis.name))
+  const prefix = prefixes?.get(tree[prefixEnd]?.axis.name ?? '')
+  const levels: Level<C>[] = [...(prefix?.levels ?? [])]
+  let parent: ParentPosition = {
+    position: prefix?.position ?? null,
+    positions: levels.at(-1)?.positions ?? 1,
+  }
   for (const [k, d] of tree.entries()) {
-    if (k <= done) continue
+    if (k <= prefixEnd) continue
     const { axis } = d
-    let made: Made<C> | null = null
-    if (place.at && !isDense(axis))
-      place = {
-        ...place,
-        at: engine.materialize(ordered ?? frame, `@at ${tree[k - 1]!.axis.name}`, place.at),
+    let assembled: AssembledLevel<C> | null = null
+    if (parent.position && !isDense(axis))
+      parent = {
+        ...parent,
+        position: engine.materialize(ordered ?? frame, `@at ${tree[k - 1]!.axis.name}`, parent.position),
       }
-    if (!ordered && k <= last && (!engine.ranked || (isOrdered(d) && !known?.has(axis.name)))) {
-      const above = place.at ? [{ expr: place.at, extent: place.positions }] : []
-      const keys = [...above, ...tree.slice(k, depth).map((x) => ({ expr: x.coordinate, extent: x.extent }))]
-      made = yield* rankedLevel(frame, d, place, keys)
-      if (!made) {
+    if (!ordered && k <= last && (!engine.rankInSegments || (isOrdered(d) && !existing?.has(axis.name)))) {
+      const parentKeys = parent.position ? [{ expr: parent.position, extent: parent.positions }] : []
+      const keys = [
+        ...parentKeys,
+        ...tree.slice(k, depth).map((x) => ({ expr: x.coordinate, extent: x.extent })),
+      ]
+      assembled = yield* assembleByRanking(frame, d, parent, keys)
+      if (!assembled) {
         ordered = yield* engine.order(frame, keys)
         starts = [
           ...tree.slice(0, k).map(() => null),
-          ...nonuniqueStarts(ordered, tree.slice(k), place.at, apart),
+          ...nonuniqueStarts(ordered, tree.slice(k), parent.position, separateDuplicates),
         ]
       }
-    } else if (ordered && place.at && k === last + 1 && depth <= k) {
-      place = { ...place, at: engine.restore(frame, ordered, `@at ${tree[k - 1]!.axis.name}`, place.at) }
+    } else if (ordered && parent.position && k === last + 1 && depth <= k) {
+      parent = {
+        ...parent,
+        position: engine.restore(frame, ordered, `@at ${tree[k - 1]!.axis.name}`, parent.position),
+      }
       ordered = null
     }
-    const there = known?.get(axis.name)
-    if (there && engine.find)
-      made = {
-        level: there,
-        at: engine.find(ordered ?? frame, `@at ${axis.name}`, there, place.at, d.coordinate),
+    const existingLevel = existing?.get(axis.name)
+    if (existingLevel && engine.locate)
+      assembled = {
+        level: existingLevel,
+        position: engine.locate(
+          ordered ?? frame,
+          `@at ${axis.name}`,
+          existingLevel,
+          parent.position,
+          d.coordinate,
+        ),
       }
     const rank = ordered ? undefined : ranks.get(axis.name)
-    if (rank) made ??= yield* levelOfRanks(frame, d, place, rank)
-    made ??= yield* assembleLevel(ordered ?? frame, d, place, starts[k] ?? null, direct)
-    levels.push(made.level)
-    // Columns that only the parent's position used.
-    const later = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])
-    const used = new Set([made.at, ...later].flatMap((e) => [...freeVars(e)]))
-    for (const name of [...(place.at ? freeVars(place.at) : []), `@rank ${axis.name}`])
+    if (rank) assembled ??= yield* assembleFromRanks(frame, d, parent, rank)
+    assembled ??= yield* assembleLevel(ordered ?? frame, d, parent, starts[k] ?? null, inAnyOrder)
+    levels.push(assembled.level)
+    // Drop the columns that only the parent's position used.
+    const laterKeys = starts.slice(k + 1).flatMap((s) => s?.keys ?? [])
+    const used = new Set([assembled.position, ...laterKeys].flatMap((e) => [...freeVars(e)]))
+    for (const name of [...(parent.position ? freeVars(parent.position) : []), `@rank ${axis.name}`])
       if (/^@(at|rank) /.test(name) && !used.has(name)) (ordered ?? frame).drop(name)
-    place = { at: made.at, positions: made.level.positions }
+    parent = { position: assembled.position, positions: assembled.level.positions }
   }
-  invariant(place.at, 'a tree has an axis')
+  invariant(parent.position, 'a tree has an axis')
   for (const s of starts) if (s?.cut?.kind === 'var') (ordered ?? frame).drop(s.cut.name)
-  const at = ordered ? engine.restore(frame, ordered, `@at ${tree.at(-1)!.axis.name}`, place.at) : place.at
-  return { levels, at, positions: place.positions }
+  const position = ordered
+    ? engine.restore(frame, ordered, `@at ${tree.at(-1)!.axis.name}`, parent.position)
+    : parent.position
+  return { levels, position, positions: parent.positions }
 }

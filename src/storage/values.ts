@@ -24,8 +24,8 @@ export function newValues(dtype: Dtype, length: number): ValueArray {
 export const decoder = (dtype: Dtype): ((bits: number) => number) | null =>
   dtype === 'f16' ? fromF16 : dtype === 'bf16' ? fromBf16 : null
 
-/** Rejects a number for element `at`. */
-export type Misfit = (x: number, at: number) => never
+/** Rejects a number that does not fit the type, for one element. */
+export type RejectValue = (x: number, element: number) => never
 
 /**
  * The function from a number to its stored element; `null` for the identity (f64). Floats are rounded; a finite number
@@ -33,29 +33,29 @@ export type Misfit = (x: number, at: number) => never
  */
 export function encoder(
   dtype: Dtype,
-  misfit: Misfit = misfitAt(dtype),
-): ((x: number, at: number) => number) | null {
+  misfit: RejectValue = rejectMisfit(dtype),
+): ((x: number, element: number) => number) | null {
   switch (dtype) {
     case 'f64':
       return null
     case 'f32':
-      return (x, at) => {
+      return (x, element) => {
         const y = Math.fround(x)
-        return Number.isFinite(y) || !Number.isFinite(x) ? y : misfit(x, at)
+        return Number.isFinite(y) || !Number.isFinite(x) ? y : misfit(x, element)
       }
     case 'f16':
     case 'bf16': {
       const [round, infinity] = dtype === 'f16' ? [toF16, 0x7c00] : [toBf16, 0x7f80]
-      return (x, at) => {
+      return (x, element) => {
         const bits = round(x)
-        return (bits & 0x7fff) !== infinity || !Number.isFinite(x) ? bits : misfit(x, at)
+        return (bits & 0x7fff) !== infinity || !Number.isFinite(x) ? bits : misfit(x, element)
       }
     }
     case 'bool':
-      return (x, at) => (x === 0 || x === 1 ? x : misfit(x, at))
+      return (x, element) => (x === 0 || x === 1 ? x : misfit(x, element))
     default: {
       const [lo, hi] = INT_RANGE[dtype]
-      return (x, at) => (x >= lo && x <= hi && Number.isInteger(x) ? x : misfit(x, at))
+      return (x, element) => (x >= lo && x <= hi && Number.isInteger(x) ? x : misfit(x, element))
     }
   }
 }
@@ -76,13 +76,15 @@ const LARGEST: Readonly<Record<Float, string>> = {
   bf16: '3.3895314e+38',
 }
 
-/** Rejects a number that does not fit, naming its location. @throws SptError `bind/value-range` */
-export const misfitAt =
-  (dtype: Dtype, place = (at: number) => `element ${at}`): Misfit =>
-  (x, at) =>
+/**
+ * Rejects a number that does not fit; the message contains its location. @throws SptError `bind/value-range`
+ */
+export const rejectMisfit =
+  (dtype: Dtype, locationOf = (element: number) => `element ${element}`): RejectValue =>
+  (x, element) =>
     fail({
       code: 'bind/value-range',
-      message: `the value ${x} at ${place(at)} does not fit ${dtype}`,
+      message: `the value ${x} at ${locationOf(element)} does not fit ${dtype}`,
       expected: rangeOf(dtype),
       hint: isFloat(dtype)
         ? 'declare the buffer with a wider type, or scale the values; an infinity is given as Infinity'
@@ -92,20 +94,20 @@ export const misfitAt =
     })
 
 /**
- * Values converted to another type; the same array if the types are equal. `place` names an element in messages.
+ * Values converted to another type; the same array if the types are equal. `locationOf` names an element in messages.
  * @throws SptError `bind/value-range`, `bind/value-type`
  */
-export function convert(
+export function convertValues(
   values: ValueArray,
   from: Dtype,
   to: Dtype,
-  place?: (at: number) => string,
+  locationOf?: (element: number) => string,
 ): ValueArray {
-  checkValueArray(values, from, place)
+  checkValueArray(values, from, locationOf)
   if (from === to) return values
   const out = newValues(to, values.length)
   const read = decoder(from)
-  const write = encoder(to, misfitAt(to, place))
+  const write = encoder(to, rejectMisfit(to, locationOf))
   for (let e = 0; e < values.length; e++) {
     const x = read ? read(values[e]!) : values[e]!
     out[e] = write ? write(x, e) : x
@@ -121,7 +123,7 @@ export function gatherValues({ values, dtype }: EntryValues, entries: Int32Array
 }
 
 /** An array with all elements equal. @throws SptError `bind/value-range` */
-export function filled(dtype: Dtype, length: number, value: number): ValueArray {
+export function filledArray(dtype: Dtype, length: number, value: number): ValueArray {
   const out = newValues(dtype, length)
   const write = encoder(dtype)
   const bits = write ? write(value, 0) : value
@@ -133,11 +135,15 @@ export function filled(dtype: Dtype, length: number, value: number): ValueArray 
  * Checks that the array's class matches the type, and that bool bytes are 0 or 1. @throws SptError `bind/value-type`,
  * `bind/value-range`
  */
-export function checkValueArray(values: ValueArray, dtype: Dtype, place?: (at: number) => string): void {
+export function checkValueArray(
+  values: ValueArray,
+  dtype: Dtype,
+  locationOf?: (element: number) => string,
+): void {
   checkArrayClass(values, dtype)
   if (dtype !== 'bool') return
-  const at = (values as Uint8Array).findIndex((x) => x > 1)
-  if (at >= 0) misfitAt(dtype, place)(values[at]!, at)
+  const element = (values as Uint8Array).findIndex((x) => x > 1)
+  if (element >= 0) rejectMisfit(dtype, locationOf)(values[element]!, element)
 }
 
 /** Checks the class alone, for values computed by a device. @throws SptError `bind/value-type` */

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { DeviceBuffer } from '../../src/runtime/device.ts'
 import { type Column, read, type Use, update, write } from '../../src/storage/engines/device/column-types.ts'
-import { arrange, type Pending } from '../../src/storage/engines/device/command-order.ts'
+import { type Pending, scheduleCommands } from '../../src/storage/engines/device/command-order.ts'
 import type { Slot } from '../../src/storage/engines/device/kernel-cache.ts'
 import { runs } from '../support/cases.ts'
 
@@ -64,7 +64,7 @@ test('commands on the same memory keep their order, where one of them writes', (
     fc.property(
       fc.array(fc.oneof({ weight: 3, arbitrary: launch }, clear), { maxLength: 14 }),
       (commands) => {
-        const groups = arrange(commands, new Set([memory[SHARED]!]))
+        const groups = scheduleCommands(commands, new Set([memory[SHARED]!]))
         const at = new Map(groups.flatMap((g, k) => g.map((p) => [p, k] as const)))
         expect(at.size).toBe(commands.length)
         for (const [k, b] of commands.entries())

@@ -435,7 +435,7 @@ describe('ready-made arrays', () => {
 })
 
 test('positions that are known to be in a list are not looked at', () => {
-  const first = vi.spyOn(HOST, 'first')
+  const first = vi.spyOn(HOST, 'findFirst')
   try {
     const looks = (place: string, e: string): number => {
       const d: Drawn = {

@@ -147,7 +147,7 @@ describe('claims are checked', () => {
       ],
     )
     const instance = written(claimed('sparse_fixed(io, j, 2) full compact'))
-    expect(convertTensor(full, instance, givenFor([1, 2])).parts[0]!.held).toBe(2)
+    expect(convertTensor(full, instance, givenFor([1, 2])).parts[0]!.occupied).toBe(2)
   })
 
   it('where rows are stored, with the coordinates of these', () => {

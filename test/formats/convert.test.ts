@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
-import { convertTensor, heldEntries, partsToCoords } from '../../src/storage/stored-parts.ts'
+import { convertTensor, occupiedEntries, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
@@ -95,7 +95,9 @@ describe('into formats and back', () => {
         expect(back.shape).toEqual(t.shape)
         expect(t.coords.map((c) => [...c])).toEqual(before)
         // Each coordinate is in one part.
-        expect(stored.parts.reduce((n, p) => n + p.held!, 0)).toBe(lines(t.coords, t.values!, false).length)
+        expect(stored.parts.reduce((n, p) => n + p.occupied!, 0)).toBe(
+          lines(t.coords, t.values!, false).length,
+        )
       }),
       { numRuns: runs(50) },
     )
@@ -171,8 +173,8 @@ describe('into formats and back', () => {
     )
     const stored = convertTensor(t, list, givenFor(t.shape))
     const [part] = stored.parts
-    expect(part!.held).toBe(2)
-    expect([...heldEntries(part!, stored).coords[0]!]).toEqual([4, 7])
+    expect(part!.occupied).toBe(2)
+    expect([...occupiedEntries(part!, stored).coords[0]!]).toEqual([4, 7])
   })
 
   it('entries keep their positions, and have the coordinates that stand there', () => {
@@ -182,7 +184,7 @@ describe('into formats and back', () => {
     fc.assert(
       fc.property(matrices, fc.nat(), (t, k) => {
         const stored = convertTensor(t, instances[k % instances.length]!, givenFor(t.shape))
-        const held = stored.parts.map((p) => ({ ...heldEntries(p, stored), values: p.values }))
+        const held = stored.parts.map((p) => ({ ...occupiedEntries(p, stored), values: p.values }))
         const found = held.flatMap(({ positions, coords, values }) =>
           [...positions!].map((at, e) => `${coords.map((c) => c[e]).join(',')}=${values[at]}`),
         )

@@ -182,7 +182,7 @@ describe('intermediate results', () => {
     expect(() => applyMap({ map: [e], inputs: ['i', 'j', 'n'] }, [...columns, sizes])).toThrow(
       'format/map-overflow: at (i, j, n) = (99999, 5, 100000)',
     )
-    expect(() => runSync(HOST.first(frame, [binary('ne', e, i!)]))).toThrow(place)
+    expect(() => runSync(HOST.findFirst(frame, [binary('ne', e, i!)]))).toThrow(place)
   })
 
   it('are refused from one beyond the least and the most that 32 bits hold', () => {
@@ -200,7 +200,7 @@ describe('intermediate results', () => {
         const fits = sum === (sum | 0)
         const asked = [
           () => applyMap({ map: [whole], inputs: ['i'] }, [column]),
-          () => runSync(HOST.first(frame, [binary('lt', whole, int(-(2 ** 31)))])),
+          () => runSync(HOST.findFirst(frame, [binary('lt', whole, int(-(2 ** 31)))])),
         ]
         for (const ask of asked)
           if (fits) expect(ask).not.toThrow()

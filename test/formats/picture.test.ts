@@ -15,7 +15,7 @@ import { drawCoords, drawParts } from '../../src/pictures/picture/index.ts'
 import { layoutOf } from '../../src/pictures/picture/layout.ts'
 import { colorOf, fitted } from '../../src/pictures/picture/svg.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
-import { convertTensor, heldEntries, type StoredParts } from '../../src/storage/stored-parts.ts'
+import { convertTensor, occupiedEntries, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { wellFormed } from '../support/xml.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'
@@ -95,7 +95,7 @@ describe('laws', () => {
     fc.assert(
       fc.property(texts, matrices, (text, t) => {
         const s = into(text, t)
-        const held = s.parts.map((p) => heldEntries(p, s))
+        const held = s.parts.map((p) => occupiedEntries(p, s))
         expect(held.flatMap((h) => points(h.coords)).toSorted()).toEqual(different(t))
         for (const h of held) expect(new Set(h.positions).size).toBe(h.coords[0]!.length)
         const r = reportTensor(s)
@@ -182,7 +182,7 @@ describe('laws', () => {
           const line = said.find((x) => x.startsWith(`${start}, `) && x.includes(' nonzeros'))
           return Number(/, ([\d,]+) nonzeros/.exec(line ?? '')?.[1]?.replaceAll(',', ''))
         })
-        expect(counts).toEqual(s.parts.map((p) => p.held))
+        expect(counts).toEqual(s.parts.map((p) => p.occupied))
         expect(wellFormed(drawCoords(t, { name }))[0]).toBe('svg')
       }),
     )

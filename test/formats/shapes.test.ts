@@ -348,5 +348,5 @@ it('coordinates are found in a structure that another tensor gave, in whatever o
   const given = { kind: 'stored', shape: [1, 5], arrays: { j }, values: null, dtype: 'f32' } as const
   const known = new Map([['j', validateStored(axes, extents, given).levels.get('j')!]])
   const coords = [Int32Array.of(0, 0, 0), Int32Array.of(0, 2, 4)]
-  expect([...buildStorage({ axes, extents, coords, known }).entries!.positions!]).toEqual([1, 2, 0])
+  expect([...buildStorage({ axes, extents, coords, existing: known }).entries!.positions!]).toEqual([1, 2, 0])
 })

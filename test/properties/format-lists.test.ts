@@ -8,7 +8,12 @@ import { parseProgram } from '../../src/api/program.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { coords, dense, devices } from '../../src/node.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
-import { convertTensor, heldEntries, partsToCoords, type StoredPart } from '../../src/storage/stored-parts.ts'
+import {
+  convertTensor,
+  occupiedEntries,
+  partsToCoords,
+  type StoredPart,
+} from '../../src/storage/stored-parts.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-texts.ts'
 import { givenFor, matrices, matrix, written } from '../formats/written.ts'
@@ -74,7 +79,7 @@ describe.each(TEXTS)('%s', (_, text) => {
         const made = convertTensor(A, to, givenFor(A.shape))
         const there = partsToCoords(made)
         expect(lines(there.coords, there.values!)).toEqual(lines(A.coords, A.values!))
-        const held = heldEntries(made.parts[0]!, made)
+        const held = occupiedEntries(made.parts[0]!, made)
         expect(lines(held.coords, held.coords[0]!)).toEqual(lines(A.coords, A.coords[0]!))
         const [part] = made.parts
         const arrays = arraysOf(part!)

@@ -7,7 +7,7 @@ import { bindInputs } from '../../src/run/bind/index.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
-import { convert } from '../../src/storage/values.ts'
+import { convertValues } from '../../src/storage/values.ts'
 import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
@@ -84,7 +84,12 @@ schedule product.fused { ${step} live in place fuse (${loops}) -> g }`
     const [nothing, share] = [numberOf(fill), c.pick([15, 0, 50, 3, 100])]
     const all = others(dtype, nothing)
     const elements = Float64Array.from({ length: m * k }, () => (c.chance(share) ? c.pick(all) : nothing))
-    const given: Dense = { kind: 'dense', dtype, shape: [m, k], values: convert(elements, 'f64', dtype) }
+    const given: Dense = {
+      kind: 'dense',
+      dtype,
+      shape: [m, k],
+      values: convertValues(elements, 'f64', dtype),
+    }
     const values = Int32Array.from({ length: k * n }, (_, e) => ((e * 7) % 11) - 5)
     const B: Dense = { kind: 'dense', dtype: 'i32', shape: [k, n], values }
     return { inputs: { tensors: { [isWritten ? 'X' : 'A']: given, B } }, host: { tensors: { A: given, B } } }

@@ -5,7 +5,7 @@ import type { TypedArray } from '../../src/ir/arrays.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { type Expr, int } from '../../src/ir/expr.ts'
 import { Frame } from '../../src/storage/column-engine.ts'
-import { begin } from '../../src/storage/convert.ts'
+import { loadEntries } from '../../src/storage/convert.ts'
 import { runSync } from '../../src/storage/coroutines.ts'
 import type { Scope } from '../../src/storage/engine-operands.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
@@ -43,6 +43,6 @@ export function hostScope(
   )
   const sets = [...given.sets.keys()].map((name) => ({ name, kind: 'set' as const }))
   const options = { given, fill: 0, sets: setTrees(given, { over, given: sets }, tensor.shape) }
-  const { frame, context } = runSync(begin<TypedArray>(HOST, tensor, dims, true, options))
+  const { frame, context } = runSync(loadEntries<TypedArray>(HOST, tensor, dims, true, options))
   return { frame, scope: { ...context, places: new Map() } }
 }

@@ -2,7 +2,12 @@
  * SVG pictures of tensors in formats: the matrix with its parts, and the storage of each part. Derived from axes, maps and
  * positions alone, so that every format can be drawn.
  */
-import { convertTensor, heldEntries, partsToCoords, type StoredParts } from '../../storage/stored-parts.ts'
+import {
+  convertTensor,
+  occupiedEntries,
+  partsToCoords,
+  type StoredParts,
+} from '../../storage/stored-parts.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { cropped, type Window, windowOf } from './detail.ts'
@@ -33,7 +38,7 @@ export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptio
   const known = stored.parts.every((p) => p.storage.entries)
     ? stored
     : convertTensor(partsToCoords(stored), stored.instance, stored.given, stored.fill)
-  const parts = known.parts.map((part): StoragePart => ({ part, held: heldEntries(part, known) }))
+  const parts = known.parts.map((part): StoragePart => ({ part, held: occupiedEntries(part, known) }))
   const dims = drawn(known.shape)
   const matrix = parts.map(({ part, held }): MatrixPart => {
     return { entries: plane(held.coords, dims), around: around(part, known, dims) }
@@ -105,7 +110,7 @@ function around(
   if (part.storage.size === 0) return null
   const blocks = dims[0] < 0 ? null : blocksOf(part, stored, dims, ELEMENTS)
   if (blocks) return blocks
-  const n = part.held ?? 0
+  const n = part.occupied ?? 0
   if (part.storage.size === n) return null
   const elements = elementsOf(part, stored, ELEMENTS)
   return elements && elements[0]!.length > n ? plane(elements, dims) : null

@@ -1,12 +1,12 @@
 /** Storage of each part, drawn as a box of its elements; nonzeros and padding have different colours. */
-import type { HeldEntries, StoredPart } from '../../storage/stored-parts.ts'
+import type { OccupiedEntries, StoredPart } from '../../storage/stored-parts.ts'
 import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
 import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, Rectangles, text } from './svg.ts'
 
 export interface StoragePart {
   readonly part: StoredPart
-  readonly held: HeldEntries
+  readonly held: OccupiedEntries
 }
 
 const GAP = 22
@@ -123,7 +123,7 @@ function beginning(whole: Item): Item {
 
 function captions({ part, held }: StoragePart, layout: Layout): string[] {
   const { size } = part.storage
-  const stored = part.held ?? held.coords[0]!.length
+  const stored = part.occupied ?? held.coords[0]!.length
   const even = layout.width * layout.height === size
   return [
     `${count(layout.height)} × ${even ? '' : 'up to '}${count(layout.width)}`,

@@ -11,7 +11,7 @@ import { isKnown } from '../../storage/build-storage.ts'
 import { checkCoords } from '../../storage/coordinate-checks.ts'
 import { elementsOf } from '../../storage/ready/elements.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
-import { keepsApart, type Storage } from '../../storage/storage.ts'
+import { type Storage, separatesDuplicates } from '../../storage/storage.ts'
 import { coordsOfDense } from '../../storage/stored-coords.ts'
 import type { Repair, Tensor } from '../../storage/tensor.ts'
 import { axesOfBinding } from './binding-names.ts'
@@ -163,7 +163,7 @@ export function fullColumns(
     }
     const from = sources.filter((s) => chain.every((x) => s.axes.includes(x)))
     invariant(from.length > 0, `nothing gives the structure of axis ${leaf}`)
-    const keeps = (p: Piece): boolean => keepsApart(p.source.axes.map((x) => storedAxis(axes, x)))
+    const keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map((x) => storedAxis(axes, x)))
     const wholes = from.map((s) => wholeOf(s, chain))
     const union = united(wholes, chain, keeps)
     groups.push({ names: chain, columns: ranked(union.columns, wholes.some(keeps)).columns })

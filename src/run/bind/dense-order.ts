@@ -5,7 +5,7 @@ import { chainTo } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
-import { convert } from '../../storage/values.ts'
+import { convertValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, isStructured } from './caller-tensors.ts'
 
 /**
@@ -59,7 +59,7 @@ export const convertDense = (
   name: string,
   { values, dtype, shape }: Pick<DenseTensor, 'values' | 'dtype' | 'shape'>,
   to: Dtype,
-): ValueArray => convert(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
+): ValueArray => convertValues(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
 
 /** The order that undoes another. */
 export const inverseOrder = (order: readonly number[]): readonly number[] =>

@@ -6,7 +6,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
 import { type Axis, isNonunique } from '../../ir/axis.ts'
-import { keepsApart, type Storage } from '../../storage/storage.ts'
+import { type Storage, separatesDuplicates } from '../../storage/storage.ts'
 import { storedAxis } from './caller-tensors.ts'
 import type { Union } from './coordinate-union.ts'
 import type { Piece } from './types.ts'
@@ -28,7 +28,7 @@ export function checkApart(
   for (const piece of pieces) {
     if (piece.columns.size !== storage.axes.length) continue
     const declared = piece.source.axes.map((a) => storedAxis(axes, a))
-    if (keepsApart(declared)) checkDistinct(piece, union.positionsOf(piece, positions)!, storage)
+    if (separatesDuplicates(declared)) checkDistinct(piece, union.positionsOf(piece, positions)!, storage)
   }
 }
 

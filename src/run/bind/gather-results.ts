@@ -4,7 +4,7 @@ import { allocate } from '../../columns/allocate.ts'
 import { chainTo } from '../../ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { positionsOf } from '../../storage/scatter-values.ts'
-import { keepsApart } from '../../storage/storage.ts'
+import { separatesDuplicates } from '../../storage/storage.ts'
 import { toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { newValues } from '../../storage/values.ts'
@@ -131,7 +131,7 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
     return null
   const wholes = new Map(from.map((s) => [s, wholeOf(s, t.axes)]))
   const axes = allAxesOf(input.kernel)
-  const apart = keepsApart(t.axes.map((a) => storedAxis(axes, a)))
+  const apart = separatesDuplicates(t.axes.map((a) => storedAxis(axes, a)))
   const union = united([...wholes.values()], t.axes, () => apart)
   const entries = new Map(from.map((s) => [s, union.positionsOf(wholes.get(s)!, null)]))
   // Positions of ready-made arrays are elements each, whatever their coordinates.

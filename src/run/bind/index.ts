@@ -19,7 +19,7 @@ import { storedValues } from '../../storage/ready/validate.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { measureWidths } from '../../storage/tree-assembly.ts'
-import { filled } from '../../storage/values.ts'
+import { filledArray } from '../../storage/values.ts'
 import { axesOfBinding, bindingOf, underKernelNames } from './binding-names.ts'
 import { bindParams } from './bound-sizes.ts'
 import {
@@ -275,7 +275,7 @@ function valuesOf(
   }
   const piece = pieces.find((p) => p.source.name === t.name && b.axes.every((a) => p.columns.has(a)))
   const tensor = piece?.source.tensor
-  if (!piece || !tensor) return filled(b.dtype, storage.size, b.fill)
+  if (!piece || !tensor) return filledArray(b.dtype, storage.size, b.fill)
   invariant(tensor.kind === 'coords', `${t.name} is bound by coordinates`)
   return placedValues(storage, b, piece, positions(piece, b.name), tensor)
 }

@@ -14,7 +14,7 @@ import type { FormatInstance } from '../../ir/format.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { convert } from '../../storage/values.ts'
+import { convertValues } from '../../storage/values.ts'
 import type { Bound } from './types.ts'
 
 type Sizes = ReadonlyMap<string, number>
@@ -110,7 +110,7 @@ function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Elem
     for (const c of runs) {
       if (c < 0 || c >= extent) continue
       const start = (o * extent + c) * inner
-      const values = convert(t.values.subarray(start, start + length), t.dtype, 'f64')
+      const values = convertValues(t.values.subarray(start, start + length), t.dtype, 'f64')
       const at = values.findIndex((x: number) => !Number.isFinite(x))
       if (at < 0) continue
       return { index: coordinatesAt(start + at, shape), value: values[at]! }

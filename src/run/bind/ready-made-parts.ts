@@ -20,14 +20,14 @@ import { HOST } from '../../storage/engines/host/engine.ts'
 import { entriesOf, isExact } from '../../storage/entry-enumeration.ts'
 import { checkFilled } from '../../storage/filled-slots.ts'
 import { givenList } from '../../storage/format-operands.ts'
-import { bindTables, type FilledTable, guarded } from '../../storage/inverse-remapping.ts'
-import { checkOnce, levelsTell } from '../../storage/ready/disjoint.ts'
-import { checkStanding, type Standing } from '../../storage/ready/places.ts'
+import { bindTables, type FilledTable, guardLoads } from '../../storage/inverse-remapping.ts'
+import { checkDisjoint, levelsAreUnique } from '../../storage/ready/disjoint.ts'
+import { checkPlacement, type Placement } from '../../storage/ready/places.ts'
 import { checkLists, checkMask, checkMaskAgrees } from '../../storage/ready/tables.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
-import { keepsApart, type Storage } from '../../storage/storage.ts'
+import { type Storage, separatesDuplicates } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { convert, gatherValues, newValues } from '../../storage/values.ts'
+import { convertValues, gatherValues, newValues } from '../../storage/values.ts'
 import { bindingOf } from './binding-names.ts'
 import {
   allAxesOf,
@@ -178,11 +178,11 @@ function fromParts(
     return { source, entries, columns: p.stored, order: 'unknown' }
   })
   const declared = t.axes.map((a) => storedAxis(axes, a))
-  checkOnce({
+  checkDisjoint({
     axes: declared,
     shape,
-    apart: keepsApart(declared),
-    parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, once: parts[k]!.once })),
+    separateDuplicates: separatesDuplicates(declared),
+    parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, unique: parts[k]!.unique })),
     hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
   })
   return { source, pieces }
@@ -197,11 +197,11 @@ function partEntries(
   tensor: StoredTensor,
   tables: ReadonlyMap<string, Int32Array>,
   known: Known,
-): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; once: boolean } {
+): { columns: Int32Array[]; stored: Map<string, Int32Array>; values: ValueArray; unique: boolean } {
   let now: ReadonlyMap<string, Expr> = new Map(b.axes.map((a) => [a, variable(a)]))
   const loads = new Map<string, FilledTable<TypedArray>>()
   const lists: CoordinateList[] = []
-  const placed: (Pick<Standing<TypedArray>, 'instance' | 'coordinates' | 'conditions'> & {
+  const placed: (Pick<Placement<TypedArray>, 'instance' | 'coordinates' | 'conditions'> & {
     dims: string[]
   })[] = []
   for (const r of kernel.reformats.toReversed()) {
@@ -221,7 +221,7 @@ function partEntries(
     now = new Map([...[...now].filter(([a]) => !order.includes(a)), ...old])
   }
   const { dtype, fill } = t.first
-  const values = convert(
+  const values = convertValues(
     storedValues(storage, tensor, fill),
     tensor.dtype,
     dtype,
@@ -254,8 +254,12 @@ function partEntries(
   const there = new Map(b.axes.map((a) => [a, variable(`@${a}`)]))
   for (const { instance, dims: of, coordinates: over, conditions } of placed) {
     const dims = of.map((name) => ({ name, extent: known.extents.get(name)! }))
-    const coordinates = new Map([...over].map(([a, e]) => [a, guarded(frame, substitute(e, there), loads)]))
-    runSync(checkStanding<TypedArray>(frame, { instance, dims, coordinates, conditions, lists: known.lists }))
+    const coordinates = new Map(
+      [...over].map(([a, e]) => [a, guardLoads(frame, substitute(e, there), loads)]),
+    )
+    runSync(
+      checkPlacement<TypedArray>(frame, { instance, dims, coordinates, conditions, lists: known.lists }),
+    )
     runSync(checkFilled<TypedArray>(frame, { instance, dims, coordinates, tables: loads }))
   }
   const column = (name: string): Int32Array => frame.column(name) as Int32Array
@@ -264,7 +268,7 @@ function partEntries(
     columns: t.axes.map(column),
     stored: new Map(b.axes.map((a) => [a, column(`@${a}`)])),
     values: entry ? gatherValues({ values, dtype }, entry) : values,
-    once: levelsTell(storage.axes, placed),
+    unique: levelsAreUnique(storage.axes, placed),
   }
 }
 

@@ -5,7 +5,7 @@ import { MASK_BITS, unpackFields } from '../../ir/packed-fields.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
-import { convert, filled } from '../../storage/values.ts'
+import { convertValues, filledArray } from '../../storage/values.ts'
 import { maskOver } from './caller-tensors.ts'
 
 interface Place {
@@ -25,7 +25,7 @@ export function readyValues(
   values: ValueArray,
   dtype: Dtype,
 ): ValueArray {
-  const own = convert(values, dtype, b.dtype, (at) => `element ${at} of ${b.name}`)
+  const own = convertValues(values, dtype, b.dtype, (at) => `element ${at} of ${b.name}`)
   const mask = maskOver(kernel, b)
   const words = mask && masks.get(mask.name)
   if (!mask || !words) return own
@@ -36,7 +36,7 @@ export function readyValues(
   }))
   const count = trees.reduce((n, t) => n * (t.isMasked ? t.size : 1), 1)
   const held = unpackFields(words as Int32Array, MASK_BITS, count)
-  const out = filled(b.dtype, own.length, b.fill)
+  const out = filledArray(b.dtype, own.length, b.fill)
   for (let p = 0; p < own.length; p++) {
     let [rest, at, step] = [p, 0, 1]
     for (let k = trees.length - 1; k >= 0; k--) {

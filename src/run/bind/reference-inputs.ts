@@ -13,7 +13,7 @@ import {
   type RefTensor,
   reference,
 } from '../../reference/index.ts'
-import { keepsApart } from '../../storage/storage.ts'
+import { separatesDuplicates } from '../../storage/storage.ts'
 import { expandTree } from '../../storage/stored-coords.ts'
 import type { ValueArray } from '../../storage/tensor.ts'
 import { decoder } from '../../storage/values.ts'
@@ -32,7 +32,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
     const buffer = kernel.buffers.find((b) => b.name === s.name)
     // A dense tensor may have axes of its own by now, which the kernel as written does not know.
     const over = buffer?.axes ?? s.axes
-    const duplicates = keepsApart(over.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
+    const duplicates = separatesDuplicates(over.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
       const values = s.tensor?.values ? numbers(s.tensor.values, s.tensor.dtype) : null
       buffers[s.name] = { coords: [...s.columns], values, duplicates }

@@ -9,11 +9,11 @@ import { allocate, concat, gather } from '../../columns/allocate.ts'
 import { ascends } from '../../columns/key-columns.ts'
 import { isDense } from '../../ir/axis.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
-import { asksForValues } from '../../storage/convert.ts'
+import { dependsOnValues } from '../../storage/convert.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import type { EntryValues } from '../../storage/format-operands.ts'
 import { remapParts } from '../../storage/remap-parts.ts'
-import { filled, newValues } from '../../storage/values.ts'
+import { filledArray, newValues } from '../../storage/values.ts'
 import { tensorNameOf } from './caller-tensors.ts'
 import type { GivenData } from './format-inputs.ts'
 import type { Piece, Source } from './types.ts'
@@ -113,7 +113,7 @@ function reformat(
   const { members, first } = distinctPieces(mine, from)
   const given = { sizes: known.params, extents: known.extents, lists: known.lists, sets: known.sets }
   const union = from.map((a) => concat(members.map((p) => p.columns.get(a)!)))
-  const values = asksForValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
+  const values = dependsOnValues(r.instance) ? valuesOf(kernel, r, mine, members, first) : null
   const out: Piece[] = []
   const [alone] = members.length === 1 ? members : []
   const asBound = alone?.order === 'ascending' && [...alone.columns.keys()].join() === from.join()
@@ -208,7 +208,7 @@ function valuesOf(
   const parts = members.map((p) => {
     const n = lengthOf(p)
     if (p !== first.get(own)) return { column: newValues(dtype, n), entry: null, n }
-    return { column: values ?? filled('u8', n, 1), entry: values && own.entries, n }
+    return { column: values ?? filledArray('u8', n, 1), entry: values && own.entries, n }
   })
-  return { values: HOST.concatenated(parts, dtype), dtype }
+  return { values: HOST.concatenate(parts, dtype), dtype }
 }

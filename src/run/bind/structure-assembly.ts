@@ -4,16 +4,22 @@ import { concat } from '../../columns/allocate.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { MASK_BITS, packFields } from '../../ir/packed-fields.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
-import { type BuildInput, buildStorage, paddingsOf, roomsOf, widthsOf } from '../../storage/build-storage.ts'
+import {
+  type BuildInput,
+  buildStorage,
+  capacitiesOf,
+  paddingsOf,
+  widthsOf,
+} from '../../storage/build-storage.ts'
 import { validateStored } from '../../storage/ready/validate.ts'
 import { type Entry, positionsOf, scatterValues } from '../../storage/scatter-values.ts'
 import {
-  keepsApart,
   type Level,
+  makeLazyStorage,
   makeStorage,
   type Storage,
+  separatesDuplicates,
   treesOf,
-  uncounted,
 } from '../../storage/storage.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 import { gatherValues } from '../../storage/values.ts'
@@ -79,7 +85,7 @@ class StructureBuilder implements Structure {
   readonly #kernel: Kernel1
   readonly #pieces: readonly Piece[]
   readonly #axes: ReturnType<typeof allAxesOf>
-  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'rooms'>
+  readonly #sizes: Pick<BuildInput, 'extents' | 'widths' | 'paddings' | 'capacities'>
   readonly #found = new Map<Piece, Map<string, Int32Array | null>>()
 
   constructor(
@@ -96,7 +102,7 @@ class StructureBuilder implements Structure {
       extents,
       widths: widthsOf(stored, params),
       paddings: paddingsOf(stored, params),
-      rooms: roomsOf(stored, params),
+      capacities: capacitiesOf(stored, params),
     }
   }
 
@@ -132,7 +138,7 @@ class StructureBuilder implements Structure {
   }
 
   /** Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart. */
-  readonly #keeps = (p: Piece): boolean => keepsApart(p.source.axes.map(this.#axis))
+  readonly #keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map(this.#axis))
 
   /** Bound coordinates are checked, and maps keep to the extents. */
   #build(
@@ -148,7 +154,7 @@ class StructureBuilder implements Structure {
       coords,
       inRange: true,
       distinct,
-      known: new Map([...this.levels].filter(([, l]) => !isNonunique(l.axis))),
+      existing: new Map([...this.levels].filter(([, l]) => !isNonunique(l.axis))),
     })
   }
 
@@ -222,7 +228,7 @@ class StructureBuilder implements Structure {
       const trees = treesOf(over)
       this.storages.set(
         b.name,
-        b.role === 'local' ? uncounted(over, trees, levels) : makeStorage(over, trees, levels, null),
+        b.role === 'local' ? makeLazyStorage(over, trees, levels) : makeStorage(over, trees, levels, null),
       )
     }
   }

@@ -11,7 +11,7 @@ import type { Buffer1 } from '../../ir/stage1.ts'
 import { scatterValues } from '../../storage/scatter-values.ts'
 import { isFill } from '../../storage/stored-coords.ts'
 import type { DenseTensor, StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
-import { checkValueArray, convert, decoder, filled, gatherValues } from '../../storage/values.ts'
+import { checkValueArray, convertValues, decoder, filledArray, gatherValues } from '../../storage/values.ts'
 import { underKernelNames } from './binding-names.ts'
 import { checkDimensions } from './bound-sizes.ts'
 import { type CallerTensor, callerTensor, callerTensors } from './caller-tensors.ts'
@@ -240,11 +240,11 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
   const m = next.columns[0]?.length ?? 1
   if (values) checkValueArray(values, dtype)
   const same = source.columns.every((c, d) => equal(c, next.columns[d]!))
-  if (same) return values ? { values, dtype } : { values: filled(dtype, n, 1), dtype }
+  if (same) return values ? { values, dtype } : { values: filledArray(dtype, n, 1), dtype }
   const maxima = source.columns.map((c, d) => Math.max(largest(c), largest(next.columns[d]!)))
   const have = lexicographic(source.columns, maxima)
   const want = lexicographic(next.columns, maxima)
-  const wide = values ? convert(values, dtype, 'f64') : null
+  const wide = values ? convertValues(values, dtype, 'f64') : null
   const out = new Float64Array(n)
   const compare = (h: number, w: number): number => {
     for (let d = 0; d < maxima.length; d++) {

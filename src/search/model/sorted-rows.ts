@@ -6,7 +6,7 @@ import { reusing } from '../../columns/scratch-buffers.ts'
 import type { Sort } from '../../ir/format.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
-import { asksForValues, begin } from '../../storage/convert.ts'
+import { dependsOnValues, loadEntries } from '../../storage/convert.ts'
 import { runSync } from '../../storage/coroutines.ts'
 import { HOST } from '../../storage/engines/host/engine.ts'
 import { evaluateSort } from '../../storage/sort-permutations.ts'
@@ -48,7 +48,7 @@ export function rowOrderOf(
 }
 
 function sortAlong({ instance }: Reformat, along: Dimension): Sort | null {
-  if (instance.given.length > 0 || asksForValues(instance)) return null
+  if (instance.given.length > 0 || dependsOnValues(instance)) return null
   const name = instance.over[along]?.name
   const sortsAll = ({ dim, of, within }: Sort): boolean =>
     dim === name && of.kind === 'var' && of.name === name && within === null
@@ -80,7 +80,7 @@ function evaluateOrder(
   return reusing(() =>
     runSync(
       (function* () {
-        const { frame, context } = yield* begin(HOST, tensor, dims, false, {
+        const { frame, context } = yield* loadEntries(HOST, tensor, dims, false, {
           given: inputs,
           fill: 0,
           sets: new Map(),

@@ -9,7 +9,7 @@ import { isInjective } from '../../formats/proof/proved.ts'
 import { axisInText, repeats, type StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 
-export interface Claimed {
+export interface StoredCoordinates {
   /** The tensor's axes. */
   readonly axes: readonly Pick<StoredAxis, 'name' | 'copyOf'>[]
   readonly shape: readonly number[]
@@ -17,44 +17,53 @@ export interface Claimed {
   readonly parts: readonly {
     readonly name: string
     readonly columns: readonly Int32Array[]
-    /** Its levels were validated to store each coordinate once (`levelsTell`). */
-    readonly once: boolean
+    /** Its levels have been validated to store each coordinate once (`levelsAreUnique`). */
+    readonly unique: boolean
   }[]
-  /** Elements with equal coordinates are separate elements (`keepsApart`). */
-  readonly apart: boolean
+  /** Elements with equal coordinates are separate elements (`separatesDuplicates`). */
+  readonly separateDuplicates: boolean
   /** Hint if two parts store one coordinate. */
   readonly hint?: string
   /** Hint if one part stores a coordinate twice. */
-  readonly once?: string
+  readonly unique?: string
 }
 
 /**
  * True if levels that are validated segment by segment cannot store a coordinate of the tensor twice: no axis repeats
  * coordinates, and each format maps different stored coordinates to different ones of the tensor.
  */
-export const levelsTell = (
+export const levelsAreUnique = (
   levels: readonly StoredAxis[],
   formats: readonly { readonly instance: FormatInstance; readonly dims: readonly string[] }[],
 ): boolean => !levels.some(repeats) && formats.every((f) => isInjective(f.instance, f.dims))
 
-/** True if no check is needed: there is at most one part, which stores nothing twice or may do so. */
-export const isTold = (parts: readonly { readonly once: boolean }[], apart: boolean): boolean =>
-  parts.length < 2 && parts.every((p) => p.once || apart)
+/** True if no check is needed: there is at most one part, and it stores no coordinate twice, or may do so. */
+export const isKnownDisjoint = (
+  parts: readonly { readonly unique: boolean }[],
+  separateDuplicates: boolean,
+): boolean => parts.length < 2 && parts.every((p) => p.unique || separateDuplicates)
 
-const ONCE = 'add the duplicates up, or declare an axis of the tensor nonunique'
+const DUPLICATE_HINT = 'add the duplicates up, or declare an axis of the tensor nonunique'
 
 /**
  * Checks that coordinates are stored once; linear if they are in order, otherwise by sorting. @throws SptError
  * `format/overlap` with the first coordinate that two parts store; `bind/duplicate` with one that is stored twice,
  * unless equal coordinates stay apart
  */
-export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Claimed): void {
-  if (isTold(parts, apart)) return
+export function checkDisjoint({
+  axes,
+  shape,
+  parts,
+  separateDuplicates,
+  hint,
+  unique = DUPLICATE_HINT,
+}: StoredCoordinates): void {
+  if (isKnownDisjoint(parts, separateDuplicates)) return
   const columns = axes.map((_, d) => concat(parts.map((p) => p.columns[d]!)))
-  const begins: number[] = []
+  const starts: number[] = []
   let n = 0
   for (const p of parts) {
-    begins.push(n)
+    starts.push(n)
     n += p.columns[0]!.length
   }
   const { order, columns: sorted } = lexicographic(
@@ -63,29 +72,29 @@ export function checkOnce({ axes, shape, parts, apart, hint, once = ONCE }: Clai
   )
   const partOf = (s: number): number => {
     const e = order ? order[s]! : s
-    // Of parts with the same start only the last is non-empty.
-    return begins.findLastIndex((begin) => begin <= e)
+    // Only the last of several parts with the same start is non-empty.
+    return starts.findLastIndex((begin) => begin <= e)
   }
   for (let s = 1; s < n; s++) {
-    let same = true
-    for (let d = 0; same && d < sorted.length; d++) same = sorted[d]![s] === sorted[d]![s - 1]
-    if (!same) continue
+    let equal = true
+    for (let d = 0; equal && d < sorted.length; d++) equal = sorted[d]![s] === sorted[d]![s - 1]
+    if (!equal) continue
     const [a, b] = [partOf(s - 1), partOf(s)]
-    if (a === b && apart) continue
+    if (a === b && separateDuplicates) continue
     const coordinate = `(${axes.map(axisInText).join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`
     if (a === b)
       fail({
         code: 'bind/duplicate',
         message: `${parts[a]!.name} holds ${coordinate} twice`,
         expected: 'each coordinate once',
-        hint: once,
+        hint: unique,
       })
     // Parts with equal names are distinguished by their numbers.
-    const called = (k: number): string =>
+    const partName = (k: number): string =>
       parts[a]!.name === parts[b]!.name ? `${parts[k]!.name} (part ${k + 1})` : parts[k]!.name
     fail({
       code: 'format/overlap',
-      message: `${called(a)} and ${called(b)} both hold ${coordinate}`,
+      message: `${partName(a)} and ${partName(b)} both hold ${coordinate}`,
       expected: 'each coordinate in one part',
       ...(hint !== undefined && { hint }),
     })

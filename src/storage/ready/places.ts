@@ -1,6 +1,7 @@
 /**
- * Placement of elements in ready-made arrays of formats: each is where the map puts it, in a part whose condition it
- * satisfies, as far as coordinates and lists determine this.
+ * Placement of elements in ready-made arrays of formats: each element must be at the coordinate that the map
+ * yields, in a part whose condition it satisfies. This is checked as far as coordinates and lists determine
+ * it.
  */
 import { neededBy } from '../../analysis/query-dependence.ts'
 import { fail } from '../../ast/diagnostic.ts'
@@ -14,105 +15,112 @@ import type { Column, Frame } from '../column-engine.ts'
 import { pointAt, pointOf } from '../coordinate-text.ts'
 import type { Coroutine } from '../coroutines.ts'
 import type { Scope } from '../engine-operands.ts'
-import { checkAsked } from '../table-reads.ts'
+import { checkExpressions } from '../table-reads.ts'
 
 /** `dims` are columns of the frame; `coordinates` are on the format's axes, over its columns. */
-export interface Standing<C> extends Pick<Scope<C>, 'dims' | 'lists'> {
+export interface Placement<C> extends Pick<Scope<C>, 'dims' | 'lists'> {
   readonly instance: FormatInstance
   readonly coordinates: ReadonlyMap<string, Expr>
   /** Conditions over `dims`. */
   readonly conditions: readonly Condition[]
 }
 
-const isOfLists = (q: Query): boolean => sourceOf(q, 'list') !== undefined
+const readsList = (q: Query): boolean => sourceOf(q, 'list') !== undefined
 
-/** True if coordinates and these lists determine an expression. */
-const isTold = (e: Expr, queries: readonly Query[], lists: ReadonlySet<string>): boolean =>
-  neededBy(e, queries).every(isOfLists) && !someExpr(e, (x) => x.kind === 'load' && !lists.has(x.buffer))
+/** True if the coordinates and the given lists determine the value of an expression. */
+const isDetermined = (e: Expr, queries: readonly Query[], lists: ReadonlySet<string>): boolean =>
+  neededBy(e, queries).every(readsList) && !someExpr(e, (x) => x.kind === 'load' && !lists.has(x.buffer))
 
-/** True if elements must be checked: maps with lists, and conditions, may contradict their placement. */
-export const isToldOf = (
+/**
+ * True if the placement of elements must be checked, because a map with lists, or a condition, may contradict
+ * it.
+ */
+export const needsPlacementCheck = (
   { tables }: FormatInstance,
   conditions: readonly Condition[],
   lists: ReadonlyMap<string, unknown>,
 ): boolean =>
   tables.some((t) => t.of === 'list') ||
-  conditions.some((c) => isTold(c.where, c.queries, new Set(lists.keys())))
+  conditions.some((c) => isDetermined(c.where, c.queries, new Set(lists.keys())))
 
 /**
- * Checks the placement of elements. With another list than the arrays were built with, inverse maps yield other
- * coordinates, possibly repeated. @throws SptError `format/not-inverse`, `format/leak`, `format/map-range`,
- * `format/map-overflow`
+ * Checks the placement of elements. If the list differs from the one that the arrays were built with, inverse
+ * maps yield other coordinates, possibly repeated. @throws SptError `format/not-inverse`, `format/leak`,
+ * `format/map-range`, `format/map-overflow`
  */
-export function* checkStanding<C extends Column>(frame: Frame<C>, standing: Standing<C>): Coroutine<void> {
-  const { instance, dims, coordinates, lists } = standing
+export function* checkPlacement<C extends Column>(frame: Frame<C>, placement: Placement<C>): Coroutine<void> {
+  const { instance, dims, coordinates, lists } = placement
   if (frame.n === 0 || dims.some((d) => !frame.column(d.name))) return
-  yield* checkConditions(frame, standing)
-  const given = new Set(instance.tables.flatMap((t) => (t.of === 'list' ? [t.name] : [])))
-  if (given.size === 0) return
-  const told = instance.order.flatMap((name, k) => {
+  yield* checkConditions(frame, placement)
+  const listNames = new Set(instance.tables.flatMap((t) => (t.of === 'list' ? [t.name] : [])))
+  if (listNames.size === 0) return
+  const determined = instance.order.flatMap((name, k) => {
     const e = instance.map[k]!
-    return isTold(e, instance.queries, given) ? [{ name, e, asked: neededBy(e, instance.queries) }] : []
+    return isDetermined(e, instance.queries, listNames)
+      ? [{ name, e, needed: neededBy(e, instance.queries) }]
+      : []
   })
-  const asked = instance.queries.filter((q) => told.some((t) => t.asked.includes(q)))
+  const queries = instance.queries.filter((q) => determined.some((t) => t.needed.includes(q)))
   const scope = { dims, lists, values: null, distinct: false, places: new Map(), sets: new Map() }
-  yield* evaluateQueries(frame, asked, scope)
-  yield* checkAsked(
+  yield* evaluateQueries(frame, queries, scope)
+  yield* checkExpressions(
     frame,
-    told.map(({ e }) => e),
+    determined.map(({ e }) => e),
     dims,
-    asked,
+    queries,
   )
-  const wrong = told.map(({ name, e }) => binary('ne', e, coordinates.get(name)!))
-  const [at = -1] =
-    wrong.length === 0 ? [] : yield* frame.engine.first(frame, [wrong.reduce((a, b) => binary('or', a, b))])
-  if (at >= 0) {
-    const stands = told.map(({ name }) => coordinates.get(name)!)
-    const exprs = [...dims.map((d) => variable(d.name)), ...stands, ...told.map(({ e }) => e)]
-    const values = yield* frame.engine.valuesAt(frame, exprs, at)
-    const [n, k] = [dims.length, told.length]
+  const mismatches = determined.map(({ name, e }) => binary('ne', e, coordinates.get(name)!))
+  const [entry = -1] =
+    mismatches.length === 0
+      ? []
+      : yield* frame.engine.findFirst(frame, [mismatches.reduce((a, b) => binary('or', a, b))])
+  if (entry >= 0) {
+    const storedExprs = determined.map(({ name }) => coordinates.get(name)!)
+    const exprs = [...dims.map((d) => variable(d.name)), ...storedExprs, ...determined.map(({ e }) => e)]
+    const values = yield* frame.engine.valuesAt(frame, exprs, entry)
+    const [n, k] = [dims.length, determined.length]
     const dimensions = pointOf(
       dims.map((d) => d.name),
       values.slice(0, n),
     )
-    const place = pointOf(
-      told.map((t) => t.name),
+    const storedPoint = pointOf(
+      determined.map((t) => t.name),
       values.slice(n, n + k),
     )
     fail({
       code: 'format/not-inverse',
-      message: `the arrays of ${instance.text} hold ${dimensions} at ${place}, and the map puts it at (${values.slice(n + k).join(', ')})`,
+      message: `the arrays of ${instance.text} hold ${dimensions} at ${storedPoint}, and the map puts it at (${values.slice(n + k).join(', ')})`,
       expected: 'elements where the map puts them',
       hint: 'give the list that the arrays were made with',
     })
   }
-  for (const { name } of asked) frame.drop(name)
+  for (const { name } of queries) frame.drop(name)
 }
 
 /**
- * Checks the condition of a part: elements that violate it may belong to no part, or to another one. @throws SptError
- * `format/leak`
+ * Checks the condition of a part: elements that violate it may belong to no part, or to another part. @throws
+ * SptError `format/leak`
  */
 function* checkConditions<C extends Column>(
   frame: Frame<C>,
-  { instance, dims, conditions, lists }: Standing<C>,
+  { instance, dims, conditions, lists }: Placement<C>,
 ): Coroutine<void> {
   const scope = { dims, lists, values: null, distinct: false, places: new Map(), sets: new Map() }
-  const given = new Set(lists.keys())
+  const listNames = new Set(lists.keys())
   for (const { where, queries } of conditions) {
-    if (!isTold(where, queries, given)) continue
-    const asked = neededBy(where, queries)
-    yield* evaluateQueries(frame, asked, scope)
-    yield* checkAsked(frame, [where], dims, asked)
-    const [at = -1] = yield* frame.engine.first(frame, [not(where)])
-    if (at >= 0)
+    if (!isDetermined(where, queries, listNames)) continue
+    const needed = neededBy(where, queries)
+    yield* evaluateQueries(frame, needed, scope)
+    yield* checkExpressions(frame, [where], dims, needed)
+    const [entry = -1] = yield* frame.engine.findFirst(frame, [not(where)])
+    if (entry >= 0)
       fail({
         code: 'format/leak',
-        message: `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, at)}, and its condition does not`,
+        message: `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, entry)}, and its condition does not`,
         ...(where.span ? { span: where.span } : {}),
         expected: 'elements of which the condition of the part holds',
         hint: 'take it out, or give the list that the arrays were made with',
       })
-    for (const { name } of asked) frame.drop(name)
+    for (const { name } of needed) frame.drop(name)
   }
 }

@@ -13,11 +13,11 @@ import { entriesOf } from '../entry-enumeration.ts'
 import type { FormatOperands } from '../format-operands.ts'
 import { withSegments } from '../format-operands.ts'
 import { bindTables } from '../inverse-remapping.ts'
-import { keepsApart } from '../storage.ts'
+import { separatesDuplicates } from '../storage.ts'
 import { levelsOf, partToCoords, type StoredPart, type StoredParts } from '../stored-parts.ts'
 import type { StoredTensor } from '../tensor.ts'
-import { checkOnce, isTold, levelsTell } from './disjoint.ts'
-import { checkStanding, isToldOf } from './places.ts'
+import { checkDisjoint, isKnownDisjoint, levelsAreUnique } from './disjoint.ts'
+import { checkPlacement, needsPlacementCheck } from './places.ts'
 import { checkLists, checkMask, checkMaskAgrees, checkPermutation } from './tables.ts'
 import { storedValues, validateStored } from './validate.ts'
 
@@ -47,8 +47,8 @@ export function partsFromArrays(
   for (const p of parts) {
     const { mask } = p.part.instance
     if (mask === undefined) continue
-    const of = levelsOf(p, stored)
-    checkMaskAgrees(mask, of.stored, of.inverse, {
+    const source = levelsOf(p, stored)
+    checkMaskAgrees(mask, source.stored, source.inverse, {
       filled: filledAxes(p.part.instance),
       order: shape.length,
     })
@@ -56,32 +56,33 @@ export function partsFromArrays(
   checkCoordinates(stored)
   for (const [k, p] of parts.entries()) {
     const conditions = conditionsOf(instance.tree, k)
-    if (isToldOf(p.part.instance, conditions, given.lists)) checkPlaces(p, stored, conditions)
+    if (needsPlacementCheck(p.part.instance, conditions, given.lists))
+      checkPartPlacement(p, stored, conditions)
   }
   return stored
 }
 
-function checkPlaces(p: StoredPart, of: StoredParts, conditions: readonly Condition[]): void {
+function checkPartPlacement(p: StoredPart, tensor: StoredParts, conditions: readonly Condition[]): void {
   const { instance } = p.part
-  const { stored, inverse } = levelsOf(p, of)
-  const own = instance.order.map((a) => ({ name: `@${a}`, extent: p.storage.levels.get(a)!.extent }))
+  const { stored, inverse } = levelsOf(p, tensor)
+  const axisDims = instance.order.map((a) => ({ name: `@${a}`, extent: p.storage.levels.get(a)!.extent }))
   const frame = runSync(
     entriesOf<TypedArray>(HOST, stored, {
       ...inverse,
-      dims: [...inverse.dims, ...own],
+      dims: [...inverse.dims, ...axisDims],
       exprs: [...inverse.exprs, ...instance.order.map((a) => variable(a))],
     }),
   )
-  bindLists(frame, of.given.lists, of.given)
+  bindLists(frame, tensor.given.lists, tensor.given)
   bindTables(frame, inverse.tables)
   const coordinates = new Map(instance.order.map((a) => [a, variable(`@${a}`)]))
   runSync(
-    checkStanding<TypedArray>(frame, {
+    checkPlacement<TypedArray>(frame, {
       instance,
       dims: inverse.dims,
       coordinates,
       conditions,
-      lists: of.given.lists,
+      lists: tensor.given.lists,
     }),
   )
   frame.release()
@@ -90,7 +91,7 @@ function checkPlaces(p: StoredPart, of: StoredParts, conditions: readonly Condit
 /** Extents of axes are those of the format; sizes to be measured are taken from the arrays. */
 function partFromArrays(
   part: PartInstance,
-  { tensor, tables: brought }: PartArrays,
+  { tensor, tables: partTables }: PartArrays,
   given: FormatOperands,
   fill: number,
 ): StoredPart {
@@ -117,7 +118,7 @@ function partFromArrays(
     const list = t.of === 'list' ? given.lists.get(t.source) : undefined
     return list ? [[t.name, list] as const] : []
   })
-  const tables = new Map([...brought, ...lists])
+  const tables = new Map([...partTables, ...lists])
   for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
   checkLists(part.instance, storage, tables, sizes)
   const { mask, order } = part.instance
@@ -128,24 +129,24 @@ function partFromArrays(
     values: storedValues(storage, tensor, fill),
     tables,
     measured: new Map(),
-    held: null,
+    occupied: null,
   }
 }
 
 function checkCoordinates(stored: StoredParts): void {
   const { over } = stored.instance
   const dims = over.map((a) => a.name)
-  const told = stored.parts.map(({ part: { label, instance } }) => ({
+  const parts = stored.parts.map(({ part: { label, instance } }) => ({
     name: label || instance.text,
-    once: levelsTell(instance.axes, [{ instance, dims }]),
+    unique: levelsAreUnique(instance.axes, [{ instance, dims }]),
   }))
-  const apart = keepsApart(over)
-  if (isTold(told, apart)) return
-  checkOnce({
+  const separateDuplicates = separatesDuplicates(over)
+  if (isKnownDisjoint(parts, separateDuplicates)) return
+  checkDisjoint({
     axes: over,
     shape: stored.shape,
-    parts: stored.parts.map((p, k) => ({ ...told[k]!, columns: partToCoords(p, stored).coords })),
-    apart,
+    parts: stored.parts.map((p, k) => ({ ...parts[k]!, columns: partToCoords(p, stored).coords })),
+    separateDuplicates,
     hint: 'take it out of one of them',
   })
 }

@@ -66,24 +66,24 @@ export function checkPermutation(
 export function checkLists(
   { lists, tables }: FormatInstance,
   { levels, trees }: Storage,
-  given: ReadonlyMap<string, Int32Array>,
+  arrays: ReadonlyMap<string, Int32Array>,
   sizes: ReadonlyMap<string, number>,
 ): void {
   for (const { axis, under } of lists) {
     const { name, fill, length } = tables.find((t) => t.name === axis.name)!
-    const last = under.at(-1)!
-    const parent = levels.get(last)!
+    const innermost = under.at(-1)!
+    const parent = levels.get(innermost)!
     const width = Math.max(0, evaluate(length, sizes))
-    const indices = given.get(name)
+    const indices = arrays.get(name)
     if (!indices)
       fail({
         code: 'bind/missing-table',
         message: `ready-made parts come without the list that goes with them, ${name}`,
-        expected: `an Int32Array of ${parent.positions * width} coordinates, ${width} for each position of ${last}`,
+        expected: `an Int32Array of ${parent.positions * width} coordinates, ${width} for each position of ${innermost}`,
         hint: `give ${name} with the parts`,
       })
-    const tree = trees.find((t) => t.includes(last))!
-    const chain = tree.slice(0, tree.indexOf(last) + 1).map((a) => levels.get(a)!)
+    const tree = trees.find((t) => t.includes(innermost))!
+    const chain = tree.slice(0, tree.indexOf(innermost) + 1).map((a) => levels.get(a)!)
     const padding = paddedPositions(chain).at(-1) ?? null
     const level = bindLevel(axis, Math.max(0, evaluate(fill, sizes)), parent, { indices }, { width }, padding)
     if (axis.compact) runSync(checkLevelProperty(HOST, [...chain, level], 'compact'))
@@ -100,8 +100,8 @@ export function checkMask(
   { levels, trees }: Storage,
   words: Int32Array | undefined,
 ): Int32Array {
-  const last = trees.flatMap((tree) => tree.findLast((a) => axes.includes(a)) ?? [])
-  const positions = last.reduce((n, a) => n * levels.get(a)!.positions, 1)
+  const innermost = trees.flatMap((tree) => tree.findLast((a) => axes.includes(a)) ?? [])
+  const positions = innermost.reduce((n, a) => n * levels.get(a)!.positions, 1)
   const length = wordsFor(positions, MASK_BITS)
   if (words?.length === length) return words
   return fail({
@@ -128,16 +128,16 @@ export function checkMaskAgrees(
   if (!stored.mask || !isExact(stored.trees, filled)) return
   const entries = (mask: StoredLevels<TypedArray>['mask']) =>
     runSync(entriesOf<TypedArray>(HOST, { ...stored, drop: null, mask: mask ?? null }, inverse))
-  const held = entries(stored.mask)
-  const all = entries(null)
-  if (held.n === all.n) return
-  const at = (frame: Frame<TypedArray>, e: number): number => frame.entry?.[e] ?? e
+  const masked = entries(stored.mask)
+  const unmasked = entries(null)
+  if (masked.n === unmasked.n) return
+  const positionOf = (frame: Frame<TypedArray>, e: number): number => frame.entry?.[e] ?? e
   let e = 0
-  while (e < held.n && at(held, e) === at(all, e)) e++
-  const point = inverse.dims.slice(0, order).map((d) => all.column(d.name)![e])
+  while (e < masked.n && positionOf(masked, e) === positionOf(unmasked, e)) e++
+  const point = inverse.dims.slice(0, order).map((d) => unmasked.column(d.name)![e])
   fail({
     code: 'bind/table',
-    message: `${name} has no bit for (${point.join(', ')}), which is stored at position ${at(all, e)}`,
+    message: `${name} has no bit for (${point.join(', ')}), which is stored at position ${positionOf(unmasked, e)}`,
     expected: 'a bit for every element: the coordinates that axes store are those of elements',
     hint: 'give it a bit, or leave the coordinate out of the arrays',
   })

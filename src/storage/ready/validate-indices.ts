@@ -10,52 +10,55 @@ import { coordinatesOf, type Level, segment } from '../storage.ts'
 export function checkIndices(axis: IndexedAxis, level: Level, parents: number, padding?: number): void {
   const indices = coordinatesOf(level)!
   const { extent } = level
-  const last = padsWithLast(axis)
+  const repeatsLast = padsWithLast(axis)
   invariant(
-    !isPadded(axis) || last || padding !== undefined,
+    !isPadded(axis) || repeatsLast || padding !== undefined,
     `what axis ${axis.name} is padded with is not known`,
   )
-  const open = hasWidth(axis) && !isPadded(axis)
-  const top = open ? extent : extent - 1
+  const allowsPadding = hasWidth(axis) && !isPadded(axis)
+  const maximum = allowsPadding ? extent : extent - 1
   for (let q = 0; q < indices.length; q++)
-    if (indices[q]! < 0 || indices[q]! > top)
+    if (indices[q]! < 0 || indices[q]! > maximum)
       fail({
         code: 'bind/index-range',
         message: `indices of axis ${axis.name} hold ${indices[q]} at position ${q}, and the extent is ${extent}`,
-        expected: open ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
+        expected: allowsPadding ? `0 to ${extent - 1}, or ${extent} for padding` : `0 to ${extent - 1}`,
         hint:
-          open && indices[q] === -1
+          allowsPadding && indices[q] === -1
             ? `padding is marked by the extent (${extent}) here, not by -1`
             : 'bind a larger size, or subtract 1 where indices count from 1',
       })
-  const seen = !axis.ordered && axis.unique ? lastSegments(extent) : null
+  const lastSegment = !axis.ordered && axis.unique ? lastSegmentTable(extent) : null
   for (let p = 0; p < parents; p++) {
     const [lo, end] = segment(level, p)
     let hi = end
     if (padding !== undefined) while (hi > lo && indices[hi - 1] === padding) hi--
-    if (last) while (hi - 1 > lo && indices[hi - 1] === indices[hi - 2]) hi--
+    if (repeatsLast) while (hi - 1 > lo && indices[hi - 1] === indices[hi - 2]) hi--
     for (let q = lo; q < hi; q++) {
-      const c = indices[q]!
-      const before = q > lo ? indices[q - 1]! : -1
-      if (before === extent && c !== extent)
+      const coordinate = indices[q]!
+      const previous = q > lo ? indices[q - 1]! : -1
+      if (previous === extent && coordinate !== extent)
         fail({
           code: 'bind/padding',
-          message: `indices of axis ${axis.name} hold ${c} at position ${q}, after padding`,
+          message: `indices of axis ${axis.name} hold ${coordinate} at position ${q}, after padding`,
           expected: 'padding at the end of a segment',
           hint: 'move the padding behind the stored coordinates',
         })
-      if (c === extent) continue
-      if (axis.ordered && c < before)
+      if (coordinate === extent) continue
+      if (axis.ordered && coordinate < previous)
         fail({
           code: 'bind/unsorted',
-          message: `indices of axis ${axis.name} fall from ${before} to ${c} at position ${q}`,
+          message: `indices of axis ${axis.name} fall from ${previous} to ${coordinate} at position ${q}`,
           expected: 'ascending coordinates in each segment',
           hint: `stored(shape, arrays, values, dtype, { sort: true }) sorts them; or declare ${axis.name} unordered`,
         })
-      if (axis.unique && (axis.ordered ? q > lo && c === before : seen!(c, p) === p))
+      if (
+        axis.unique &&
+        (axis.ordered ? q > lo && coordinate === previous : lastSegment!(coordinate, p) === p)
+      )
         fail({
           code: 'bind/duplicate',
-          message: `indices of axis ${axis.name} hold ${c} again at position ${q}`,
+          message: `indices of axis ${axis.name} hold ${coordinate} again at position ${q}`,
           expected: 'each coordinate once in a segment',
           hint: `stored(shape, arrays, values, dtype, { sum: true }) adds them up; or declare ${axis.name} nonunique`,
         })
@@ -64,19 +67,19 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
 }
 
 /** A function that returns the segment in which a coordinate last occurred (−1: none), and records `segment`. */
-function lastSegments(extent: number): (c: number, segment: number) => number {
+function lastSegmentTable(extent: number): (c: number, segment: number) => number {
   if (extent <= 2 ** 24) {
     const last = new Int32Array(extent).fill(-1)
     return (c, segment) => {
-      const before = last[c]!
+      const previous = last[c]!
       last[c] = segment
-      return before
+      return previous
     }
   }
   const last = new Map<number, number>()
   return (c, segment) => {
-    const before = last.get(c) ?? -1
+    const previous = last.get(c) ?? -1
     last.set(c, segment)
-    return before
+    return previous
   }
 }

@@ -30,14 +30,17 @@ export interface FixedLevel {
   readonly padding?: number | undefined
 }
 
-/** A level over validated arrays. `parent` is `null` for a root; `padded` marks its padding positions. */
+/**
+ * A level over validated arrays. `parent` is `null` for a root; `parentPadding` marks the parent's padding
+ * positions.
+ */
 export function bindLevel(
   axis: StoredAxis,
   extent: number,
   parent: Level | null,
   arrays: IndexArrays,
-  given: FixedLevel,
-  padded: Uint8Array | null,
+  fixed: FixedLevel,
+  parentPadding: Uint8Array | null,
 ): Level {
   const parents = parent?.positions ?? 1
   const bits = indexBits(axis)
@@ -67,27 +70,27 @@ export function bindLevel(
     else if (!indices) checkLengths(axis.name, axis.parent, indptr, extent)
     level = make(indptr[parents]!, null, indptr)
   } else if (bits < 32) {
-    const width = packedWidth(axis, parents, given.width)
+    const width = packedWidth(axis, parents, fixed.width)
     checkWords(axis, indices!, parents * width)
     level = make(parents * width, width)
-  } else level = make(indices!.length, checkWidth(axis, indices!.length, parents, given.width))
-  if (hasIndices(axis)) checkIndices(axis, level, parents, given.padding)
-  checkUnderPadding(level, padded)
+  } else level = make(indices!.length, checkWidth(axis, indices!.length, parents, fixed.width))
+  if (hasIndices(axis)) checkIndices(axis, level, parents, fixed.padding)
+  checkUnderPadding(level, parentPadding)
   return level
 }
 
-function required(axis: StoredAxis, which: keyof IndexArrays, array: Int32Array | undefined): Int32Array {
+function required(axis: StoredAxis, arrayName: keyof IndexArrays, array: Int32Array | undefined): Int32Array {
   if (array === undefined)
     fail({
       code: 'bind/missing-array',
-      message: `axis ${axis.name} is ${axis.kind} and needs ${which}`,
-      expected: `arrays.${axis.name}.${which}, an Int32Array`,
+      message: `axis ${axis.name} is ${axis.kind} and needs ${arrayName}`,
+      expected: `arrays.${axis.name}.${arrayName}, an Int32Array`,
       hint: 'bind the array, or bind coordinates and let the structure be built',
     })
   if (!(array instanceof Int32Array))
     fail({
       code: 'bind/array-type',
-      message: `${which} of axis ${axis.name} is ${Object.prototype.toString.call(array).slice(8, -1)}`,
+      message: `${arrayName} of axis ${axis.name} is ${Object.prototype.toString.call(array).slice(8, -1)}`,
       expected: 'Int32Array',
       hint: 'copy it with Int32Array.from; positions above 2^31 - 1 cannot be bound',
     })
@@ -140,14 +143,16 @@ function checkLengths(name: string, parent: string | null, indptr: Int32Array, e
       })
 }
 
-function checkWidth(axis: PaddedAxis, count: number, parents: number, given: number | undefined): number {
-  const width = given ?? (parents === 0 ? 0 : count / parents)
+function checkWidth(axis: PaddedAxis, count: number, parents: number, declared: number | undefined): number {
+  const width = declared ?? (parents === 0 ? 0 : count / parents)
   if (Number.isInteger(width) && width >= 0 && width * parents === count) return width
   return fail({
-    code: given === undefined ? 'bind/indices-length' : 'bind/width',
+    code: declared === undefined ? 'bind/indices-length' : 'bind/width',
     message: `axis ${axis.name} has ${count} indices for ${parents} positions of ${axis.parent}`,
     expected:
-      given === undefined ? `a multiple of ${parents}` : `${given * parents}: the width ${given} each`,
+      declared === undefined
+        ? `a multiple of ${parents}`
+        : `${declared * parents}: the width ${declared} each`,
     hint: 'every segment has the same width; fill short ones with the extent',
   })
 }
@@ -155,8 +160,8 @@ function checkWidth(axis: PaddedAxis, count: number, parents: number, given: num
 /**
  * The width of a packed level, which must be given: the number of words only bounds it. @throws SptError `bind/width`
  */
-function packedWidth(axis: PaddedAxis, parents: number, given: number | undefined): number {
-  if (given !== undefined && Number.isInteger(given) && given >= 0) return given
+function packedWidth(axis: PaddedAxis, parents: number, declared: number | undefined): number {
+  if (declared !== undefined && Number.isInteger(declared) && declared >= 0) return declared
   if (parents === 0) return 0
   return fail({
     code: 'bind/width',
@@ -182,11 +187,11 @@ function checkWords(axis: StoredAxis, words: Int32Array, positions: number): voi
  * Checks that descendants of padding are padding: their values would belong to no coordinate. @throws SptError
  * `bind/padding`
  */
-function checkUnderPadding(level: Level, padded: Uint8Array | null): void {
-  if (!padded) return
+function checkUnderPadding(level: Level, parentPadding: Uint8Array | null): void {
+  if (!parentPadding) return
   const coordinates = coordinatesOf(level)
-  for (let p = 0; p < padded.length; p++) {
-    if (padded[p] === 0) continue
+  for (let p = 0; p < parentPadding.length; p++) {
+    if (parentPadding[p] === 0) continue
     const [lo, hi] = segment(level, p)
     for (let q = lo; q < hi; q++)
       if (coordinates?.[q] !== level.extent || level.width === null)
@@ -215,11 +220,11 @@ function checkMask(
       expected: `${parents * words}: ${words} of 32 bits for each`,
       hint: 'every parent position has a whole number of words',
     })
-  const rest = extent & 31
+  const tailBits = extent & 31
   for (let p = 0; p < parents; p++) {
     let bits = 0
     for (let w = p * words; w < (p + 1) * words; w++) bits += bitCount(mask[w]!)
-    if (rest !== 0 && mask[(p + 1) * words - 1]! >>> rest !== 0)
+    if (tailBits !== 0 && mask[(p + 1) * words - 1]! >>> tailBits !== 0)
       fail({
         code: 'bind/mask-range',
         message: `mask of axis ${axis.name} has bits from ${extent} on at position ${p} of ${axis.parent}, and the extent is ${extent}`,

@@ -2,10 +2,10 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { hasIndices, hasIndptr, hasMask, isPadded, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
-import { chainOf, padded, paddedPositions } from '../padding-positions.ts'
+import { chainOf, markPadding, paddedPositions } from '../padding-positions.ts'
 import { extentOf, type Level, makeStorage, type Storage, treesOf } from '../storage.ts'
 import type { StoredTensor, ValueArray } from '../tensor.ts'
-import { checkValueArray, filled } from '../values.ts'
+import { checkValueArray, filledArray } from '../values.ts'
 import { checkElements } from './elements.ts'
 import { bindLevel, type IndexArrays } from './validate-level.ts'
 
@@ -20,7 +20,7 @@ export interface ValidateOptions {
   readonly dtype?: Dtype | undefined
   /** The value of coordinates that are not stored; default 0. */
   readonly fill?: number | undefined
-  /** True for a part of a tensor in a format: duplicates are then checked on the tensor's axes (`checkOnce`). */
+  /** True for a part of a tensor in a format: duplicates are then checked on the tensor's axes (`checkDisjoint`). */
   readonly part?: boolean | undefined
 }
 
@@ -45,17 +45,17 @@ export function validateStored(
   const padding = new Map<string, Uint8Array | null>()
   for (const axis of axes) {
     const parent = parentOf(axis)
-    const above = (parent !== null && padding.get(parent)) || null
+    const parentPadding = (parent !== null && padding.get(parent)) || null
     const level = bindLevel(
       axis,
       extentOf(extents, axis.name),
       parent === null ? null : levels.get(parent)!,
       tensor.arrays[axis.name] ?? {},
       { width: options.widths?.get(axis.name), padding: options.paddings?.get(axis.name) },
-      above,
+      parentPadding,
     )
     levels.set(axis.name, level)
-    padding.set(axis.name, padded(level, above))
+    padding.set(axis.name, markPadding(level, parentPadding))
   }
   const storage = makeStorage(axes, trees, levels, null)
   if (options.dtype !== undefined && options.dtype !== tensor.dtype)
@@ -73,15 +73,15 @@ export function validateStored(
 /** The values of a validated tensor; for a pattern, 1 at stored elements and `fill` in padding. */
 export function storedValues(storage: Storage, tensor: StoredTensor, fill: number): ValueArray {
   if (tensor.values) return tensor.values
-  const open = storage.axes.find(isPadded)
-  if (open)
+  const paddedAxis = storage.axes.find(isPadded)
+  if (paddedAxis)
     fail({
       code: 'bind/padding-values',
-      message: `axis ${open.name} is padded with a coordinate, and the arrays have no values that tell padding from elements`,
+      message: `axis ${paddedAxis.name} is padded with a coordinate, and the arrays have no values that tell padding from elements`,
       expected: 'values: the fill value in padding',
     })
-  const ones = filled(tensor.dtype, storage.size, 1)
-  const [absent] = filled(tensor.dtype, 1, fill)
+  const ones = filledArray(tensor.dtype, storage.size, 1)
+  const [fillValue] = filledArray(tensor.dtype, 1, fill)
   let size = storage.size
   for (const tree of storage.trees) {
     const last = storage.levels.get(tree[tree.length - 1]!)!
@@ -89,7 +89,7 @@ export function storedValues(storage: Storage, tensor: StoredTensor, fill: numbe
     const padding = paddedPositions(chainOf(storage, tree)).at(-1)
     if (!padding) continue
     for (let k = 0; k < ones.length; k++)
-      if (padding[Math.floor(k / size) % last.positions] === 1) ones[k] = absent!
+      if (padding[Math.floor(k / size) % last.positions] === 1) ones[k] = fillValue!
   }
   return ones
 }
@@ -110,7 +110,7 @@ function checkShape(
 }
 
 function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays']): void {
-  for (const [name, own] of Object.entries(arrays)) {
+  for (const [name, axisArrays] of Object.entries(arrays)) {
     const axis = axes.find((a) => a.name === name)
     if (!axis)
       fail({
@@ -121,9 +121,9 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
         hint: 'name the arrays by the axis they belong to',
       })
     const extra: (keyof IndexArrays)[] = []
-    if (own.indptr && !hasIndptr(axis)) extra.push('indptr')
-    if (own.indices && !hasIndices(axis)) extra.push('indices')
-    if (own.mask && !hasMask(axis)) extra.push('mask')
+    if (axisArrays.indptr && !hasIndptr(axis)) extra.push('indptr')
+    if (axisArrays.indices && !hasIndices(axis)) extra.push('indices')
+    if (axisArrays.mask && !hasMask(axis)) extra.push('mask')
     if (extra.length > 0)
       fail({
         code: 'bind/extra-array',
@@ -143,7 +143,7 @@ function checkNames(axes: readonly StoredAxis[], arrays: StoredTensor['arrays'])
 function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: string | undefined): void {
   checkValueArray(values, dtype)
   if (values.length === storage.size) return
-  const counted = storage.trees.map((t) => t.at(-1)!).find((a) => hasIndptr(storage.levels.get(a)!.axis))
+  const sparseAxis = storage.trees.map((t) => t.at(-1)!).find((a) => hasIndptr(storage.levels.get(a)!.axis))
   const parts = storage.trees.map((t) => {
     const last = t[t.length - 1]!
     return `${storage.levels.get(last)!.positions} of ${last}`
@@ -152,6 +152,6 @@ function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: s
     code: 'bind/values-length',
     message: `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
     expected: `${storage.size} values`,
-    hint: `give one value for each position, padding included${counted ? `; how many there are, the last of the offsets (indptr) of ${counted} says` : ''}`,
+    hint: `give one value for each position, padding included${sparseAxis ? `; how many there are, the last of the offsets (indptr) of ${sparseAxis} says` : ''}`,
   })
 }

@@ -13,21 +13,21 @@ import { type LaunchSpec, THREADS, type Use } from './column-types.ts'
 /** Name of the size that ends a launch's range of threads (or blocks) in the fused kernel. */
 export const END = 'x_end'
 
-const nameOf = (name: string, k: number): string => `${name}_of${k}`
+const instanceName = (name: string, k: number): string => `${name}_of${k}`
 
 /** Splits a name in a fused kernel into the original name and the launch number; −1: shared by all launches. */
-export function instanceOf(name: string): { readonly name: string; readonly of: number } {
-  const found = /^(.*)_of(\d+)$/.exec(name)
-  return found ? { name: found[1]!, of: Number(found[2]) } : { name, of: -1 }
+export function parseInstanceName(name: string): { readonly name: string; readonly launch: number } {
+  const match = /^(.*)_of(\d+)$/.exec(name)
+  return match ? { name: match[1]!, launch: Number(match[2]) } : { name, launch: -1 }
 }
 
 /** The fusion of `count` launches with the structure of `spec`; each starts at a multiple of `block` threads. */
-export function fused(spec: LaunchSpec, count: number, block: number): LaunchSpec {
+export function fuseLaunches(spec: LaunchSpec, count: number, block: number): LaunchSpec {
   const columns: Record<string, Use> = {}
   const sizes: Record<string, number> = {}
   for (let k = 0; k < count; k++) {
-    for (const [name, use] of Object.entries(spec.columns)) columns[nameOf(name, k)] = use
-    for (const name of [...Object.keys(spec.sizes ?? {}), THREADS, END]) sizes[nameOf(name, k)] = 0
+    for (const [name, use] of Object.entries(spec.columns)) columns[instanceName(name, k)] = use
+    for (const name of [...Object.keys(spec.sizes ?? {}), THREADS, END]) sizes[instanceName(name, k)] = 0
   }
   return {
     key: spec.key,
@@ -36,40 +36,50 @@ export function fused(spec: LaunchSpec, count: number, block: number): LaunchSpe
     columns,
     sizes,
     body: (e) => {
-      const memory = new Map<string, Stmt>()
+      const sharedMemory = new Map<string, Stmt>()
       const instances = Array.from({ length: count }, (_, k) => {
-        const at = k === 0 ? e : sub(e, variable(nameOf(END, k - 1)))
-        const body = renamed(spec, at, k, memory)
-        return spec.shared ? body : [when(lt(at, variable(nameOf(THREADS, k))), body)]
+        const index = k === 0 ? e : sub(e, variable(instanceName(END, k - 1)))
+        const body = renameInstance(spec, index, k, sharedMemory)
+        return spec.shared ? body : [when(lt(index, variable(instanceName(THREADS, k))), body)]
       })
-      const chosen = instances.reduceRight<readonly Stmt[]>(
-        (rest, body, k) => [when(lt(e, variable(nameOf(END, k))), body, rest)],
+      const dispatch = instances.reduceRight<readonly Stmt[]>(
+        (otherwise, body, k) => [when(lt(e, variable(instanceName(END, k))), body, otherwise)],
         [],
       )
-      return [...memory.values(), ...chosen]
+      return [...sharedMemory.values(), ...dispatch]
     },
   }
 }
 
 /** The body of launch `k` with renamed variables. Shared memory is declared once for all launches. */
-function renamed(spec: LaunchSpec, at: Expr, k: number, memory: Map<string, Stmt>): readonly Stmt[] {
-  let body = spec.body(at)
-  const bound = new Map<string, string>()
+function renameInstance(
+  spec: LaunchSpec,
+  index: Expr,
+  k: number,
+  sharedMemory: Map<string, Stmt>,
+): readonly Stmt[] {
+  let body = spec.body(index)
+  const renames = new Map<string, string>()
   const buffers = new Set(Object.keys(spec.columns))
   walkStmts(body, (s) => {
-    if (s.kind === 'for') bound.set(s.var, nameOf(s.var, k))
-    if (s.kind === 'let') bound.set(s.name, nameOf(s.name, k))
+    if (s.kind === 'for') renames.set(s.var, instanceName(s.var, k))
+    if (s.kind === 'let') renames.set(s.name, instanceName(s.name, k))
     if (s.kind !== 'alloc') return
-    if (s.buffer.scope === 'shared') memory.set(s.buffer.name, s)
+    if (s.buffer.scope === 'shared') sharedMemory.set(s.buffer.name, s)
     else buffers.add(s.buffer.name)
   })
   body = body.filter((s) => !(s.kind === 'alloc' && s.buffer.scope === 'shared'))
   invariant(allocatedIn(body, 'shared').size === 0, 'memory of a block is declared first')
-  for (const name of buffers) body = renameBuffer(body, name, nameOf(name, k))
-  const sizes = [...Object.keys(spec.sizes ?? {}), THREADS].map((n) => [n, variable(nameOf(n, k))] as const)
-  return substituteStmts(renameBound(body, bound), new Map(sizes))
+  for (const name of buffers) body = renameBuffer(body, name, instanceName(name, k))
+  const sizes = [...Object.keys(spec.sizes ?? {}), THREADS].map(
+    (n) => [n, variable(instanceName(n, k))] as const,
+  )
+  return substituteStmts(renameBound(body, renames), new Map(sizes))
 }
 
-/** Supported numbers of fused launches. Unused ones have no threads, so a few kernels cover all numbers. */
+/**
+ * Numbers of launches for which fused kernels exist. Surplus launches have no threads, so a few kernels cover
+ * all numbers.
+ */
 const COUNTS = [2, 3, 4, 6, 8, 12, 16, 24, 32]
-export const countFor = (n: number): number => (n < 2 ? n : COUNTS.find((c) => c >= n)!)
+export const fusedCount = (n: number): number => (n < 2 ? n : COUNTS.find((c) => c >= n)!)

@@ -16,76 +16,82 @@ export interface Pending {
 interface Node {
   readonly command: Pending
   /** Number of predecessors that have not run yet. */
-  waits: number
+  unfinished: number
   readonly next: number[]
 }
 
-/** Groups of commands to run in sequence; commands write disjoint elements of the `shared` buffers. */
-export function arrange(commands: readonly Pending[], shared: ReadonlySet<DeviceBuffer>): Pending[][] {
+/**
+ * Groups of commands to run in sequence. The `shared` buffers cause no dependences, because commands write
+ * disjoint elements of them.
+ */
+export function scheduleCommands(
+  commands: readonly Pending[],
+  shared: ReadonlySet<DeviceBuffer>,
+): Pending[][] {
   const nodes = dependencies(commands, shared)
-  const left = new Map<Slot, number>()
-  for (const { slot } of commands) left.set(slot, (left.get(slot) ?? 0) + 1)
-  const ready = new Map<Slot, number[]>()
-  const isReady = (k: number): void => {
+  const remaining = new Map<Slot, number>()
+  for (const { slot } of commands) remaining.set(slot, (remaining.get(slot) ?? 0) + 1)
+  const readyCommands = new Map<Slot, number[]>()
+  const markReady = (k: number): void => {
     const { slot } = nodes[k]!.command
-    const list = ready.get(slot)
+    const list = readyCommands.get(slot)
     if (list) list.push(k)
-    else ready.set(slot, [k])
+    else readyCommands.set(slot, [k])
   }
-  for (let k = 0; k < nodes.length; k++) if (nodes[k]!.waits === 0) isReady(k)
+  for (let k = 0; k < nodes.length; k++) if (nodes[k]!.unfinished === 0) markReady(k)
   const out: Pending[][] = []
-  while (ready.size > 0) {
-    // Take the kind with the fewest remaining commands.
+  while (readyCommands.size > 0) {
+    // Select the kernel with the largest fraction of its remaining commands ready, so that most of them fuse.
     let best: Slot | null = null
-    let share = -1
-    for (const [slot, list] of ready) {
-      const own = list.length / left.get(slot)!
-      if (own > share) [best, share] = [slot, own]
-      if (own === 1) break
+    let bestFraction = -1
+    for (const [slot, list] of readyCommands) {
+      const fraction = list.length / remaining.get(slot)!
+      if (fraction > bestFraction) [best, bestFraction] = [slot, fraction]
+      if (fraction === 1) break
     }
-    const group = ready.get(best!)!
-    ready.delete(best!)
-    left.set(best!, left.get(best!)! - group.length)
+    const group = readyCommands.get(best!)!
+    readyCommands.delete(best!)
+    remaining.set(best!, remaining.get(best!)! - group.length)
     out.push(group.map((k) => nodes[k]!.command))
-    for (const k of group) for (const n of nodes[k]!.next) if (--nodes[n]!.waits === 0) isReady(n)
+    for (const k of group) for (const n of nodes[k]!.next) if (--nodes[n]!.unfinished === 0) markReady(n)
   }
   return out
 }
 
-interface Touched {
+interface BufferUsers {
   writer: number
   readers: number[]
 }
 
 function dependencies(commands: readonly Pending[], shared: ReadonlySet<DeviceBuffer>): Node[] {
   const nodes: Node[] = []
-  const memory = new Map<DeviceBuffer, Touched>()
+  const usersByBuffer = new Map<DeviceBuffer, BufferUsers>()
   for (let k = 0; k < commands.length; k++) {
     const command = commands[k]!
-    const node: Node = { command, waits: 0, next: [] }
+    const node: Node = { command, unfinished: 0, next: [] }
     nodes.push(node)
-    const after = (n: number): void => {
+    const addDependency = (n: number): void => {
       if (n < 0 || n === k) return
       nodes[n]!.next.push(k)
-      node.waits++
+      node.unfinished++
     }
     const { columns } = command.spec
     for (const name in columns) {
       const { column, access } = columns[name]!
       const buffer = column.memory
-      const known = memory.get(buffer)
+      const users = usersByBuffer.get(buffer)
       // Users of a shared buffer depend on its previous memset, and its next memset depends on them.
       const writes = (access === 'write' || access === 'update') && (!shared.has(buffer) || command.clear)
-      if (!known) {
-        memory.set(buffer, writes ? { writer: k, readers: [] } : { writer: -1, readers: [k] })
+      if (!users) {
+        usersByBuffer.set(buffer, writes ? { writer: k, readers: [] } : { writer: -1, readers: [k] })
         continue
       }
-      after(known.writer)
-      if (!writes) known.readers.push(k)
+      addDependency(users.writer)
+      if (!writes) users.readers.push(k)
       else {
-        for (const r of known.readers) after(r)
-        known.writer = k
-        known.readers = []
+        for (const r of users.readers) addDependency(r)
+        users.writer = k
+        users.readers = []
       }
     }
   }

@@ -18,10 +18,10 @@ import {
   WORD_BYTES,
 } from '../../../runtime/widened-elements.ts'
 import { type Coroutine, runAsync, waitFor } from '../../coroutines.ts'
-import { countFor } from './batch-launches.ts'
+import { fusedCount } from './batch-launches.ts'
 import { type Column, type LaunchSpec, write } from './column-types.ts'
 import { commandOf } from './command.ts'
-import { arrange, type Pending } from './command-order.ts'
+import { type Pending, scheduleCommands } from './command-order.ts'
 import { store } from './kernel-builder.ts'
 import { type Kernel, Kernels, type Slot } from './kernel-cache.ts'
 import { Pool } from './memory-pool.ts'
@@ -30,8 +30,8 @@ import { TUNINGS, type Tuning } from './tuning.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 
-/** Most arguments of a fused launch. */
-const MOST_ARGUMENTS = 450
+/** Maximum number of arguments of a fused launch. */
+const MAX_ARGUMENTS = 450
 
 /** Memory, kernels and commands of one device. */
 export class Queue {
@@ -99,7 +99,7 @@ export class Queue {
         expected: `at most ${MAX_ELEMENTS}: positions are 32-bit`,
         hint: FEWER_POSITIONS,
       })
-    const memory = this.#pool.take(length * this.elementBytes(dtype), label)
+    const memory = this.#pool.allocate(length * this.elementBytes(dtype), label)
     const column = { memory, dtype, length }
     this.#live.set(column, owner)
     return column
@@ -112,7 +112,7 @@ export class Queue {
       return await this.#runFor(owner, work)
     } catch (e) {
       this.#readback.rollback(owner)
-      this.release(...[...this.#live].flatMap(([c, by]) => (by === owner ? [c] : [])))
+      this.release(...[...this.#live].flatMap(([c, allocator]) => (allocator === owner ? [c] : [])))
       throw e
     }
   }
@@ -120,18 +120,18 @@ export class Queue {
   /** Runs coroutines concurrently in the current transaction, so that their readbacks share one download. */
   *together(work: readonly Coroutine<void>[]): Coroutine<void> {
     const owner = this.#owner
-    const done = yield* waitFor(Promise.allSettled(work.map((w) => this.#runFor(owner, w))))
-    for (const d of done) if (d.status === 'rejected') throw d.reason
+    const results = yield* waitFor(Promise.allSettled(work.map((w) => this.#runFor(owner, w))))
+    for (const d of results) if (d.status === 'rejected') throw d.reason
   }
 
   #runFor<T>(owner: object | null, work: Coroutine<T>): Promise<T> {
     return runAsync(work, (resume) => {
-      const before = this.#owner
+      const previous = this.#owner
       this.#owner = owner
       try {
         return resume()
       } finally {
-        this.#owner = before
+        this.#owner = previous
       }
     })
   }
@@ -142,8 +142,8 @@ export class Queue {
 
   /** Returns the memory to the pool. */
   release(...columns: readonly (Column | null | undefined)[]): void {
-    const used = this.#pending.length > 0
-    for (const c of columns) if (c && this.#live.delete(c)) this.#pool.give(c.memory, used)
+    const hasPending = this.#pending.length > 0
+    for (const c of columns) if (c && this.#live.delete(c)) this.#pool.put(c.memory, hasPending)
   }
 
   async upload(values: HostArray, dtype: Dtype, label = 'column'): Promise<Column> {
@@ -156,12 +156,15 @@ export class Queue {
   }
 
   async download(column: Column): Promise<HostArray> {
-    const ran = this.flush()
+    const flushed = this.flush()
     const { dtype, length, memory } = column
     // The device orders the download after all submitted commands.
-    if (this.#waiting || length === 0) await ran
+    if (this.#waiting || length === 0) await flushed
     if (length === 0) return new (arrayClass(dtype))(0)
-    const [bytes] = await Promise.all([this.device.download(memory, length * this.elementBytes(dtype)), ran])
+    const [bytes] = await Promise.all([
+      this.device.download(memory, length * this.elementBytes(dtype)),
+      flushed,
+    ])
     return isWord(this.device, dtype)
       ? deviceToHost(dtype, bytes, length)
       : new (arrayClass(dtype))(bytes, 0, length)
@@ -183,7 +186,7 @@ export class Queue {
 
   /** Zeroed cells in which launches return numbers to the host; they stay reserved until they are read. */
   cells(count = 1): Cells {
-    return this.#readback.take(count, this.#owner)
+    return this.#readback.allocate(count, this.#owner)
   }
 
   /** The numbers in the cells after all previous launches; may be read once. Concurrent reads share one download. */
@@ -193,7 +196,7 @@ export class Queue {
 
   /** Waits until concurrent coroutines have issued their work. */
   patience(): Promise<void> {
-    return this.#readback.patience()
+    return this.#readback.settle()
   }
 
   launch(spec: LaunchSpec): void {
@@ -206,12 +209,12 @@ export class Queue {
     const pending = this.#pending
     if (pending.length === 0) return this.#flushed
     this.#pending = []
-    this.#pool.wake()
+    this.#pool.releaseHeld()
     const groups = this.#grouped(pending)
     // Devices that execute synchronously need no intermediate promise.
-    const atOnce = this.#waiting === null && this.device.kind !== 'webgpu'
+    const isSynchronous = this.#waiting === null && this.device.kind !== 'webgpu'
     const flushed =
-      atOnce && groups.every((g) => g.slot.kernel !== null)
+      isSynchronous && groups.every((g) => g.slot.kernel !== null)
         ? this.device.run(groups.map((g) => this.#command(g.slot.kernel!, g)))
         : this.#later(groups)
     this.#flushed = flushed
@@ -223,36 +226,36 @@ export class Queue {
   }
 
   async #later(groups: readonly Group[]): Promise<void> {
-    const before = this.#waiting
+    const previous = this.#waiting
     const run = async (): Promise<void> => {
-      await before
+      await previous
       const commands: Command[] = []
       for (const g of groups) commands.push(this.#command(await g.slot.compiled, g))
       await this.device.run(commands)
     }
-    const mine = run().finally(() => {
-      if (this.#waiting === mine) this.#waiting = null
+    const submission = run().finally(() => {
+      if (this.#waiting === submission) this.#waiting = null
     })
-    this.#waiting = mine
-    await mine
+    this.#waiting = submission
+    await submission
   }
 
   /** Fuses independent launches of one kernel. */
   #grouped(pending: readonly Pending[]): Group[] {
-    const alone = (p: Pending): Group => ({ slot: p.slot, specs: [p.spec], clear: p.clear })
+    const singleLaunch = (p: Pending): Group => ({ slot: p.slot, specs: [p.spec], clear: p.clear })
     const kinds = new Set(pending.map((p) => p.slot))
-    if (kinds.size === pending.length || this.tuning.fused < 2) return pending.map(alone)
+    if (kinds.size === pending.length || this.tuning.fused < 2) return pending.map(singleLaunch)
     const out: Group[] = []
-    for (const group of arrange(pending, this.#readback.memory)) {
+    for (const group of scheduleCommands(pending, this.#readback.memory)) {
       const { slot, spec } = group[0]!
-      const most = this.#mostFused(spec)
-      for (let k = 0; k < group.length; k += most) {
-        const some = group.slice(k, k + most)
-        if (some.length === 1) out.push(alone(some[0]!))
+      const limit = this.#mostFused(spec)
+      for (let k = 0; k < group.length; k += limit) {
+        const batch = group.slice(k, k + limit)
+        if (batch.length === 1) out.push(singleLaunch(batch[0]!))
         else
           out.push({
-            slot: this.#kernels.several(slot, spec, countFor(some.length)),
-            specs: some.map((p) => p.spec),
+            slot: this.#kernels.fusedSlot(slot, spec, fusedCount(batch.length)),
+            specs: batch.map((p) => p.spec),
             clear: null,
           })
       }
@@ -262,13 +265,13 @@ export class Queue {
 
   #mostFused({ columns, sizes }: LaunchSpec): number {
     const buffers = Object.keys(columns).length
-    const all = buffers + Object.keys(sizes ?? {}).length + 2
+    const argumentCount = buffers + Object.keys(sizes ?? {}).length + 2
     const { maxBuffersPerLaunch } = this.device.limits
-    const most = Math.min(this.tuning.fused, maxBuffersPerLaunch / buffers, MOST_ARGUMENTS / all)
+    const limit = Math.min(this.tuning.fused, maxBuffersPerLaunch / buffers, MAX_ARGUMENTS / argumentCount)
     // Kernels exist for certain numbers of launches only.
-    let fits = 1
-    while (fits < most && countFor(fits + 1) <= most) fits++
-    return fits
+    let count = 1
+    while (count < limit && fusedCount(count + 1) <= limit) count++
+    return count
   }
 
   /** Frees all memory in the pool. */

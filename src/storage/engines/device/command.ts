@@ -25,7 +25,7 @@ export function commandOf(
     device.kind === 'cpu' ? ([1, 1, 1] as const) : physicalGrid([blocks, 1, 1], device.limits.maxGridDim)
   invariant(grid, `${blocks} blocks are more than a grid holds`)
   const values: ArgValue[] = []
-  for (const { kind, name, of } of args) {
+  for (const { kind, name, launch: of } of args) {
     // Unused launches of the kernel get no threads.
     const spec = specs[of]
     const column = kind === 'size' ? undefined : (spec ?? specs[0]!).columns[name]!.column

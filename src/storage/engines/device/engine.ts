@@ -7,7 +7,7 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import { add, load, variable } from '../../../ir/expr.ts'
 import type { Engine } from '../../column-engine.ts'
 import { waitFor } from '../../coroutines.ts'
-import { measured } from '../../sort-keys.ts'
+import { measureKeys } from '../../sort-keys.ts'
 import { type Column, natural, read, update } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import * as queries from './group-reductions.ts'
@@ -16,8 +16,8 @@ import * as reading from './level-iteration.ts'
 import * as levels from './level-scans.ts'
 import { orderBy } from './lexicographic-order.ts'
 import * as maps from './map-reduce.ts'
-import { filled, partition } from './partition.ts'
-import { repeatLast } from './repeat-last.ts'
+import { filledColumn, partition } from './partition.ts'
+import { padWithLast } from './repeat-last.ts'
 import * as values from './values.ts'
 
 export function deviceEngine(q: Queue): Engine<Column> {
@@ -26,16 +26,16 @@ export function deviceEngine(q: Queue): Engine<Column> {
     unload: (...columns) => q.release(...columns),
     release: (...columns) => q.release(...columns),
     empty: (length, label) => q.column(length, 'i32', label),
-    filled: (length, value, label) => filled(q, length, value, label),
-    concatenated: (parts, dtype) => concatenated(q, parts, dtype),
-    tooLarge,
-    together: (work) => q.together(work),
+    filled: (length, value, label) => filledColumn(q, length, value, label),
+    concatenate: (parts, dtype) => concatenate(q, parts, dtype),
+    rejectCount,
+    runConcurrently: (work) => q.together(work),
     flush: () => waitFor(q.flush()),
     compute: (frame, name, e) => maps.compute(q, frame, name, e),
     *computeChecked(frame, name, e, conditions) {
-      const found = conditions.length > 0 ? yield* maps.first(q, frame, conditions) : []
-      if (found.every((x) => x < 0)) maps.compute(q, frame, name, e)
-      return found
+      const violations = conditions.length > 0 ? yield* maps.findFirst(q, frame, conditions) : []
+      if (violations.every((x) => x < 0)) maps.compute(q, frame, name, e)
+      return violations
     },
     // Kernels fuse the expressions that they use.
     materialize: (_frame, _name, e) => e,
@@ -48,12 +48,12 @@ export function deviceEngine(q: Queue): Engine<Column> {
       frame.signed.add(name)
       return dtype
     },
-    first: (frame, conditions) => maps.first(q, frame, conditions),
+    findFirst: (frame, conditions) => maps.findFirst(q, frame, conditions),
     largest: (frame, e) => maps.largest(q, frame, e),
     bounds: (frame, e) => maps.bounds(q, frame, e),
-    ascends: () => false,
+    isAscending: () => false,
     *order(frame, keys) {
-      yield* orderBy(q, frame, yield* measured(frame, keys))
+      yield* orderBy(q, frame, yield* measureKeys(frame, keys))
       return frame
     },
     restore: (_frame, _ordered, _name, e) => e,
@@ -61,40 +61,40 @@ export function deviceEngine(q: Queue): Engine<Column> {
     compact: (frame, condition, columns, sizes) => reading.compact(q, frame, condition, columns, sizes),
     scatter: (frame, to, at, value) => levels.scatter(q, frame, to, at, value),
     scatterFirsts: (frame, to, at, value) => levels.scatter(q, frame, to, at, value, true),
-    repeatLast(held, width, none, label) {
-      return repeatLast(this, held, width, none, label)
+    padWithLast(indices, width, none, label) {
+      return padWithLast(this, indices, width, none, label)
     },
     runs: (frame, name, starts) => levels.runs(q, frame, name, starts),
     ranks: (frame, name, starts, within) => levels.ranks(q, frame, name, starts, within),
-    cuts: (frame, name, rank, of) => levels.cuts(q, frame, name, rank, of),
+    cuts: (frame, name, rank, options) => levels.cuts(q, frame, name, rank, options),
     segmentEnds: (frame, at, parent, parents, label) =>
       levels.segmentEnds(q, frame, at, parent, parents, label),
     segment: (positions, label) => levels.segment(q, positions, label),
     lengths: (frame, parent, coordinate, parents, label) =>
       levels.lengths(q, frame, parent, coordinate, parents, label),
     offsets: (lengths, most, label) => levels.offsets(q, lengths, most, label),
-    bitmap: (frame, name, starts, of) => levels.bitmap(q, frame, name, starts, of),
-    ranked: null,
+    bitmap: (frame, name, starts, options) => levels.bitmap(q, frame, name, starts, options),
+    rankInSegments: null,
     count: (frame, query, apart) => queries.count(q, frame, query, apart),
     rank: (frame, query) => queries.rank(q, frame, query),
-    least: (frame, query) => queries.least(q, frame, query),
-    largestFirst: (frame, query, scope) => values.largestFirst(q, frame, query, scope),
+    minimum: (frame, query) => queries.minimum(q, frame, query),
+    rankByMagnitude: (frame, query, scope) => values.rankByMagnitude(q, frame, query, scope),
     takeValues: (frame, name, column) => values.takeValues(q, frame, name, column),
     *sumsOfEqual(frame, column, _dtype, dims, distinct) {
       return distinct ? { sums: column, distinct } : yield* values.sumsOfEqual(q, frame, column, dims)
     },
-    storeValues: (frame, at, size, of) => ({
-      values: values.storeValues(q, frame, at, size, of),
+    storeValues: (frame, at, size, source) => ({
+      values: values.storeValues(q, frame, at, size, source),
       entries: null,
     }),
-    find: null,
+    locate: null,
     parentsOf: (indptr, parents, positions) => reading.parentsOf(q, indptr, parents, positions),
     bitsOf: (level, parents) => reading.bitsOf(q, level, parents),
   }
 }
 
 /** Rejects a count of positions. @throws SptError `convert/too-large` */
-function tooLarge(count: number, what: string, span?: Span): never {
+function rejectCount(count: number, what: string, span?: Span): never {
   return fail({
     code: 'convert/too-large',
     message: `${Number.isFinite(count) ? countText(count) : 'too many'} ${what}: more than a 32-bit position can count`,
@@ -104,7 +104,7 @@ function tooLarge(count: number, what: string, span?: Span): never {
   })
 }
 
-function concatenated(
+function concatenate(
   q: Queue,
   parts: readonly { readonly column: Column; readonly entry: Column | null; readonly n: number }[],
   dtype: Dtype,
@@ -114,21 +114,21 @@ function concatenated(
     dtype,
     'entries',
   )
-  let at = 0
+  let offset = 0
   for (const p of parts) {
-    append(q, p.column, p.entry, out, at, p.n)
-    at += p.n
+    append(q, p.column, p.entry, out, offset, p.n)
+    offset += p.n
   }
   return out
 }
 
 /** `to[at + e] = from[entry[e]]`. */
-function append(q: Queue, from: Column, entry: Column | null, to: Column, at: number, n: number): void {
+function append(q: Queue, from: Column, entry: Column | null, to: Column, offset: number, n: number): void {
   q.launch({
     key: `append ${entry ? 'entry' : ''}`,
     threads: n,
     columns: { x_from: read(from), ...(entry ? { x_entry: natural(entry) } : {}), x_to: update(to) },
-    sizes: { x_at: at },
+    sizes: { x_at: offset },
     body: (e) => [
       store('x_to', add(e, variable('x_at')), load('x_from', [entry ? get('x_entry', e) : e], from.dtype)),
     ],

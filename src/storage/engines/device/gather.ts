@@ -5,10 +5,10 @@ import { type Column, natural, read, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { get, store } from './kernel-builder.ts'
 
-/** Most columns per launch, within the buffer bindings of every device. */
-const AT_ONCE = 3
+/** Maximum number of columns per launch: the buffer bindings that every device has. */
+const MAX_COLUMNS = 3
 
-/** `to[s] = from[order[s + first]]` for each pair; `places` receives that range of `order` itself. */
+/** `to[s] = from[order[s + first]]` for each pair. `orderCopy` receives that range of `order` itself. */
 export function gather(
   q: Queue,
   order: Column,
@@ -16,31 +16,31 @@ export function gather(
   {
     first = 0,
     count = order.length,
-    places,
-  }: { readonly first?: number; readonly count?: number; readonly places?: Column } = {},
+    orderCopy,
+  }: { readonly first?: number; readonly count?: number; readonly orderCopy?: Column } = {},
 ): void {
-  for (let lo = 0; lo < pairs.length; lo += AT_ONCE) {
-    const some = pairs.slice(lo, lo + AT_ONCE)
-    const also = lo === 0 ? places : undefined
+  for (let lo = 0; lo < pairs.length; lo += MAX_COLUMNS) {
+    const batch = pairs.slice(lo, lo + MAX_COLUMNS)
+    const orderOutput = lo === 0 ? orderCopy : undefined
     q.launch({
       key: 'gather',
       threads: count,
       columns: {
         x_order: natural(order),
         ...Object.fromEntries(
-          some.flatMap(([from, to], k) => [
+          batch.flatMap(([from, to], k) => [
             [`x_from${k}`, read(from)],
             [`x_to${k}`, write(to)],
           ]),
         ),
-        ...(also ? { x_places: write(also) } : {}),
+        ...(orderOutput ? { x_places: write(orderOutput) } : {}),
       },
       sizes: { x_first: first },
       body: (e) => {
-        const at = get('x_order', add(e, variable('x_first')))
+        const source = get('x_order', add(e, variable('x_first')))
         return [
-          ...some.map(([from], k) => store(`x_to${k}`, e, load(`x_from${k}`, [at], from.dtype))),
-          ...(also ? [store('x_places', e, at)] : []),
+          ...batch.map(([from], k) => store(`x_to${k}`, e, load(`x_from${k}`, [source], from.dtype))),
+          ...(orderOutput ? [store('x_places', e, source)] : []),
         ]
       },
     })
@@ -49,15 +49,15 @@ export function gather(
 
 /** Permutes the entries: entry `order[s]` moves to s. Takes ownership of `order`. */
 export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
-  const moved: [from: Column, to: Column, name: string | null][] = []
-  for (const [name, from] of frame.columns) moved.push([from, q.column(frame.n, from.dtype, name), name])
-  if (frame.entry) moved.push([frame.entry, q.column(frame.n, 'i32', 'entry'), null])
+  const columns: [from: Column, to: Column, name: string | null][] = []
+  for (const [name, from] of frame.columns) columns.push([from, q.column(frame.n, from.dtype, name), name])
+  if (frame.entry) columns.push([frame.entry, q.column(frame.n, 'i32', 'entry'), null])
   gather(
     q,
     order,
-    moved.map(([from, to]) => [from, to] as const),
+    columns.map(([from, to]) => [from, to] as const),
   )
-  for (const [, to, name] of moved) {
+  for (const [, to, name] of columns) {
     if (name === null) frame.setEntry(to)
     else frame.set(name, to)
   }
@@ -66,7 +66,7 @@ export function reorder(q: Queue, frame: Frame<Column>, order: Column): void {
 }
 
 /** A frame of the `count` entries `order[from …]`. */
-export function part(
+export function gatherPart(
   q: Queue,
   frame: Frame<Column>,
   order: Column,
@@ -82,6 +82,6 @@ export function part(
   const entry = q.column(count, 'i32', 'entry')
   out.setEntry(entry)
   if (frame.entry) gather(q, order, [...pairs, [frame.entry, entry]], { first: from, count })
-  else gather(q, order, pairs, { first: from, count, places: entry })
+  else gather(q, order, pairs, { first: from, count, orderCopy: entry })
   return out
 }

@@ -7,7 +7,7 @@ import { INT_RANGE } from '../../../ir/dtype.ts'
 import { binary, type Expr, int, sub } from '../../../ir/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
-import type { Counting, Reduced } from '../../engine-operands.ts'
+import type { CountQuery, MinimumQuery } from '../../engine-operands.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { combine } from './block-scan.ts'
 import { type Column, natural, write } from './column-types.ts'
@@ -20,35 +20,35 @@ import { scan } from './scan.ts'
 
 type F = Frame<Column>
 
-export function* rank(q: Queue, frame: F, { name, by, of }: Counting): Coroutine<void> {
+export function* rank(q: Queue, frame: F, { name, by, of }: CountQuery): Coroutine<void> {
   yield* orderBy(q, frame, yield* keysOf(frame, [...by, ...of]))
   ranks(q, frame, name, { keys: [...by, ...of], cut: null }, by.length)
-  frame.rising.set(name, { by, of })
+  frame.monotone.set(name, { column: by, of })
 }
 
 /** The number of distinct tuples per group. */
-export function* count(q: Queue, frame: F, { name, by, of }: Counting, apart: boolean): Coroutine<void> {
-  const keys = apart ? by : [...by, ...of]
+export function* count(q: Queue, frame: F, { name, by, of }: CountQuery, distinct: boolean): Coroutine<void> {
+  const keys = distinct ? by : [...by, ...of]
   yield* orderBy(q, frame, yield* keysOf(frame, keys))
   reduceGroups(q, frame, name, by, {
-    key: `counts ${apart}`,
+    key: `counts ${distinct}`,
     keys,
     op: '+',
-    value: (at, e) => (apart ? int(1) : flag(differs(at, e))),
+    value: (at, e) => (distinct ? int(1) : flag(differs(at, e))),
     result: (total) => total,
   })
 }
 
 /** The minimum per group, computed as a maximum of complements, because scans support only + and max. */
-export function* least(q: Queue, frame: F, { name, by, of }: Reduced): Coroutine<void> {
-  const [, most] = INT_RANGE.i32
+export function* minimum(q: Queue, frame: F, { name, by, of }: MinimumQuery): Coroutine<void> {
+  const [, largestInt] = INT_RANGE.i32
   yield* orderBy(q, frame, yield* keysOf(frame, by))
   reduceGroups(q, frame, name, by, {
     key: 'least',
     keys: [...by, of],
     op: 'max',
-    value: (at, e) => sub(int(most), at(e)[by.length]!),
-    result: (total) => sub(int(most), total),
+    value: (at, e) => sub(int(largestInt), at(e)[by.length]!),
+    result: (total) => sub(int(largestInt), total),
   })
 }
 
@@ -68,7 +68,7 @@ function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: 
   const group = (e: Expr): readonly Expr[] => t.at(e).slice(0, by.length)
   const groups = runNumbers(q, frame, 'groups', { keys: by, cut: null })
   const totals = q.column(n, 'i32', 'totals')
-  const rest: Record<string, ReturnType<typeof natural>> = {
+  const groupColumns: Record<string, ReturnType<typeof natural>> = {
     x_groups: natural(groups),
     x_totals: write(totals),
   }
@@ -77,7 +77,7 @@ function reduceGroups(q: Queue, frame: F, name: string, by: readonly Expr[], r: 
     key: `${r.key} ${by.length} ${t.key}`,
     n,
     op: r.op,
-    columns: { ...t.columns, ...rest },
+    columns: { ...t.columns, ...groupColumns },
     value: (e) => r.value(t.at, e),
     reset: (e) => differs(group, e),
     body: (e, before, own) => {

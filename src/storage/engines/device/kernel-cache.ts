@@ -5,7 +5,7 @@ import { targetOf } from '../../../backends/targets/index.ts'
 import { lowerToMemory } from '../../../lower/pipeline.ts'
 import type { CompiledModule, Device } from '../../../runtime/device.ts'
 import { isWord } from '../../../runtime/widened-elements.ts'
-import { fused, instanceOf } from './batch-launches.ts'
+import { fuseLaunches, parseInstanceName } from './batch-launches.ts'
 import type { LaunchSpec } from './column-types.ts'
 import { columnOf, kernelOf } from './kernel-builder.ts'
 
@@ -15,7 +15,7 @@ export interface Argument {
   /** The name in the launch. */
   readonly name: string
   /** The number of the fused launch. */
-  readonly of: number
+  readonly launch: number
 }
 
 export interface Kernel {
@@ -37,22 +37,28 @@ type Target = ModuleText['target']
 /** Threads per block. */
 export const BLOCK = 128
 
-/** Most cached sources, shared by all devices. */
-const KEPT = 2000
+/** Maximum number of cached sources, shared by all devices. */
+const MAX_CACHED = 2000
 const texts = new Map<string, ModuleText>()
-let named = 0
+let parseName = 0
 
 /** The source for `count` fused launches; it depends only on the launch's structure. */
-function textOf(key: string, spec: LaunchSpec, count: number, target: Target, f16: boolean): ModuleText {
-  const known = `${target} ${f16} ${key}`
-  const before = texts.get(known)
-  if (before) return before
-  const name = `convert_${named++}`
-  const plan = lowerToMemory(kernelOf(count > 1 ? fused(spec, count, BLOCK) : spec, name, BLOCK))
-  const [text, more] = emit(plan, target, { f16 })
-  invariant(text && !more && text.entries.length === 1, `${spec.key} is not one launch`)
-  for (const [old] of texts) if (texts.size >= KEPT) texts.delete(old)
-  texts.set(known, text)
+function sourceOf(
+  launchKey: string,
+  spec: LaunchSpec,
+  count: number,
+  target: Target,
+  f16: boolean,
+): ModuleText {
+  const key = `${target} ${f16} ${launchKey}`
+  const cached = texts.get(key)
+  if (cached) return cached
+  const name = `convert_${parseName++}`
+  const plan = lowerToMemory(kernelOf(count > 1 ? fuseLaunches(spec, count, BLOCK) : spec, name, BLOCK))
+  const [text, rest] = emit(plan, target, { f16 })
+  invariant(text && !rest && text.entries.length === 1, `${spec.key} is not one launch`)
+  for (const [old] of texts) if (texts.size >= MAX_CACHED) texts.delete(old)
+  texts.set(key, text)
   return text
 }
 
@@ -71,7 +77,7 @@ export class Kernels {
   }
 
   /** The kernel of `count` fused launches with this structure. */
-  several(slot: Slot, spec: LaunchSpec, count: number): Slot {
+  fusedSlot(slot: Slot, spec: LaunchSpec, count: number): Slot {
     const key = `${count} ${slot.key}`
     return this.#slots.get(key) ?? this.#add(key, spec, count)
   }
@@ -95,18 +101,18 @@ export class Kernels {
   }
 
   async #compile(key: string, spec: LaunchSpec, count: number): Promise<Kernel> {
-    const text = textOf(key, spec, count, targetOf(this.#device), !isWord(this.#device, 'f16'))
+    const text = sourceOf(key, spec, count, targetOf(this.#device), !isWord(this.#device, 'f16'))
     const entry = text.entries[0]!
-    const named = (name: string) => (count > 1 ? instanceOf(name) : { name, of: 0 })
+    const parseName = (name: string) => (count > 1 ? parseInstanceName(name) : { name, launch: 0 })
     return {
       module: await this.#device.compile(text),
       entry: entry.name,
       args: entry.args.map((a) => {
-        if (a.kind === 'buffer') return { kind: 'buffer', ...named(a.name) }
-        const column = named(columnOf(a.name) ?? '')
+        if (a.kind === 'buffer') return { kind: 'buffer', ...parseName(a.name) }
+        const column = parseName(columnOf(a.name) ?? '')
         return column.name in spec.columns
           ? { kind: 'length', ...column }
-          : { kind: 'size', ...named(a.name) }
+          : { kind: 'size', ...parseName(a.name) }
       }),
     }
   }

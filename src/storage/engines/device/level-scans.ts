@@ -4,7 +4,7 @@ import { add, binary, call, div, type Expr, eq, int, lt, mod, mul, variable } fr
 import { when } from '../../../ir/statement-builders.ts'
 import type { Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
-import type { Bitmap, Cuts, Starts } from '../../engine-operands.ts'
+import type { BitmapOptions, CutOptions, Starts } from '../../engine-operands.ts'
 import { combine } from './block-scan.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
@@ -18,7 +18,7 @@ import { reduce, scan } from './scan.ts'
 type F = Frame<Column>
 
 /** The condition that an entry starts a run, as kernel terms, with the values of the keys. */
-function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
+function runStartTerms(q: Queue, frame: F, { keys, cut }: Starts) {
   const t = termsOf(q, frame, cut ? [...keys, cut] : keys)
   const at = (e: Expr): readonly Expr[] => t.at(e).slice(0, keys.length)
   const changes = (e: Expr): Expr => differs(at, e)
@@ -31,7 +31,7 @@ function conditionOf(q: Queue, frame: F, { keys, cut }: Starts) {
   }
 }
 
-/** A column with each entry's run number, counted within equal first `within` keys. */
+/** A column with each entry's run number, counted within equal values of the first `within` keys. */
 export function runNumbers(
   q: Queue,
   frame: F,
@@ -40,7 +40,7 @@ export function runNumbers(
   within = 0,
   total?: Cells,
 ): Column {
-  const runs = conditionOf(q, frame, starts)
+  const runs = runStartTerms(q, frame, starts)
   const out = q.column(frame.n, 'i32', label)
   scan(q, {
     ...runs,
@@ -66,48 +66,51 @@ export function* runs(q: Queue, frame: F, name: string, starts: Starts): Corouti
   return count
 }
 
-export function cuts(q: Queue, frame: F, name: string, rank: string | null, of: Cuts): void {
-  invariant(of.again === null, 'equal coordinates share a position on a device')
+export function cuts(q: Queue, frame: F, name: string, rank: string | null, options: CutOptions): void {
+  invariant(options.tuple === null, 'equal coordinates share a position on a device')
   const { n } = frame
-  const c = conditionOf(q, frame, of.starts)
+  const c = runStartTerms(q, frame, options.starts)
   const cut = q.column(n, 'i32', name)
-  const ranked = rank ? q.column(n, 'i32', rank) : null
+  const rankColumn = rank ? q.column(n, 'i32', rank) : null
   scan(q, {
     ...c,
-    key: `cuts ${of.within.length} ${ranked !== null} ${c.key}`,
+    key: `cuts ${options.within.length} ${rankColumn !== null} ${c.key}`,
     n,
     op: '+',
-    columns: { ...c.columns, x_cut: write(cut), ...(ranked ? { x_rank: write(ranked) } : {}) },
-    sizes: { ...c.sizes, x_width: of.width },
+    columns: { ...c.columns, x_cut: write(cut), ...(rankColumn ? { x_rank: write(rankColumn) } : {}) },
+    sizes: { ...c.sizes, x_width: options.width },
     value: (e) => flag(c.cond(e)),
-    reset: (e) => differs((x) => c.at(x).slice(0, of.within.length), e),
+    reset: (e) => differs((x) => c.at(x).slice(0, options.within.length), e),
     body: (e, before, own) => [
       store('x_cut', e, flag(binary('and', eq(own, int(1)), eq(mod(before, variable('x_width')), int(0))))),
-      ...(ranked ? [store('x_rank', e, mod(add(before, add(own, int(-1))), variable('x_width')))] : []),
+      ...(rankColumn ? [store('x_rank', e, mod(add(before, add(own, int(-1))), variable('x_width')))] : []),
     ],
   })
   frame.set(name, cut)
-  if (rank && ranked) frame.set(rank, ranked)
+  if (rank && rankColumn) frame.set(rank, rankColumn)
 }
 
-/** `to[at] = value`; `firsts`: entries are in order of `at`, and only the first at each index writes. */
-export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, firsts = false): void {
+/**
+ * `to[at] = value`. `firstsOnly`: entries are in order of `at`, and only the first entry at each index
+ * writes.
+ */
+export function scatter(q: Queue, frame: F, to: Column, at: Expr, value: Expr, firstsOnly = false): void {
   const t = termsOf(q, frame, [at, value])
   q.launch({
     ...t,
-    key: `${firsts ? 'firsts' : 'scatter'} ${t.key}`,
+    key: `${firstsOnly ? 'firsts' : 'scatter'} ${t.key}`,
     threads: frame.n,
     columns: { ...t.columns, x_to: write(to) },
     body: (e) => {
-      const [place, x] = t.at(e) as [Expr, Expr]
-      const set = [store('x_to', place, x)]
-      return firsts ? [when(begins(t, e), set)] : set
+      const [index, x] = t.at(e) as [Expr, Expr]
+      const set = [store('x_to', index, x)]
+      return firstsOnly ? [when(startsRun(t, e), set)] : set
     },
   })
 }
 
-/** True if the first term differs from the previous entry's. */
-const begins = (t: Terms, e: Expr): Expr => differs((x) => [t.at(x)[0]!], e)
+/** True if the first term differs from its value at the previous entry. */
+const startsRun = (t: Terms, e: Expr): Expr => differs((x) => [t.at(x)[0]!], e)
 
 /** The `indptr` of a root. */
 export function segment(q: Queue, positions: number, label: string): Column {
@@ -123,12 +126,12 @@ export function segment(q: Queue, positions: number, label: string): Column {
 }
 
 /** `indptr[p]` is the scan of all elements before p. */
-function accumulate(q: Queue, of: Column, indptr: Column, op: '+' | 'max', total?: Cells): void {
+function scanToIndptr(q: Queue, values: Column, indptr: Column, op: '+' | 'max', total?: Cells): void {
   scan(q, {
     key: `indptr ${op}`,
-    n: of.length,
+    n: values.length,
     op,
-    columns: { x_of: natural(of), x_indptr: write(indptr) },
+    columns: { x_of: natural(values), x_indptr: write(indptr) },
     value: (p) => get('x_of', p),
     body: (p, before, own) => [
       store('x_indptr', p, before),
@@ -136,10 +139,10 @@ function accumulate(q: Queue, of: Column, indptr: Column, op: '+' | 'max', total
     ],
     total,
   })
-  if (of.length === 0) q.clear(indptr)
+  if (values.length === 0) q.clear(indptr)
 }
 
-/** `indptr[p + 1]` is the end of the last non-empty segment up to p's; entries are in order of `at`. */
+/** `indptr[p + 1]` is the end of the last non-empty segment up to segment p; entries are in order of `at`. */
 export function segmentEnds(
   q: Queue,
   frame: F,
@@ -164,7 +167,7 @@ export function segmentEnds(
     },
   })
   const indptr = q.column(parents + 1, 'i32', label)
-  accumulate(q, ends, indptr, 'max')
+  scanToIndptr(q, ends, indptr, 'max')
   q.release(ends)
   return indptr
 }
@@ -188,31 +191,31 @@ export function lengths(
     columns: { ...t.columns, x_lengths: update(out) },
     sizes: { ...t.sizes, x_n: frame.n },
     body: (e) => {
-      const [at, c] = t.at(e) as [Expr, Expr]
-      const [at1, c1] = t.at(next(e)) as [Expr, Expr]
+      const [parentPosition, c] = t.at(e) as [Expr, Expr]
+      const [nextParent, nextCoordinate] = t.at(next(e)) as [Expr, Expr]
       // In a run of ascending coordinates only the last one can be the largest.
-      const isLast = binary('or', binary('ne', at, at1), lt(c1, c))
-      return [whereLast(e, isLast, atomic('max', 'x_lengths', at, next(c)))]
+      const isLast = binary('or', binary('ne', parentPosition, nextParent), lt(nextCoordinate, c))
+      return [whereLast(e, isLast, atomic('max', 'x_lengths', parentPosition, next(c)))]
     },
   })
   return out
 }
 
-const MOST_POSITIONS = 2 ** 31 - 1
+const MAX_TOTAL = 2 ** 31 - 1
 
 /** `total` is infinite if the sum exceeds 32 bits. */
 export function* offsets(
   q: Queue,
   lengths: Column,
-  most: number,
+  maxTotal: number,
   label: string,
 ): Coroutine<{ indptr: Column; total: number }> {
   const parents = lengths.length
   const indptr = q.column(parents + 1, 'i32', label)
   const cells = q.cells(2)
-  accumulate(q, lengths, indptr, '+', cells)
+  scanToIndptr(q, lengths, indptr, '+', cells)
   // Lengths are below 2^31, so the first partial sum that overflows is negative.
-  if (most > MOST_POSITIONS)
+  if (maxTotal > MAX_TOTAL)
     reduce(q, {
       key: 'wrapped',
       n: parents + 1,
@@ -221,18 +224,18 @@ export function* offsets(
       values: (p) => [flag(lt(get('x_indptr', p), int(0)))],
       cells: { ...cells, first: cells.first + 1, count: 1 },
     })
-  const [sum = 0, beyond = 0] = yield* numbers(q, cells)
-  return { indptr, total: most > MOST_POSITIONS && beyond > 0 ? Number.POSITIVE_INFINITY : sum }
+  const [sum = 0, overflowed = 0] = yield* numbers(q, cells)
+  return { indptr, total: maxTotal > MAX_TOTAL && overflowed > 0 ? Number.POSITIVE_INFINITY : sum }
 }
 
-export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, of: Bitmap) {
-  const { parent, parents, words, label } = of
+export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, options: BitmapOptions) {
+  const { parent, parents, words, label } = options
   const positions = yield* runs(q, frame, name, starts)
   const at = variable(name)
   const indptr = segmentEnds(q, frame, at, parent, parents, `${label}_indptr`)
   const mask = q.column(parents * words, 'i32', `${label}_mask`)
   q.clear(mask)
-  const t = termsOf(q, frame, [at, parent, of.coordinate])
+  const t = termsOf(q, frame, [at, parent, options.coordinate])
   q.launch({
     ...t,
     key: `mask ${t.key}`,
@@ -244,7 +247,7 @@ export function* bitmap(q: Queue, frame: F, name: string, starts: Starts, of: Bi
       const word = add(mul(p, variable('x_words')), div(c, int(32)))
       const bit = call('shift_left', [int(1), mod(c, int(32))])
       // Each bit is added once, because entries with one coordinate are adjacent.
-      return [when(begins(t, e), [atomic('+', 'x_mask', word, bit)])]
+      return [when(startsRun(t, e), [atomic('+', 'x_mask', word, bit)])]
     },
   })
   return { mask, indptr, positions }

@@ -16,7 +16,7 @@ import { reorder } from './gather.ts'
 import { before, flag, isFirst, next, store } from './kernel-builder.ts'
 import { termsOf } from './map-fusion.ts'
 import { numbers } from './map-reduce.ts'
-import { costOf, counters, FEW, passes, radixSort } from './radix-sort.ts'
+import { costOf, counterCount, FEW_ENTRIES, passCount, radixSort } from './radix-sort.ts'
 import type { Segments } from './radix-sort-chunks.ts'
 import type { Key } from './radix-sort-pass.ts'
 import { reduce, scan } from './scan.ts'
@@ -25,9 +25,12 @@ type F = Frame<Column>
 
 /** True if some expression differs from the previous entry's; true at the first entry. */
 export function differs(at: (e: Expr) => readonly Expr[], e: Expr): Expr {
-  const here = at(e)
-  const there = at(before(e))
-  return here.reduce<Expr>((any, x, k) => binary('or', any, binary('ne', x, there[k]!)), isFirst(e))
+  const current = at(e)
+  const previous = at(before(e))
+  return current.reduce<Expr>(
+    (anyDiffers, x, k) => binary('or', anyDiffers, binary('ne', x, previous[k]!)),
+    isFirst(e),
+  )
 }
 
 /** Sorts the entries by `keys`. Needs one readback if the order is unknown, and another if there are runs to sort. */
@@ -35,18 +38,21 @@ export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Coroutin
   const { n } = frame
   const exprs = keys.map((k) => k.expr)
   if (n < 2) return
-  const known = knownOrder(frame, exprs)
-  if (known.prefix < keys.length) {
+  const implied = knownOrder(frame, exprs)
+  if (implied.prefix < keys.length) {
     // For few entries, checking the order costs more than it may save.
-    const looks = frame.sortedBy.length === 0 || n > FEW
-    const { prefix, suffix } = looks ? yield* presentOrder(q, frame, keys) : known
+    const measures = frame.sortedBy.length === 0 || n > FEW_ENTRIES
+    const { prefix, suffix } = measures ? yield* presentOrder(q, frame, keys) : implied
     if (prefix < keys.length) {
-      const within = grouped(q, frame, keys.slice(prefix, suffix(prefix)))
-      const whole = grouped(q, frame, keys.slice(0, suffix(0)))
-      const more = passesOf(q, n, whole) - passesOf(q, n, within)
-      const runs = prefix > 0 && (n > FEW || more > 2) ? yield* runsOf(q, frame, keys.slice(0, prefix)) : null
-      const worth = runs !== null && isCheaper(q, n, runs, within, whole)
-      const order = radixSort(q, n, worth ? within : whole, worth ? runs : null)
+      const runKeys = combineKeys(q, frame, keys.slice(prefix, suffix(prefix)))
+      const allKeys = combineKeys(q, frame, keys.slice(0, suffix(0)))
+      const savedPasses = passesOf(q, n, allKeys) - passesOf(q, n, runKeys)
+      const runs =
+        prefix > 0 && (n > FEW_ENTRIES || savedPasses > 2)
+          ? yield* runsOf(q, frame, keys.slice(0, prefix))
+          : null
+      const segmented = runs !== null && isCheaper(q, n, runs, runKeys, allKeys)
+      const order = radixSort(q, n, segmented ? runKeys : allKeys, segmented ? runs : null)
       q.release(runs?.starts)
       if (order) reorder(q, frame, order)
     }
@@ -55,9 +61,9 @@ export function* orderBy(q: Queue, frame: F, keys: readonly SortKey[]): Coroutin
 }
 
 const passesOf = (q: Queue, n: number, keys: readonly Key[]): number =>
-  keys.reduce((sum, k) => sum + passes(q, n, k.bits), 0)
+  keys.reduce((sum, k) => sum + passCount(q, n, k.bits), 0)
 
-interface Present {
+interface PresentOrder {
   /** Number of leading keys that are in order. */
   readonly prefix: number
   /** The first key from which all keys are in order within runs of equal p leading keys. */
@@ -65,15 +71,15 @@ interface Present {
 }
 
 /** The order implied by the known order of the entries. */
-function knownOrder(frame: F, keys: readonly Expr[]): Present {
+function knownOrder(frame: F, keys: readonly Expr[]): PresentOrder {
   const positive = (e: Expr): boolean =>
     e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
-  const leading = (some: readonly Expr[]): number =>
-    sortedPrefix(some, frame.sortedBy, frame.rising, positive)
+  const sortedCount = (prefix: readonly Expr[]): number =>
+    sortedPrefix(prefix, frame.sortedBy, frame.monotone, positive)
   return {
-    prefix: leading(keys),
+    prefix: sortedCount(keys),
     suffix: (p) => {
-      for (let s = p + 1; s < keys.length; s++) if (leading(keys.slice(s)) === keys.length - s) return s
+      for (let s = p + 1; s < keys.length; s++) if (sortedCount(keys.slice(s)) === keys.length - s) return s
       return keys.length
     },
   }
@@ -84,16 +90,16 @@ function isCheaper(
   q: Queue,
   n: number,
   runs: Segments,
-  within: readonly Key[],
-  whole: readonly Key[],
+  runKeys: readonly Key[],
+  allKeys: readonly Key[],
 ): boolean {
   const cost = (keys: readonly Key[], segments: number): number =>
     passesOf(q, n, keys) * costOf(q, n, segments)
-  return counters(q, n, runs.count) < 2 ** 30 && cost(within, runs.count) < cost(whole, 0)
+  return counterCount(q, n, runs.count) < 2 ** 30 && cost(runKeys, runs.count) < cost(allKeys, 0)
 }
 
 /** Measures the present order of the entries. */
-function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Present> {
+function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<PresentOrder> {
   const count = keys.length
   const t = termsOf(
     q,
@@ -108,31 +114,35 @@ function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<
     n: frame.n,
     op: 'max',
     values: (e) => {
-      const here = t.at(e)
-      const there = t.at(before(e))
-      const equal = here.map((x, k) => eq(x, there[k]!))
+      const current = t.at(e)
+      const previous = t.at(before(e))
+      const equal = current.map((x, k) => eq(x, previous[k]!))
       /** True if the entry is less than its predecessor by the keys from k on. */
-      const falls = (k: number): Expr =>
+      const isLess = (k: number): Expr =>
         k === count
           ? bool(false)
-          : binary('or', lt(here[k]!, there[k]!), k + 1 < count ? and(equal[k]!, falls(k + 1)) : bool(false))
+          : binary(
+              'or',
+              lt(current[k]!, previous[k]!),
+              k + 1 < count ? and(equal[k]!, isLess(k + 1)) : bool(false),
+            )
       /** Number of keys from the first differing one on. */
-      const rest = (k: number): Expr =>
-        k + 1 >= count ? int(1) : select(equal[k]!, rest(k + 1), int(count - k))
-      const inner = (x: Expr): Expr => select(isFirst(e), int(0), x)
+      const remainingKeys = (k: number): Expr =>
+        k + 1 >= count ? int(1) : select(equal[k]!, remainingKeys(k + 1), int(count - k))
+      const unlessFirst = (x: Expr): Expr => select(isFirst(e), int(0), x)
       return [
-        inner(select(falls(0), rest(0), int(0))),
-        ...pairs.map(([p, k]) => inner(flag([...equal.slice(0, p), falls(k)].reduce(and)))),
+        unlessFirst(select(isLess(0), remainingKeys(0), int(0))),
+        ...pairs.map(([p, k]) => unlessFirst(flag([...equal.slice(0, p), isLess(k)].reduce(and)))),
       ]
     },
     cells,
   })
-  const found = yield* numbers(q, cells)
+  const maxima = yield* numbers(q, cells)
   return {
-    prefix: count - found[0]!,
+    prefix: count - maxima[0]!,
     suffix: (p: number): number => {
-      const good = pairs.findIndex(([lead], k) => lead === p && found[1 + k] === 0)
-      return good < 0 ? count : pairs[good]![1]
+      const pairIndex = pairs.findIndex(([lead], k) => lead === p && maxima[1 + k] === 0)
+      return pairIndex < 0 ? count : pairs[pairIndex]![1]
     },
   }
 }
@@ -140,8 +150,8 @@ function* presentOrder(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<
 /** Runs of entries with equal leading keys. */
 function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segments> {
   const { n } = frame
-  const most = keys.reduce((size, k) => Math.min(n, size * Math.max(1, k.extent)), 1)
-  const starts = q.column(most + 1, 'i32', 'runs')
+  const maxRuns = keys.reduce((size, k) => Math.min(n, size * Math.max(1, k.extent)), 1)
+  const starts = q.column(maxRuns + 1, 'i32', 'runs')
   const t = termsOf(
     q,
     frame,
@@ -166,7 +176,7 @@ function* runsOf(q: Queue, frame: F, keys: readonly SortKey[]): Coroutine<Segmen
 }
 
 /** Combines adjacent keys into one number each, as far as they fit 31 bits. */
-function grouped(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
+function combineKeys(q: Queue, frame: F, keys: readonly SortKey[]): Key[] {
   const groups: { exprs: Expr[]; extents: number[]; size: number }[] = []
   for (const { expr, extent } of keys) {
     const last = groups.at(-1)

@@ -8,14 +8,14 @@ import { freeVars, rewriteExpr, walkExpr } from '../../../ir/expr-tree.ts'
 import { printExpr } from '../../../ir/print-stage2.ts'
 import { structureText } from '../../../ir/structural-equality.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
-import { overflowOf, refuseOverflow } from '../../expression-bounds.ts'
+import { overflowOf, rejectOverflow } from '../../expression-bounds.ts'
 import { unknownName } from '../../unknown-name.ts'
 import { type Column, type LaunchSpec, natural, read, type Use } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 
 /** Expressions of one frame as kernel terms, with the columns and sizes that they use. */
 export interface Terms extends Required<Pick<LaunchSpec, 'key' | 'columns' | 'sizes'>> {
-  /** Their values at entry `e`. */
+  /** The values of the expressions at entry `e`. */
   readonly at: (e: Expr) => readonly Expr[]
 }
 
@@ -24,82 +24,83 @@ type F = Frame<Column>
 /** Rejects expressions that may overflow: kernels compute in 32 bits without detecting it. */
 function checkRange(frame: F, e: Expr): void {
   const over = frame.n > 0 ? overflowOf(frame, e) : undefined
-  if (over) refuseOverflow(over, printExpr(over.expr))
+  if (over) rejectOverflow(over, printExpr(over.expr))
 }
 
 /** Replaces list loads for frames without entries: compilers reject constant indices into empty arrays. */
-const withoutLists = (frame: F, e: Expr): Expr =>
+const replaceListLoads = (frame: F, e: Expr): Expr =>
   rewriteExpr(e, (x) => (x.kind === 'load' && frame.lists.has(x.buffer) ? int(0) : undefined))
 
 /** Translates expressions into kernel terms. @throws SptError `format/unknown-name`, `format/map-overflow` */
-export function termsOf(q: Queue, frame: F, asked: readonly Expr[]): Terms {
-  const exprs = frame.n > 0 ? asked : asked.map((e) => withoutLists(frame, e))
+export function termsOf(q: Queue, frame: F, expressions: readonly Expr[]): Terms {
+  const exprs = frame.n > 0 ? expressions : expressions.map((e) => replaceListLoads(frame, e))
   const columns: Record<string, Use> = {}
   const sizes: Record<string, number> = {}
-  const names = new Map<string, string>()
-  const tables = new Map<string, string>()
-  const onColumn = new Map<string, string>()
+  const sizeParameters = new Map<string, string>()
+  const tableParameters = new Map<string, string>()
+  const columnParameters = new Map<string, string>()
   const dtypes = new Map<string, Dtype>()
   for (const e of exprs) {
     checkRange(frame, e)
     for (const name of freeVars(e)) {
-      if (name === ENTRY || names.has(name) || onColumn.has(name)) continue
+      if (name === ENTRY || sizeParameters.has(name) || columnParameters.has(name)) continue
       const column = frame.column(name)
       const size = frame.sizes.get(name)
       if (column) {
-        const own = `f${onColumn.size}`
-        onColumn.set(name, own)
+        const parameter = `f${columnParameters.size}`
+        columnParameters.set(name, parameter)
         dtypes.set(name, column.dtype)
-        columns[own] = frame.signed.has(name) ? read(column) : natural(column)
+        columns[parameter] = frame.signed.has(name) ? read(column) : natural(column)
       } else if (size !== undefined) {
-        const own = `s${names.size}`
-        names.set(name, own)
-        sizes[own] = size
+        const parameter = `s${sizeParameters.size}`
+        sizeParameters.set(name, parameter)
+        sizes[parameter] = size
       } else unknownName(name, [...frame.columns.keys(), ...frame.sizes.keys()])
     }
     walkExpr(e, (x) => {
       const buffer = x.kind === 'load' || x.kind === 'search' ? x.buffer : null
-      if (buffer === null || tables.has(buffer)) return
+      if (buffer === null || tableParameters.has(buffer)) return
       const column = frame.tables.get(buffer)
       if (!column) unknownName(buffer, [...frame.tables.keys()])
-      const own = `t${tables.size}`
-      tables.set(buffer, own)
-      columns[own] = frame.signed.has(buffer) ? read(column) : natural(column)
+      const parameter = `t${tableParameters.size}`
+      tableParameters.set(buffer, parameter)
+      columns[parameter] = frame.signed.has(buffer) ? read(column) : natural(column)
     })
   }
-  const narrow = q.device.storage === 'words'
+  const hasWordStorage = q.device.storage === 'words'
   const at = (e: Expr): readonly Expr[] => {
     const memo = new Map<Expr, Expr>()
     return exprs.map((x) =>
       rewriteExpr(
         x,
         (y) => {
-          if (narrow && y.dtype === 'f64' && y.kind === 'const') return constant(y.value, 'f32')
-          if (narrow && y.dtype === 'f64' && y.kind === 'cast') return cast(y.x, 'f32')
+          if (hasWordStorage && y.dtype === 'f64' && y.kind === 'const') return constant(y.value, 'f32')
+          if (hasWordStorage && y.dtype === 'f64' && y.kind === 'cast') return cast(y.x, 'f32')
           if (y.kind === 'var') {
             if (y.name === ENTRY) return e
-            const own = onColumn.get(y.name)
-            if (own === undefined) {
-              const size = names.get(y.name)
+            const parameter = columnParameters.get(y.name)
+            if (parameter === undefined) {
+              const size = sizeParameters.get(y.name)
               return size === undefined ? undefined : variable(size)
             }
-            // The frame's columns may have changed since.
+            // Types are recorded above, because the frame's columns may have changed since then.
             const dtype = dtypes.get(y.name)!
-            const value = load(own, [e], dtype)
-            return dtype === y.dtype || (narrow && y.dtype === 'f64') ? value : cast(value, y.dtype)
+            const value = load(parameter, [e], dtype)
+            return dtype === y.dtype || (hasWordStorage && y.dtype === 'f64') ? value : cast(value, y.dtype)
           }
-          if (y.kind === 'load') return load(tables.get(y.buffer)!, y.index, y.dtype)
-          if (y.kind === 'search') return Object.freeze({ ...y, buffer: tables.get(y.buffer)! })
+          if (y.kind === 'load') return load(tableParameters.get(y.buffer)!, y.index, y.dtype)
+          if (y.kind === 'search') return Object.freeze({ ...y, buffer: tableParameters.get(y.buffer)! })
           return undefined
         },
         memo,
       ),
     )
   }
-  const own = (name: string): string => onColumn.get(name) ?? names.get(name) ?? tables.get(name) ?? name
-  return { key: exprs.map((e) => structureOf(e, own)).join(), columns, sizes, at }
+  const parameter = (name: string): string =>
+    columnParameters.get(name) ?? sizeParameters.get(name) ?? tableParameters.get(name) ?? name
+  return { key: exprs.map((e) => structureOf(e, parameter)).join(), columns, sizes, at }
 }
 
 /** A key for the structure of an expression, independent of the names in it. */
-const structureOf = (e: Expr, own: (name: string) => string): string =>
-  structureText(e, (x) => structureOf(x, own), own)
+const structureOf = (e: Expr, renameIn: (name: string) => string): string =>
+  structureText(e, (x) => structureOf(x, renameIn), renameIn)

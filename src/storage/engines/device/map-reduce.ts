@@ -11,7 +11,7 @@ import { reduce } from './scan.ts'
 
 type F = Frame<Column>
 
-const MOST = 2 ** 31 - 1
+const LARGEST_INT = 2 ** 31 - 1
 
 export function compute(q: Queue, frame: F, name: string, e: Expr): void {
   const t = termsOf(q, frame, [e])
@@ -42,7 +42,7 @@ export function* valuesAt(q: Queue, frame: F, exprs: readonly Expr[], entry: num
 }
 
 /** The maximum of each of `count` non-negative values, at least 0. */
-function* mostOf(
+function* maximaOf(
   q: Queue,
   frame: F,
   exprs: readonly Expr[],
@@ -64,48 +64,50 @@ function* mostOf(
 }
 
 export function* largest(q: Queue, frame: F, e: Expr): Coroutine<number> {
-  const [found = 0] = yield* mostOf(q, frame, [e], 'largest', 1, (x) => x)
-  return found
+  const [maximum = 0] = yield* maximaOf(q, frame, [e], 'largest', 1, (x) => x)
+  return maximum
 }
 
 /**
- * Minimum and maximum; the range always includes 0. The least i32 has no negation, so it is encoded by that of its
- * successor.
+ * Minimum and maximum; the range always includes 0. The least i32 has no negation, so it is encoded as the
+ * negation of its successor.
  */
 export function* bounds(q: Queue, frame: F, e: Expr): Coroutine<readonly [number, number]> {
-  const [hi = 0, lo = 0] = yield* mostOf(q, frame, [e], 'bounds', 2, ([x]) => [
+  const [hi = 0, lo = 0] = yield* maximaOf(q, frame, [e], 'bounds', 2, ([x]) => [
     x!,
-    sub(int(0), max(x!, int(-MOST))),
+    sub(int(0), max(x!, int(-LARGEST_INT))),
   ])
-  return [lo === MOST ? -MOST - 1 : lo === 0 ? 0 : -lo, hi]
+  return [lo === LARGEST_INT ? -LARGEST_INT - 1 : lo === 0 ? 0 : -lo, hi]
 }
 
 /**
  * For each condition, the first entry of the source that satisfies it. One reduction finds the last such entry; the
  * first is searched for only if there is one.
  */
-export function* first(q: Queue, frame: F, conditions: readonly Expr[]): Coroutine<number[]> {
+export function* findFirst(q: Queue, frame: F, conditions: readonly Expr[]): Coroutine<number[]> {
   const count = conditions.length
-  const last = yield* mostOf(q, frame, conditions, 'last', count, (x, e) =>
+  const last = yield* maximaOf(q, frame, conditions, 'last', count, (x, e) =>
     x.map((c) => select(c, next(e), int(0))),
   )
   const out: number[] = []
-  for (const [k, found] of last.entries())
-    out.push(found > 0 ? yield* earliest(q, frame, conditions[k]!) : -1)
+  for (const [k, lastEntry] of last.entries())
+    out.push(lastEntry > 0 ? yield* earliestEntry(q, frame, conditions[k]!) : -1)
   return out
 }
 
-function* earliest(q: Queue, frame: F, condition: Expr): Coroutine<number> {
+function* earliestEntry(q: Queue, frame: F, condition: Expr): Coroutine<number> {
   if (frame.entry) frame.tables.set('@entries', frame.entry)
-  const of = frame.entry ? load('@entries', [variable(ENTRY)], 'i32') : variable(ENTRY)
-  const rest = sub(int(MOST), of)
-  const [least = 0] = yield* mostOf(q, frame, [condition, rest], 'earliest', 1, ([c, x]) => [
+  const sourceIndex = frame.entry ? load('@entries', [variable(ENTRY)], 'i32') : variable(ENTRY)
+  const complement = sub(int(LARGEST_INT), sourceIndex)
+  const [maximum = 0] = yield* maximaOf(q, frame, [condition, complement], 'earliest', 1, ([c, x]) => [
     select(c!, x!, int(0)),
   ])
-  if (!frame.entry) return MOST - least
-  const at = binary('eq', of, frame.sized(MOST - least))
-  const [found = 0] = yield* mostOf(q, frame, [at], 'place', 1, ([c], e) => [select(c!, next(e), int(0))])
-  return found - 1
+  if (!frame.entry) return LARGEST_INT - maximum
+  const isSource = binary('eq', sourceIndex, frame.bindSize(LARGEST_INT - maximum))
+  const [position = 0] = yield* maximaOf(q, frame, [isSource], 'place', 1, ([c], e) => [
+    select(c!, next(e), int(0)),
+  ])
+  return position - 1
 }
 
 export const numbers = (q: Queue, cells: Cells): Coroutine<number[]> => waitFor(q.numbers(cells))

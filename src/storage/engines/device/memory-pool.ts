@@ -5,8 +5,8 @@ import type { Device, DeviceBuffer } from '../../../runtime/device.ts'
  * Small released buffers are held back until the commands that use them are submitted, so that these commands stay
  * independent. Limits in bytes: in total and per buffer.
  */
-const MOST_RESTING = 2 ** 28
-const MOST_RESTING_ONE = 2 ** 22
+const MAX_HELD_BYTES = 2 ** 28
+const MAX_HELD_BUFFER = 2 ** 22
 
 export class Pool {
   readonly #device: Device
@@ -35,7 +35,7 @@ export class Pool {
   }
 
   /** A buffer of at least `bytes`, uninitialised. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
-  take(bytes: number, label: string): DeviceBuffer {
+  allocate(bytes: number, label: string): DeviceBuffer {
     const size = this.#sizeClass(bytes)
     const memory = this.#spare.get(size)?.pop() ?? this.#device.alloc(size, label)
     this.#bytes += size
@@ -43,18 +43,18 @@ export class Pool {
     return memory
   }
 
-  /** `used`: pending commands may use the buffer. */
-  give(memory: DeviceBuffer, used: boolean): void {
+  /** Returns a buffer to the pool. `hasPending`: pending commands may use the buffer. */
+  put(memory: DeviceBuffer, hasPending: boolean): void {
     this.#bytes -= memory.bytes
-    const rests = memory.bytes <= MOST_RESTING_ONE && this.#restingBytes + memory.bytes <= MOST_RESTING
-    if (rests && used) {
+    const fitsHeld = memory.bytes <= MAX_HELD_BUFFER && this.#restingBytes + memory.bytes <= MAX_HELD_BYTES
+    if (fitsHeld && hasPending) {
       this.#resting.push(memory)
       this.#restingBytes += memory.bytes
     } else this.#reuse(memory)
   }
 
-  /** Pending commands are submitted: makes held-back buffers available. */
-  wake(): void {
+  /** Makes held-back buffers available, because the commands that use them have been submitted. */
+  releaseHeld(): void {
     for (const memory of this.#resting) this.#reuse(memory)
     this.#resting.length = 0
     this.#restingBytes = 0
@@ -75,9 +75,9 @@ export class Pool {
   /** Rounds sizes up to eight classes per power of two, so that memory can be reused; respects the device's limits. */
   #sizeClass(bytes: number): number {
     const { maxBufferBytes, maxBindingBytes } = this.#device.limits
-    const least = Math.max(256, bytes)
-    const step = 2 ** Math.max(8, Math.floor(Math.log2(least)) - 3)
-    const size = Math.ceil(least / step) * step
-    return size > Math.min(maxBufferBytes, maxBindingBytes) ? Math.ceil(least / 4) * 4 : size
+    const minimum = Math.max(256, bytes)
+    const step = 2 ** Math.max(8, Math.floor(Math.log2(minimum)) - 3)
+    const size = Math.ceil(minimum / step) * step
+    return size > Math.min(maxBufferBytes, maxBindingBytes) ? Math.ceil(minimum / 4) * 4 : size
   }
 }

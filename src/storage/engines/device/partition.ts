@@ -6,7 +6,7 @@ import type { Frame } from '../../column-engine.ts'
 import { type Coroutine, waitFor } from '../../coroutines.ts'
 import { type Column, natural, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
-import { part } from './gather.ts'
+import { gatherPart } from './gather.ts'
 import { before, get, isFirst, store } from './kernel-builder.ts'
 import { termsOf } from './map-fusion.ts'
 import { radixSort } from './radix-sort.ts'
@@ -16,11 +16,11 @@ type F = Frame<Column>
 /** Drops the column and takes ownership of the frame, which is returned itself if all entries have one number. */
 export function* partition(q: Queue, frame: F, name: string, count: number): Coroutine<F[]> {
   const { n } = frame
-  const all = Array.from({ length: count }, (_, k) => k)
+  const children = Array.from({ length: count }, (_, k) => k)
   if (n === 0) {
-    const none = all.map(() => emptied(q, frame))
+    const emptyFrames = children.map(() => emptyFrame(q, frame))
     frame.release()
-    return none
+    return emptyFrames
   }
   const t = termsOf(q, frame, [variable(name)])
   const bits = Math.ceil(Math.log2(count))
@@ -28,16 +28,16 @@ export function* partition(q: Queue, frame: F, name: string, count: number): Cor
   const order = radixSort(q, n, [key], null)
   const bounds = yield* boundsOf(q, frame, name, order, count)
   frame.drop(name)
-  const whole = all.find((k) => bounds[k] === 0 && bounds[k + 1] === n)
-  if (!order || whole !== undefined) {
+  const onlyChild = children.find((k) => bounds[k] === 0 && bounds[k + 1] === n)
+  if (!order || onlyChild !== undefined) {
     q.release(order)
-    return all.map((k) => (k === whole ? frame : emptied(q, frame)))
+    return children.map((k) => (k === onlyChild ? frame : emptyFrame(q, frame)))
   }
-  const out = all.map((k) => {
-    const own = part(q, frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
+  const out = children.map((k) => {
+    const childFrame = gatherPart(q, frame, order, bounds[k]!, bounds[k + 1]! - bounds[k]!)
     // Partitioning keeps the order of entries.
-    own.sortedBy = frame.sortedBy
-    return own
+    childFrame.sortedBy = frame.sortedBy
+    return childFrame
   })
   q.release(order)
   frame.release()
@@ -53,7 +53,7 @@ function* boundsOf(
   count: number,
 ): Coroutine<number[]> {
   const { n } = frame
-  const starts = filled(q, count, n, 'starts')
+  const starts = filledColumn(q, count, n, 'starts')
   const t = termsOf(q, frame, [variable(name)])
   const child = (s: Expr): Expr => t.at(order ? get('x_order', s) : s)[0]!
   q.launch({
@@ -68,14 +68,14 @@ function* boundsOf(
     ],
   })
   yield* waitFor(q.patience())
-  const found = [...(yield* waitFor(q.download(starts))), n]
+  const offsets = [...(yield* waitFor(q.download(starts))), n]
   q.release(starts)
-  for (let k = count - 1; k >= 0; k--) found[k] = Math.min(found[k]!, found[k + 1]!)
-  return found
+  for (let k = count - 1; k >= 0; k--) offsets[k] = Math.min(offsets[k]!, offsets[k + 1]!)
+  return offsets
 }
 
 /** A column with all elements equal to an integer. */
-export function filled(q: Queue, length: number, value: number, label: string): Column {
+export function filledColumn(q: Queue, length: number, value: number, label: string): Column {
   const column = q.column(length, 'i32', label)
   if (Object.is(value, 0)) q.clear(column)
   else
@@ -89,7 +89,7 @@ export function filled(q: Queue, length: number, value: number, label: string): 
   return column
 }
 
-function emptied(q: Queue, frame: F): F {
+function emptyFrame(q: Queue, frame: F): F {
   const out = frame.sibling(0)
   for (const [name, column] of frame.columns) out.set(name, q.column(0, column.dtype, name))
   out.setEntry(q.column(0, 'i32', 'entry'))

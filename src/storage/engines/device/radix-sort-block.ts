@@ -26,11 +26,11 @@ import { type Chunk, chunkOf } from './radix-sort-chunks.ts'
 import type { Base, Pass } from './radix-sort-pass.ts'
 import type { Tile } from './tuning.ts'
 
-/** Most bits per round in shared memory: a thread has a counter for each value. */
-const ROUND = 3
+/** Maximum number of bits per round in shared memory: a thread has a counter for each value. */
+const MAX_ROUND_BITS = 3
 /** Number of shared-memory banks. */
 const BANKS = 32
-/** Number of threads whose sums are added by one thread. */
+/** Number of threads whose sums one thread adds. */
 const GROUP = 16
 
 /** Bits of a non-negative key; unsigned division by a power of two compiles to a shift. */
@@ -40,7 +40,7 @@ const bitsOf = (x: Expr, shift: number, bits: number): Expr => {
 }
 
 /** Iterates over a tile's entries such that neighbouring threads access neighbouring entries. */
-function inTurns(
+function forEachStrided(
   name: string,
   { threads }: Tile,
   { count }: Chunk,
@@ -71,19 +71,21 @@ export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile
     columns: { ...base.columns, x_counts: write(counts) },
     body: (c) => {
       const chunk = chunkOf(c, p.segments !== null, digits)
-      const found = shared('x_found', digits)
+      const counters = shared('x_found', digits)
       return [
         ...chunk.declare,
-        found.declare,
-        each('x_t0', threads, (t) => [digitsOf('x_zero', t, (d) => found.put(d, int(0)))]),
+        counters.declare,
+        each('x_t0', threads, (t) => [digitsOf('x_zero', t, (d) => counters.put(d, int(0)))]),
         each('x_t1', threads, (t) => [
-          inTurns('x_k', tile, chunk, t, (s) => {
+          forEachStrided('x_k', tile, chunk, t, (s) => {
             const digit = bitsOf(base.value(add(chunk.lo, s)), p.shift, p.bits)
             return [atomic('+', 'x_found', digit, int(1))]
           }),
         ]),
         each('x_t2', threads, (t) => [
-          digitsOf('x_d', t, (d) => store('x_counts', add(chunk.counter, mul(d, chunk.stride)), found.at(d))),
+          digitsOf('x_d', t, (d) =>
+            store('x_counts', add(chunk.counter, mul(d, chunk.stride)), counters.at(d)),
+          ),
         ]),
       ]
     },
@@ -94,7 +96,7 @@ export function countByBlock(q: Queue, p: Pass, base: Base, counts: Column, tile
  * Scatters entries to `x_to` and `x_keys`. `x_counts` of `base` holds the destination of each tile's first entry with
  * each digit.
  */
-export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
+export function scatterByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
   const { threads, items } = tile
   const digits = 2 ** p.bits
   q.launch({
@@ -114,7 +116,7 @@ export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
         entries.declare,
         starts.declare,
         each('x_load', threads, (t) => [
-          inTurns('x_load_k', tile, chunk, t, (s) => {
+          forEachStrided('x_load_k', tile, chunk, t, (s) => {
             const from = add(chunk.lo, s)
             return [keys.put(s, base.value(from)), entries.put(s, p.order ? get('x_order', from) : from)]
           }),
@@ -122,19 +124,19 @@ export function dealByBlock(q: Queue, p: Pass, base: Base, tile: Tile): void {
         ...orderTile(p, tile, chunk, keys, entries),
         // For all entries of a digit, the destination minus the index in the tile is constant.
         each('x_start', threads, (t) => [
-          inTurns('x_start_k', tile, chunk, t, (s) => {
+          forEachStrided('x_start_k', tile, chunk, t, (s) => {
             const d = scalar('x_start_digit', digit(s))
-            const begins = binary(
+            const startsDigit = binary(
               'or',
               isFirst(s),
               binary('ne', d.value, digit(binary('max', before(s), int(0)))),
             )
             const counter = add(chunk.counter, mul(d.value, chunk.stride))
-            return [...d.declare, when(begins, [starts.put(d.value, sub(get('x_counts', counter), s))])]
+            return [...d.declare, when(startsDigit, [starts.put(d.value, sub(get('x_counts', counter), s))])]
           }),
         ]),
         each('x_put', threads, (t) => [
-          inTurns('x_put_k', tile, chunk, t, (s) => {
+          forEachStrided('x_put_k', tile, chunk, t, (s) => {
             const at = scalar('x_put_at', add(starts.at(digit(s)), s))
             return [
               ...at.declare,
@@ -156,43 +158,43 @@ type Memory = ReturnType<typeof shared>
  */
 function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Memory): Stmt[] {
   const { threads, items } = tile
-  const rounds = Math.ceil(p.bits / ROUND)
+  const rounds = Math.ceil(p.bits / MAX_ROUND_BITS)
   const width = Math.ceil(p.bits / rounds)
   const values = 2 ** width
   // Counter c resides at c + c / BANKS, which avoids bank conflicts both between neighbouring threads and between the
   // values of one thread.
-  const own = shared('x_own', (values * threads * (BANKS + 1)) / BANKS)
+  const counters = shared('x_own', (values * threads * (BANKS + 1)) / BANKS)
   const sums = shared('x_sums_of', threads + threads / GROUP)
   const groups = shared('x_groups_of', threads / GROUP)
   const key = registers('x_key', items)
   const entry = registers('x_entry_at', items)
-  const turns = div(add(chunk.count, int(threads - 1)), int(threads))
+  const tileRounds = div(add(chunk.count, int(threads - 1)), int(threads))
   /** Entries per thread in this tile: an odd number. */
-  const perThread = scalar('x_items', add(turns, sub(int(1), binary('rem', turns, int(2)))))
-  const ownCounter = (value: Expr, t: Expr): Expr =>
+  const perThread = scalar('x_items', add(tileRounds, sub(int(1), binary('rem', tileRounds, int(2)))))
+  const counterIndex = (value: Expr, t: Expr): Expr =>
     add(mul(value, int(threads + threads / BANKS)), add(t, div(t, int(BANKS))))
   const chunkCounter = (t: Expr, k: Expr): Expr =>
     add(add(mul(t, int(values)), div(t, int(BANKS / values))), k)
-  const sumAt = (t: Expr): Expr => add(t, div(t, int(GROUP)))
+  const sumIndex = (t: Expr): Expr => add(t, div(t, int(GROUP)))
   /** Iterates over the thread's own contiguous entries. */
-  const mine = (name: string, t: Expr, body: (k: Expr, s: Expr) => readonly Stmt[]): Stmt =>
+  const forEachOwn = (name: string, t: Expr, body: (k: Expr, s: Expr) => readonly Stmt[]): Stmt =>
     unrolled(name, items, (k) => {
       const s = add(mul(t, perThread.value), k)
       return [when(and(lt(k, perThread.value), lt(s, chunk.count)), body(k, s))]
     })
   const round = (r: number): Stmt[] => {
     const bits = Math.min(width, p.bits - r * width)
-    const bitsOfOwn = (k: Expr): Expr => bitsOf(key.at(k), p.shift + r * width, bits)
+    const digitOfItem = (k: Expr): Expr => bitsOf(key.at(k), p.shift + r * width, bits)
     const name = (what: string): string => `x_${what}${r}`
     return [
       each(name('count'), threads, (t) => [
-        unrolled(name('zero'), values, (v) => [own.put(ownCounter(v, t), int(0))]),
-        mine(name('mine'), t, (k, s) => {
-          const counter = ownCounter(bitsOfOwn(k), t)
+        unrolled(name('zero'), values, (v) => [counters.put(counterIndex(v, t), int(0))]),
+        forEachOwn(name('mine'), t, (k, s) => {
+          const counter = counterIndex(digitOfItem(k), t)
           return [
             key.put(k, keys.at(s)),
             entry.put(k, entries.at(s)),
-            own.put(counter, next(own.at(counter))),
+            counters.put(counter, next(counters.at(counter))),
           ]
         }),
       ]),
@@ -203,24 +205,24 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
           ...sum.declare,
           ...value.declare,
           unrolled(name('v'), values, (v) => [
-            value.set(own.at(chunkCounter(t, v))),
-            own.put(chunkCounter(t, v), sum.value),
+            value.set(counters.at(chunkCounter(t, v))),
+            counters.put(chunkCounter(t, v), sum.value),
             sum.set(add(sum.value, value.value)),
           ]),
-          sums.put(sumAt(t), sum.value),
+          sums.put(sumIndex(t), sum.value),
         ]
       }),
       each(name('group'), threads, (t) => {
         const sum = scalar(name('group_sum'), int(0))
         const value = scalar(name('group_value'), int(0))
-        const at = (k: Expr): Expr => add(mul(t, int(GROUP + 1)), k)
+        const sumsIndex = (k: Expr): Expr => add(mul(t, int(GROUP + 1)), k)
         return [
           when(lt(t, int(threads / GROUP)), [
             ...sum.declare,
             ...value.declare,
             unrolled(name('g'), GROUP, (k) => [
-              value.set(sums.at(at(k))),
-              sums.put(at(k), sum.value),
+              value.set(sums.at(sumsIndex(k))),
+              sums.put(sumsIndex(k), sum.value),
               sum.set(add(sum.value, value.value)),
             ]),
             groups.put(t, sum.value),
@@ -228,29 +230,29 @@ function orderTile(p: Pass, tile: Tile, chunk: Chunk, keys: Memory, entries: Mem
         ]
       }),
       each(name('spread'), threads, (t) => {
-        const sum = scalar(name('before'), sums.at(sumAt(t)))
+        const sum = scalar(name('before'), sums.at(sumIndex(t)))
         return [
           ...sum.declare,
           loop(name('h'), div(t, int(GROUP)), (g) => [sum.set(add(sum.value, groups.at(g)))]),
           unrolled(name('w'), values, (v) => [
-            own.put(chunkCounter(t, v), add(own.at(chunkCounter(t, v)), sum.value)),
+            counters.put(chunkCounter(t, v), add(counters.at(chunkCounter(t, v)), sum.value)),
           ]),
         ]
       }),
       each(name('place'), threads, (t) => [
-        mine(name('again'), t, (k) => {
-          const counter = ownCounter(bitsOfOwn(k), t)
+        forEachOwn(name('again'), t, (k) => {
+          const counter = counterIndex(digitOfItem(k), t)
           return [
-            keys.put(own.at(counter), key.at(k)),
-            entries.put(own.at(counter), entry.at(k)),
-            own.put(counter, next(own.at(counter))),
+            keys.put(counters.at(counter), key.at(k)),
+            entries.put(counters.at(counter), entry.at(k)),
+            counters.put(counter, next(counters.at(counter))),
           ]
         }),
       ]),
     ]
   }
   return [
-    own.declare,
+    counters.declare,
     sums.declare,
     groups.declare,
     key.declare,

@@ -57,10 +57,10 @@ export function chunkBases(q: Queue, { starts, count }: Segments, length: number
 /** A chunk, in registers. */
 export interface Chunk {
   readonly declare: readonly Stmt[]
-  /** First entry and number of entries. */
+  /** The chunk's first entry and number of entries. */
   readonly lo: Expr
   readonly count: Expr
-  /** Index of the counter of its first digit, and the stride to the next digit's. */
+  /** Index of the counter of the chunk's first digit, and the stride to the counter of the next digit. */
   readonly counter: Expr
   readonly stride: Expr
 }
@@ -77,22 +77,22 @@ export function chunkOf(c: Expr, segmented: boolean, digits: number): Chunk {
     return { declare: [], lo, count, counter: c, stride: variable('x_chunks') }
   }
   const segments = variable('x_segments')
-  const all = int(digits)
-  const real = lt(c, get('x_bases', segments))
-  const found = scalar('x_segment', before(search('upper', 'x_bases', int(0), next(segments), c)))
-  const segment = scalar('x_of', min(found.value, before(segments)))
+  const digitCount = int(digits)
+  const isUsed = lt(c, get('x_bases', segments))
+  const searched = scalar('x_segment', before(search('upper', 'x_bases', int(0), next(segments), c)))
+  const segment = scalar('x_of', min(searched.value, before(segments)))
   const first = scalar('x_first', get('x_bases', segment.value))
   const chunks = scalar('x_own_chunks', sub(get('x_bases', next(segment.value)), first.value))
   const lo = scalar('x_lo', add(get('x_starts', segment.value), mul(sub(c, first.value), length)))
-  const rest = sub(get('x_starts', next(segment.value)), lo.value)
-  const count = scalar('x_count', select(real, min(length, rest), int(0)))
+  const remaining = sub(get('x_starts', next(segment.value)), lo.value)
+  const count = scalar('x_count', select(isUsed, min(length, remaining), int(0)))
   const counter = scalar(
     'x_counter',
-    select(real, add(mul(first.value, all), sub(c, first.value)), mul(c, all)),
+    select(isUsed, add(mul(first.value, digitCount), sub(c, first.value)), mul(c, digitCount)),
   )
-  const stride = scalar('x_stride', select(and(real, ge(chunks.value, int(1))), chunks.value, int(1)))
+  const stride = scalar('x_stride', select(and(isUsed, ge(chunks.value, int(1))), chunks.value, int(1)))
   return {
-    declare: [found, segment, first, chunks, lo, count, counter, stride].flatMap((s) => s.declare),
+    declare: [searched, segment, first, chunks, lo, count, counter, stride].flatMap((s) => s.declare),
     lo: lo.value,
     count: count.value,
     counter: counter.value,

@@ -13,7 +13,7 @@ export interface Pass {
   readonly n: number
   readonly key: Key
   /** The keys of the entries in `order`, if an earlier pass stored them. */
-  readonly known: Column | null
+  readonly storedKeys: Column | null
   readonly order: Column | null
   readonly shift: number
   readonly bits: number

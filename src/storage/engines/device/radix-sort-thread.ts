@@ -9,14 +9,14 @@ import type { Base, Pass } from './radix-sort-pass.ts'
 
 const digitOf = (x: Expr, { shift, bits }: Pass): Expr => mod(div(x, int(2 ** shift)), int(2 ** bits))
 
-const entries = ({ lo, count }: Chunk, body: (s: Expr) => readonly Stmt[]): Stmt =>
+const forEachEntry = ({ lo, count }: Chunk, body: (s: Expr) => readonly Stmt[]): Stmt =>
   loop('x_k', count, (k) => body(add(lo, k)))
 
 const counterOf = ({ counter, stride }: Chunk, digit: Expr): Expr => add(counter, mul(digit, stride))
 
 export function countByThread(q: Queue, p: Pass, base: Base, counts: Column): void {
   const digits = 2 ** p.bits
-  const place = registers('x_place', digits)
+  const counters = registers('x_place', digits)
   q.launch({
     ...base,
     threads: base.chunks,
@@ -26,13 +26,13 @@ export function countByThread(q: Queue, p: Pass, base: Base, counts: Column): vo
       const chunk = chunkOf(c, p.segments !== null, digits)
       return [
         ...chunk.declare,
-        place.declare,
-        loop('x_zero', int(digits), (d) => [place.put(d, int(0))]),
-        entries(chunk, (s) => {
-          const at = scalar('x_digit', digitOf(base.value(s), p))
-          return [...at.declare, place.put(at.value, next(place.at(at.value)))]
+        counters.declare,
+        loop('x_zero', int(digits), (d) => [counters.put(d, int(0))]),
+        forEachEntry(chunk, (s) => {
+          const digit = scalar('x_digit', digitOf(base.value(s), p))
+          return [...digit.declare, counters.put(digit.value, next(counters.at(digit.value)))]
         }),
-        loop('x_d', int(digits), (d) => [store('x_counts', counterOf(chunk, d), place.at(d))]),
+        loop('x_d', int(digits), (d) => [store('x_counts', counterOf(chunk, d), counters.at(d))]),
       ]
     },
   })
@@ -42,9 +42,9 @@ export function countByThread(q: Queue, p: Pass, base: Base, counts: Column): vo
  * Scatters entries to `x_to` and `x_keys`. `x_counts` of `base` holds the destination of each chunk's first entry with
  * each digit.
  */
-export function dealByThread(q: Queue, p: Pass, base: Base): void {
+export function scatterByThread(q: Queue, p: Pass, base: Base): void {
   const digits = 2 ** p.bits
-  const place = registers('x_place', digits)
+  const counters = registers('x_place', digits)
   q.launch({
     ...base,
     threads: base.chunks,
@@ -53,19 +53,19 @@ export function dealByThread(q: Queue, p: Pass, base: Base): void {
       const chunk = chunkOf(c, p.segments !== null, digits)
       return [
         ...chunk.declare,
-        place.declare,
-        loop('x_d', int(digits), (d) => [place.put(d, get('x_counts', counterOf(chunk, d)))]),
-        entries(chunk, (s) => {
-          const x = scalar('x_value', base.value(s))
-          const d = scalar('x_digit', digitOf(x.value, p))
-          const at = scalar('x_at', place.at(d.value))
+        counters.declare,
+        loop('x_d', int(digits), (digit) => [counters.put(digit, get('x_counts', counterOf(chunk, digit)))]),
+        forEachEntry(chunk, (s) => {
+          const key = scalar('x_value', base.value(s))
+          const digit = scalar('x_digit', digitOf(key.value, p))
+          const destination = scalar('x_at', counters.at(digit.value))
           return [
-            ...x.declare,
-            ...d.declare,
-            ...at.declare,
-            place.put(d.value, next(at.value)),
-            store('x_to', at.value, p.order ? get('x_order', s) : s),
-            ...(p.last ? [] : [store('x_keys', at.value, x.value)]),
+            ...key.declare,
+            ...digit.declare,
+            ...destination.declare,
+            counters.put(digit.value, next(destination.value)),
+            store('x_to', destination.value, p.order ? get('x_order', s) : s),
+            ...(p.last ? [] : [store('x_keys', destination.value, key.value)]),
           ]
         }),
       ]

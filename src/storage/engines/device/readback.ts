@@ -7,8 +7,8 @@ import type { DeviceBuffer, HostArray } from '../../../runtime/device.ts'
 import { type Column, type Use, update } from './column-types.ts'
 
 export const PAGE_CELLS = 2 ** 14
-/** Microtask turns that a read waits, so that concurrent reads share its download. */
-const PATIENCE = 64
+/** Number of microtask turns for which a read waits, so that concurrent reads share its download. */
+const SETTLE_TURNS = 64
 
 /** `count` cells from `first` on. */
 export interface Cells {
@@ -51,7 +51,7 @@ export class Readback {
   }
 
   /** Zeroed cells, reserved until they are read or `owner` is rolled back. */
-  take(count: number, owner: object | null): Cells {
+  allocate(count: number, owner: object | null): Cells {
     invariant(count <= PAGE_CELLS, `${count} numbers at once`)
     let page = this.#last
     if (page.unread.size > 0 && page.used + count > PAGE_CELLS) page = this.#last = this.#add()
@@ -71,8 +71,8 @@ export class Readback {
     invariant(page.unread.has(cells), 'cells are read once')
     page.reading ??= this.#download(page)
     try {
-      const all = await page.reading
-      return Array.from({ length: cells.count }, (_, k) => all[cells.first + k]!)
+      const words = await page.reading
+      return Array.from({ length: cells.count }, (_, k) => words[cells.first + k]!)
     } finally {
       this.#forget(page, cells)
     }
@@ -81,12 +81,12 @@ export class Readback {
   /** Releases the unread cells of a failed owner. */
   rollback(owner: object): void {
     for (const page of this.#pages.values())
-      for (const [cells, by] of page.unread) if (by === owner) this.#forget(page, cells)
+      for (const [cells, allocator] of page.unread) if (allocator === owner) this.#forget(page, cells)
   }
 
   /** Waits until concurrent coroutines have issued their work. */
-  async patience(): Promise<void> {
-    for (let k = 0; k < PATIENCE; k++) await null
+  async settle(): Promise<void> {
+    for (let k = 0; k < SETTLE_TURNS; k++) await null
   }
 
   /** Releases the memory of all pages. */
@@ -103,7 +103,7 @@ export class Readback {
   }
 
   async #download(page: Page): Promise<HostArray> {
-    await this.patience()
+    await this.settle()
     page.reading = null
     return this.#memory.download({ ...page.use.column, length: page.used })
   }

@@ -26,7 +26,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   const engine = deviceEngine(queue)
   return {
     async run(tensor, given) {
-      check(tensor, queue)
+      checkQueue(tensor, queue)
       const { shape, dtype } = tensor
       const options = { given, fill, proved, sets: setTrees(given, to, shape) }
       const parts = await queue.transaction(convert(engine, tensor, to, options))
@@ -35,7 +35,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   }
 }
 
-function check(tensor: Resident, queue: Queue): void {
+function checkQueue(tensor: Resident, queue: Queue): void {
   if (tensor.queue !== queue)
     fail({
       code: 'device/foreign-buffer',

@@ -80,7 +80,7 @@ export async function resident(
     : queue.transaction(uploadStored(queue, tensor, axes))
 }
 
-const up = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>
+const upload = (queue: Queue, ...array: Parameters<Queue['upload']>): Coroutine<Column> =>
   waitFor(queue.upload(...array))
 
 /**
@@ -101,9 +101,9 @@ function* uploadCoords(queue: Queue, tensor: CoordTensor): Coroutine<ResidentCoo
   const axes = shape.map((_, k) => ({ name: String(k) }))
   checkCoords(axes, new Map(shape.map((n, k) => [String(k), n])), tensor.coords)
   const coords: Column[] = []
-  for (const c of tensor.coords) coords.push(yield* up(queue, c, 'i32', 'coordinates'))
-  const values = tensor.values ? yield* up(queue, tensor.values, dtype, 'values') : null
-  return owning({ kind: 'coords', queue, shape, dtype, coords, values }, [...coords, values])
+  for (const c of tensor.coords) coords.push(yield* upload(queue, c, 'i32', 'coordinates'))
+  const values = tensor.values ? yield* upload(queue, tensor.values, dtype, 'values') : null
+  return withFree({ kind: 'coords', queue, shape, dtype, coords, values }, [...coords, values])
 }
 
 function* uploadStored(
@@ -131,7 +131,7 @@ function* uploadStorage(
 ): Coroutine<ResidentStored> {
   const levels = new Map<string, Level<Column>>()
   const index = function* (a: Int32Array | null): Coroutine<Column | null> {
-    return a ? yield* up(queue, a, 'i32', 'index') : null
+    return a ? yield* upload(queue, a, 'i32', 'index') : null
   }
   for (const [name, level] of storage.levels)
     levels.set(name, {
@@ -140,15 +140,15 @@ function* uploadStorage(
       indices: yield* index(level.indices),
       mask: yield* index(level.mask),
     })
-  const values = tensor.values ? yield* up(queue, tensor.values, tensor.dtype, 'values') : null
+  const values = tensor.values ? yield* upload(queue, tensor.values, tensor.dtype, 'values') : null
   const { shape, dtype } = tensor
   const { size, axes } = storage
   const columns = [...columnsOf(levels), values]
-  return owning({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
+  return withFree({ kind: 'stored', queue, shape, dtype, axes, levels, size, values }, columns)
 }
 
 /** A tensor with `free`, which releases all its columns. */
-function owning<const T extends { readonly queue: Queue }>(tensor: T, columns: readonly (Column | null)[]) {
+function withFree<const T extends { readonly queue: Queue }>(tensor: T, columns: readonly (Column | null)[]) {
   let freed = false
   return {
     ...tensor,
@@ -178,15 +178,15 @@ export class ResidentParts implements Base {
   #freed = false
 
   constructor(
-    of: Pick<ResidentParts, 'queue' | 'instance' | 'shape' | 'dtype' | 'fill' | 'parts' | 'given'>,
+    fields: Pick<ResidentParts, 'queue' | 'instance' | 'shape' | 'dtype' | 'fill' | 'parts' | 'given'>,
   ) {
-    this.queue = of.queue
-    this.instance = of.instance
-    this.shape = of.shape
-    this.dtype = of.dtype
-    this.fill = of.fill
-    this.parts = of.parts
-    this.given = of.given
+    this.queue = fields.queue
+    this.instance = fields.instance
+    this.shape = fields.shape
+    this.dtype = fields.dtype
+    this.fill = fields.fill
+    this.parts = fields.parts
+    this.given = fields.given
   }
 
   /** Bytes of values, index arrays and tables. */
@@ -202,7 +202,7 @@ export class ResidentParts implements Base {
   async download(): Promise<StoredParts> {
     checkNotFreed(this)
     const { queue: q, dtype } = this
-    const down = async (c: Column | null): Promise<Int32Array | null> => {
+    const downloadIndex = async (c: Column | null): Promise<Int32Array | null> => {
       const a = c ? await q.download(c) : null
       invariant(a === null || a instanceof Int32Array, 'index arrays are of i32')
       return a
@@ -214,19 +214,19 @@ export class ResidentParts implements Base {
       for (const [name, l] of p.levels)
         levels.set(name, {
           ...l,
-          indptr: await down(l.indptr),
-          indices: await down(l.indices),
-          mask: await down(l.mask),
+          indptr: await downloadIndex(l.indptr),
+          indices: await downloadIndex(l.indices),
+          mask: await downloadIndex(l.mask),
         })
       const tables = new Map<string, Int32Array>()
-      for (const [name, c] of p.tables) tables.set(name, (await down(c)) ?? new Int32Array(0))
+      for (const [name, c] of p.tables) tables.set(name, (await downloadIndex(c)) ?? new Int32Array(0))
       parts.push({
         part: p.part,
         storage: makeStorage(axes, treesOf(axes), levels, null),
         values: await q.download(p.values),
         tables,
         measured: p.measured,
-        held: null,
+        occupied: null,
       })
     }
     const { instance, shape, fill, given } = this
@@ -240,8 +240,8 @@ export class ResidentParts implements Base {
   }
 
   #columns(): Column[] {
-    const all = this.parts.flatMap((p) => [p.values, ...p.tables.values(), ...columnsOf(p.levels)])
-    return [...new Set(all)].filter((c) => c !== null)
+    const columns = this.parts.flatMap((p) => [p.values, ...p.tables.values(), ...columnsOf(p.levels)])
+    return [...new Set(columns)].filter((c) => c !== null)
   }
 }
 

@@ -6,22 +6,22 @@
 import { add, div, type Expr, eq, int, lt, min, mul, sub, variable } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import { when } from '../../../ir/statement-builders.ts'
-import { combine, goOn, meeting, type Op, type Running, running } from './block-scan.ts'
+import { accumulate, blockScan, combine, type Op, type RunningSum, runningSum } from './block-scan.ts'
 import { type LaunchSpec, read, THREADS, type Use, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
 import { atomic, each, get, loop, scalar, store } from './kernel-builder.ts'
 import type { Cells } from './readback.ts'
 import type { Tile } from './tuning.ts'
 
-interface Over extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
+interface ScanDomain extends Pick<LaunchSpec, 'key' | 'columns' | 'sizes'> {
   readonly n: number
 }
 
-export interface Scan extends Over {
+export interface Scan extends ScanDomain {
   /** `max`: over non-negative values. Both start at 0. */
   readonly op: Op
   readonly value: (e: Expr) => Expr
-  /** True at the start of a segment, where the scan restarts. */
+  /** True at the start of a segment, at which the scan restarts. */
   readonly reset?: (e: Expr) => Expr
   /** Statements at `e`, given the scan of the preceding elements (of its segment) and its own value. */
   readonly body: (e: Expr, before: Expr, value: Expr) => readonly Stmt[]
@@ -34,25 +34,25 @@ export interface Scan extends Over {
  * element.
  */
 export function scan(q: Queue, s: Scan): void {
-  run(q, s, false)
+  runScan(q, s, false)
 }
 
-/** Most tiles whose sums each block adds by itself. */
-const ADDED = 2 ** 12
+/** Maximum number of tiles whose sums each block adds by itself. */
+const MAX_UNSCANNED_TILES = 2 ** 12
 
 /** `carry`: `body` receives the sum of the preceding elements even if a segment starts at `e`. */
-function run(q: Queue, s: Scan, carry: boolean): void {
+function runScan(q: Queue, s: Scan, carry: boolean): void {
   const { n, op, reset, total } = s
-  const { scan: by } = q.tuning
-  const length = by.by === 'block' ? by.threads * by.items : by.length
+  const { scan: granularity } = q.tuning
+  const length = granularity.by === 'block' ? granularity.threads * granularity.items : granularity.length
   const chunks = Math.ceil(n / length)
   const sums = chunks > 1 ? q.column(chunks, 'i32', 'sums') : null
   const resets = sums && reset ? q.column(chunks, 'i32', 'resets') : null
   const sizes = { ...s.sizes, x_n: n }
   // The chunk size is part of the kernel's structure.
-  const key = `${s.key} ${op} ${by.by === 'block' ? `tiles ${by.threads} ${by.items}` : length}`
+  const key = `${s.key} ${op} ${granularity.by === 'block' ? `tiles ${granularity.threads} ${granularity.items}` : length}`
   // A single thread would need too long to add the sums.
-  const scanned = by.by === 'thread' || chunks > ADDED
+  const sumsScanned = granularity.by === 'thread' || chunks > MAX_UNSCANNED_TILES
   if (sums) {
     const spec = {
       key: `${key} up`,
@@ -60,29 +60,29 @@ function run(q: Queue, s: Scan, carry: boolean): void {
       columns: { ...s.columns, x_sums: write(sums), ...(resets ? { x_resets: write(resets) } : {}) },
       sizes,
     }
-    if (by.by === 'block') upByBlock(q, s, by, spec)
+    if (granularity.by === 'block') upByBlock(q, s, granularity, spec)
     else q.launch({ ...spec, body: (t) => upByThread(s, t, length) })
-    if (scanned) scanSums(q, op, { sums, resets })
+    if (sumsScanned) scanSums(q, op, { sums, resets })
   }
-  const before: Record<string, Use> = sums
-    ? { x_sums: read(sums), ...(resets && !scanned ? { x_resets: read(resets) } : {}) }
+  const carryColumns: Record<string, Use> = sums
+    ? { x_sums: read(sums), ...(resets && !sumsScanned ? { x_resets: read(resets) } : {}) }
     : {}
   const spec = {
-    key: `${key} down ${sums ? 'many' : 'one'} ${scanned} ${carry}`,
+    key: `${key} down ${sums ? 'many' : 'one'} ${sumsScanned} ${carry}`,
     threads: Math.max(1, chunks),
-    columns: { ...s.columns, ...before, ...(total === undefined ? {} : { x_totals: total.page }) },
+    columns: { ...s.columns, ...carryColumns, ...(total === undefined ? {} : { x_totals: total.page }) },
     sizes: { ...sizes, ...(total === undefined ? {} : { x_cell: total.first }) },
   }
   const last = (e: Expr, sum: Expr): Stmt[] =>
     total === undefined ? [] : [when(eq(e, variable('x_n')), [store('x_totals', variable('x_cell'), sum)])]
-  const own: Down = { scan: s, carry, last }
-  if (by.by === 'block') downByBlock(q, own, by, sums !== null, scanned, spec)
+  const downSweep: DownSweep = { scan: s, carry, last }
+  if (granularity.by === 'block') downByBlock(q, downSweep, granularity, sums !== null, sumsScanned, spec)
   else
     q.launch({
       ...spec,
       body: (t) => {
-        const r = running('x_before', sums ? get('x_sums', t) : int(0))
-        return [...r.declare, ...through(own, r, mul(t, int(length)), length)]
+        const r = runningSum('x_before', sums ? get('x_sums', t) : int(0))
+        return [...r.declare, ...scanChunk(downSweep, r, mul(t, int(length)), length)]
       },
     })
   q.release(sums, resets)
@@ -90,7 +90,7 @@ function run(q: Queue, s: Scan, carry: boolean): void {
 
 /** Scans the sums of chunks in place. */
 function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', LaunchColumn>): void {
-  run(
+  runScan(
     q,
     {
       key: 'sums',
@@ -107,34 +107,34 @@ function scanSums(q: Queue, op: Op, { sums, resets }: Record<'sums' | 'resets', 
 
 type LaunchColumn = Use['column'] | null
 
-/** Iterates over at most `length` elements from `lo` on, below n. */
-const over = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
+/** Loops over at most `length` elements, from `lo` and below n. */
+const forEachElement = (lo: Expr, length: number, body: (e: Expr) => readonly Stmt[], name = 'x_k'): Stmt =>
   loop(name, min(int(length), sub(variable('x_n'), lo)), (k) => body(add(lo, k)))
 
-/** Adds the elements from `lo` on to `r`. */
-const sumUp = ({ op, reset, value }: Scan, r: Running, lo: Expr, length: number): Stmt =>
-  over(
+/** Adds up to `length` elements, from `lo`, to `r`. */
+const reduceChunk = ({ op, reset, value }: Scan, r: RunningSum, lo: Expr, length: number): Stmt =>
+  forEachElement(
     lo,
     length,
     (e) => [
-      ...(reset ? [when(reset(e), [r.sum.set(int(0)), r.any.set(int(1))])] : []),
+      ...(reset ? [when(reset(e), [r.sum.set(int(0)), r.restarted.set(int(1))])] : []),
       r.sum.set(combine(op, r.sum.value, value(e))),
     ],
     'x_up',
   )
 
 const upByThread = (s: Scan, t: Expr, length: number): Stmt[] => {
-  const r = running('x_own', int(0))
-  return [...r.declare, sumUp(s, r, mul(t, int(length)), length), ...leave(s, t, r)]
+  const r = runningSum('x_own', int(0))
+  return [...r.declare, reduceChunk(s, r, mul(t, int(length)), length), ...storeChunkSum(s, t, r)]
 }
 
 /** Stores the sum of a chunk, and whether a segment starts in it. */
-const leave = ({ reset }: Scan, chunk: Expr, { sum, any }: Running): Stmt[] => [
+const storeChunkSum = ({ reset }: Scan, chunk: Expr, { sum, restarted: any }: RunningSum): Stmt[] => [
   store('x_sums', chunk, sum.value),
   ...(reset ? [store('x_resets', chunk, any.value)] : []),
 ]
 
-interface Down {
+interface DownSweep {
   readonly scan: Scan
   readonly carry: boolean
   /** Statements after the element before `e`. */
@@ -142,13 +142,13 @@ interface Down {
 }
 
 /** Runs the scan's body at each element; `r` is the scan before `lo`. */
-function through({ scan: s, carry, last }: Down, r: Running, lo: Expr, length: number): Stmt[] {
+function scanChunk({ scan: s, carry, last }: DownSweep, r: RunningSum, lo: Expr, length: number): Stmt[] {
   const value = scalar('x_value', int(0))
   const { reset } = s
   const restart = (e: Expr): Stmt[] => (reset ? [when(reset(e), [r.sum.set(int(0))])] : [])
   return [
     ...value.declare,
-    over(lo, length, (e) => [
+    forEachElement(lo, length, (e) => [
       value.set(s.value(e)),
       ...(carry ? [] : restart(e)),
       ...s.body(e, r.sum.value, value.value),
@@ -168,77 +168,77 @@ function upByBlock(q: Queue, s: Scan, { threads, items }: ScanTile, spec: Spec):
     ...spec,
     shared: true,
     body: (b) => {
-      const meet = meeting('x_meet', threads, op, reset !== undefined)
+      const block = blockScan('x_meet', threads, op, reset !== undefined)
       const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
       return [
-        ...meet.declare,
+        ...block.declare,
         each('x_t0', threads, (t) => {
-          const r = running('x_own', int(0))
-          return [...r.declare, sumUp(s, r, lo(t), items), ...meet.put(t, r)]
+          const r = runningSum('x_own', int(0))
+          return [...r.declare, reduceChunk(s, r, lo(t), items), ...block.storeSum(t, r)]
         }),
-        each('x_t1', threads, (t) => [meet.join(t)]),
+        each('x_t1', threads, (t) => [block.scanGroups(t)]),
         each('x_t2', threads, (t) => {
-          const r = running('x_tile', int(0))
-          return [when(eq(t, int(0)), [...r.declare, meet.all(r), ...leave(s, b, r)])]
+          const r = runningSum('x_tile', int(0))
+          return [when(eq(t, int(0)), [...r.declare, block.addAll(r), ...storeChunkSum(s, b, r)])]
         }),
       ]
     },
   })
 }
 
-/** `many`: there are sums of tiles; `scanned`: they are scanned already. */
+/** `hasSums`: there are sums of tiles. `sumsScanned`: the sums have been scanned already. */
 function downByBlock(
   q: Queue,
-  own: Down,
+  downSweep: DownSweep,
   { threads, items }: ScanTile,
-  many: boolean,
-  scanned: boolean,
+  hasSums: boolean,
+  sumsScanned: boolean,
   spec: Spec,
 ): void {
-  const { op, reset } = own.scan
+  const { op, reset } = downSweep.scan
   const segmented = reset !== undefined
-  const adds = many && !scanned
+  const addsTiles = hasSums && !sumsScanned
   q.launch({
     ...spec,
     shared: true,
     body: (b) => {
-      const tiles = meeting('x_tiles', threads, op, segmented)
-      const meet = meeting('x_meet', threads, op, segmented)
+      const tiles = blockScan('x_tiles', threads, op, segmented)
+      const block = blockScan('x_meet', threads, op, segmented)
       const lo = (t: Expr): Expr => add(mul(b, int(threads * items)), mul(t, int(items)))
       /** Adds the sums of consecutive earlier tiles, distributed over the threads. */
-      const addUp = (t: Expr): Stmt[] => {
-        const r = running('x_earlier', int(0))
+      const addEarlierTiles = (t: Expr): Stmt[] => {
+        const r = runningSum('x_earlier', int(0))
         const count = div(add(b, int(threads - 1)), int(threads))
         const first = mul(t, count)
         return [
           ...r.declare,
           loop('x_e', min(count, sub(b, first)), (k) => {
             const tile = add(first, k)
-            return goOn(op, r, get('x_sums', tile), segmented ? get('x_resets', tile) : null)
+            return accumulate(op, r, get('x_sums', tile), segmented ? get('x_resets', tile) : null)
           }),
-          ...tiles.put(t, r),
+          ...tiles.storeSum(t, r),
         ]
       }
       return [
-        ...meet.declare,
-        ...(adds ? tiles.declare : []),
+        ...block.declare,
+        ...(addsTiles ? tiles.declare : []),
         each('x_t0', threads, (t) => {
-          const r = running('x_own', int(0))
+          const r = runningSum('x_own', int(0))
           return [
-            ...(adds ? addUp(t) : []),
+            ...(addsTiles ? addEarlierTiles(t) : []),
             ...r.declare,
-            sumUp(own.scan, r, lo(t), items),
-            ...meet.put(t, r),
+            reduceChunk(downSweep.scan, r, lo(t), items),
+            ...block.storeSum(t, r),
           ]
         }),
-        each('x_t1', threads, (t) => [...(adds ? [tiles.join(t)] : []), meet.join(t)]),
+        each('x_t1', threads, (t) => [...(addsTiles ? [tiles.scanGroups(t)] : []), block.scanGroups(t)]),
         each('x_t2', threads, (t) => {
-          const r = running('x_before', many && scanned ? get('x_sums', b) : int(0))
+          const r = runningSum('x_before', hasSums && sumsScanned ? get('x_sums', b) : int(0))
           return [
             ...r.declare,
-            ...(adds ? [tiles.all(r)] : []),
-            ...meet.before(r, t),
-            ...through(own, r, lo(t), items),
+            ...(addsTiles ? [tiles.addAll(r)] : []),
+            ...block.addPreceding(r, t),
+            ...scanChunk(downSweep, r, lo(t), items),
           ]
         }),
       ]
@@ -247,9 +247,9 @@ function downByBlock(
 }
 
 /** Elements per thread; threads are interleaved, so that neighbours read neighbouring elements. */
-const STRIDES = 64
+const ELEMENTS_PER_THREAD = 64
 
-export interface Reduction extends Over {
+export interface Reduction extends ScanDomain {
   /** `max`: over non-negative values. Both start at 0. */
   readonly op: Op
   readonly values: (e: Expr) => readonly Expr[]
@@ -263,7 +263,7 @@ export function reduce(q: Queue, r: Reduction): void {
   const { page, first, count } = r.cells
   q.launch({
     key: `${r.key} ${op} ${count}`,
-    threads: Math.ceil(n / STRIDES),
+    threads: Math.ceil(n / ELEMENTS_PER_THREAD),
     columns: { ...r.columns, x_totals: page },
     sizes: { ...r.sizes, x_n: n, x_cell: first },
     body: (t) => {
@@ -277,8 +277,8 @@ export function reduce(q: Queue, r: Reduction): void {
         // Cells start at 0, so threads without a contribution skip the atomic update.
         ...sums.map((s, j) => {
           const cell = add(variable('x_cell'), int(j))
-          const least = op === 'max' ? get('x_totals', cell) : int(0)
-          return when(lt(least, s.value), [atomic(op, 'x_totals', cell, s.value)])
+          const skipBelow = op === 'max' ? get('x_totals', cell) : int(0)
+          return when(lt(skipBelow, s.value), [atomic(op, 'x_totals', cell, s.value)])
         }),
       ]
     },

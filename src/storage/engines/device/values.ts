@@ -18,7 +18,7 @@ import {
 } from '../../../ir/expr.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import type { Coroutine } from '../../coroutines.ts'
-import type { Grouped, Scope, SortKey, Stored } from '../../engine-operands.ts'
+import type { GroupQuery, Scope, SortKey, StoredValues } from '../../engine-operands.ts'
 import { keysOf } from '../../sort-keys.ts'
 import { type Column, natural, read, update, write } from './column-types.ts'
 import type { Queue } from './command-queue.ts'
@@ -64,38 +64,43 @@ export function* sumsOfEqual(
     return { sums: values, distinct: true }
   }
   const wide = q.device.storage === 'words' ? 'f32' : 'f64'
-  const found = q.column(count, wide, 'sums')
-  q.clear(found)
+  const groupSums = q.column(count, wide, 'sums')
+  q.clear(groupSums)
   const sums = q.column(values.length, wide, 'sums')
   const { entry } = frame
   const columns = { x_groups: natural(groups), ...(entry ? { x_entry: natural(entry) } : {}) }
-  const at = (e: Expr): Expr => (entry ? get('x_entry', e) : e)
+  const sourceIndex = (e: Expr): Expr => (entry ? get('x_entry', e) : e)
   q.launch({
     key: `sums of equal ${entry !== null}`,
     threads: n,
-    columns: { ...columns, x_values: read(values), x_found: update(found) },
+    columns: { ...columns, x_values: read(values), x_found: update(groupSums) },
     body: (e) => [
-      atomic('+', 'x_found', get('x_groups', e), cast(load('x_values', [at(e)], values.dtype), wide)),
+      atomic(
+        '+',
+        'x_found',
+        get('x_groups', e),
+        cast(load('x_values', [sourceIndex(e)], values.dtype), wide),
+      ),
     ],
   })
   q.launch({
     key: `sums to entries ${entry !== null}`,
     threads: n,
-    columns: { ...columns, x_found: read(found), x_sums: write(sums) },
-    body: (e) => [store('x_sums', at(e), load('x_found', [get('x_groups', e)], wide))],
+    columns: { ...columns, x_found: read(groupSums), x_sums: write(sums) },
+    body: (e) => [store('x_sums', sourceIndex(e), load('x_found', [get('x_groups', e)], wide))],
   })
-  q.release(groups, found)
+  q.release(groups, groupSums)
   return { sums, distinct: false }
 }
 
 /** The values of the source as a column. */
 export function takeValues(q: Queue, frame: F, name: string, values: Column): void {
   const { entry } = frame
-  const out = taken(q, values, entry, frame.n, name)
+  const out = gatherSource(q, values, entry, frame.n, name)
   frame.set(name, out)
 }
 
-function taken(q: Queue, values: Column, entry: Column | null, n: number, label: string): Column {
+function gatherSource(q: Queue, values: Column, entry: Column | null, n: number, label: string): Column {
   const out = q.column(n, values.dtype, label)
   q.launch({
     key: `value ${entry ? 'entry' : ''}`,
@@ -107,25 +112,25 @@ function taken(q: Queue, values: Column, entry: Column | null, n: number, label:
 }
 
 /** Ranks by decreasing magnitude: the bit patterns of positive floats are ordered like their values. */
-export function* largestFirst(
+export function* rankByMagnitude(
   q: Queue,
   frame: F,
-  { name, by }: Grouped,
+  { name, by }: GroupQuery,
   scope: Scope<Column>,
 ): Coroutine<void> {
-  const values = scope.values && ordered(q, scope.values)
+  const values = scope.values && widenForOrder(q, scope.values)
   const keys = yield* keysOf(frame, by)
-  const parts: SortKey[] = []
+  const valueKeys: SortKey[] = []
   if (values) {
-    const found = magnitudeKeys(frame, values)
-    found.forEach((e, k) => {
+    const magnitude = magnitudeKeys(frame, values)
+    magnitude.forEach((e, k) => {
       compute(q, frame, `@magnitude ${k}`, e)
-      parts.push({ expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 })
+      valueKeys.push({ expr: variable(`@magnitude ${k}`), extent: k === 2 ? 2 : 2 ** 31 })
     })
   }
   const dims = scope.dims.map((d) => ({ expr: variable(d.name), extent: d.extent }))
-  yield* orderBy(q, frame, [...keys, ...parts, ...dims])
-  for (const k of parts.keys()) frame.drop(`@magnitude ${k}`)
+  yield* orderBy(q, frame, [...keys, ...valueKeys, ...dims])
+  for (const k of valueKeys.keys()) frame.drop(`@magnitude ${k}`)
   for (const t of [BITS, ENTRIES]) frame.tables.delete(t)
   if (values !== scope.values) q.release(values)
   frame.sortedBy = frame.sortedBy.slice(0, keys.length)
@@ -133,8 +138,8 @@ export function* largestFirst(
   ranks(q, frame, name, { keys: [...by, ...dims.map((d) => d.expr)], cut: null }, by.length)
 }
 
-const MOST = 2 ** 31 - 1
-const LEAST = -(2 ** 31)
+const LARGEST_INT = 2 ** 31 - 1
+const SMALLEST_INT = -(2 ** 31)
 
 /** Keys that ascend as magnitudes descend, from the values' bits read as i32 words. */
 function magnitudeKeys(frame: F, values: Column): Expr[] {
@@ -142,24 +147,29 @@ function magnitudeKeys(frame: F, values: Column): Expr[] {
   frame.tables.set(BITS, { ...values, dtype: 'i32' })
   frame.signed.add(BITS)
   if (frame.entry) frame.tables.set(ENTRIES, frame.entry)
-  const at = frame.entry ? load(ENTRIES, [variable(ENTRY)], 'i32') : variable(ENTRY)
+  const index = frame.entry ? load(ENTRIES, [variable(ENTRY)], 'i32') : variable(ENTRY)
   const word = (k: Expr): Expr => load(BITS, [k], 'i32')
-  /** Ignores the sign bit. */
-  const falling = (w: Expr): Expr => sub(int(MOST), select(lt(w, int(0)), sub(w, int(LEAST)), w))
-  if (dtype === 'f32') return [falling(word(at))]
+  /** A key that ascends as the magnitude descends; the sign bit is ignored. */
+  const descendingKey = (w: Expr): Expr =>
+    sub(int(LARGEST_INT), select(lt(w, int(0)), sub(w, int(SMALLEST_INT)), w))
+  if (dtype === 'f32') return [descendingKey(word(index))]
   if (dtype === 'i32') {
-    const w = word(at)
-    return [sub(int(MOST), select(lt(w, int(0)), sub(int(0), binary('max', w, int(-MOST))), w))]
+    const w = word(index)
+    return [sub(int(LARGEST_INT), select(lt(w, int(0)), sub(int(0), binary('max', w, int(-LARGEST_INT))), w))]
   }
   invariant(dtype === 'f64', `${dtype} was not made wider`)
-  const low = word(add(at, at))
+  const low = word(add(index, index))
   const half = div(low, int(2))
-  const unsigned = select(lt(half, int(0)), call('bit_xor', [half, int(LEAST)]), half)
-  return [falling(word(next(add(at, at)))), sub(int(MOST), unsigned), sub(int(1), mod(low, int(2)))]
+  const unsigned = select(lt(half, int(0)), call('bit_xor', [half, int(SMALLEST_INT)]), half)
+  return [
+    descendingKey(word(next(add(index, index)))),
+    sub(int(LARGEST_INT), unsigned),
+    sub(int(1), mod(low, int(2))),
+  ]
 }
 
 /** The values in a type whose words `magnitudeKeys` can order; narrower types are widened to f32. */
-function ordered(q: Queue, values: Column): Column {
+function widenForOrder(q: Queue, values: Column): Column {
   const { dtype, length } = values
   if (dtype === 'f32' || dtype === 'i32' || dtype === 'f64') return values
   const wide = dtype === 'u32' && q.device.storage !== 'words' ? 'f64' : 'f32'
@@ -174,12 +184,18 @@ function ordered(q: Queue, values: Column): Column {
 }
 
 /** Scatters values to the entries' positions and the fill value elsewhere; values at one position are added. */
-export function storeValues(q: Queue, frame: F, at: Expr, size: number, of: Stored<Column>): Column {
-  const { stored: values, dtype, fill, distinct } = of
+export function storeValues(
+  q: Queue,
+  frame: F,
+  position: Expr,
+  size: number,
+  source: StoredValues<Column>,
+): Column {
+  const { stored: values, dtype, fill, distinct } = source
   const out = q.column(size, dtype, 'values')
-  const t = termsOf(q, frame, [at])
+  const t = termsOf(q, frame, [position])
   const entry = frame.entry
-  const source = {
+  const inputs = {
     ...t.columns,
     ...(values ? { x_values: read(values) } : {}),
     ...(values && entry ? { x_entry: natural(entry) } : {}),
@@ -197,7 +213,7 @@ export function storeValues(q: Queue, frame: F, at: Expr, size: number, of: Stor
       body: (e) => [store('x_to', e, cast(constant(fill, dtype === 'bool' ? 'i32' : dtype), dtype))],
     })
   const assign = distinct || dtype === 'bool'
-  const put = (
+  const scatterLaunch = (
     key: string,
     access: typeof write,
     body: (to: Expr, e: Expr) => ReturnType<typeof store>,
@@ -206,13 +222,13 @@ export function storeValues(q: Queue, frame: F, at: Expr, size: number, of: Stor
       ...t,
       key: `${key} ${values ? 'values' : 'ones'} ${entry ? 'entry' : ''} ${t.key}`,
       threads: frame.n,
-      columns: { ...source, x_to: access(out) },
+      columns: { ...inputs, x_to: access(out) },
       body: (e) => [body(t.at(e)[0]!, e)],
     })
-  if (assign) put('scatter', write, (to, e) => store('x_to', to, value(e)))
+  if (assign) scatterLaunch('scatter', write, (to, e) => store('x_to', to, value(e)))
   else {
-    if (!Object.is(fill, 0)) put('start sums', write, (to) => store('x_to', to, zero(dtype)))
-    put('sum', update, (to, e) => atomic('+', 'x_to', to, value(e)))
+    if (!Object.is(fill, 0)) scatterLaunch('start sums', write, (to) => store('x_to', to, zero(dtype)))
+    scatterLaunch('sum', update, (to, e) => atomic('+', 'x_to', to, value(e)))
   }
   return out
 }

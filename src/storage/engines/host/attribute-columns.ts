@@ -6,53 +6,70 @@ import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
 import { positiveIn } from '../../attribute-queries.ts'
-import type { Counting, Grouped, Reduced, Scope } from '../../engine-operands.ts'
+import type { CountQuery, GroupQuery, MinimumQuery, Scope } from '../../engine-operands.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import { countDistinct, rankDistinct, runsOf } from './count-distinct.ts'
-import { leastOf } from './group-minima.ts'
-import { placesByMagnitude, sumOfEqual } from './magnitude-order.ts'
+import { groupMinima } from './group-minima.ts'
+import { magnitudeRanks, sumDuplicates } from './magnitude-order.ts'
 import { columnOf, type F, valuesOf } from './map-reduce.ts'
-import { gathered } from './partition.ts'
+import { gatherColumn } from './partition.ts'
 
-export const count = (frame: F, q: Counting, apart: boolean): void => grouped(frame, q, apart, 'count')
+export const count = (frame: F, q: CountQuery, distinct: boolean): void =>
+  countOrRank(frame, q, distinct, 'count')
 
-export const rank = (frame: F, q: Counting, apart: boolean): void => grouped(frame, q, apart, 'rank')
+export const rank = (frame: F, q: CountQuery, distinct: boolean): void =>
+  countOrRank(frame, q, distinct, 'rank')
 
-function grouped(frame: F, { name, by, of }: Counting, apart: boolean, what: 'count' | 'rank'): void {
-  const all = [...by, ...of]
-  withKeys(frame, all, (keys) => {
-    const natural = all.map((e, k) => {
-      const most = mostOf(frame, e)
-      return (most === null ? nonNegative(keys[k]!) : [keys[k]!]).map((column) => ({ column, most }))
+function countOrRank(
+  frame: F,
+  { name, by, of }: CountQuery,
+  distinct: boolean,
+  kind: 'count' | 'rank',
+): void {
+  const exprs = [...by, ...of]
+  withKeys(frame, exprs, (keys) => {
+    const natural = exprs.map((e, k) => {
+      const maximum = upperBound(frame, e)
+      return (maximum === null ? nonNegative(keys[k]!) : [keys[k]!]).map((column) => ({
+        column,
+        most: maximum,
+      }))
     })
-    const columnsOf = (some: typeof natural) => some.flat().map((key) => key.column)
-    const [groups, objects] = [columnsOf(natural.slice(0, by.length)), columnsOf(natural.slice(by.length))]
-    const most = natural.flat().map((key) => key.most)
-    const inRuns = apart && sortedPrefix(all, frame.sortedBy, frame.rising, () => false) === all.length
+    const columnsOf = (groupKeys: typeof natural) => groupKeys.flat().map((key) => key.column)
+    const [groups, queried] = [columnsOf(natural.slice(0, by.length)), columnsOf(natural.slice(by.length))]
+    const maximum = natural.flat().map((key) => key.most)
+    const isSwept =
+      distinct && sortedPrefix(exprs, frame.sortedBy, frame.monotone, () => false) === exprs.length
     frame.set(
       name,
-      inRuns
-        ? runsOf(groups, frame.n, what)
-        : what === 'rank'
-          ? rankDistinct({ by: groups, of: objects, entries: frame.n, grouped: isGrouped(frame, by), most })
-          : countDistinct({ by: groups, of: objects, entries: frame.n, apart }),
+      isSwept
+        ? runsOf(groups, frame.n, kind)
+        : kind === 'rank'
+          ? rankDistinct({
+              by: groups,
+              of: queried,
+              entries: frame.n,
+              grouped: isGrouped(frame, by),
+              maxima: maximum,
+            })
+          : countDistinct({ by: groups, of: queried, entries: frame.n, distinct }),
     )
   })
 }
 
 /** Upper bound of the values; `null` if they may be negative. */
-function mostOf(frame: F, e: Expr): number | null {
+function upperBound(frame: F, e: Expr): number | null {
   const range = boundsOf(e, (name) => frame.range(name))
   return range && range.lo >= 0 ? range.hi : null
 }
 
 /** True if groups are known to be contiguous and in order. */
 const isGrouped = (frame: F, by: readonly Expr[]): boolean =>
-  sortedPrefix(by, frame.sortedBy, frame.rising, positiveIn(frame)) === by.length
+  sortedPrefix(by, frame.sortedBy, frame.monotone, positiveIn(frame)) === by.length
 
-export function least(frame: F, { name, by, of }: Reduced): void {
+export function minimum(frame: F, { name, by, of }: MinimumQuery): void {
   withKeys(frame, [...by, of], (keys) => {
-    frame.set(name, leastOf(keys.slice(0, -1), keys.at(-1)!))
+    frame.set(name, groupMinima(keys.slice(0, -1), keys.at(-1)!))
   })
 }
 
@@ -66,15 +83,23 @@ function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Ar
 /** Gathers the source's values for each entry. */
 export function takeValues(frame: F, name: string, values: TypedArray): void {
   const entry = frame.entry as Int32Array | null
-  frame.set(name, entry ? gathered(values, entry) : values, entry !== null)
+  frame.set(name, entry ? gatherColumn(values, entry) : values, entry !== null)
 }
 
-export function largestFirst(frame: F, { name, by }: Grouped, { values, dims }: Scope<TypedArray>): void {
+export function rankByMagnitude(
+  frame: F,
+  { name, by }: GroupQuery,
+  { values, dims }: Scope<TypedArray>,
+): void {
   const entry = frame.entry as Int32Array | null
-  const own = values ? (entry ? gathered(values, entry) : values) : new Float64Array(frame.n).fill(1)
+  const entryValues = values
+    ? entry
+      ? gatherColumn(values, entry)
+      : values
+    : new Float64Array(frame.n).fill(1)
   withKeys(frame, by, (keys) => {
     const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
-    frame.set(name, placesByMagnitude(keys, columns, own as Float64Array))
+    frame.set(name, magnitudeRanks(keys, columns, entryValues as Float64Array))
   })
 }
 
@@ -86,5 +111,5 @@ export function sumsOfEqual(
   distinct: boolean,
 ): Float64Array {
   const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
-  return sumOfEqual(columns, { values, dtype }, distinct)
+  return sumDuplicates(columns, { values, dtype }, distinct)
 }

@@ -14,22 +14,22 @@ export interface Keys {
   readonly by: readonly Int32Array[]
   readonly of: readonly Int32Array[]
   readonly entries: number
-  /** No two entries agree in `by` and `of`. */
-  readonly apart: boolean
+  /** True if no two entries agree in `by` and `of`. */
+  readonly distinct: boolean
   /** `by` is known to be non-decreasing. */
   readonly grouped: boolean
   /** Upper bounds of each of `by` and `of`; `null`: unknown. */
-  readonly most: readonly (number | null)[]
+  readonly maxima: readonly (number | null)[]
 }
 
-/** Most counters of a window, so that they fit a core's cache. */
+/** Maximum number of counters of a window: they fit a core's cache. */
 const WINDOW = 2 ** 20
 
 /**
  * For ascending entries: the number of entries that agree with each in the leading dimensions, or the number of these
  * before it; counts and ranks of the other dimensions.
  */
-export function runsOf(leading: readonly Int32Array[], entries: number, what: 'count' | 'rank'): Int32Array {
+export function runsOf(leading: readonly Int32Array[], entries: number, kind: 'count' | 'rank'): Int32Array {
   const out = borrow(entries, 'entries')
   const [first] = leading
   const starts = leading.length > 1 ? changes(leading) : null
@@ -38,10 +38,10 @@ export function runsOf(leading: readonly Int32Array[], entries: number, what: 'c
     if (!first) hi = entries
     else if (starts) while (hi < entries && starts[hi] === 0) hi++
     else {
-      const v = first[lo]!
-      while (hi < entries && first[hi] === v) hi++
+      const value = first[lo]!
+      while (hi < entries && first[hi] === value) hi++
     }
-    if (what === 'count') out.fill(hi - lo, lo, hi)
+    if (kind === 'count') out.fill(hi - lo, lo, hi)
     else for (let e = lo; e < hi; e++) out[e] = e - lo
     lo = hi
   }
@@ -53,13 +53,13 @@ export function countDistinct({
   by,
   of,
   entries,
-  apart,
-}: Pick<Keys, 'by' | 'of' | 'entries' | 'apart'>): Int32Array {
+  distinct,
+}: Pick<Keys, 'by' | 'of' | 'entries' | 'distinct'>): Int32Array {
   const n = entries
   const out = borrow(n, 'entries')
   if (n === 0) return out
   if (of.length === 0) return out.fill(1)
-  if (apart) {
+  if (distinct) {
     if (by.length === 0) return out.fill(n)
     if (by.length === 1 || !countWindows(by, out)) {
       const { order, columns } = lexicographic(by, by.map(largest))
@@ -68,11 +68,11 @@ export function countDistinct({
     return out
   }
   const keys = [...by, ...of]
-  const most = keys.map(largest)
+  const maxima = keys.map(largest)
   if (isSorted(keys)) sweepRuns(by, of, null, out)
-  else if (fitsTable(most, n)) countInTable(by, of, most, out)
+  else if (fitsTable(maxima, n)) countInTable(by, of, maxima, out)
   else {
-    const { order, columns } = lexicographic(keys, most)
+    const { order, columns } = lexicographic(keys, maxima)
     sweepRuns(columns.slice(0, by.length), columns.slice(by.length), order, out)
   }
   return out
@@ -85,11 +85,11 @@ function sweepRuns(
   order: Int32Array | null,
   out: Int32Array,
 ): void {
-  const object = of ? changes(of) : null
+  const changed = of ? changes(of) : null
   fillRuns(by, order, out, (s, end) => {
-    if (!object) return end - s
+    if (!changed) return end - s
     let count = 1
-    for (let k = s + 1; k < end; k++) count += object[k]!
+    for (let k = s + 1; k < end; k++) count += changed[k]!
     return count
   })
 }
@@ -118,9 +118,9 @@ export function fillRuns(
  * non-decreasing and the others have small ranges; otherwise returns false.
  */
 function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
-  const [first, ...rest] = by
-  if (!neverFalls(first!)) return false
-  const sizes = rest.map((c) => largest(c) + 1)
+  const [first, ...otherKeys] = by
+  if (!isNonDecreasing(first!)) return false
+  const sizes = otherKeys.map((c) => largest(c) + 1)
   const size = sizes.reduce((a, b) => a * b, 1)
   if (size > WINDOW) return false
   const n = out.length
@@ -130,7 +130,7 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
     let hi = lo
     for (; hi < n && first![hi] === first![lo]; hi++) {
       let key = 0
-      for (let k = 0; k < rest.length; k++) key = key * sizes[k]! + rest[k]![hi]!
+      for (let k = 0; k < otherKeys.length; k++) key = key * sizes[k]! + otherKeys[k]![hi]!
       slot[hi] = key
       counts[key]!++
     }
@@ -142,34 +142,34 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
   return true
 }
 
-function neverFalls(column: Int32Array): boolean {
+function isNonDecreasing(column: Int32Array): boolean {
   for (let e = 1; e < column.length; e++) if (column[e]! < column[e - 1]!) return false
   return true
 }
 
 /** The number of smaller distinct `of` among entries with the same `by`. */
-export function rankDistinct({ by, of, entries, grouped, most }: Omit<Keys, 'apart'>): Int32Array {
+export function rankDistinct({ by, of, entries, grouped, maxima }: Omit<Keys, 'distinct'>): Int32Array {
   const keys = [...by, ...of]
   if (entries === 0 || of.length === 0) return borrow(entries, 'entries').fill(0)
   const inGroups = of.length === 1 && by.length > 0 && !isSorted(keys)
-  return (inGroups ? rankInGroups(by, of[0]!, grouped, most) : null) ?? rankByOrder(by, of, entries)
+  return (inGroups ? rankInGroups(by, of[0]!, grouped, maxima) : null) ?? rankByOrder(by, of, entries)
 }
 
 /** Exclusive upper bound: the known one, unless the column is much shorter; then it is measured. */
-const extentOf = (column: Int32Array, most: number | null): number =>
-  (most !== null && most < column.length ? most : largest(column)) + 1
+const extentOf = (column: Int32Array, maximum: number | null): number =>
+  (maximum !== null && maximum < column.length ? maximum : largest(column)) + 1
 
 function rankByOrder(by: readonly Int32Array[], of: readonly Int32Array[], n: number): Int32Array {
   const out = borrow(n, 'entries')
   const keys = [...by, ...of]
-  const most = keys.map(largest)
-  if (!isSorted(keys) && fitsTable(most, n)) return rankInTable(by, of, most, out)
-  const { order, columns } = lexicographic(keys, most)
+  const maxima = keys.map(largest)
+  if (!isSorted(keys) && fitsTable(maxima, n)) return rankInTable(by, of, maxima, out)
+  const { order, columns } = lexicographic(keys, maxima)
   const group = by.length > 0 ? changes(columns.slice(0, by.length)) : new Uint8Array(n)
-  const object = changes(columns.slice(by.length))
+  const changed = changes(columns.slice(by.length))
   let rank = 0
   for (let s = 0; s < n; s++) {
-    rank = group[s] === 1 ? 0 : rank + (s === 0 ? 0 : object[s]!)
+    rank = group[s] === 1 ? 0 : rank + (s === 0 ? 0 : changed[s]!)
     out[order ? order[s]! : s] = rank
   }
   return out
@@ -180,12 +180,12 @@ function rankInGroups(
   by: readonly Int32Array[],
   of: Int32Array,
   grouped: boolean,
-  most: Keys['most'],
+  maxima: Keys['maxima'],
 ): Int32Array | null {
-  const [first, ...others] = by
-  const extent = extentOf(of, most.at(-1)!)
-  if (others.length === 0)
-    return rankSegments(first!, of, extent, extentOf(first!, most[0]!), grouped)?.rank ?? null
+  const [first, ...otherKeys] = by
+  const extent = extentOf(of, maxima.at(-1)!)
+  if (otherKeys.length === 0)
+    return rankSegments(first!, of, extent, extentOf(first!, maxima[0]!), grouped)?.rank ?? null
   if (extent > MAX_EXTENT || !(grouped || isSorted(by))) return null
   const n = of.length
   const out = borrow(n, 'entries')

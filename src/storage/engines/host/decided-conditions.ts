@@ -4,15 +4,15 @@ import type { TypedArray } from '../../../ir/arrays.ts'
 import { type Expr, int, isZero } from '../../../ir/expr.ts'
 import type { Frame } from '../../column-engine.ts'
 
-/** A condition without the alternatives that are false for every entry; `0` if none is left. */
-export function undecided(
+/** The condition without the alternatives that are false for every entry; `0` if all of them are. */
+export function dropFalse(
   frame: Frame<TypedArray>,
   e: Expr,
   rangeOf: (column: string) => readonly [number, number] | null,
 ): Expr {
   if (e.kind !== 'binary') return e
   if (e.op === 'or') {
-    const [a, b] = [undecided(frame, e.a, rangeOf), undecided(frame, e.b, rangeOf)]
+    const [a, b] = [dropFalse(frame, e.a, rangeOf), dropFalse(frame, e.b, rangeOf)]
     if (isZero(a)) return b
     if (isZero(b)) return a
     return a === e.a && b === e.b ? e : { ...e, a, b }

@@ -8,7 +8,7 @@ import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
 import type { Engine } from '../../column-engine.ts'
 import { ready } from '../../coroutines.ts'
-import type { Unmeasured } from '../../engine-operands.ts'
+import type { OpenSortKey } from '../../engine-operands.ts'
 import { sortedPrefix } from '../../sort-elision.ts'
 import type { Level } from '../../storage.ts'
 import { decoder, newValues as valuesArray } from '../../values.ts'
@@ -16,10 +16,10 @@ import * as queries from './attribute-columns.ts'
 import { fits } from './extremes.ts'
 import * as reading from './level-iteration.ts'
 import * as scans from './level-scans.ts'
-import { findInLevel } from './locate-in-level.ts'
+import { locateInLevel } from './locate-in-level.ts'
 import * as maps from './map-reduce.ts'
 import { columnOf, type F, newValues, valuesOf } from './map-reduce.ts'
-import { gathered, partition } from './partition.ts'
+import { gatherColumn, partition } from './partition.ts'
 import { storeValues } from './scatter.ts'
 import { rankSegments } from './segment-ranks.ts'
 
@@ -37,24 +37,24 @@ export const HOST: Engine<TypedArray> = {
     const out = allocate(length, label)
     return value === 0 ? out : out.fill(value)
   },
-  concatenated,
-  tooLarge: (count, what) => tooLarge(count, what),
-  *together(work) {
+  concatenate,
+  rejectCount: (count, what) => tooLarge(count, what),
+  *runConcurrently(work) {
     for (const w of work) yield* w
   },
   flush: () => ready(undefined),
 
   compute: (frame, name, e) => frame.set(name, newValues(frame, e)),
   computeChecked(frame, name, e, conditions) {
-    const { found, out } = maps.checkedValues(frame, e, conditions)
+    const { found: violations, out } = maps.checkedValues(frame, e, conditions)
     frame.set(name, out)
-    return ready(found)
+    return ready(violations)
   },
-  materialize(frame, name, e, late = false) {
+  materialize(frame, name, e, defer = false) {
     if (columnOf(frame, e)) return e
-    const make = () => newValues(frame, e, `the coordinate on ${name.replace(/^@(at )?/, '')}`)
-    if (late) frame.deferred.set(name, make)
-    else frame.set(name, make())
+    const evaluate = () => newValues(frame, e, `the coordinate on ${name.replace(/^@(at )?/, '')}`)
+    if (defer) frame.deferred.set(name, evaluate)
+    else frame.set(name, evaluate())
     return variable(name)
   },
   valuesAt: (frame, exprs, entry) => ready(maps.valuesAt(frame, exprs, entry)),
@@ -66,31 +66,31 @@ export const HOST: Engine<TypedArray> = {
     return read ? 'f32' : dtype
   },
 
-  first: (frame, conditions) => ready(maps.first(frame, conditions)),
+  findFirst: (frame, conditions) => ready(maps.findFirst(frame, conditions)),
   largest: (frame, e) => ready(maps.bounds(frame, e)[1]),
   bounds: (frame, e) => ready(maps.bounds(frame, e)),
-  ascends(frame, dims) {
+  isAscending(frame, dims) {
     const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
     if (!ascends(columns)) return false
     frame.sortedBy = dims.map((d) => variable(d.name))
     return true
   },
 
-  order: (frame, keys) => ready(ordered(frame, keys)),
-  restore(frame, from, name, e) {
-    if (from === frame) return e
+  order: (frame, keys) => ready(sortFrame(frame, keys)),
+  restore(frame, ordered, name, e) {
+    if (ordered === frame) return e
     const out = borrowExact(frame.n, 'entries')
-    scatter(out, from.entry as Ints, valuesOf(from, e))
-    from.release()
+    scatter(out, ordered.entry as Ints, valuesOf(ordered, e))
+    ordered.release()
     frame.set(name, out)
     return variable(name)
   },
   partition: (frame, name, count) => ready(partition(frame, name, count)),
   compact: (frame, condition, columns, sizes) => ready(reading.compact(frame, condition, columns, sizes)),
-  scatter: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
+  scatter: (frame, to, index, value) => scatter(to as Ints, valuesOf(frame, index), valuesOf(frame, value)),
   scatterFirsts: (frame, to, at, value) => scatter(to as Ints, valuesOf(frame, at), valuesOf(frame, value)),
 
-  repeatLast: (held, width, none) => ready(scans.repeatLast(held as Ints, width, none)),
+  padWithLast: (indices, width, none) => ready(scans.padWithLast(indices as Ints, width, none)),
   runs: (frame, name, starts) => ready(scans.runs(frame, name, starts)),
   ranks: scans.ranks,
   cuts: scans.cuts,
@@ -98,78 +98,82 @@ export const HOST: Engine<TypedArray> = {
   segment: (positions) => Int32Array.of(0, positions),
   lengths: scans.lengths,
   offsets: (lengths, _most, label) => ready(scans.offsets(lengths as Ints, label)),
-  bitmap: (frame, name, _starts, of) => ready(scans.bitmap(frame, name, of)),
-  ranked(frame, name, { parent, parents, coordinate, extent }, keys) {
+  bitmap: (frame, name, _starts, options) => ready(scans.bitmap(frame, name, options)),
+  rankInSegments(frame, name, { parent, parents, coordinate, extent }, keys) {
     const columns = keys.map((k) => valuesOf(frame, k.expr))
     if (isOrdered(frame, keys, columns)) return null
-    const found = rankSegments(
+    const segmentRanks = rankSegments(
       parent && valuesOf(frame, parent),
       valuesOf(frame, coordinate),
       extent,
       parents,
     )
-    if (!found) return null
-    frame.set(name, found.rank)
-    return found.counts
+    if (!segmentRanks) return null
+    frame.set(name, segmentRanks.rank)
+    return segmentRanks.counts
   },
 
   count: (frame, q, apart) => ready(queries.count(frame, q, apart)),
   rank: (frame, q, apart) => ready(queries.rank(frame, q, apart)),
-  least: (frame, q) => ready(queries.least(frame, q)),
-  largestFirst: (frame, q, scope) => ready(queries.largestFirst(frame, q, scope)),
+  minimum: (frame, q) => ready(queries.minimum(frame, q)),
+  rankByMagnitude: (frame, q, scope) => ready(queries.rankByMagnitude(frame, q, scope)),
   takeValues: queries.takeValues,
   sumsOfEqual: (frame, values, dtype, dims, distinct) =>
     ready({ sums: queries.sumsOfEqual(frame, values, dtype, dims, distinct), distinct }),
   storeValues,
 
-  find(frame, name, level, parent, coordinate) {
-    const at = findInLevel(level as Level, parent && valuesOf(frame, parent), valuesOf(frame, coordinate))
-    frame.set(name, at)
+  locate(frame, name, level, parent, coordinate) {
+    const positions = locateInLevel(
+      level as Level,
+      parent && valuesOf(frame, parent),
+      valuesOf(frame, coordinate),
+    )
+    frame.set(name, positions)
     return variable(name)
   },
   parentsOf: (indptr, parents, positions) => reading.parentsOf(indptr as Ints, parents, positions),
   bitsOf: (level, parents) => reading.bitsOf(level as Level, parents),
 }
 
-function isOrdered(frame: F, keys: readonly Unmeasured[], columns: readonly Ints[]): boolean {
+function isOrdered(frame: F, keys: readonly OpenSortKey[], columns: readonly Ints[]): boolean {
   const exprs = keys.map((k) => k.expr)
   const positive = (e: Expr): boolean =>
     e.kind === 'const' ? e.value > 0 : e.kind === 'var' && (frame.sizes.get(e.name) ?? 0) > 0
-  if (sortedPrefix(exprs, frame.sortedBy, frame.rising, positive) === keys.length) return true
+  if (sortedPrefix(exprs, frame.sortedBy, frame.monotone, positive) === keys.length) return true
   if (!isSorted(columns)) return false
   frame.sortedBy = exprs
   return true
 }
 
 /** The frame itself, or a frame of its entries in order whose `entry` refers to `frame`. */
-function ordered(frame: F, keys: readonly Unmeasured[]): F {
+function sortFrame(frame: F, keys: readonly OpenSortKey[]): F {
   if (keys.length === 0 || frame.n < 2) return frame
   const columns = keys.map((k) => valuesOf(frame, k.expr))
   if (isOrdered(frame, keys, columns)) return frame
-  const from = columns.map((c, k) => (keys[k]!.extent === undefined ? nonNegative(c) : [c]))
+  const keyColumns = columns.map((c, k) => (keys[k]!.extent === undefined ? nonNegative(c) : [c]))
   const maxima = keys.map(({ extent }, k) =>
-    extent === undefined ? from[k]!.map(largest) : [Math.max(0, extent - 1)],
+    extent === undefined ? keyColumns[k]!.map(largest) : [Math.max(0, extent - 1)],
   )
-  const { order, columns: sorted } = lexicographic(from.flat(), maxima.flat())
+  const { order, columns: sorted } = lexicographic(keyColumns.flat(), maxima.flat())
   if (!order) return frame
   const out = frame.sibling(frame.n)
-  for (const name of frame.names()) out.deferred.set(name, () => gathered(frame.column(name)!, order))
+  for (const name of frame.names()) out.deferred.set(name, () => gatherColumn(frame.column(name)!, order))
   for (const [k, { expr }] of keys.entries()) {
-    const place = expr.kind === 'var' ? from.flat().indexOf(columns[k]!) : -1
-    if (expr.kind !== 'var' || place < 0) continue
+    const index = expr.kind === 'var' ? keyColumns.flat().indexOf(columns[k]!) : -1
+    if (expr.kind !== 'var' || index < 0) continue
     out.deferred.delete(expr.name)
-    out.set(expr.name, sorted[place]!)
+    out.set(expr.name, sorted[index]!)
   }
   out.setEntry(order)
   out.sortedBy = keys.map((k) => k.expr)
   return out
 }
 
-function scatter(to: Ints, at: Ints, value: Ints): void {
-  for (let e = 0; e < at.length; e++) to[at[e]!] = value[e]!
+function scatter(to: Ints, index: Ints, value: Ints): void {
+  for (let e = 0; e < index.length; e++) to[index[e]!] = value[e]!
 }
 
-function concatenated(
+function concatenate(
   parts: readonly { readonly column: TypedArray; readonly entry: TypedArray | null; readonly n: number }[],
   dtype: Dtype,
 ): TypedArray {
@@ -177,10 +181,10 @@ function concatenated(
     dtype,
     parts.reduce((n, p) => n + p.n, 0),
   )
-  let at = 0
+  let offset = 0
   for (const { column, entry, n } of parts) {
-    out.set(entry ? gathered(column, entry as Ints) : column, at)
-    at += n
+    out.set(entry ? gatherColumn(column, entry as Ints) : column, offset)
+    offset += n
   }
   return out
 }

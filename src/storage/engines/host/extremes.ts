@@ -19,22 +19,22 @@ export function extremes(x: Int32Array | Float64Array, from: number, to: number)
 
 /** True if no intermediate result overflows for any values within the columns' bounds; tables are measured. */
 export function fits(frame: Frame<TypedArray>, e: Expr): boolean {
-  let all = true
-  const go = (x: Expr): Interval => {
-    const operands = children(x).map(go)
+  let allFit = true
+  const visit = (x: Expr): Interval => {
+    const operands = children(x).map(visit)
     const table = x.kind === 'load' ? frame.tables.get(x.buffer) : undefined
-    const own =
+    const range =
       x.kind === 'load' && table instanceof Int32Array
-        ? elementsOf(table, frame.fills.get(x.buffer) ?? 0)
+        ? rangeOfTable(table, frame.fills.get(x.buffer) ?? 0)
         : intervalOf(x, operands, (name) => frame.range(name))
-    all &&= own.fits
-    return own
+    allFit &&= range.fits
+    return range
   }
-  go(e)
-  return all
+  visit(e)
+  return allFit
 }
 
-function elementsOf(table: Int32Array, fill: number): Interval {
+function rangeOfTable(table: Int32Array, fill: number): Interval {
   const [lo, hi] = extremes(table, 0, table.length)
   return interval(Math.min(lo, fill), Math.max(hi, fill))
 }

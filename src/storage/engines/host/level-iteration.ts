@@ -9,7 +9,7 @@ import { type Expr, variable } from '../../../ir/expr.ts'
 import { rewriteExpr } from '../../../ir/expr-tree.ts'
 import { ENTRY, Frame } from '../../column-engine.ts'
 import { type Level, wordsOf } from '../../storage.ts'
-import { eachChunk, type F, newValues } from './map-reduce.ts'
+import { type F, forEachChunk, newValues } from './map-reduce.ts'
 
 /** The parent position of each position. */
 export function parentsOf(indptr: Int32Array, parents: number, positions: number): Int32Array {
@@ -45,25 +45,25 @@ export function compact(
   columns: ReadonlyMap<string, Expr>,
   sizes: ReadonlyMap<string, number>,
 ): F {
-  const entry = kept(positions, condition)
+  const entry = selectPositions(positions, condition)
   const out = new Frame<TypedArray>(positions.engine, entry.length, sizes)
   // Expressions over all positions, evaluated at the kept ones.
-  const held = positions.sibling(entry.length)
-  held.set('@position', entry, false)
+  const selected = positions.sibling(entry.length)
+  selected.set('@position', entry, false)
   for (const [name, e] of columns) {
-    const at = rewriteExpr(e, (x) =>
+    const atPosition = rewriteExpr(e, (x) =>
       x.kind === 'var' && x.name === ENTRY ? variable('@position') : undefined,
     )
-    out.set(name, newValues(held, at))
+    out.set(name, newValues(selected, atPosition))
   }
   out.setEntry(entry)
   return out
 }
 
-function kept(positions: F, condition: Expr): Int32Array {
+function selectPositions(positions: F, condition: Expr): Int32Array {
   const out = allocate(positions.n, 'positions')
   let count = 0
-  eachChunk(positions, [condition], ([holds], lo, n) => {
+  forEachChunk(positions, [condition], ([holds], lo, n) => {
     for (let k = 0; k < n; k++) {
       out[count] = lo + k
       count += holds![k] !== 0 ? 1 : 0

@@ -9,7 +9,7 @@ import { coordinatesOf, type Level, wordsOf } from '../../storage.ts'
  * The position of coordinate `column[s]` under parent position `parents[s]` (`null`: the root's only segment), by
  * binary search, or linearly if the level is not ordered. @throws SptError `bind/absent-coordinate`
  */
-export function findInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
+export function locateInLevel(level: Level, parents: Int32Array | null, column: Int32Array): Int32Array {
   const n = column.length
   const out = allocate(n, 'entries')
   const coordinates = coordinatesOf(level)
@@ -34,9 +34,9 @@ function findPosition(level: Level, indices: Int32Array | null, p: number, c: nu
   const { axis, extent, indptr, mask, width } = level
   if (isDense(axis)) return c < extent ? p * extent + c : -1
   if (mask) {
-    const from = p * wordsOf(extent)
-    if (((mask[from + (c >>> 5)]! >>> (c & 31)) & 1) === 0) return -1
-    return indptr![p]! + bitsBelow(mask, from, c)
+    const firstWord = p * wordsOf(extent)
+    if (((mask[firstWord + (c >>> 5)]! >>> (c & 31)) & 1) === 0) return -1
+    return indptr![p]! + bitsBelow(mask, firstWord, c)
   }
   const lo = indptr ? indptr[p]! : p * (width ?? 0)
   const hi = indptr ? indptr[p + 1]! : lo + (width ?? 0)

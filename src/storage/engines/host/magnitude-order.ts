@@ -7,7 +7,7 @@ import type { EntryValues } from '../../format-operands.ts'
 import { decoder, newValues } from '../../values.ts'
 
 /** The value at each entry's coordinate as float64: the sum over equal coordinates; 1 in a pattern. */
-export function sumOfEqual(
+export function sumDuplicates(
   dims: readonly Int32Array[],
   values: EntryValues | null,
   distinct: boolean,
@@ -36,7 +36,7 @@ export function sumOfEqual(
  * The rank of each entry by decreasing magnitude among those with the same `by`; ties by coordinate, and equal
  * coordinates share a rank. NaN ranks above every number.
  */
-export function placesByMagnitude(
+export function magnitudeRanks(
   by: readonly Int32Array[],
   dims: readonly Int32Array[],
   values: Float64Array,
@@ -44,18 +44,18 @@ export function placesByMagnitude(
   const n = values.length
   const out = allocate(n, 'entries')
   if (n === 0) return out
-  const first = lexicographic(dims, dims.map(largest))
-  const groups = by.flatMap(nonNegative).map((c) => (first.order ? gather(c, first.order) : c))
-  const keys = [...groups, ...magnitudes(values, first.order)]
+  const byCoordinate = lexicographic(dims, dims.map(largest))
+  const groups = by.flatMap(nonNegative).map((c) => (byCoordinate.order ? gather(c, byCoordinate.order) : c))
+  const keys = [...groups, ...magnitudeKeys(values, byCoordinate.order)]
   const { order } = lexicographic(keys, keys.map(largest))
-  let place = 0
-  let before = -1
+  let rank = 0
+  let previous = -1
   for (let s = 0; s < n; s++) {
-    const at = order ? order[s]! : s
-    if (before < 0 || differs(groups, at, before)) place = 0
-    else if (differs(first.columns, at, before)) place++
-    before = at
-    out[first.order ? first.order[at]! : at] = place
+    const current = order ? order[s]! : s
+    if (previous < 0 || differs(groups, current, previous)) rank = 0
+    else if (differs(byCoordinate.columns, current, previous)) rank++
+    previous = current
+    out[byCoordinate.order ? byCoordinate.order[current]! : current] = rank
   }
   return out
 }
@@ -66,20 +66,20 @@ const differs = (columns: readonly Int32Array[], a: number, b: number): boolean 
 }
 
 /** Keys that ascend as magnitudes descend: the bit patterns of positive float64 are ordered like their values. */
-function magnitudes(values: Float64Array, order: Int32Array | null): Int32Array[] {
+function magnitudeKeys(values: Float64Array, order: Int32Array | null): Int32Array[] {
   const n = values.length
   const high = allocate(n, 'entries')
   const low = allocate(n, 'entries')
   const last = allocate(n, 'entries')
-  const one = new Float64Array(1)
-  const words = new Uint32Array(one.buffer)
-  const upper = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0
+  const float = new Float64Array(1)
+  const words = new Uint32Array(float.buffer)
+  const highWord = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1 ? 1 : 0
   for (let s = 0; s < n; s++) {
-    one[0] = Math.abs(values[order ? order[s]! : s]!)
-    high[s] = 0x7fffffff - words[upper]!
-    const rest = ~words[1 - upper]!
-    low[s] = rest >>> 1
-    last[s] = rest & 1
+    float[0] = Math.abs(values[order ? order[s]! : s]!)
+    high[s] = 0x7fffffff - words[highWord]!
+    const complement = ~words[1 - highWord]!
+    low[s] = complement >>> 1
+    last[s] = complement & 1
   }
   return [high, low, last]
 }

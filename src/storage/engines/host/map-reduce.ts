@@ -17,7 +17,7 @@ import { type Expr, int, isZero, variable } from '../../../ir/expr.ts'
 import { freeVars, rewriteExpr } from '../../../ir/expr-tree.ts'
 import { ENTRY, type Frame } from '../../column-engine.ts'
 import { pointOf } from '../../coordinate-text.ts'
-import { undecided } from './decided-conditions.ts'
+import { dropFalse } from './decided-conditions.ts'
 import { extremes } from './extremes.ts'
 
 export type F = Frame<TypedArray>
@@ -43,29 +43,29 @@ const namesOf = (frame: F): Names => ({
  */
 export const programOf = (frame: F, exprs: readonly Expr[]): Program =>
   compile(
-    exprs.map((e) => sized(frame, e)),
+    exprs.map((e) => inlineSizes(frame, e)),
     namesOf(frame),
   )
 
 /**
- * Calls `use` with the values of expressions for each chunk of `n` entries from `lo` on; the arrays are reused for the
- * next chunk.
+ * Calls `consume` with the values of expressions for each chunk of `n` entries from `lo` on. The arrays are
+ * reused for the next chunk.
  */
-export function eachChunk(
+export function forEachChunk(
   frame: F,
   exprs: readonly Expr[],
-  use: (values: Program['outputs'], lo: number, n: number) => void,
+  consume: (values: Program['outputs'], lo: number, n: number) => void,
 ): void {
   const { steps, outputs } = programOf(frame, exprs)
   for (let lo = 0; lo < frame.n; lo += CHUNK) {
     const n = Math.min(CHUNK, frame.n - lo)
     for (const step of steps) step.run(lo, n)
-    use(outputs, lo, n)
+    consume(outputs, lo, n)
   }
 }
 
 /** The expression with sizes replaced by their values. */
-const sized = (frame: F, e: Expr): Expr =>
+const inlineSizes = (frame: F, e: Expr): Expr =>
   rewriteExpr(e, (x) => {
     const size = x.kind === 'var' && !frame.column(x.name) ? frame.sizes.get(x.name) : undefined
     return size === undefined ? undefined : int(size)
@@ -78,43 +78,43 @@ export function columnOf(frame: F, e: Expr): Int32Array | undefined {
 }
 
 /** The values of an expression as i32; the column itself for a bare column name. @throws SptError `format/map-range` */
-export function valuesOf(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
-  return columnOf(frame, e) ?? newValues(frame, e, what)
+export function valuesOf(frame: F, e: Expr, description = 'a part of the map'): Int32Array {
+  return columnOf(frame, e) ?? newValues(frame, e, description)
 }
 
 /** `valuesOf` in a newly allocated array. */
-export function newValues(frame: F, e: Expr, what = 'a part of the map'): Int32Array {
+export function newValues(frame: F, e: Expr, description = 'a part of the map'): Int32Array {
   const out = borrowExact(frame.n, 'entries')
   const column = columnOf(frame, e)
   if (column) {
     out.set(column)
     return out
   }
-  if (writeSimple(frame, sized(frame, e), out)) return out
-  eachChunk(frame, [e], ([from], lo, n) => {
-    const wrong = put(from!, out, lo, n)
-    if (wrong >= 0) beyond(frame, e, lo + wrong, from![wrong]!, what)
+  if (writeSimple(frame, inlineSizes(frame, e), out)) return out
+  forEachChunk(frame, [e], ([values], lo, n) => {
+    const misfit = narrow(values!, out, lo, n)
+    if (misfit >= 0) rejectRange(frame, e, lo + misfit, values![misfit]!, description)
   })
   return out
 }
 
 /** Copies values as i32; returns the first index whose value is out of range, or −1. */
-function put(from: Float64Array, to: Int32Array, lo: number, n: number): number {
+function narrow(values: Float64Array, out: Int32Array, lo: number, n: number): number {
   for (let k = 0; k < n; k++) {
-    const v = from[k]!
-    if (!(v >= -MAX_POSITIONS - 1 && v <= MAX_POSITIONS)) return k
-    to[lo + k] = v
+    const value = values[k]!
+    if (!(value >= -MAX_POSITIONS - 1 && value <= MAX_POSITIONS)) return k
+    out[lo + k] = value
   }
   return -1
 }
 
-function beyond(frame: F, e: Expr, entry: number, found: number, what: string): never {
+function rejectRange(frame: F, e: Expr, entry: number, value: number, description: string): never {
   // Columns of queries have no name in the source.
   const names = frame.names().filter((n) => !/^@|#/.test(n))
-  const at = names.map((n) => frame.column(n)![entry]!)
+  const coordinates = names.map((n) => frame.column(n)![entry]!)
   return fail({
     code: 'format/map-range',
-    message: `at ${pointOf(names, at)} ${what} is ${found}`,
+    message: `at ${pointOf(names, coordinates)} ${description} is ${value}`,
     ...(e.span ? { span: e.span } : {}),
     expected: 'a 32-bit integer',
     hint: 'correct the map, or the extent of the axis',
@@ -131,22 +131,22 @@ function writeSimple(frame: F, e: Expr, out: Int32Array): boolean {
     return true
   }
   const digit = digitOf(e)
-  const whole = digit && columnOf(frame, variable(digit.input))
-  if (whole) {
-    writeDigit(digit, whole, out)
+  const input = digit && columnOf(frame, variable(digit.input))
+  if (input) {
+    writeDigit(digit, input, out)
     return true
   }
-  const loaded = loadOf(frame, e, out)
-  if (loaded) return take(out, ...loaded)
+  const tableLoad = loadOf(frame, e, out)
+  if (tableLoad) return gatherTable(out, ...tableLoad)
   if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return false
   const low = columnOf(frame, e.b)
   if (!low) return false
-  const offsets = loadOf(frame, e.a, out)
-  if (offsets) return offset(out, ...offsets, low)
+  const offsetLoad = loadOf(frame, e.a, out)
+  if (offsetLoad) return gatherAdd(out, ...offsetLoad, low)
   const { a } = e
   const scaled = a.kind === 'binary' && a.op === 'mul' && a.b.kind === 'const'
   const high = operand(frame, scaled ? a.a : a, out)
-  return high !== null && join(out, high, scaled && a.b.kind === 'const' ? a.b.value : 1, low)
+  return high !== null && multiplyAdd(out, high, scaled && a.b.kind === 'const' ? a.b.value : 1, low)
 }
 
 /** The table and the indices, if the expression is a load. */
@@ -161,7 +161,7 @@ function loadOf(frame: F, e: Expr, out: Int32Array): [Int32Array, Int32Array] | 
 const operand = (frame: F, e: Expr, out: Int32Array): Int32Array | null =>
   columnOf(frame, e) ?? (writeSimple(frame, e, out) ? out : null)
 
-function join(out: Int32Array, high: Int32Array, scale: number, low: Int32Array): boolean {
+function multiplyAdd(out: Int32Array, high: Int32Array, scale: number, low: Int32Array): boolean {
   for (let e = 0; e < out.length; e++) {
     const x = high[e]! * scale + low[e]!
     out[e] = x
@@ -171,17 +171,17 @@ function join(out: Int32Array, high: Int32Array, scale: number, low: Int32Array)
 }
 
 /** Returns false if an index is out of range. */
-function take(out: Int32Array, table: Int32Array, index: Int32Array): boolean {
+function gatherTable(out: Int32Array, table: Int32Array, index: Int32Array): boolean {
   for (let e = 0; e < out.length; e++) {
-    const at = index[e]!
-    if (at < 0 || at >= table.length) return false
-    out[e] = table[at]!
+    const i = index[e]!
+    if (i < 0 || i >= table.length) return false
+    out[e] = table[i]!
   }
   return true
 }
 
 /** An out-of-range index yields NaN, which differs from every i32, so it returns false. */
-function offset(out: Int32Array, table: Int32Array, index: Int32Array, low: Int32Array): boolean {
+function gatherAdd(out: Int32Array, table: Int32Array, index: Int32Array, low: Int32Array): boolean {
   for (let e = 0; e < out.length; e++) {
     const x = table[index[e]!]! + low[e]!
     out[e] = x
@@ -201,59 +201,60 @@ export function valuesAt(frame: F, exprs: readonly Expr[], entry: number): numbe
  * For each condition, the first entry that satisfies it, or −1. Integers beyond 32 bits in intermediate results are
  * rejected.
  */
-export function first(frame: F, conditions: readonly Expr[]): number[] {
-  const known = new Map<Column, readonly [number, number]>()
+export function findFirst(frame: F, conditions: readonly Expr[]): number[] {
+  const ranges = new Map<Column, readonly [number, number]>()
   const rangeOf = (name: string): readonly [number, number] | null => {
     const column = columnOf(frame, variable(name))
     if (!column) return null
-    const range = known.get(column) ?? extremes(column, 0, column.length)
-    known.set(column, range)
+    const range = ranges.get(column) ?? extremes(column, 0, column.length)
+    ranges.set(column, range)
     return range
   }
-  const open = conditions.map((e) => undecided(frame, e, rangeOf))
-  const found = scanned(
+  const undecided = conditions.map((e) => dropFalse(frame, e, rangeOf))
+  const firstEntries = scanConditions(
     frame,
-    open.filter((e) => !isZero(e)),
+    undecided.filter((e) => !isZero(e)),
     0,
     () => {},
   )
-  return open.map((e) => (isZero(e) ? -1 : found.shift()!))
+  return undecided.map((e) => (isZero(e) ? -1 : firstEntries.shift()!))
 }
 
-/** As `first`, and the values of an expression; `out` is meaningless if a condition holds. */
+/** As `findFirst`, and the values of an expression; `out` is meaningless if a condition holds. */
 export function checkedValues(frame: F, e: Expr, conditions: readonly Expr[]) {
   const out = borrowExact(frame.n, 'entries')
-  const found = scanned(frame, [...conditions, e], 1, (values, lo, n) => {
-    const wrong = put(values, out, lo, n)
-    if (wrong >= 0) beyond(frame, e, lo + wrong, values[wrong]!, 'the number of a part')
+  const firstEntries = scanConditions(frame, [...conditions, e], 1, (values, lo, n) => {
+    const misfit = narrow(values, out, lo, n)
+    if (misfit >= 0) rejectRange(frame, e, lo + misfit, values[misfit]!, 'the number of a part')
   })
-  return { found, out }
+  return { found: firstEntries, out }
 }
 
-function scanned(
+function scanConditions(
   frame: F,
   exprs: readonly Expr[],
-  more: number,
-  take: (values: Float64Array, lo: number, n: number) => void,
+  valueCount: number,
+  consume: (values: Float64Array, lo: number, n: number) => void,
 ): number[] {
   const { n } = frame
   const { steps, outputs } = programOf(frame, exprs)
-  const count = exprs.length - more
-  const found = new Array<number>(count).fill(-1)
+  const count = exprs.length - valueCount
+  const firstEntries = new Array<number>(count).fill(-1)
   for (let lo = 0; lo < n; lo += CHUNK) {
     const length = Math.min(CHUNK, n - lo)
     for (const step of steps) {
       step.run(lo, length)
-      if (more === 0 && !step.fits) checkStep(frame, step, lo, length)
+      if (valueCount === 0 && !step.fits) checkStep(frame, step, lo, length)
     }
-    for (let k = 0; k < count; k++) if (found[k]! < 0) found[k] = holds(outputs[k]!, lo, length)
-    if (more > 0) take(outputs[count]!, lo, length)
-    if (count > 0 && found.every((x) => x >= 0)) break
+    for (let k = 0; k < count; k++)
+      if (firstEntries[k]! < 0) firstEntries[k] = firstNonZero(outputs[k]!, lo, length)
+    if (valueCount > 0) consume(outputs[count]!, lo, length)
+    if (count > 0 && firstEntries.every((x) => x >= 0)) break
   }
-  return found
+  return firstEntries
 }
 
-function holds(values: Float64Array, lo: number, n: number): number {
+function firstNonZero(values: Float64Array, lo: number, n: number): number {
   for (let k = 0; k < n; k++) if (values[k] !== 0) return lo + k
   return -1
 }
@@ -261,8 +262,8 @@ function holds(values: Float64Array, lo: number, n: number): number {
 function checkStep(frame: F, step: Step, lo: number, n: number): void {
   const names = [...freeVars(step.expr)].filter((name) => columnOf(frame, variable(name)))
   const columns = names.map((name) => columnOf(frame, variable(name))!)
-  const shown = names.map((name) => name.replace(/^@/, ''))
-  checkWords(step, shown, columns, lo, n)
+  const displayNames = names.map((name) => name.replace(/^@/, ''))
+  checkWords(step, displayNames, columns, lo, n)
 }
 
 /** Minimum and maximum; the range always includes 0. */
@@ -270,7 +271,7 @@ export function bounds(frame: F, e: Expr): readonly [number, number] {
   const column = columnOf(frame, e)
   if (column) return extremes(column, 0, column.length)
   let [lo, hi] = [0, 0]
-  eachChunk(frame, [e], ([values], _, n) => {
+  forEachChunk(frame, [e], ([values], _, n) => {
     const [a, b] = extremes(values!, 0, n)
     if (a < lo) lo = a
     if (b > hi) hi = b

@@ -10,49 +10,49 @@ import type { F } from './map-reduce.ts'
  */
 export function partition(frame: F, name: string, count: number): F[] {
   const { n } = frame
-  const all = Array.from({ length: count }, (_, k) => k)
-  const which = frame.column(name)
+  const children = Array.from({ length: count }, (_, k) => k)
+  const childNumbers = frame.column(name)
   const bounds = new Int32Array(count + 1)
-  if (which instanceof Int32Array) countRuns(which, bounds)
-  const whole = n === 0 ? 0 : all.find((k) => bounds[k + 1] === n)
-  if (whole !== undefined) {
+  if (childNumbers instanceof Int32Array) countRuns(childNumbers, bounds)
+  const onlyChild = n === 0 ? 0 : children.find((k) => bounds[k + 1] === n)
+  if (onlyChild !== undefined) {
     frame.drop(name)
-    return all.map((k) => (k === whole ? frame : empty(frame)))
+    return children.map((k) => (k === onlyChild ? frame : emptyFrame(frame)))
   }
   for (let k = 0; k < count; k++) bounds[k + 1]! += bounds[k]!
   // Each part keeps its subarray.
   const order = allocate(n, 'entries')
-  dealRuns(which as Int32Array, bounds.slice(), order)
+  scatterRuns(childNumbers as Int32Array, bounds.slice(), order)
   frame.drop(name)
-  let left = count
-  return all.map((k) => {
-    const out = part(frame, order.subarray(bounds[k]!, bounds[k + 1]!))
+  let remaining = count
+  return children.map((k) => {
+    const out = gatherPart(frame, order.subarray(bounds[k]!, bounds[k + 1]!))
     out.sortedBy = frame.sortedBy
     out.onRelease = () => {
-      if (--left === 0) frame.release()
+      if (--remaining === 0) frame.release()
     }
     return out
   })
 }
 
 /** A frame without entries that shares no data with the other. */
-function empty(frame: F): F {
+function emptyFrame(frame: F): F {
   const out = frame.sibling(0)
   for (const name of frame.names()) out.set(name, frame.column(name)!.subarray(0, 0), false)
   out.setEntry(new Int32Array(0), false)
   return out
 }
 
-function part(frame: F, order: Int32Array): F {
+function gatherPart(frame: F, order: Int32Array): F {
   const out = frame.sibling(order.length)
-  for (const name of frame.names()) out.deferred.set(name, () => gathered(frame.column(name)!, order))
-  const above = frame.entry as Int32Array | null
-  out.setEntry(above ? gatherInto(allocate(order.length, 'entries'), above, order) : order, false)
+  for (const name of frame.names()) out.deferred.set(name, () => gatherColumn(frame.column(name)!, order))
+  const parentEntry = frame.entry as Int32Array | null
+  out.setEntry(parentEntry ? gatherInto(allocate(order.length, 'entries'), parentEntry, order) : order, false)
   return out
 }
 
 /** Gathers elements of a column. */
-export function gathered(from: TypedArray, order: Int32Array): TypedArray {
+export function gatherColumn(from: TypedArray, order: Int32Array): TypedArray {
   if (from instanceof Int32Array) return gatherInto(borrowExact(order.length, 'entries'), from, order)
   const out = new (from.constructor as Float64ArrayConstructor)(order.length)
   for (let s = 0; s < order.length; s++) out[s] = from[order[s]!]!
@@ -60,24 +60,24 @@ export function gathered(from: TypedArray, order: Int32Array): TypedArray {
 }
 
 /** Equal numbers are mostly adjacent: counters are updated once per run. */
-function countRuns(which: Int32Array, bounds: Int32Array): void {
-  const n = which.length
+function countRuns(childNumbers: Int32Array, bounds: Int32Array): void {
+  const n = childNumbers.length
   for (let lo = 0; lo < n; ) {
-    const k = which[lo]!
+    const k = childNumbers[lo]!
     let hi = lo + 1
-    while (hi < n && which[hi] === k) hi++
+    while (hi < n && childNumbers[hi] === k) hi++
     bounds[k + 1]! += hi - lo
     lo = hi
   }
 }
 
-function dealRuns(which: Int32Array, next: Int32Array, order: Int32Array): void {
-  const n = which.length
+function scatterRuns(childNumbers: Int32Array, next: Int32Array, order: Int32Array): void {
+  const n = childNumbers.length
   for (let e = 0; e < n; ) {
-    const k = which[e]!
-    let at = next[k]!
-    do order[at++] = e++
-    while (e < n && which[e] === k)
-    next[k] = at
+    const k = childNumbers[e]!
+    let slot = next[k]!
+    do order[slot++] = e++
+    while (e < n && childNumbers[e] === k)
+    next[k] = slot
   }
 }

@@ -3,32 +3,32 @@ import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import type { BuiltinReducer } from '../../../ir/monoid.ts'
-import type { Stored } from '../../engine-operands.ts'
+import type { StoredValues } from '../../engine-operands.ts'
 import type { PlacedEntries } from '../../storage.ts'
 import type { CoordTensor, ValueArray } from '../../tensor.ts'
-import { decoder, encoder, filled, misfitAt, newValues as zeroed } from '../../values.ts'
+import { decoder, encoder, filledArray, rejectMisfit, newValues as zeroed } from '../../values.ts'
 import { columnOf, type F, newValues } from './map-reduce.ts'
-import { gathered } from './partition.ts'
+import { gatherColumn } from './partition.ts'
 
-export function storeValues(frame: F, at: Expr, size: number, of: Stored<TypedArray>) {
-  const { dtype, fill, stored } = of
-  const entries = placedEntries(frame, at, of.distinct)
+export function storeValues(frame: F, position: Expr, size: number, source: StoredValues<TypedArray>) {
+  const { dtype, fill, stored } = source
+  const entries = placedEntries(frame, position, source.distinct)
   const entry = frame.entry as Int32Array | null
-  const values = stored && (entry ? gathered(stored, entry) : stored)
+  const values = stored && (entry ? gatherColumn(stored, entry) : stored)
   const reduce = dtype === 'bool' ? 'or' : '+'
   const tensor = { values, dtype }
-  const out = scatter(size, entries.positions, frame.n, tensor, dtype, fill, reduce, of.distinct)
+  const out = scatter(size, entries.positions, frame.n, tensor, dtype, fill, reduce, source.distinct)
   return { values: out, entries }
 }
 
 /** The positions of the entries, in an array that is not shared. */
-export function placedEntries(frame: F, at: Expr, distinct: boolean): PlacedEntries {
-  const column = columnOf(frame, at)
-  const positions = column && frame.keep(column) ? column : newValues(frame, at)
-  return { count: frame.n, positions: isCounting(positions) ? null : positions, distinct }
+export function placedEntries(frame: F, position: Expr, distinct: boolean): PlacedEntries {
+  const column = columnOf(frame, position)
+  const positions = column && frame.keep(column) ? column : newValues(frame, position)
+  return { count: frame.n, positions: isIdentity(positions) ? null : positions, distinct }
 }
 
-function isCounting(positions: Int32Array): boolean {
+function isIdentity(positions: Int32Array): boolean {
   for (let e = 0; e < positions.length; e++) if (positions[e] !== e) return false
   return true
 }
@@ -49,18 +49,18 @@ export function scatter(
   place?: (entry: number) => string,
 ): ValueArray {
   const { values } = tensor
-  const same = values !== null && tensor.dtype === dtype
-  if (same && !positions && n === size) return values.slice()
-  const out = filled(dtype, size, fill)
-  if (positions && !distinct && shared(positions, size))
+  const sameType = values !== null && tensor.dtype === dtype
+  if (sameType && !positions && n === size) return values.slice()
+  const out = filledArray(dtype, size, fill)
+  if (positions && !distinct && hasCollision(positions, size))
     return reduceInto(out, positions, tensor, dtype, reduce, place)
-  if (same) {
-    if (positions) copyTo(out, values, positions)
+  if (sameType) {
+    if (positions) scatterCopy(out, values, positions)
     else out.set(values)
     return out
   }
   const read = decoder(tensor.dtype)
-  const write = encoder(dtype, misfitAt(dtype, place))
+  const write = encoder(dtype, rejectMisfit(dtype, place))
   for (let e = 0; e < n; e++) {
     const x = values === null ? 1 : read ? read(values[e]!) : values[e]!
     out[positions ? positions[e]! : e] = write ? write(x, e) : x
@@ -68,12 +68,12 @@ export function scatter(
   return out
 }
 
-function copyTo(out: ValueArray, values: ValueArray, positions: Int32Array): void {
+function scatterCopy(out: ValueArray, values: ValueArray, positions: Int32Array): void {
   for (let e = 0; e < positions.length; e++) out[positions[e]!] = values[e]!
 }
 
 /** True if two entries have the same position. */
-function shared(positions: Int32Array, size: number): boolean {
+function hasCollision(positions: Int32Array, size: number): boolean {
   if (positions.length > size) return true
   const seen = zeroed('u8', size)
   for (let e = 0; e < positions.length; e++) {
@@ -105,16 +105,16 @@ function reduceInto(
   const read = decoder(tensor.dtype)
   const write = encoder(
     dtype,
-    misfitAt(dtype, (p) => place(positions.indexOf(p))),
+    rejectMisfit(dtype, (p) => place(positions.indexOf(p))),
   )
   const combine = COMBINE[reduce]
   const sums = zeroed('f64', out.length)
   const seen = zeroed('u8', out.length)
   for (let e = 0; e < positions.length; e++) {
     const p = positions[e]!
-    const given = values === null ? 1 : read ? read(values[e]!) : values[e]!
+    const raw = values === null ? 1 : read ? read(values[e]!) : values[e]!
     // Sums of numbers are checked; for `or`, a non-boolean input would otherwise become a truth value.
-    const x = write && dtype === 'bool' ? write(given, p) : given
+    const x = write && dtype === 'bool' ? write(raw, p) : raw
     sums[p] = seen[p] === 1 ? combine(sums[p]!, x) : x
     seen[p] = 1
   }

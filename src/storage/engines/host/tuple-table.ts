@@ -2,33 +2,34 @@
 import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
 
 /** Slots per entry beyond which sorting is cheaper or needs less memory. */
-const PLACES = 4
+const MAX_SLOTS_PER_ENTRY = 4
 
-const product = (most: readonly number[]): number => most.reduce((size, m) => size * (m + 1), 1)
+const product = (maxima: readonly number[]): number =>
+  maxima.reduce((size, maximum) => size * (maximum + 1), 1)
 
-/** True if a table of tuples up to `most` is cheaper than sorting. */
-export const fitsTable = (most: readonly number[], entries: number): boolean =>
-  product(most) <= PLACES * entries
+/** True if a table of tuples up to `maxima` is cheaper than sorting. */
+export const fitsTable = (maxima: readonly number[], entries: number): boolean =>
+  product(maxima) <= MAX_SLOTS_PER_ENTRY * entries
 
-/** The number of distinct `of` with the same `by`. `most`: the maxima of each of `by` and `of`. */
+/** The number of distinct `of` with the same `by`. `maxima`: the maxima of each of `by` and `of`. */
 export function countInTable(
   by: readonly Int32Array[],
   of: readonly Int32Array[],
-  most: readonly number[],
+  maxima: readonly number[],
   out: Int32Array,
 ): Int32Array {
-  const width = product(most.slice(by.length))
-  const { place, held } = tableOf([...by, ...of], most)
-  const groups = held.length / width
+  const width = product(maxima.slice(by.length))
+  const { slots, occupied } = occupyTable([...by, ...of], maxima)
+  const groups = occupied.length / width
   const counts = borrow(groups, 'entries')
-  for (let g = 0, at = 0; g < groups; g++) {
+  for (let g = 0, slot = 0; g < groups; g++) {
     let count = 0
-    for (const end = at + width; at < end; at++) count += held[at]!
+    for (const end = slot + width; slot < end; slot++) count += occupied[slot]!
     counts[g] = count
   }
-  for (let e = 0; e < out.length; e++) out[e] = counts[Math.floor(place[e]! / width)]!
-  giveBack(place)
-  giveBack(held)
+  for (let e = 0; e < out.length; e++) out[e] = counts[Math.floor(slots[e]! / width)]!
+  giveBack(slots)
+  giveBack(occupied)
   giveBack(counts)
   return out
 }
@@ -37,36 +38,36 @@ export function countInTable(
 export function rankInTable(
   by: readonly Int32Array[],
   of: readonly Int32Array[],
-  most: readonly number[],
+  maxima: readonly number[],
   out: Int32Array,
 ): Int32Array {
-  const width = product(most.slice(by.length))
-  const { place, held } = tableOf([...by, ...of], most)
-  for (let at = 0; at < held.length; ) {
+  const width = product(maxima.slice(by.length))
+  const { slots, occupied } = occupyTable([...by, ...of], maxima)
+  for (let slot = 0; slot < occupied.length; ) {
     let rank = 0
-    for (const end = at + width; at < end; at++) {
-      const is = held[at]!
-      held[at] = rank
-      rank += is
+    for (const end = slot + width; slot < end; slot++) {
+      const isOccupied = occupied[slot]!
+      occupied[slot] = rank
+      rank += isOccupied
     }
   }
-  for (let e = 0; e < out.length; e++) out[e] = held[place[e]!]!
-  giveBack(place)
-  giveBack(held)
+  for (let e = 0; e < out.length; e++) out[e] = occupied[slots[e]!]!
+  giveBack(slots)
+  giveBack(occupied)
   return out
 }
 
 /** The slot of each entry's tuple, and 1 in each occupied slot. */
-function tableOf(keys: readonly Int32Array[], most: readonly number[]) {
-  const [first, ...others] = keys
+function occupyTable(keys: readonly Int32Array[], maxima: readonly number[]) {
+  const [first, ...otherKeys] = keys
   const n = first!.length
-  const place = borrow(n, 'entries')
-  place.set(first!)
-  others.forEach((key, k) => {
-    const extent = most[k + 1]! + 1
-    for (let e = 0; e < n; e++) place[e] = place[e]! * extent + key[e]!
+  const slots = borrow(n, 'entries')
+  slots.set(first!)
+  otherKeys.forEach((key, k) => {
+    const extent = maxima[k + 1]! + 1
+    for (let e = 0; e < n; e++) slots[e] = slots[e]! * extent + key[e]!
   })
-  const held = borrow(product(most), 'entries').fill(0)
-  for (let e = 0; e < n; e++) held[place[e]!] = 1
-  return { place, held }
+  const occupied = borrow(product(maxima), 'entries').fill(0)
+  for (let e = 0; e < n; e++) occupied[slots[e]!] = 1
+  return { slots, occupied }
 }
