@@ -1,7 +1,6 @@
 /**
- * What copies ask before they read (safety of hoisted loads). A read happens only where the loops around it run; its copy
- * stands outside of those that are not needed to name the element, and may read more than is read of it, but nothing that
- * does not exist.
+ * Conditions of hoisted loads. A read happens only in iterations of the loops around it. Its copy is outside of the
+ * loops that do not determine the element, and may read more elements than the loop does, but only elements that exist.
  */
 
 import { rises } from '../analysis/integers/linear.ts'
@@ -28,8 +27,9 @@ import type { Context } from './context.ts'
 import { beginsTile, namedAlike, neededBy } from './footprint.ts'
 
 /**
- * What the loops around the reads say that the address needs, where the copy stands: one list for all uses, over the loops of
- * the first. Only what speaks of the same as the address protects it.
+ * Returns the conditions, from loops around the reads, that protect the address at the position of the copy: one list
+ * for all uses, over the loops of the first use. Only a condition on data of the address protects it. Throws
+ * `schedule/guard-not-decidable` if uses need different conditions.
  */
 export function readConditions(
   cx: Context,
@@ -43,7 +43,7 @@ export function readConditions(
     const map = new Map<string, Expr>(loops.map((l, k) => [l.var, first[k]!]))
     return conditionsOf(cx, at, u, scope).map((e) => substitute(e, map))
   })
-  // What has to hold for one of the reads, and for all others as well, is all that the copy has to ask.
+  // The copy needs the conditions of one read if they hold for all other reads as well.
   const keys = lists.map((l) => new Set(l.map(keyOf)))
   const weakest = keys.findIndex((own) => keys.every((other) => [...own].every((c) => other.has(c))))
   if (weakest < 0)
@@ -102,8 +102,8 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
 }
 
 /**
- * A loop over threads that fill the copy together, whichever of them reads it: nothing that leads to the copy or to the
- * element depends on which it is.
+ * Returns whether a thread-bound loop only distributes the filling of the copy: neither the path to the copy nor the
+ * element depends on the thread.
  */
 const isForAll = (l: For, at: Found, naming: readonly Expr[]): boolean =>
   boundTo(l, 'thread') !== undefined &&
@@ -112,10 +112,7 @@ const isForAll = (l: For, at: Found, naming: readonly Expr[]): boolean =>
     ...wayTo(l, at.loop).flatMap((s) => (s.kind === 'for' || s.kind === 'if' ? exprsOf(s) : [])),
   ].some((e) => mentions(e, l.var))
 
-/**
- * Whether what a condition computes with (variables, and arrays that it reads, whatever says where) is among what an address
- * is computed with, or the addresses that it is read from.
- */
+/** Returns whether a condition reads a variable or an array that the address is computed from. */
 function mayProtect(condition: Expr, address: Expr): boolean {
   const [vars, arrays] = [freeVars(address), buffersRead(address)]
   const speaks = (e: Expr): boolean =>
@@ -127,11 +124,14 @@ function mayProtect(condition: Expr, address: Expr): boolean {
   return speaks(condition)
 }
 
-/** Whether `first < bound` says that a loop over tiles has begun one. */
+/** Returns whether `first < bound` holds because a loop over tiles has begun the tile. */
 const isWithin = (first: Expr, bound: Expr, loop: For): boolean =>
   beginsTile(first, bound, variable(loop.var), loop.extent)
 
-/** A sum with the loops `names` in their first iteration, where it is then the smallest. */
+/**
+ * Returns the sum with the loops `names` in their first iteration, which is its minimum; undefined if the sum does not
+ * rise with them.
+ */
 function atFirst(e: Expr, names: ReadonlySet<string>): Expr | undefined {
   return rises(e, ...names) ? substitute(e, new Map([...names].map((n) => [n, int(0)]))) : undefined
 }

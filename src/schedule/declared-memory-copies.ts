@@ -1,15 +1,18 @@
-/** Copies in declared memories: their last dimensions are tiles. */
+/** Copies in declared memories, whose last dimensions consist of tiles. */
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For } from '../ir/loops.ts'
 import type { Context } from './context.ts'
 
-/** Whether the last dimensions are multiples of a tile's. */
+/** Returns whether the last dimensions are multiples of the tile's dimensions. */
 export function isOfTiles(shape: readonly number[], { shape: tile }: Memory): boolean {
   const last = shape.slice(-tile.length)
   return last.length === tile.length && last.every((n, d) => n % tile[d]! === 0)
 }
 
-/** What a copy says of its memory; refused where it is not made of tiles. */
+/**
+ * Returns the `memory` property of a copy. Throws `schedule/wrong-type` or `schedule/wrong-tile` unless the copy
+ * consists of tiles of the memory.
+ */
 export function inMemory(
   cx: Context,
   loop: For,

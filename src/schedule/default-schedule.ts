@@ -1,7 +1,7 @@
 /**
- * The schedule of nests that have none. For devices with threads: rows over blocks, columns over the threads of a
- * block where the nest has both, else its outermost loop over blocks of threads. What iterations would combine goes
- * through partial results, so that results are the same in every run. Right for any kernel, fast for few.
+ * Default schedules of loop nests, for devices with threads: rows over blocks and columns over the threads of a block
+ * if the loop nest has both, otherwise its outermost loop over blocks of threads. Iterations that would combine use
+ * partial results, so results are reproducible. Correct for any kernel, fast for few.
  */
 import { rolesIn } from '../analysis/loop-roles.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
@@ -13,17 +13,17 @@ import { reductionsOf } from '../ir/reductions.ts'
 import { apply, type ScheduleState } from './state.ts'
 import type { LoopStep } from './steps.ts'
 
-/** Threads of a block along one loop; columns and rows of a block along two. */
+/** Threads of a block for one loop; columns and rows of a block for two loops. */
 const THREADS = 64
 const COLUMNS = 32
 const ROWS = 4
-/** Partial results of what a whole loop adds to one element. */
+/** Number of partial results if a whole loop adds to one element. */
 const SHARES = 1024
 
 /**
- * The state with a default for each nest that binds nothing; one whose every schedule is refused stays on one
- * thread. Each nest of `state` is taken apart at most once, and the passes that this makes never: they combine as
- * well, and would make passes without end.
+ * Returns the state with a default schedule for each loop nest that binds nothing; a loop nest without a legal schedule
+ * stays on one thread. Each loop nest of `state` gets partial results at most once, and the passes over them never:
+ * they combine too, and would create passes without end.
  */
 export function automatic(state: ScheduleState): ScheduleState {
   return freeNests(state.kernel).reduce((before, nest) => {
@@ -39,7 +39,7 @@ export function automatic(state: ScheduleState): ScheduleState {
   }, state)
 }
 
-/** The state with what nests bring for one thread, of those that no step has changed. */
+/** Returns the state with single-thread default schedules, for loop nests that no step has changed. */
 export function alone(state: ScheduleState): ScheduleState {
   let first = state
   while (first.before) first = first.before
@@ -56,8 +56,8 @@ export function alone(state: ScheduleState): ScheduleState {
 }
 
 /**
- * The state with each statement of a nest in a separate nest, where iterations of the nest combine, several at a time
- * cannot go through partial results, and it is legal.
+ * Returns the state with each statement of a loop nest in a separate one, if iterations combine, several statements at
+ * a time cannot use partial results, and the fission is legal.
  */
 function separated(state: ScheduleState, nest: string): ScheduleState {
   const top = topOf(state, nest)
@@ -74,14 +74,14 @@ function separated(state: ScheduleState, nest: string): ScheduleState {
   return rest.reduce(separated, next)
 }
 
-/** The outermost loops of nests that bind nothing, by their variables. */
+/** Returns the variables of outermost loops of loop nests that bind nothing. */
 const freeNests = (k: Kernel2): readonly string[] =>
   k.body.flatMap((s) => (s.kind === 'for' && isFree(s) ? [s.var] : []))
 
 const topOf = (state: ScheduleState, name: string): For | undefined =>
   state.kernel.body.find((s): s is For => s.kind === 'for' && s.var === name)
 
-/** The state with the first schedule of a nest that is legal. */
+/** Returns the state after the first legal schedule of a loop nest; the same state if no schedule is legal. */
 function onBlocks(state: ScheduleState, name: string): ScheduleState {
   const top = topOf(state, name)
   if (!top) return state
@@ -100,8 +100,9 @@ function attempt(state: ScheduleState, steps: readonly LoopStep[]): ScheduleStat
 }
 
 /**
- * With partial results where the outermost loop's iterations combine, as far as that is legal and leaves less to
- * one thread: a pass that runs through as many loops, all of them combining, does not.
+ * Returns the state with partial results if iterations of the outermost loop combine. If `combine` is illegal, or its
+ * pass has as many loops that all combine, the outermost loop is split and factored instead; if that is illegal too,
+ * the state is unchanged.
  */
 function withPartialResults(state: ScheduleState, top: For): ScheduleState {
   if (!top.reduce || combinedIn(top).atomic || combinedIn(top).buffer === undefined) return state
@@ -122,7 +123,7 @@ function withPartialResults(state: ScheduleState, top: For): ScheduleState {
   )
 }
 
-/** The first buffer that a nest combines into, and whether it does so atomically anywhere. */
+/** Returns the first buffer that a loop nest combines into, and whether any of its reductions is atomic. */
 function combinedIn(top: For): { readonly buffer: string | undefined; readonly atomic: boolean } {
   const reductions = reductionsOf([top]).map((r) => r.reduce)
   return { buffer: reductions[0]?.targets[0]?.buffer, atomic: reductions.some((r) => r.atomic) }
@@ -133,13 +134,13 @@ function combined(state: ScheduleState, top: For): ScheduleState | undefined {
   return buffer === undefined ? undefined : attempt(state, [{ kind: 'combine', buffer, nest: top.nest }])
 }
 
-/** The loops that stand directly inside of each other. */
+/** Returns the perfectly nested loops from `top` inwards. */
 function chainOf(top: For): readonly For[] {
   const only = top.body.length === 1 ? top.body[0] : undefined
   return [top, ...(only?.kind === 'for' ? chainOf(only) : [])]
 }
 
-/** Schedules of a nest, the best first. */
+/** Returns candidate schedules of a loop nest, the best first. */
 function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[] {
   const chain = chainOf(top)
   const params = new Set(kernel.params.map((p) => p.name))
@@ -155,7 +156,7 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
       : []),
     ...(column && canBind(top) ? [tiled(top, column, chain)] : []),
     ...(canBind(top) ? [onThreads(top, [])] : []),
-    // A spatial loop inside of what cannot be spread moves to the outside.
+    // A spatial loop inside of loops that cannot be bound moves to the outside.
     ...spatial
       .filter((l) => l !== top)
       .map((l) => onThreads(l, [{ kind: 'reorder', loops: [l, ...chain.filter((x) => x !== l)].map(ref) }])),
@@ -163,8 +164,8 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
 }
 
 /**
- * The innermost loop that combines integers into elements that change on the way, and into which buffer: atomic updates give the
- * same in every run there.
+ * Returns the innermost loop that combines integers into changing elements, with the buffer; undefined if there is no
+ * such loop. Atomic integer updates give the same result in every run.
  */
 function scatteredIn(
   top: For,
@@ -196,7 +197,7 @@ function onThreads(l: For, before: readonly LoopStep[]): readonly LoopStep[] {
   ]
 }
 
-/** Neighbouring threads take neighbouring columns. */
+/** Returns a schedule in which neighbouring threads have neighbouring columns. */
 function tiled(row: For, column: For, chain: readonly For[]): readonly LoopStep[] {
   const [ro, ri] = [`${row.var}_block`, `${row.var}_thread`]
   const [co, ci] = [`${column.var}_block`, `${column.var}_thread`]

@@ -1,4 +1,4 @@
-/** Which loops are digits of one index. */
+/** Groups of loops that are digits of one index (mixed radix). */
 import { linear } from '../analysis/integers/linear.ts'
 import { mixedRadix } from '../analysis/integers/mixed-radix.ts'
 import { type Expr, int } from '../ir/expr.ts'
@@ -14,14 +14,20 @@ interface StridedLoop {
 
 type Groups = readonly (readonly StridedLoop[])[]
 
-/** The loops of one index, each group outermost digit first: together where they are digits of a sum in it, else alone. */
+/**
+ * Returns the loops of one index in groups, each with the outermost digit first: loops that are digits of one sum are a
+ * group, and any other loop is a group by itself.
+ */
 export function grouped(e: Expr, loops: readonly For[]): Groups {
   if (loops.length === 0) return []
   const found = perExpr<Groups | undefined>((x, of) => groupsFrom(x, of, loops))(e)
   return found ?? loops.map((loop) => [{ loop, stride: 1 }])
 }
 
-/** Groups of more than one loop in the sum that an expression is, or in the first of its operands that has them all. */
+/**
+ * Returns the groups in the sum `e`, or in its first operand with all loops; undefined if each group would have one
+ * loop.
+ */
 function groupsFrom(e: Expr, of: (e: Expr) => Groups | undefined, loops: readonly For[]): Groups | undefined {
   if (!loops.every((l) => mentions(e, l.var))) return undefined
   const places: StridedLoop[] = []
@@ -44,7 +50,7 @@ function groupsFrom(e: Expr, of: (e: Expr) => Groups | undefined, loops: readonl
   return undefined
 }
 
-/** Digits that follow each other without a gap; none where the value does not tell them. */
+/** Returns runs of consecutive digits without a gap; an empty list if the sum does not determine its digits. */
 function denseRuns(places: readonly StridedLoop[]): Groups {
   const number = mixedRadix(
     [...places].reverse().map((p) => ({ of: p, stride: int(p.stride), extent: int(extentOf(p.loop)) })),

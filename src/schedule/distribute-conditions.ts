@@ -1,7 +1,7 @@
 /**
- * Distribution of conditions over nests. Invariant reached: a statement of a kernel's body is one nest, under conditions
- * or not. Each becomes a launch, and blocks wait for each other between launches alone: what a step puts beside a nest
- * stands under the same condition by itself.
+ * Distribution of conditions over loop nests. Invariant: each statement of a kernel's body is one loop nest, possibly
+ * under conditions. Each statement becomes a launch, and blocks wait for each other between launches only, so a loop
+ * nest that a step adds gets its own copy of the condition.
  */
 
 import { writesOf } from '../ir/accesses.ts'
@@ -12,11 +12,12 @@ import type { Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
 /**
- * `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, where a writes nothing
- * that decides c. A grid is as large as the loops of one nest say, and a branch without them has to run all the same.
+ * Rewrites `if c { a; b }` → `if c { a }; if c { b }`, `if c { a } else { b }` → `if c { a }; if not c { b }`, if a
+ * writes nothing that c reads. A grid has the size of one loop nest, and a branch without these loops must run
+ * nevertheless.
  */
 export function distributeConditions(body: Body): Body {
-  // Asked after each step, of as many nests as there are: by index, as V8 is slow with frozen lists otherwise.
+  // Runs after each step over all loop nests. The loop is by index because V8 iterates frozen arrays slowly.
   for (let k = 0; k < body.length; k++) if (body[k]!.kind === 'if') return body.flatMap(distributed)
   return body
 }
@@ -37,6 +38,6 @@ function distributed(s: Stmt): Body {
   return then.map((x) => stmt<Stmt>({ ...s, then: [x] }))
 }
 
-/** Whether nothing stands beside a nest, under the conditions that it stands under. */
+/** Returns whether a statement has one loop nest at most, possibly under conditions. */
 export const isAlone = (s: Stmt): boolean =>
   s.kind !== 'if' || (s.else.length === 0 && s.then.length < 2 && s.then.every(isAlone))

@@ -1,7 +1,7 @@
 /**
- * Footprints (bounds inference by cloned loops). What one iteration of a loop touches of a buffer: the elements named by one
- * index expression, as the loops inside run. Caching copies exactly these, by clones of those loops, so gathers need no
- * intervals.
+ * Footprints (bounds inference by cloned loops): the elements of a buffer that one iteration of a loop accesses, named
+ * by one index expression over the inner loops. Caching copies exactly these elements, with clones of the loops, so
+ * gathers need no interval analysis.
  */
 
 import { linear, linearKey, roundedUp, sameSum } from '../analysis/integers/linear.ts'
@@ -22,28 +22,33 @@ import type { Use } from './buffer-uses.ts'
 import { checkConstantExtent } from './checks.ts'
 import type { Context } from './context.ts'
 
-/** Elements of one cached buffer beyond which no thread or block can hold it. */
+/** The maximum number of elements of a cached buffer, for a thread (registers) or a block (shared memory). */
 export const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024, shared: 65536 }
 
 export interface Footprint {
   /** Thread-bound loops around, each a dimension of a shared copy. */
   readonly threads: readonly For[]
-  /** Loops inside, each a dimension; of the first use, which stands for all. */
+  /** Inner loops, each a dimension of the copy; those of the first use, which represents all uses. */
   readonly loops: readonly For[]
   readonly index: readonly Expr[]
   readonly shape: readonly number[]
-  /** What has to hold for a load outside of the loops that are not copied. */
+  /** Conditions of a load outside of the loops that are not copied. */
   readonly conditions: readonly Expr[]
 }
 
-/** The loops inside that decide which element an index names. */
+/** Returns the inner loops that determine the element of an index. */
 export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => closeOver(use.path, use.index)
 
-/** A loop around a use that its copy lacks, and that may have no iteration where the copy has elements. */
+/**
+ * Returns a loop around a use that the copy does not have and that may have no iteration; undefined if there is no such
+ * loop.
+ */
 export const hiddenLoop = ({ path }: Use, { loops }: Footprint): For | undefined =>
   path.find((l) => !loops.includes(l) && !(isSingle(l) && l.guards.length === 0))
 
-/** Equal for uses that touch the same elements, whatever their loops are called, and whether one of one iteration is among them. */
+/**
+ * Returns a key that is equal for uses of the same elements, regardless of loop names and of loops with one iteration.
+ */
 function signature(use: Use, around: readonly For[]): string {
   const loops = neededBy(use)
   const counting = loops.filter((l) => !isSingle(l))
@@ -54,7 +59,10 @@ function signature(use: Use, around: readonly For[]): string {
   return [...use.index.map((e) => linearKey(linear(placed(e)))), ...ranges.map(key)].join(' ; ')
 }
 
-/** What the loops that name an element are, by those of a use that names the same: of one iteration there may be others. */
+/**
+ * Returns the values of the footprint's loops in terms of the loops of a use of the same elements; 0 for a loop of one
+ * iteration that the use does not have.
+ */
 export function namedAlike(loops: readonly For[], use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const own = [...neededBy(use)]
   return loops.map((l) => {
@@ -64,7 +72,10 @@ export function namedAlike(loops: readonly For[], use: Pick<Use, 'index' | 'path
   })
 }
 
-/** Checks that the uses agree on one set of elements of constant size, and describes it. */
+/**
+ * Returns the footprint of the uses. Throws `schedule/searched`, `schedule/different-elements`, `schedule/too-large` or
+ * an error of a guard or extent unless all uses access one set of elements of constant size.
+ */
 export function footprint(
   cx: Context,
   at: Found,
@@ -117,7 +128,10 @@ export function footprint(
 const printIndex = (buffer: Buffer, u: Use): string =>
   `${buffer.name}[${u.index.map((e) => printExpr(e)).join(', ')}]`
 
-/** The targets of a tuple are combined together, so one nest has to reach all of them. */
+/**
+ * Throws `schedule/different-elements` unless the targets of a tuple depend on the same loops: they are combined
+ * together, so one loop nest must reach all of them.
+ */
 export function checkSameLoops(
   cx: Context,
   loop: For,
@@ -135,7 +149,10 @@ export function checkSameLoops(
     })
 }
 
-/** What names the elements does not change from the statement `from` of the loop's body on. */
+/**
+ * Throws `schedule/moving-index` if statements of the loop's body, from index `from` on, write data that determine the
+ * elements.
+ */
 export function checkStable(cx: Context, loop: For, print: Footprint, from: number): void {
   const naming = [...print.index, ...print.loops.flatMap((l) => [l.extent, ...l.guards])]
   const written = writesOf(loop.body.slice(from))
@@ -149,7 +166,7 @@ export function checkStable(cx: Context, loop: For, print: Footprint, from: numb
   })
 }
 
-/** The guards of the copied loops must be decidable where the copy is. */
+/** Throws `schedule/guard-not-decidable` if a guard of a copied loop depends on a loop that is not copied. */
 function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): void {
   const hidden = use.path.filter((l) => !loops.includes(l))
   for (const l of loops) {
@@ -164,23 +181,24 @@ function checkGuards(cx: Context, loop: For, use: Use, loops: readonly For[]): v
   }
 }
 
-/** Whether `first` is where a tile of c begins: `c` times one that is less than `end`, which is `ceildiv(bound, c)`. */
+/** Returns whether `first` begins a tile: it is c · `tile`, and the number of tiles `end` is ceildiv(bound, c). */
 export function beginsTile(first: Expr, bound: Expr, tile: Expr, end: Expr): boolean {
   const tiles = roundedUp(end)
   if (!tiles || linearKey(tiles.total) !== linearKey(linear(bound))) return false
   return sameSum(first, mul(tile, int(tiles.by)))
 }
 
-/** The element of the copy that an access at `path` means. */
+/** Returns the index in the copy of the element that an access uses. */
 export function localIndex(print: Footprint, use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const vars = [...print.threads.map((l) => variable(l.var)), ...namedAlike(print.loops, use)]
   return vars.length > 0 ? vars : [int(0)]
 }
 
 /**
- * Clones of the loops around what `make` returns for the copy's and the buffer's element. Clones carry the
- * users' names under the copy's name (`Bs.f`). In registers a thread-bound loop stays on its threads, so that
- * each fills its own; in shared memory the nest is serial and lowering deals it out.
+ * Builds clones of the loops around the statement that `make` returns; `make` receives the index in the copy and a
+ * function that moves expressions to the clones. Clones have the user's loop names under the copy's name (`Bs.f`). In
+ * registers, a thread-bound loop stays bound, so that each thread fills its own copy. In shared memory, the loops are
+ * serial, and lowering distributes them over threads.
  */
 export function copyNest(
   cx: Context,

@@ -1,9 +1,12 @@
-/** Names that steps give to loops and buffers: those that a text can have, so that every trace is one. */
+/**
+ * Validity of names that steps give to loops and buffers: a trace can be printed only if they are names of the
+ * language.
+ */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { show } from '../ast/expect-argument.ts'
 import { isName } from '../ast/parse.ts'
 
-/** @throws SptError `schedule/bad-name` */
+/** Checks the new names of a step. @throws SptError `schedule/bad-name` */
 export function checkNewNames(step: unknown): void {
   const { kind, into, span } = (step ?? {}) as {
     readonly kind?: unknown
@@ -11,7 +14,7 @@ export function checkNewNames(step: unknown): void {
     readonly span?: Span
   }
   for (const name of [into].flat()) {
-    // What is no text is refused as no step.
+    // Values that are not strings are rejected by the check of the step.
     if (typeof name !== 'string' || isName(name)) continue
     fail({
       code: 'schedule/bad-name',

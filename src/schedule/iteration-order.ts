@@ -1,4 +1,4 @@
-/** The same iterations of a loop in another order, which must be free (`serpentine`, `reverse`). */
+/** Permutations of the iterations of a loop whose order is free (`serpentine`, `reverse`). */
 import { substituteStmts } from '../ir/bindings.ts'
 import { replaceLoop } from '../ir/definitions.ts'
 import { type Expr, variable } from '../ir/expr.ts'
@@ -10,8 +10,9 @@ import type { Context } from './context.ts'
 import type { Outcome } from './primitive.ts'
 
 /**
- * In the place of each iteration runs the one that `permuted` makes of its number: a permutation of `0..extent`, under whose
- * guards each runs as before. Iterations have no order where they are bound, so a loop may be bound before.
+ * Replaces the number of each iteration by `permuted` of it, a permutation of `0..extent`; the guards move along.
+ * Iterations of a bound loop have no order, so the loop may be bound already. Throws `schedule/order-matters` or
+ * `schedule/not-serial`.
  */
 export function permuteIterations(
   cx: Context,

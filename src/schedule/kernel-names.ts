@@ -1,6 +1,6 @@
 /**
- * What of a kernel has which name, kept from step to step: a step changes one or a few nests of many, and looking at the
- * others again would make a schedule's time quadratic in them.
+ * An incremental index of the names in a kernel. A step changes few of many loop nests, and scanning all of them again
+ * would make the time of a schedule quadratic.
  */
 
 import { unusedNumber } from '../ir/bound-names.ts'
@@ -14,13 +14,16 @@ interface Gone {
   readonly var: string
 }
 
-/** Follows kernels: those before and after a step, or others, which takes it longer. */
+/**
+ * The index follows a sequence of kernels. It is fast for kernels before and after a step, and slower for unrelated
+ * ones.
+ */
 export class KernelNames {
-  /** How many have the name. */
+  /** The number of definitions of each name. */
   readonly #counts = new Map<string, number>()
-  /** Statements of the body by what users call the loops in them. */
+  /** Statements of the body, by the users' names of the loops in them. */
   readonly #nests = new Map<string, Set<Stmt>>()
-  /** The least number after a name that is not known to be taken. */
+  /** For each name, the least numeric suffix that may be unused. */
   readonly #free = new Map<string, number>()
   #params: Kernel2['params'] = []
   #buffers: readonly Buffer[] = []
@@ -52,19 +55,19 @@ export class KernelNames {
     return this
   }
 
-  /** Whether something has the name, or a loop that is gone had it. */
+  /** Returns whether a definition, or a loop that was replaced, has the name. */
   has(name: string): boolean {
     return (this.#counts.get(name) ?? 0) > 0
   }
 
-  /** The least k from 2 on with `base_k` free: names that are asked for n times cost n steps. */
+  /** Returns the least k ≥ 2 for which `base_k` is unused; n calls for one name cost n steps in all. */
   freeNumber(base: string): number {
     const k = unusedNumber(base, (name) => this.has(name), this.#free.get(base))
     this.#free.set(base, k)
     return k
   }
 
-  /** The statements of the body with loops that users call so, in its order. */
+  /** Returns the statements of the body with a loop of this user's name, in order. */
   nestsWith(name: string): readonly Stmt[] {
     const nests = this.#nests.get(name)
     if (!nests || nests.size < 2) return [...(nests ?? [])]
@@ -72,7 +75,10 @@ export class KernelNames {
   }
 }
 
-/** Says what stands in one list alone; the other list. */
+/**
+ * Calls `each` for the elements that only one of the lists has (-1: the old one, 1: the new one), and returns the new
+ * list.
+ */
 function changed<T>(
   before: readonly T[],
   after: readonly T[],

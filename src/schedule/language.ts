@@ -1,13 +1,13 @@
-/** The language with its steps: what reads files, and programs from them. */
+/** The language with its steps: the parsers, and the loaders of files and programs. */
 import { parserFor } from '../ast/parse.ts'
 import { loaderOf } from '../ast/resolve-imports.ts'
 import type { StepSyntax } from '../ast/step-syntax.ts'
 import { COORD_STEPS } from './coords/primitives.ts'
 import { LOOP_STEPS } from './primitives.ts'
 
-// Words of both stages have one syntax; that of `as`, which comes after a buffer, is in the grammar.
+// A word has one syntax in both stages. The grammar has the syntax of `as`, which comes after a buffer.
 const { as: _, ...others } = COORD_STEPS
-/** The steps that begin with a word, by it. */
+/** The steps that begin with a word, by this word. */
 export const STEP_SYNTAX: Readonly<Record<string, StepSyntax>> = { ...others, ...LOOP_STEPS }
 
 const parser = parserFor(Object.values(STEP_SYNTAX))

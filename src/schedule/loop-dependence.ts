@@ -1,9 +1,8 @@
 /**
- * Loop-carried dependence testing: data races of a parallel loop. Dependences between the iterations of a loop.
- *
- * The contract of Stage II that this rests on: where `for.reduce` is false, one writing statement writes
- * different elements in different iterations, whatever the loops around and inside do (Stage I checks it);
- * where it is true, what is written in common is combined by a reducer.
+ * Loop-carried dependence testing: data races of a parallel loop.
+ * The analysis relies on the contract of Stage II, which Stage I checks. If `for.reduce` is false, a statement writes
+ * different elements in different iterations, whatever the loops around and inside do; if it is true, a reducer
+ * combines the values of common elements.
  */
 
 import { type Shared, spaceIn, writtenIn } from '../analysis/loop-writes.ts'
@@ -16,10 +15,11 @@ import { isSingle } from '../ir/reductions.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
- * By the contract, what one statement writes differs from iteration to iteration, by its index alone. That carries over to
- * the other accesses if all go to the same element, or agree in the dimensions that mention the loop (several are digits of a
- * fused one) and the others are the same set in every iteration of it, and of the loops inside that those dimensions mention
- * (the halves of a split).
+ * Returns whether the contract excludes conflicts between iterations. By the contract, the index of one statement alone
+ * makes its elements differ between iterations. This extends to all accesses if they go to the same element. It also
+ * extends if they agree in the dimensions that mention the loop (several are digits of a fused loop), and if all other
+ * dimensions have the same values in every iteration of the loop, and of the inner loops in those dimensions (the
+ * halves of a split).
  */
 function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   const { accesses } = shared
@@ -38,13 +38,15 @@ function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   return own.size > 0 && accesses.every((a) => a.index.every((e, d) => own.has(d) || isApart(e)))
 }
 
-/** In every iteration of the same loops the same element, whatever conditions the statements are under. */
+/**
+ * Returns whether both accesses have the same element in every iteration of the same loops, regardless of conditions.
+ */
 const isSameElement = (a: BufferAccess, b: BufferAccess): boolean =>
   a.path.length === b.path.length &&
   a.path.every((l, k) => l === b.path[k]) &&
   a.index.every((e, d) => sameExpr(e, b.index[d]!))
 
-/** Whether the values an expression runs through depend on `v`, through extents and guards of inner loops. */
+/** Returns whether the values of an expression depend on `v`, also through extents and guards of inner loops. */
 function variesWith(e: Expr, v: string, space: Space, seen: Set<string> = new Set()): boolean {
   for (const x of freeVars(e)) {
     if (x === v) return true
@@ -56,7 +58,7 @@ function variesWith(e: Expr, v: string, space: Space, seen: Set<string> = new Se
   return false
 }
 
-/** How the writes of a buffer combine, where all of them are reductions of one kind: a text, else `undefined`. */
+/** Returns a key of the reduction if all accesses are writes by reductions of one kind, otherwise undefined. */
 function reductionKind(accesses: readonly BufferAccess[]): string | undefined {
   let kind: string | undefined
   for (const a of accesses) {
@@ -71,24 +73,24 @@ function reductionKind(accesses: readonly BufferAccess[]): string | undefined {
 const writersOf = (accesses: readonly BufferAccess[]): ReadonlySet<Stmt> =>
   new Set(accesses.flatMap((a) => (a.mode === 'write' ? [a.stmt] : [])))
 
-/** One iteration depends on another: the order matters. */
+/** A dependence between iterations: their order matters. */
 export interface Dependence {
   readonly buffer: string
   readonly reason: string
 }
 
 export interface IterationFacts {
-  /** The first dependence that ties iterations to their order. */
+  /** The first dependence that fixes the order of iterations; undefined if there is no dependence. */
   readonly dependence?: Dependence
-  /** Reductions that combine iterations into common elements. */
+  /** Reductions that combine values of different iterations. */
   readonly combining: readonly Reduce[]
 }
 
-/** Whether the iterations of a loop may run in any order, and what they combine. */
+/** Returns whether the iterations of a loop may run in any order, and the reductions that combine them. */
 export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
   const space = spaceIn(kernel, loop)
   const combining: Reduce[] = []
-  // One iteration has no others.
+  // A loop of one iteration has no dependence.
   if (!loop.reduce && isSingle(loop)) return { combining }
   for (const shared of writtenIn(kernel, loop, space)) {
     const { buffer, accesses } = shared

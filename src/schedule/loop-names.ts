@@ -1,8 +1,8 @@
-/** What loops are called in the language. */
+/** Names of loops in the language. */
 import { loopsOf } from '../ir/definitions.ts'
 import type { Body } from '../ir/tree.ts'
 
-/** Names by the loops' variables: with the nest before it where another loop has the name. */
+/** Returns the name of each loop by its variable; `nest.name` if several loops have the name. */
 export function loopNames(body: Body): ReadonlyMap<string, string> {
   const loops = loopsOf(body)
   const counts = new Map<string, number>()

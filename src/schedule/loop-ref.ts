@@ -1,7 +1,7 @@
 import { isRecord } from '../ast/expect-argument.ts'
 
 /**
- * A loop: by the user's name (`i`, or `nest.i` where several nests have one), or, from a handle, by its
+ * A reference to a loop: the user's name (`i`, or `nest.i` if several loop nests have an `i`), or a handle with the
  * variable.
  */
 export type LoopRef = string | LoopHandle

@@ -1,6 +1,6 @@
 /**
- * Memory scopes (register, shared, global). What must hold of memory that threads own or share: registers are of one thread,
- * shared memory is of a block.
+ * Memory scopes (register, shared, global): legality of memory that threads own or share. Registers belong to one
+ * thread, shared memory belongs to a block.
  */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
@@ -33,8 +33,8 @@ export function checkAllocations(cx: Context, next: Kernel2): void {
 }
 
 /**
- * Registers that hold their value on some threads of an axis only, by axis: what threads reduce together arrives at
- * those that do, and what is computed from it outside of loops on that axis is right there.
+ * Returns, for each axis, the registers whose value is valid on some threads of the axis only: the threads that receive
+ * the result of a reduction across threads. Values computed from it outside of loops on the axis are valid there only.
  */
 function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
   const out = new Map<ThreadAxis, Set<string>>()
@@ -63,7 +63,10 @@ function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, 
   return out
 }
 
-/** Whether all loops of a nest on the axis are equally long: the threads that reduce together are all that there are. */
+/**
+ * Returns whether all loops of a loop nest on the axis have the same extent, so that all threads take part in a
+ * reduction.
+ */
 function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
   const extents = loopsOf(nest).flatMap((l) =>
     l.mode.kind === 'bind' && l.mode.to === axis && l.extent.kind === 'const' ? [l.extent.value] : [],
@@ -71,7 +74,7 @@ function isWhole(nest: readonly Stmt[], axis: ThreadAxis): boolean {
   return new Set(extents).size === 1
 }
 
-/** The axes whose threads carry out a reduction together. */
+/** Returns the axes whose threads carry out a reduction together. */
 function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
   if (a.mode !== 'write' || a.stmt.kind !== 'reduce') return []
   return axesTogether(a.stmt, paths.get(a.stmt) ?? [])
@@ -84,9 +87,9 @@ const axesTogether = (reduce: Reduce, path: readonly For[]): readonly ThreadAxis
 type Paths = ReadonlyMap<Reduce, readonly For[]>
 
 /**
- * Each thread has registers of its own. Where accesses to a register buffer are spread over threads, either
- * every one reaches the elements of its own thread only, or all threads compute the same outside of loops on
- * that axis and only read inside.
+ * Throws `schedule/registers-of-other-threads` if a thread would need registers of another. If accesses to a register
+ * buffer are distributed over threads, either each thread accesses its own elements only, or all threads compute the
+ * same values outside of loops on that axis and only read inside.
  */
 function checkRegisters(
   cx: Context,
@@ -115,7 +118,10 @@ function checkRegisters(
   }
 }
 
-/** Thread-bound loops around an access below the allocation, by axis; a collective reduction's own aside. */
+/**
+ * Returns the thread-bound loops around an access, below the allocation, by axis; without the axes of a collective
+ * reduction.
+ */
 function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, For> {
   const collective = collectiveAxes(a, paths)
   const out = new Map<ThreadAxis, For>()
@@ -126,7 +132,10 @@ function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, F
   return out
 }
 
-/** Per dimension, the block of elements that one thread of `axis` reaches, as a text; see `blockOf`. */
+/**
+ * Returns, for each dimension, a text of the block of elements that one thread of `axis` accesses (`blockOf`);
+ * undefined if there is no such block.
+ */
 function ownBlocks(
   a: BufferAccess,
   loop: For | undefined,
@@ -142,15 +151,15 @@ function ownBlocks(
   })
 }
 
-/** All loops around the access count as inner: their values are not known to be the same elsewhere. */
+/** Returns a space in which all loops around the access are inner loops: elsewhere, their values may be different. */
 const spaceOf = (kernel: Kernel2, a: BufferAccess): Space => ({
   inner: new Map(a.path.map((l) => [l.var, l])),
   indptr: offsetsIn(kernel.buffers),
 })
 
 /**
- * Threads of a block share one copy: where the allocation is inside of a thread-bound loop, its accesses stay
- * in a part of its own for each thread, or every thread writes the same values.
+ * Throws `schedule/shared-by-threads` if threads would write different values to a shared copy: if it is allocated
+ * inside of a thread-bound loop, each thread must access its own part, or all threads must write the same values.
  */
 function checkShared(
   cx: Context,
@@ -176,20 +185,20 @@ function checkShared(
 }
 
 /**
- * Whether what is written, where and whether, is the same in every iteration of `t`, whatever it is computed by on the way.
- * `around`: the loops between `t` and the memory.
+ * Returns whether the written values, their addresses and their conditions are the same in every iteration of `t`, also
+ * through intermediate results. `around` has the loops between `t` and the memory.
  */
 function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly For[]): boolean {
   const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
   const lets = new Map<string, Expr>()
-  // What threads hold, each stores itself: nobody does it for all.
+  // Registers differ between threads, so a store of registers does too.
   const held = allocatedIn(t.body, 'register')
   walkStmts(t.body, (s) => {
     if (s.kind === 'let') lets.set(s.name, s.value)
   })
   const inside = accessesOf(t.body)
   const seen = new Set<unknown>()
-  /** Whatever has been asked about does not vary, or the answer is known already. */
+  /** Returns true the first time only: `x` does not vary, or the result is known already. */
   const first = (x: unknown): boolean => !seen.has(x) && !!seen.add(x)
   const varies = (e: Expr): boolean =>
     mentions(e, t.var) ||

@@ -1,4 +1,4 @@
-/** `merge parts of A` as steps on loops. */
+/** Expansion of `merge parts of A` into steps on loops. */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { labelled } from '../ir/format-tables.ts'
 import { iterationsOf } from '../ir/stage1-tree.ts'
@@ -16,7 +16,10 @@ interface Merge {
   readonly step: LoopStep
 }
 
-/** One `merge` for each iteration over the parts: of its copies that are separate nests. */
+/**
+ * Returns a `merge` for each iteration over the parts: of its copies that are separate loop nests. Throws
+ * `schedule/nothing-to-merge`.
+ */
 export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
   const parts = partsOf(now.kernel, step.buffer)
   const labels = parts.map((p) => p.label)

@@ -1,6 +1,6 @@
 import type { Refusal } from '../ast/diagnostic.ts'
 
-/** The diagnostic for `fuse` of loops of which only some are reductions. */
+/** Returns the diagnostic for a `fuse` of loops of which only some are reductions. */
 export function mixedReduction(
   loops: readonly { readonly name: string; readonly reduce: boolean }[],
 ): Refusal {

@@ -1,6 +1,6 @@
 /**
- * Inverse images of monotone index arrays. Where a monotone index expression reaches a value: what turns "all positions of
- * row r" into a range.
+ * Inverse images of monotone index arrays: the first iteration in which a monotone index expression reaches a value. It
+ * turns "all positions of row r" into a range.
  */
 import { offsetsIn } from '../ir/accesses.ts'
 import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../ir/expr.ts'
@@ -9,11 +9,10 @@ import type { For, Kernel2 } from '../ir/loops.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
- * The first iteration of `loop` with `e >= bound`, its extent where there is none, where `e` is evidently monotone in its
- * variable; else `undefined`.
- * Recognised: ascending index arrays, quotients by what does not change, and the segment that a position lies in
- * (`search_upper(indptr, 0, n + 1, …) - 1`), one inside of the other. `e` takes values from 0 on. No bound is asked for
- * that is greater than `most`.
+ * Returns a function from `bound` to the first iteration of `loop` with `e >= bound`, or to the extent if there is no
+ * such iteration; undefined unless `e` is evidently monotone in the loop's variable. Recognised are ascending index
+ * arrays, quotients by invariants, and the segment of a position (`search_upper(indptr, 0, n + 1, …) - 1`), also
+ * nested. `e` must not be negative, and `bound` must not exceed `most`.
  */
 export function firstWith(
   e: Expr,
@@ -31,14 +30,14 @@ export function firstWith(
   )
 }
 
-/** Positions that a search gives, or offsets, of just what the loop runs over. */
+/** Returns whether `at` is the result of a search, or an offset, in exactly the range of the loop. */
 function isWithin(at: Expr, extent: Expr, kernel: Kernel2): boolean {
   if (at.kind === 'search') return sameExpr(at.hi, extent)
   const positions = at.kind === 'load' && kernel.buffers.find((b) => b.name === at.buffer)?.positions
   return positions ? sameExpr(positions, extent) : false
 }
 
-/** Like `firstWith`, and may be beyond the extent. */
+/** Like `firstWith`, but the result may exceed the extent. */
 function valueWith(e: Expr, loop: For, kernel: Kernel2, most?: Expr): ((bound: Expr) => Expr) | undefined {
   const v = loop.var
   if (e.kind === 'var') return e.name === v ? (bound) => bound : undefined
@@ -52,7 +51,7 @@ function valueWith(e: Expr, loop: For, kernel: Kernel2, most?: Expr): ((bound: E
   if (e.kind !== 'binary') return undefined
   if (e.op === 'div' && !mentions(e.b, v)) {
     const inner = valueWith(e.a, loop, kernel)
-    // Beyond the last quotient nothing comes, and a product of it and the divisor may be no i32.
+    // The bound is limited to the last quotient: its product with the divisor could overflow i32.
     const end = endOf(e.a, loop, kernel)
     return inner && ((bound) => inner(mul(end ? min(bound, ceildiv(end, e.b)) : bound, e.b)))
   }
@@ -62,13 +61,13 @@ function valueWith(e: Expr, loop: For, kernel: Kernel2, most?: Expr): ((bound: E
     keyOf(a.lo) === keyOf(int(0)) && a.method === 'upper' && offsetsIn(kernel.buffers).has(a.buffer)
   if (!whole || mentions(a.hi, v)) return undefined
   const inner = valueWith(a.value, loop, kernel)
-  // Beyond the last segment there are no offsets.
+  // There are no offsets beyond the last segment.
   const last = sub(a.hi, int(1))
   const within = most !== undefined && sameExpr(most, last)
   return inner && ((bound) => inner(load(a.buffer, [within ? bound : min(bound, last)], 'i32')))
 }
 
-/** What all values are below, where it is known. */
+/** Returns an exclusive upper bound of all values of `e`; undefined if it is unknown. */
 function endOf(e: Expr, loop: For, kernel: Kernel2): Expr | undefined {
   if (e.kind === 'var') return loop.extent
   if (e.kind === 'load') return kernel.buffers.find((b) => b.name === e.buffer)?.below

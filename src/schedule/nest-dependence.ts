@@ -1,4 +1,4 @@
-/** Dependences between whole nests: whether they may run in any order, or at once. */
+/** Dependences between complete loop nests: whether they may run in any order, or concurrently. */
 
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { allocatedIn } from '../ir/bindings.ts'
@@ -8,24 +8,24 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { partsApart } from './coords/part-write-conflicts.ts'
 
 /**
- * How two nests meet in a buffer. `reads`: one reads what the other writes. `writes`: both write it, other than by
- * one reducer, so that the order matters. `combines`: both combine into it by one reducer: in any order, but not
- * at once.
+ * A conflict of two loop nests in a buffer. `reads`: one reads data that the other writes. `writes`: both write it, not
+ * by one reducer, so their order matters. `combines`: both combine into it by one reducer, in any order but not
+ * concurrently.
  */
 export interface Conflict {
   readonly kind: 'reads' | 'writes' | 'combines'
   readonly buffer: string
 }
 
-/** What the formats of a kernel say about nests: which never write the same elements. */
+/** Returns the kernel with the facts of its formats about loop nests that never write the same elements. */
 export function withApart(loops: Kernel2, kernel: Kernel1): Kernel2 {
   const disjointWrites = partsApart(kernel)
   return disjointWrites.length > 0 ? { ...loops, disjointWrites } : loops
 }
 
 /**
- * Why two nests cannot run at once; the worst conflict, if there is any. `settled`: buffers of which each nest writes
- * elements of its own.
+ * Returns the worst conflict that prevents two loop nests from running concurrently; undefined if there is no conflict.
+ * `settled`: buffers of which the loop nests write disjoint elements.
  */
 export const atOnce = (
   kernel: Kernel2,
@@ -44,7 +44,7 @@ export const atOnce = (
     new Set([...settled, ...ownOf(kernel, a, b)]),
   )
 
-/** Buffers that two nests only write, and neither an element of the other's. */
+/** Returns the buffers that two loop nests only write, in disjoint elements. */
 function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
   const known = kernel.disjointWrites ?? []
   const own = known.filter((x) => x.own)
@@ -59,8 +59,8 @@ function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
 }
 
 /**
- * Where two writes are of nests whose elements differ, by the nests that their loops come from: the dimensions that decide
- * which of them has an element, if they are known.
+ * Returns the dimensions that decide which of two writes has an element, if their loop nests are known to write
+ * disjoint elements; undefined otherwise.
  */
 export const decidingDimensions = (
   kernel: Kernel2,
@@ -68,7 +68,10 @@ export const decidingDimensions = (
   y: BufferAccess,
 ): readonly number[] | undefined => disjointWritesBetween(kernel.disjointWrites ?? [], x, y)?.by
 
-/** `own`: only what says that neither starts elements of the other. */
+/**
+ * Returns the fact that two writes are disjoint; undefined if there is no such fact. `own`: only facts that neither
+ * loop nest initialises elements of the other.
+ */
 function disjointWritesBetween(
   known: readonly DisjointWrites[],
   x: BufferAccess,
@@ -84,7 +87,7 @@ function disjointWritesBetween(
   return undefined
 }
 
-/** A fact, and which of its groups a nest is in. */
+/** A fact, and the group of each loop nest in it. */
 interface Grouped {
   readonly fact: DisjointWrites
   readonly groupOf: ReadonlyMap<string, number>
@@ -99,13 +102,15 @@ const byNest = remembered((known: readonly DisjointWrites[]): ReadonlyMap<string
   return out
 })
 
-/** Why two nests cannot change places. */
+/** Returns the conflict that prevents two loop nests from changing places; undefined if there is no conflict. */
 export const inAnyOrder = (a: Stmt, b: Stmt): Conflict | undefined =>
   worst(a, b, (...writes) =>
     writes.flat().some((x) => x.stmt.kind === 'reduce' && x.stmt.init) ? 'writes' : undefined,
   )
 
-/** What is wrong with updates of one buffer, by one reducer, in two nests. */
+/**
+ * Returns the conflict of updates of one buffer, by one reducer, in two loop nests; undefined if there is no conflict.
+ */
 type Judge = (a: readonly BufferAccess[], b: readonly BufferAccess[]) => Conflict['kind'] | undefined
 
 function worst(
@@ -126,7 +131,10 @@ function worst(
   return order.map((kind) => out.find((c) => c.kind === kind)).find((c) => c !== undefined)
 }
 
-/** Asked of each pair of nests. */
+/**
+ * Returns the accesses of a loop nest to buffers from outside, by buffer. Cached, because each pair of loop nests needs
+ * it.
+ */
 const byBuffer = remembered((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
   const local = allocatedIn([s])
   const out = new Map<string, BufferAccess[]>()

@@ -1,7 +1,8 @@
 /**
- * Memoisation of steps that act within one nest: what such a step makes of the nest is the same whatever stands beside it,
- * and points of a space have nests in common far more often than kernels. A step is taken on a kernel of that nest alone,
- * so that it cannot see the others; what it asked of names, which are the whole kernel's, is asked again.
+ * Memoisation of steps that act within one loop nest. The result of such a step does not depend on other loop nests,
+ * and points of a space have loop nests in common far more often than kernels. A step is applied to a kernel of that
+ * loop nest alone, so that it cannot see others. Its queries of names, which are those of the whole kernel, are
+ * repeated.
  */
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
@@ -9,16 +10,16 @@ import type { Context, NameQuery } from './context.ts'
 import type { Gone, Primitive } from './primitive.ts'
 import type { LoopStep } from './steps.ts'
 
-/** What a step made of a nest. */
+/** The result of a step on a loop nest. */
 export interface NestOutcome {
   readonly body: Body
   readonly gone: readonly Gone[]
 }
 
-/** What a step may look at beside the nest. */
+/** The data outside of the loop nest that a step may read. */
 type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span' | 'facts'>
 
-/** Each field by its name: the rest of all others takes V8 ten times as long. */
+/** Fields are listed by name, because a rest pattern takes V8 ten times as long. */
 const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[P] } => ({
   params: k.params,
   buffers: k.buffers,
@@ -37,20 +38,28 @@ interface Known extends NestOutcome {
   readonly queries: readonly NameQuery[]
 }
 
-/** By the nest and the step's text. */
+/** Results by the loop nest and the text of the step. */
 let known = new WeakMap<Stmt, Map<string, Known>>()
 let count = 0
-/** So many are kept, then none: a thousand points of a space take some ten thousand steps; nests share most of their bytes. */
+/**
+ * The number of cached results at which the cache is emptied: a thousand points of a space take about ten thousand
+ * steps, and loop nests share most of their bytes.
+ */
 const MOST = 16_384
 
-/** Where a step acts: the place of the nest in the kernel's body, and a text of the step, and of what is known of sizes,
- * that is equal for equal ones. */
+/**
+ * The scope of a step: the index of its loop nest in the kernel's body, and a text that is equal for equal steps under
+ * equal facts about sizes.
+ */
 interface Acts {
   readonly at: number
   readonly key: string
 }
 
-/** `null`: not within one nest, as far as is known. @throws SptError as the step, where it names a loop that is none */
+/**
+ * Returns the scope of a step; null if the step may act outside of one loop nest. @throws SptError as the step does, if
+ * it names an unknown loop
+ */
 export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopStep): Acts | null {
   const refs = primitive.within?.(cx, step)
   if (!refs || refs.length === 0) return null
@@ -60,12 +69,12 @@ export function actsIn(cx: Context, primitive: Primitive<LoopStep>, step: LoopSt
   const at = body.indexOf(top)
   if (at < 0 || found.some((f) => (f.path[0] ?? f.loop) !== top)) return null
   const vars = found.map((f) => f.loop.var)
-  // Of sizes it may be known otherwise: points differ in what they require.
+  // Facts about sizes are part of the key: points differ in their requirements.
   const facts = (cx.kernel.facts ?? []).map((f) => [f.size, f.relation, f.by])
   return { at, key: JSON.stringify([vars, { ...step, span: undefined }, facts]) }
 }
 
-/** What the step made of the nest before, where that is what it would make of it here. */
+/** Returns the result of the same step on the same loop nest, if it is valid here; undefined otherwise. */
 export function recalled(cx: Context, { at, key }: Acts): NestOutcome | undefined {
   const { kernel } = cx
   const before = known.get(kernel.body[at]!)?.get(key)

@@ -1,6 +1,6 @@
 /**
- * What names mean inside of `each nest of C as p`: loops by their role in what the nest writes, whatever a format has made
- * of them, so that one schedule fits any format.
+ * Names inside of `each nest of C as p`: loops by their role in the writes of the loop nest, independent of formats, so
+ * that one schedule fits any format.
  */
 import { type LoopRole, rolesIn } from '../analysis/loop-roles.ts'
 import { fail, type Span } from '../ast/diagnostic.ts'
@@ -10,7 +10,7 @@ import { loopsOf } from '../ir/definitions.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import type { Names } from './part-names.ts'
 
-/** What `p.` is followed by: roles, of loops outside in. */
+/** The roles that may follow `p.`; loops are ordered from the outside in. */
 const ROLES: Readonly<Record<string, readonly LoopRole[]>> = {
   rows: ['rows'],
   scatter: ['scatter'],
@@ -19,10 +19,7 @@ const ROLES: Readonly<Record<string, readonly LoopRole[]>> = {
   reductions: ['reduction'],
 }
 
-/**
- * The nests that write a buffer, by name, in order.
- * @throws SptError `schedule/no-nest`
- */
+/** Returns the names of the loop nests that write a buffer, in order. @throws SptError `schedule/no-nest` */
 export function nestsWriting(
   { body }: Kernel2,
   { name, span }: { readonly name: string; readonly span?: Span | undefined },
@@ -40,17 +37,20 @@ export function nestsWriting(
   })
 }
 
-/** `p.rows`, `p.scatter`, both as `p.parallel`, `p.contiguous` and `p.reductions`; `p.io` a loop of the nest by its name; `p` the nest. */
+/**
+ * The names in one loop nest: the roles `p.rows`, `p.scatter`, `p.parallel` (both of these), `p.contiguous` and
+ * `p.reductions`; a loop by its name (`p.io`); the loop nest (`p`).
+ */
 export class NestNames implements Names {
   readonly #as: string
   readonly #nest: string
-  /** Loops of the nest as they are now. */
+  /** The current loops of the loop nest. */
   readonly #loops: readonly For[]
   readonly #roles: ReadonlyMap<string, LoopRole>
   readonly #outer: Names
-  /** Names that steps of the block gave. */
+  /** Names that steps of the block created. */
   readonly #made: Set<string>
-  /** Whether several nests take the steps: buffers that they make have the nest's name at the end. */
+  /** Whether the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
   readonly #several: boolean
 
   constructor(as: string, nest: string, now: Kernel2, outer: Names, made: Set<string>, several: boolean) {

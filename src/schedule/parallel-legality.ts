@@ -1,6 +1,6 @@
 /**
- * Legality of parallel loops. What must hold of bound loops, whatever step came last. Checked on the
- * kernel that a step proposes; the refusal shows the kernel as it is.
+ * Legality of parallel loops: conditions on bound loops that hold after any step. They are checked on the kernel that a
+ * step proposes, and an error prints the current kernel.
  */
 
 import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
@@ -24,18 +24,18 @@ import { checkAllocations } from './memory-scopes.ts'
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
-/** Threads that one block may have on any device that is meant. */
+/** The maximum number of threads of a block on all supported devices. */
 const THREAD_LIMIT = 1024
 
 /**
- * Nests that the step left alone have been checked, and threads of different nests never meet.
- * @param unrolls whether all that the step did is to unroll a loop
+ * Checks the loop nests that the step changed; threads of different loop nests never interact. @param unrolls whether
+ * the step only unrolls a loop
  */
 export function checkParallel(cx: Context, proposed: Kernel2, unrolls = false): void {
   const [gone, come] = differing(cx.kernel.body, proposed.body)
   const next: Kernel2 = { ...proposed, body: come.filter((s) => !gone.includes(s)) }
   if (next.body.length === 0) return
-  // Most steps come before there is what most of these speak of.
+  // Most steps come before the modes that most checks are about.
   const modes = new Set(loopsOf(next.body).map((l) => l.mode.kind))
   const lanes = next.body.some((s) => lanesIn([s]).count > 1)
   const isBound = modes.has('bind')
@@ -54,7 +54,10 @@ export function checkParallel(cx: Context, proposed: Kernel2, unrolls = false): 
   if (modes.has('pipeline')) checkContinued(cx, next)
 }
 
-/** Rounds that go on over a loop around stay one sequence, whatever a step makes of the loops. */
+/**
+ * Throws `schedule/not-one-sequence` if a pipeline that continues over a loop around would not be one sequence any
+ * more.
+ */
 function checkContinued(cx: Context, next: Kernel2): void {
   for (const top of next.body)
     for (const { var: v, mode } of loopsOf([top])) {
@@ -65,8 +68,8 @@ function checkContinued(cx: Context, next: Kernel2): void {
 }
 
 /**
- * What shares were accumulated by stays: their sums go where the step has said. The shares of a block that meet in shared
- * memory are of one group: no other threads would meet in it.
+ * Throws `schedule/no-shares` or `schedule/no-groups` if a step changes the chunks of an accumulated loop, whose sums
+ * go to a fixed place, or if the chunks that a block combines in shared memory would not be one group.
  */
 function checkAccumulated(cx: Context, next: Kernel2): void {
   for (const top of next.body)
@@ -98,7 +101,9 @@ function checkShared(cx: Context, top: Stmt, v: string, { carry, within, shares 
     })
 }
 
-/** Unrolled loops within unrolled loops write out the product of their extents. */
+/**
+ * Throws `schedule/too-many-copies` if nested unrolled loops, whose extents multiply, would make too many statements.
+ */
 function checkUnrolled(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
     const statements = unrolledSize([top])
@@ -118,7 +123,7 @@ function checkUnrolled(cx: Context, next: Kernel2): void {
 
 function checkDepth(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
-    // Most nests have fewer loops at all.
+    // Most loop nests have fewer loops in total.
     if (loopsOf([top]).length <= MAX_NEST) continue
     walkStmts([top], (s, path) => {
       if (s.kind !== 'for' || path.length < MAX_NEST) return
@@ -134,7 +139,7 @@ function checkDepth(cx: Context, next: Kernel2): void {
   }
 }
 
-/** One index cannot be two loops' at once, wherever a step moved them. */
+/** Throws `schedule/axis-taken` if two nested loops are bound to the same axis. */
 function checkAxes(cx: Context, next: Kernel2): void {
   const isRepeated = next.body.some((top) => {
     const axes = loopsOf([top]).flatMap((l) => (l.mode.kind === 'bind' ? [l.mode.to] : []))
@@ -155,7 +160,10 @@ function checkAxes(cx: Context, next: Kernel2): void {
   })
 }
 
-/** Blocks run in no order and share no barrier: their loops stand outermost, with nothing beside them. */
+/**
+ * Throws `schedule/block-not-outermost` unless block-bound loops are outermost and perfectly nested: blocks run in any
+ * order and share no barrier.
+ */
 function checkBlocks(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
     const bound = loopsOf([top]).find((l) => boundTo(l, 'block'))
@@ -214,7 +222,9 @@ function checkVectors(cx: Context, next: Kernel2): void {
       })
 }
 
-/** What an instruction does stays what it does, whatever a step makes of the loops. */
+/**
+ * Throws if a step changes loops so that they do not match their instruction any more, or need other threads than it.
+ */
 function checkInstructions(cx: Context, next: Kernel2): void {
   for (const l of loopsOf(next.body)) {
     const found = l.mode.kind === 'instr' ? findLoop(next.body, l.var) : undefined
@@ -240,8 +250,9 @@ function checkInstructions(cx: Context, next: Kernel2): void {
 }
 
 /**
- * What threads reduce together, each keeps a share of in registers, and one of them updates the elements at the end: they are of
- * a constant number, and the same whatever iteration of a reduction loop it is, be it around the threads or inside.
+ * Throws `schedule/scattered` or `schedule/extent-not-constant` unless threads can reduce together: each keeps its
+ * partial results in registers, and one of them updates the elements at the end. The number of elements must be
+ * constant, and the elements must be the same in every iteration of a reduction loop, around the threads or inside.
  */
 function checkShares(cx: Context, next: Kernel2): void {
   for (const { reduce, path } of reductionsOf(next.body)) {

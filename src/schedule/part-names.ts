@@ -1,4 +1,4 @@
-/** What the names in a schedule mean: as written, or, inside of `each part of A as p`, those of one part. */
+/** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to those of one part. */
 
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -11,24 +11,24 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf } from '../ir/stage1-tree.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from './parts.ts'
 
-/** A kernel as it is before a step. */
+/** A kernel before a step. */
 export interface Program {
-  /** Stage I. */
+  /** The kernel in Stage I. */
   readonly kernel: Kernel1
-  /** Stage II. */
+  /** The kernel in Stage II. */
   readonly loops: Kernel2
 }
 
 export interface Names {
   loop(r: Ast.LoopRef): string
-  /** The same in a list, where a role stands for all loops that have it. */
+  /** Returns the loops of a name in a list, in which a role stands for all of its loops. */
   loops(r: Ast.LoopRef): readonly string[]
-  /** A nest, by the iteration or the step that made it. */
+  /** Returns a loop nest by the iteration or the step that created it. */
   nest(name: Ast.Ident): string
   buffer(name: Ast.Ident): string
-  /** A name that a step gives to something new. */
+  /** Returns the name of a new loop or buffer. */
   fresh(name: Ast.Ident, of: 'new loop' | 'new buffer'): string
-  /** `p.width` */
+  /** Returns the value of a constant of a part, such as `p.width`. */
   constant(e: Ast.Field): number
 }
 
@@ -52,7 +52,7 @@ interface KernelNames {
   readonly buffers: ReadonlySet<string>
 }
 
-/** Every part of a buffer asks of the same kernel. */
+/** Returns the names in a kernel. Cached, because every part of a buffer needs them. */
 const namesIn = remembered(
   (kernel: Kernel2): KernelNames => ({
     loops: new Set(loopsOf(kernel.body).map((l) => l.name)),
@@ -61,23 +61,23 @@ const namesIn = remembered(
 )
 
 /**
- * Names in one part. `p` is the part's buffer, and what shares its structure keeps its name; `p.io` a loop of it, by the
- * format's name, by one that a step of the block gave, or by that of another iterator where one iteration of the part
- * has it; `sum` and `sum.f` are the part's copy of an iteration and a loop of that. What steps make gets the label at
- * its end.
+ * Names in one part. `p` is the part's buffer, and buffers that share its structure keep their names. `p.io` is a loop
+ * of the part: by the format's name, by a name that a step of the block created, or by that of another iterator if one
+ * iteration of the part has it. `sum` and `sum.f` are the part's copy of an iteration and a loop of the copy. New names
+ * have the label of the part as a suffix.
  */
 export class PartNames implements Names {
   readonly #as: string
   readonly #part: StoredPart
   readonly #kernel: Kernel1
   readonly #outer: Names
-  /** Loops that there are before the block. */
+  /** Loops that exist before the block. */
   readonly #loops: ReadonlySet<string>
-  /** Buffers that there are before it. */
+  /** Buffers that exist before the block. */
   readonly #buffers: ReadonlySet<string>
   readonly #made: Set<string>
 
-  /** @param made names that earlier steps of the block gave */
+  /** @param made names that earlier steps of the block created */
   constructor(as: string, part: StoredPart, now: Program, outer: Names, made: Iterable<string> = []) {
     this.#as = as
     this.#part = part
@@ -89,7 +89,7 @@ export class PartNames implements Names {
     this.#made = new Set(made)
   }
 
-  /** Names that steps gave. */
+  /** Names that steps created. */
   get made(): ReadonlySet<string> {
     return this.#made
   }
@@ -118,7 +118,10 @@ export class PartNames implements Names {
     return [this.loop(r)]
   }
 
-  /** A name without `p.`: what a step of the block made, or a loop outside of the parts. */
+  /**
+   * Resolves a name without `p.`: a result of a step of the block, or a loop outside of the parts. Throws
+   * `schedule/unknown-loop`.
+   */
   #bare(r: Ast.LoopRef): string {
     const { name } = r.name
     if (this.#made.has(name)) return this.#own(name)
@@ -133,7 +136,10 @@ export class PartNames implements Names {
     })
   }
 
-  /** `several`: iterations of the part that have it. */
+  /**
+   * Throws `schedule/ambiguous-loop` or `schedule/unknown-loop`. `several` has the iterations of the part with this
+   * loop.
+   */
   #noLoop(r: Ast.LoopRef, several: readonly string[]): never {
     const { buffer, formats } = this.#part
     const what = `part ${buffer} (${formats[0]!.text})`
@@ -173,7 +179,7 @@ export class PartNames implements Names {
     if (name.name === this.#as) return this.#part.buffer
     if (this.#made.has(name.name)) return this.#own(name.name)
     const own = this.#part.endings.map((ending) => labelled(name.name, ending))
-    // Steps may have given each part a separate buffer in the place of one.
+    // Steps may have given each part a separate buffer in place of a common one.
     const divided = this.#buffers.has(name.name) ? undefined : own.find((b) => this.#buffers.has(b))
     return this.#part.copies.get(name.name) ?? divided ?? this.#outer.buffer(name)
   }

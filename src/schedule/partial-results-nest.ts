@@ -1,4 +1,4 @@
-/** Second pass of a two-pass reduction. The nest after partial results: it adds them to their elements, in a fixed order. */
+/** Second pass of a two-pass reduction: the loop nest that adds partial results to their elements, in a fixed order. */
 
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
@@ -13,14 +13,14 @@ import type { Context } from './context.ts'
 import { firstWith } from './monotone-segments.ts'
 import { dependentAfterReorder } from './reorder-dependence.ts'
 
-/** A reduction, the statement of the kernel that it is in, and the loops around it. */
+/** A reduction, the statement of the kernel's body that contains it, and the loops around it. */
 export interface Update {
   readonly top: Stmt
   readonly reduce: Reduce
   readonly path: readonly For[]
 }
 
-/** The nest that adds partial results to their elements. */
+/** Builds the loop nest that adds partial results to their elements. Throws `schedule/condition-inside`. */
 export function partialResultsNest(
   cx: Context,
   { top, reduce, path }: Update,
@@ -75,7 +75,10 @@ export function partialResultsNest(
   )
 }
 
-/** Loops that run over different elements come first, as far as they still do there and extents allow. */
+/**
+ * Returns the loops with those over different elements first, if they still run over different elements there and
+ * extents permit it.
+ */
 function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[] {
   const spatial = remaining.filter((l) => !l.reduce)
   const reduced = dependentAfterReorder(
@@ -88,7 +91,7 @@ function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[]
   return first.some((l) => later.some((x) => mentions(l.extent, x.var))) ? remaining : [...first, ...later]
 }
 
-/** Loops around a statement, each condition at the innermost loop that it mentions. */
+/** Builds loops around a statement, with each condition at the innermost loop that it mentions. */
 function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: Stmt): Stmt {
   const home = (c: Expr): For | undefined => loops.findLast((l) => mentions(c, l.var)) ?? loops[0]
   return loops.reduceRight<Stmt>(
@@ -97,7 +100,7 @@ function guardedNest(loops: readonly For[], conditions: readonly Expr[], core: S
   )
 }
 
-/** What decides whether an update happens has to be said again of the loops that are left. */
+/** Throws `schedule/condition-inside` unless the conditions of an update can be evaluated over the remaining loops. */
 function checkRestated(
   cx: Context,
   path: readonly For[],
@@ -106,7 +109,7 @@ function checkRestated(
 ): void {
   const hidden = path.filter((l) => !remaining.includes(l))
   const lost = conditions.find((c) => hidden.some((l) => mentions(c, l.var)))
-  // Copies are there only where they were made.
+  // Copies are valid only where they were made.
   const kept = new Set(
     cx.kernel.buffers.filter((b) => b.role === 'in' || b.role === 'index').map((b) => b.name),
   )
@@ -121,7 +124,9 @@ function checkRestated(
     })
 }
 
-/** The one loop that elements meet in, where the elements it runs through ascend. */
+/**
+ * Returns the only loop in which elements conflict, if the elements that it runs through ascend; undefined otherwise.
+ */
 function ascendingList(
   kernel: Kernel2,
   reduce: Reduce,

@@ -6,32 +6,32 @@ import type { FormatInstance } from '../ir/format.ts'
 import type { FoundPart, Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
 import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
 
-/** What one step made of a buffer. */
+/** The effect of one step on a buffer. */
 interface Level {
-  /** The buffer that was stored in a format. */
+  /** The buffer that the step stored in a format. */
   readonly was: string
   readonly reformat: Reformat
-  /** Number of the part in it. */
+  /** Index of the part in the format. */
   readonly part: number
 }
 
 export interface StoredPart {
   readonly buffer: string
-  /** The part's labels in all steps that split it: what names of its copies end with. Empty where nothing was split. */
+  /** The part's labels in all steps that split it: the suffix of its names. Empty if no step split the tensor. */
   readonly label: string
   /** The formats that the part went through, the latest first. */
   readonly formats: readonly FormatInstance[]
-  /** Endings of the part's copies of what the steps from the first, the second, … on split. */
+  /** Suffixes of the part's copies, for names that existed before the first, the second, … step that split it. */
   readonly endings: readonly string[]
-  /** The part's copies of all buffers with its structure, by their names before any of the steps. */
+  /** The part's copies of all buffers with its structure, by their original names. */
   readonly copies: ReadonlyMap<string, string>
-  /** Of what is found in each run, the axis that those who look at the lists are over; others build them. */
+  /** For a list that is built at run time: the axis of its consumers. Loops that build the list have the axis, too. */
   readonly along?: string
 }
 
 /**
- * The parts of a tensor, or of a part of one, in order: instead of a part that was stored in parts again, those.
- * @throws SptError `schedule/no-parts`
+ * Returns the parts of a tensor, or of one of its parts, in order; a part that was split again is replaced by its
+ * parts. @throws SptError `schedule/no-parts`
  */
 export function partsOf(
   kernel: Kernel1,
@@ -64,13 +64,16 @@ export function partsOf(
   })
 }
 
-/** The axis that one of the part's formats calls so, the latest that is still there. */
+/**
+ * Returns the axis with this name in a format of the part, if possible one that still exists; undefined if there is no
+ * such axis.
+ */
 export function axisOf({ formats }: StoredPart, kernel: Kernel1, name: string): string | undefined {
   const axes = formats.flatMap((f) => f.names.get(name) ?? [])
   return axes.find((a) => kernel.axes.some((x) => x.name === a)) ?? axes[0]
 }
 
-/** The iterations over a part: over axes of its format, or of several in one. */
+/** Returns the iterations over a part: over axes of its format, or over a fused axis with such an axis. */
 export function iterationsOver(
   { formats, along, buffer }: StoredPart,
   kernel: Kernel1,
@@ -81,14 +84,17 @@ export function iterationsOver(
   return along === undefined ? over : over.filter((it) => !writtenBy([it]).has(buffer))
 }
 
-/** The loop over an axis: of what is found in each run that of who looks at the lists, since who builds them has it, too. */
+/**
+ * Returns the loop over an axis. For a list that is built at run time, this is the consumer's loop, because the builder
+ * has loops over the axis, too.
+ */
 export function loopOver(part: StoredPart, kernel: Kernel1, axis: string): string {
   if (part.along === undefined) return axis
   const [it, other] = iterationsOver(part, kernel).filter((x) => x.iters.some((y) => y.name === axis))
   return it && !other ? `${it.name}.${axis}` : axis
 }
 
-/** Lists of a part that are found in each run. */
+/** Returns the part for lists that are built at run time. */
 const foundPart = ({ buffer, label, instance, axis }: FoundPart, tensor: string): StoredPart => ({
   along: axis,
   buffer,

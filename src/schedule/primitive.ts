@@ -1,6 +1,6 @@
 /**
- * The shape of a primitive: its word and what it takes → named legality checks → a rewrite → what became of the loops.
- * All else about it, in texts, in TypeScript and as JSON, follows from this one declaration.
+ * The interface of a primitive: its word and its arguments → legality checks → a rewrite → the replaced loops. Its
+ * syntax in text, its TypeScript method and its JSON follow from this one declaration.
  */
 import type { StepSyntax } from '../ast/step-syntax.ts'
 import type { Buffer, DisjointWrites, Fact, For, Kernel2 } from '../ir/loops.ts'
@@ -9,25 +9,28 @@ import { type Forms, type GivenOf, type StepOf, syntaxOf, type Takes } from './a
 import type { Consumed, Context } from './context.ts'
 import type { LoopRef } from './loop-ref.ts'
 
-/** A loop that no longer exists and the names that stand in for it. */
+/** A loop that no longer exists, and the names of the loops that replace it. */
 export type Gone = Omit<Consumed, 'step'>
 
 export interface Outcome {
   readonly body: Body
-  /** All that it does is to unroll a loop: where threads run and what they share stays as it was. */
+  /** True if the step only unrolls a loop, so that threads and their shared data do not change. */
   readonly unrolls?: true
   /** Global buffers to add. */
   readonly buffers?: readonly Buffer[]
   /** Local buffers that nothing uses any more. */
   readonly unused?: readonly string[]
   readonly gone?: readonly Gone[]
-  /** What is required of sizes from now on. */
+  /** New requirements on sizes. */
   readonly facts?: readonly Fact[]
-  /** What is known of nests from now on. */
+  /** New facts about loop nests that write disjoint elements. */
   readonly apart?: readonly DisjointWrites[]
 }
 
-/** Documentation that a test runs: `step` turns `before` into a kernel whose body prints as `after`. */
+/**
+ * An example for the documentation, which a test executes: `step` turns `before` into a kernel whose body prints as
+ * `after`.
+ */
 export interface Example<S> {
   readonly before: Kernel2
   readonly step: S
@@ -35,35 +38,38 @@ export interface Example<S> {
 }
 
 /**
- * Of a step that looks at one nest alone and changes nothing else: loops in it, by which it is found; all that the step
- * names, so that the same loops are the same step. `null`: of this one it is not known.
+ * Returns all loops that the step names, if the step reads and changes a single loop nest: they identify the loop nest
+ * and, with the other fields, the step. Returns null if the step may act elsewhere.
  */
 export type Within<S> = (cx: Context, step: S) => readonly LoopRef[] | null
 
-/** A step that texts, TypeScript and JSON have. `S`: the step as data; `A`: the arguments of its method. */
+/** A step in text, in TypeScript and in JSON. `S` is the step as data, `A` the arguments of its method. */
 export interface Declared<S, A extends readonly unknown[]> extends StepSyntax {
-  /** A call of the method, which messages about its arguments show. */
+  /** A call of the method, for messages about its arguments. */
   readonly call: string
-  /** The fields of the step from the arguments of its method; what is undefined is left out. */
+  /** Returns the fields of the step from the arguments of its method; undefined fields are left out. */
   readonly given: (...args: A) => object
-  /** For the type alone. */
+  /** For type inference only; never set. */
   readonly step?: S
 }
 
 export interface Primitive<S, A extends readonly unknown[] = readonly unknown[]> extends Declared<S, A> {
-  /** Refuses (`SptError`, `schedule/…`) what could change the result; never mutates. */
+  /**
+   * Returns the result of the step, and never mutates. Throws `SptError` (`schedule/…`) if the step could change the
+   * results of the kernel.
+   */
   readonly apply: (cx: Context, step: S) => Outcome
   readonly within?: Within<S>
   readonly ofSizes?: true
   readonly example: Example<S>
 }
 
-/** The steps of a list of primitives. */
+/** The steps of a table of primitives. */
 export type StepIn<L extends Readonly<Record<string, { readonly step?: unknown }>>> = NonNullable<
   L[keyof L]['step']
 >
 
-/** What a primitive declares; `given` is its method: the parameters, and the fields of the step that they are. */
+/** The declaration of a primitive; `given` is its method, which returns the fields of the step. */
 interface Declaration<W extends string, T extends Takes, A extends readonly unknown[]> {
   readonly word: W
   readonly call: string
@@ -71,12 +77,12 @@ interface Declaration<W extends string, T extends Takes, A extends readonly unkn
   readonly given: (...args: A) => GivenOf<T>
   readonly apply: (cx: Context, step: StepOf<W, T>) => Outcome
   readonly within?: Within<StepOf<W, T>>
-  /** It speaks of sizes alone, so that steps on coordinates may come after it. */
+  /** True if the step is about sizes only, so that steps on coordinates may follow. */
   readonly ofSizes?: true
   readonly example: Example<StepOf<W, T>>
 }
 
-/** A primitive on loops. */
+/** Returns a primitive on loops from its declaration. */
 export const primitive = <const W extends string, const T extends Takes, A extends readonly unknown[]>({
   takes,
   ...is

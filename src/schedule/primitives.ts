@@ -1,6 +1,6 @@
 /**
- * The primitives on loops. Whatever else has to know of them knows it from here: the language and its errors, traces,
- * JSON, the methods of kernels (which have these comments), and the generators of the tests.
+ * The table of primitives on loops. The syntax and its errors, traces, JSON, the methods of kernels (which show these
+ * comments) and the generators of tests are derived from it.
  */
 import { accumulate } from './loops/accumulate.ts'
 import { asWritten } from './loops/as-written.ts'
@@ -33,31 +33,38 @@ export const LOOP_STEPS = {
   split,
   peel,
   fuse,
-  /** Stage I until the first step on loops, Stage II after it. */
+  /** Acts on Stage I until the first step on loops, and on Stage II after it. */
   reorder,
-  /** The last iteration first. */
+  /** Runs the last iteration first. */
   reverse,
-  /** Of every `by` iterations in turn, every second lot runs backwards. */
+  /** Runs every second lot of `by` iterations backwards. */
   serpentine,
   tile,
-  /** The nest of a loop is done by a declared instruction, by name or as another program has it. */
+  /** Replaces the loop nest by a declared instruction, given by name or as an `Instr` of another program. */
   tensorize,
-  /** `bind({ io: 'block.x', ii: 'thread.x' })`, or pairs where loops are handles. */
+  /** Binds loops to thread axes: `bind({ io: 'block.x', ii: 'thread.x' })`, or pairs if loops are handles. */
   bind,
-  /** `{ predicated: true }`: the last round runs whole, and changes nothing beyond the end. */
+  /**
+   * Unrolls a loop. With `{ predicated: true }`, the last iteration is complete, and changes nothing beyond the end.
+   */
   unroll,
   vectorize,
-  /** `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`: later steps and lowering rely on it. */
+  /**
+   * Restricts sizes: `require('d', { multiple: 4 })` or `require('d', { equal: 128 })`. Later steps and lowering rely
+   * on it.
+   */
   require,
-  /** `place`: `shared`, `register`, or a declared memory, by name or as another program has it. */
+  /**
+   * Caches reads in `place`: `shared`, `register`, or a declared memory, by name or as a `Memory` of another program.
+   */
   cache_read: cacheRead,
-  /** Copies into shared memory are made `by - 1` iterations before they are used. */
+  /** Makes copies into shared memory `by - 1` iterations before their use. */
   pipeline,
-  /** So many neighbouring blocks run together, and make copies that each would make alike once for all. */
+  /** Runs `by` neighbouring blocks together as a cluster; copies that all of them need are made once. */
   cluster,
   /**
-   * What neighbouring iterations of a loop combine into one element of the buffer is combined in registers. `within`: the
-   * loop over groups of threads that meet in shared memory; `into`: the buffer, and the nest, of what other shares have.
+   * Combines values of consecutive iterations for one element in registers. `within`: the loop over the chunks that a
+   * block combines in shared memory; `into`: a new buffer, and a loop nest, for values of other chunks.
    */
   accumulate,
   cache_write: cacheWrite,
@@ -65,16 +72,16 @@ export const LOOP_STEPS = {
   fission,
   rfactor,
   atomic,
-  /** Partial results instead of atomics, added in a fixed order. */
+  /** Replaces atomics by partial results, which are added in a fixed order. */
   combine,
-  /** Nests on blocks in one launch. */
+  /** Runs loop nests on blocks in one launch. */
   merge,
-  /** Bodies of nests that follow each other in one loop: `join(['first', 'second'], 'io')`. */
+  /** Runs the bodies of consecutive loop nests in one loop: `join(['first', 'second'], 'io')`. */
   join,
-  /** The loops stay as they are, also where `compile` would choose a schedule. */
+  /** Leaves the loops unchanged, also if `compile` would use a default schedule. */
   as_written: asWritten,
 }
 
-/** Whether a step on loops ends what acts on coordinates: all do that speak of more than sizes. */
+/** Returns whether steps on coordinates are illegal after this step on loops: after all except those about sizes. */
 export const endsCoordinates = (word: string): boolean =>
   !(LOOP_STEPS as Readonly<Record<string, Pick<Primitive<never>, 'ofSizes'>>>)[word]?.ofSizes

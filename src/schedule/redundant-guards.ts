@@ -1,6 +1,6 @@
 /**
- * Redundant guard (bounds check) elimination. Guards that copies made needless: where they fail, copies hold what changes
- * nothing, or what is computed goes to elements of a local buffer that nothing reads.
+ * Redundant guard (bounds check) elimination: guards that copies make redundant. If such a guard fails, the copy holds
+ * values without effect, or the results go to elements of a local buffer that are not read.
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
@@ -16,8 +16,8 @@ import { atSingles } from '../ir/reductions.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /**
- * The body without the guards of loops around reductions over padded and whole copies that the copies have made needless;
- * of the loop `within` and those inside of it, where it is given.
+ * Returns the body without redundant guards of loops around reductions over padded and complete copies; in the loop
+ * `within` and the loops inside of it only, if it is given.
  */
 export function eliminateRedundantGuards(body: Body, within?: string): Body {
   const local = allocations(body)
@@ -27,8 +27,8 @@ export function eliminateRedundantGuards(body: Body, within?: string): Body {
 }
 
 /**
- * The body with a nest that copies between local buffers as a whole: without its conditions, where they only decide which
- * elements are copied and whoever reads one asks the same.
+ * Returns the body with a loop nest that copies between local buffers completely: without its conditions, if these only
+ * select elements and each consumer evaluates them as well.
  */
 export function withoutUnreadGuards(body: Body, { path, loop }: Found): Body {
   const loops: For[] = []
@@ -45,7 +45,7 @@ export function withoutUnreadGuards(body: Body, { path, loop }: Found): Body {
   return loops.every((l) => l.guards.length === 0) ? body : replaceStmt(body, loop, () => bare)
 }
 
-/** All that is read and written exists in local buffers, whatever the conditions say. */
+/** Returns whether all accessed elements exist in local buffers, whatever the conditions are. */
 function isWithinLocals(s: Store, path: readonly For[], local: ReadonlyMap<string, Buffer>): boolean {
   const range = rangesOver(loopMap(path))
   return accessesOf([s]).every(({ buffer, index }) => {
@@ -78,7 +78,10 @@ function dropOne(body: Body, local: ReadonlyMap<string, Buffer>, within?: string
   return replaceStmt(body, loop, () => stmt<For>({ ...loop, guards }))
 }
 
-/** All that is read lies in copies, or where no iteration of the outermost loop decides: no address is out of range. */
+/**
+ * Returns whether all reads are from padded copies, or at addresses independent of the outermost loop: no address is
+ * out of range.
+ */
 function readsAnyway(
   s: Reduce,
   [loop, ...inner]: readonly For[],
@@ -92,17 +95,20 @@ function readsAnyway(
   )
 }
 
-/** The loop combines into elements that are there whether it runs or not: they have had their identity before. */
+/**
+ * Returns whether the loop combines into elements that exist even if it does not run: they have been initialised
+ * before.
+ */
 const isCombinedAnyway = (s: Reduce, loop: For): boolean =>
   loop.reduce && s.init && !s.atomic && !s.targets.some((t) => t.index.some((e) => mentions(e, loop.var)))
 
-/** Nothing but loops stands between the loop and the statement. */
+/** Returns whether the statement is perfectly nested in the loop. */
 const onlyLoopsAround = (loop: For, s: Stmt): boolean => {
   const [only] = loop.body
   return loop.body.length === 1 && (only === s || (only?.kind === 'for' && onlyLoopsAround(only, s)))
 }
 
-/** A condition as a text, equal for equal bounds however they and the addresses in them are written. */
+/** Returns a text of a condition that is equal for equal bounds, in whatever form they and their addresses are. */
 function conditionKey(condition: Expr): string {
   const g = rewriteExpr(condition, (e) =>
     e.kind === 'load'
@@ -112,13 +118,13 @@ function conditionKey(condition: Expr): string {
   return boundKey(g)
 }
 
-/** The same where loops are around: those of one iteration are at 0. */
+/** Returns `conditionKey` inside of `loops`: those of one iteration are at 0. */
 export const conditionKeys =
   (loops: readonly For[]) =>
   (condition: Expr): string =>
     conditionKey(atSingles(condition, loops))
 
-/** Where the guard fails, all values are the reducer's identity: what is read then is padding. */
+/** Returns whether all values are the reducer's identity where the guard fails, because the reads are padding. */
 function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boolean {
   const text = conditionKey(guard)
   const padded = (e: Expr): Expr | undefined => {
@@ -136,7 +142,7 @@ function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boo
   })
 }
 
-/** The guard decides only which elements of the target are computed, and whoever reads one asks the same. */
+/** Returns whether the guard only selects elements of the target, and each consumer evaluates the same guard. */
 function isUnread(
   guard: Expr,
   s: Stmt,
@@ -152,7 +158,7 @@ function isUnread(
       if (a.mode === 'write') return false
       const map = new Map<string, Expr>()
       for (const [k, e] of t.index.entries()) if (e.kind === 'var') map.set(e.name, a.index[k]!)
-      // What the loops inside decide has to be said by the index.
+      // The index must determine the loops inside that the guard depends on.
       if (inside.some((l) => freeVars(guard).has(l.var) && !map.has(l.var))) return false
       const text = conditionKey(substitute(guard, map))
       return a.path.some((l) => l.guards.some((g) => conditionKey(g) === text))

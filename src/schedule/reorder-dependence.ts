@@ -1,6 +1,6 @@
 /**
- * Output dependences under interchange (reorder). Whether iterations of a spatial loop still run over different elements
- * where it leaves reduction loops.
+ * Output dependences under interchange (reorder): whether iterations of a spatial loop still run over different
+ * elements after it leaves reduction loops.
  */
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -8,14 +8,13 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 
 /**
- * Of the loops of `next` (an order of `chain`, both from the outside in), the spatial ones whose iterations may
- * meet once they stand outside of reduction loops that were around them. Elements differ from iteration to
- * iteration within one round of such a loop; that carries over to all rounds where no dimension ties the two
+ * Returns the spatial loops of `next` (an order of `chain`, both from the outside in) whose iterations may conflict
+ * after they leave reduction loops around them. Elements differ between iterations of the spatial loop in one iteration
+ * of the reduction loop. They differ in different iterations of it, too, unless a dimension ties the two loops
  * together, directly or through a variable that changes inside.
- *
- * Proof: let iterations l ≠ l' of such a loop be in rounds r and r'. The element of (l', r) differs from that of
- * (l, r), and can do so only in dimensions that are tied to l, if all else that changes is chosen equal. None of
- * them mentions r: the element of (l', r') differs there too.
+ * Proof: let iterations l ≠ l' of the spatial loop be in iterations r and r' of the reduction loop. The element of (l',
+ * r) differs from that of (l, r). If all other variables are equal, it can differ only in dimensions that are tied to
+ * l. None of these mentions r, so the element of (l', r') differs there, too.
  */
 export function dependentAfterReorder(
   chain: readonly For[],
@@ -35,7 +34,9 @@ export function dependentAfterReorder(
   })
 }
 
-/** The variables, `fixed` ones aside, that occur in a dimension with `v`, with such a one, and so on. */
+/**
+ * Returns the variables that occur in a dimension with `v` or with another result (transitively), except `fixed` ones.
+ */
 function tiedTo(v: string, index: readonly Expr[], fixed: ReadonlySet<string>): ReadonlySet<string> {
   const out = new Set([v])
   for (let changed = true; changed; ) {

@@ -1,6 +1,6 @@
 /**
- * Schedules of `.spt` files as steps: parameters evaluated, other schedules' steps in place, stages told apart. What
- * is said of the parts of a buffer becomes steps once the steps before it have been applied.
+ * Resolution of `.spt` schedules to steps: parameters are evaluated, used schedules are expanded, and stages are
+ * separated. Blocks for the parts of a buffer are resolved after the steps before them have been applied.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { nameText } from '../ast/expect-argument.ts'
@@ -22,7 +22,7 @@ import { type Env, fieldsOf } from './step-fields.ts'
 import { parametersOf, withParameters } from './step-parameters.ts'
 import type { LoopStep } from './steps.ts'
 
-/** What steps are applied to. */
+/** The program that steps are applied to. */
 export interface Now extends Program {
   /** Whether steps on coordinates can no longer be applied. */
   readonly onLoops: boolean
@@ -34,23 +34,23 @@ export type Step =
   /** Steps that depend on the parts of a buffer. */
   | {
       readonly stage: 'parts'
-      /** As written. */
+      /** The step as source text. */
       readonly text: string
       readonly span?: Span | undefined
       readonly steps: (now: Now) => readonly Step[]
     }
 
 interface Where {
-  /** The parameters of the schedule that the step is of. */
+  /** Returns the parameters of the step's schedule, such as `t = 2`; for errors. */
   readonly where?: (() => readonly string[]) | undefined
 }
 
-/** Steps of a schedule with the given arguments; the rest take their defaults. */
+/** Returns the steps of a schedule with the given arguments; missing arguments have their default values. */
 export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[] = []): Step[] {
   return stepsIn(schedule, args, { onLoops: false })
 }
 
-/** Whether a step on loops has been made that ends what acts on coordinates. */
+/** Whether an earlier step on loops excludes steps on coordinates. */
 interface Progress {
   onLoops: boolean
 }
@@ -62,7 +62,7 @@ function stepsIn(schedule: Schedule, args: readonly (number | undefined)[], prog
   return schedule.steps.flatMap((s) => convert(s, env, progress))
 }
 
-/** What each parameter is, in order. */
+/** Returns the value of each parameter, in order. Throws `schedule/arguments` or `schedule/argument`. */
 export function valuesOf(
   schedule: Pick<Schedule, 'name' | 'params'>,
   args: readonly (number | undefined)[],
@@ -98,7 +98,7 @@ export function valuesOf(
   return values
 }
 
-/** Whether a step ends what acts on coordinates, in a place where others have or have not. */
+/** Returns whether steps on coordinates are excluded after a step; `onLoops`: whether they are excluded before it. */
 function isOnLoops(
   step: Ast.Step,
   schedule: Schedule,
@@ -123,11 +123,11 @@ function isOnLoops(
   }
 }
 
-/** Words of both stages act on coordinates until the first step that ends these. */
+/** Returns whether a word acts on coordinates. Words of both stages do, until steps on coordinates are excluded. */
 const isOnCoords = (word: string, onLoops: boolean): boolean =>
   Object.hasOwn(COORD_STEPS, word) && !(onLoops && Object.hasOwn(LOOP_STEPS, word))
 
-/** The block once for each part: first what acts on coordinates, for all of them. */
+/** Returns the steps of the block for each part: first the steps on coordinates, for all parts. */
 function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Step[] {
   const first = step.steps.findIndex((s) => isOnLoops(s, env.schedule, onLoops))
   const split = first < 0 ? step.steps.length : first
@@ -151,11 +151,13 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
   const { all, made } = inParts(step.steps.slice(0, split), now, [])
   const { text, span } = { text: printStep(step), span: step.span }
   const rest = (at: Now): Step[] => inParts(step.steps.slice(split), at, made).all
-  // What is stored in other parts has other names.
+  // Parts that are stored in parts again have other names.
   return [...all, { stage: 'parts', text, span, steps: rest }]
 }
 
-/** The block once for each nest that writes the buffer; roles are those that loops have before each step. */
+/**
+ * Returns the steps of the block for each loop nest that writes the buffer. Roles are those of loops before each step.
+ */
 function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
   const nests = nestsWriting(loops, step.buffer)
   const count = nests.length * step.steps.length
@@ -177,9 +179,9 @@ function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
   })
 }
 
-/** Each step knows the parameters that its refusals tell. */
+/** Converts a step; the results have the parameters that their errors report. */
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
-  // What others are made of knows its own.
+  // Steps that consist of others have the parameters of those.
   if (step.kind !== 'as' && step.kind !== 'step') return converted(step, env, progress)
   const where = () => parametersOf(step, env)
   const made = withParameters(where, () => converted(step, env, progress))

@@ -1,4 +1,4 @@
-/** Small kernels that the documentation examples of the primitives start from. */
+/** Small kernels for the documentation examples of the primitives. */
 
 import { add, ceildiv, constant, lt, mul, sub } from '../ir/expr.ts'
 import type { Kernel2 } from '../ir/loops.ts'
@@ -15,7 +15,7 @@ const rows = [
   buffer('j_indices', ['j_count'], 'index'),
 ]
 
-/** `y[i] = x[i]`, an element a block. */
+/** `y[i] = x[i]`, one element in each block. */
 export const rowBlocks: Kernel2 = kernel2(
   'copy',
   [],
@@ -48,7 +48,7 @@ export const rowProduct: Kernel2 = kernel2(
   ],
 )
 
-/** The same with the feature loop outside of the reduction. */
+/** `rowProduct` with the feature loop outside of the reduction. */
 export const featureMajor: Kernel2 = {
   ...rowProduct,
   body: [
@@ -81,7 +81,7 @@ const doubled = (d: string | number): Kernel2 =>
 
 /** `Y[i, f] = X[i, f] + X[i, f]`, dense. */
 export const elementwise: Kernel2 = doubled('d')
-/** The same, four wide. */
+/** `elementwise` with four columns. */
 export const fourWide: Kernel2 = doubled(4)
 
 /** `T[i, k] = X[i, k] * X[i, k]`, then `y[i] += T[i, k]`. */
@@ -234,7 +234,7 @@ export const rowList: Kernel2 = {
   ascending: ['i_indices'],
 }
 
-/** `y[i] += X[ko * 8 + k]`, X through shared memory. */
+/** `y[i] += X[ko * 8 + k]`, with X staged in shared memory. */
 export const stagedRows: Kernel2 = kernel2(
   'staged',
   ['m', 'n'],

@@ -1,7 +1,7 @@
 /**
- * The state of a schedule, with its history (undo). A schedule as a value: the kernel as it is now, the steps that made
- * it, and what became of loops that steps replaced. States are immutable; a trace replays on any kernel with the same
- * names, and travels as JSON.
+ * The state of a schedule, with its history (undo). A schedule is a value: the current kernel, the steps that led to
+ * it, and the loops that steps replaced. States are immutable. A trace can be replayed on any kernel with the same
+ * names, and converted to JSON.
  */
 import { freeze } from 'immer'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
@@ -24,17 +24,17 @@ import { type LoopStep, printStep } from './steps.ts'
 
 export interface ScheduleState {
   readonly kernel: Kernel2
-  /** The steps applied, in order. */
+  /** The applied steps, in order. */
   readonly trace: readonly LoopStep[]
-  /** How many they are. */
+  /** The number of applied steps. */
   readonly steps: number
-  /** Steps on coordinates before them, which messages count too. */
+  /** The number of steps on coordinates before them, which messages count as well. */
   readonly coordSteps: number
-  /** Loops that no longer exist, in the order they went. */
+  /** Loops that steps replaced, in order. */
   readonly consumed: readonly Consumed[]
-  /** What this state came from by its latest step; the two share all that the step left alone. */
+  /** The previous state, which shares all unchanged data; null for the initial state. */
   readonly before: ScheduleState | null
-  /** Common to all states of a schedule. */
+  /** The index of names, shared by all states of a schedule. */
   readonly names: KernelNames
 }
 
@@ -49,7 +49,7 @@ export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
     names: new KernelNames(),
   })
 
-/** What a step makes of a state. Each has its own step alone: the traces of all would be quadratic in the steps. */
+/** The state after a step. Each state stores its own step only: the traces of all would be quadratic in the steps. */
 class Stepped implements ScheduleState {
   readonly kernel: Kernel2
   readonly step: LoopStep
@@ -77,7 +77,7 @@ class Stepped implements ScheduleState {
   }
 }
 
-/** The state after one more step. Throws `SptError` (`schedule/…`) where the step is not legal. */
+/** Returns the state after one more step. Throws `SptError` (`schedule/…`) if the step is illegal. */
 export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   checkStep(step, LOOP_STEPS)
   const number = state.coordSteps + state.steps + 1
@@ -102,7 +102,7 @@ export function apply(state: ScheduleState, step: LoopStep): ScheduleState {
   }
 }
 
-/** What the loops of a kernel are called, by their variables. */
+/** Returns a function from the variables of a kernel's loops to their names. */
 function namesFor(kernel: Kernel2): (variable: string) => string {
   let names: ReadonlyMap<string, string> | undefined
   return (variable) => {
@@ -111,7 +111,7 @@ function namesFor(kernel: Kernel2): (variable: string) => string {
   }
 }
 
-/** The steps applied, as the language writes them. */
+/** Returns the applied steps as `.spt` text. */
 export function printTrace(state: ScheduleState): readonly string[] {
   const out: string[] = []
   for (let s = state; s instanceof Stepped; s = s.before)
@@ -119,7 +119,7 @@ export function printTrace(state: ScheduleState): readonly string[] {
   return out.reverse()
 }
 
-/** What a step makes of a kernel. */
+/** The result of a step on a kernel. */
 interface Made {
   readonly kernel: Kernel2
   readonly gone: readonly Gone[]
@@ -134,7 +134,10 @@ function inKernel(cx: Context, step: LoopStep): Made {
   return { kernel, gone: outcome.gone ?? [] }
 }
 
-/** The same by the nest that the step acts in. `null`: it acts in none alone, or is refused, which shows the whole kernel. */
+/**
+ * Applies a step to its loop nest alone. Returns null if it does not act in a single loop nest, or if it is illegal,
+ * because the error must print the whole kernel.
+ */
 function inNest(cx: Context, step: LoopStep): Made | null {
   const acts = actsIn(cx, primitiveOf(step), step)
   if (!acts) return null
@@ -154,7 +157,7 @@ function withNests(kernel: Kernel2, at: number, nests: readonly Stmt[]): Kernel2
   return isSame ? kernel : Object.freeze({ ...kernel, body: replacedAt(kernel.body, at, nests) })
 }
 
-/** What stays the same is the same list, by which others know that they have seen it. */
+/** Returns the next kernel. Unchanged lists stay the same objects, by which caches recognise them. */
 const nextKernel = (kernel: Kernel2, outcome: Outcome): Kernel2 =>
   Object.freeze({
     ...kernel,
@@ -172,7 +175,7 @@ const buffersAfter = (
     ? before
     : [...before, ...buffers].filter((b) => !unused.includes(b.name))
 
-/** Shapes over sizes that are constants from now on. */
+/** Replaces sizes that are constant from now on in the shapes of buffers. */
 function sized(buffers: readonly Buffer[], facts: readonly Fact[] = []): readonly Buffer[] {
   const map = new Map(facts.flatMap((f) => (f.relation === 'equal' ? [[f.size, int(f.by)] as const] : [])))
   return map.size === 0
@@ -180,22 +183,22 @@ function sized(buffers: readonly Buffer[], facts: readonly Fact[] = []): readonl
     : buffers.map((b) => Object.freeze({ ...b, shape: b.shape.map((e) => substitute(e, map)) }))
 }
 
-/** The state before the latest step; the same state where there is none. */
+/** Returns the state before the latest step; the same state if no step was applied. */
 export const undo = (state: ScheduleState): ScheduleState => state.before ?? state
 
-/** All steps of a trace, in order. */
+/** Returns the state after all steps of a trace, in order. */
 export const replay = (kernel: Kernel2, trace: readonly LoopStep[]): ScheduleState =>
   trace.reduce(apply, start(kernel))
 
-/** The loop that a user's name means. @throws SptError as steps on it */
+/** Returns the loop of a user's name. @throws SptError as steps on this loop do */
 export const namedLoop = (state: ScheduleState, name: string): For =>
   new Context(state.kernel, state.consumed, undefined, state.names).loop(name).loop
 
-/** A handle on a loop, which stays good through later steps as long as the loop exists. */
+/** Returns a handle to a loop, which stays valid through later steps as long as the loop exists. */
 export const handle = (state: ScheduleState, name: string): LoopHandle =>
   Object.freeze({ var: namedLoop(state, name).var })
 
-/** What a loop is called now, as steps take it. @throws SptError as steps on a loop that there is none of */
+/** Returns the current name of a loop, as steps take it. @throws SptError as steps on this loop do */
 export function loopName(state: ScheduleState, loop: LoopRef): string {
   const cx = new Context(state.kernel, state.consumed, undefined, state.names)
   return loopNames(state.kernel.body).get(cx.loop(loop).loop.var)!

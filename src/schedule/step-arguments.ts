@@ -6,21 +6,24 @@ import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/constant-folding.ts'
 import { add, ceildiv, div, type Expr, int, max, min, mod, mul, sub, variable } from '../ir/expr.ts'
 
-/** What names stand for. */
+/** The values of names. */
 export interface Known {
   readonly values: ReadonlyMap<string, number>
-  /** `p.width` */
+  /** Returns the value of a constant of a part, such as `p.width`. */
   readonly constant: (e: Ast.Field) => number
 }
 
-/** The value of an integer expression over schedule parameters. */
+/** Returns the value of an integer expression over schedule parameters. Throws `schedule/argument`. */
 export function integer(e: Ast.Expr, known: Known): number {
   const value = arithmetic(e, known)
   if (!Number.isSafeInteger(value)) bad(e, `it is ${nameText(value)}`)
   return value
 }
 
-/** `real`: quotients of numbers that are not both integers as written are not rounded down. */
+/**
+ * Returns the value of an expression over schedule parameters. With `real`, a quotient is rounded down only if both
+ * operands are integers as written. Throws `schedule/argument`.
+ */
 export function arithmetic(e: Ast.Expr, known: Known, real = false): number {
   switch (e.kind) {
     case 'number':
@@ -52,7 +55,10 @@ export function arithmetic(e: Ast.Expr, known: Known, real = false): number {
   }
 }
 
-/** An integer expression over sizes of the kernel and schedule parameters, of which these are numbers then. */
+/**
+ * Returns an integer expression over sizes of the kernel, with numbers in place of schedule parameters. Throws
+ * `schedule/argument`.
+ */
 export function overSizes(e: Ast.Expr, known: Known): Expr {
   switch (e.kind) {
     case 'name':
@@ -79,13 +85,13 @@ export function overSizes(e: Ast.Expr, known: Known): Expr {
   }
 }
 
-/** Room for what is found: one for all parts is no list. */
+/** Returns the capacity per part; a single expression, not a list, if it applies to all parts. */
 export function roomOf(positions: readonly Ast.Expr[], known: Known): Expr | readonly Expr[] {
   const all = positions.map((e) => overSizes(e, known))
   return all.length === 1 ? all[0]! : all
 }
 
-/** Whether an expression is a floating-point number as written. */
+/** Returns whether an expression contains a floating-point literal. */
 function isFraction(e: Ast.Expr): boolean {
   switch (e.kind) {
     case 'number':

@@ -1,4 +1,4 @@
-/** How many steps schedules make, before any is made: those that use others may make too many to write out. */
+/** The number of steps of schedules, before any step is made: schedules that use others may have too many to expand. */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printStep } from '../ast/print.ts'
@@ -6,7 +6,10 @@ import type { Schedule } from '../elaborate/index.ts'
 import { countText, MAX_STEPS } from '../ir/code-size-budgets.ts'
 
 const counts = new WeakMap<Schedule, number>()
-/** How many steps a schedule makes, those for each part once. A `use` is one as well: what it uses may have none. */
+/**
+ * Returns the number of steps of a schedule; steps for each part count once. A `use` counts as a step, too, because the
+ * used schedule may be empty.
+ */
 export function countOf(schedule: Schedule): number {
   const known = counts.get(schedule)
   if (known !== undefined) return known

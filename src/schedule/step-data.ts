@@ -1,4 +1,4 @@
-/** Steps as data, by what their primitives say that they take: whether something is one, and the text of one. */
+/** Steps as data, by the declared arguments of their primitives: validation, and conversion to text. */
 import { type Advice, type Diagnostic, fail, type Span } from '../ast/diagnostic.ts'
 import { isRecord, show } from '../ast/expect-argument.ts'
 import type { StepSyntax, Syntax, ValueSyntax } from '../ast/step-syntax.ts'
@@ -9,9 +9,9 @@ import { isHandle, type LoopRef } from './loop-ref.ts'
 
 export type Words = Readonly<Record<string, StepSyntax>>
 
-// What is a step -----------------------------------------------------------------------------------------------
+// Validation ---------------------------------------------------------------------------------------------------
 
-/** What a field may be: a test, and in words. */
+/** The valid values of a field: a test, and a description. */
 type Field = readonly [is: (x: unknown) => boolean, expected: string]
 
 const isName = (x: unknown): boolean => typeof x === 'string'
@@ -51,7 +51,7 @@ function fieldOf(v: ValueSyntax): Field {
 
 const optional = ([is, what]: Field): Field => [(x) => x === undefined || is(x), `${what}, or nothing`]
 
-/** The fields of a form, in the order of its text. */
+/** Returns the fields of a form, in the order of its text. */
 const fieldsIn = (form: readonly Syntax[]): (readonly [name: string, Field])[] =>
   form.flatMap((s) => {
     if (typeof s === 'string') return []
@@ -61,7 +61,7 @@ const fieldsIn = (form: readonly Syntax[]): (readonly [name: string, Field])[] =
     return isMemory ? [['memory', optional(DECLARED)], own] : [own]
   })
 
-/** The fields of all forms: each may be what it may be in one of them. */
+/** Returns the fields of all forms; the values of a field are valid if they are valid in one of the forms. */
 const fieldsOf = remembered(({ forms }: StepSyntax): ReadonlyMap<string, Field> => {
   const out = new Map<string, Field>()
   for (const [name, field] of forms.flatMap(fieldsIn)) {
@@ -74,10 +74,13 @@ const fieldsOf = remembered(({ forms }: StepSyntax): ReadonlyMap<string, Field> 
 
 type Problem = Pick<Diagnostic, 'message'> & Advice
 
-/** What every step has. */
+/** The fields of every step. */
 const IN_ALL: readonly string[] = ['kind', 'span']
 
-/** What is wrong with something as a step among `words`; `where` they act, if that has to be said. */
+/**
+ * Returns the reason why a value is not a step among `words`; undefined if it is a step. `where` names the stage in the
+ * message, if necessary.
+ */
 export function stepProblem(step: unknown, words: Words, where = ''): Problem | undefined {
   if (typeof step !== 'object' || step === null)
     return { message: 'this is not a step', expected: 'an object with a kind' }
@@ -103,7 +106,7 @@ export function stepProblem(step: unknown, words: Words, where = ''): Problem | 
   return { message: `${kind} has no ${strange}`, expected: [...fields.keys()].join(', ') }
 }
 
-/** Refuses what is no step, which only untyped callers can pass. @throws SptError `schedule/bad-step` */
+/** Throws if a value is not a step; only untyped callers can pass such values. @throws SptError `schedule/bad-step` */
 export function checkStep(step: unknown, words: Words, where?: string): void {
   const problem = stepProblem(step, words, where)
   if (!problem) return
@@ -111,11 +114,11 @@ export function checkStep(step: unknown, words: Words, where?: string): void {
   fail({ ...problem, code: 'schedule/bad-step', ...(span ? { span } : {}) })
 }
 
-// The text of a step -------------------------------------------------------------------------------------------
+// Conversion to text ---------------------------------------------------------------------------------------------
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A step as the language writes it; `named` says what handles are called where it is applied. */
+/** Returns a step as `.spt` text; `named` returns the current name of a handle's loop. */
 export function stepText(
   { word, forms }: StepSyntax,
   step: object,
@@ -157,6 +160,6 @@ export function stepText(
   )
 }
 
-/** Whether a word that tells forms apart says what the step has. */
+/** Returns whether a keyword that distinguishes forms has the value of the step's field. */
 const isSaid = (s: Syntax, fields: Fields): boolean =>
   typeof s === 'string' || 'optional' in s || s.value.kind !== 'word' || s.value.means === fields[s.field]

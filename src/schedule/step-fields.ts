@@ -1,17 +1,17 @@
-/** Steps from text to data: what loops, nests and buffers are called now, arguments evaluated. */
+/** Conversion of steps from text to data: current names of loops, loop nests and buffers, and values of arguments. */
 import type * as Ast from '../ast/nodes.ts'
 import type { Argument, Family, Schedule } from '../elaborate/index.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Names } from './part-names.ts'
 import { integer, type Known } from './step-arguments.ts'
 
-/** Where a step stands. */
+/** The environment of a step. */
 export interface Env extends Known {
   readonly schedule: Schedule
   readonly names: Names
 }
 
-/** The fields of a step, in the order of its text. */
+/** Returns the fields of a step, in the order of its text. */
 export const fieldsOf = (args: readonly Ast.StepArgument[], env: Env): Readonly<Record<string, unknown>> =>
   Object.assign({}, ...args.map((a) => (typeof a === 'string' ? {} : fieldOf(a.field, a.value, env))))
 
@@ -60,7 +60,7 @@ function memoryOf(use: Ast.Instance, env: Env): object {
   return { scope: declared.scope, memory: declared }
 }
 
-/** The memory or instruction that a step names; its arguments fit, except that a value may be none. */
+/** Returns the memory or instruction that a step names. Its arguments have been checked, except for integer values. */
 function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
   const args = use.args.map((e, k): Argument => {
     const types = family.params[k]!.types

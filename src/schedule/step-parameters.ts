@@ -1,9 +1,9 @@
-/** Refusals of steps tell the parameters of their schedule: who gives these may not know its text. */
+/** Parameters in the errors of steps: callers who set the parameters of a schedule may not know its text. */
 import { SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Env } from './step-fields.ts'
 
-/** `t = 2`: the parameters that a step mentions, or else all of its schedule. */
+/** Returns the parameters that a step mentions, such as `t = 2`; all parameters of its schedule if it mentions none. */
 export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): readonly string[] {
   const mentioned = new Set<string>()
   const look = (x: unknown): void => {
@@ -17,7 +17,7 @@ export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): r
   return told.map(([name, value]) => `${name} = ${value}`)
 }
 
-/** What `work` refuses, with the parameters that led to it. */
+/** Returns the result of `work`, and adds the parameters to the messages of its errors. */
 export function withParameters<T>(where: (() => readonly string[]) | undefined, work: () => T): T {
   try {
     return work()

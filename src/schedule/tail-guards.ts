@@ -1,4 +1,4 @@
-/** Guards of tails that copies need not inherit: where every element that they would leave out exists, too. */
+/** Tail guards that copies need not inherit, because all elements that they exclude exist as well. */
 
 import { Facts } from '../analysis/integers/facts.ts'
 import { linear } from '../analysis/integers/linear.ts'
@@ -10,9 +10,10 @@ import type { Context } from './context.ts'
 import { beginsTile, type Footprint } from './footprint.ts'
 
 /**
- * The guards of `members`, the loops of a copy, that decide only which slots of a stored tensor it holds, not whether there
- * are such: whoever reads the copy asks them again. Each holds where the loops that it speaks of begin, so that what of an
- * address does not depend on them is valid; and what does lies within the buffer's shape.
+ * Returns the guards of `members`, the loops of a copy, that only select slots of a stored tensor and do not protect
+ * their existence; consumers of the copy evaluate them again. Each such guard holds in the first iteration of the loops
+ * that it mentions. Therefore addresses that do not depend on these loops are valid, and addresses that do are within
+ * the buffer's shape.
  */
 export function tailGuards(
   cx: Context,
@@ -22,7 +23,7 @@ export function tailGuards(
   members: readonly For[],
 ): ReadonlySet<Expr> {
   const out = new Set<Expr>()
-  // Of what a kernel writes, slots may never have been written.
+  // Slots of a buffer that the kernel writes may be uninitialised.
   if (buffer.role !== 'in' || buffer.scope !== 'global') return out
   const around = [...at.path, at.loop].filter((l) => !members.includes(l))
   const inScope = [...around, ...members]
@@ -33,7 +34,7 @@ export function tailGuards(
         ? cx.kernel.buffers.find((b) => b.name === leaf.buffer)?.below
         : undefined
   const facts = new Facts({ sizes: cx.kernel.facts, end })
-  /** Whether a tile begins there, of a loop or a coordinate. */
+  /** Returns whether a tile of a loop or coordinate begins at `first`. */
   const begins = (first: Expr, bound: Expr): boolean =>
     [...linear(first).terms.values()].some(({ term }) => {
       const tiles = end(term)
@@ -60,7 +61,7 @@ export function tailGuards(
   return out
 }
 
-/** Guards of loops, those together that speak of one of the loops. */
+/** Returns the guards of loops in groups: guards that mention the same loop are together. */
 function together(
   members: readonly For[],
 ): readonly { readonly guards: readonly Expr[]; readonly vars: ReadonlySet<string> }[] {

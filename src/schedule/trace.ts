@@ -4,11 +4,11 @@ import { LOOP_STEPS } from './primitives.ts'
 import { stepProblem } from './step-data.ts'
 import type { LoopStep } from './steps.ts'
 
-/** A trace as JSON; spans, which belong to a source text, stay behind. */
+/** Returns a trace as JSON, without spans, which belong to a source text. */
 export const traceToJson = (trace: readonly LoopStep[]): string =>
   JSON.stringify(trace.map(({ span: _, ...step }) => step))
 
-/** Reads what `traceToJson` wrote. Throws `SptError` (`schedule/bad-trace`) on anything else. */
+/** Reads the output of `traceToJson`. Throws `SptError` (`schedule/bad-trace`) for any other text. */
 export function traceFromJson(text: string): readonly LoopStep[] {
   let data: unknown
   try {

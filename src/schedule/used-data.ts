@@ -1,19 +1,22 @@
-/** Lists and sets that formats of schedules, choices and spaces take from the data. */
+/** Lists and sets that the formats of schedules, choices and spaces take from the data. */
 import { type Choice, isNested, type Schedule, type Space, type SpaceStep } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import { remembered } from '../ir/remembered.ts'
 
 export interface UsedData {
   readonly kind: 'list' | 'set'
-  /** The tensor that the format stores; `null`: a part, or any. */
+  /** The tensor that the format stores; null for a part, or for any tensor. */
   readonly tensor: string | null
 }
 
 type Texts = Pick<Schedule, 'formats' | 'uses'>
-/** A format, and for a list or set the name that is passed. */
+/** A format with its arguments; for a list or set, the argument is its name in the data. */
 type Use = { readonly format: AnyFormat; readonly args: readonly unknown[] }
 
-/** By the names under which they are bound: those that `as` passes, else those of the format's parameters. */
+/**
+ * Returns the lists and sets by the names under which they are bound: the names that `as` passes, otherwise those of
+ * the format's parameters.
+ */
 export function usedData(
   schedules: Iterable<Schedule>,
   spaces: Iterable<Space> = [],
@@ -48,10 +51,10 @@ export function usedData(
   return found
 }
 
-/** Of the schedules that a choice is among, and of what it asks. */
+/** Returns the lists and sets of a choice's schedules and statistics. */
 export const usedByChoice = remembered((c: Choice) => usedData([], [], [c]))
 
-/** A space, and those that it uses. */
+/** Returns a space, and the spaces nested in it. */
 function withNested(space: Space): readonly Space[] {
   const inside = (steps: readonly SpaceStep[]): readonly Space[] =>
     steps.flatMap((s) =>
@@ -62,7 +65,7 @@ function withNested(space: Space): readonly Space[] {
   return [space, ...inside(space.body)]
 }
 
-/** The same of formats that somebody may store tensors in, by the names of their parameters. */
+/** Returns the lists and sets of formats that tensors may be stored in, by the names of the formats' parameters. */
 export const dataOfFormats = (formats: Iterable<AnyFormat>): ReadonlyMap<string, UsedData> =>
   new Map(
     [...formats].flatMap(({ params }) =>

@@ -1,4 +1,4 @@
-/** Formats that schedules store tensors in, with the arguments that they give: what has been found to be of use. */
+/** Formats that schedules store tensors in, with the arguments that they pass: formats that are known to be useful. */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -9,7 +9,10 @@ export interface UsedFormat {
   readonly args: readonly number[]
 }
 
-/** Of schedules under their defaults, and as choices call them; what depends on data has its default there. Each once. */
+/**
+ * Returns the formats of schedules with default arguments, and as choices call them, without duplicates. An argument
+ * that depends on data has its default value.
+ */
 export function usedFormats(schedules: Iterable<Schedule>, choices: Iterable<Choice>): readonly UsedFormat[] {
   const calls = [...choices].flatMap((c) => c.branches.flatMap((b) => b.calls))
   const all = [

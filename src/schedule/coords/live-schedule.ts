@@ -1,28 +1,28 @@
 /**
- * How the nests that build a format run where no step says it. On threads: neighbouring ones read neighbouring elements, 16 bytes
- * each, those of a word meet by exchange of registers, and a block has the words of a group, or many groups' words. One thread
- * reads elements as they lie.
+ * Default schedules of the format builder's loop nests. On GPUs, neighbouring threads read neighbouring elements (16
+ * bytes each), the threads of a word exchange registers, and a block has the words of one or of many groups. A single
+ * thread reads elements in memory order.
  */
 import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { DefaultStep, NestDefault } from '../../ir/stage1.ts'
 
-/** Threads of a block, of a row of threads that exchange registers, and bytes that one reads at once. */
+/** Threads of a block, threads of a row that exchanges registers, and bytes that a thread reads at once. */
 export const THREADS = 256
 const LANES = 32
 const ACCESS = 16
-/** What a thread reads before it waits, of elements and of words, and rows of threads of a block. */
+/** Elements (`AHEAD`) and words (`ROUNDS`) that a thread loads before it waits, and rows of threads in a block. */
 const AHEAD = 8
 const ROUNDS = 4
 const ROWS = 8
-/** Elements of what is unrolled where no number ends the loop: each has a guard. 24 in a loop took SwiftShader 19 GB and no end, 16 0.4 s. */
+/** Unrolled elements of a loop without a constant end, each guarded: 24 took SwiftShader 19 GB, 16 take 0.4 s. */
 const GUARDS = 16
-/** Neighbouring words of which one thread marks a coordinate after the other: a cache line of 32 bits each. */
+/** Neighbouring words in which one thread marks coordinates in turn: a cache line of 32-bit words. */
 const SIDE = 16
 
 export interface Loop {
   readonly name: string
-  /** How many iterations it has, where that is known. */
+  /** The number of iterations; null if it is not constant. */
   readonly extent: number | null
 }
 
@@ -31,14 +31,14 @@ export interface MarkNest {
   readonly tensor: string
   readonly dtype: Dtype
   readonly marks: string
-  /** A copy of what a thread reads; `null` where what the tensor does not have cannot be copied as well. */
+  /** Name of the copy of a thread's elements; null if elements out of bounds cannot be padded with zeros. */
   readonly copy: string | null
   readonly outer: readonly string[]
   readonly word: string
   readonly bit: string
-  /** Over what belongs to a word, from what changes the element's address most. */
+  /** Loops over the elements of a word, by decreasing address stride. */
   readonly reduced: readonly Loop[]
-  /** All loops, from what changes it most to what changes it least. */
+  /** Names of all loops, by decreasing address stride. */
   readonly order: readonly string[]
 }
 
@@ -50,14 +50,14 @@ export const loopOver = (name: string, extent: Expr): Loop => ({
   extent: extent.kind === 'const' ? extent.value : null,
 })
 
-/** The greatest power of two that divides the extent, at most `most`. */
+/** Returns the greatest power of two up to `most` that divides the extent; 1 if the extent is not constant. */
 function factor({ extent }: Loop, most: number): number {
   let by = 1
   while (by * 2 <= most && extent !== null && extent % (by * 2) === 0) by *= 2
   return by
 }
 
-/** Steps as they are put down. */
+/** A schedule under construction. */
 export class Steps {
   readonly #nest: string
   readonly steps: DefaultStep[] = []
@@ -72,7 +72,7 @@ export class Steps {
 
   of = (loop: string): string => `${this.#nest}.${loop}`
 
-  /** Without the loop that has one iteration. */
+  /** Splits a loop, and returns the outer and the inner loop; null for a loop that would have one iteration. */
   split(loop: Loop, by: number, what: string): readonly [Loop | null, Loop | null] {
     if (by === 1) return [loop, null]
     if (loop.extent === by) return [null, loop]
@@ -108,7 +108,7 @@ export function markSteps(m: MarkNest): readonly NestDefault[] {
   return [...made.map((steps) => ({ nest: m.nest, steps })), { nest: m.nest, alone: true, steps: alone(m) }]
 }
 
-/** Elements as they lie, several in a round; of words whose elements are neighbours, some are in registers. */
+/** Returns the schedule for one thread: elements in memory order, words of neighbouring elements in registers. */
 function alone(m: MarkNest): readonly DefaultStep[] {
   const s = new Steps(m.nest)
   const words = [...m.outer, m.word].map(named)
@@ -126,7 +126,7 @@ function alone(m: MarkNest): readonly DefaultStep[] {
   return s.steps
 }
 
-/** The threads of a row read what belongs to one word, or to words side by side. */
+/** Returns a schedule in which the threads of a row read the elements of one word, or of neighbouring words. */
 function across(m: MarkNest, copy: string | null): readonly DefaultStep[] {
   const s = new Steps(m.nest)
   const outer = s.fuse(m.outer.map(named), `${m.word}_outer`)
@@ -138,7 +138,7 @@ function across(m: MarkNest, copy: string | null): readonly DefaultStep[] {
   let [rest, lanes] = above
     ? s.split(above, above.extent === null ? LANES : factor(above, LANES), 'lane')
     : [null, null]
-  // What lies further apart fills the row of threads, where words do not lie side by side.
+  // If neighbouring words are not contiguous, elements at larger strides fill the row of threads.
   const next = coarser.at(-1)
   const open = LANES / (lanes?.extent ?? 1)
   const more = next && finest.name !== m.bit && !rest ? factor(next, open) : 1
@@ -181,7 +181,7 @@ function across(m: MarkNest, copy: string | null): readonly DefaultStep[] {
   return s.steps
 }
 
-/** Neighbouring threads have words whose elements are neighbours, each a word of its own. */
+/** Returns a schedule in which each thread has a word, and neighbouring threads have words of neighbouring elements. */
 function along(m: MarkNest): readonly DefaultStep[] {
   const s = new Steps(m.nest)
   const finest = finestOf(m)
@@ -194,7 +194,7 @@ function along(m: MarkNest): readonly DefaultStep[] {
   return s.steps
 }
 
-/** A sum over words, by its loop, and the copy that a thread has of it. */
+/** A sum over words: its loop nest, its loop, its buffer, and the copy of a thread. */
 interface WordSum {
   readonly nest: string
   readonly loop: string
@@ -202,24 +202,24 @@ interface WordSum {
   readonly copy: string
 }
 
-/** The nest that places coordinates, and those inside of it. */
+/** The loop nest that places coordinates in a list, and the loop nests inside of it. */
 export interface PlaceNest {
   readonly nest: string
   readonly outer: readonly string[]
-  /** Loops over chunks of words, words of a chunk, and coordinates of a word. */
+  /** Names of the loops over chunks of words, words of a chunk, and coordinates of a word. */
   readonly chunk: string
   readonly part: string
   readonly bit: string
-  /** What a chunk sums. */
+  /** The sums that each chunk computes. */
   readonly sums: readonly WordSum[]
-  /** How much each word of a chunk has, and how much those before it have. */
+  /** The loop nests for the count of each word of a chunk, and for the count before each word. */
   readonly size: string
   readonly start: WordSum
-  /** Whether who has the last slot fills up a group. */
+  /** Whether the last coordinate also fills up its group. */
   readonly grouped: boolean
 }
 
-/** A row of threads has a chunk, and each of its threads a word: mostly, few of its bits are set. */
+/** Returns the schedule: a row of threads for each chunk, a thread for each word, of which few bits are set. */
 export function placeSteps(p: PlaceNest): readonly NestDefault[] {
   const s = new Steps(p.nest)
   const [block, row] = s.split(s.fuse([...p.outer, p.chunk].map(named), `${p.chunk}_all`)!, ROWS, 'row')
@@ -252,19 +252,19 @@ const kept = (
   into: copy,
 })
 
-/** A nest that says where lists begin, and those inside of it. */
+/** The loop nest that computes the offsets of lists, and the loop nests inside of it. */
 export interface OffsetsNest {
   readonly nest: string
-  /** What is summed: the offsets, or what they would be if there were room for all. */
+  /** The summed buffer: the offsets, or the offsets without the limit of the capacity. */
   readonly wanted: string
   readonly size: string
   readonly total: string
   readonly base: string
-  /** What sums of chunks go to, and copies of that and of what is summed, of one element. */
+  /** The buffer of sums before chunks (`bases`), its copy, and the copy of `wanted`; copies have one element. */
   readonly bases: string
   readonly baseCopy: string
   readonly copy: string
-  /** Loops: of one iteration, over chunks, over positions of a chunk, those before one, and chunks before one. */
+  /** Loops: of one iteration, over chunks, positions of a chunk, earlier positions, and earlier chunks. */
   readonly once: string
   readonly chunk: string
   readonly part: string
@@ -272,7 +272,7 @@ export interface OffsetsNest {
   readonly earlier: string
 }
 
-/** One block: a row of threads has a chunk, and each thread sums what lies before one chunk. */
+/** Returns the schedule for one block: a row of threads for each chunk, a thread for each sum before a chunk. */
 export function offsetSteps(n: OffsetsNest): readonly NestDefault[] {
   const s = new Steps(n.nest)
   s.bind([named(n.once), 'block.x'])

@@ -1,7 +1,8 @@
 /**
- * `A as FORMAT live`: the positions of what is found have values of their own. A nest behind the lists copies them from the tensor,
- * which is read there alone: who gathers elements several times gathers from neighbours. Groups are copied as a whole, with the
- * fill where a position has no coordinate; of what lies behind the last group nothing is read.
+ * Values of lists that are built at run time (`A as FORMAT live`). A loop nest after the lists copies the values of all
+ * positions from the tensor, which is read there only: consumers that gather an element several times then gather from
+ * neighbouring addresses. Groups are copied as a whole, with the fill value at positions without a coordinate. Nothing
+ * is read after the last group.
  */
 import { all, constant, type Expr, load, select, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
@@ -21,7 +22,10 @@ export interface Values {
   readonly defaults: readonly NestDefault[]
 }
 
-/** `part` is over the positions; `held` says which of a group have a coordinate. */
+/**
+ * Builds the buffer of values and the loop nest that fills it. `part` is the format over positions, and `held` the
+ * condition that a position of a group has a coordinate.
+ */
 export function valuesOf(
   { buffer, start, over, axes, where }: Source,
   part: FormatInstance,
@@ -88,14 +92,16 @@ export function valuesOf(
   }
 }
 
-/** The nest that copies values to positions: its loops in order, and that which ends where the list does. */
+/**
+ * The loop nest that copies values to positions: its loops in order, and the name of the loop that ends with the list.
+ */
 interface CopyNest {
   readonly nest: string
   readonly counted: string
   readonly loops: readonly Loop[]
 }
 
-/** A block has a group, or as many as give its threads neighbouring elements. */
+/** Returns the schedule: a block has one group, or enough groups to give its threads neighbouring elements. */
 function copySteps({ nest, counted, loops }: CopyNest): readonly NestDefault[] {
   const s = new Steps(nest)
   const at = loops.findIndex((l) => l.name === counted)

@@ -1,12 +1,13 @@
 /**
- * `A as panels(64, 64) live in place`: the structure of a format is found in each run, by nests of the kernel, from where A
- * differs from its fill; A stays where it is. Statements are rewritten as for any format, but that accesses to A are at the
- * coordinates that the inverse map gives. Lists are temporaries of the kernel, and each loop over one ends where that does: what
- * is visited is some of what the statement as written visits, so padding adds nothing (`live-groups.ts`). Where the kernel writes A, the nests stand
- * behind the last statement that does: what is before keeps the dense A, what is after reads A as it would an input.
- * `A as panels(64, 64) live`: positions have values of their own, copied behind the lists (`live-values.ts`).
- * Several parts have each lists of their own, and a copy of each iteration (`live-parts.ts`).
- * `… for product`: iterations that may run where A holds anything alone go over the same lists (`live-carried.ts`).
+ * `A as panels(64, 64) live in place`: the kernel builds the format's structure at every run, from the elements of A
+ * that differ from its fill value, and does not copy A. Statements are rewritten as for any format, but they access A
+ * at the coordinates of the inverse map. Lists are temporaries of the kernel, and each loop over a list ends with it.
+ * The visited coordinates are a subset of the original ones, so padding adds nothing (`live-groups.ts`). If the kernel
+ * writes A, the builder follows the last write: statements before it use the dense A, statements after it read A like
+ * an input.
+ * `A as panels(64, 64) live`: positions have values of their own, copied after the lists (`live-values.ts`). Each of
+ * several parts has its own lists, and a copy of each iteration (`live-parts.ts`).
+ * `… for product`: iterations that may run at A's stored coordinates alone use the same lists (`live-carried.ts`).
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
@@ -43,7 +44,7 @@ import {
   splitBuffers,
 } from './tensor-split.ts'
 
-/** What is found, and how much room there is for it; `for`: iterations that go over it besides those that read the tensor. */
+/** The format and its capacity; `for` names iterations that run over the lists without reading the tensor. */
 interface LiveUse extends InstantiateUse {
   readonly live?: 'live' | 'live in place' | undefined
   readonly capacity?: Room | undefined
@@ -51,7 +52,10 @@ interface LiveUse extends InstantiateUse {
   readonly for?: readonly string[] | undefined
 }
 
-/** `chosen`: the axes of the tensor that the format is over. @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do */
+/**
+ * Applies the step; `chosen` are the tensor's axes that the format covers. @throws SptError `schedule/live-tensor`,
+ * `schedule/live-format`, `schedule/live-capacity`, and the errors of `as` and `mask`
+ */
 export function applyLive(
   shared: Kernel1,
   step: LiveUse,
@@ -93,7 +97,7 @@ export function applyLive(
     const format = formats[k]!
     const { label, where } = p
     const room = rooms?.[k]
-    // One list is all of them.
+    // For a single list, the total capacity is that of the list.
     const isInAll = step.total !== undefined && format.outer.length > 0
     const [capacity, total] = isInAll ? [undefined, room] : [room, undefined]
     const source = { buffer, start, over, axes: kernel.axes, where }
@@ -173,16 +177,16 @@ export function applyLive(
   return parts.reduce((k, p) => inOrder(k, p, at), withKinds(next, fresh, text, at))
 }
 
-/** A part with what is built for it. */
+/** A part with its format builder. */
 interface BuiltPart extends LivePart {
   readonly format: LiveFormat
   readonly built: Built
   readonly values: Values | undefined
-  /** Whether there is room for all lists together. */
+  /** Whether the capacity is that of all lists together. */
   readonly isInAll: boolean
 }
 
-/** Statements that visit positions of the part, to the end of each list or group. */
+/** Returns the statements with loops over the part's positions that end with each list or group. */
 function visited(body: Body1, { format, built, instance }: BuiltPart, part: number, split: Split): Body1 {
   return (format.repeats ? inGroups : ended)(body, {
     axis: built.position.name,
@@ -192,7 +196,7 @@ function visited(body: Body1, { format, built, instance }: BuiltPart, part: numb
   })
 }
 
-/** Room in all is for all lists where they lie one after the other. */
+/** A capacity of all lists together needs consecutive lists, so offsets are added. */
 function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: StepSpan): Kernel1 {
   if (!isInAll) return kernel
   const lies = new Map(kernel.axes.map((a) => [a.name, a]))
@@ -200,7 +204,7 @@ function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: Ste
   return withOffsets(kernel, chain, at)
 }
 
-/** The part's axes as dense ones, of which the list has the coordinates. */
+/** Returns the part over dense axes, with the coordinates in the list. */
 function overLists(
   part: FormatInstance,
   format: LiveFormat,
@@ -229,11 +233,11 @@ function overLists(
   }
 }
 
-/** What is visited of a list is each coordinate once. */
+/** Marks the list's buffer: loops over its positions visit each coordinate once. */
 const listedOnce = (b: Buffer1, { listed, group }: Built): Buffer1 =>
   b.name === listed.buffer ? { ...b, listed: listed.index.length - (group ? 2 : 1) } : b
 
-/** A statement over each of the parts, or as it is where it does not visit the tensor. */
+/** Returns the statement for each of the parts, or once if it does not visit the tensor. */
 function inParts(
   s: Stmt1,
   {
@@ -251,7 +255,7 @@ function inParts(
     const { format, where } = parts[k]!
     const isSingle = format.inner.length === 0 && buffer.axes.length === over.length
     const known = isSingle ? whereHeld(it, buffer, over) : it
-    // What is listed for itself is the part's; blocks may have elements of others.
+    // Coordinates that are listed singly belong to the part; blocks may contain elements of other parts.
     const own = where && format.inner.length > 0 && !isCopied
     return rewritten(own ? ofPart(known, where, { buffer, start, over }) : known, split, k)
   }
@@ -275,7 +279,7 @@ function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
   return problem ? fail(problem) : out
 }
 
-/** What is left of a run behind it: how long the lists are. */
+/** Describes a built part for consumers after a run, which read the lengths of its lists. */
 function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: string): FoundPart {
   const { width, extent, outer, inner } = format
   let counts = ''

@@ -1,7 +1,7 @@
 /**
- * An element of a split tensor at coordinates that are not the iterators' own: which part holds it, and where.
- * The map says where, unless it asks the stored coordinates; the selection says which, unless it asks them, and
- * then it is the only part that holds anything but the fill value.
+ * Lookup of an element of a split tensor at coordinates that are not the iterators' own. The map of a part gives the
+ * position, unless it depends on the stored coordinates. The selection tree gives the part. If the tree depends on the
+ * stored coordinates, the part is the only one with a value other than the fill value.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { axisInText } from '../../ir/axis.ts'
@@ -29,15 +29,15 @@ import type { Split, SplitBuffer } from './tensor-split.ts'
 export interface Lookup {
   readonly split: Split
   readonly buffer: SplitBuffer
-  /** One coordinate for each old axis, over what is in sight. */
+  /** The coordinate of each old axis, over the variables in scope. */
   readonly old: readonly Expr[]
-  /** Which of these are known to be coordinates of the tensor. */
+  /** Whether each coordinate of `old` is known to be in range. */
   readonly inRange: readonly boolean[]
-  /** The access as it was, its indices rewritten. */
+  /** The original access with rewritten indices. */
   readonly access: Load
 }
 
-/** The element, or the fill value where the tensor has none. @throws SptError `schedule/format-lookup` */
+/** Returns the element, or the fill value if the tensor does not have it. @throws SptError `schedule/format-lookup` */
 export function lookup(l: Lookup): Expr {
   const { split, buffer } = l
   const { parts, tree } = split.instance
@@ -53,12 +53,15 @@ export function lookup(l: Lookup): Expr {
   const value = position
     ? select(position.held, elementAt(l, 0, position.index), buffer.absent ?? fill)
     : chosen()
-  // Coordinates beyond the tensor may be mapped to ones within it.
+  // Coordinates out of range may be mapped to valid positions.
   const range = l.old.flatMap((o, k) => (l.inRange[k] ? [] : [ge(o, int(0)), lt(o, split.over[k]!.extent)]))
   return select(all(range), value, fill)
 }
 
-/** The element as a target: of a format of one part that holds every coordinate. */
+/**
+ * Returns the element as a write target. Throws `schedule/format-lookup` unless the format has one part that holds
+ * every coordinate.
+ */
 export function lookupTarget(l: Lookup): Load {
   const { parts, tree } = l.split.instance
   const text = l.split.instance.text
@@ -99,7 +102,7 @@ function elementAt(l: Lookup, part: number, index: readonly Expr[]): Load {
 const coordinates = (l: Lookup): ReadonlyMap<string, Expr> =>
   new Map(l.split.over.map((a, k) => [a.name, l.old[k]!]))
 
-/** By the selection. */
+/** Returns the element of the part that the selection tree determines. */
 function choose(tree: PartTree, l: Lookup, elements: readonly Expr[], fill: Expr): Expr {
   if (tree.kind === 'leaf') return elements[tree.part]!
   const at = coordinates(l)
@@ -117,8 +120,9 @@ function choose(tree: PartTree, l: Lookup, elements: readonly Expr[], fill: Expr
 }
 
 /**
- * A coordinate is in one part, and the others read their fill value there: inside dense levels, or as absent. Maps tell only
- * coordinates apart that their part takes (`j / s` where `j % s == 0`), so the part's conditions are asked, but for queries.
+ * Returns the element of the first part that holds a value. A coordinate is in one part, and in all other parts it
+ * reads as the fill value. A map distinguishes only coordinates that its part accepts (`j / s` if `j % s == 0`), so the
+ * part's conditions are evaluated as well, except conditions on queries.
  */
 function firstThatHolds(l: Lookup, elements: readonly Expr[], value: number, fill: Expr): Expr {
   if (Number.isNaN(value))
@@ -135,7 +139,7 @@ function firstThatHolds(l: Lookup, elements: readonly Expr[], value: number, fil
   }, fill)
 }
 
-/** For each part, the conditions on the way to it that ask the stored coordinates nothing. */
+/** Returns for each part the conditions on the path to it that do not depend on stored coordinates. */
 function conditionsOf(
   tree: PartTree,
   outside: readonly Expr[] = [],
@@ -156,7 +160,10 @@ function conditionsOf(
 const asksNothing = (tree: PartTree): boolean =>
   tree.kind === 'leaf' || (tree.queries.length === 0 && childrenOf(tree).every(asksNothing))
 
-/** Queries are answered while data are bound; a kernel cannot ask them. */
+/**
+ * Throws `schedule/format-lookup` if the map depends on a list or a query. Queries are evaluated while data are bound,
+ * and a kernel cannot evaluate them.
+ */
 function checkMap(l: Lookup, part: FormatInstance): void {
   const [list] = part.lists
   if (list)
@@ -172,7 +179,7 @@ function checkMap(l: Lookup, part: FormatInstance): void {
     )
 }
 
-/** What queries ask, in words. */
+/** Descriptions of the kinds of queries, for messages. */
 export const ASKED: Readonly<Record<Query['kind'], string>> = {
   count: 'a count of stored coordinates',
   rank: 'a rank among stored coordinates',

@@ -1,7 +1,8 @@
 /**
- * `mask T by M`: iteration T runs only where the tensor M, its mask, differs from its fill (−0.0 is zero, NaN is kept). That
- * changes nothing where T's statements combine the identity elsewhere, or write what nobody needs there
- * (`analysis/sparsity/maskable-iterations.ts`); so one structure, found or brought, serves all iterations under it.
+ * `mask T by M`: iteration T runs only where the tensor M, its mask, differs from its fill value (−0.0 equals zero, NaN
+ * differs). Results do not change if T's statements combine the identity elsewhere, or write elements that are not
+ * needed there (`analysis/sparsity/maskable-iterations.ts`). One structure, built at run time or bound, then serves all
+ * iterations under the mask.
  */
 import { factsOf, maskOf, notComplete } from '../../analysis/sparsity/maskable-iterations.ts'
 import { fail } from '../../ast/diagnostic.ts'
@@ -17,8 +18,7 @@ import { coordPrimitive } from './primitive.ts'
 const takes = arg.takes(arg.nest('nest'), 'by', arg.buffer('buffer'))
 
 /**
- * The kernel with the iteration under a condition, which is all of its body.
- *
+ * Returns the kernel with the complete body of the iteration under the mask's condition.
  * @throws SptError `schedule/mask`, `schedule/unknown-nest`, `schedule/unknown-buffer`
  */
 export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof takes>, 'kind'>): Kernel1 {

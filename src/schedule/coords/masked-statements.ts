@@ -1,7 +1,8 @@
 /**
- * Statements under a format that keeps a mask: predication where padding would show. What is combined is the reducer's identity
- * there, so that loops stay whole and need no condition; an element of the tensor becomes its fill again; anything else is
- * asked first. The mask is a tensor like others over the axes that are replaced, 1 where there is an element.
+ * Predication of statements under a format with a mask, if padding would change results. At padding, a reduction
+ * combines its identity, so that loops stay whole and need no condition; an element of the tensor is reset to its fill
+ * value; any other statement runs under a condition. The mask is a tensor over the replaced axes with the value 1 at
+ * elements.
  */
 import { isFloat } from '../../ir/dtype.ts'
 import { all, binary, cast, constant, type Expr, int, load, select, variable } from '../../ir/expr.ts'
@@ -11,15 +12,15 @@ import { when1 } from '../../ir/stage1-builders.ts'
 import { type Body1, rewriteBody1, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
 
-/** What the mask is called before each part has its own. */
+/** The name of the mask before each part has its own. */
 const HELD = '@held'
 
-/** What becomes of a statement; conditions are over the old coordinates. */
+/** The predication of a statement; conditions are over the old coordinates. */
 export type Masked =
   | { readonly how: 'combine' | 'ask'; readonly held: Expr }
   | { readonly how: 'restore'; readonly held: Expr; readonly fills: ReadonlyMap<number, Expr> }
 
-/** The condition that the tensor has an element at each of these coordinates. */
+/** Returns the condition that the tensor has an element at each of these coordinates. */
 export const isElement = (places: readonly (readonly string[])[]): Expr =>
   all(
     places.map((names) =>
@@ -52,15 +53,18 @@ export function maskedBody(body: Body1, plans: ReadonlyMap<Stmt1, Masked>): Body
 
 function orIdentity({ reducer, values }: Reduce1, k: number, held: Expr): Expr {
   const [value, identity] = [values[k]!, reducer.identity[k]!]
-  // What is summed in a wider type than it is kept in is not rounded before.
+  // A value that is summed in a wider type than its storage type must not be rounded before.
   if (isFloat(value.dtype) && isFloat(identity.dtype)) return select(held, value, cast(identity, value.dtype))
   return select(held, cast(value, identity.dtype), identity)
 }
 
-/** The fill that a masked position has again. */
+/** Returns the fill value of a masked position, in the type of `like`. */
 export const fillOf = (b: Buffer1, like: Expr): Expr => cast(constant(b.fill, b.dtype), like.dtype)
 
-/** The split with the mask among its buffers; of parts that `asks` leaves out it stays what it is called, and `settled` says what that is. */
+/**
+ * Returns the split with the mask among its buffers. The mask of parts for which `asks` is false keeps the name `HELD`,
+ * and `settled` replaces it.
+ */
 export function withMasks(split: Split, asks: (part: FormatInstance) => boolean): Split {
   const parts = split.instance.parts.map((p) =>
     p.instance.mask !== undefined && asks(p.instance) ? p.instance.mask : HELD,
@@ -77,11 +81,11 @@ export function withMasks(split: Split, asks: (part: FormatInstance) => boolean)
   return { ...split, buffers: new Map([...split.buffers, [HELD, held]]) }
 }
 
-/** All that parts without padding visit is there. */
+/** Replaces the masks of parts without padding by 1. */
 export const settled = (body: Body1): Body1 =>
   rewriteBody1(body, (e) => (e.kind === 'load' && e.buffer === HELD ? int(1) : undefined))
 
-/** The masks of a format's parts, as buffers over the axes of their values. */
+/** Returns the masks of a format's parts, as buffers over the axes of their values. */
 export const maskBuffers = ({ instance }: Split): Buffer1[] =>
   instance.parts.flatMap(({ instance: { mask, order } }) =>
     mask === undefined

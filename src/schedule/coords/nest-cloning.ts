@@ -1,8 +1,8 @@
 /**
- * Nests cloned for each part, without loop distribution. A nest over formats of several parts, kept whole: where which
- * part an element goes to depends on the outer iterators alone (rows by their length, say), `row [i] { peak [j] …; scale
- * [j] … }` runs once for each part, for the rows that are stored in it. Rows that a part visits without holding them
- * write nothing that others see: local buffers that only the nest uses become one for each part.
+ * Cloning of a nest of iterations for each part, without loop distribution. If the outer iterators alone determine the
+ * part of an element (for example rows by their length), `row [i] { peak [j] …; scale [j] … }` runs once for each part,
+ * for the rows in that part. A part may visit rows that it does not hold, but no other statement sees what is written
+ * there: local buffers that only the nest uses are duplicated for each part.
  */
 import { repeats } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
@@ -14,10 +14,13 @@ import { iterationsOf, readsIn, rewriteBody1, rewriteStmts1, writtenBy } from '.
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import type { Split } from './tensor-split.ts'
 
-/** Names of a local buffer in each part, by the name it had. */
+/** Names of a local buffer in each part, by its original name. */
 export type Locals = Map<string, readonly string[]>
 
-/** One nest for each part; nothing where rows are in several parts, or others see what the nest writes. */
+/**
+ * Returns one nest for each part; undefined if rows are in several parts, or if other statements use buffers that the
+ * nest writes.
+ */
 export function wholeNests(
   nest: Iteration,
   kernel: Kernel1,
@@ -60,7 +63,7 @@ export function wholeNests(
   })
 }
 
-/** Whether which part a coordinate goes to is a function of these names. */
+/** Returns whether the part of a coordinate is a function of these names. */
 function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
   if (tree.kind === 'leaf') return true
   const known = new Set(names)

@@ -1,9 +1,8 @@
 /**
- * Axes of a dense tensor's own. Sparse axes are a structure, which tensors over them share: a format stores all of these.
- * Dense axes are none, only sizes, where the text declares them: a format stores the tensor that it names, and what else is over its
- * axes stays as it is.
- * Those that others use are copied for the tensor and for the iterators at whose coordinates it is read or written; everything
- * else keeps the old ones, and iterators over the copies give it their coordinates.
+ * Separate axes for a dense tensor. Sparse axes are a structure that the tensors over them share: a format stores all
+ * these tensors. Declared dense axes are only sizes: a format stores the named tensor, and other buffers over its axes
+ * do not change. Dense axes with other users are copied for the tensor and for the iterators at whose coordinates it is
+ * accessed. All other code keeps the old axes, with coordinates from iterators over the copies.
  */
 import { axisInText, isDense, mapAxis, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
@@ -16,7 +15,10 @@ interface Owned {
   readonly over: readonly StoredAxis[]
 }
 
-/** The kernel with no other user of the axes that a format of the buffer replaces, if these are dense; `visited` is what uses it. */
+/**
+ * Returns the kernel in which the axes that the buffer's format replaces have no other user, if they are dense.
+ * `visited` contains the statements that will use the format.
+ */
 export function withOwnAxes(
   kernel: Kernel1,
   buffer: string,
@@ -51,25 +53,28 @@ export function withOwnAxes(
   }
 }
 
-/** Dense axes that a format has made are of its structure: what data go to is known by them. */
+/**
+ * Returns whether a format created some of the axes. Such dense axes belong to a structure, through which data are
+ * bound.
+ */
 const isOfFormat = (kernel: Kernel1, over: readonly StoredAxis[]): boolean =>
   kernel.reformats.some((r) =>
     r.instance.parts.some((p) => over.some((a) => p.instance.order.includes(a.name))),
   )
 
-/** Iterators by the iterations that they stand in. */
+/** Iterators by the iteration that has them. */
 type Iterators = ReadonlyMap<Iteration, ReadonlySet<Iter>>
 
-/** An iterator for each of the axes, and where it stands. */
+/** An iterator for each of the axes, and its iteration. */
 interface Visit {
   readonly iters: readonly { readonly iter: Iter; readonly of: Iteration }[]
-  /** Outermost first. */
+  /** The enclosing iterations, outermost first. */
   readonly around: readonly Iteration[]
 }
 
 /**
- * The iterators at whose coordinates the buffer is read or written, one over each of the axes: where several over one axis
- * stand in each other, those of the access that comes first. Others, and those that another axis is entered by, stay.
+ * Returns the iterators at whose coordinates the buffer is accessed, one for each axis. If several iterators over one
+ * axis are nested, those of the first access count. Iterators through which another axis is entered stay.
  */
 function visitors(kernel: Kernel1, buffer: string, over: readonly StoredAxis[]): Iterators {
   const start = kernel.buffers.find((b) => b.name === buffer)!.axes.indexOf(over[0]!.name)
@@ -101,11 +106,11 @@ function iteratorOf(e: Expr, axis: StoredAxis, around: readonly Iteration[]): Vi
   return of && iter?.axis === axis.name ? [{ iter, of }] : []
 }
 
-/** Whether the second stands inside of iterators of the first which are not its own. */
+/** Returns whether `b` is nested in iterators of `a` that `b` does not use. */
 const isWithin = (a: Visit, b: Visit): boolean =>
   a.iters.some(({ iter, of }, k) => iter !== b.iters[k]!.iter && b.around.includes(of))
 
-/** Which of the axes something needs beside the buffer and the iterators that visit it. */
+/** Returns the axes that have users other than the buffer and the iterators that visit it. */
 function usedByOthers(
   kernel: Kernel1,
   buffer: string,

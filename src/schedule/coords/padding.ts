@@ -1,7 +1,7 @@
 /**
- * May a format store coordinates that the tensor does not hold, or leave out some that were visited? Only if
- * visiting them changes nothing: with the fill value in place of the tensor, every reduction must combine its
- * identity, and nothing else may be written but the tensor's own element there, which nobody may find.
+ * Legality of padding. A format may store coordinates that the tensor does not have, or omit visited ones, only if
+ * visiting them changes nothing: with the fill value in place of the tensor, every reduction combines its identity, and
+ * the only other writes are to the tensor's own element there, which must not be read.
  */
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../analysis/fill-folding.ts'
 import { KnownValues } from '../../analysis/sparsity/known-values.ts'
@@ -19,26 +19,26 @@ import { type Visits, visits } from './visited-coordinates.ts'
 const wholeVisits = (part: FormatInstance, instance: Instance): Visits =>
   visits(part, instance, new Set(instance.over.map((a) => a.name)), new Set(part.order))
 
-/** Whether iterations over a part reach coordinates beyond those that it holds, or some of them repeatedly. */
+/** Returns whether iterations over a part visit coordinates that the part does not hold, or visit some repeatedly. */
 export function padsWithFill(part: FormatInstance, instance: Instance): boolean {
   const { adds, repeats } = wholeVisits(part, instance)
   return adds || repeats
 }
 
 /**
- * Whether the format may leave out coordinates that were all visited: dense ones under sparse axes or in parts, or what
- * lies between the elements of a ragged row, of which a format is only told the elements.
+ * Returns whether the format may omit coordinates that were visited: dense coordinates under sparse axes or in parts,
+ * or gaps between the elements of a ragged row, of which a format receives the elements only.
  */
 const leavesOut = ({ instance }: Split): boolean =>
   instance.parts.some((p) => wholeVisits(p.instance, instance).misses)
 
-/** What padding takes: what has to be finite, and statements that have to tell elements from it. */
+/** Effects of padding: factors of the fill value that must be finite, and statements that need a mask. */
 export interface Padding {
   readonly factors: readonly Factor[]
   readonly masked: ReadonlyMap<Stmt1, Masked>
 }
 
-/** @throws SptError `schedule/format-padding`, `schedule/format-output` */
+/** Checks that padding does not change results. @throws SptError `schedule/format-padding`, `schedule/format-output` */
 export function checkPadding(kernel: Kernel1, split: Split): Padding {
   const out = leavesOut(split)
   const padded = split.instance.parts.map((p) => p.instance).filter((p) => padsWithFill(p, split.instance))
@@ -51,7 +51,7 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
   const searched = searchedIn(kernel, split)
   const hasMask = !out && padded.every((p) => p.mask !== undefined)
   const clean = hasMask ? cleanBuffers(kernel, split, searched) : new Set<string>()
-  // With a mask results do not depend on factors that are not finite.
+  // With a mask, results do not depend on infinite or NaN factors.
   const zeros = hasMask ? new Set<string>() : atFillBuffers(kernel, changed)
   const fills = new Map(
     changed.flatMap((b) =>
@@ -60,7 +60,7 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
         : [],
     ),
   )
-  // Tensors of the format that hold anything where they have no coordinate.
+  // Tensors of the format that have arbitrary values at coordinates which they do not hold.
   const scribbled = new Set<string>()
   walkStmts1(kernel.body, (s, around) => {
     if (s.kind !== 'assign' && s.kind !== 'reduce') return
@@ -72,7 +72,7 @@ export function checkPadding(kernel: Kernel1, split: Split): Padding {
       (is: Way['is']): KnownAt =>
       (l) =>
         is(l) ? fills.get(l.buffer) : undefined
-    // By each of the ways in there may be more of the tensor, whatever the others have there.
+    // On each access path, the tensor may have padding, independently of the values on other paths.
     const written = writtenIn(s, around)
     const given = ways.map(({ is }) => givenBy(written, fillAt(is)))
     const restored = new Map<number, Expr>()
@@ -108,7 +108,7 @@ type Iters = ReadonlyMap<string, string>
 const itersOf = (iterations: readonly Iteration[]): Iters =>
   new Map(iterations.flatMap((it) => it.iters.map((x) => [x.name, x.axis] as const)))
 
-/** Tensors of the format that are read by coordinates. */
+/** Returns the tensors of the format that are read at coordinates other than the iterators' own. */
 function searchedIn(kernel: Kernel1, split: Split): ReadonlySet<string> {
   const searched = new Set<string>()
   walkStmts1(kernel.body, (s, { iterations }) => {
@@ -120,8 +120,9 @@ function searchedIn(kernel: Kernel1, split: Split): ReadonlySet<string> {
 }
 
 /**
- * Tensors that a mask keeps at their fill where they have no coordinate: each is written at its own elements alone, and what is
- * combined into it starts from that. Others may hold anything there: nobody reads them without asking the mask.
+ * Returns the tensors that a mask keeps at their fill value where they have no coordinate: they are written at their
+ * own elements only, and reductions into them start from the fill value. Other tensors may have arbitrary values there,
+ * because each read is under the mask.
  */
 function cleanBuffers(kernel: Kernel1, split: Split, searched: ReadonlySet<string>): ReadonlySet<string> {
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
@@ -146,7 +147,10 @@ function cleanBuffers(kernel: Kernel1, split: Split, searched: ReadonlySet<strin
   return out
 }
 
-/** What the kernel computes that is at its fill wherever a tensor of the format that comes in is. */
+/**
+ * Returns the tensors that the kernel computes and that have their fill value wherever an input of the format has its
+ * fill value.
+ */
 const atFillBuffers = (kernel: Kernel1, changed: readonly Buffer1[]): ReadonlySet<string> =>
   new Set(
     sparseInputsOf(kernel)
@@ -157,14 +161,14 @@ const atFillBuffers = (kernel: Kernel1, changed: readonly Buffer1[]): ReadonlySe
       ),
   )
 
-/** What a fill value of 0 is multiplied by, under these iterators. */
+/** A factor of the fill value 0, over these iterators. */
 export interface Factor {
   readonly factor: Expr
-  /** Iterator → axis. */
+  /** The axis of each iterator. */
   readonly iters: Iters
 }
 
-/** Whether an access to a split tensor is at the coordinates of the iterators over its axes. */
+/** Returns whether an access to a split tensor is at the coordinates of the iterators over its axes. */
 function isOwn(l: Load, { over, buffers }: Split, iters: Iters): boolean {
   const start = buffers.get(l.buffer)?.start ?? 0
   return over.every((a, k) => {
@@ -173,15 +177,18 @@ function isOwn(l: Load, { over, buffers }: Split, iters: Iters): boolean {
   })
 }
 
-/** One way through what is stored: which accesses go it, and the iterators at whose coordinates; `at` is none where not all are known. */
+/**
+ * An access path through the stored structure: `is` tests whether an access uses this path, and `at` has the iterators
+ * of its coordinates, or null if some are unknown.
+ */
 interface Way {
   readonly is: (l: Load) => boolean
   readonly at: readonly string[] | null
 }
 
 /**
- * Which accesses are of what is visited: at the iterators over the tensor's axes, and at those that enter its rows by a
- * coordinate. Each goes its own way through what is stored.
+ * Returns the access paths: by the iterators over the tensor's axes, and by each iterator that enters its rows at a
+ * coordinate.
  */
 function waysIn(split: Split, iters: Iters): readonly Way[] {
   const { over, axes, buffers } = split
@@ -191,7 +198,7 @@ function waysIn(split: Split, iters: Iters): readonly Way[] {
     return isAttached(a) && names.has(a.base) ? [{ name, by: a.parent }] : []
   })
   const rows = entered.map(({ name, by }) => {
-    // Where several iterators are over the axis, which of them it is is not asked.
+    // With several iterators over the axis, the coordinate of the row is unknown.
     const at = [...iters].filter(([x, axis]) => {
       const a = axes.get(axis)
       return x !== name && (axis === by || (isAttached(a) && a.base === by))

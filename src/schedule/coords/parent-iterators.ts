@@ -1,6 +1,7 @@
 /**
- * Which iterator each one stands under: the innermost around it that opens the parent of its axis. Several may run
- * over one axis, so a step that moves, replaces or fuses iterators has to keep these pairs, not only the axes' order.
+ * The parent of each iterator: the innermost enclosing iterator that opens the parent of its axis. Several iterators
+ * may run over one axis, so a step that moves, replaces or fuses iterators must keep these pairs, in addition to the
+ * order of axes.
  */
 import type { Span } from '../../ast/diagnostic.ts'
 import { type Axis, isAttached, isFused, isGathered } from '../../ir/axis.ts'
@@ -10,11 +11,11 @@ import { refuse } from './iterator-names.ts'
 
 export interface Under {
   readonly iter: Iter
-  /** `null`: over a root. */
+  /** The parent iterator; null for an iterator over a root. */
   readonly parent: Iter | null
 }
 
-/** The iterators of an iteration and of those inside it, outermost first. */
+/** Returns the iterators of an iteration and of the iterations inside it, outermost first. */
 export function parentsIn(kernel: Kernel1, iteration: Iteration): readonly Under[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const out: Under[] = []
@@ -33,7 +34,7 @@ export function parentsIn(kernel: Kernel1, iteration: Iteration): readonly Under
   return out
 }
 
-/** The stored axis (or list) whose opening an iterator over the axis needs. */
+/** Returns the stored axis (or list) that must be open for an iterator over the axis; null for a root. */
 function entersBy(axis: Axis, axes: ReadonlyMap<string, Axis>): string | null {
   if (isFused(axis) || isGathered(axis) || axis.parent === null) return null
   const parent = axes.get(axis.parent)
@@ -44,9 +45,8 @@ const openedBy = (axis: Axis): readonly string[] =>
   isFused(axis) ? axis.members : isAttached(axis) ? [axis.base] : [axis.name]
 
 /**
- * Refuses a step after which an iterator of `before` stands under another one. `stands` says what is in the
- * place of an old iterator (undefined: nothing need be).
- * @throws SptError `schedule/another-parent`
+ * Returns `next`. `stands` returns the replacement of an old iterator. @throws SptError `schedule/another-parent` if an
+ * iterator of `before` has a different parent in `next`
  */
 export function keepParents(
   kernel: Kernel1,
@@ -61,7 +61,7 @@ export function keepParents(
     if (parent === null) continue
     const [child, above] = [stands(iter), stands(parent)]
     const found = now.filter((u) => u.iter === child).map((u) => u.parent)
-    // Fused, or entered by what its parent was compared with.
+    // Equal if both are fused, or if the child is entered by the iterator that its parent was compared with.
     const other = child === above ? undefined : found.find((p) => p !== above)
     if (other === undefined) continue
     refuse(kernel, span, {

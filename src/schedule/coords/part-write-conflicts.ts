@@ -1,6 +1,6 @@
 /**
- * Whether iterations that `as` made of one write the same elements: what decides between running them at once, atomics,
- * and combining partial results.
+ * Write conflicts between iterations that `as` makes from one iteration. They decide between concurrent execution,
+ * atomics, and combined partial results.
  */
 
 import { type Access, accessesOf } from '../../analysis/coordinate-accesses.ts'
@@ -17,7 +17,10 @@ import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { padsWithFill } from './padding.ts'
 
-/** Of each buffer: iterations over different parts of a format that never write the same elements of it. */
+/**
+ * Returns, for each buffer, iterations over different parts of a format that never write the same elements of the
+ * buffer.
+ */
 export function partsApart(kernel: Kernel1): readonly DisjointWrites[] {
   const axes: Axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const together = new Map<string, Write[]>()
@@ -32,24 +35,24 @@ export function partsApart(kernel: Kernel1): readonly DisjointWrites[] {
   )
 }
 
-/** What the innermost iteration of nests that run over a part writes to a buffer. */
+/** Writes to a buffer by the innermost iteration of a nest that runs over a part. */
 interface Write {
   readonly iteration: string
-  /** Which reformat of the kernel, and which of its parts. */
+  /** Index of the reformat in the kernel's list, and index of the part (`part`) in its instance. */
   readonly reformat: number
   readonly part: number
   readonly buffer: string
-  /** Of each statement that writes the buffer. */
+  /** The target index of each statement that writes the buffer. */
   readonly indices: readonly (readonly Expr[])[]
   /** The old coordinates, over the iterators. */
   readonly coordinates: readonly Expr[]
-  /** The iteration comes to elements that the part does not hold, or to some repeatedly. */
+  /** Whether the iteration visits coordinates that the part does not hold, or visits some repeatedly. */
   readonly padded: boolean
 }
 
 type Axes = ReadonlyMap<string, Axis>
 
-/** Writes by the innermost iteration that, with those around it, runs over all axes of a part. */
+/** Returns the writes by each innermost iteration that, with the enclosing ones, runs over all axes of a part. */
 function writesIn(kernel: Kernel1, axes: Axes): Write[] {
   const out: Write[] = []
   walkStmts1(kernel.body, (s, { iterations }) => {
@@ -86,14 +89,14 @@ function writesOf(
   })
 }
 
-/** A part of a reformat whose axes are iterated, and the coordinates they stand for. */
+/** A part of a reformat whose axes are iterated, and the old coordinates of the iteration. */
 interface Standing {
   readonly reformat: number
   readonly part: number
   readonly coordinates: readonly Expr[]
 }
 
-/** The parts whose axes are iterated, and the coordinates they stand for: through later formats of a part, too. */
+/** Returns the parts whose axes are iterated, with the old coordinates; also through later formats of a part. */
 function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
   const known = new Set(iterated)
   const values = new Map<string, Expr>()
@@ -112,14 +115,14 @@ function standsIn(kernel: Kernel1, iterated: readonly string[]): Standing[] {
   return out
 }
 
-/** The first part all of whose axes are iterated. */
+/** Returns the first part whose axes are all iterated; undefined if there is no such part. */
 function partOver(instance: Instance, iterated: ReadonlySet<string>): number | undefined {
   const among = [...iterated, undefined].flatMap((axis) => partsFrom(instance).get(axis) ?? [])
   const over = among.filter((k) => instance.parts[k]!.instance.order.every((a) => iterated.has(a)))
   return over.length > 0 ? Math.min(...over) : undefined
 }
 
-/** Parts by their outermost axis. */
+/** Indices of parts by their outermost axis; by `undefined` for a part without axes. */
 const partsFrom = remembered((instance: Instance): ReadonlyMap<string | undefined, readonly number[]> => {
   const out = new Map<string | undefined, number[]>()
   for (const [k, p] of instance.parts.entries()) {
@@ -130,8 +133,8 @@ const partsFrom = remembered((instance: Instance): ReadonlyMap<string | undefine
 })
 
 /**
- * Who under a node of a format's tree never writes the same elements. What decides between two parts is asked where their
- * ways part, and writes that have the old coordinates in the same places are asked once: a fact for each node, as a rule.
+ * Returns iterations under a node of a format's tree that never write the same elements. The node at which two parts
+ * separate decides. Writes with the old coordinates in the same dimensions form one class, so most nodes give one fact.
  */
 function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: Kernel1): DisjointWrites[] {
   if (tree.kind === 'leaf' || writes.length < 2) return []
@@ -163,12 +166,12 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
   ]
 }
 
-/** Of each coordinate that is asked, and each statement: the dimensions of the target that it is. */
+/** For each deciding coordinate, and for each statement: the dimensions of the target with this coordinate. */
 type Places = readonly (readonly (readonly number[])[])[]
 
-/** Iterations that write alike, by the child of a node that they are under. */
+/** Iterations with the same `places`, by their child of the node. */
 interface Class {
-  /** `null` where more is asked than the coordinates, or elements that the part does not hold are written. */
+  /** Null if data other than coordinates decide, or if the part visits coordinates that it does not hold. */
   readonly places: Places | null
   readonly groups: Map<number, string[]>
 }
@@ -210,8 +213,8 @@ function disjointClasses(classes: readonly Class[]): readonly Omit<DisjointWrite
 }
 
 /**
- * Where nothing is asked but coordinates that an element has only one of: the dimensions of the target that these are, none
- * where statements differ in them. Nothing where more is asked.
+ * Returns the dimensions of the target that have all deciding coordinates, in both classes; an empty list if statements
+ * have them in different dimensions; undefined if other data decide or a coordinate is missing.
  */
 function dimensionsOf(a: Class, b: Class): readonly number[] | undefined {
   if (!a.places || !b.places) return undefined

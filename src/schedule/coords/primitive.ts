@@ -1,11 +1,14 @@
-/** The shape of a primitive on coordinates. */
+/** The interface of a primitive on coordinates. */
 import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { GivenOf, StepOf, Takes } from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
 import { type Declared, formsOf } from '../primitive.ts'
 
-/** Documentation that a test runs: `steps` turn the only kernel of `before` into one that prints as `after`. */
+/**
+ * An example for the documentation, which a test executes: `steps` turn the only kernel of `before` into one that
+ * prints as `after`.
+ */
 export interface CoordExample {
   readonly before: string
   readonly steps: string
@@ -13,12 +16,14 @@ export interface CoordExample {
 }
 
 export interface CoordPrimitive<S, A extends readonly unknown[] = readonly unknown[]> extends Declared<S, A> {
-  /** @throws SptError `schedule/…`, `format/…` where the step could change the result */
+  /**
+   * Returns the kernel after the step. @throws SptError `schedule/…`, `format/…` if the step could change the result
+   */
   readonly apply: (kernel: Kernel1, step: S) => Kernel1
   readonly example: CoordExample
 }
 
-/** What a primitive on coordinates declares; `given` is its method, as for loops. */
+/** The declaration of a primitive on coordinates; `given` converts the arguments of its method, as for loops. */
 interface Declaration<W extends string, T extends Takes, A extends readonly unknown[]> {
   readonly word: W
   readonly takes: T
@@ -33,7 +38,10 @@ export const coordPrimitive = <const W extends string, const T extends Takes, A 
   ...is
 }: Declaration<W, T, A>): CoordPrimitive<StepOf<W, T>, A> => ({ forms: formsOf(takes), ...is })
 
-/** Iterators of Stage I have names only, and callers give those of handles; what else is given is refused with the step. */
+/**
+ * Returns the list of loops of a call. Iterators of Stage I have names only; anything else in the list is rejected with
+ * the step. @throws SptError `api/argument` if the argument is not a list
+ */
 export function namesOf(loops: readonly LoopRef[]): string[] {
   expectArgument(Array.isArray(loops), 'what is to be fused', loops, "a list of loops: ['i', 'j']")
   return loops as string[]

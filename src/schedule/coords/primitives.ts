@@ -1,4 +1,4 @@
-/** The primitives on coordinates; what else is known of them follows, as for those on loops. */
+/** The table of primitives on coordinates, from which their syntax, methods and documentation are derived. */
 import { as } from './as.ts'
 import { attach } from './attach.ts'
 import { drop } from './drop.ts'

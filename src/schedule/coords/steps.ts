@@ -1,4 +1,4 @@
-/** Steps on coordinates (Stage I) as plain data; iterators are named as loops are. */
+/** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
 import { fail, type SptError } from '../../ast/diagnostic.ts'
 import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -10,12 +10,12 @@ import { COORD_STEPS } from './primitives.ts'
 
 export type CoordStep = StepIn<typeof COORD_STEPS>
 
-/** What steps made of a kernel, by their texts: points of a space begin with one of a few formats. */
+/** Results of steps on a kernel, by the text of the step: points of a search space share a few formats. */
 const madeOf = remembered((_: Kernel1): Map<string, Kernel1> => new Map())
-/** Arguments of formats are numbers: so many results are kept of each kernel. */
+/** Number of cached results for a kernel; formats have numeric arguments, so there may be many. */
 const MOST_MADE = 64
 
-/** Applies one step. @throws SptError `schedule/…`, `format/…` where it could change the result */
+/** Applies one step. @throws SptError `schedule/…`, `format/…` if the step could change the result */
 export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   checkStep(step, COORD_STEPS, ' on coordinates')
   const made = madeOf(kernel)
@@ -28,28 +28,28 @@ export function applyCoordStep(kernel: Kernel1, step: CoordStep): Kernel1 {
   return next
 }
 
-/** A text that is equal for equal steps; `spans`: that stand in one place of a text, too. */
+/** Returns a text that is equal for equal steps; with `spans`, equal only for steps at the same source position. */
 export const coordStepsKey = (steps: readonly CoordStep[], spans: boolean): string =>
   JSON.stringify(steps, (name, value: unknown) =>
     name === 'span' && !spans ? undefined : name === 'format' ? numberOf(value as object) : value,
   )
 
-/** Formats of several programs may have one name. */
+/** Number of known formats. Formats of different programs may have the same name, so each has a number. */
 let formats = 0
 const numberOf = remembered((_: object): number => formats++)
 
-/** A step as the language writes it; of formats, those that are declared. */
+/** Returns the step as `.spt` text; for declared formats only. */
 export const printCoordStep = (step: CoordStep): string => stepText(COORD_STEPS[step.kind], step)
 
-/** Whether a step on coordinates has the word and the fields of one on loops. */
+/** Returns whether a step on coordinates has the word and the fields of a step on loops. */
 export const isLoopStep = (s: CoordStep | LoopStep): s is LoopStep =>
   s?.kind === 'fuse' || s?.kind === 'reorder'
 
-/** Loops over such axes may be fused all the same, as loops. */
+/** Returns whether a `fuse` failed because the axes are not a chain. Their loops may still be fused. */
 export const isOfOtherAxes = ({ diagnostics }: SptError): boolean =>
   diagnostics[0]?.code === 'schedule/not-a-chain'
 
-/** The loops would have to be made anew, and the steps on them would be lost. */
+/** Throws `schedule/too-late`: the step would regenerate the loops and discard the steps on them. */
 export const refuseLate = (s: CoordStep): never =>
   fail({
     code: 'schedule/too-late',

@@ -1,4 +1,4 @@
-/** Names that a kernel and the formats of its tensors have, and what formats take from the data beside them. */
+/** Names used by a kernel and by the formats of its tensors, and checks of names that formats take from the data. */
 import { fail } from '../../ast/diagnostic.ts'
 import { namesOfAxis } from '../../ir/axis.ts'
 import type { Instance } from '../../ir/format.ts'
@@ -7,7 +7,7 @@ import type { Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
-/** Names of earlier formats are still in use: data reach the kernel through them. */
+/** Returns all used names, including those of earlier formats, through which data are bound. */
 export function takenNames(kernel: Kernel1): Set<string> {
   return new Set([
     ...kernel.axes.flatMap((a) => namesOfAxis(a.name)),
@@ -23,7 +23,7 @@ export function takenNames(kernel: Kernel1): Set<string> {
   ])
 }
 
-/** Of iterations, iterators and `let`s. */
+/** Returns the names of iterations, iterators and `let`s. */
 function namesBoundIn(body: readonly Stmt1[]): readonly string[] {
   const out: string[] = []
   walkStmts1(body, (s) => {
@@ -33,7 +33,7 @@ function namesBoundIn(body: readonly Stmt1[]): readonly string[] {
   return out
 }
 
-/** The tensor of the caller's that a buffer is (a part of). */
+/** Returns the caller's tensor that a buffer is, or of which the buffer is a part. */
 export function originOf(kernel: Kernel1, buffer: string): string {
   const from = kernel.reformats.findLast((r) => r.buffers.some((b) => b.parts.includes(buffer)))
   const old = from?.buffers.find((b) => b.parts.includes(buffer))?.name
@@ -41,8 +41,8 @@ export function originOf(kernel: Kernel1, buffer: string): string {
 }
 
 /**
- * Lists and sets that a format takes have one meaning each among the data. Tables of formats make way for them.
- * @throws SptError `format/argument-kind`, `format/argument-name`
+ * Checks that each list and set of a format has one meaning in the data. Tables of formats do not count: they are
+ * renamed. @throws SptError `format/argument-kind`, `format/argument-name`
  */
 export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepSpan): void {
   for (const { name, kind } of given) {
@@ -67,7 +67,9 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
   }
 }
 
-/** What else is bound by the name of a list or set; `null`: nothing, or the same array. */
+/**
+ * Describes other data under the name of a list or set; null if there are no such data, or if they are the same array.
+ */
 function boundAs(kernel: Kernel1, name: string, kind: 'list' | 'set'): string | null {
   const origin = originOf(kernel, name)
   if (origin !== name) return `a part of ${origin}`

@@ -1,4 +1,4 @@
-/** What a format replaces in a kernel: axes, the buffers over them, and what stands in for these part by part. */
+/** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { type Axis, isAttached, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -7,31 +7,31 @@ import { partOf } from '../../ir/made-names.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { Views } from './attached-axes.ts'
 
-/** Where the step stands, for refusals. */
+/** The source span of the step, for errors. */
 export interface StepSpan {
   readonly span?: Span
 }
 
-/** An element of a tensor over the positions of the lists, by the tensor's coordinates, and whether there is one. */
+/** The position of an element in the lists, and the condition `held` that the element exists. */
 export interface Position {
   readonly held: Expr
-  /** One index for each axis of the part. */
+  /** The index for each axis of the part. */
   readonly index: readonly Expr[]
 }
 
-/** Axes of a kernel in the parts of a format. */
+/** The axes of a kernel that a format replaces by parts. */
 export interface Split {
   readonly over: readonly StoredAxis[]
-  /** Old axes that leave the kernel; a dense root stays, others may be over it. */
+  /** Old axes that leave the kernel. A dense root stays, because other axes or buffers may use it. */
   readonly leaving: ReadonlySet<string>
   readonly instance: Instance
-  /** By the name it had: the buffer as it was, and its name in each part. */
+  /** The split buffers, by their original names. */
   readonly buffers: ReadonlyMap<string, SplitBuffer>
-  /** Old and new ones. */
+  /** Old and new axes, by name. */
   readonly axes: ReadonlyMap<string, Axis>
-  /** Attached axes that stand for those that leave. */
+  /** Attached axes that replace leaving ones. */
   readonly views: Views
-  /** Where a part has the element at coordinates of the axes replaced, which the kernel itself found places for. */
+  /** Returns the position of the element at coordinates of the replaced axes; only if the kernel builds the format. */
   readonly position?: ((coordinates: readonly Expr[]) => Position) | undefined
   readonly at: StepSpan
 }
@@ -39,11 +39,11 @@ export interface Split {
 export interface SplitBuffer {
   readonly buffer: Buffer1
   readonly parts: readonly string[]
-  /** The first of its dimensions that is replaced. */
+  /** Index of the first replaced dimension. */
   readonly start: number
-  /** What there is where no position has the coordinates, if that is not the fill value. */
+  /** The value of elements without a position, if it differs from the fill value. */
   readonly absent?: Expr | undefined
-  /** Whether the tensor is there as well, and read where it is at other coordinates than the iterators' own. */
+  /** Whether the original tensor stays, for accesses at coordinates other than the iterators' own. */
   readonly stays?: true | undefined
 }
 
@@ -51,8 +51,8 @@ export const leavingOf = (over: readonly StoredAxis[]): ReadonlySet<string> =>
   new Set(over.filter((a) => !isDense(a) || over.every((x) => isDense(x))).map((a) => a.name))
 
 /**
- * The buffer's axes that the format stands in for: the chain of its structured axis, or its last ones. One for
- * any order stands in for the whole chain, or for all axes of a dense buffer.
+ * Returns the buffer's axes that the format replaces: the chain of its structured axis, or its last axes. A format of
+ * any order replaces the whole chain, or all axes of a dense buffer. Throws `schedule/format-rank`.
  */
 export function chosenAxes(
   b: Buffer1,
@@ -88,14 +88,16 @@ export function chosenAxes(
   return over
 }
 
-/** Axes from the root of a leaf to it; all of them where nothing has structure. */
+/**
+ * Returns the number of axes from the root to the axis `leaf`; the number of all axes if `leaf` is -1 (all are dense).
+ */
 function chainLength(stored: readonly StoredAxis[], leaf: number): number {
   let root = leaf
   for (let k = leaf; k >= 0; k = stored.findIndex((a) => a.name === parentOf(stored[k]!))) root = k
   return leaf < 0 ? stored.length : leaf - root + 1
 }
 
-/** @throws SptError `schedule/format-children` where an axis that stays needs one that leaves */
+/** Checks the axes that stay. @throws SptError `schedule/format-children` if one depends on a leaving axis */
 export function checkChildren(
   kernel: Kernel1,
   leaving: ReadonlySet<string>,
@@ -103,7 +105,7 @@ export function checkChildren(
   at: StepSpan,
 ): void {
   for (const a of kernel.axes) {
-    // Those that are attached have others in their places.
+    // Attached axes are replaced by others.
     if (isAttached(a)) continue
     const uses = isStored(a)
       ? leaving.has(parentOf(a) ?? '') && !leaving.has(a.name)
@@ -129,8 +131,8 @@ export function checkChildren(
 }
 
 /**
- * The buffers over leaving axes, each as one buffer for every part; `unused` gives names that are free.
- * @throws SptError `schedule/format-shared` where one is over some of the axes, or in another order
+ * Returns the buffers over leaving axes, each with its name in every part; `unused` returns an unused name. @throws
+ * SptError `schedule/format-shared` if a buffer has some of the axes only, or has them in another order
  */
 export function splitBuffers(
   kernel: Kernel1,
@@ -159,7 +161,7 @@ export function splitBuffers(
   return out
 }
 
-/** The buffer of each part: its own axes in place of the old ones. */
+/** Returns the buffer of each part, with the part's axes in place of the old ones. */
 export const partBuffers = (s: SplitBuffer, over: number, instance: Instance): Buffer1[] =>
   instance.parts.map((p, k) => ({
     ...s.buffer,

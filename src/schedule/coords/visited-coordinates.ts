@@ -1,8 +1,8 @@
 /**
- * What iterations visit, before and after a format. Over some axes of a tree they visit the stored coordinates on
- * the *heads*, the ways from a root to a last axis that is not dense, together with all coordinates on the dense axes left, the
- * *tail*. A format keeps that exactly if heads and tails stand for each other: nothing that was visited may be passed over,
- * nothing else be visited, and nothing more often than before.
+ * Coordinates that iterations visit, before and after a format. Iterations over some axes of a tree visit the stored
+ * coordinates on the *heads* (the paths from a root to a last axis that is not dense), combined with all coordinates on
+ * the *tail* (the remaining dense axes). A format preserves the visits if heads and tails correspond: no visited
+ * coordinate may be skipped, no other visited, and none visited more often than before.
  */
 
 import { type Determined, determined } from '../../analysis/coordinate-injectivity.ts'
@@ -17,15 +17,18 @@ import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
 export interface Visits {
-  /** Coordinates that were visited may be passed over. */
+  /** Whether visited coordinates may be skipped. */
   readonly misses: boolean
-  /** Others may be visited: padding. */
+  /** Whether other coordinates may be visited (padding). */
   readonly adds: boolean
-  /** Some may be visited another number of times. */
+  /** Whether coordinates may be visited a different number of times. */
   readonly repeats: boolean
 }
 
-/** How the steps over `fresh`, axes of a part, differ from those over `old` that they stand for; both have their parents. */
+/**
+ * Compares iterations over the part's axes `fresh` with iterations over the replaced axes `old`. Both sets contain the
+ * parents of their axes.
+ */
 export function visits(
   part: FormatInstance,
   instance: Instance,
@@ -42,7 +45,7 @@ export function visits(
   const back = (dim: string): Expr => part.inverse[dims.indexOf(dim)]!
   const within = (names: Iterable<string>, head: ReadonlySet<string>): boolean =>
     [...names].every((n) => head.has(n))
-  // A head's coordinates are those of stored elements: they are the same ones where they follow from each other.
+  // A head visits the coordinates of stored elements. Heads that determine each other visit the same ones.
   const told = after.heads.map((h) =>
     before.heads.find((o) =>
       within(
@@ -54,7 +57,7 @@ export function visits(
   const own = part.axes.filter((a) => fresh.has(a.name))
   const backFrom = (dim: string): readonly string[] =>
     [...freeVars(back(dim))].filter((v) => part.order.includes(v))
-  // What stands under a head in full follows from its elements, unless it says where the dimensions left out are.
+  // Full axes under a head follow from its elements, unless they determine coordinates of dimensions outside of `old`.
   const elsewhere = new Set(dims.filter((d) => !old.has(d)).flatMap(backFrom))
   const filled = new Set(
     filledAxes(part).flatMap((a) => (fresh.has(a.name) && !elsewhere.has(a.name) ? [a.name] : [])),
@@ -68,7 +71,7 @@ export function visits(
     misses:
       before.ragged ||
       told.some((o) => o === undefined) ||
-      // A list holds what is stored.
+      // A list contains stored coordinates only.
       [...before.tail].some((d) => loadsOfLists(back(d), part.lists).length > 0) ||
       [...asked].some((d) => before.tail.has(d)) ||
       (part.where !== null &&
@@ -85,7 +88,7 @@ export function visits(
 interface Shape {
   readonly heads: readonly ReadonlySet<string>[]
   readonly tail: ReadonlySet<string>
-  /** A head goes on with an axis whose length follows from what is stored, and that has all coordinates up to it. */
+  /** Whether a head ends with an axis that has all coordinates up to a length which depends on the stored elements. */
   readonly ragged: boolean
 }
 
@@ -106,7 +109,7 @@ function shapeOf(axes: readonly StoredAxis[], names: ReadonlySet<string>): Shape
 
 const known = new WeakMap<Instance, ReadonlySet<string>>()
 
-/** Dimensions that decide which part of several an element goes to: each part is asked about. */
+/** Returns the dimensions that decide between the parts. */
 function dimensionsAsked(instance: Instance): ReadonlySet<string> {
   const before = known.get(instance)
   if (before) return before
@@ -124,14 +127,17 @@ function askedOf(tree: PartTree, dims: readonly string[]): string[] {
   ]
 }
 
-/** Whether an axis has the coordinates of a dimension as they are. */
+/** Returns whether an axis has the same coordinates as a dimension. */
 function isDimension(part: FormatInstance, name: string, over: readonly StoredAxis[]): boolean {
   const from = part.map[part.order.indexOf(name)]!
   const axis = part.axes.find((a) => a.name === name)!
   return from.kind === 'var' && over.some((a) => a.name === from.name && sameExpr(a.extent, axis.extent))
 }
 
-/** Whether different coordinates on dense axes go to different old ones, the axes that are not named being given. */
+/**
+ * Returns whether different coordinates on the dense axes `names` have different old coordinates, with all other axes
+ * fixed.
+ */
 function tellsApart(coordinates: readonly Expr[], names: readonly string[], part: FormatInstance): boolean {
   const axes = new Map<string, Axis>(part.axes.map((a) => [a.name, a]))
   const permutations = new Set(part.tables.filter((t) => t.of === 'sort').map((t) => t.name))

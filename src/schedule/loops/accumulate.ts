@@ -17,23 +17,23 @@ import { listedRows } from '../samples.ts'
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
-/** Registers of a thread that sums may take. */
+/** The maximum number of registers for the sums of a thread. */
 const MOST_SUMS = 64
 
 /**
- * `accumulate C over s`: what neighbouring iterations of `s` combine into one element of `C` is combined in registers;
- * the element is updated where the next one has another, and at the end. For loops over elements that are sorted by
- * what they combine into: a thread's share of the nonzeros, most of which are of one row.
+ * `accumulate C over s`: values that consecutive iterations of `s` combine into one element of `C` are combined in
+ * registers. The element is updated when the next iteration has a different element, and at the end. Use it for loops
+ * over elements that are sorted by their target, such as a thread's chunk of the nonzeros, most of which are in one
+ * row.
  *
- * `by 4` computes the values of four iterations before it combines them: their loads are under way together. `by 1` is what it
- * does without.
- *
- * Where `s` runs over a share of the positions of compressed rows, rows that lie within one share need no atomic update.
- * `within t`: the shares of a block meet in shared memory first. `-> K`: what a share (or a block) has of a row that began
- * before it goes to `K`, and a nest after this one adds it in a fixed order; nothing is updated atomically.
- *
- * Loops inside that run over different elements keep a register for each. Refused where a sum in registers would not
- * be what goes to the element.
+ * `by 4` computes the values of four iterations before it combines them, so that their loads are in flight together;
+ * `by 1` is the default.
+ * If `s` runs over a chunk of the positions of compressed rows, rows inside of one chunk need no atomic update.
+ * `within t`: the chunks of a block are combined in shared memory first.
+ * `-> K`: the partial result of a chunk (or block) for a row that began earlier goes to `K`, and a loop nest after this
+ * one adds it in a fixed order; no update is atomic.
+ * Inner loops over different elements keep a register for each element. The step is illegal if a sum in registers would
+ * not equal the values added to the element.
  */
 export const accumulate = primitive({
   word: 'accumulate',
@@ -89,7 +89,7 @@ export const accumulate = primitive({
       const rewritten = rewriteStmts([top], {
         stmt: (s) => {
           if (s.kind === 'for' && s.var === over.var) return [...start, s]
-          // Loops around may be bound: no two threads update one element.
+          // Atomic so that enclosing loops may be bound, although no two threads update one element.
           const update = s.kind === 'reduce' && s.targets[0]!.buffer === target.name
           return update ? stmt({ ...s, atomic: true }) : undefined
         },
@@ -108,7 +108,7 @@ for p in 0..p_count  reduce  @accumulate
   },
 })
 
-/** Batches divide the loop, which holds nothing but the reduction. */
+/** Throws `schedule/no-batches` unless `by` divides the extent of the loop and the loop contains only the reduction. */
 function checkBatches(cx: Context, over: For, segments: Segments, by: number): void {
   const extent = checkConstantExtent(cx, over, 'values at a time need a constant extent')
   const perfect = isPerfect(over, segments)
@@ -130,7 +130,8 @@ function groupsIn(
   shares: Shares,
   { inner }: Segments,
 ): Groups {
-  // A share that leaves out the beginning of its first row takes another one for it, and one that leaves out all has no rest.
+  // A chunk that skips the beginning of its first row would take another row for it; a chunk that skips all has no
+  // carry-out.
   const asking = [...path, loop, ...inner].find((l) => l.guards.some(readsMemory))
   if (asking)
     cx.refuse({
@@ -152,7 +153,9 @@ function groupsIn(
   })
 }
 
-/** What is carried is not in the elements yet where the nest ends. */
+/**
+ * Throws `schedule/target-in-use` if the loop nest uses its targets, which lack the carried values until the fix-up.
+ */
 function checkUnused(cx: Context, { loop }: Found, { reduce }: Segments): void {
   const top = cx.kernel.body.filter((s) => findLoop([s], loop.var))
   checkUsedAlone(cx, top, reduce, [loop])

@@ -1,11 +1,11 @@
-/** Loops as they are, where nothing else is to be chosen for them (`as_written`). */
+/** The schedule that leaves loops unchanged (`as_written`). */
 
 import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 
 /**
- * `as_written`: the loops stay as they are. Without a step on loops `compile` looks for a schedule by itself; this is one,
- * which changes nothing.
+ * `as_written`: leaves the loops unchanged. Without a step on loops, `compile` uses a default schedule; this step
+ * prevents that.
  */
 export const asWritten = primitive({
   word: 'as_written',

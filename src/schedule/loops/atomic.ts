@@ -8,9 +8,9 @@ import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 
 /**
- * `atomic C`: reductions into `C` update it atomically, so that loops which combine into its elements may be
- * bound to blocks. For reducers of one element; the order of combining is free then. Types narrower than a word, and
- * reducers without an instruction of their own, are updated by compare-and-swap on the word around the element.
+ * `atomic C`: reductions into `C` update it atomically, so that loops which combine into its elements may be bound to
+ * blocks. The reducer must have one element, and the order of updates is not specified. Types narrower than a word, and
+ * reducers without an atomic instruction, use compare-and-swap on the word of the element.
  */
 export const atomic = primitive({
   word: 'atomic',

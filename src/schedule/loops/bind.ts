@@ -29,14 +29,14 @@ import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 
-/** `{ io: 'block.x', ii: 'thread.x' }`, or pairs where loops are handles. */
+/** Bindings such as `{ io: 'block.x', ii: 'thread.x' }`, or pairs if the loops are handles. */
 type Bindings = Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopRef, ThreadAxis])[]
 
 /**
- * `bind i to block.x`: iterations run in parallel, one a block or one a thread. A thread axis has a constant
- * extent, a block axis one over parameters, or one that the kernel counts, whose blocks in the worst case end at once where there
- * is nothing left; block-bound loops stand outermost. Iterations must not depend on
- * each other. What iterations combine is reduced across the threads of a block; across blocks only atomically.
+ * `bind i to block.x`: iterations run in parallel, one in each block or thread. A thread axis needs a constant extent.
+ * A block axis needs an extent over parameters, or one that the kernel counts: the grid then has the worst-case size,
+ * and surplus blocks end at once. Block-bound loops are outermost. Iterations must be independent, but may combine
+ * values: across the threads of a block, or atomically across blocks.
  */
 export const bind = primitive({
   word: 'bind',
@@ -98,8 +98,8 @@ function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
 }
 
 /**
- * The greatest value of an extent that rises with what the kernel counts in a run, over parameters: capacities in place of counts.
- * `undefined`: there is none. What extents are made of, sizes and counts, is not negative.
+ * Returns an upper bound, over parameters, of an extent that rises with counts of the kernel: capacities in place of
+ * counts. Returns undefined if there is no bound. Sizes and counts in extents are not negative.
  */
 function mostOf(cx: Context, extent: Expr): Expr | undefined {
   if (overParams(cx, extent)) return extent
@@ -119,7 +119,7 @@ function mostOf(cx: Context, extent: Expr): Expr | undefined {
 
 const isNatural = (e: Expr): boolean => e.kind !== 'const' || e.value >= 0
 
-/** How many positions there can be of those that the kernel counts, in all or of a list. */
+/** Returns the maximum of a count of the kernel, for all lists or for one; undefined if the buffer is not a count. */
 function capacityOf(cx: Context, name: string): Expr | undefined {
   const counts = cx.kernel.buffers.find((b) => b.name === name)
   if (!counts || isReadOnly(counts)) return undefined
@@ -127,7 +127,7 @@ function capacityOf(cx: Context, name: string): Expr | undefined {
   return counts.positions ?? parts.find((p) => p.counts === name)?.extent
 }
 
-/** One loop an axis on every path from the outside in. */
+/** Throws `schedule/axis-taken` if a loop around or inside of this one is bound to the same axis. */
 function checkAxisFree(cx: Context, loop: For, path: readonly For[], to: ThreadAxis): void {
   const other = [...path, ...loopsOf(loop.body)].find((l) => l.mode.kind === 'bind' && l.mode.to === to)
   if (!other) return
@@ -150,7 +150,9 @@ function checkBlockExtent(cx: Context, loop: For, to: ThreadAxis): void {
   })
 }
 
-/** Blocks cannot wait for each other: what they combine, they combine atomically. */
+/**
+ * Throws `schedule/blocks-combine` unless all reductions across blocks are atomic: blocks cannot wait for each other.
+ */
 function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Reduce[]): void {
   const [first] = plain
   if (!first) return
@@ -164,8 +166,8 @@ function checkAtomic(cx: Context, loop: For, to: ThreadAxis, plain: readonly Red
 }
 
 /**
- * What threads combine arrives after the outermost reduction loop: nothing inside of it may look at it before. That the
- * elements do not change on the way holds of any step (`checkShares`).
+ * Throws `schedule/order-matters` if statements in the outermost reduction loop use the sum across threads, which is
+ * complete after this loop. (`checkShares` checks in every step that the elements do not change on the way.)
  */
 function checkTogether(cx: Context, loop: For, path: readonly For[], plain: readonly Reduce[]): void {
   if (plain.length === 0) return

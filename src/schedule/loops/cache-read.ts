@@ -1,4 +1,4 @@
-/** Caching of reads: what an iteration reads is staged in shared memory or registers (`cache_read`). */
+/** Caching of reads: elements that an iteration reads are staged in shared memory or registers (`cache_read`). */
 
 import { notInRuns } from '../../analysis/aligned-runs.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
@@ -40,13 +40,12 @@ const takes = arg.takes(
 )
 
 /**
- * `cache_read B at jo in shared -> Bs`: in each iteration of `jo`, what the iteration reads of `B` is copied
- * before the first use, and read from the copy. The copy has one dimension for each inner loop that the index depends on
- * (constant extents), so gathers (`B[j_indices[…], f]`) are copied like the rest. A shared copy has a dimension
- * for each thread-bound loop around, too, that the index depends on. `bounding`: the copy has all that what arrays hold could
- * name (`B[g * 4 + jo_indices[…], f]`, `jo_indices` below 4: four rows for each `g`), and each read finds its element there.
- *
- * Refused where the reads differ in their index, may not happen, or where the loop also writes the buffer.
+ * `cache_read B at jo in shared -> Bs`: each iteration of `jo` copies the elements of `B` that it reads, before the
+ * first use, and reads the copy. The copy has a dimension for each inner loop that the index depends on (constant
+ * extents), so gathers (`B[j_indices[…], f]`) are copied like other reads. A shared copy also has a dimension for each
+ * enclosing thread-bound loop that the index depends on. With `bounding`, the copy has all elements that an index array
+ * could select (`B[g * 4 + jo_indices[…], f]`, `jo_indices` below 4: four rows for each `g`).
+ * The step is illegal if reads have different indices, if a read may not happen, or if the loop also writes the buffer.
  */
 export const cacheRead = primitive({
   word: 'cache_read',
@@ -94,7 +93,7 @@ export const cacheRead = primitive({
         loops: [loop],
         hint: `cache_write ${buffer.name}, or cache further inside`,
       })
-    // A thread's copy that is padded asks for each element what the read asks.
+    // A padded copy in registers evaluates the conditions of the read for each element.
     const asks = step.padded !== undefined && step.scope === 'register'
     if (uses.some((u) => u.conditional && !(asks && u.under)))
       cx.refuse({
@@ -123,7 +122,7 @@ export const cacheRead = primitive({
       })
     const told = asks ? uses : uses.map((u) => ({ ...u, under: null }))
     const print: Footprint = { ...plain, conditions: readConditions(cx, at, told, step.scope) }
-    // Just before the first use: copies that the index itself reads from stand before it.
+    // The copy is just before the first use, after other copies that its index reads.
     const first = Math.min(...uses.map((u) => u.child))
     checkStable(cx, loop, print, first)
     const name = step.into ? cx.claim(step.into) : cx.fresh(`${buffer.name}_${step.scope}`)
@@ -177,7 +176,10 @@ for i in 0..m
   },
 })
 
-/** Whether of the copy's last dimension as many neighbours ascend as of the buffer's. */
+/**
+ * Returns the length of ascending runs in the copy's last dimension, which is that of the buffer; undefined if the copy
+ * does not keep the runs.
+ */
 function ascendingIn(
   cx: Context,
   { ascending: run }: Buffer,
@@ -194,7 +196,10 @@ function ascendingIn(
 
 const unbounded = <A>(access: A): Bounding<A> => ({ access, held: new Map() })
 
-/** The elements that a reduction updates have the identity before its outermost reduction loop: they are found there, too. */
+/**
+ * Throws `schedule/start-outside` if the buffer addresses a reduction target: elements are initialised before the
+ * outermost reduction loop, where the copy does not exist.
+ */
 function checkStarts(cx: Context, loop: For, buffer: Buffer): void {
   for (const { reduce, path } of initsOf(cx.kernel.body)) {
     const outermost = path.slice(0, path.indexOf(loop) + 1).find((l) => l.reduce)

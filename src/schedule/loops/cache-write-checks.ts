@@ -1,4 +1,4 @@
-/** Legality of caching writes: what has to hold of what an iteration writes, so that it can go to a local first. */
+/** Legality of caching writes: conditions under which the writes of an iteration may go to a local buffer first. */
 
 import { type Condition, conditionsAround } from '../../analysis/dominating-conditions.ts'
 import { writesOf } from '../../ir/accesses.ts'
@@ -13,8 +13,9 @@ import type { Context } from '../context.ts'
 import { type Footprint, hiddenLoop, neededBy } from '../footprint.ts'
 
 /**
- * What writes the buffer inside of the loop, in order: one statement, or several that combine the same targets by one
- * reducer, of which the first may start them.
+ * Returns the writers of the buffer inside of the loop, in order: one statement, or several reductions of the same
+ * targets by one reducer, of which only the first may initialise them. Throws `schedule/not-written` or
+ * `schedule/several-writers`.
  */
 export function checkWriters(
   cx: Context,
@@ -50,7 +51,7 @@ export function checkWriters(
   return [writer, ...others]
 }
 
-/** @param how why they cannot share a local */
+/** Throws `schedule/several-writers`. @param how the reason why the writers cannot share a local buffer */
 export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: number, how: string): never {
   return cx.refuse({
     code: 'schedule/several-writers',
@@ -60,18 +61,21 @@ export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: num
   })
 }
 
-/** What several writers of one local have in common. */
+/** Properties of several writers of one local buffer. */
 interface Together {
-  /** Loops of a tile whose rows may be one element. */
+  /** Loops of a tile whose rows may be the same element. */
   readonly scattered: readonly For[]
-  /** The local starts with the first of them. */
+  /** Whether the first writer initialises the local buffer. */
   readonly whole: boolean
   readonly written: readonly Use[]
-  /** Under which each of them happens, whatever is combined. */
+  /** Conditions of each writer that do not depend on the combined values. */
   readonly conditions: readonly (readonly Condition[])[]
 }
 
-/** Several writers go to the elements of one local, which are written back together. */
+/**
+ * Throws `schedule/several-writers` unless the writers use the elements of one local buffer that can be written back
+ * once.
+ */
 export function checkTogether(
   cx: Context,
   loop: For,
@@ -89,7 +93,7 @@ export function checkTogether(
   if (others.some((o) => o !== first) || (whole && around.length > 0)) refuse('under different conditions')
 }
 
-/** A store has to happen for every element that is written back. */
+/** Throws `schedule/not-every-element` unless every element that is written back has been stored. */
 export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footprint, buffer: Buffer): void {
   const extra = hiddenLoop(use, print)
   if (!use.conditional && !extra) return
@@ -105,7 +109,10 @@ export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footp
   })
 }
 
-/** Conditions under which the local starts have the same answer when it is written back. Those inside of reductions do not decide it. */
+/**
+ * Throws `schedule/not-every-element` if a condition of the initialisation may change before the write-back. Conditions
+ * inside of reductions do not matter.
+ */
 export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, buffer: Buffer): void {
   const written = writesOf(until)
   const around = conditionsAround(loop.body, use.path.find((l) => l.reduce) ?? use.stmt)
@@ -128,7 +135,10 @@ export function refuseScatter(cx: Context, loop: For, by: For, buffer: Buffer): 
   })
 }
 
-/** Reads see the local: after it is complete, and only where the local holds all there is. */
+/**
+ * Throws `schedule/read-too` if the loop reads the buffer before the local buffer is complete, or if the local buffer
+ * has only a part of the combined value.
+ */
 export function checkReads(
   cx: Context,
   loop: For,

@@ -1,4 +1,4 @@
-/** Caching of writes: what an iteration writes stays local until its end (`cache_write`). */
+/** Caching of writes: an iteration writes to a local buffer until its end (`cache_write`). */
 
 import { type Condition, conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
 import { writtenIn } from '../../analysis/loop-writes.ts'
@@ -39,14 +39,13 @@ import {
 import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
 
 /**
- * `cache_write C at i in register -> Cr`: what an iteration of `i` writes to `C` goes to a local buffer, which
- * is written back at the end of the iteration. The local has one dimension for each inner loop that the index
- * depends on (constant extents).
- *
- * A reduction that is complete within one iteration starts at the identity in the local and is stored; one
- * that goes on in other iterations is combined into `C` by its reducer, as is one into rows that a list names. All
- * targets of a tuple move together. Several statements may combine into the elements, where only the first may start them.
- * A local buffer of the kernel that only the iteration uses is replaced for good.
+ * `cache_write C at i in register -> Cr`: the writes of an iteration of `i` to `C` go to a local buffer, which is
+ * written back at the end of the iteration. The local buffer has a dimension for each inner loop that the index depends
+ * on (constant extents).
+ * A reduction that is complete in one iteration starts at the identity in the local buffer and is then stored. A
+ * reduction that continues in other iterations, or goes to rows of an index list, is combined into `C` by its reducer.
+ * All targets of a tuple move together. Several statements may combine into the elements if only the first initialises
+ * them. A local buffer of the kernel that only the iteration uses is replaced completely.
  */
 export const cacheWrite = primitive({
   word: 'cache_write',
@@ -65,7 +64,7 @@ export const cacheWrite = primitive({
     place,
     into,
   }),
-  // A local buffer of the kernel may be what other nests read; what a memory brings is no data.
+  // Other loop nests may read a local buffer of the kernel, and a declared memory is not plain data.
   within: (cx, { buffer, at, memory }) =>
     memory || cx.kernel.buffers.some((b) => b.name === buffer && b.role === 'local') ? null : [at],
   apply(given, step) {
@@ -90,7 +89,7 @@ export const cacheWrite = primitive({
     const written = all[0]!.filter((u) => u.mode === 'write')
     const use = written[0]!
     for (const p of prints) checkStable(cx, loop, p, use.child)
-    // Without a reduction loop inside, an initialisation stands at the statement, and happens only with it.
+    // Without an inner reduction loop, the initialisation is at the statement and happens only with it.
     const startsAlone = use.path.every((l) => !l.reduce)
     if (writer.kind === 'store' || (whole && startsAlone)) checkEveryElement(cx, loop, use, prints[0]!, asked)
     for (const [k, list] of all.entries())
@@ -115,7 +114,7 @@ export const cacheWrite = primitive({
       })
     })
     const hidden = use.conditional || hiddenLoop(use, prints[0]!) !== undefined
-    // The element may exist only under conditions, and it is written back under the same, which are asked again then.
+    // The element may exist under conditions only. They are evaluated again for the write-back.
     const until = loop.body.slice(use.child)
     const conditionsOf = (u: Use): readonly Condition[] => {
       checkAskedAgain(cx, loop, u, until, asked)
@@ -176,9 +175,8 @@ for i in 0..m
 })
 
 /**
- * A use by the writers of elements that are all started. A reduction that starts its elements starts them under the guards
- * that do not change with its reduction loops:
- * the others decide what is combined, not which elements there are.
+ * Returns the use without guards that do not apply to initialised elements. A reduction initialises its elements under
+ * the guards that do not vary with its reduction loops; the other guards only decide which values are combined.
  */
 function started(use: Use, writer: Store | Reduce): Use {
   if (writer.kind !== 'reduce' || !writer.init) return use
@@ -190,16 +188,16 @@ function started(use: Use, writer: Store | Reduce): Use {
 const writesFirst = (uses: readonly Use[]): readonly Use[] =>
   [...uses].sort((a, b) => (a.mode === b.mode ? 0 : a.mode === 'write' ? -1 : 1))
 
-/** Whether the kernel has the buffer for what one iteration hands on to itself. */
+/** Returns whether a local buffer of the kernel is used in the loop only. */
 function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
   if (buffer.role !== 'local' || buffer.scope !== 'global') return false
-  // Whoever runs it reads what was counted.
+  // The host reads counts after the run.
   if (cx.kernel.capacities?.some((c) => c.counts === buffer.name)) return false
   const inside = accessesOf(loop.body).filter((a) => a.buffer === buffer.name).length
   return accessesOf(cx.kernel.body).filter((a) => a.buffer === buffer.name).length === inside
 }
 
-/** No reduction loop around combines other iterations into the same elements. */
+/** Returns whether no reduction loop around combines other iterations into the same elements. */
 function completeIn(cx: Context, at: Found, buffers: readonly Buffer[]): boolean {
   return [...at.path, at.loop].every(
     (l) =>
@@ -224,7 +222,7 @@ function localWriter(
   })
 }
 
-/** Locals that start at the identity whether or not anything is combined. */
+/** Returns statements that set the local buffers to the identity, even if no value is combined later. */
 const identities = (
   cx: Context,
   writer: Reduce,

@@ -9,15 +9,14 @@ import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { rowBlocks } from '../samples.ts'
 
-/** Blocks that every GPU which has clusters runs together (CUDA programming guide, thread block clusters). */
+/** The cluster size that every GPU with clusters supports (CUDA programming guide, thread block clusters). */
 const MOST_BLOCKS = 8
 
 /**
- * `cluster fo by 4`: of the loop bound to block.x, 4 neighbouring iterations run together, as a cluster of blocks. What
- * all of them copy alike into their shared memory, by an instruction that has a text for `multicast`, one of them copies
- * for all; they take turns. The meaning stays that of the loop.
- *
- * Refused where clusters would not be whole.
+ * `cluster fo by 4`: 4 neighbouring iterations of the loop bound to block.x run together, as a cluster of thread
+ * blocks. If all blocks of a cluster copy the same elements into shared memory, by an instruction that supports
+ * `multicast`, one block copies for all; the blocks take turns. The semantics of the loop do not change.
+ * The step is illegal if a cluster could be incomplete.
  */
 export const cluster = primitive({
   word: 'cluster',
@@ -41,7 +40,7 @@ export const cluster = primitive({
         loops: [loop],
         expected: `a whole number from 1 to ${MOST_BLOCKS}`,
       })
-    // A block by itself is what there is without clusters.
+    // A cluster of one block is the same as a block without clusters.
     if (step.by === 1) return { body: cx.kernel.body }
     if (!new Facts({ sizes: cx.kernel.facts }).isMultiple(loop.extent, step.by))
       cx.refuse({

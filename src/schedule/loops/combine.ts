@@ -16,12 +16,12 @@ import { rfactor } from './rfactor.ts'
 import { checkOthersApart } from './scattered-tile.ts'
 
 /**
- * `combine C`: nests that update `C` may run their iterations at once, and at once with each other, without
- * atomics and with the same result in every run. What iterations of a nest would combine goes to a temporary, an
- * element for each position of the loops that they meet in, and a nest after it adds the positions of an element in
- * their order, an element at a time where the list of elements ascends. A nest whose iterations do not meet is left
- * as it is; further ones have their results added in the order of the nests. With a nest's name only that one is
- * taken apart.
+ * `combine C`: loop nests that update `C` may run their iterations concurrently, also with each other, without atomics
+ * and with the same result in every run. Values that iterations of a loop nest would combine go to a temporary, with an
+ * element for each position of the loops in which they conflict. A following loop nest adds the positions of an element
+ * in order, one element at a time if the list of elements ascends. A loop nest without conflicts does not change; the
+ * results of further ones are added in the order of the loop nests. With the name of a loop nest, only this one
+ * changes.
  */
 export const combine = primitive({
   word: 'combine',
@@ -86,11 +86,11 @@ for row in 0..m
   },
 })
 
-/** The update with a temporary in between. */
+/** Returns the update through a temporary. */
 function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {
   const { top, reduce, path } = update
   checkAlone(cx, update)
-  // Dimensions that iterations meet in, or that are listed, make room for the loops that run through them.
+  // Dimensions in which iterations conflict, or that are listed, are replaced by the loops that run through them.
   const meeting = path.filter((l) => l.reduce && elementChanges(reduce, l))
   const replaced = (e: Expr): boolean =>
     meeting.length > 0 ? meeting.some((l) => mentions(e, l.var)) : readsMemory(e)
@@ -157,7 +157,10 @@ function checkExtent(cx: Context, l: For): void {
   })
 }
 
-/** The temporary's elements start before the outermost reduction loop, under copies of the loops inside. */
+/**
+ * Throws `schedule/not-rectangular` unless the temporary can be initialised before the outermost reduction loop, under
+ * copies of the inner loops.
+ */
 function checkInit(cx: Context, own: Reduce, rewritten: readonly Stmt[]): void {
   const path = reductionsOf(rewritten).find((r) => r.reduce === own)!.path
   const inside = path.slice(path.findIndex((l) => l.reduce))

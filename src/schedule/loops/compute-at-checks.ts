@@ -1,4 +1,6 @@
-/** Legality of producer-consumer fusion (`compute_at`): what else uses the buffers produced, and where sums may start. */
+/**
+ * Legality of producer-consumer fusion (`compute_at`): other uses of the produced buffers, and initialisation of sums.
+ */
 
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { allocations, type Found } from '../../ir/definitions.ts'
@@ -11,7 +13,11 @@ import type { Context } from '../context.ts'
 import { loopNames } from '../loop-names.ts'
 import { nestName } from './top-nests.ts'
 
-/** @returns the buffers that the producer writes; rejects those that leave the kernel or have consumers outside of the loop */
+/**
+ * Returns the buffers that the producer writes. Throws `schedule/output-needed` for an output,
+ * `schedule/used-elsewhere` for consumers outside of the loop, and `schedule/not-read` if the loop reads no such
+ * buffer.
+ */
 export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySet<string> {
   const { loop } = at
   const own = accessesOf([producer])
@@ -49,7 +55,7 @@ export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySe
   return produced
 }
 
-/** Rejects a statement between producer and consumer that writes an input of the producer. */
+/** Throws `schedule/order-matters` if a statement between producer and consumer writes an input of the producer. */
 export function checkBetween(cx: Context, list: Body, producer: For, consumer: Stmt, loop: For): void {
   const reads = new Set(accessesOf([producer]).map((a) => a.buffer))
   const between = list.slice(list.indexOf(producer) + 1, list.indexOf(consumer) + 1)
@@ -63,7 +69,7 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
   })
 }
 
-/** A hint for a buffer with uses outside of the loop: a loop around all uses, or one that `join` makes of their loops. */
+/** Returns a hint for a buffer with uses outside of the loop: a loop around all uses, or the result of `join`. */
 function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAccess): string {
   const names = loopNames(cx.kernel.body)
   const uses = accessesOf(cx.kernel.body).filter(
@@ -84,8 +90,9 @@ function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAcce
 }
 
 /**
- * The reduction loop of the consumer, around or at the loop, that an initialisation of the producer may not start in: it stands
- * before the outermost reduction loop, unless the buffer is allocated inside.
+ * Returns the reduction loop of the consumer, around or at the loop, that would repeat an initialisation of the
+ * producer; undefined if there is no such loop. Sums are initialised before the outermost reduction loop, unless the
+ * buffer is allocated inside.
  */
 export function reductionAround(producer: For, consumer: Stmt, at: Found): For | undefined {
   if (initsOf([producer]).length === 0) return undefined
@@ -105,7 +112,10 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: Found
   })
 }
 
-/** Rejects counts that the host reads, and writes that may find no element: skipped iterations would change both. */
+/**
+ * Throws `schedule/used-elsewhere` for counts that the host reads, and `schedule/lost-writes` for writes of elements
+ * that may not be stored: skipped iterations would change both.
+ */
 export function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
   const { capacities = [], found = [] } = cx.kernel
   const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]

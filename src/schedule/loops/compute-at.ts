@@ -1,4 +1,4 @@
-/** Producer-consumer fusion: a nest is computed inside of a loop of the nest that reads it (`compute_at`). */
+/** Producer-consumer fusion: a loop nest is computed inside of a loop of its consumer (`compute_at`). */
 
 import { writtenIn } from '../../analysis/loop-writes.ts'
 import { expectFlag } from '../../ast/expect-argument.ts'
@@ -25,14 +25,13 @@ import { inPrivate, type Place } from './private-region.ts'
 import { restrict, type Windows, windowsOf } from './producer-region.ts'
 
 /**
- * `compute_at produce at i`: the nest `produce` moves to the start of the body of `i`, a loop of a later nest,
- * and there computes only what the iteration reads: loops of the producer whose variable names the element run over the
- * interval that indices have inside of `i`, or disappear where that is one value. A nest that stands after that of `i` moves to
- * the end of the body instead, and consumes what the iteration has produced (`epilogue.ts`).
- *
- * Refused where the buffers produced are read elsewhere or leave the kernel, and where something in between writes what the
- * producer reads. Elements that several iterations read are computed again only by `recompute`, in memory of the iteration's own;
- * `in shared` keeps them in such memory in any case.
+ * `compute_at produce at i`: the loop nest `produce` moves to the start of the body of `i`, a loop of a later loop
+ * nest, and computes only the elements that the iteration reads. Loops of the producer that index the element run over
+ * the interval of indices that is read inside of `i`; a loop with one value disappears. A loop nest after that of `i`
+ * moves to the end of the body instead, and consumes the results of the iteration (`epilogue.ts`).
+ * The step is illegal if the produced buffers are outputs or are read elsewhere, or if a statement in between writes an
+ * input of the producer. Elements that several iterations read are computed again with `recompute` only, in private
+ * memory of each iteration. `in shared` uses such memory in any case.
  */
 export const computeAt = primitive({
   word: 'compute_at',
@@ -69,7 +68,7 @@ export const computeAt = primitive({
     const body = within(inside)
     const clash = clashOf(cx, body, at, produced)
     if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
-    // What is allocated inside of a reduction loop starts there, and is of one thread.
+    // A buffer that is allocated inside of a reduction loop is initialised there, and belongs to one thread.
     const threads = [...at.path, at.loop].some((l) => l.reduce && boundTo(l, 'thread'))
     const isLocal = reducing !== undefined || threads || step.scope !== undefined
     const own =
@@ -118,7 +117,10 @@ const goneInto = (producer: For, windows: Windows, loop: For): readonly Gone[] =
 
 const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest === nest
 
-/** The producer and the statement around the consumer's loop, in one list, in this order. */
+/**
+ * Returns the producer and the statement around the consumer's loop, which are in one list, in this order. Throws
+ * `schedule/not-before` or `schedule/unknown-nest`.
+ */
 function findProducer(cx: Context, nest: string, at: Found): { list: Body; producer: For; consumer: Stmt } {
   let out: { list: Body; producer: For; consumer: Stmt } | undefined
   const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
@@ -148,7 +150,7 @@ function findProducer(cx: Context, nest: string, at: Found): { list: Body; produ
   })
 }
 
-/** A nest that comes after has its region from what is produced there. */
+/** Throws `schedule/not-a-producer` if the step has `recompute` or a memory, and the loop nest comes after the loop. */
 function checkNotAsked(
   cx: Context,
   step: Place & { readonly recompute?: boolean | undefined },
@@ -164,13 +166,13 @@ function checkNotAsked(
   })
 }
 
-/** Iterations of a loop that reach an element of a buffer that is produced in each of them. */
+/** A loop whose iterations compute common elements of a produced buffer. */
 interface Clash {
   readonly loop: For
   readonly buffer: string
 }
 
-/** The first loop whose iterations are not known to compute elements of their own. */
+/** Returns the first loop whose iterations may compute common elements; undefined if there is no such loop. */
 function clashOf(cx: Context, body: Body, at: Found, produced: ReadonlySet<string>): Clash | undefined {
   const kernel = { ...cx.kernel, body }
   for (const l of [...at.path, at.loop]) {
@@ -182,7 +184,10 @@ function clashOf(cx: Context, body: Body, at: Found, produced: ReadonlySet<strin
   return undefined
 }
 
-/** Elements that several iterations read are computed by each of them where the step says so. */
+/**
+ * Throws `schedule/computed-again` unless the step permits iterations to compute common elements again, and
+ * `schedule/order-matters` if the consumer writes the buffer.
+ */
 function checkAgain(
   cx: Context,
   { loop, buffer }: Clash,
@@ -218,6 +223,9 @@ function checkAgain(
   })
 }
 
-/** Whether steps have bound a loop of the producer, or made it of others: its variable is no index then. */
+/**
+ * Returns whether steps have bound a loop of the producer, or created it from other loops: its variable is not an index
+ * then.
+ */
 const isArranged = (cx: Context, l: For): boolean =>
   l.mode.kind !== 'serial' || cx.consumed.some((c) => c.nest === l.nest && c.into.includes(l.name))

@@ -1,4 +1,7 @@
-/** Coverage of a consumer's loops: whether loops of the producer make all that one of them runs over, and nothing else. */
+/**
+ * Coverage of a consumer's loops in epilogue fusion: whether loops of the producer visit all values of a consumer's
+ * loop, and no others.
+ */
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { type Linear, linear, linearKey, roundedUp } from '../../analysis/integers/linear.ts'
@@ -10,19 +13,22 @@ import { atSingles, isSingle } from '../../ir/reductions.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
-/** Loops of one iteration are at 0, and have no place beside others. */
+/** Returns the digits without loops of one iteration, which are always 0; the first digit if all have one iteration. */
 export const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
   all.filter((d, k) => !isSingle(d.of) || (k === 0 && all.every((x) => isSingle(x.of))))
 
-/** What the loops around make of what a loop runs over. */
+/** The values of a consumer's loop that the loops around visit. */
 export interface Cover {
-  /** Nothing beyond. */
+  /** Whether no value beyond the extent is visited. */
   readonly exact: boolean
   /** Guards that only end tiles. */
   readonly tails: readonly Expr[]
 }
 
-/** Every value below the consumer's extent is made exactly once: a sum of digits of the loops around. */
+/**
+ * Checks that every value below the consumer's extent is visited exactly once, as a sum of digits of the loops around.
+ * Throws `schedule/not-every-element`.
+ */
 export function covers(
   cx: Context,
   of: For,
@@ -52,7 +58,7 @@ interface Digits {
   readonly tails: readonly Expr[]
 }
 
-/** Nothing where digits leave out values of what a loop runs over. */
+/** Returns the cover; undefined if the digits skip values of the loop. */
 function reach(cx: Context, of: For, { digits, tails }: Digits): Cover | undefined {
   const number = mixedRadix(digits)
   if (!number?.dense) return undefined
@@ -63,7 +69,10 @@ function reach(cx: Context, of: For, { digits, tails }: Digits): Cover | undefin
   return { exact: endsWith(cx, count, stride, of.extent), tails }
 }
 
-/** Digits of which a guard takes the first values alone (tiles that do not divide what they are of), as one of these values. */
+/**
+ * Replaces digits of which a guard keeps only the first values (tiles that do not divide the extent) by one digit with
+ * these values.
+ */
 function ended(all: readonly Digit<For>[], around: readonly For[]): Digits {
   let digits = all
   const tiles: Digit<For>[] = []
@@ -87,8 +96,8 @@ function ended(all: readonly Digit<For>[], around: readonly For[]): Digits {
 }
 
 /**
- * With a loop in place of what it alone loads from a permutation of its own length: the same values in another order, where
- * nothing else of the sum changes with the loop.
+ * Returns the sum with a loop in place of a load from a permutation that the loop indexes alone and that has its
+ * length. The values are the same in another order, if no other term changes with the loop.
  */
 function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
   const terms = [...sum.terms.values()]
@@ -104,25 +113,25 @@ function inOrder(cx: Context, sum: Linear, around: readonly For[]): Linear {
   return linear(terms.reduce<Expr>((e, t) => add(e, mul(placeOf(t.term), int(t.coefficient))), start))
 }
 
-/** Whether `count · stride` reaches `extent`. */
+/** Returns whether `count · stride` reaches `extent`. */
 function enough(count: Expr, stride: number, extent: Expr): boolean {
   if (count.kind === 'const' && extent.kind === 'const') return count.value * stride >= extent.value
   return sharesOf(count, extent) === stride
 }
 
-/** Whether what reaches `extent` reaches no further. */
+/** Returns whether `count · stride`, which reaches `extent`, reaches no further. */
 function endsWith(cx: Context, count: Expr, stride: number, extent: Expr): boolean {
   if (count.kind === 'const' && extent.kind === 'const') return count.value * stride === extent.value
   return new Facts({ sizes: cx.kernel.facts }).isMultiple(extent, stride)
 }
 
-/** The number `s` of which `count` is `ceildiv(extent, s)`. */
+/** Returns the number `s` with `count` = `ceildiv(extent, s)`; undefined if there is no such number. */
 export function sharesOf(count: Expr, extent: Expr): number | undefined {
   const [a, b] = [rounding(count), rounding(extent)]
   return a.by % b.by === 0 && linearKey(a.of) === linearKey(b.of) ? a.by / b.by : undefined
 }
 
-/** As `ceildiv(of, by)`: of what is rounded up twice, the product of the two. */
+/** Returns the expression as `ceildiv(of, by)`; `by` is the product of the divisors if it is rounded up twice. */
 function rounding(e: Expr): { readonly of: Linear; readonly by: number } {
   const up = roundedUp(e)
   if (!up) return { of: linear(e), by: 1 }

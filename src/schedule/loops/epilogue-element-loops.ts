@@ -1,6 +1,6 @@
 /**
- * The loops over what an iteration produces, as a consumer at its end runs over them: where several loops of the producer write
- * what it reads, those that run over the same elements of several buffers are one.
+ * The loops of an epilogue over the elements that an iteration produces. If several loops of the producer write inputs
+ * of the epilogue, loops over the same elements of several buffers become one loop.
  */
 
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
@@ -28,8 +28,9 @@ export class ElementLoops {
   }
 
   /**
-   * What the loops that write a buffer are in the consumer, by their variables. `same`: what a loop of the consumer stands for by an
-   * earlier buffer, and by this one: loops in the same place of both are one where they have the same iterations and run alike.
+   * Adds the loops that write a buffer, and returns the value of each in the consumer, by its variable. `same` has the
+   * value of a consumer's loop by an earlier buffer and by this one: loops at the same place of both values become one
+   * loop if they have the same iterations and the same mode.
    */
   add(
     inner: readonly For[],
@@ -56,7 +57,10 @@ export class ElementLoops {
     }
   }
 
-  /** A loop of one iteration shares its place with another loop, and may be left out of an index: a place alone does not name it. */
+  /**
+   * Returns the equivalent loop of an earlier buffer; undefined if there is no such loop. A loop of one iteration may
+   * have the place of another loop or be absent from an index, so it is identified by its name as well.
+   */
   #known(l: For, same: readonly (readonly [Expr, Expr])[], map: ReadonlyMap<string, Expr>): For | undefined {
     const taken = new Set([...map.values()].map(keyOf))
     const open = this.#loops.filter((c) => {
@@ -72,13 +76,16 @@ export class ElementLoops {
   }
 }
 
-/** Whether loops reach the same elements by two indices: those of one iteration are at 0, and may be in one of the two alone. */
+/**
+ * Returns whether two indices reach the same elements. Loops of one iteration are at 0, and may be in one of the two
+ * only.
+ */
 export function sameElements(a: Expr, b: Expr, loops: readonly For[]): boolean {
   const key = (e: Expr): string => linearKey(linear(atSingles(e, loops)))
   return key(a) === key(b)
 }
 
-/** The factor of a variable in a sum. */
+/** Returns the coefficient of a variable in a sum; undefined if the variable is not a term. */
 const termOf = (e: Expr, name: string): number | undefined =>
   [...linear(e).terms.values()].find((t) => t.term.kind === 'var' && t.term.name === name)?.coefficient
 
@@ -91,14 +98,14 @@ const alike = (a: For, b: For): boolean =>
 
 interface Write {
   readonly index: readonly Expr[]
-  /** The loops around it inside of the one asked about. */
+  /** The loops around the write, inside of the given loop. */
   readonly path: readonly For[]
   readonly stmt: Store | Reduce
 }
 
 /**
- * The only statement of the producer that writes the buffer, within the loop: after an iteration its elements are as they
- * will be, whether a condition in it held or not.
+ * Returns the only statement of the producer that writes the buffer, which is inside of the loop. After an iteration,
+ * its elements are final, even if a condition in the iteration was false. Throws `schedule/not-complete`.
  */
 export function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string): Write {
   const writes = accessesOf([producer]).filter((a) => a.mode === 'write' && a.buffer === buffer)

@@ -1,6 +1,6 @@
 /**
- * Matching of producer and consumer indices. The elements that a consumer's loops run over, as those that loops of the
- * producer reach.
+ * Matching of producer and consumer indices: the elements that a consumer's loops run over, in terms of the producer's
+ * loops.
  */
 
 import { keepTerms, type Linear, linear, minus, sumExpr, type Term } from '../../analysis/integers/linear.ts'
@@ -15,16 +15,22 @@ import { counting, sharesOf } from './epilogue-coverage.ts'
 import { sameElements } from './epilogue-element-loops.ts'
 
 export interface IndexMatch {
-  /** A loop of the consumer, and what its variable stands for. */
+  /** A loop of the consumer, and the value of its variable. */
   readonly of: For
   readonly value: Expr
-  /** What runs over all that the loop does: the same, or the position in a permutation or a list that it is loaded from. */
+  /**
+   * The expression that covers the loop: `value`, or the position at which `value` is loaded from a permutation or
+   * list.
+   */
   readonly place: Expr
-  /** A loop of the producer that runs over just the same: there is nothing to cover. */
+  /** True if a loop of the producer has the same iterations, so that there is nothing to cover. */
   readonly same?: true
 }
 
-/** How an index that the consumer reads is one that the producer writes: what each of the loops in it stands for. */
+/**
+ * Matches an index that the consumer reads with one that the producer writes. Returns the value of each loop in the
+ * index; undefined if the indices do not match.
+ */
 export function matchIndices(
   cx: Context,
   chain: readonly For[],
@@ -39,7 +45,7 @@ export function matchIndices(
   if (read.kind === 'const') return sameExpr(read, made) ? [] : undefined
   if (read.kind === 'binary')
     return matchDigits(chain, linear(read), linear(made), around) ?? matchSegments(chain, read, made, around)
-  // Elements of one list on both sides: where its positions meet.
+  // Elements of one list are equal if their positions are equal.
   if (read.kind !== 'load' || made.kind !== 'load' || read.buffer !== made.buffer) return undefined
   const { role } = cx.buffer(read.buffer)
   const fixed = (role === 'in' || role === 'index') && read.index.length === 1
@@ -47,8 +53,8 @@ export function matchIndices(
 }
 
 /**
- * Positions under segments of any lengths: both nests run over them by loops of the same names and extents. What is left of
- * the two sums is made of digits.
+ * Matches positions in segments of any length, over which both loop nests run by loops of the same names and extents.
+ * The remainder of the two sums must consist of digits. Returns undefined if the sums do not match.
  */
 function matchSegments(
   chain: readonly For[],
@@ -78,7 +84,7 @@ function matchSegments(
   return digits && [...matches, ...digits]
 }
 
-/** A sum whose terms are the same where loops of one iteration are left out of them; such loops themselves stay. */
+/** Returns a sum whose terms do not depend on loops of one iteration; such a loop stays a term by itself. */
 function settled(e: Expr, loops: readonly For[]): Linear {
   const { terms, constant } = linear(e)
   const term = (x: Expr): Expr => (x.kind === 'var' ? x : atSingles(x, loops))
@@ -91,8 +97,9 @@ function settled(e: Expr, loops: readonly For[]): Linear {
 }
 
 /**
- * Positions that several loops make together, as digits of a number: those of the other number between the same places. A loop
- * of one iteration beside others stands for one of its name, if there is such.
+ * Matches positions that several loops form together, as digits of a number, with the digits of the other number at the
+ * same places. A loop of one iteration matches a loop of its name, if there is one. Returns undefined if the numbers do
+ * not match.
  */
 function matchDigits(
   chain: readonly For[],
@@ -129,7 +136,7 @@ function matchDigits(
   return [...alone, ...counted]
 }
 
-/** The position in a permutation of all that a loop runs over: it is there once each. */
+/** Returns the position in a permutation of all values of a loop; otherwise the value itself. */
 function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
   const table = made.kind === 'load' && cx.kernel.permutations?.includes(made.buffer)
   return made.kind === 'load' && table && sameExpr(cx.buffer(made.buffer).shape[0]!, extent)
@@ -137,7 +144,10 @@ function placeIn(cx: Context, made: Expr, { extent }: For): Expr {
     : made
 }
 
-/** A loop that says what two loops of the consumer stand for goes along a diagonal of what they run over. */
+/**
+ * Throws `schedule/not-every-element` if one loop determines two loops of the consumer: only a diagonal of their
+ * iterations would be visited.
+ */
 export function checkDiagonal(
   cx: Context,
   chain: readonly For[],
@@ -157,7 +167,10 @@ export function checkDiagonal(
   }
 }
 
-/** Whether a guard `a < ceildiv(extent, s)` holds wherever `place` is below the extent: that is `s * a` and other loops. */
+/**
+ * Returns whether a guard `a < ceildiv(extent, s)` holds whenever `place` is below the extent: `place` is `s * a` plus
+ * other loops.
+ */
 function impliedBelow(cx: Context, guard: Expr, place: Expr, extent: Expr): boolean {
   if (guard.kind !== 'binary' || guard.op !== 'lt') return false
   const s = sharesOf(guard.b, extent)
@@ -168,7 +181,8 @@ function impliedBelow(cx: Context, guard: Expr, place: Expr, extent: Expr): bool
 }
 
 /**
- * The producer's guards say no more than the consumer's and where its loops end, and say this where tiles reach further.
+ * Throws `schedule/not-every-element` unless the producer's guards follow from the consumer's guards and extents, and
+ * exclude the values of tiles beyond the consumer's extents.
  */
 export function checkGuards(
   cx: Context,
@@ -181,9 +195,9 @@ export function checkGuards(
     readonly map: ReadonlyMap<string, Expr>
     /** Guards that only end tiles. */
     readonly tails: readonly Expr[]
-    /** Conditions of the consumer, by its own loops' values. */
+    /** Conditions of the consumer, over the values of its loops. */
     readonly asks: readonly Expr[]
-    /** Equal for equal conditions. */
+    /** Returns a text that is equal for equal conditions. */
     readonly key: (condition: Expr) => string
   },
 ): void {

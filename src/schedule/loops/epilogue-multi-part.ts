@@ -1,8 +1,7 @@
 /**
- * Epilogue fusion over formats of several parts. An epilogue of what several parts of a format make, each of them rows of
- * its own: the first part visits every row and starts it, the others come later and list theirs. Moved into the first,
- * the epilogue leaves out the rows that are listed, and a nest over each list stays behind, for a loop of that part to
- * take.
+ * Epilogue fusion over formats of several parts, each of which produces rows of its own. The first part visits every
+ * row and initialises it; the other parts come later and list their rows. In the first part, the epilogue skips the
+ * listed rows. A loop nest over each list remains, which can move into the loop of that part.
  */
 import { accessesOf } from '../../ir/accesses.ts'
 import { renameBuffer, substituteStmts } from '../../ir/bindings.ts'
@@ -14,14 +13,17 @@ import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 import { heldOf, isMissing, listOf, type Shared, sharedBy, type Writer } from './merge-disjoint-rows.ts'
 
-/** Parts that make rows of a buffer one after another. */
+/** Parts that produce rows of a buffer one after another. */
 export interface Parts extends Shared {
   readonly buffer: Buffer
-  /** Of each of the others: the rows that it has. */
+  /** The list of rows of each of the other parts. */
   readonly lists: readonly Buffer[]
 }
 
-/** The parts after `producer` that combine into one of the buffers, where formats say that their rows are not its. */
+/**
+ * Returns the parts after `producer` that combine into one of the buffers, if formats state that their rows are not
+ * those of the producer; undefined otherwise.
+ */
 export function partsAfter(
   cx: Context,
   producer: Stmt,
@@ -39,7 +41,10 @@ export function partsAfter(
   return lists.every((l) => l !== undefined) ? { ...shared, buffer, lists } : undefined
 }
 
-/** Whether a row of the first part is in none of the lists. They are only searched for rows that it holds nothing of. */
+/**
+ * Returns the condition that a row of the first part is in no list. The lists are searched only for rows of which the
+ * first part has no element.
+ */
 export function isFirsts(kernel: Kernel2, { first, lists, row }: Parts): Expr {
   const { path, index } = first.access
   const coordinate = index[row]!
@@ -49,10 +54,10 @@ export function isFirsts(kernel: Kernel2, { first, lists, row }: Parts): Expr {
   return all(lists.map((l) => isMissing(l, coordinate, end(l.shape[0]!))))
 }
 
-/** The consumer over the rows of each list; `of` is its loop over rows. */
+/** Returns the consumer over the rows of each list; `of` is its loop over rows. */
 export function restOf(cx: Context, consumer: For, of: For, { lists }: Parts): readonly For[] {
   return lists.map(({ name, shape }, k) => {
-    // What has been the loop over all rows is that over the first list's.
+    // The loop over all rows becomes the loop over the first list.
     const fresh = k === 0 ? of.var : cx.fresh(of.name)
     const body = substituteStmts(of.body, new Map([[of.var, load(name, [variable(fresh)], 'i32')]]))
     const loop = stmt<For>({ ...of, var: fresh, extent: shape[0]!, body })
@@ -61,7 +66,7 @@ export function restOf(cx: Context, consumer: For, of: For, { lists }: Parts): r
   })
 }
 
-/** What the step makes of the kernel, where the first part's loops have the epilogue already. */
+/** The kernel after `divide`: the body, the new buffers, and the names of unused buffers. */
 export interface Divided {
   readonly body: Body
   readonly buffers: readonly Buffer[]
@@ -69,8 +74,8 @@ export interface Divided {
 }
 
 /**
- * Every part with a separate buffer, started by itself, where nothing else uses the buffer: later steps may keep what is
- * made in registers for good.
+ * Gives every part a separate buffer, which the part initialises, if no other statement uses the buffer. Later steps
+ * may then keep all elements in registers. The first part's loops have the epilogue already.
  */
 export function divide(
   cx: Context,
@@ -97,7 +102,7 @@ export function divide(
   return { body: divided, buffers: names.map((n) => Object.freeze({ ...buffer, name: n })), unused: [name] }
 }
 
-/** What of each nest's name the others do not begin with. */
+/** Returns the names of the loop nests without their common prefix; the full names if one would be empty. */
 function labels(nests: readonly string[]): readonly string[] {
   const words = nests.map((n) => n.split('_'))
   const common = words[0]!.findIndex((w, k) => words.some((other) => other[k] !== w))
@@ -105,7 +110,10 @@ function labels(nests: readonly string[]): readonly string[] {
   return rests.every((r) => r !== '') ? rests : nests
 }
 
-/** What the consumer writes by its loop over rows: the parts write different elements of it from now on. */
+/**
+ * Returns the buffers that the consumer writes by its loop over rows: from now on, the parts write disjoint elements of
+ * these buffers.
+ */
 export function disjointWritesOf(
   consumer: For,
   of: For,

@@ -1,4 +1,4 @@
-/** Consumers that combine: gates, biases and scattered sums at the end of a complete tile. */
+/** Epilogues that combine: gates, biases and scattered sums after a complete tile. */
 
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
 import { allocations } from '../../ir/definitions.ts'
@@ -8,7 +8,9 @@ import type { For, Reduce, Stmt } from '../../ir/loops.ts'
 import { initsOf } from '../../ir/reductions.ts'
 import type { Context } from '../context.ts'
 
-/** The loops from the nest's top on that stand directly inside of each other and run over different elements. */
+/**
+ * Returns the perfectly nested serial loops from `top` on; without `combining`, only up to the first reduction loop.
+ */
 export function perfectChain(top: For, combining = false): readonly For[] {
   const out: For[] = []
   for (let s: Stmt | undefined = top; s?.kind === 'for' && s.mode.kind === 'serial'; ) {
@@ -20,7 +22,8 @@ export function perfectChain(top: For, combining = false): readonly For[] {
 }
 
 /**
- * The loops that run over what is read. What only combines does so in any order: then reduction loops are among them.
+ * Returns the consumer's loops over its inputs. If the loop nest only combines, its order is free, and its reduction
+ * loops are included.
  */
 export function consumed(top: For, reads: readonly BufferAccess[]): readonly For[] {
   const spatial = perfectChain(top)
@@ -30,7 +33,9 @@ export function consumed(top: For, reads: readonly BufferAccess[]): readonly For
   return all.slice(0, Math.max(spatial.length, last + 1))
 }
 
-/** What a nest does to buffers from outside: reductions, and nothing for writes of other kinds. */
+/**
+ * Returns the writes of a loop nest to buffers from outside: the reduction, or undefined for a write of another kind.
+ */
 const updatesOf = (top: For): readonly (Reduce | undefined)[] => {
   const local = allocations([top])
   return accessesOf([top])
@@ -38,7 +43,7 @@ const updatesOf = (top: For): readonly (Reduce | undefined)[] => {
     .map(({ stmt: s }) => (s.kind === 'reduce' ? s : undefined))
 }
 
-/** Blocks and threads that combine into one element do so atomically. */
+/** Throws `schedule/blocks-combine` if blocks or threads would combine into one element without atomics. */
 export function checkCombines(cx: Context, consumer: For, loops: readonly For[]): void {
   const bound = loops.find((l) => l.mode.kind !== 'serial')
   const plain = bound && updatesOf(consumer).find((u) => !u?.atomic)
@@ -53,8 +58,9 @@ export function checkCombines(cx: Context, consumer: For, loops: readonly For[])
 }
 
 /**
- * What the consumer starts itself starts before the outermost loop that it combines over: all of that loop's iterations reach the
- * same elements, under no condition.
+ * Throws `schedule/starts-in-reduction` if the consumer initialises elements under conditions inside of the loops that
+ * it combines over. The initialisation is before the outermost such loop, so all iterations of this loop must reach the
+ * same elements, unconditionally.
  */
 export function checkOwnStarts(
   cx: Context,
@@ -75,14 +81,20 @@ export function checkOwnStarts(
   })
 }
 
-/** A consumer at its new place: the loops around that it combines over, those over elements, and what is asked inside of them. */
+/**
+ * A consumer at its new place: the enclosing loops that it combines over, its loops over elements, and the conditions
+ * inside of these.
+ */
 interface Placed {
   readonly combining: readonly For[]
   readonly elements: readonly For[]
   readonly conditions: readonly Expr[]
 }
 
-/** Sums that start within loops which become reduction loops would be started before those: in a tile they start inside. */
+/**
+ * Throws `schedule/starts-in-reduction` if the producer initialises sums inside of loops that become reduction loops:
+ * the initialisation would move before these loops. Sums in a local tile are initialised inside.
+ */
 export function checkStartsInside(cx: Context, producer: Stmt, consumer: For, loops: readonly For[]): void {
   for (const { reduce, path } of initsOf([producer])) {
     const by = loops.find((l) => path.includes(l))

@@ -1,6 +1,6 @@
 /**
- * Epilogue fusion: `compute_at scale at jt` where `scale` stands after the nest of `jt`: once an iteration of `jt` is done, what it has
- * produced is consumed at its end. The consumer's loops become those of the elements that the iteration produces.
+ * Epilogue fusion: `compute_at scale at jt`, if `scale` comes after the loop nest of `jt`. The results of an iteration
+ * of `jt` are consumed at its end. The consumer's loops become loops over the elements that the iteration produces.
  */
 
 import { isIndependent } from '../../analysis/loop-writes.ts'
@@ -30,21 +30,21 @@ import {
   perfectChain,
 } from './epilogue-updates.ts'
 
-/** The consumer nest and the statement around the producing loop, in one list. */
+/** The consumer and the statement around the producing loop, from one list. */
 export interface Pair {
   readonly list: Body
   readonly producer: Stmt
   readonly consumer: For
 }
 
-/** The nest, where it stands after the statement around the loop, in one list with it. */
+/** Returns the loop nest if it comes after the statement around the loop, in the same list; undefined otherwise. */
 export function findConsumer(cx: Context, nest: string, at: Found): Pair | undefined {
   let out: Pair | undefined
   const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
   const visit = (list: Body): void => {
     const from = list.findIndex(holds)
     const places = list.flatMap((s, k) => (s.kind === 'for' && s.nest === nest ? [k] : []))
-    // Of several, which an epilogue of parts has left, the one that reads what is written there.
+    // If an epilogue of parts has left several loop nests, the one that reads the results of the loop.
     const own = places.length > 1 ? places.find((k) => reads(list[k]!, list[from])) : undefined
     const to = own ?? places[0] ?? -1
     if (from >= 0 && to > from) out ??= { list, producer: list[from]!, consumer: list[to] as For }
@@ -112,7 +112,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     if (iterationsOf(cx.kernel, l).dependence)
       refuse('schedule/order-matters', `the order of ${l.name} matters`, [l])
 
-  // What each loop of the consumer stands for, by the elements that the iteration produces.
+  // The value of each of the consumer's loops, over the elements that the iteration produces.
   const values = new Map<string, Expr>()
   const places = new Map<string, Expr>()
   const exact = new Map<string, boolean>()
@@ -121,9 +121,9 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   let rows: For | undefined
   const conditions: Expr[] = []
   const asked = chain.flatMap((l) => l.guards)
-  // Loops of one iteration, where no index says what they stand for.
+  // Loops of one iteration whose value no index determines.
   const atStart = chain.filter(isSingle).map((l) => [l.var, int(0)] as const)
-  // The consumer has its loops in the order of those of what has most of them.
+  // The consumer's loops are in the order of the buffer with the most loops.
   const writes = produced
     .map((name) => {
       const write = onlyWrite(cx, at, producer, name)
@@ -131,7 +131,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     })
     .sort((a, b) => b.inner.length - a.inner.length)
   for (const { name, write, inner } of writes) {
-    // An iteration of a reduction loop that an element is named by has that element to itself.
+    // An iteration of a reduction loop that indexes the element is the only one to reach it.
     const names = (l: For): boolean => write.index.some((e) => e.kind === 'var' && e.name === l.var)
     const changing = inner.find((l) => l.reduce) ?? [...at.path, loop].find((l) => l.reduce && !names(l))
     if (changing)
@@ -164,13 +164,14 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
             [consumer],
           )
         for (const [digit, { of: read, place, value: made, same }] of all.entries()) {
-          // How long a list is, is told by the loops around, which stand for loops of the producer.
+          // The length of a list depends on outer loops, whose values are loops of the producer.
           const of = { ...read, extent: substitute(read.extent, values) }
           if (parts?.buffer.name === name && parts.row === d) rows = read
           const cover = same ? undefined : covers(cx, of, place, around, { name, earlier })
           const whole = cover?.exact ?? true
           if (cover) tails.push(...cover.tails)
-          // What the last digit makes too much lies beyond the end, which guards say; what another does is the next one's.
+          // Surplus values of the last digit are beyond the end, and guarded; those of another digit would be of the
+          // next one.
           if (digit < all.length - 1 && !whole)
             refuse('schedule/other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [
               consumer,
@@ -180,7 +181,7 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
           places.set(of.var, substitute(place, map))
           const value = substitute(made, map)
           const known = values.get(of.var)
-          // Copies of one loop are one: the first buffer's.
+          // Copies of one loop become the loop of the first buffer.
           if (!known) values.set(of.var, value)
           else if (!sameElements(known, value, [...around, ...elements.loops]))
             refuse(
@@ -206,8 +207,8 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
     ])
   const made = elements.loops
   checkDiagonal(cx, chain, [...at.path, loop, ...made], places)
-  // Iterations that met in what the consumer combines into meet there again.
-  // Whether a loop of one iteration combines is asked as of two, so that it does where longer ones do.
+  // Iterations that conflict in a target of the consumer conflict at the new place as well. A loop of one iteration is
+  // tested as if it had two, so that it combines if longer loops do.
   const several = (l: For): For => (isSingle(l) ? { ...l, extent: int(2) } : l)
   const met = chain.flatMap((l) =>
     l.reduce && !isIndependent(cx.kernel, several(l)) ? [values.get(l.var)!] : [],
@@ -253,7 +254,10 @@ export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: 
   return { ...divide(cx, body, parts, rests), apart: disjointWritesOf(consumer, rows, parts) }
 }
 
-/** Who goes on with what has been produced, and may do so with any of it. */
+/**
+ * Returns the end of a hint: the loop nest that shares elements of the buffer; an empty text if there is no such loop
+ * nest.
+ */
 function meeting(after: Body, buffer: string, produced: readonly string[]): string {
   const other = after.find((s): s is For => s.kind === 'for' && writesOf([s]).has(buffer))
   return other && produced.includes(buffer)
@@ -262,8 +266,9 @@ function meeting(after: Body, buffer: string, produced: readonly string[]): stri
 }
 
 /**
- * Whether two nests only combine into a buffer, and into different elements, of which the consumer reads those of the
- * producer: that lists the elements that it has, since one that runs over all reaches those of the other as well.
+ * Returns whether two loop nests only combine into a buffer, and into different elements, of which the consumer reads
+ * those of the producer. The consumer must read them by a list, because a loop over all elements would reach those of
+ * the other loop nest as well.
  */
 function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a: BufferAccess): boolean {
   const mine = accessesOf([producer]).filter((w) => w.mode === 'write' && w.buffer === a.buffer)

@@ -16,9 +16,9 @@ import { primitive } from '../primitive.ts'
 import { twoPhases } from '../samples.ts'
 
 /**
- * `fission i after produce`: the statements of `i` up to `produce` and those after it get a loop each. All
- * iterations of the first part then run before any of the second; so what one part writes and the other
- * touches has to be different elements in different iterations, or combined by one reducer.
+ * `fission i after produce`: the statements of `i` up to `produce`, and those after it, get a loop each. All iterations
+ * of the first part then run before those of the second part. Therefore elements that one part writes and the other
+ * accesses must be different in different iterations, or be combined by one reducer.
  */
 export const fission = primitive({
   word: 'fission',
@@ -59,7 +59,10 @@ for i_2 (consume.i) in 0..m
 
 const nestOf = (body: Body): string | undefined => body.find((s): s is For => s.kind === 'for')?.nest
 
-/** How many statements stay in the first loop. */
+/**
+ * Returns the number of statements that stay in the first loop. Throws `schedule/unknown-nest` or
+ * `schedule/nothing-to-separate`.
+ */
 function splitPoint(cx: Context, loop: For, after: string | number): number {
   const n = loop.body.length
   const nests = [...new Set(loop.body.flatMap((s) => (s.kind === 'for' ? [s.nest] : [])))]

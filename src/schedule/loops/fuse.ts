@@ -17,9 +17,9 @@ import { gone, type Outcome, primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 
 /**
- * `fuse (i, f) -> g`: loops that stand directly inside of each other become one over the product of their
- * extents, in the same order. Refused where an inner extent depends on an outer loop (ragged rows: a fused
- * *axis* covers that), and where only some of the loops are reductions. One loop alone is renamed.
+ * `fuse (i, f) -> g`: perfectly nested loops become one loop over the product of their extents, in the same order. The
+ * step is illegal if an inner extent depends on an outer loop (for ragged rows, fuse the iterators on coordinates), or
+ * if only some of the loops are reductions. A single loop is renamed.
  */
 export const fuse = primitive({
   word: 'fuse',
@@ -73,15 +73,16 @@ for g in 0..m * 32
   },
 })
 
-/** One loop, as a role may be, is that loop by the new name. */
+/** Renames a single loop, for a role that has only one. */
 function renamed(cx: Context, loop: For, into: string): Outcome {
   cx.claimLoops(loop.nest, [into], [loop])
   return { body: replaceLoop(cx.kernel.body, loop.var, () => stmt({ ...loop, name: into })) }
 }
 
 /**
- * A loop of one iteration vanishes from expressions. A guard must depend on its loop: an initialisation repeats the loops of its
- * elements and leaves out the guards that depend on other loops.
+ * Throws `schedule/nothing-to-fuse` if a guard would not depend on the fused loop, because a loop of one iteration
+ * vanishes from expressions. An initialisation repeats the loops of its elements, without guards that depend on other
+ * loops.
  */
 function checkGuardsDependOn(cx: Context, chain: readonly For[], fused: For): void {
   const repeated = (l: For): number =>
@@ -97,7 +98,7 @@ function checkGuardsDependOn(cx: Context, chain: readonly For[], fused: For): vo
     })
 }
 
-/** What each loop's variable is, of the fused loop's. */
+/** The value of each original loop variable, over that of the fused loop. */
 type Digits = ReadonlyMap<string, Expr>
 
 function digitsOf(chain: readonly For[], fused: string): Digits {

@@ -1,4 +1,4 @@
-/** Loop fusion of nests one after the other: bodies of several nests in one loop, in their order (`join`). */
+/** Loop fusion of consecutive loop nests: their bodies run in one loop, in order (`join`). */
 
 import { writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
@@ -20,12 +20,11 @@ import { twoNests } from '../samples.ts'
 import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
 
 /**
- * `join (a, b) at io`: nests that follow each other run in common loops down to `io`, a loop of one of them: an iteration
- * does what one of `a` does, then what the same one of `b` does. The loops of each stand directly inside of each other,
- * are as long and run alike (both on `block.x`, say); one that is a reduction loop of any is one of all.
- *
- * Refused where an iteration of one would meet another iteration of the other in memory, unless all loops in which they
- * meet are reduction loops and both only combine, by one reducer.
+ * `join (a, b) at io`: consecutive loop nests get common loops down to `io`, a loop of one of them. An iteration runs
+ * that of `a`, then the same one of `b`. The loops of each are perfectly nested, and have the same extents and modes
+ * (for example both on `block.x`). A reduction loop of any is a reduction loop of all.
+ * The step is illegal if different iterations of the loop nests access common memory, unless all loops in which they
+ * conflict are reduction loops and both loop nests only combine, by one reducer.
  */
 export const join = primitive({
   word: 'join',
@@ -77,11 +76,13 @@ for i in 0..m
 })
 
 interface Member extends TopNest {
-  /** Its loops that become common, outermost first. */
+  /** The loops that become common, outermost first. */
   readonly chain: readonly For[]
 }
 
-/** So many loops of a nest, directly inside of each other. */
+/**
+ * Returns the `depth` outermost loops of a loop nest. Throws `schedule/not-perfect` unless they are perfectly nested.
+ */
 function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly For[] {
   const chain: For[] = []
   for (let s: Stmt | undefined = top; chain.length < depth; s = (s as For).body[0]) {
@@ -99,7 +100,10 @@ function chainOf(cx: Context, { name, top }: TopNest, depth: number): readonly F
   return chain
 }
 
-/** What a nest does in an iteration of the loops of the first, where both have the same iterations. */
+/**
+ * Returns the body of a loop nest in terms of the first one's loops. Throws `schedule/not-alike` unless both have the
+ * same iterations.
+ */
 function alike(cx: Context, first: Member, { name, chain }: Member): readonly Stmt[] {
   const map = new Map<string, Expr>(chain.map((l, k) => [l.var, variable(first.chain[k]!.var)]))
   const here = (e: Expr): Expr => substitute(e, map)
@@ -137,7 +141,10 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
 const isPlain = ({ mode }: For): boolean =>
   mode.kind === 'serial' || (mode.kind === 'bind' && mode.cluster === undefined)
 
-/** What a later nest starts anew within a common reduction loop would start before the loop, and erase nothing. */
+/**
+ * Throws `schedule/order-matters` if a later loop nest initialises elements inside of a common reduction loop: the
+ * initialisation would move before the loop, and would not erase the results of an earlier loop nest.
+ */
 function checkStarts(cx: Context, members: readonly Member[]): void {
   for (const [k, m] of members.entries())
     for (const { reduce, path } of reductionsOf([m.top])) {
@@ -155,7 +162,10 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
     }
 }
 
-/** A loop of one nest that is a reduction of another becomes one: what started within it would start before it. */
+/**
+ * Throws `schedule/starts-in-reduction` if a loop in which sums are initialised is a reduction loop of another loop
+ * nest: the initialisation would move before the loop.
+ */
 function checkReductions(cx: Context, members: readonly Member[]): void {
   const reduces = (k: number): Member | undefined => members.find((m) => m.chain[k]!.reduce)
   for (const m of members)
@@ -172,7 +182,10 @@ function checkReductions(cx: Context, members: readonly Member[]): void {
     }
 }
 
-/** No iteration of a nest meets another one of another nest, but to combine in a reduction loop of both. */
+/**
+ * Throws `schedule/order-matters` if different iterations of two loop nests use common elements, unless they combine in
+ * a reduction loop of both.
+ */
 function checkIterations(cx: Context, joined: Kernel2, first: Member, members: readonly Member[]): void {
   for (const own of first.chain) {
     const { dependence, combining } = iterationsOf(joined, findLoop(joined.body, own.var)!.loop)

@@ -1,6 +1,6 @@
 /**
- * Block ranges of horizontal fusion: in one launch of several nests their ranges of blocks follow each other, and a block
- * finds its nest by its number.
+ * Block ranges of horizontal fusion: in one launch of several loop nests, their ranges of blocks are consecutive, and
+ * the index of a block determines its loop nest.
  */
 
 import type { Span } from '../../ast/diagnostic.ts'
@@ -13,22 +13,22 @@ import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Body, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
 
-/** A nest by its loops on blocks, outermost first; what it does is inside of the last. */
+/** A loop nest by its block-bound loops, outermost first; the body of the last loop has its statements. */
 interface Nest {
   readonly loops: readonly For[]
 }
 
-/** What a nest becomes in the launch. */
+/** A loop nest in the merged launch. */
 interface Part {
   readonly loops: readonly For[]
-  /** Those that are numbered on `block.x`, and how many blocks they are together. */
+  /** The loops whose blocks are numbered on `block.x`, and the number of these blocks. */
   readonly own: readonly For[]
   readonly blocks: Expr
-  /** Variables of the others, which all nests have alike. */
+  /** The common variables in place of the other block-bound loops. */
   readonly shared: ReadonlyMap<string, Expr>
 }
 
-/** The nests as one that is called `name`. */
+/** Returns the loop nests as one with the name `name`. */
 export function launchOf(cx: Context, name: string, nests: readonly Nest[], span: Span | undefined): For {
   const block = cx.fresh(`${name}_block`)
   const axes = commonAxes(nests)
@@ -60,14 +60,14 @@ export function launchOf(cx: Context, name: string, nests: readonly Nest[], span
 const onAxis = (m: Nest, to: ThreadAxis): For | undefined =>
   m.loops.find((l) => l.mode.kind === 'bind' && l.mode.to === to)
 
-/** Axes beside x that all nests use to the same extent: they need no numbering. */
+/** Returns the axes other than x that all loop nests use with the same extent, and which need no numbering. */
 const commonAxes = (nests: readonly Nest[]): readonly ThreadAxis[] =>
   (['block.y', 'block.z'] as const).filter((to) => {
     const extents = nests.map((m) => onAxis(m, to)?.extent)
     return extents.every((e) => e !== undefined && extents[0] !== undefined && sameExpr(e, extents[0]))
   })
 
-/** The nest of a block by its number: a tree of comparisons. */
+/** Returns the statements of all loop nests under a tree of comparisons of the block's index. */
 function select(parts: readonly Part[], block: Expr): Body {
   const starts: Expr[] = [int(0)]
   for (const m of parts) starts.push(add(starts.at(-1)!, m.blocks))
@@ -79,7 +79,7 @@ function select(parts: readonly Part[], block: Expr): Body {
   return go(0, parts.length)
 }
 
-/** What block number `rank` of a nest does; x runs fastest, as in a grid. */
+/** Returns the statements of block `rank` of a loop nest; x varies fastest, as in a grid. */
 function bodyOf(m: Part, rank: Expr): Body {
   const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
   const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? 1 : -1))

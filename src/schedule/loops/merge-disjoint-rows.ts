@@ -1,8 +1,8 @@
 /**
- * Horizontal fusion of nests with disjoint write sets. Nests over parts of a format that never have a row in common, in
- * one launch: none has to wait until another has set the elements to the identity. The one that visits every row leaves
- * out those that another part lists, and each other one begins with the identity itself. Which rows those are is asked of
- * the list, and only for rows of which the first part holds nothing.
+ * Horizontal fusion of loop nests with disjoint write sets: loop nests over parts of a format without common rows run
+ * in one launch, and none waits until another has initialised the elements. The one that visits every row skips the
+ * rows that another part lists, and each other one initialises its rows itself. The lists are searched only for rows of
+ * which the first part has no element.
  */
 
 import { visitsAll } from '../../analysis/full-coverage.ts'
@@ -23,11 +23,11 @@ import { decidingDimensions } from '../nest-dependence.ts'
 
 export interface Started {
   readonly tops: readonly For[]
-  /** Buffers of which each nest now writes elements of its own, and reads none. */
+  /** Buffers of which the loop nests write disjoint elements, and which they do not read. */
   readonly settled: ReadonlySet<string>
 }
 
-/** The nests as they may run at once where formats say so, the others as they were. */
+/** Returns the loop nests, changed so that they may run concurrently if formats state that their rows are disjoint. */
 export function startApart(cx: Context, nests: readonly For[]): Started {
   const settled = new Set<string>()
   let tops = nests
@@ -49,7 +49,7 @@ export function startApart(cx: Context, nests: readonly For[]): Started {
   return { tops, settled }
 }
 
-/** A buffer that several nests write, of which the others list the rows that they have. */
+/** A buffer that several loop nests write, with the lists of rows of all but the first. */
 interface Listed extends Shared {
   readonly buffer: string
   readonly lists: readonly Buffer[]
@@ -62,18 +62,18 @@ function listed(kernel: Kernel2, buffer: Buffer, tops: readonly For[], first: Fo
   return lists.length === found.others.length ? { ...found, buffer: buffer.name, lists } : undefined
 }
 
-/** The one access of a nest to a buffer, which writes it. */
+/** The only access of a loop nest to a buffer: a write. */
 export interface Writer {
   readonly top: For
   readonly access: BufferAccess
 }
 
 export interface Shared {
-  /** It starts what it combines at the identity, and so visits every element. */
+  /** The writer that initialises the elements, and therefore visits all of them. */
   readonly first: Writer
   readonly others: readonly Writer[]
   readonly reducer: Reduce['reducer']
-  /** The dimension that decides which of them has an element. */
+  /** The dimension that determines which writer has an element. */
   readonly row: number
 }
 
@@ -95,12 +95,15 @@ export function sharedBy(kernel: Kernel2, { name }: Buffer, tops: readonly For[]
   return plain && decided ? { first, others, reducer, row } : undefined
 }
 
-/** The reducer of a reduction that starts at the identity, or of the registers that hold what such a one has made. */
+/**
+ * Returns the reducer of a reduction that starts at the identity, or of the registers with the result of such a
+ * reduction; undefined for other writes.
+ */
 function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
   const s = access.stmt
   if (s.kind === 'reduce') return s.init && isPlain(s, s.reducer) ? s.reducer : undefined
   if (s.kind !== 'store') return undefined
-  // Registers of the type that the buffer accumulates in are rounded to the buffer's when they are stored.
+  // Registers of the accumulation type are rounded to the buffer's type when they are stored.
   const value = s.value.kind === 'cast' ? s.value.x : s.value
   if (value.kind !== 'load') return undefined
   const { buffer } = value
@@ -110,11 +113,14 @@ function starts({ top, access }: Writer): Reduce['reducer'] | undefined {
   return r?.init && isPlain(r, r.reducer) ? r.reducer : undefined
 }
 
-/** By one built-in reducer, into one element, which no other thread updates. */
+/** Returns whether a reduction has one target and this built-in reducer, and is not atomic. */
 const isPlain = (s: Reduce, { name }: Reduce['reducer']): boolean =>
   s.targets.length === 1 && s.reducer.name === name && isBuiltinReducer(name) && !s.atomic
 
-/** The ascending list of the rows that a nest has all of: every column of every row that is listed. */
+/**
+ * Returns the ascending list of the rows that a loop nest has completely (every column of every listed row); undefined
+ * if there is no such list.
+ */
 export function listOf(
   kernel: Kernel2,
   { top, access }: Writer,
@@ -126,7 +132,7 @@ export function listOf(
   const list = own.kind === 'load' ? kernel.buffers.find((b) => b.name === own.buffer) : undefined
   if (own.kind !== 'load' || !list || !kernel.ascending?.includes(list.name)) return undefined
   const spatial = path.filter((l) => !l.reduce)
-  // Down to the first loop that is reduced over, nothing stands around the loops; inside of it, what does decides on values.
+  // The loops are perfectly nested down to the first reduction loop. Conditions inside of it decide on values only.
   const first = path.findIndex((l) => l.reduce)
   const outside = first < 0 ? path : path.slice(0, first + 1)
   const inside: readonly Stmt[] = first < 0 ? [...path, access.stmt] : outside
@@ -145,8 +151,8 @@ export function listOf(
 }
 
 /**
- * The nest without the rows of the lists. What is left out is left out of the whole nest: nothing where it writes anything else
- * by rows, or other nests list other rows of one buffer than of another.
+ * Returns the loop nest without the rows of the lists, which it then skips completely. Returns undefined if it writes
+ * other data by rows, or if its buffers have different lists.
  */
 function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | undefined {
   const [{ first, row: dim, lists }] = found as readonly [Listed, ...Listed[]]
@@ -179,15 +185,16 @@ function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | unde
   return replaceLoop([top], loop.var, (l) => stmt({ ...l, body }))[0] as For
 }
 
-/** Whether an ascending list, up to `length`, does not hold a coordinate. */
+/** Returns the condition that an ascending list, up to `length`, does not contain a coordinate. */
 export function isMissing({ name, shape }: Buffer, coordinate: Expr, length = shape[0]!): Expr {
   const place = search('lower', name, int(0), length, coordinate)
   return binary('ne', select(lt(place, length), load(name, [place], 'i32'), int(-1)), coordinate)
 }
 
 /**
- * How many positions of a row a part has, where that is how often everything that is combined inside of the loop is: then
- * none are nothing, and any are the row's. Rows are those positions' parents, one each.
+ * Returns the number of positions of a row in a part, if all reductions inside of the loop run over exactly these
+ * positions, so that a row without positions combines nothing; undefined otherwise. Each row is the parent of its
+ * positions.
  */
 export function heldOf(kernel: Kernel2, loop: For, row: Expr): Expr | undefined {
   const offsets = offsetsIn(kernel.buffers)
@@ -221,7 +228,10 @@ export function heldOf(kernel: Kernel2, loop: For, row: Expr): Expr | undefined 
   return all.length > 0 && all.every((r) => counted(r.reduce)) ? segment : undefined
 }
 
-/** The elements that a nest writes inside of a loop, at the identity. */
+/**
+ * Returns statements that set the elements which a loop nest writes inside of a loop to the identity; undefined if the
+ * loops cannot be repeated.
+ */
 function startOf(
   cx: Context,
   inside: readonly For[],

@@ -1,4 +1,4 @@
-/** Horizontal fusion: several nests become one launch (`merge`). */
+/** Horizontal fusion: several loop nests become one launch (`merge`). */
 
 import { writesOf } from '../../ir/accesses.ts'
 import { boundTo } from '../../ir/hardware-axes.ts'
@@ -15,10 +15,11 @@ import { startApart } from './merge-disjoint-rows.ts'
 import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
 
 /**
- * `merge (a, b)`: nests on blocks become one launch (horizontal fusion): their ranges of blocks follow each other
- * on `block.x`, and a block finds its nest by comparing its number; a nest without blocks takes none. The nests
- * must not use what another writes, but for updates that are atomic on both sides. What a nest starts at an
- * identity that another nest updates as well is filled before, unless formats say whose rows are whose.
+ * `merge (a, b)`: loop nests on blocks become one launch (horizontal fusion). Their ranges of blocks are consecutive on
+ * `block.x`, and the index of a block determines its loop nest; a loop nest of 0 blocks gets an empty range. A loop
+ * nest must not use data that another writes, except by updates that are atomic on both sides. Elements that one loop
+ * nest initialises and another also updates are filled before the launch, unless formats state that the rows are
+ * disjoint.
  */
 export const merge = primitive({
   word: 'merge',
@@ -59,7 +60,7 @@ for merged_block (merged.block) in 0..m + ceildiv(n, 8)  @block.x
 })
 
 interface Member extends TopNest {
-  /** Its loops on blocks, outermost first. */
+  /** The block-bound loops, outermost first. */
   readonly loops: readonly For[]
 }
 
@@ -94,11 +95,13 @@ function blockLoops(top: For): readonly For[] {
 
 interface Started {
   readonly members: readonly Member[]
-  /** Buffers of which each nest writes elements of its own. */
+  /** Buffers of which the loop nests write disjoint elements. */
   readonly settled: ReadonlySet<string>
 }
 
-/** Nests of parts that have no row in common each start their own, where every block of them has elements of its own. */
+/**
+ * Makes loop nests of parts without common rows initialise their own elements, if their blocks have disjoint elements.
+ */
 function startedApart(cx: Context, members: readonly Member[]): Started {
   if (members.some((m) => m.loops.some((l) => l.reduce))) return { members, settled: new Set() }
   const { tops, settled } = startApart(
@@ -108,7 +111,7 @@ function startedApart(cx: Context, members: readonly Member[]): Started {
   return { members: members.map((m, k) => ({ ...m, top: tops[k]!, loops: blockLoops(tops[k]!) })), settled }
 }
 
-/** No nest may meet another in memory but by atomic updates. */
+/** Throws `schedule/nests-meet` if loop nests use common memory other than by atomic updates. */
 function checkTogether(cx: Context, members: readonly Member[], { settled }: Started): void {
   for (const [k, a] of members.entries())
     for (const b of members.slice(k + 1)) {
@@ -134,8 +137,8 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
 }
 
 /**
- * Identities that cannot be set by the nest any more: another nest updates the elements at the same time, or the
- * blocks of the merged loop combine. They are filled before.
+ * Replaces initialisations by fills before the launch, if a loop nest cannot initialise elements any more: another loop
+ * nest updates them concurrently, or blocks of the merged loop combine.
  */
 function withoutInits(
   cx: Context,
@@ -166,7 +169,7 @@ function withoutInits(
   return { plain, fills: [...fills.values()] }
 }
 
-/** A fill of all of a buffer must not undo what stands before it. */
+/** Throws `schedule/order-matters` if the fill of a buffer would erase an earlier write. */
 function checkUnwritten(cx: Context, buffer: string, members: readonly Member[], at: number): void {
   const inside = new Set(members.map((m) => m.name))
   const before = cx.kernel.body

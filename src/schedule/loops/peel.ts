@@ -1,4 +1,4 @@
-/** Loop peeling: the first iteration stands by itself (`peel`). */
+/** Loop peeling: the first iteration is separated from the loop (`peel`). */
 
 import { nestNames } from '../../ir/bound-names.ts'
 import { bodyAt } from '../../ir/clone-loops.ts'
@@ -17,12 +17,11 @@ import { primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 
 /**
- * `peel j`: the first iteration of `j` by itself, where there is one, then a loop over the others, whose loops are those of
- * a nest of their own (`rows_rest.j` beside `rows.j`). The order stays, so it is always legal for a loop that is still
- * serial: reductions over `j` start in the first loop, and the rest goes on.
- *
- * Refused where the loop holds shares that meet in shared memory or whose sums are carried to a buffer: they are told apart
- * by one loop's number.
+ * `peel j`: separates the first iteration of `j` (if there is one) from a loop over the other iterations, whose loops
+ * belong to a loop nest of their own (`rows_rest.j` next to `rows.j`). The order stays, so the step is legal for every
+ * serial loop: reductions over `j` are initialised in the first loop and continue in the second.
+ * The step is illegal if the loop contains chunks that are combined in shared memory or carried to a buffer, because
+ * the number of a single loop distinguishes such chunks.
  */
 export const peel = primitive({
   word: 'peel',
@@ -64,7 +63,10 @@ function restOf(cx: Context, loop: For): For {
   return ownNests(cx, loop, rest)
 }
 
-/** What the first iteration has started: sums that outlive an iteration. */
+/**
+ * Returns the body without the initialisations that the first iteration has done: those of sums that outlive an
+ * iteration.
+ */
 function goesOn(body: Body): Body {
   const local = allocations(body)
   const started = new Set(
@@ -75,7 +77,7 @@ function goesOn(body: Body): Body {
   })
 }
 
-/** The copy with nests of its own: those of copied buffers are called as the copies are. */
+/** Returns the copy with separate loop nests; those of copied buffers have the names of the copies. */
 function ownNests(cx: Context, loop: For, copy: For): For {
   const nests = nestNames(cx.kernel.body)
   const copied = [...allocations(copy.body).keys()]

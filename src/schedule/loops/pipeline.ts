@@ -12,16 +12,15 @@ import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { stagedRows } from '../samples.ts'
 
-/** Stages beyond which no shared memory holds the copies. */
+/** The maximum number of stages: shared memory cannot hold the copies of more. */
 const MOST_STAGES = 16
 
 /**
- * `pipeline ko by n`: the copies into shared memory that an iteration of `ko` begins with are made `n - 1` iterations
- * ahead, while others are computed; there is room for the copies of `n` iterations. The meaning stays that of the
- * plain loop, which it is for one stage. `over round`: copies go on into the next iterations of `round`, the serial
- * loop around, of which all iterations of `ko` are one sequence.
- *
- * Refused where the loop has no such copies, or they read what it writes, or `round` does over which they go on.
+ * `pipeline ko by n`: copies into shared memory at the beginning of an iteration of `ko` are made `n - 1` iterations
+ * ahead, during the computation of earlier iterations. Memory is allocated for the copies of `n` iterations. The
+ * semantics are those of the plain loop, and one stage leaves the loop unchanged. `over round`: copies continue into
+ * the next iterations of `round`, the serial loop around, so that all iterations of `ko` are one sequence.
+ * The step is illegal if the loop has no such copies, or if they read data that the loop (or `round`) writes.
  */
 export const pipeline = primitive({
   word: 'pipeline',
@@ -82,7 +81,9 @@ function checkCopies(cx: Context, loop: For): void {
   })
 }
 
-/** All iterations of the loop in all of `over` are one sequence. */
+/**
+ * Throws `schedule/not-one-sequence` unless the iterations of the loop in all iterations of `over` are one sequence.
+ */
 function checkSequence(cx: Context, loop: For, over: For): void {
   const found = pipelineSequence(cx.kernel.body, loop.var)
   if (!('over' in found)) cx.refuse({ code: 'schedule/not-one-sequence', ...found })

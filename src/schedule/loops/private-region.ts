@@ -1,6 +1,6 @@
 /**
- * Storage folding of a producer that runs again in each iteration of the consumer's loop: an iteration has private memory, as
- * large as the region that it reads.
+ * Storage folding of a producer that runs again in each iteration of the consumer's loop: an iteration has private
+ * memory of the size of the region that it reads.
  */
 
 import { linear, minus } from '../../analysis/integers/linear.ts'
@@ -22,34 +22,37 @@ import { inMemory } from '../declared-memory-copies.ts'
 import { SIZE_LIMIT } from '../footprint.ts'
 import { sumText, type Windows } from './producer-region.ts'
 
-/** The memory that the step names for the region. */
+/** The memory that the step requests for the region; without `scope`, the default. */
 export interface Place {
   readonly scope?: CacheScope | undefined
   readonly memory?: Memory | undefined
 }
 
-/** The memory of a region: its own dimensions come after those of iterations that have one each. */
+/** The memory of a region: first the dimensions of iterations with separate regions, then those of the region. */
 interface Region {
   readonly of: Buffer
   readonly buffer: Buffer
   readonly iterations: readonly Expr[]
-  /** Which of its elements an element of the buffer is. */
+  /** Returns the index in the region for an index of the buffer. */
   readonly element: (index: readonly Expr[]) => readonly Expr[]
 }
 
 interface How {
-  /** The producer. */
+  /** The name of the producer. */
   readonly nest: string
   readonly windows: Windows
   readonly place: Place
-  /** A region of no constant size, or too large: a part of a global buffer, an error, or the buffer stays as it is. */
+  /**
+   * The fallback for a region whose size is not constant or too large: a part of a global buffer, an error, or the
+   * unchanged buffer.
+   */
   readonly otherwise: 'global' | 'refuse' | 'keep'
 }
 
 /**
- * The body `inside` of the loop, the producer's iterations included, with private memory for the buffers that they produce:
- * registers, or shared memory if threads run inside of the loop. If the size is not a constant within the limit, `otherwise`
- * decides: with `global`, a global buffer has a part for each iteration of the surrounding loops.
+ * Returns the body `inside` of the loop, which contains the producer's iterations, with private memory for the produced
+ * buffers: registers, or shared memory if threads run inside of the loop. If the size is not a constant within the
+ * limit, `otherwise` decides: with `global`, a global buffer has a part for each iteration of the surrounding loops.
  * @returns `undefined` if the buffers stay unchanged (`keep`)
  */
 export function inPrivate(
@@ -77,7 +80,7 @@ export function inPrivate(
   }
 }
 
-/** The elements of the buffer that one iteration reads: dimensions with one index are left out. */
+/** The region of the buffer that one iteration reads, without dimensions that have a single index. */
 interface Extent {
   readonly shape: readonly Expr[]
   readonly element: (index: readonly Expr[]) => readonly Expr[]
@@ -123,7 +126,7 @@ const variables = (loops: readonly For[]): readonly Expr[] => loops.map((l) => v
 const scopeAt = (at: Found, place: Place): CacheScope =>
   place.scope ?? (loopsOf(at.loop.body).some((l) => boundTo(l, 'thread')) ? 'shared' : 'register')
 
-/** The region in registers or shared memory; `undefined` if its size is not a constant within their limit. */
+/** Returns the region in registers or shared memory; undefined if its size is not a constant within their limit. */
 function withinLimit(
   cx: Context,
   at: Found,
@@ -176,7 +179,10 @@ function refuseSize(cx: Context, at: Found, of: Buffer, { shape }: Extent, { nes
   })
 }
 
-/** Loops of a producer over consecutive lists: after `fuse`, their variable is the position that the consumer reads. */
+/**
+ * Returns the producer's loops over consecutive lists. After `fuse` of these loops, one variable is the position that
+ * the consumer reads. Returns an empty list if the consumer's extent is not an offset.
+ */
 function listLoops(cx: Context, { extent }: For, buffer: string, nest: string): readonly string[] {
   if (extent.kind !== 'load' || !offsetsIn(cx.kernel.buffers).has(extent.buffer)) return []
   const write = accessesOf(cx.kernel.body).find(
@@ -193,7 +199,10 @@ function distance(from: Expr, to: Expr): Expr {
   return [...sum.terms.values()].every((t) => t.coefficient > 0) ? sumText(sum) : sub(to, from)
 }
 
-/** The value that the kernel fills the buffer with before all nests, in the region alone. */
+/**
+ * Returns statements that fill the region with the kernel's initial value of the buffer; an empty list if the kernel
+ * does not fill the buffer.
+ */
 function filled(cx: Context, { of, buffer, iterations }: Region): Body {
   const fill = cx.kernel.body.find((s) => s.kind === 'fill' && s.buffer === of.name)
   if (fill?.kind !== 'fill') return []
@@ -204,7 +213,7 @@ function filled(cx: Context, { of, buffer, iterations }: Region): Body {
   return [own.reduceRight<Stmt>((body, n, k) => forLoop(vars[k]!, n, [body], { nest: buffer.name }), write)]
 }
 
-/** Every access to the buffer, in the region instead. */
+/** Returns the body with every access to the buffer redirected to the region. */
 function relocated(body: Body, { of, buffer, iterations, element }: Region): Body {
   const at = (index: readonly Expr[]): readonly Expr[] => [...iterations, ...element(index)]
   const isMine = (x: { readonly buffer: string }): boolean => x.buffer === of.name

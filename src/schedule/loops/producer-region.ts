@@ -1,6 +1,6 @@
 /**
- * Bounds inference of a producer: which iterations of its loops compute what one iteration of the consumer's loop reads, and the
- * producer with these iterations alone.
+ * Bounds inference of a producer: the iterations of its loops that compute the inputs of one iteration of the
+ * consumer's loop, and the producer restricted to these iterations.
  */
 
 import {
@@ -39,13 +39,13 @@ import type { Context } from '../context.ts'
 /** The iterations of a producer's loop that one iteration of the consumer's loop needs: `low .. low + width`. */
 export interface Window {
   readonly low: Expr
-  /** `null`: one, which is known to be there by its name alone. */
+  /** The number of iterations; null for the single iteration `low`. */
   readonly width: Expr | null
-  /** By buffer, the dimension that the loop runs over, and the index there that the window begins with. */
+  /** For each buffer, the dimension that the loop runs over, and the first index of the window in it. */
   readonly dimensions: ReadonlyMap<string, { readonly d: number; readonly low: Expr }>
 }
 
-/** By the variable of the producer's loop. */
+/** Windows by the variables of the producer's loops. */
 export type Windows = ReadonlyMap<string, Window>
 
 const premisesAt = (cx: Context, { loop, path }: Found, windows: readonly For[] = []): Premises =>
@@ -55,7 +55,7 @@ const premisesAt = (cx: Context, { loop, path }: Found, windows: readonly For[] 
     new Set(cx.kernel.params.flatMap((p) => (p.kind === 'size' ? [p.name] : []))),
   )
 
-/** Windows of the producer's loops; a loop without one runs whole. */
+/** Returns the windows of the producer's loops; a loop without a window runs completely. */
 export function windowsOf(cx: Context, producer: For, at: Found, produced: ReadonlySet<string>): Windows {
   const { body } = at.loop
   const inner = loopMap(loopsOf(body))
@@ -87,7 +87,7 @@ export function windowsOf(cx: Context, producer: For, at: Found, produced: Reado
   return out
 }
 
-/** What names the part of a dimension that an access stays in: the index itself, or the row of its segment. */
+/** The expression that identifies the part of a dimension an access stays in: the index, or the row of its segment. */
 interface Anchor {
   readonly kind: string
   readonly expr: Expr
@@ -115,7 +115,7 @@ const anchored = (
           }),
     }))
 
-/** The row of `row * width + column`, where a loop runs over all columns. */
+/** Returns the row in `row * width + column` if a loop runs over all columns; undefined otherwise. */
 function rowOf(e: Expr, { inner }: Space): Anchor | undefined {
   const sum = linear(e)
   const [product, column, ...others] = [...sum.terms.values()].toSorted(
@@ -133,13 +133,14 @@ function rowOf(e: Expr, { inner }: Space): Anchor | undefined {
 interface Dimension {
   readonly d: number
   readonly kind: string
-  /** The loop's variable is so much less than the index. */
+  /** The index minus the loop's variable. */
   readonly offset: number
 }
 
 /**
- * The dimension of each buffer written inside of a producer's loop that the loop's variable names, in all accesses of the
- * producer; `undefined` where it does not: leaving out iterations would then leave out more than elements of their own.
+ * Returns, for each buffer written inside of a producer's loop, the dimension that the loop's variable indexes in all
+ * accesses of the producer. Returns undefined if a buffer has no such dimension: skipped iterations would then skip
+ * other elements as well.
  */
 function dimensionsOf(l: For, own: readonly Anchored[]): ReadonlyMap<string, Dimension> | undefined {
   const inside = own.filter((a) => a.path.includes(l))
@@ -156,14 +157,17 @@ function dimensionsOf(l: For, own: readonly Anchored[]): ReadonlyMap<string, Dim
   return out.size > 0 ? out : undefined
 }
 
-/** The constant that an anchor is beside the loop's variable; `undefined`: it is another expression. */
+/** Returns the constant by which an anchor exceeds the loop's variable; undefined if it is another expression. */
 function offsetFrom(l: For, anchor: Anchor | undefined): number | undefined {
   if (!anchor || !mentions(anchor.expr, l.var)) return undefined
   const { terms, constant } = minus(linear(anchor.expr), linear(variable(l.var)))
   return terms.size === 0 ? constant : undefined
 }
 
-/** Where the loop's variable would be for all reads in these dimensions; `undefined` where one is of another kind. */
+/**
+ * Returns the values of the loop's variable for all reads in these dimensions; undefined if a read has an anchor of
+ * another kind.
+ */
 function valuesRead(
   named: ReadonlyMap<string, Dimension>,
   reads: readonly Anchored[],
@@ -177,7 +181,7 @@ function valuesRead(
   return values.every((v) => v !== undefined) ? values : undefined
 }
 
-/** One value where all are the same, as it is written; otherwise the interval of all. */
+/** Returns the window: a single value if all values are equal, otherwise their interval; undefined if it is unknown. */
 function windowOver(
   values: readonly Expr[],
   moving: Moving,
@@ -193,7 +197,7 @@ function windowOver(
   return { low, width: width.kind === 'const' && width.value === 1 ? null : width }
 }
 
-/** The expression of a sum, its constant last. */
+/** Returns the expression of a sum, with its constant last. */
 export const sumText = ({ terms, constant }: Linear): Expr => {
   const rest = sumExpr({ terms, constant: 0 })
   return constant < 0 && terms.size > 0 ? sub(rest, int(-constant)) : add(rest, int(constant))
@@ -202,7 +206,7 @@ export const sumText = ({ terms, constant }: Linear): Expr => {
 const isWhole = ({ low, width }: Pick<Window, 'low' | 'width'>, l: For): boolean =>
   isZero(low) && width !== null && sameSum(width, l.extent)
 
-/** The producer's iterations of the windows; where they may be out of the loop, under conditions. */
+/** Returns the producer restricted to the windows, with conditions where a window may exceed the loop. */
 export function restrict(cx: Context, producer: For, at: Found, windows: Windows): Body {
   const shifted = new Map<string, Expr>()
   const loops: For[] = []
@@ -214,7 +218,7 @@ export function restrict(cx: Context, producer: For, at: Found, windows: Windows
     if (width) loops.push({ ...l, extent: width, guards: [] })
   }
   const premises = premisesAt(cx, at, loops)
-  // Over the variable as it was, in whose place its value comes afterwards.
+  // The conditions are over the original variable, which is substituted at the end.
   const range = (l: For): readonly Expr[] => {
     const [value, extent] = [shifted.get(l.var)!, substitute(l.extent, shifted)]
     const sum = linear(value)
@@ -264,7 +268,10 @@ function atValue(
   return conditions.reduceRight<Body>((then, cond) => [when(cond, then)], inner)
 }
 
-/** The value is a loop variable with this very extent, or a guard of the kernel says that it is below it. */
+/**
+ * Returns whether the value is a loop variable with this extent, or a guard of the kernel states that it is below the
+ * extent.
+ */
 function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {
   if (!overParams(cx, extent)) return false
   const loops = loopsOf(cx.kernel.body)

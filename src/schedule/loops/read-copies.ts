@@ -1,4 +1,4 @@
-/** The copies that `cache_read` makes: what fills them, and where an access finds its element. */
+/** The copies of `cache_read`: the statements that fill them, and the index of an access in them. */
 
 import type { Found } from '../../ir/definitions.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
@@ -15,27 +15,27 @@ import { fillNest } from '../cooperative-fill.ts'
 import { copyNest, type Footprint, localIndex } from '../footprint.ts'
 import { tailGuards } from '../tail-guards.ts'
 
-/** How a copy is laid out and filled. */
+/** The layout of a copy, and the way it is filled. */
 export interface CopyLayout {
-  /** The last two dimensions are swapped. */
+  /** Whether the last two dimensions are swapped. */
   readonly transposed?: boolean | undefined
-  /** Elements from one row to the next, at least as many as a row has: against bank conflicts. */
+  /** Elements from one row to the next, at least the length of a row; avoids bank conflicts. */
   readonly stride?: number | undefined
-  /** Elements in a row that a thread copies at once: 2, 4 or 8. */
+  /** The number of contiguous elements that a thread copies at once: 2, 4 or 8. */
   readonly by?: number | undefined
-  /** What elements hold that are not read from the buffer. */
+  /** The value of elements that are not read from the buffer. */
   readonly padded?: number | undefined
 }
 
-/** What the step says about the copy. */
+/** The options of the step for the copy. */
 export interface Asked extends CopyLayout {
   readonly scope: CacheScope
 }
 
-/** Of copies that threads fill together. */
+/** Options of copies that threads fill together. */
 export const LAYOUT = ['transposed', 'stride', 'by'] as const
 
-/** A copy, before it has a buffer: what fills it, and where an access finds its element. */
+/** A copy without its buffer: the statement that fills it, and the index of an access in it. */
 export interface Copy {
   readonly shape: readonly number[]
   readonly copy: Stmt
@@ -43,7 +43,10 @@ export interface Copy {
   readonly padding?: Buffer['padding']
 }
 
-/** What one thread reads, a dimension for each loop; in shared memory besides one for each thread-bound loop. */
+/**
+ * Returns the copy of the elements that one thread reads, with a dimension for each loop, and in shared memory for each
+ * thread-bound loop. Throws `schedule/no-box` or `schedule/bad-padding`.
+ */
 export function own(
   cx: Context,
   at: Found,
@@ -67,7 +70,7 @@ export function own(
   const loops = print.loops.map((l) => ({ ...l, guards: l.guards.filter((g) => !unneeded.has(g)) }))
   const { padded } = step
   checkPadding(cx, step, buffer)
-  // A copy that is padded is filled as a whole: each element asks whether it is the buffer's.
+  // A padded copy is filled as a whole: for each element, a condition decides between the buffer and the padding.
   const where =
     padded === undefined ? [] : readingLast([...loops.flatMap((l) => l.guards), ...print.conditions])
   const nest: Footprint =
@@ -92,7 +95,10 @@ export function own(
   }
 }
 
-/** What all threads of the block read, with the dimensions of the buffer. */
+/**
+ * Returns the copy of the elements that all threads of the block read, with the dimensions of the buffer. Throws
+ * `schedule/bad-vector`, `schedule/no-rows`, `schedule/bad-stride` or `schedule/bad-padding`.
+ */
 export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: Buffer, name: string): Copy {
   const vector = step.by ?? 1
   const last = tile.dims.at(-1)?.extent ?? 1
@@ -141,11 +147,14 @@ export function boxed(cx: Context, loop: For, step: Asked, tile: Tile, buffer: B
   }
 }
 
-/** What is not read from the buffer; a copy that holds all of its elements has none of that, whatever it were. */
+/**
+ * Returns the padding of a copy; undefined if elements that the copy skips have no value. A copy that has all of its
+ * elements has no padding, so that any value is right.
+ */
 const paddingOf = (padded: number | undefined, where: readonly Expr[]): Buffer['padding'] =>
   padded === undefined && where.length > 0 ? undefined : { value: padded ?? 0, where }
 
-/** The padding is a value of the buffer's type. */
+/** Throws `schedule/bad-padding` unless the padding is a value of the buffer's type. */
 function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): void {
   const [low, high] = isInt(dtype)
     ? INT_RANGE[dtype as 'i32']
@@ -164,7 +173,7 @@ function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): 
   })
 }
 
-/** What holds of elements that are the buffer's, over coordinates of the copy. */
+/** Returns the conditions of elements that are read from the buffer, over coordinates of the copy. */
 function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
   const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
   return readingLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))

@@ -13,10 +13,10 @@ import { dependentAfterReorder } from '../reorder-dependence.ts'
 import { rowProduct } from '../samples.ts'
 
 /**
- * `reorder (f, j)`: the loops named take each other's places, in the order given; loops between them that are
- * not named stay where they are. Guards move to the innermost loop they speak of. Refused where a loop would
- * leave one that its extent depends on, and where the order of iterations matters. A spatial loop whose iterations
- * reach the same elements in different rounds of a reduction loop that it leaves becomes a reduction loop.
+ * `reorder (f, j)`: the named loops exchange their places, in the given order; other loops between them stay. Guards
+ * move to the innermost loop that they mention. The step is illegal if a loop would leave a loop that its extent
+ * depends on, or if the order of iterations matters. A spatial loop becomes a reduction loop if it leaves a reduction
+ * loop and its iterations reach the same elements in different iterations of that loop.
  */
 export const reorder = primitive({
   word: 'reorder',
@@ -26,7 +26,7 @@ export const reorder = primitive({
   within: (_, { loops }) => loops,
   apply(cx, step) {
     const found = step.loops.map((r) => cx.loop(r))
-    // Of roles there may be one loop, or none.
+    // A role may have one loop, or no loop.
     if (found.length < 2) return { body: cx.kernel.body }
     const chain = checkPerfectChain(cx, found, 'reorder')
     return {
@@ -70,8 +70,8 @@ function reorderChain(cx: Context, chain: readonly For[], wanted: readonly For[]
 }
 
 /**
- * Each guard on the innermost loop that it mentions, so that it is decided as early as it can be and everything
- * it protects is inside; guards keep their relative order.
+ * Returns the loops with each guard at the innermost loop that it mentions: it is evaluated as early as possible, and
+ * all statements that it protects are inside. Guards keep their relative order.
  */
 function placeGuards(chain: readonly For[], next: readonly For[]): readonly For[] {
   const guards = chain.flatMap((l) => l.guards.map((g) => ({ guard: g, home: l })))

@@ -14,9 +14,9 @@ type Requirement = { readonly multiple: number } | { readonly equal: number }
 
 /**
  * `require d % 4 == 0`, `require d == 128`: the schedule is for such sizes. Later steps and lowering rely on it: splits
- * by a divisor leave no rest, neighbouring elements are aligned, an equal size is a constant. A run with other sizes is
- * refused (`run/requirement`) before anything is launched. Where it stands before steps on coordinates, it is taken again once
- * these have been.
+ * by a divisor have no remainder, neighbouring elements are aligned, an equal size is a constant. A run with other
+ * sizes is rejected (`run/requirement`) before any launch. If steps on coordinates follow, the step is applied again
+ * after them.
  */
 export const require = primitive({
   word: 'require',
@@ -60,7 +60,7 @@ for i in 0..64
   },
 })
 
-/** A size as a constant. */
+/** Returns the body with a constant in place of a size. */
 function fixed(body: Body, size: string, value: number): Body {
   const replace = (e: Expr): Expr | undefined =>
     e.kind === 'var' && e.name === size ? int(value) : undefined

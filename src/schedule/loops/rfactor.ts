@@ -22,9 +22,9 @@ import { primitive } from '../primitive.ts'
 import { columnSplit } from '../samples.ts'
 
 /**
- * `rfactor ji -> yp`: partial results. The reduction into `y` becomes one into `yp`, which has `ji` as a
- * further dimension, so that `ji` runs over different elements; a second nest right after combines the
- * partial results. The loop's extent is constant or over sizes.
+ * `rfactor ji -> yp`: partial results. The reduction into `y` becomes a reduction into `yp`, which has `ji` as a
+ * further dimension, so that `ji` runs over different elements. A second loop nest right after it combines the partial
+ * results. The loop's extent must be constant or over sizes.
  */
 export const rfactor = primitive({
   word: 'rfactor',
@@ -97,7 +97,10 @@ for i in 0..m
   },
 })
 
-/** The one statement of the loop, with the loops around it. */
+/**
+ * Returns the reduction that is the only statement of the loop, with the loops around it. Throws
+ * `schedule/not-one-reduction` or `schedule/local-target`.
+ */
 function onlyReduction(cx: Context, at: Found): FoundReduce {
   const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
   let others = 0
@@ -124,8 +127,8 @@ function onlyReduction(cx: Context, at: Found): FoundReduce {
 }
 
 /**
- * The partial results are complete after the outermost reduction loop; nothing inside of it may look at the
- * target before, and it must not be spread over threads or blocks that would have to wait.
+ * Throws unless the partial results can be complete after the outermost reduction loop: no statement inside of it may
+ * use the target, and no loop inside may be bound, because threads or blocks would have to wait.
  */
 function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduce): void {
   const root = inside[0]!
@@ -143,7 +146,10 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
       checkNoReduction(cx, l, `the element that is reduced into changes with ${l.name}`, 'use atomic instead')
 }
 
-/** The second nest repeats spatial loops: their extents must not depend on loops that it lacks. */
+/**
+ * Throws `schedule/not-rectangular` if the extent of a spatial loop, which the second loop nest repeats, depends on a
+ * loop that it does not have.
+ */
 function checkRepeatable(cx: Context, inside: readonly For[], again: readonly For[]): void {
   const lacking = inside.filter((l) => !again.includes(l))
   for (const l of again) {
@@ -169,7 +175,7 @@ function combineNest(
   const loops = [...again, loop]
   const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
   const map = new Map(loops.map((l) => [l.var, variable(cx.fresh(l.var))]))
-  // In their order, which is not that of the loops: some protect what the next ones read.
+  // In the order of the guards, not of the loops: some guards protect reads of later ones.
   const guards = inside
     .flatMap((l) => (loops.includes(l) ? l.guards : []))
     .filter((g) => !mentionsAny(g, hidden))

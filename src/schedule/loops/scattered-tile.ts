@@ -1,6 +1,7 @@
 /**
- * Tiles whose rows a list names, inside of reduction loops: iterations may meet in an element of the buffer, and never in
- * one of the tile. Within the tile such loops run over different elements; where it is written back they combine again.
+ * Tiles whose rows come from an index list, inside of reduction loops. Iterations may conflict in an element of the
+ * buffer, but never in an element of the tile. In the tile, such loops run over different elements; the write-back
+ * combines them again.
  */
 
 import { isPlain, writtenIn } from '../../analysis/loop-writes.ts'
@@ -14,13 +15,16 @@ import type { LoopRef } from '../loop-ref.ts'
 import { refuseScatter } from './cache-write-checks.ts'
 
 export interface Tile {
-  /** Where the loops of the tile are no reduction loops. */
+  /** The context in which the loops of the tile are not reduction loops. */
   readonly cx: Context
-  /** Those that were. */
+  /** The loops of the tile that are reduction loops of the kernel. */
   readonly scattered: readonly For[]
 }
 
-/** The kernel with what the loop at `ref` combines into a buffer seen as a tile of its own. */
+/**
+ * Returns the kernel in which the loop at `ref` combines into a tile instead of the buffer. Throws
+ * `schedule/scattered`.
+ */
 export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   const { loop } = cx.loop(ref)
   const write = usesOf(loop.body, buffer).find((u) => u.mode === 'write')
@@ -28,7 +32,8 @@ export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   if (!write || scattered.length === 0) return { cx, scattered: [] }
   const { stmt: writer } = write
   for (const l of scattered) {
-    // What starts its elements itself starts each once, and here nobody knows where that is.
+    // A reduction that initialises its elements must initialise each once, and it is unknown here which iteration is
+    // first.
     if (writer.kind !== 'reduce' || writer.init || !isPlain(l)) refuseScatter(cx, loop, l, cx.buffer(buffer))
   }
   const vars = new Set(scattered.map((l) => l.var))
@@ -40,13 +45,18 @@ export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   return { cx: cx.on({ ...cx.kernel, body }), scattered }
 }
 
-/** The loops that write the tile back: its rows may be one element of the buffer. */
+/**
+ * Returns the loops that write the tile back, as reduction loops: rows of the tile may be the same element of the
+ * buffer.
+ */
 export const meetingAgain = (print: Footprint, scattered: readonly For[]): Footprint => ({
   ...print,
   loops: print.loops.map((l) => (scattered.some((x) => x.var === l.var) ? { ...l, reduce: true } : l)),
 })
 
-/** Loops whose iterations no longer meet in the targets do not meet elsewhere. */
+/**
+ * Throws `schedule/not-one-reduction` if iterations that do not conflict in the targets any more conflict elsewhere.
+ */
 export function checkOthersApart(cx: Context, loops: readonly For[], body: Body, hint: string): void {
   for (const l of loops) {
     const shared = writtenIn(cx.kernel, findLoop(body, l.var)!.loop).find((w) => !w.disjoint)

@@ -9,12 +9,11 @@ import { primitive } from '../primitive.ts'
 import { rowProduct } from '../samples.ts'
 
 /**
- * `serpentine i by c`: of every `c` iterations in turn, the second lot runs backwards, the fourth, and so on (the last,
- * shorter one too). What stands at one place of two lots is then a first and a last: where iterations are in order of how
- * long they take, blocks of threads that share a multiprocessor have equally much to do together.
- *
- * The same iterations run, in another order, which must be free; so a loop may be bound before it turns. A lot of one iteration
- * is the same backwards.
+ * `serpentine i by c`: iterations form lots of `c`, and every second lot runs backwards (also the last, shorter one).
+ * An early and a late iteration then have the same position in consecutive lots. If iterations are sorted by duration,
+ * blocks that share a multiprocessor have equal amounts of work together.
+ * Only the order of iterations changes. It must be free, so a loop may be bound before. Lots of one iteration leave the
+ * loop unchanged.
  */
 export const serpentine = primitive({
   word: 'serpentine',

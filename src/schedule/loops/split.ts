@@ -1,4 +1,4 @@
-/** Strip mining: a loop becomes a loop over chunks and one within a chunk (`split`). */
+/** Strip mining: a loop becomes a loop over chunks and a loop inside of a chunk (`split`). */
 
 import { Facts } from '../../analysis/integers/facts.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
@@ -13,9 +13,9 @@ import { gone, primitive } from '../primitive.ts'
 import { rowSums } from '../samples.ts'
 
 /**
- * `split i by c -> (io, ii)`: `i` becomes `io * c + ii`, with `ii` in `0..c`. The order stays, so it is always
- * legal for a loop that is still serial. Where the extent is no evident multiple of `c`, the inner loop is
- * guarded; whatever depended on `i` stays inside of the guard.
+ * `split i by c -> (io, ii)`: `i` becomes `io * c + ii`, with `ii` in `0..c`. The order stays, so the step is legal for
+ * every serial loop. If the extent is not evidently a multiple of `c`, the inner loop is guarded, and all that depends
+ * on `i` stays inside of the guard.
  */
 export const split = primitive({
   word: 'split',

@@ -1,4 +1,4 @@
-/** Tensorization: a nest is replaced by the instruction that does the same (`tensorize`). */
+/** Tensorization: a loop nest is replaced by an equivalent instruction (`tensorize`). */
 
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { protectedRead } from '../../analysis/instructions/zero-fill.ts'
@@ -18,21 +18,20 @@ import { primitive } from '../primitive.ts'
 import { eliminateRedundantGuards, withoutUnreadGuards } from '../redundant-guards.ts'
 import { fourWide } from '../samples.ts'
 
-/** `Y[i] = X[i] + X[i]`, of the example. */
+/** Returns `Y[i] = X[i] + X[i]`, the body of the example's instruction. */
 function doubled(): Instr['body'] {
   const x = load('X', [variable('i')], 'f32')
   return store('Y', [variable('i')], add(x, x))
 }
 
 /**
- * `tensorize i with multiply`: the loop and what is inside is done by a declared instruction. Its loops have the extents
- * of the instruction's iterators and no conditions, its statement is the instruction's body, and buffers are in the
- * memories that the operands name. What several threads do together, the threads of thread.x do, on which no loop
- * around may be.
- *
- * A copy between local buffers is made as a whole, where nobody reads what its conditions leave out; so is a product of copies
- * that hold all of their elements. A copy that is `padded 0` may be of a box that goes beyond the edge of a matrix, or by an instruction
- * that fills with zeros.
+ * `tensorize i with multiply`: a declared instruction executes the loop and its body. The loops have the extents of the
+ * instruction's iterators and no conditions, the statement is the instruction's body, and buffers are in the memories
+ * of the operands. An instruction of several threads runs on the threads of thread.x, to which no loop around may be
+ * bound.
+ * A copy between local buffers is copied as a whole if no consumer reads the elements that its conditions exclude; so
+ * is a product of copies that have all of their elements. A copy that is `padded 0` may have a box beyond the edge of a
+ * matrix, or use an instruction that fills with zeros.
  */
 export const tensorize = primitive({
   word: 'tensorize',
@@ -72,7 +71,10 @@ for i in 0..m
   },
 })
 
-/** The nest is what the instruction does; checked again after every later step. */
+/**
+ * Checks that the loop nest matches the instruction, again after every later step. Throws the reason of a mismatch,
+ * `schedule/guarded` or `schedule/not-idle`.
+ */
 export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, instr: Instr): void {
   const local = allocations(kernel.body)
   const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)

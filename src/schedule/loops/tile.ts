@@ -1,4 +1,4 @@
-/** Loop tiling (blocking): loops are split, and the inner ones brought inside (`tile`). */
+/** Loop tiling (blocking): loops are split, and the inner loops move inside (`tile`). */
 
 import * as arg from '../arguments.ts'
 import { checkPerfectChain } from '../checks.ts'
@@ -9,8 +9,8 @@ import { reorder } from './reorder.ts'
 import { split } from './split.ts'
 
 /**
- * `tile (i, f) by (8, 32) -> (io, fo, ii, fi)`: splits each loop and brings the inner loops inside. Legal where
- * the splits and the reorder are.
+ * `tile (i, f) by (8, 32) -> (io, fo, ii, fi)`: splits each loop and moves the inner loops inside. The step is legal if
+ * the splits and the reorder are legal.
  */
 export const tile = primitive({
   word: 'tile',

@@ -1,19 +1,22 @@
-/** Nests outside of all loops that become one: found by name, and where they can stand. */
+/** Top-level loop nests that `merge` and `join` combine into one: lookup by name, and the place of the result. */
 
 import { nestNames } from '../../ir/bound-names.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import type { Context } from '../context.ts'
 import { inAnyOrder } from '../nest-dependence.ts'
 
-/** A nest that takes part. */
+/** A top-level loop nest, by name. */
 export interface TopNest {
   readonly name: string
   readonly top: For
-  /** Where it stands in the kernel. */
+  /** Index of the loop nest in the kernel's body. */
   readonly at: number
 }
 
-/** The step names two different nests at least. */
+/**
+ * Throws `schedule/nothing-to-merge` or `schedule/nothing-to-join` unless the step names at least two different loop
+ * nests.
+ */
 export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonly string[]): void {
   if (nests.length >= 2 && new Set(nests).size === nests.length) return
   cx.refuse({
@@ -26,7 +29,7 @@ export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonl
   })
 }
 
-/** The nest of that name. */
+/** Returns the loop nest of this name. Throws `schedule/unknown-nest` or `schedule/ambiguous-nest`. */
 export function topNest(cx: Context, name: string): TopNest {
   const tops = cx.kernel.body.flatMap((s, at) =>
     s.kind === 'for' && s.nest === name ? [{ top: s, at }] : [],
@@ -50,7 +53,10 @@ export function topNest(cx: Context, name: string): TopNest {
   return { name, ...only }
 }
 
-/** Where all of them can stand: at the first, or else at the last, with nothing between that one may not pass. */
+/**
+ * Returns the index in the body at which all loop nests can be: that of the first, otherwise that of the last. Throws
+ * `schedule/order-matters` if statements in between conflict.
+ */
 export function placeFor(cx: Context, members: readonly TopNest[]): number {
   const places = members.map((m) => m.at)
   const [first, last] = [Math.min(...places), Math.max(...places)]
@@ -77,7 +83,7 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
   })
 }
 
-/** What the nests' names begin with in common, up to a `_`. */
+/** Returns an unused name: the common prefix of the names, up to a `_`, or `otherwise`. */
 export function nestName(cx: Context, nests: readonly string[], otherwise: string): string {
   const words = nests.map((n) => n.split('_'))
   const first = words[0]!

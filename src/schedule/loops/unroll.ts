@@ -9,15 +9,15 @@ import type { LoopRef } from '../loop-ref.ts'
 import { primitive } from '../primitive.ts'
 import { featureMajor } from '../samples.ts'
 
-/** Copies of a body beyond which unrolling whole only makes the text long. */
+/** The maximum number of copies of a body: more copies only make the code longer. */
 const WHOLE_LIMIT = 1024
 
 /**
- * `unroll f` repeats the body for each value of a constant loop, `unroll j by 4` four times a round for any
- * loop, with the rest after it. The order stays: always legal for a serial loop. `unroll j by 4 predicated`: the last
- * round is whole as well, so that its reads are in flight together; beyond the end they repeat the round's first
- * iteration, and what they would change stays. That is so where the body changes registers only; others ask. By 1 the body is
- * there once, as in the loop.
+ * `unroll f` repeats the body for each value of a loop with a constant extent; `unroll j by 4` repeats it four times in
+ * each iteration of any loop, and a remainder loop follows. The order stays, so the step is legal for every serial
+ * loop. `unroll j by 4 predicated`: the last iteration is complete as well, so that its reads are in flight together;
+ * copies beyond the end repeat the first copy's reads, and their results are discarded. This applies to bodies that
+ * change registers only; other bodies get conditions. `by 1` leaves a single copy of the body.
  */
 export const unroll = primitive({
   word: 'unroll',

@@ -1,4 +1,4 @@
-/** Vectorization: iterations of an innermost loop become lanes (`vectorize`). */
+/** Vectorization: iterations of an innermost loop become vector lanes (`vectorize`). */
 
 import { loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import { stmt } from '../../ir/tree.ts'
@@ -11,9 +11,9 @@ import { fourWide } from '../samples.ts'
 const LANES = [2, 4, 8]
 
 /**
- * `vectorize f`: the iterations of an innermost loop of 2, 4 or 8 run as the lanes of one, for sizes that leave what they
- * access aligned, and where all of them are there; elsewhere one after the other (`lower/vector-versioning.ts`). Refused for
- * reductions (lanes would combine into one element) and where iterations depend on each other.
+ * `vectorize f`: the iterations of an innermost loop of extent 2, 4 or 8 run as vector lanes if the sizes make the accesses
+ * aligned and all lanes exist, otherwise one after the other (`lower/vector-multiversioning.ts`). The step is illegal for
+ * reductions (lanes would combine into one element) and for iterations that depend on each other.
  */
 export const vectorize = primitive({
   word: 'vectorize',
@@ -48,7 +48,7 @@ export const vectorize = primitive({
       `rfactor ${loop.name} first, or vectorize a loop over different elements`,
     )
     checkOrderFree(cx, loop, 'vectorize')
-    // A schedule whose parameter says how many lanes there are may have one: no vector, and no loop either.
+    // The number of lanes may be a parameter of the schedule with value 1: neither a vector nor a loop.
     const mode = lanes === 1 ? ({ kind: 'unroll', factor: null } as const) : ({ kind: 'vectorize' } as const)
     return { body: replaceLoop(cx.kernel.body, loop.var, (l) => stmt({ ...l, mode })) }
   },
