@@ -172,6 +172,22 @@ export const FILES: Readonly<Record<string, string | Uint8Array>> = {
   'text.safetensors': 'this is no file of tensors',
   'away.safetensors.index.json': '{"weight_map":{"W":"../two.safetensors"}}',
   'a.xyz': 'x',
+  'text.npy': 'this is no array',
+  'wide.mtx': `${MTX}3 4 2\n1 1 1.5 2 2 1\n`,
+  'sizes.mtx': `${MTX}3 4\n1 1 1\n`,
+  'both.mtx': '%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n1 2 1\n3 1 1\n',
+  'uneven.txt': '0 1\n1 2 0.5\n',
+  'names.tsv': 'from\tto\n',
+  'odd.safetensors': ofW('F12', '3,4', 48),
+  'halves.npz': bytes(
+    npzChunks({
+      indices: { values: Float32Array.of(0, 2, 1, 3), shape: [4], dtype: 'f32' },
+      indptr: { values: Int32Array.of(0, 2, 2, 4), shape: [4], dtype: 'i32' },
+      format: { text: 'csr' },
+      shape: { values: Int32Array.of(3, 4), shape: [2], dtype: 'i32' },
+      data: { values: Float32Array.of(1, 2, 3, 4), shape: [4], dtype: 'f32' },
+    }),
+  ),
 }
 
 /** What a case is about, and its command line. */
@@ -288,6 +304,14 @@ export const CASES: Readonly<Record<string, string>> = {
   'mtx value beyond doubles': 'run {mul.spt} --bind A={vast.mtx}',
   'mtx without banner': 'run {mul.spt} --bind A={banner.mtx}',
   'mtx complex': 'run {mul.spt} --bind A={complex.mtx}',
+  'mtx with two entries on a line': 'run {mul.spt} --bind A={wide.mtx}',
+  'mtx without a number of entries': 'run {mul.spt} --bind A={sizes.mtx}',
+  'mtx symmetric with both triangles': 'run {mul.spt} --bind A={both.mtx}',
+  'edges of two and of three columns': 'run {mul.spt} --bind A={uneven.txt}',
+  'edges without a line of numbers': 'run {mul.spt} --bind A={names.tsv}',
+  'npy text': 'run {mul.spt} --bind B={text.npy}',
+  'npz with indices that are floats': 'run {mul.spt} --bind A={halves.npz}',
+  'safetensors of an unknown type': 'run {mul.spt} --bind A={odd.safetensors}',
   'npz cut': 'run {mul.spt} --bind A={cut.npz}',
   'npz text': 'run {mul.spt} --bind A={text.npz}',
   'npz without an address': 'run {mul.spt} --bind A={graph.npz}#',
