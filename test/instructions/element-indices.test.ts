@@ -275,11 +275,11 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
         .replace('M: i32[2, 8] in shared', 'M: i32[2, 8] in shared ascending 2')
         .replaceAll('nm_packed(2, 4)', format)
         .replace(/import .*\n/, (all) =>
-          format.startsWith('nm_whole')
-            ? 'import { nm_whole } from "sparsetile/kernels/sparse-tensor-cores.spt"\n'
+          format.startsWith('nm_exact')
+            ? 'import { nm_exact } from "sparsetile/kernels/sparse-tensor-cores.spt"\n'
             : all,
         )
-    await agrees(ascending('nm_whole(2, 4)'), (a, b, c) => [2 * a, 16 * b, 3 * c], true)
+    await agrees(ascending('nm_exact(2, 4)'), (a, b, c) => [2 * a, 16 * b, 3 * c], true)
     const loopsOf = async (text: string): Promise<unknown> => {
       const program = await load(text)
       return refusal(() => program.kernel('spmm').schedule('s').compilation.loops)
@@ -289,7 +289,7 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
       message: expect.stringContaining('of Ms nothing says so'),
     })
     // Neighbours are others in a copy that is turned.
-    const turned = ascending('nm_whole(2, 4)').replace('in shared -> Ms', 'in shared transposed -> Ms')
+    const turned = ascending('nm_exact(2, 4)').replace('in shared -> Ms', 'in shared transposed -> Ms')
     expect(await loopsOf(turned)).toMatchObject({ code: expect.stringMatching(/^schedule/) })
   })
 

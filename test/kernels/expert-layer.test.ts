@@ -57,7 +57,7 @@ const SIZES = [
 
 kernelSuite({
   file: 'kernels/expert-layer.spt',
-  onlyCuda: ['wgmma', 'any'],
+  onlyCuda: ['wgmma', 'wgmma_unaligned'],
   alsoWith: [
     ['expert_layer_f16', 'cpu', 5],
     ['expert_layer_f16', 'gpu', 8, 8, 4, 3],
@@ -94,11 +94,11 @@ test.each(
   async (kernel, top) => {
     const [experts, tokens] = [3, 70]
     const program = await load('kernels/expert-layer.spt')
-    // `any` has other arguments before the widths of its copies.
+    // `wgmma_unaligned` has other arguments before the widths of its copies.
     const widths = kernel === 'expert_layer_f16' ? [64, 2, 1, 1] : [2, 1, 1]
     const ways: [string, [number, number, number], ...number[]][] = [
       ['wgmma', [64, 64, 64]],
-      ['any', [66, 37, 71], 2, ...widths],
+      ['wgmma_unaligned', [66, 37, 71], 2, ...widths],
     ]
     for (const [schedule, sizes, ...more] of sample(ways, 3)) {
       const [k, h, n] = sizes

@@ -49,7 +49,7 @@ kernelSuite({
   cases: (kernel, schedule) => [
     ...patterns().flatMap((p, k) => {
       if (schedule === 'nm' && !isTwoOfFour(p)) return []
-      if (schedule === 'even' && (p.n === 0 || longest(p) > 32)) return []
+      if (schedule === 'fixed_length' && (p.n === 0 || longest(p) > 32)) return []
       return [[1, 33, 40, 7][k % 4]!, 0].slice(0, k === 5 ? 2 : 1).map((d): KernelCase => {
         const B = integers(p.n * d, 3)
         const params = { d, n: p.n }
@@ -57,7 +57,7 @@ kernelSuite({
         return { name: `${p.name}, d = ${d}`, inputs, exact: kernel !== 'spmm_mean' }
       })
     }),
-    ...(schedule === 'nm' || schedule === 'even'
+    ...(schedule === 'nm' || schedule === 'fixed_length'
       ? []
       : [
           {
@@ -101,11 +101,11 @@ test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and
   const tensors = { A: matrix(of, integers(rows.length, 2)), B: integers(n * d, 3) }
   const equal = { tensors, params: { m, n, d } }
   useCostModel('cuda', null)
-  expect((await spmm.choose('cuda', equal)).chosen.schedule).toBe('even')
+  expect((await spmm.choose('cuda', equal)).chosen.schedule).toBe('fixed_length')
   useCostModel('cuda', undefined)
   for (const kind of ['cpu', 'webgpu'] as const) {
     const device = await devices[kind]()
-    const compiled = await spmm.schedule('even', w, 4, 2, 4, 2).compile(device)
+    const compiled = await spmm.schedule('fixed_length', w, 4, 2, 4, 2).compile(device)
     const prepared = await compiled.prepare(equal)
     const v = await prepared.verify()
     expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
@@ -127,7 +127,7 @@ kernelSuite({
   ],
   cases: (kernel, schedule) => [
     ...patterns().map((p, k): KernelCase => {
-      const d = ['edges', 'row_blocks', 'own_pieces'].includes(schedule ?? '')
+      const d = ['edges', 'row_blocks', 'row_pieces'].includes(schedule ?? '')
         ? 32
         : [5, 33, 0, 16, 30, 44, 8][k % 7]!
       const where = kernel === 'sddmm' ? { A: matrix(p, integers(p.rows.length, 2)) } : { j: matrix(p, null) }

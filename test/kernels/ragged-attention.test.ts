@@ -65,7 +65,7 @@ kernelSuite({
     ['ragged_attention', 'gpu', 64, 64, 4, 8],
     ['ragged_attention', 'gpu', 32, 128],
   ],
-  cases: (_, schedule) => (schedule === 'found' ? cases.filter((c) => c.name.includes('one token')) : cases),
+  cases: (_, schedule) => (schedule === 'builder' ? cases.filter((c) => c.name.includes('one token')) : cases),
 })
 
 const half = (shape: readonly number[], seed: number) =>
@@ -94,7 +94,7 @@ kernelSuite({
   alsoWith: [['ragged_attention_f16', 'mma', 64, 128, 128]],
   cases: (_, schedule) =>
     Object.entries(ENDS)
-      .filter(([name]) => schedule !== 'found' || name.includes('one token'))
+      .filter(([name]) => schedule !== 'builder' || name.includes('one token'))
       .map(
         ([name, ends], k): KernelCase => ({
           name: `f16, ${name}`,

@@ -161,7 +161,7 @@ kernelSuite({
     segments('none', [], 4, 3),
     segments('no features', [2, 3], 4, 0),
     segments(
-      'even',
+      'fixed_length',
       Array.from({ length: 70 }, () => 8),
       8,
       16,

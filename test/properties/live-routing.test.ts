@@ -19,7 +19,7 @@ const FUSED = 'fuse (product.eo, product.go) -> g fuse (scatter.eo, scatter.go) 
 const STEPS = { apart: '', fused: FUSED } as const
 
 const textOf = (gate: keyof typeof GATES): string => `
-import { gated } from "sparsetile/kernels/mixture-of-experts.spt"
+import { live_token_groups } from "sparsetile/kernels/mixture-of-experts.spt"
 kernel routed(experts: size, tokens: size, k: size, n: size, top: size) {
   axis e = dense_fixed(experts)
   axis t = dense_fixed(tokens)
@@ -38,7 +38,7 @@ kernel routed(experts: size, tokens: size, k: size, n: size, top: size) {
   iterate scatter [e, t, o] as RSS { Y[t, o] += P[e, t] * H[e, t, o] }
 }
 ${Object.entries(STEPS)
-  .map(([name, steps]) => `schedule routed.${name} { P as gated(2) live in place ${steps} }`)
+  .map(([name, steps]) => `schedule routed.${name} { P as live_token_groups(2) live in place ${steps} }`)
   .join('\n')}`
 
 const ALL = (Object.keys(GATES) as (keyof typeof GATES)[]).flatMap((gate) =>

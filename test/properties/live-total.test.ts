@@ -8,7 +8,7 @@ import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 
 const textOf = (room: string, fused: 'none' | 'up' | 'both'): string => `
-import { gated } from "sparsetile/kernels/mixture-of-experts.spt"
+import { live_token_groups } from "sparsetile/kernels/mixture-of-experts.spt"
 kernel k(n: size, m: size, d: size) {
   axis e = dense_fixed(n)
   axis t = dense_fixed(m)
@@ -21,7 +21,7 @@ kernel k(n: size, m: size, d: size) {
   iterate down [e, t, o] as SRS { Y[e, o] += P[e, t] * H[e, t, o] }
 }
 schedule k.s(s = 2) {
-  P as gated(s) live in place capacity ${room}
+  P as live_token_groups(s) live in place capacity ${room}
 ${fused === 'none' ? '' : '  fuse (up.eo, up.go) -> g'}
 ${fused === 'both' ? '  fuse (down.eo, down.go) -> g' : ''}
 }`
@@ -141,10 +141,10 @@ test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused:
   expect(code).toBe('schedule/live-capacity')
   expect(message).toContain(`a capacity of ${room === 'w - 3' ? -2 : -1} is below 0`)
   expect(hint).toContain('leave out')
-  expect(text.slice(span!.start, span!.end)).toBe(`P as gated(s) live in place capacity ${room}`)
+  expect(text.slice(span!.start, span!.end)).toBe(`P as live_token_groups(s) live in place capacity ${room}`)
   for (const n of [-1, 1.5, Number.NaN, 2 ** 31])
     for (const name of ['capacity', 'total'])
-      expect(refusal(() => program.kernel('k').live('P', 'gated', 2, { [name]: n })).code).toBe(
+      expect(refusal(() => program.kernel('k').live('P', 'live_token_groups', 2, { [name]: n })).code).toBe(
         'api/argument',
       )
 })
@@ -152,13 +152,13 @@ test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused:
 test('room in all is part of the step, and what lies between iterations is no larger', async () => {
   const program = await load(textOf('m / 4 + n in all', 'both'))
   const kernel = program.kernel('k').schedule('s', 4)
-  expect(printedSteps(kernel.compilation)[0]).toBe('P as gated(4) live in place capacity m / 4 + n in all')
+  expect(printedSteps(kernel.compilation)[0]).toBe('P as live_token_groups(4) live in place capacity m / 4 + n in all')
   expect(kernel.show(2)).toContain('H: i32[min(n * ceildiv(m, 4), max(m / 4 + n, 0)), 4, d] local')
   const cpu = await devices.cpu()
   const bytes = async (total: number): Promise<number> => {
     const compiled = await program
       .kernel('k')
-      .live('P', 'gated', 4, { total })
+      .live('P', 'live_token_groups', 4, { total })
       .fuse(['up.eo', 'up.go'], 'g')
       .compile(cpu)
     const [P, X] = [dense([8, 64], new Int32Array(512), 'i32'), dense([64, D], new Int32Array(64 * D), 'i32')]
@@ -171,13 +171,13 @@ test('room in all is part of the step, and what lies between iterations is no la
   await cpu.dispose()
   const again: Kernel = program.kernel('k').replay(kernel.toJSON())
   expect(again.show(2)).toBe(kernel.show(2))
-  const given = program.kernel('k').live('P', 'gated', 4, { total: 6 })
-  expect(printedSteps(given.compilation)).toEqual(['P as gated(4) live in place capacity 6 in all'])
+  const given = program.kernel('k').live('P', 'live_token_groups', 4, { total: 6 })
+  expect(printedSteps(given.compilation)).toEqual(['P as live_token_groups(4) live in place capacity 6 in all'])
 })
 
 test('room for each list and for all of them is refused', async () => {
   const kernel = (await load(textOf('3', 'none'))).kernel('k')
-  const both = () => kernel.live('P', 'gated', 2, { capacity: 1, total: 2 })
+  const both = () => kernel.live('P', 'live_token_groups', 2, { capacity: 1, total: 2 })
   expect(both).toThrow('schedule/live-capacity: both capacity and total are given')
 })
 

@@ -60,7 +60,7 @@ test('loops that do not stand directly inside of each other are not fused', () =
 })
 
 const LIVE = (capacity: string, steps: string): string => `
-import { gated } from "sparsetile/kernels/mixture-of-experts.spt"
+import { live_token_groups } from "sparsetile/kernels/mixture-of-experts.spt"
 kernel k(n: size, m: size, d: size) {
   axis e = dense_fixed(n)
   axis t = dense_fixed(m)
@@ -73,7 +73,7 @@ kernel k(n: size, m: size, d: size) {
   iterate down [e, t, o] as SRS { Y[e, o] += P[e, t] * H[e, t, o] }
 }
 schedule k.s(s = 2, by = 4) {
-  P as gated(s) live in place ${capacity}
+  P as live_token_groups(s) live in place ${capacity}
   ${steps}
 }`
 const GRIDS = [
