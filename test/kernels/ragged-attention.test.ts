@@ -65,7 +65,8 @@ kernelSuite({
     ['ragged_attention', 'gpu', 64, 64, 4, 8],
     ['ragged_attention', 'gpu', 32, 128],
   ],
-  cases: (_, schedule) => (schedule === 'builder' ? cases.filter((c) => c.name.includes('one token')) : cases),
+  cases: (_, schedule) =>
+    schedule === 'builder' ? cases.filter((c) => c.name.includes('one token')) : cases,
 })
 
 const half = (shape: readonly number[], seed: number) =>

@@ -152,7 +152,9 @@ test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused:
 test('room in all is part of the step, and what lies between iterations is no larger', async () => {
   const program = await load(textOf('m / 4 + n in all', 'both'))
   const kernel = program.kernel('k').schedule('s', 4)
-  expect(printedSteps(kernel.compilation)[0]).toBe('P as live_token_groups(4) live in place capacity m / 4 + n in all')
+  expect(printedSteps(kernel.compilation)[0]).toBe(
+    'P as live_token_groups(4) live in place capacity m / 4 + n in all',
+  )
   expect(kernel.show(2)).toContain('H: i32[min(n * ceildiv(m, 4), max(m / 4 + n, 0)), 4, d] local')
   const cpu = await devices.cpu()
   const bytes = async (total: number): Promise<number> => {
@@ -172,7 +174,9 @@ test('room in all is part of the step, and what lies between iterations is no la
   const again: Kernel = program.kernel('k').replay(kernel.toJSON())
   expect(again.show(2)).toBe(kernel.show(2))
   const given = program.kernel('k').live('P', 'live_token_groups', 4, { total: 6 })
-  expect(printedSteps(given.compilation)).toEqual(['P as live_token_groups(4) live in place capacity 6 in all'])
+  expect(printedSteps(given.compilation)).toEqual([
+    'P as live_token_groups(4) live in place capacity 6 in all',
+  ])
 })
 
 test('room for each list and for all of them is refused', async () => {
