@@ -41,9 +41,9 @@ export interface RunInputs {
 
 /** What can be bound, by its outer form alone. @throws SptError `api/argument` */
 export function expectInputs(inputs: RunInputs): void {
-  expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
+  expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
   const known = ['tensors', 'params', 'seed', 'statistics'] as const
-  expectOptions('what is bound', inputs, known, (name) => {
+  expectOptions('the object of inputs', inputs, known, (name) => {
     const isNumber = ['number', 'boolean'].includes(typeof inputs[name as keyof RunInputs])
     return isNumber
       ? `put sizes and scalars under \`params\`: run({ tensors, params: { ${name}, … } })`
@@ -170,7 +170,11 @@ function shaped(
   const over = dimensions.map((d) => d.extent)
   const open = over.flatMap((e) => [...freeVars(e)].filter((v) => !known.has(v)))
   if (open.length > 1 || (open.length === 1 && over.filter((e) => freeVars(e).has(open[0]!)).length > 1))
-    fail(missingValue({ name: open[0]!, of: `(the shape of ${name} depends on it)` }))
+    fail({
+      ...missingValue({ name: open[0]!, of: `(the shape of ${name} depends on it)` }),
+      expected: `a shape for ${name}: ${array.length} values alone have none`,
+      hint: `${name}: dense([${over.map((e) => (e.kind === 'var' ? e.name : '64')).join(', ')}], values), or params: { ${open[0]}: 64 }`,
+    })
   const rest = over
     .filter((e) => open.length === 0 || !freeVars(e).has(open[0]!))
     .reduce((n, e) => n * evaluate(e, known), 1)

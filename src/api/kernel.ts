@@ -270,7 +270,7 @@ export class Kernel extends SteppedKernel<Kernel> {
         lookup: { name: nameText(name), candidates: [...this.schedules, ...this.choices] },
         expected:
           this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
-        hint: 'declare it in the program, or apply steps',
+        hint: `leave it out to let the compiler select one, or declare \`schedule ${this.name}.NAME { … }\``,
       })
     )
   }

@@ -34,7 +34,7 @@ export const formJson = (forms: readonly Form[]) => ({
   ),
 })
 
-const nameOf = ({ text }: Form): string => text || 'default schedule'
+const nameOf = ({ text }: Form): string => text || 'default'
 
 /** Description of the selected form. */
 function firstText(first: Form): string {
@@ -81,12 +81,12 @@ const othersOf = ([first, ...others]: readonly Form[]): readonly string[] =>
 export const formText = (forms: readonly Form[]): string =>
   [firstText(forms[0]!), ...othersOf(forms)].join('; ')
 
-/** The same as rows of a report, each form on a line. */
+/** Rows of a report, one for each form; none without forms. */
 export function formRows(forms: readonly Form[], by = ''): readonly (readonly [string, string])[] {
   const [first] = forms
   if (!first) return []
   return [
-    ['form', firstText(first) + (by && ` (${by})`)],
+    ['schedule', firstText(first) + (by && ` (${by})`)],
     ...othersOf(forms).map((text) => ['', text] as const),
   ]
 }

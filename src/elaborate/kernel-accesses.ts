@@ -2,9 +2,10 @@
 
 import type { Diagnostic } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { isFused } from '../ir/axis.ts'
+import { type Axis, isFused } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
 import { cast, type Expr, type Load, load, variable } from '../ir/expr.ts'
+import { sameExpr } from '../ir/structural-equality.ts'
 import { elaborateExpr, FUNCTIONS, type Names } from './expressions.ts'
 import { tooLong } from './extent-mismatch.ts'
 import { type Declared, extentOf } from './kernel-names.ts'
@@ -167,10 +168,20 @@ function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   return range && extent && tooLong(range, extent) ? { iterator: seen.name, from: seen.axis, axis } : null
 }
 
+/** Iterators in scope over an axis with the extent of `axis`. */
+function iteratorsOver(d: Declared, scope: Scope, axis: Axis): readonly string[] {
+  const extent = extentOf(d, axis)
+  return scope.iterators.flatMap((s) => {
+    const range = s.axis ? extentOf(d, s.axis) : null
+    return range && extent && sameExpr(range, extent) ? [s.name] : []
+  })
+}
+
 function shapeProblem(d: Declared, scope: Scope, e: Ast.Expr, dimension: string): Diagnostic | null {
   const found = differing(d, scope, e, dimension)
   if (!found) return null
   const { iterator, from, axis } = found
+  const fitting = iteratorsOver(d, scope, axis)
   return {
     code: 'check/shape',
     message: `${iterator} does not range over the coordinates of axis ${dimension}`,
@@ -179,6 +190,9 @@ function shapeProblem(d: Declared, scope: Scope, e: Ast.Expr, dimension: string)
       ...(from.span ? [{ span: from.span, text: `${iterator} comes from here` }] : []),
       ...(axis.span ? [{ span: axis.span, text: `${dimension} has another extent` }] : []),
     ],
-    hint: 'give both axes the same size, or an extent that covers both, such as max(m, n)',
+    hint: [
+      ...(fitting.length > 0 ? [`did you mean ${fitting.join(' or ')}?`] : []),
+      'give both axes the same size, or an extent that covers both, such as max(m, n)',
+    ].join(' Otherwise, '),
   }
 }

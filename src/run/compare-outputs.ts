@@ -18,16 +18,19 @@ export interface Coverage {
   readonly undecided: number
   /** Compared, but the allowed error is at least the value: 0 would have passed. */
   readonly weak: number
+  /** Compared elements that are NaN in the output and in the reference. */
+  readonly notANumber: number
 }
 
 /** For people: `9 of 12 elements; 3 are decided by rounding, and not compared`. */
-export function coverageText({ elements, compared, undecided, weak }: Coverage): string {
+export function coverageText({ elements, compared, undecided, weak, notANumber }: Coverage): string {
   const text = (n: number): string => n.toLocaleString('en-US')
   return [
     compared === elements
       ? `all ${text(elements)} elements`
       : `${text(compared)} of ${text(elements)} elements`,
     ...(undecided > 0 ? [`${text(undecided)} are decided by rounding, and not compared`] : []),
+    ...(notANumber > 0 ? [`${text(notANumber)} are NaN in both`] : []),
     ...(weak > 0 ? [`of ${text(weak)} the allowed error is as large as the value`] : []),
   ].join('; ')
 }
@@ -53,7 +56,7 @@ export function compareOutput(
   sampled: RefSample | null,
 ): Comparison {
   const values = got.values!
-  const nothing = { elements: want.values.length, compared: 0, undecided: 0, weak: 0 }
+  const nothing = { elements: want.values.length, compared: 0, undecided: 0, weak: 0, notANumber: 0 }
   const wrong = (problem: string): Comparison => ({
     ...nothing,
     relative: Number.POSITIVE_INFINITY,
@@ -74,7 +77,7 @@ export function compareOutput(
   const read = decoder(got.dtype)
   const scale = rootMeanSquare(want.values, elements)
   const count = elements?.length ?? values.length
-  let [relative, absolute, undecided, weak] = [0, 0, 0, 0]
+  let [relative, absolute, undecided, weak, notANumber] = [0, 0, 0, 0, 0]
   let worst = { at: -1, beyond: 0, allowed: 0 }
   for (let k = 0; k < count; k++) {
     const e = elements ? elements[k]! : k
@@ -86,7 +89,11 @@ export function compareOutput(
     const x = read ? read(values[e]!) : values[e]!
     const r = want.values[e]!
     if (allowed >= Math.abs(r) && allowed > NOTICED) weak++
-    if (x === r || (Number.isNaN(x) && Number.isNaN(r))) continue
+    if (x === r) continue
+    if (Number.isNaN(x) && Number.isNaN(r)) {
+      notANumber++
+      continue
+    }
     const error = Math.abs(x - r)
     if (Number.isFinite(error)) {
       absolute = Math.max(absolute, error)
@@ -99,7 +106,7 @@ export function compareOutput(
       : Number.POSITIVE_INFINITY
     if (worst.at < 0 || beyond > worst.beyond) worst = { at: e, beyond, allowed }
   }
-  const found = { ...nothing, compared: count - undecided, undecided, weak, relative, absolute }
+  const found = { ...nothing, compared: count - undecided, undecided, weak, notANumber, relative, absolute }
   if (worst.at < 0) return { ...found, problem: null }
   const at =
     want.kind === 'sparse'

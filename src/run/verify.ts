@@ -68,7 +68,7 @@ export async function verifyAgainst(
   const { sampled } = expected
   let relative = 0
   let absolute = 0
-  const total = { elements: 0, compared: 0, undecided: 0, weak: 0 }
+  const total = { elements: 0, compared: 0, undecided: 0, weak: 0, notANumber: 0 }
   let isStrange = false
   const problems: string[] = []
   const places: Place[] = []
@@ -102,7 +102,7 @@ export async function verifyAgainst(
   }
 }
 
-const COUNTS = ['elements', 'compared', 'undecided', 'weak'] as const
+const COUNTS = ['elements', 'compared', 'undecided', 'weak', 'notANumber'] as const
 
 const verdictOf = ({ elements, compared }: Coverage): 'agrees' | 'undecided' | 'empty' =>
   compared > 0 ? 'agrees' : elements > 0 ? 'undecided' : 'empty'

@@ -767,8 +767,8 @@ describe('mistakes', () => {
 })
 
 test.each([
-  [{ m: 4 }, 'bind/size-mismatch: size m is 4 by what was given, and 6 by dimension 0 of A'],
-  [{ n: 4 }, 'bind/size-mismatch: size n is 4 by what was given, and 5 by dimension 1 of A'],
+  [{ m: 4 }, 'bind/size-mismatch: size m is 4 by the value given, and 6 by dimension 0 of A'],
+  [{ n: 4 }, 'bind/size-mismatch: size n is 4 by the value given, and 5 by dimension 1 of A'],
   [{ m: -1 }, 'bind/size-range: size m is -1'],
 ])('sizes that what is bound does not have decide nothing: %j', async (sizes, expected) => {
   const k = await choosing('  when (m < 5) plain\n  otherwise wide')

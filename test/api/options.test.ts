@@ -74,7 +74,7 @@ describe('unknown options', async () => {
   })
   test('a size that contradicts what is bound', async () => {
     await expect(k.prepare({ tensors: { X: values }, params: { m: 3 } })).rejects.toThrow(
-      'bind/size-mismatch: size m is 3 by what was given, and 2 by dimension 0 of X',
+      'bind/size-mismatch: size m is 3 by the value given, and 2 by dimension 0 of X',
     )
   })
 })

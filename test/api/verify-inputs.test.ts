@@ -168,7 +168,13 @@ test('a search measures f16 kernels on f32 weights', async () => {
   try {
     const found = await evaluator.evaluate([2, 3].map((by) => ({ point: { by }, share: 1 })))
     expect(found.map((o) => o.status)).toEqual(['measured', 'measured'])
-    expect(evaluator.bench.coverage).toEqual({ elements: m, compared: m, undecided: 0, weak: 0 })
+    expect(evaluator.bench.coverage).toEqual({
+      elements: m,
+      compared: m,
+      undecided: 0,
+      weak: 0,
+      notANumber: 0,
+    })
   } finally {
     evaluator.close()
   }

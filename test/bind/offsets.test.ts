@@ -320,8 +320,8 @@ const REFUSED: readonly [string, () => Promise<unknown>, string, string][] = [
   [
     'nothing but values',
     () => map.run({ tensors: { from: dense([2], ints(0, 0)) }, seed: 1 }),
-    'bind/rank: from is bound to a tensor of 1 dimension(s); it is over [k, p]',
-    '2 dimension(s)',
+    'bind/rank: from is bound to a tensor of 1 dimension; it is over [k, p]',
+    '2 dimensions',
   ],
   [
     'a parent that has none',

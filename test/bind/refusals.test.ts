@@ -110,7 +110,7 @@ const CASES: readonly (readonly [string, string, NonNullable<RunInputs['tensors'
     'a list of two dimensions',
     'vbr',
     { A, rows: dense([1, 2], ints(0, 3)), cols: [0, 4] },
-    'bind/rank: rows is bound to a tensor of 2 dimension(s); it is over [rows]',
+    'bind/rank: rows is bound to a tensor of 2 dimensions; it is over [rows]',
   ],
   [
     'a set that is missing',

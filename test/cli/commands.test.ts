@@ -499,7 +499,7 @@ describe('spt emit', () => {
     const printed = async (target: string, ...sizes: string[]) => {
       const { code, out, err } = await spt(['emit', path, '--target', target, ...sizes])
       expect([code, err]).toEqual([0, ''])
-      expect(out.split('\n')[0]).toMatch(/^\/\/ form: .*: selected by a rule, without predicted times$/)
+      expect(out.split('\n')[0]).toMatch(/^\/\/ schedule: .*: selected by a rule, without predicted times$/)
       return out
     }
     for (const target of ['cuda', 'wgsl']) {
@@ -514,12 +514,12 @@ describe('spt emit', () => {
     expect(statistic.err).toContain('decides nothing')
   })
 
-  test('without a schedule it prints the default form and its predicted time', async () => {
+  test('without a schedule it prints the default schedule and its predicted time', async () => {
     const path = folder.file('plain.spt', PROGRAM.slice(0, PROGRAM.indexOf('schedule')))
     const bound = ['--bind', `A=${matrix}`, '--size', 'd=8', '--size', 'alpha=2']
-    const told = /^form {6}.*: predicted [\d.]+ ms \(cost model: .*\)$/m
+    const told = /^schedule {2}.*: predicted [\d.]+ ms \(cost model: .*\)$/m
     const plain =
-      /^form {6}parallel\(\): on a software adapter, compiling tuned loops takes longer than running \d+ iterations/m
+      /^schedule {2}parallel\(\): on a software adapter, compiling tuned loops takes longer than running \d+ iterations/m
     const { out } = await spt(['run', path, ...bound, '--device', 'webgpu', '--seed', '1'])
     expect(out).toMatch(out.includes('SwiftShader') ? plain : told)
     for (const device of ['cuda', 'webgpu']) {
@@ -527,15 +527,15 @@ describe('spt emit', () => {
       expect(explained).toMatch(
         explained.includes('SwiftShader')
           ? plain
-          : /^form +.*: predicted [\d.]+ ms \(cost model: .*\)\n +.*: [\d.]+ ms$/m,
+          : /^schedule +.*: predicted [\d.]+ ms \(cost model: .*\)\n +.*: [\d.]+ ms$/m,
       )
     }
     for (const target of ['cuda', 'wgsl'])
       expect((await spt(['emit', path, ...bound.slice(0, 4), '--target', target])).out).toMatch(
-        /^\/\/ form: .*: predicted [\d.]+ ms; .*: [\d.]+ ms$/m,
+        /^\/\/ schedule: .*: predicted [\d.]+ ms; .*: [\d.]+ ms$/m,
       )
     expect((await spt(['explain', path, ...bound, '--device', 'cpu'])).out).toMatch(
-      /^form {6}default schedule: selected by a rule, without predicted times$/m,
+      /^schedule {2}default: selected by a rule, without predicted times$/m,
     )
   })
 
@@ -647,6 +647,7 @@ describe('spt run', () => {
       compared: 9,
       undecided: 0,
       weak: 0,
+      notANumber: 0,
       sampled: null,
     })
     // 4 values and 4 indices, 4 row starts, 4 × 3 of B and 3 × 3 of C.
@@ -734,8 +735,35 @@ describe('spt run', () => {
     expect(out).toMatch(/^time {6}[\d.]+ ms per run/m)
     expect(out).not.toContain('read the program')
     const verbose = (await spt(['run', program, ...bound, '--verbose'])).out
-    expect(verbose).toMatch(/^ok: ran; --verify compares/)
+    expect(verbose).toMatch(/^ok: ran on random B; --verify compares/)
     expect(verbose).toMatch(/^total +[\d.]+ ms\n {2}read the program +[\d.]+ ms$/m)
+  })
+
+  test('NaN elements, duplicate entries, conversions and shapes that differ', async () => {
+    const A = folder.file(
+      'twice.mtx',
+      '%%MatrixMarket matrix coordinate real general\n2 2 3\n1 1 1\n1 1 2\n2 2 1\n',
+    )
+    const x = folder.at('nan.npy')
+    const write = (values: number[]) =>
+      writeTensor(x, {
+        kind: 'dense',
+        shape: [values.length],
+        values: Float64Array.from(values),
+        dtype: 'f64',
+      })
+    await write([1, Number.NaN])
+    const argv = ['run', 'kernels/spmv.spt', '--kernel', 'spmv', '--bind', `A=${A}`, '--bind', `x=${x}`]
+    const { out } = await spt([...argv, '--verify', '--verbose'])
+    expect(out).toMatch(/^ok: agrees with the reference .*: all 2 elements; 1 are NaN in both\n/)
+    expect(out).toMatch(/^nonzeros +A = 2 and 1 duplicate \(values added\)$/m)
+    expect(out).toMatch(/^converted .*x: f64 to f32$/m)
+    await write([1, 2, 3])
+    const { err } = await spt([...argv, '--size', 'm=2'])
+    expect(err).toContain('hint: check the shapes: A is 2 × 2, declared over [i, j]; x is 3')
+    expect((await spt(['explain', 'nonsense'])).err).toContain(
+      "'nonsense' is not a file and not an error code",
+    )
   })
 
   test('a live structure: its fill ratio and build time', async () => {
@@ -913,6 +941,7 @@ describe('a wrong result', () => {
       compared: 9,
       undecided: 0,
       weak: 0,
+      notANumber: 0,
       reducerFault: null,
       sampled: null,
       runTime: 1,

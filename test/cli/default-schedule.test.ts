@@ -26,7 +26,7 @@ test('a default schedule that is rejected is skipped with the reason', async () 
     0,
     'note: schedule cpu is left out: i holds 3 statements (step 1: combine s) (schedule/not-one-reduction)\n',
   ])
-  expect(out).toMatch(/^ok: agrees with the reference(.|\n)*schedule {2}none/)
+  expect(out).toMatch(/^ok: agrees with the reference(.|\n)*schedule {2}default: selected/)
   const asked = await spt([...run, '--schedule', 'cpu'])
   expect([asked.code, asked.err.split('\n')[0]]).toEqual([
     1,
@@ -53,7 +53,7 @@ test('a schedule `gpu` is not compiled for a software adapter unless named', asy
     const { code, out } = await spt([command, mul, ...run])
     expect(code).toBe(0)
     const taken = out.includes('SwiftShader')
-      ? /schedule +none\nform +parallel\(\): on a software adapter/
+      ? /schedule +parallel\(\): on a software adapter/
       : /schedule +gpu/
     expect(out).toMatch(taken)
     expect((await spt([command, mul, ...run, '--schedule', 'gpu'])).out).toMatch(/schedule +gpu/)

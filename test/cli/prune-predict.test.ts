@@ -170,8 +170,8 @@ test('impossible layer sizes are rejected before anything is written', async () 
     [['m=1.5'], 'error[bind/size-range]: size m is 1.5'],
     [['m=4294967296'], 'error[bind/size-range]: size m is 4294967296'],
     [[], 'error[bind/missing-size]: missing size m of kernel pruned_linear'],
-    [['m=8', 'n=3'], 'error[bind/size-mismatch]: size n is 3 by what was given, and 32 by dimension 0 of W'],
-    [['m=8', 'k=3'], 'error[bind/size-mismatch]: size k is 3 by what was given, and 16 by dimension 1 of W'],
+    [['m=8', 'n=3'], 'error[bind/size-mismatch]: size n is 3 by the value given, and 32 by dimension 0 of W'],
+    [['m=8', 'k=3'], 'error[bind/size-mismatch]: size k is 3 by the value given, and 16 by dimension 1 of W'],
   ] as const) {
     const { code, err, written } = await onCpu(...sizes)
     expect([code, err, written]).toEqual([1, expect.stringContaining(why), false])
@@ -179,7 +179,7 @@ test('impossible layer sizes are rejected before anything is written', async () 
   // Some layers are of these sizes: of the others it is said.
   const some = await onCpu('m=8', 'n=32')
   expect([some.code, some.written]).toEqual([0, true])
-  expect(some.out).toContain('no time: size n is 32 by what was given, and 16 by dimension 0 of W')
+  expect(some.out).toContain('no time: size n is 32 by the value given, and 16 by dimension 0 of W')
   rmSync(out, { recursive: true })
   // What is not known of the device, with what to give.
   const cuda = await call('pruned_linear_f16', '--size', 'm=128', '--device', 'cuda')

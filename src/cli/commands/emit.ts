@@ -102,7 +102,7 @@ export const emit: CommandSpec = {
         if (sizes.capability !== undefined)
           for (const m of modules) for (const e of m.entries) refuseSharedAt(sizes.capability, e)
         const texts = withPlan(modules, emitted.compilation.planFor(lowering))
-        return forms.length > 0 ? withHead(texts, `form: ${formText(forms)}`) : texts
+        return forms.length > 0 ? withHead(texts, `schedule: ${formText(forms)}`) : texts
       })
     })
     const out = call.one('out')

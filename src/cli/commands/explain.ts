@@ -29,6 +29,10 @@ import {
   usedFor,
   within,
 } from '../scheduled-kernel.ts'
+import { misused } from '../usage.ts'
+
+/** True if an argument has neither a folder nor an ending, and no file has this name. */
+const isWord = (argument: string): boolean => /^[\w-]+$/.test(argument) && !existsSync(argument)
 
 export const explain: CommandSpec = {
   name: 'explain',
@@ -67,6 +71,12 @@ export const explain: CommandSpec = {
       call.io.out(explainCode(code))
       return EXIT.ok
     }
+    if (isWord(call.args[0]!))
+      misused({
+        command: 'explain',
+        message: `'${call.args[0]}' is not a file and not an error code`,
+        expected: 'a program such as kernel.spt, or a code such as bind/rank',
+      })
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const requested = scheduleCall(call)
     const { files, seed } = given(call)

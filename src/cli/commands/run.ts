@@ -31,7 +31,7 @@ import {
 import { builtBy } from '../run/built-at-run-time.ts'
 import { Laps } from '../run/laps.ts'
 import { human, json, type Report } from '../run/run-report.ts'
-import { sparseSizes } from '../run/sparse.ts'
+import { conversions, duplicatesIn, sparseSizes } from '../run/sparse.ts'
 import { warmUp } from '../run/warm-up.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
@@ -166,6 +166,8 @@ export const run: CommandSpec = {
           sizes: sizesOf(stage1, bound.params),
           built,
           ...sparse,
+          duplicates: duplicatesIn(inputs.tensors, sparse.nnz),
+          converted: conversions(stage1, inputs.tensors),
           zeros: paddingOf(tensors),
           bytes: prepared.executable.bytes,
           peak: 1024 * process.resourceUsage().maxRSS,

@@ -29,6 +29,10 @@ export interface Report {
   readonly built: readonly Built[]
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
+  /** Entries of bound tensors with the coordinates of another entry, whose values were added. */
+  readonly duplicates: Readonly<Record<string, number>>
+  /** Changes of type or shape of bound tensors: `x: f64 to f32`. */
+  readonly converted: readonly string[]
   /** Zeros of blocks in files, which were not bound. */
   readonly zeros: Readonly<Record<string, number>>
   /** On the device. */
@@ -73,9 +77,10 @@ export function json(r: Report): string {
           compared: v.compared,
           undecided: v.undecided,
           weak: v.weak,
+          notANumber: v.notANumber,
           sampled: v.sampled && { axis: v.sampled.axis, coordinates: v.sampled.coordinates.length },
         }
-  const said = {
+  const fields = {
     kernel,
     device,
     schedule,
@@ -94,26 +99,40 @@ export function json(r: Report): string {
     time,
     verify,
   }
-  return `${JSON.stringify(said, plainNumbers)}\n`
+  return `${JSON.stringify(fields, plainNumbers)}\n`
 }
 
 const list = (record: Readonly<Record<string, number>>): string =>
   Object.entries(record)
-    .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
+    .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : shortest(n)}`)
     .join(', ')
+
+/** The shortest decimal with the same f32 value if `x` is one (0.1, not 0.10000000149011612), otherwise `x`. */
+function shortest(x: number): number {
+  const digits = [1, 2, 3, 4, 5, 6, 7, 8, 9].find((p) => Math.fround(Number(x.toPrecision(p))) === x)
+  return digits === undefined ? x : Number(x.toPrecision(digits))
+}
 
 function sparse(r: Report): string {
   return Object.entries(r.nnz)
     .map(([name, n]) => {
       const padding = r.stored[name]! - n
-      return `${name} = ${count(n)}${padding > 0 ? ` (and ${count(padding)} of padding)` : ''}`
+      const duplicates = r.duplicates[name] ?? 0
+      return [
+        `${name} = ${count(n)}`,
+        ...(padding > 0 ? [`${count(padding)} slots of padding`] : []),
+        ...(duplicates > 0
+          ? [`${count(duplicates)} duplicate${duplicates === 1 ? '' : 's'} (values added)`]
+          : []),
+      ].join(' and ')
     })
     .join(', ')
 }
 
 /** The first line: whether the results can be relied on. */
-function verdict(v: Verification | null): string {
-  if (v === null) return 'ok: ran; --verify compares the results with the reference'
+function verdict({ verification: v, random }: Report): string {
+  const data = random.length > 0 ? ` on random ${random.join(', ')}` : ''
+  if (v === null) return `ok: ran${data}; --verify compares the results with the reference`
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
   const part = v.sampled ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}` : ''
   if (v.verdict === 'empty') return 'ok: nothing to compare, since the outputs have no elements'
@@ -152,6 +171,12 @@ function phaseRows({ time, runs }: Report): Row[] {
   ])
 }
 
+/** The requested schedule, or the default schedule that was selected. */
+function scheduleRows({ schedule, forms, device, deviceName }: Report, verbose: boolean): readonly Row[] {
+  if (schedule !== null || forms.length === 0) return [['schedule', schedule ?? 'none']]
+  return formRows(verbose ? forms : forms.slice(0, 1), byModel(forms[0]?.expectedBy, device, deviceName))
+}
+
 const liveText = ({ tensor, share, milliseconds }: Built): string =>
   `${tensor}: ${percent(share)} of its elements stored${milliseconds === null ? '' : `, ${ms(milliseconds)} to build`}`
 
@@ -160,14 +185,14 @@ export function human(r: Report, verbose: boolean): string {
   const rows: readonly Row[] = [
     ['kernel', r.kernel],
     ['device', deviceName === device ? device : `${device} (${deviceName})`],
-    ['schedule', r.schedule ?? 'none'],
+    ...scheduleRows(r, verbose),
     ['selected', choice ? `${selectedBy(choice)}${verbose ? valuesText(choice) : ''}` : ''],
     ...(choice ? predictedRow(choice, device, deviceName) : []),
-    ...formRows(verbose ? r.forms : r.forms.slice(0, 1), byModel(r.forms[0]?.expectedBy, device, deviceName)),
     ['time', `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
     ['built', r.built.map(liveText).join('; ')],
     ['sizes', list(r.sizes) || 'none'],
     ['nonzeros', sparse(r)],
+    ['converted', verbose ? r.converted.join(', ') : ''],
     [
       'zeros',
       Object.keys(r.zeros).length > 0 ? `${list(r.zeros)} of stored blocks are padding, left out` : '',
@@ -181,5 +206,5 @@ export function human(r: Report, verbose: boolean): string {
   ]
   const shown = rows.filter(([, value]) => value !== '')
   const width = Math.max(9, ...shown.map(([name]) => name.length))
-  return `${verdict(r.verification)}\n${shown.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
+  return `${verdict(r)}\n${shown.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
 }

@@ -1,6 +1,14 @@
 /** Fill statistics of the sparse tensors of a run. */
-import { allAxesOf, asDeclared, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
+import type { Kernel1 } from '../../ir/stage1.ts'
+import {
+  allAxesOf,
+  asDeclared,
+  callerTensor,
+  callerTensors,
+  isStructured,
+} from '../../run/bind/caller-tensors.ts'
 import type { Bound } from '../../run/bind/index.ts'
+import type { Tensor } from '../../storage/tensor.ts'
 
 export interface SparseSizes {
   /** Entries of each sparse tensor, in the coordinates of the kernel as written. */
@@ -8,6 +16,28 @@ export interface SparseSizes {
   /** Elements stored for each, padding of its format included. */
   readonly stored: Readonly<Record<string, number>>
 }
+
+/** Number of bound entries of each tensor that have the coordinates of another one; values of these are added. */
+export const duplicatesIn = (
+  tensors: Readonly<Record<string, Tensor>>,
+  nnz: Readonly<Record<string, number>>,
+): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(tensors).flatMap(([name, t]) =>
+      t.kind === 'coords' && t.padding === undefined && t.coords[0]!.length > (nnz[name] ?? Infinity)
+        ? [[name, t.coords[0]!.length - nnz[name]!]]
+        : [],
+    ),
+  )
+
+/** Bound tensors whose values have another type than the buffer: `x: f64 to f32`. */
+export const conversions = (kernel: Kernel1, tensors: Readonly<Record<string, Tensor>>): readonly string[] =>
+  Object.entries(tensors).flatMap(([name, t]) => {
+    const declared = callerTensor(kernel, name)?.first.dtype
+    return declared === undefined || t.values === null || t.dtype === declared
+      ? []
+      : [`${name}: ${t.dtype} to ${declared}`]
+  })
 
 export function sparseSizes(bound: Bound): SparseSizes {
   const { kernel } = bound

@@ -71,9 +71,9 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOptio
   const range = least === format.params.length ? String(least) : `${least} to ${format.params.length}`
   fail({
     code: 'format/arguments',
-    message: `format ${format.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
+    message: `format ${format.name} has ${args.length} argument${args.length === 1 ? '' : 's'}`,
     ...spanOf(at.span, format.span),
-    expected: `${range}: ${signature(format)}`,
+    expected: `${range} argument${range === '1' ? '' : 's'}: ${signature(format)}`,
     // A composition written in place has no declaration: its text is its name.
     hint: /\W/.test(format.name)
       ? `names in conditions are the format's own, ${format.over.join(', ')}; others are numbers to give`

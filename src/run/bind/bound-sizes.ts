@@ -48,7 +48,7 @@ export function bindParams(
   given: ReadonlyMap<string, number>,
 ): Map<string, number> {
   const params = givenParams(kernel, given)
-  const from = new Map<string, string>()
+  const from = new Map<string, SizeSource>()
   for (const [name, tensor] of tensors) {
     measured(kernel, name, tensor)
     addSizes(kernel, name, tensor, { params, from })
@@ -102,17 +102,23 @@ export function agreedSizes(
   const params = new Map(Object.entries(given))
   for (const p of kernel.params)
     if (p.kind === 'size' && params.has(p.name)) checkParam(p, params.get(p.name)!)
-  const from = new Map<string, string>()
+  const from = new Map<string, SizeSource>()
   for (const [name, tensor] of shaped) addSizes(kernel, name, tensor, { params, from })
   return params
 }
 
-/** What a shape says of sizes, beside what is known of them, and from where; given without. */
+/** The dimension from which a size was read, and the shape of its tensor, as messages name them. */
+interface SizeSource {
+  readonly text: string
+  readonly shape: string
+}
+
+/** Adds the sizes that are whole extents of a tensor. `from` has the source of each size that was read from a shape. */
 function addSizes(
   kernel: Kernel1,
   name: string,
   tensor: Shaped,
-  { params, from }: { readonly params: Map<string, number>; readonly from: Map<string, string> },
+  { params, from }: { readonly params: Map<string, number>; readonly from: Map<string, SizeSource> },
 ): void {
   const { dimensions } = bindingOf(kernel, name, tensor as Tensor)
   dimensions.forEach(({ extent }, k) => {
@@ -120,16 +126,19 @@ function addSizes(
     if (extent.kind !== 'var' || size === undefined || !kernel.params.some((p) => p.name === extent.name))
       return
     const known = params.get(extent.name)
-    const here = `dimension ${k} of ${nameWithOrigin(name, tensor as Tensor)}`
+    const here = {
+      text: `dimension ${k} of ${nameWithOrigin(name, tensor as Tensor)}`,
+      shape: `${name} is ${tensor.shape.join(' × ')}, declared over [${dimensions.map((d) => d.name).join(', ')}]`,
+    }
     if (known === undefined) {
       params.set(extent.name, size)
       from.set(extent.name, here)
     } else if (known !== size)
       fail({
         code: 'bind/size-mismatch',
-        message: `size ${extent.name} is ${known} by ${from.get(extent.name) ?? 'what was given'}, and ${size} by ${here}`,
+        message: `size ${extent.name} is ${known} by ${from.get(extent.name)?.text ?? 'the value given'}, and ${size} by ${here.text}`,
         expected: 'one value for each size',
-        hint: `check that ${name} has the shape the kernel declares: [${dimensions.map((d) => d.name).join(', ')}]`,
+        hint: `check the shapes: ${[from.get(extent.name), here].flatMap((s) => s?.shape ?? []).join('; ')} (bind the transpose of a transposed tensor)`,
       })
   })
 }
@@ -193,6 +202,9 @@ function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
   )
 }
 
+/** `1 dimension`, `2 dimensions`. */
+export const dimensionCount = (n: number): string => `${n} dimension${n === 1 ? '' : 's'}`
+
 /** The dimensions of a bound tensor with the extents they are declared with. */
 function measured(
   kernel: Kernel1,
@@ -204,8 +216,8 @@ function measured(
     const ragged = dimensions.findLast((d) => isRagged(allAxesOf(kernel).get(d.name)))
     fail({
       code: 'bind/rank',
-      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${tensor.shape.length} dimension(s); it is over [${dimensions.map((d) => d.name).join(', ')}]`,
-      expected: `${dimensions.length} dimension(s)`,
+      message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${dimensionCount(tensor.shape.length)}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
+      expected: dimensionCount(dimensions.length),
       hint: ragged
         ? `bind a tensor with one dimension for each axis, or offsets to ${ragged.name} and here one value for each of its positions`
         : `bind a tensor with one dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,

@@ -8,6 +8,7 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
 import type { Tensor } from '../../storage/tensor.ts'
+import { dimensionCount } from './bound-sizes.ts'
 import { Random, randomCoords, seedFor } from './random-tensors.ts'
 
 export interface GivenData {
@@ -99,7 +100,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   if (tensor.shape.length !== 1)
     fail({
       code: 'bind/rank',
-      message: `the list ${name} is bound to a tensor of ${tensor.shape.length} dimension(s)`,
+      message: `the list ${name} is bound to a tensor of ${dimensionCount(tensor.shape.length)}`,
       expected: 'one dimension',
       hint: 'bind a one-dimensional tensor: the boundaries of the segments',
     })
@@ -155,7 +156,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
   if (tensor.shape.length !== axes.length)
     fail({
       code: 'bind/rank',
-      message: `the set ${name} is bound to a tensor of ${tensor.shape.length} dimension(s)`,
+      message: `the set ${name} is bound to a tensor of ${dimensionCount(tensor.shape.length)}`,
       expected: `coordinates over [${axes.join(', ')}]`,
     })
   if (tensor.shape.some((n, d) => extents.has(axes[d]!) && n !== shape[d]))

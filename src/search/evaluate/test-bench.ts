@@ -148,8 +148,8 @@ export class TestBench {
       this.data.expected({ ...(await this.extent(signal)), ...precision }),
     )
     const { ok, verdict, problems, reducerFault, maxRelativeError, sampled } = verified
-    const { elements, compared, undecided, weak } = verified
-    this.#coverage = { elements, compared, undecided, weak }
+    const { elements, compared, undecided, weak, notANumber } = verified
+    this.#coverage = { elements, compared, undecided, weak, notANumber }
     this.#ran.set(prepared, verified.runTime)
     if (!ok) {
       const message = problems.join('; ')
