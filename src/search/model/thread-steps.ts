@@ -78,7 +78,7 @@ export const stepsOf = (row: Row): Steps =>
   Object.fromEntries(
     COUNTERS.map((name, k) => {
       const [mean, warp, block, max] = rows.subarray(row + KINDS * k, row + KINDS * (k + 1))
-      return [name, { mean, warp, block, most: max }]
+      return [name, { mean, warp, block, max }]
     }),
   ) as unknown as Steps
 
