@@ -4,7 +4,7 @@
  * `production` nor `test`, or `SPT_LEAKS` is 1; `SPT_LEAKS=0` switches it off.
  */
 import type { Device } from '../runtime/device.ts'
-import { ended } from '../runtime/device-checks.ts'
+import { disposedDevices } from '../runtime/device-checks.ts'
 
 /** A kernel that has not been freed. Holds nothing that keeps it alive. */
 interface Unfreed {
@@ -31,7 +31,7 @@ export class ForgottenKernels {
   ) {
     this.#registry = registry((held) => {
       const device = held.device.deref()
-      if (device && !ended.has(device)) warn(warningOf(held))
+      if (device && !disposedDevices.has(device)) warn(warningOf(held))
     })
   }
 

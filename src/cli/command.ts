@@ -1,16 +1,16 @@
 /** A subcommand as a value: arguments, help and action. */
 import { nearest } from '../ast/suggest.ts'
 import type { Io } from './io.ts'
-import { outputAt, reportsAside, writeText } from './outputs.ts'
-import { misused } from './usage.ts'
+import { reportOnStderr, standardStream, writeText } from './outputs.ts'
+import { rejectUsage } from './usage.ts'
 
 export interface OptionSpec {
-  /** `--bind <NAME=PATH>`, or `--json` for one without a value. */
+  /** `--bind <NAME=PATH>`, or `--json` if the option takes no value. */
   readonly flags: string
   readonly about: string
   /** May be given several times. */
   readonly repeats?: boolean
-  /** Its value names a file: one that is read, written once at the end, or written again and again. */
+  /** The value names a file that is read, written once at the end, or rewritten several times (`update`). */
   readonly file?: 'read' | 'write' | 'update'
 }
 
@@ -35,7 +35,7 @@ export interface CommandSpec {
   /** Paragraphs below the options in help. */
   readonly notes?: readonly string[]
   readonly examples: readonly string[]
-  /** Gives the exit code. */
+  /** Returns the exit code. */
   readonly run: (call: Call) => Promise<number>
 }
 
@@ -57,14 +57,14 @@ export class Call {
     args: readonly string[],
     options: ReadonlyMap<string, readonly string[]>,
     io: Io,
-    declared: readonly OptionSpec[] = [],
+    specs: readonly OptionSpec[] = [],
   ) {
     this.command = command
     this.args = args
     this.#options = options
-    this.#declared = declared
+    this.#declared = specs
     this.#outputs = io
-    this.io = this.toStandardOutput.length > 0 ? reportsAside(io) : io
+    this.io = this.standardOutputs.length > 0 ? reportOnStderr(io) : io
   }
 
   /** True if the option was given. */
@@ -81,11 +81,11 @@ export class Call {
     return this.#options.get(name) ?? []
   }
 
-  /** The files that options name which are read, or written. */
-  files(which: 'read' | 'written' | 'update'): PathArgument[] {
-    const isOne = ({ file }: OptionSpec): boolean =>
-      which === 'written' ? file === 'write' || file === 'update' : file === which
-    return this.#declared.filter(isOne).flatMap((o) =>
+  /** Files named by options with this access; `written` includes updated files. */
+  files(access: 'read' | 'written' | 'update'): PathArgument[] {
+    const isMatch = ({ file }: OptionSpec): boolean =>
+      access === 'written' ? file === 'write' || file === 'update' : file === access
+    return this.#declared.filter(isMatch).flatMap((o) =>
       this.many(longName(o)).map((text) => ({
         typed: `--${longName(o)} ${text}`,
         path: o.flags.includes('NAME=') ? text.slice(equalsIn(text) + 1) : text,
@@ -93,21 +93,21 @@ export class Call {
     )
   }
 
-  /** Those that are written to standard output. */
-  get toStandardOutput(): PathArgument[] {
-    return this.files('written').filter(({ path }) => outputAt(path) === 'out')
+  /** Output files that are standard output. */
+  get standardOutputs(): PathArgument[] {
+    return this.files('written').filter(({ path }) => standardStream(path) === 'out')
   }
 
-  /** Writes a file that the call names, or to an output by its path. @throws SptError `io/…` */
+  /** Writes a text to a file, or to standard output or error by its path. @throws SptError `io/…` */
   write(path: string, text: string): Promise<void> {
     return writeText(this.#outputs, path, text)
   }
 
-  /** One of a few words. */
+  /** Value of an option that takes one of these words. @throws UsageError */
   choice<T extends string>(name: string, words: readonly T[]): T | undefined {
     const value = this.one(name)
     if (value === undefined || (words as readonly string[]).includes(value)) return value as T | undefined
-    return misused({
+    return rejectUsage({
       command: this.command,
       message: `--${name} ${value} is not possible`,
       expected: words.join(', '),
@@ -118,13 +118,13 @@ export class Call {
   }
 
   /** An integer in a range. */
-  integer(name: string, least: number, most: number): number | undefined {
-    return this.#number(name, Number.isInteger, least, most, `an integer from ${least} to ${most}`)
+  integer(name: string, min: number, max: number): number | undefined {
+    return this.#number(name, Number.isInteger, min, max, `an integer from ${min} to ${max}`)
   }
 
   /** A number in a range, which may have a fraction. */
-  decimal(name: string, least: number, most: number): number | undefined {
-    return this.#number(name, () => true, least, most, `a number from ${least} to ${most}`)
+  decimal(name: string, min: number, max: number): number | undefined {
+    return this.#number(name, () => true, min, max, `a number from ${min} to ${max}`)
   }
 
   /** A number of any size; callers check its range. */
@@ -134,16 +134,16 @@ export class Call {
 
   #number(
     name: string,
-    isOne: (value: number) => boolean,
-    least: number,
-    most: number,
+    isValid: (value: number) => boolean,
+    min: number,
+    max: number,
     expected: string,
   ): number | undefined {
     const text = this.one(name)
     if (text === undefined) return undefined
     const value = NUMBER.test(text) ? Number(text) : Number.NaN
-    if (isOne(value) && value >= least && value <= most) return value
-    return misused({ command: this.command, message: `--${name} ${text} is not possible`, expected })
+    if (isValid(value) && value >= min && value <= max) return value
+    return rejectUsage({ command: this.command, message: `--${name} ${text} is not possible`, expected })
   }
 
   /** `NAME=N` pairs, each name once. */
@@ -151,7 +151,7 @@ export class Call {
     const out: [string, number][] = []
     for (const [key, text] of this.pairs(name, value)) {
       if (!NUMBER.test(text))
-        misused({
+        rejectUsage({
           command: this.command,
           message: `--${name} ${key}=${text} is not possible`,
           expected: `--${name} ${key}=${value}, a number`,
@@ -164,9 +164,13 @@ export class Call {
   /** `NAME=VALUE` pairs, each name once. */
   pairs(name: string, value: string): Map<string, string> {
     const out = new Map<string, string>()
-    for (const [key, [first, ...more]] of this.lists(name, value)) {
-      if (more.length > 0)
-        misused({ command: this.command, message: `--${name} ${key} is given twice`, expected: 'one value' })
+    for (const [key, [first, ...others]] of this.lists(name, value)) {
+      if (others.length > 0)
+        rejectUsage({
+          command: this.command,
+          message: `--${name} ${key} is given twice`,
+          expected: 'one value',
+        })
       out.set(key, first!)
     }
     return out
@@ -176,15 +180,15 @@ export class Call {
   lists(name: string, value: string): Map<string, readonly string[]> {
     const out = new Map<string, readonly string[]>()
     for (const text of this.many(name)) {
-      const at = equalsIn(text)
-      const key = text.slice(0, Math.max(0, at)).trim()
-      if (at <= 0 || key === '' || at === text.length - 1)
-        misused({
+      const equals = equalsIn(text)
+      const key = text.slice(0, Math.max(0, equals)).trim()
+      if (equals <= 0 || key === '' || equals === text.length - 1)
+        rejectUsage({
           command: this.command,
           message: `--${name} ${text} is incomplete`,
           expected: `--${name} NAME=${value}`,
         })
-      out.set(key, [...(out.get(key) ?? []), text.slice(at + 1)])
+      out.set(key, [...(out.get(key) ?? []), text.slice(equals + 1)])
     }
     return out
   }

@@ -1,7 +1,7 @@
 /** The error index: `spt explain CODE` prints the section of a code from `docs/reference/errors/`. */
 import { readdirSync } from 'node:fs'
 import { packageFolder, packageText } from '../io/package.ts'
-import { misused } from './usage.ts'
+import { rejectUsage } from './usage.ts'
 
 export const INDEX = 'docs/reference/errors/'
 
@@ -33,7 +33,7 @@ export function explainCode(code: string): string {
     const [area, name] = code.split('/') as [string, string]
     const candidates = pages.flatMap(({ sections }) => [...sections.keys()])
     const elsewhere = candidates.filter((c) => c.endsWith(`/${name}`))
-    return misused({
+    return rejectUsage({
       command: 'explain',
       message: `there is no error code ${code}, and no file of that name`,
       lookup: { name: code, candidates: elsewhere.length > 0 ? elsewhere : candidates },

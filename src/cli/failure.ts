@@ -1,4 +1,4 @@
-/** Whatever a command threw → text on standard error and an exit code. */
+/** Reports a thrown value on standard error or as JSON, and returns the exit code. */
 import { bugDiagnostic, type Diagnostic, InternalError, type Span, SptError } from '../ast/diagnostic.ts'
 import { escaped, render } from '../ast/render.ts'
 import { sourceOf } from '../ast/span.ts'
@@ -17,22 +17,22 @@ const HINTS: Readonly<Record<string, string>> = {
   'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and what its formats take from data',
 }
 
-/** Hints that replace the library's only if it has one: other errors with the code have none. */
-const INSTEAD: Readonly<Record<string, string>> = {
+/** Hints that replace an existing hint of the library; errors of these codes without a hint get none. */
+const REPLACED_HINTS: Readonly<Record<string, string>> = {
   'prune/delta': 'choose a smaller --delta, or --pattern ew',
 }
 
 /** Missing options, whose hints name parameters and inputs of the library. */
-const ABSENT = new Set(['bind/missing-size', 'bind/missing-scalar'])
+const MISSING_OPTIONS = new Set(['bind/missing-size', 'bind/missing-scalar'])
 
-const asOptions = ({ hint, ...d }: Diagnostic): Diagnostic => ({
+const withOptionNames = ({ hint, ...d }: Diagnostic): Diagnostic => ({
   ...d,
   hint: hint!.replace(/params: \{ (\w+): (\S+) \}/, '--size $1=$2').replace(/bind (\w+)/g, '--bind $1=PATH'),
 })
 
-const withHint = (d: Diagnostic): Diagnostic => {
-  if (ABSENT.has(d.code)) return asOptions(d)
-  const hint = HINTS[d.code] ?? (d.hint === undefined ? undefined : INSTEAD[d.code])
+const withCommandHint = (d: Diagnostic): Diagnostic => {
+  if (MISSING_OPTIONS.has(d.code)) return withOptionNames(d)
+  const hint = HINTS[d.code] ?? (d.hint === undefined ? undefined : REPLACED_HINTS[d.code])
   return hint === undefined ? d : { ...d, hint }
 }
 
@@ -41,16 +41,16 @@ type Failure = Pick<SptError, 'diagnostics' | 'sources'>
 
 /** `isFinal`: nothing follows, so the error index is mentioned. */
 export function showDiagnostics(error: Failure, io: Io, isFinal = false): void {
-  io.err(`${render(error.diagnostics.map(withHint), error.sources ?? [], { color: io.color.err })}\n`)
-  // For people only: programs that read the text have the code.
+  io.err(`${render(error.diagnostics.map(withCommandHint), error.sources ?? [], { color: io.color.err })}\n`)
+  // On terminals only: a program that parses the output has the code.
   const [first] = error.diagnostics
   if (io.color.err && first && isFinal) io.err(`\nspt explain ${first.code} explains this error.\n`)
 }
 
-/** A failure as data: the first diagnostic with its place, and all of them. */
+/** A failure as JSON: the first diagnostic with its location, and a list of all diagnostics. */
 export function failureJson(error: unknown): string {
   const problems = problemsOf(error)
-  // JSON leaves some of them as they are.
+  // JSON.stringify does not escape all control characters.
   return `${escaped(JSON.stringify({ error: { ...problems[0], diagnostics: problems } }))}\n`
 }
 
@@ -70,11 +70,11 @@ interface Problem {
 
 function problemsOf(error: unknown): readonly Problem[] {
   if (isFailure(error))
-    return error.diagnostics.map(withHint).map(
+    return error.diagnostics.map(withCommandHint).map(
       (d): Problem => ({
         code: d.code,
         message: d.message,
-        ...(d.span && placeOf(d.span, sourceOf(d.span, error.sources)?.text)),
+        ...(d.span && locationOf(d.span, sourceOf(d.span, error.sources)?.text)),
         ...(d.expected !== undefined && { expected: d.expected }),
         ...(d.hint !== undefined && { hint: d.hint }),
         ...(d.lookup && { candidates: d.lookup.candidates }),
@@ -92,26 +92,27 @@ function problemsOf(error: unknown): readonly Problem[] {
       },
     ]
   }
-  if (isMemory(error)) return [{ code: 'run/out-of-memory', message: NO_MEMORY, hint: 'use smaller sizes' }]
-  return [bugDiagnostic(described(error))]
+  if (isOutOfMemory(error))
+    return [{ code: 'run/out-of-memory', message: NO_MEMORY, hint: 'use smaller sizes' }]
+  return [bugDiagnostic(errorText(error))]
 }
 
 /** One-line description of any thrown value. */
-const described = (error: unknown): string =>
+const errorText = (error: unknown): string =>
   (error instanceof Error ? `${error.name}: ${error.message}` : String(error)).split('\n')[0]!
 
 export const isFailure = (error: unknown): error is SptError | InternalError =>
   error instanceof SptError || error instanceof InternalError
 
-function placeOf({ source, start, end }: Span, text: string | undefined): Partial<Problem> {
-  const place = { file: source, span: { start, end } }
-  if (text === undefined) return place
+function locationOf({ source, start, end }: Span, text: string | undefined): Partial<Problem> {
+  const location = { file: source, span: { start, end } }
+  if (text === undefined) return location
   const lines = text.slice(0, start).split('\n')
-  return { ...place, line: lines.length, column: lines.at(-1)!.length + 1 }
+  return { ...location, line: lines.length, column: lines.at(-1)!.length + 1 }
 }
 
 const NO_MEMORY = 'this machine has no memory for that'
-const isMemory = (error: unknown): boolean =>
+const isOutOfMemory = (error: unknown): boolean =>
   error instanceof RangeError && /allocation|array length|buffer/i.test(error.message)
 
 export function showFailure(error: unknown, io: Io): number {
@@ -119,16 +120,16 @@ export function showFailure(error: unknown, io: Io): number {
     io.err(`${renderUsage(error.problem)}\n`)
     return EXIT.usage
   }
-  if (isMemory(error)) {
+  if (isOutOfMemory(error)) {
     io.err(`error[run/out-of-memory]: ${NO_MEMORY}\n  = hint: use smaller sizes\n`)
     return EXIT.failed
   }
-  showDiagnostics(isFailure(error) ? error : new SptError(bugDiagnostic(described(error))), io, true)
+  showDiagnostics(isFailure(error) ? error : new SptError(bugDiagnostic(errorText(error))), io, true)
   if (io.env.SPT_DEBUG === '1' && error instanceof Error && !(error instanceof SptError))
-    io.err(traceOf(error))
+    io.err(stackTrace(error))
   return EXIT.failed
 }
 
 /** Stack of an error and of its causes. */
-const traceOf = (error: Error): string =>
-  `${error.stack}\n${error.cause instanceof Error ? `caused by ${traceOf(error.cause)}` : ''}`
+const stackTrace = (error: Error): string =>
+  `${error.stack}\n${error.cause instanceof Error ? `caused by ${stackTrace(error.cause)}` : ''}`

@@ -1,8 +1,8 @@
-/** Numbers as people read them. */
+/** Formats numbers for reports. */
 import { alignedColumns } from '../ast/aligned-columns.ts'
 
 export const count = (n: number): string =>
-  // As `toLocaleString` writes it, which loads the data of locales first: 40 ms.
+  // Equal to `toLocaleString`, which first loads locale data (40 ms).
   Number.isSafeInteger(n) ? String(n).replace(/\B(?=(?:\d{3})+$)/g, ',') : n.toLocaleString('en-US')
 
 export function size(bytes: number): string {
@@ -17,8 +17,8 @@ export const ms = (t: number): string =>
 export const percent = (share: number): string =>
   share === 0 ? '0 %' : share < 0.0001 ? '< 0.01 %' : `${(100 * share).toFixed(share < 0.01 ? 2 : 1)} %`
 
-/** For `JSON.stringify`: numbers that JSON has no word for are strings. */
-export const plainNumbers = (_: string, value: unknown): unknown =>
+/** Replacer for `JSON.stringify`: infinities and NaN become strings. */
+export const jsonNumber = (_: string, value: unknown): unknown =>
   typeof value === 'number' && !Number.isFinite(value) ? String(value) : value
 
 /** Aligned columns: the first left-aligned, numbers right-aligned, the last unchanged. */

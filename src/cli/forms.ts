@@ -1,31 +1,32 @@
 /** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
-import { cpus } from 'node:os'
 import type { AutomaticForm } from '../api/automatic-forms.ts'
 import type { RunInputs } from '../api/bound-inputs.ts'
 import type { Chosen } from '../api/choice-conditions.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { SptError } from '../ast/diagnostic.ts'
+import { chipOf } from '../io/calibrations.ts'
+import { processorName } from '../io/processor-key.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import { otherChip } from '../search/cost-model.ts'
 import { ms } from './figures.ts'
 
 export type Form = AutomaticForm<Kernel>
 
-/** Forms for the bound data, or for sizes alone, the preferred one first. Kernels with loop steps have none. */
+/** Forms for the bound data, or for sizes alone, in order of preference; empty for kernels with loop steps. */
 export function formsOn(
   kernel: Kernel,
-  on: Device | DeviceKind,
+  device: Device | DeviceKind,
   { params = {}, tensors = {} }: Pick<RunInputs, 'params' | 'tensors'>,
 ): readonly Form[] {
   const numbers = Object.entries(params).map(([name, x]) => [name, Number(x)] as const)
-  return kernel.automaticForms(on, Object.fromEntries(numbers), tensors)
+  return kernel.automaticForms(device, Object.fromEntries(numbers), tensors)
 }
 
-/** Explanation that a rule of the device replaces the choice. */
-export const notEvaluated = ({ choice, because }: Pick<Chosen, 'choice' | 'because'>): string =>
+/** States that a rule of the device replaces automatic selection. */
+export const ruleText = ({ choice, because }: Pick<Chosen, 'choice' | 'because'>): string =>
   `a rule: ${because} (--schedule ${choice} evaluates ${choice} instead)`
 
-/** As programs read it; times in milliseconds. */
+/** The selected form and predicted times (ms) as JSON. */
 export const formJson = (forms: readonly Form[]) => ({
   form: forms[0]!.text,
   ...(forms[0]!.because === undefined ? {} : { because: forms[0]!.because }),
@@ -36,58 +37,59 @@ export const formJson = (forms: readonly Form[]) => ({
 
 const nameOf = ({ text }: Form): string => text || 'default'
 
-/** Description of the selected form. */
-function firstText(first: Form): string {
+/** The selected form with its predicted time, or the rule that selected it. */
+function selectedFormText(first: Form): string {
   if (first.milliseconds !== null) return `${nameOf(first)}: predicted ${ms(first.milliseconds)}`
   return `${nameOf(first)}: ${first.because ?? 'selected by a rule, without predicted times'}`
 }
 
+/** Names of the host's processor in cost models of the package, and in calibrated models. */
+const processorNames = (): readonly string[] => [processorName(), chipOf({ kind: 'cpu' }).name]
+
 /**
- * The chip that the cost model was trained on.
- * @param named `null`: of a kind of device alone
+ * States the chip that the cost model was trained on, and warns if it differs from the device.
+ * @param deviceName - `null` if only the kind of the device is known
  */
-export function byModel(
-  of: string | null | undefined,
+export function costModelText(
+  model: string | null | undefined,
   kind: DeviceKind,
-  named: string | null,
-  processor = cpus()[0]?.model.trim(),
+  deviceName: string | null,
+  processor = processorNames(),
 ): string {
-  if (!of) return ''
-  const isOther =
-    named !== null &&
-    (kind === 'cpu' ? of !== processor && of !== named : otherChip(of, kind, named) !== null)
-  return `cost model: ${of}${isOther ? ', measured on another chip, so compare times and do not rely on them; spt calibrate makes a model of this device' : ''}`
+  if (!model) return ''
+  const isOther = deviceName !== null && otherChip(model, kind, deviceName, processor) !== null
+  return `cost model: ${model}${isOther ? ', measured on another chip, so compare times and do not rely on them; spt calibrate makes a model of this device' : ''}`
 }
 
-/** Times by which a schedule was selected, as a row; none where no model predicted them. */
+/** Report row with the predicted times of the selected schedule; empty without predictions. */
 export function predictedRow(
   { expected, expectedBy }: Pick<Chosen, 'expected' | 'expectedBy'>,
   kind: DeviceKind,
-  named: string | null,
+  deviceName: string | null,
 ): readonly (readonly [string, string])[] {
   const [first, second] = expected
   if (!first) return []
   const runnerUp = second ? [`runner-up ${second.text}: ${ms(second.milliseconds)}`] : []
-  const by = [...runnerUp, byModel(expectedBy, kind, named)].join('; ')
-  return [['predicted', `${ms(first.milliseconds)} (${by})`]]
+  const details = [...runnerUp, costModelText(expectedBy, kind, deviceName)].join('; ')
+  return [['predicted', `${ms(first.milliseconds)} (${details})`]]
 }
 
-const othersOf = ([first, ...others]: readonly Form[]): readonly string[] =>
+const alternativeTexts = ([first, ...others]: readonly Form[]): readonly string[] =>
   first!.milliseconds === null
     ? []
     : others.map((f) => `${nameOf(f)}: ${f.milliseconds === null ? 'no prediction' : ms(f.milliseconds)}`)
 
-/** On one line. */
+/** All forms on one line. */
 export const formText = (forms: readonly Form[]): string =>
-  [firstText(forms[0]!), ...othersOf(forms)].join('; ')
+  [selectedFormText(forms[0]!), ...alternativeTexts(forms)].join('; ')
 
-/** Rows of a report, one for each form; none without forms. */
-export function formRows(forms: readonly Form[], by = ''): readonly (readonly [string, string])[] {
+/** Rows of a report, one for each form; empty without forms. */
+export function formRows(forms: readonly Form[], model = ''): readonly (readonly [string, string])[] {
   const [first] = forms
   if (!first) return []
   return [
-    ['schedule', firstText(first) + (by && ` (${by})`)],
-    ...othersOf(forms).map((text) => ['', text] as const),
+    ['schedule', selectedFormText(first) + (model && ` (${model})`)],
+    ...alternativeTexts(forms).map((text) => ['', text] as const),
   ]
 }
 
@@ -101,9 +103,9 @@ export async function withForm<T>(
   if (!first) return use(kernel, [])
   try {
     return await use(first.kernel, forms)
-  } catch (why) {
-    // As `compile` does. What is wrong with what is bound is so for both.
-    if (!(why instanceof SptError)) throw why
+  } catch (error) {
+    // As `compile` does. Errors of bound values occur for the unscheduled kernel, too.
+    if (!(error instanceof SptError)) throw error
     return use(kernel, [])
   }
 }

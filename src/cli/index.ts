@@ -1,4 +1,4 @@
-/** `main`: the command without its process. */
+/** Runs a command line without owning the process: dispatches to subcommands and reports failures. */
 
 import { readFile, stat } from 'node:fs/promises'
 import { version } from '../io/package.ts'
@@ -7,10 +7,10 @@ import { type CommandSpec, longName } from './command.ts'
 import { EXIT, failureJson, showFailure } from './failure.ts'
 import { helpOf, overview } from './help.ts'
 import { type Io, withProgress } from './io.ts'
-import { outputAt, writeText } from './outputs.ts'
+import { standardStream, writeText } from './outputs.ts'
 import { checkPaths } from './paths.ts'
-import { misused, UsageError } from './usage.ts'
-import { printsVersion } from './version.ts'
+import { rejectUsage, UsageError } from './usage.ts'
+import { handleVersionFlag } from './version.ts'
 
 /** Commands, loaded on demand with their dependencies. */
 const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
@@ -29,46 +29,46 @@ const COMMANDS: Readonly<Record<string, () => Promise<CommandSpec>>> = {
   bench: async () => (await import('./commands/bench.ts')).bench,
 }
 
-const loaded = async (name: string): Promise<CommandSpec | undefined> =>
+const loadCommand = async (name: string): Promise<CommandSpec | undefined> =>
   Object.hasOwn(COMMANDS, name) ? COMMANDS[name]!() : undefined
 
-const help = async (): Promise<string> =>
+const overviewText = async (): Promise<string> =>
   overview(await Promise.all(Object.values(COMMANDS).map((load) => load())), version())
 
-async function find(name: string): Promise<CommandSpec> {
-  const command = await loaded(name)
+async function findCommand(name: string): Promise<CommandSpec> {
+  const command = await loadCommand(name)
   if (command) return command
   if (name.startsWith('-'))
-    return misused({
+    return rejectUsage({
       message: `there is no option ${name}`,
       lookup: { name, candidates: ['--help', '--version'] },
       expected: 'a command first',
     })
-  return misused({
+  return rejectUsage({
     message: `there is no command ${name}`,
     lookup: { name, candidates: [...Object.keys(COMMANDS), 'help'] },
     ...(name.endsWith('.spt') ? { hint: `to run a program: spt run ${name}` } : {}),
   })
 }
 
-/** Runs one command line (without `node` and the script). Never rejects; gives the exit code. */
+/** Runs one command line (without `node` and the script). Never rejects; returns the exit code. */
 export async function main(argv: readonly string[], host: Io): Promise<number> {
   const io = withProgress(host)
-  const began = Date.now()
+  const startTime = Date.now()
   try {
-    const [first, ...rest] = argv
+    const [first, ...args] = argv
     if (first === undefined) {
-      io.err(await help())
+      io.err(await overviewText())
       return EXIT.usage
     }
-    if (printsVersion(first, io)) return EXIT.ok
+    if (handleVersionFlag(first, io)) return EXIT.ok
     if (first === '-h' || first === '--help' || first === 'help') {
-      const about = rest.find((a) => !a.startsWith('-'))
-      io.out(about === undefined ? await help() : helpOf(await find(about)))
+      const topic = args.find((a) => !a.startsWith('-'))
+      io.out(topic === undefined ? await overviewText() : helpOf(await findCommand(topic)))
       return EXIT.ok
     }
-    const command = await find(first)
-    const call = parseArgs(command, rest, io)
+    const command = await findCommand(first)
+    const call = parseArgs(command, args, io)
     if (call === 'help') {
       io.out(helpOf(command))
       return EXIT.ok
@@ -77,36 +77,41 @@ export async function main(argv: readonly string[], host: Io): Promise<number> {
     return await command.run(call)
   } catch (error) {
     const code = showFailure(error, io)
-    await putFailure(argv, error, began, io)
+    await writeFailure(argv, error, startTime, io)
     return code
   }
 }
 
-/** Prints the failure as JSON, in place of the result with `--json`. */
-async function putFailure(argv: readonly string[], error: unknown, began: number, io: Io): Promise<void> {
-  const json = (await loaded(argv[0] ?? ''))?.options.find((o) => longName(o) === 'json')
+/** With `--json`, writes the failure as JSON instead of the result. */
+async function writeFailure(
+  argv: readonly string[],
+  error: unknown,
+  startTime: number,
+  io: Io,
+): Promise<void> {
+  const json = (await loadCommand(argv[0] ?? ''))?.options.find((o) => longName(o) === 'json')
   if (!json) return
   if (json.flags === '--json') {
     if (argv.includes('--json')) io.out(failureJson(error))
     return
   }
-  // What was typed wrong may not be a file for figures: `--json kernel.spt`.
+  // After a usage error the value may be a mistyped path (`--json kernel.spt`), so nothing is overwritten.
   if (error instanceof UsageError) return
-  const at = argv.findIndex((a) => a === '--json' || a.startsWith('--json='))
-  if (at < 0) return
-  const path = argv[at] === '--json' ? argv[at + 1]! : argv[at]!.slice('--json='.length)
-  if (outputAt(path) !== null) return writeText(io, path, failureJson(error))
-  // Figures that were written before it failed stay; a path that cannot be written is the error itself.
-  const before = await stat(path).catch(() => null)
-  if (before?.isFile() && (before.mtimeMs >= began || !(await isFigures(path)))) return
+  const index = argv.findIndex((a) => a === '--json' || a.startsWith('--json='))
+  if (index < 0) return
+  const path = argv[index] === '--json' ? argv[index + 1]! : argv[index]!.slice('--json='.length)
+  if (standardStream(path) !== null) return writeText(io, path, failureJson(error))
+  // A file written by this call before it failed is kept. If the path cannot be written, that is the reported error.
+  const stats = await stat(path).catch(() => null)
+  if (stats?.isFile() && (stats.mtimeMs >= startTime || !(await isJsonFile(path)))) return
   await writeText(io, path, failureJson(error)).catch(() => undefined)
 }
 
 /**
- * True if the file is empty or looks like JSON, so that figures may overwrite it. The imports of an unreadable program are
- * unknown.
+ * True if the file is empty or looks like JSON, so it may be overwritten. Sources are not checked here, because the imports of
+ * a program with errors are unknown.
  */
-async function isFigures(path: string): Promise<boolean> {
+async function isJsonFile(path: string): Promise<boolean> {
   const text = await readFile(path, 'utf8').catch(() => null)
   return text !== null && (text === '' || /^\s*[[{]/.test(text))
 }

@@ -17,16 +17,16 @@ export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
 }
 
-/** To the start of the line, and the line empty. */
+/** Moves to the start of the line and clears the line. */
 const CLEAR = '\r\x1b[K'
 
 /** Adds a progress line to a terminal's output, which is cleared before other output. */
 export function withProgress(io: Io): Io {
   if (!io.terminal) return io
-  let shown = false
+  let isShown = false
   const clear = (): void => {
-    if (shown) io.err(CLEAR)
-    shown = false
+    if (isShown) io.err(CLEAR)
+    isShown = false
   }
   return {
     ...io,
@@ -42,17 +42,17 @@ export function withProgress(io: Io): Io {
       clear()
       if (line === '') return
       io.err(line)
-      shown = true
+      isShown = true
     },
   }
 }
 
-const colors = (stream: NodeJS.WriteStream): boolean =>
+const supportsColor = (stream: NodeJS.WriteStream): boolean =>
   stream.isTTY === true && !process.env.NO_COLOR && process.env.TERM !== 'dumb'
 
 /**
- * A closed pipe on standard output (`spt … | head`) ends the process quietly, as it ends other tools; where what is
- * written is lost otherwise (a full disk), it fails.
+ * A closed pipe on standard output (`spt … | head`) ends the process without an error, as for other tools. Other write errors
+ * (a full disk) lose output, so they fail.
  */
 function endOnWriteError(stream: NodeJS.WriteStream): void {
   stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -74,7 +74,7 @@ export function processIo(): Io {
       for await (const chunk of process.stdin) chunks.push(chunk as Buffer)
       return Buffer.concat(chunks).toString('utf8')
     },
-    color: { out: colors(process.stdout), err: colors(process.stderr) },
+    color: { out: supportsColor(process.stdout), err: supportsColor(process.stderr) },
     terminal,
     progressLines: !terminal,
     env: process.env,

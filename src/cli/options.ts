@@ -1,4 +1,4 @@
-/** Options that several commands have, in the same words. */
+/** Options shared by several commands. */
 import type { OptionSpec } from './command.ts'
 
 export const KERNEL: OptionSpec = {
@@ -29,8 +29,8 @@ export const SEED: OptionSpec = {
   about: 'Seed of the random data for unbound tensors (default: 0)',
 }
 
-/** Options of commands that may choose for a device without opening it. */
-export const DEVICE_FACTS: readonly OptionSpec[] = [
+/** Options of commands that may select a schedule for a device without opening it. */
+export const DEVICE_PROPERTIES: readonly OptionSpec[] = [
   {
     flags: '--capability <C>',
     about: 'CUDA compute capability for automatic selection (9.0)',
@@ -46,8 +46,8 @@ export const DEVICE_FACTS: readonly OptionSpec[] = [
   },
 ]
 
-/** Options of commands without data. */
-export const CHOOSING_SIZES: OptionSpec = {
+/** `--size` of commands that need no data. */
+export const SELECTION_SIZES: OptionSpec = {
   flags: '--size <NAME=N>',
   about: 'A size or a statistic (longest(j)=700), for automatic selection',
   repeats: true,

@@ -7,35 +7,35 @@ import { splitAddress } from '../io/dispatch.ts'
 import { guarded } from '../io/node-files.ts'
 import { placeOf } from '../io/package.ts'
 import type { Call, PathArgument } from './command.ts'
-import { outputAt } from './outputs.ts'
-import { misused } from './usage.ts'
+import { standardStream } from './outputs.ts'
+import { rejectUsage } from './usage.ts'
 
 /** Checks the paths given on the command line. @throws UsageError */
 export async function checkPaths(call: Call): Promise<void> {
-  const written = await placesOf(call.files('written'))
-  checkOutputs(call)
-  for (const [k, { typed, place }] of written.entries()) {
-    const before = written.slice(0, k).find((w) => w.place === place)
-    if (before)
-      misused({
+  const written = await resolvePaths(call.files('written'))
+  checkStandardOutput(call)
+  for (const [k, { typed, resolved }] of written.entries()) {
+    const earlier = written.slice(0, k).find((w) => w.resolved === resolved)
+    if (earlier)
+      rejectUsage({
         command: call.command,
-        message: `${typed} would write over ${before.typed}`,
+        message: `${typed} would write over ${earlier.typed}`,
         expected: 'a distinct path for each',
       })
   }
-  await refuseOverRead(call, written, [
+  await rejectOverwrites(call, written, [
     ...call.args.map((path) => ({ typed: path, path })),
     ...call.files('read'),
   ])
 }
 
-/** That standard output has one use at most, which begins anew nowhere. @throws UsageError */
-function checkOutputs(call: Call): void {
-  const { command, toStandardOutput: all } = call
-  const [first, second] = all
-  const repeated = call.files('update').find(({ path }) => all.some((a) => a.path === path))
+/** Checks that at most one output is standard output, and that it is not rewritten. @throws UsageError */
+function checkStandardOutput(call: Call): void {
+  const { command, standardOutputs: outputs } = call
+  const [first, second] = outputs
+  const repeated = call.files('update').find(({ path }) => outputs.some((a) => a.path === path))
   if (repeated)
-    misused({
+    rejectUsage({
       command,
       message: `${repeated.typed} is standard output, which cannot be written again and again`,
       expected: 'a distinct path',
@@ -43,65 +43,65 @@ function checkOutputs(call: Call): void {
   const isJson = call.flag('json') && call.one('json') === undefined
   const other = second?.typed ?? (first && isJson ? '--json' : undefined)
   if (first && other !== undefined)
-    misused({
+    rejectUsage({
       command,
       message: `${first.typed} and ${other} would both be standard output`,
       expected: 'a distinct path for each',
     })
 }
 
-/** That nothing is written over a file that a program was read from, imported ones too. @throws UsageError */
+/** Checks that no output overwrites a source of the program, including imported files. @throws UsageError */
 export const checkSources = (
   call: Call,
   { sources }: Pick<Program, 'sources'>,
   written: readonly PathArgument[] = call.files('written'),
 ): Promise<void> =>
-  refuseOverRead(
+  rejectOverwrites(
     call,
     written,
     [...sources.keys()].map((path) => ({ typed: path, path: placeOf(path) })),
     'which the program imports',
   )
 
-async function refuseOverRead(
+async function rejectOverwrites(
   call: Call,
   written: readonly PathArgument[],
   read: readonly PathArgument[],
-  why = 'which is read',
+  reason = 'which is read',
 ): Promise<void> {
   if (written.length === 0) return
-  const places = await placesOf(read)
-  for (const { typed, place } of await placesOf(written)) {
-    const source = places.find((r) => r.place === place)
+  const inputs = await resolvePaths(read)
+  for (const { typed, resolved } of await resolvePaths(written)) {
+    const source = inputs.find((r) => r.resolved === resolved)
     if (source)
-      misused({
+      rejectUsage({
         command: call.command,
-        message: `${typed} would write over ${source.typed}, ${why}`,
+        message: `${typed} would write over ${source.typed}, ${reason}`,
         expected: 'a distinct path for what is written',
       })
   }
 }
 
 /** Resolves paths through symbolic links; devices such as /dev/null are left out, because they can be written repeatedly. */
-async function placesOf(
-  given: readonly PathArgument[],
-): Promise<(PathArgument & { readonly place: string })[]> {
-  const all = await Promise.all(
-    given.map(async (g) => {
+async function resolvePaths(
+  paths: readonly PathArgument[],
+): Promise<(PathArgument & { readonly resolved: string })[]> {
+  const entries = await Promise.all(
+    paths.map(async (g) => {
       const { path } = splitAddress(g.path)
-      return { ...g, place: await realpath(path).catch(() => resolve(path)) }
+      return { ...g, resolved: await realpath(path).catch(() => resolve(path)) }
     }),
   )
-  return all.filter(({ place }) => !place.startsWith('/dev/'))
+  return entries.filter(({ resolved }) => !resolved.startsWith('/dev/'))
 }
 
-/** That a file can be replaced, before the work whose result it is to hold. @throws SptError `io/…` */
+/** Checks that a file can be replaced, before its contents are computed. @throws SptError `io/…` */
 export const checkWritable = (path: string): Promise<void> =>
   guarded(path, 'write', async () => {
-    if (outputAt(path) === null) await checkReplaceable(path)
+    if (standardStream(path) === null) await checkReplaceable(path)
   })
 
-/** That files could be written into a folder. @throws SptError `io/…` */
+/** Checks that files can be written into a folder. @throws SptError `io/…` */
 export const checkWritableFolder = (folder: string, file: string): Promise<void> =>
   checkWritable(join(folder, file))
 
@@ -110,7 +110,11 @@ export const checkWritableFolder = (folder: string, file: string): Promise<void>
  * including those that other processes create meanwhile.
  * @throws SptError `io/…`
  */
-export async function writeNew(pathOf: (n: number) => string, text: string, first = 1): Promise<number> {
+export async function writeNumberedFile(
+  pathOf: (n: number) => string,
+  text: string,
+  first = 1,
+): Promise<number> {
   for (let n = first; ; n++) {
     const path = pathOf(n)
     const isNew = await guarded(path, 'write', async () => {

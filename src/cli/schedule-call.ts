@@ -2,7 +2,7 @@
 import type { Kernel } from '../api/kernel.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Call } from './command.ts'
-import { misused } from './usage.ts'
+import { rejectUsage } from './usage.ts'
 
 export interface ScheduleCall {
   readonly name: string
@@ -20,8 +20,8 @@ export function scheduleCall(
   const text = call.one(option)
   if (text === undefined) return undefined
   return (
-    callIn(text) ??
-    misused({
+    parseScheduleCall(text) ??
+    rejectUsage({
       command: call.command,
       message: `--${option} ${text} is not a ${option}`,
       expected: 'a name, or a name with integers by place, then by name: gpu(8, 32), gpu(8, cols = 32)',
@@ -30,22 +30,22 @@ export function scheduleCall(
 }
 
 /** Parses a call such as `name(1, b = 2)`; `null` if the text is not one. */
-export function callIn(text: string): ScheduleCall | null {
+export function parseScheduleCall(text: string): ScheduleCall | null {
   const match = /^\s*([A-Za-z_]\w*)\s*(?:\(([^()]*)\))?\s*$/.exec(text)
   const list = match?.[2]?.trim() ?? ''
   const args = list === '' ? [] : list.split(',').map((a) => /^\s*(?:(\w+)\s*=\s*)?([+-]?\d+)\s*$/.exec(a))
-  const placed = args.filter((a, k) => a && a[1] === undefined && args.slice(0, k).every((b) => !b?.[1]))
+  const positional = args.filter((a, k) => a && a[1] === undefined && args.slice(0, k).every((b) => !b?.[1]))
   const named = new Map(args.flatMap((a) => (a?.[1] === undefined ? [] : [[a[1], Number(a[2])] as const])))
-  const all = args.every((a) => a && Number.isSafeInteger(Number(a[2])))
-  if (!match || !all || placed.length + named.size < args.length) return null
-  return { name: match[1]!, args: placed.map((a) => Number(a![2])), named }
+  const allIntegers = args.every((a) => a && Number.isSafeInteger(Number(a[2])))
+  if (!match || !allIntegers || positional.length + named.size < args.length) return null
+  return { name: match[1]!, args: positional.map((a) => Number(a![2])), named }
 }
 
 /** The arguments in the order of the parameters of a schedule, or space. @throws SptError `schedule/arguments` */
 export function argumentsOf(
   kernel: Kernel,
   { name, args, named = new Map() }: ScheduleCall,
-  what: 'schedule' | 'space' = 'schedule',
+  kind: 'schedule' | 'space' = 'schedule',
 ): readonly (number | undefined)[] {
   if (named.size === 0) return args
   const params = kernel.parameters(name).map((p) => p.name)
@@ -54,8 +54,8 @@ export function argumentsOf(
       fail({
         code: 'schedule/arguments',
         message: params.includes(n)
-          ? `${n} of ${what} ${name} is given by place and by name`
-          : `${what} ${name} has no parameter ${n}`,
+          ? `${n} of ${kind} ${name} is given by place and by name`
+          : `${kind} ${name} has no parameter ${n}`,
         ...(params.includes(n) ? {} : { lookup: { name: n, candidates: params } }),
         expected: params.length > 0 ? `some of ${params.join(', ')}` : 'no arguments',
         hint: 'give each parameter once',

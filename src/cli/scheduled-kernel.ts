@@ -1,4 +1,4 @@
-/** Programs for commands: read from files, with their errors complete. */
+/** Loads programs for commands, selects the kernel, and applies the requested or selected schedule. */
 import { basename } from 'node:path'
 import { type BoundValues, isDeclared, sizesOf } from '../api/bound-values.ts'
 import type { Chosen } from '../api/choice-conditions.ts'
@@ -18,16 +18,16 @@ import { isRefusedByDevice } from '../run/device-limits.ts'
 import type { Device, DeviceKind } from '../runtime/device.ts'
 import type { Call } from './command.ts'
 import { checkSources } from './paths.ts'
-import { checkNames, numbers } from './run/bind-options.ts'
+import { checkNames, sizeOptions } from './run/bind-options.ts'
 import { argumentsOf, type ScheduleCall } from './schedule-call.ts'
-import { misused } from './usage.ts'
+import { rejectUsage } from './usage.ts'
 
-/** Reads a program with its imports, as far as the call's options trust it. */
+/** Reads and elaborates a program with its imports, under the trust options of the call. */
 export async function loadFile(path: string, call: Call): Promise<SptProgram> {
   return programFrom(await parseFile(path, call), call)
 }
 
-/** The same in two steps: its text, and what that means. What options write is none of its files. */
+/** Parses a program with its imports, and checks that no option overwrites its files. */
 export async function parseFile(path: string, call: Call): Promise<Program> {
   const root = call.one('import-root')
   const parsed = await readParsed(
@@ -44,32 +44,33 @@ export async function parseFile(path: string, call: Call): Promise<Program> {
   return parsed
 }
 
-/** `verify`: every stage is checked after each step and pass. */
+/** Elaborates a parsed program. @param verify - Check every stage after each step and pass */
 export const programFrom = async (
   parsed: Program,
   call: Call,
-  verify = verifies(call),
+  verify = isVerifying(call),
 ): Promise<SptProgram> =>
   new SptProgram(parsed, { instructions: !call.flag('no-instr'), observer: await verifierFor(verify) })
 
-export const verifies = (call: Call): boolean => call.io.env.SPT_VERIFY === '1'
+export const isVerifying = (call: Call): boolean => call.io.env.SPT_VERIFY === '1'
 
-/** Gives errors the texts of the program, so that their spans are shown. */
-export const within = <T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> =>
+/** Adds the sources of the program to errors of `work`, so that spans are shown. */
+export const withSourcesOf = <T>(program: SptProgram, work: () => T | Promise<T>): Promise<T> =>
   withSources(program, async () => work())
 
-/** The kernel that `--kernel` names; without it the only one, or the one that is called like its file. */
-export function chosenKernel(program: SptProgram, call: Call, path = call.args[0]!): Kernel {
+/** The kernel of `--kernel`; by default the only kernel, or the kernel named like the file. */
+export function selectKernel(program: SptProgram, call: Call, path = call.args[0]!): Kernel {
   const kernelName = call.one('kernel')
-  if (program.kernels.length === 0) refuseWithout(program, kernelName, path)
-  const own = basename(path, '.spt').replaceAll('-', '_')
+  if (program.kernels.length === 0) rejectMissingKernel(program, kernelName, path)
+  const fileKernel = basename(path, '.spt').replaceAll('-', '_')
   return program.kernel(
-    kernelName ?? (program.kernels.length > 1 && program.kernels.includes(own) ? own : undefined),
+    kernelName ??
+      (program.kernels.length > 1 && program.kernels.includes(fileKernel) ? fileKernel : undefined),
   )
 }
 
 /** Reports a missing kernel; names shared by kernels of several imported files count as missing. */
-function refuseWithout(program: SptProgram, name: string | undefined, path: string): never {
+function rejectMissingKernel(program: SptProgram, name: string | undefined, path: string): never {
   try {
     program.kernel(name)
   } catch (e) {
@@ -83,46 +84,46 @@ function refuseWithout(program: SptProgram, name: string | undefined, path: stri
 }
 
 /** A kernel under a schedule. */
-export interface Scheduled {
+export interface ScheduledKernel {
   readonly kernel: Kernel
   readonly schedule: string | null
-  /** Explanation by the choice, if one was made. */
-  readonly chosen: Chosen | null
+  /** Explanation of the selection, if the schedule was selected automatically. */
+  readonly selection: Chosen | null
   /** The default schedule if it is illegal here, and the reason. */
-  readonly passedOver?: { readonly name: string; readonly why: SptError } | undefined
+  readonly rejectedDefault?: { readonly name: string; readonly error: SptError } | undefined
 }
 
-/** The kernel under the requested schedule, otherwise under `fallback` if it exists and is legal, whose errors are dropped. */
-export function scheduled(
+/** The kernel under the requested schedule, otherwise under `fallback` if it exists and the device supports it. */
+export function applySchedule(
   kernel: Kernel,
   requested: ScheduleCall | undefined,
   fallback: string | undefined,
-): Scheduled {
+): ScheduledKernel {
   if (requested) {
     const named = [...(requested.named ?? [])].map(([n, v]) => `${n} = ${v}`)
     const args = [...requested.args, ...named].join(', ')
     return {
       kernel: kernel.schedule(requested.name, ...argumentsOf(kernel, requested)),
       schedule: args === '' ? requested.name : `${requested.name}(${args})`,
-      chosen: null,
+      selection: null,
     }
   }
   if (fallback !== undefined && kernel.schedules.includes(fallback))
     try {
-      return { kernel: kernel.schedule(fallback), schedule: fallback, chosen: null }
+      return { kernel: kernel.schedule(fallback), schedule: fallback, selection: null }
     } catch (why) {
       if (!isRefusedByDevice(why)) throw why
-      return { kernel, schedule: null, chosen: null, passedOver: { name: fallback, why } }
+      return { kernel, schedule: null, selection: null, rejectedDefault: { name: fallback, error: why } }
     }
-  return { kernel, schedule: null, chosen: null }
+  return { kernel, schedule: null, selection: null }
 }
 
-/** Says on standard error which schedule is not taken, and why. */
-export function reportPassedOver(call: Call, { passedOver }: Scheduled): void {
-  if (passedOver)
+/** Reports on standard error that the default schedule was rejected, with the reason. */
+export function reportRejectedDefault(call: Call, { rejectedDefault }: ScheduledKernel): void {
+  if (rejectedDefault)
     call.io.err(
       escaped(
-        `note: schedule ${passedOver.name} is left out: ${passedOver.why.diagnostics[0]!.message} (${passedOver.why.diagnostics[0]!.code})\n`,
+        `note: schedule ${rejectedDefault.name} is left out: ${rejectedDefault.error.diagnostics[0]!.message} (${rejectedDefault.error.diagnostics[0]!.code})\n`,
       ),
     )
 }
@@ -131,79 +132,84 @@ export function reportPassedOver(call: Call, { passedOver }: Scheduled): void {
  * Applies `use` to the kernel under its schedule. If the device rejects a schedule that was not requested, applies it to the
  * unscheduled kernel.
  */
-export async function orWithout<T>(
+export async function withFallback<T>(
   call: Call,
-  decided: Scheduled,
-  plain: Kernel,
-  use: (s: Scheduled) => Promise<T>,
+  scheduled: ScheduledKernel,
+  unscheduled: Kernel,
+  use: (s: ScheduledKernel) => Promise<T>,
 ): Promise<T> {
   try {
-    return await use(decided)
-  } catch (why) {
-    const taken = call.one('schedule') === undefined ? decided.schedule : null
-    if (taken === null || !isRefusedByDevice(why)) throw why
-    const without = { kernel: plain, schedule: null, chosen: null, passedOver: { name: taken, why } }
-    reportPassedOver(call, without)
-    return use(without)
+    return await use(scheduled)
+  } catch (error) {
+    const schedule = call.one('schedule') === undefined ? scheduled.schedule : null
+    if (schedule === null || !isRefusedByDevice(error)) throw error
+    const fallback = {
+      kernel: unscheduled,
+      schedule: null,
+      selection: null,
+      rejectedDefault: { name: schedule, error },
+    }
+    reportRejectedDefault(call, fallback)
+    return use(fallback)
   }
 }
 
-/** True if the requested schedule is a choice by data; without a request, if the kernel has a choice `auto`. */
-export const isChosen = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
+/** True if the requested schedule (default: `auto`) dispatches on data. */
+export const isDispatched = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
   kernel.choices.includes(requested?.name ?? 'auto')
 
 /**
- * The kernel without its default schedule where a software adapter runs `parallel()` instead (`api/plain-schedule.ts`): a schedule
- * called `gpu` falls under the rule for `auto`, unless the call names it or binds data that only its formats have.
+ * Drops the default schedule if a software adapter runs `parallel()` instead (`api/plain-schedule.ts`). A requested schedule is
+ * kept, as is a schedule whose formats need bound data.
  */
-export function orPlain(
-  scheduled: Scheduled,
+export function applySoftwareRule(
+  fixed: ScheduledKernel,
   kernel: Kernel,
   requested: ScheduleCall | undefined,
-  on: Device | null,
+  device: Device | null,
   { tensors, params }: Pick<BoundValues, 'tensors' | 'params'>,
-): Scheduled {
-  if (!on?.isSoftware || requested || scheduled.schedule === null) return scheduled
+): ScheduledKernel {
+  if (!device?.isSoftware || requested || fixed.schedule === null) return fixed
   const { source } = kernel.compilation
   const isPlain =
     Object.keys(tensors).every((name) => isDeclared(source, name, new Set())) &&
-    plainReason(on, kernel, sizesOf(source, { tensors, params, resident: {} }), tensors) !== null
-  return isPlain ? { kernel, schedule: null, chosen: null } : scheduled
+    plainReason(device, kernel, sizesOf(source, { tensors, params, resident: {} }), tensors) !== null
+  return isPlain ? { kernel, schedule: null, selection: null } : fixed
 }
 
-/** Lists and sets required by the formats of the schedules that may run. */
-export const usedFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
+/** Lists and sets that the formats of the candidate schedules need. */
+export const formatDataFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
   kernel.usedData(requested?.name ?? 'auto')
 
-/** The kernel under the schedule for a device, unless the schedule is chosen by data. */
-export const scheduledFor = (
+/** The kernel under the schedule for a device; `null` if the schedule is selected by data. */
+export const fixedSchedule = (
   kernel: Kernel,
   requested: ScheduleCall | undefined,
   kind: DeviceKind,
-): Scheduled | null =>
-  isChosen(kernel, requested) ? null : scheduled(kernel, requested, kind === 'cpu' ? 'cpu' : 'gpu')
+): ScheduledKernel | null =>
+  isDispatched(kernel, requested) ? null : applySchedule(kernel, requested, kind === 'cpu' ? 'cpu' : 'gpu')
 
 /** The kernel under the schedule selected by the requested choice, or by `auto`. */
-export async function chosen(
+export async function selectSchedule(
   kernel: Kernel,
   requested: ScheduleCall | undefined,
   on: ChosenFor,
   inputs: ChoiceInputs,
-): Promise<Scheduled> {
-  const open = requested ? kernel.schedule(requested.name, ...argumentsOf(kernel, requested)) : kernel
-  const variant = await open.choose(on, inputs)
-  return { kernel: variant.kernel, schedule: variant.chosen.text, chosen: variant.chosen }
+): Promise<ScheduledKernel> {
+  const dispatch = requested ? kernel.schedule(requested.name, ...argumentsOf(kernel, requested)) : kernel
+  const variant = await dispatch.choose(on, inputs)
+  return { kernel: variant.kernel, schedule: variant.chosen.text, selection: variant.chosen }
 }
 
-/** Inputs of a choice: `--size` as sizes and as statistics (`longest(j)=700`), and the device. */
-export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
-  const facts = {
+/** Inputs of automatic selection: sizes and statistics (`longest(j)=700`) of `--size`, and device properties. */
+export function selectionInputs(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
+  const properties = {
     capability: capabilityFor(call, kind),
     processors: processorsFor(call, kind),
     features: featuresFor(call, kind),
   }
-  const all = [...numbers(call)]
-  const sizes = all.filter(([name]) => !name.includes('('))
+  const entries = [...sizeOptions(call)]
+  const sizes = entries.filter(([name]) => !name.includes('('))
   checkNames(
     kernel.compilation.source,
     [],
@@ -211,29 +217,29 @@ export function sizesFor(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceIn
   )
   return {
     params: Object.fromEntries(sizes),
-    statistics: Object.fromEntries(all.filter(([name]) => name.includes('('))),
-    ...facts,
+    statistics: Object.fromEntries(entries.filter(([name]) => name.includes('('))),
+    ...properties,
   }
 }
 
 /**
- * Checks that inputs of a choice are given only if there is one. `sizes`: the command also uses `--bind`, and `--size`
+ * Rejects inputs of automatic selection if the schedule is fixed. `usesSizes`: the command also needs `--bind`, and `--size`
  * without statistics.
  * @throws UsageError
  */
-export function checkDeciding(call: Call, kernel: Kernel, sizes: boolean): void {
+export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: boolean): void {
   const isUsed = (o: string, text: string): boolean =>
-    sizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
-  const given = ['bind', 'size', 'capability', 'processors', 'feature'].flatMap((o) =>
+    usesSizes && (o === 'bind' || (o === 'size' && !text.slice(0, text.lastIndexOf('=')).includes('(')))
+  const unused = ['bind', 'size', 'capability', 'processors', 'feature'].flatMap((o) =>
     call
       .many(o)
       .filter((text) => !isUsed(o, text))
       .map((text) => `--${o} ${text}`),
   )
-  const [first] = given
+  const [first] = unused
   if (first === undefined) return
   const [choice] = kernel.choices
-  misused({
+  rejectUsage({
     command: call.command,
     message: `${first} decides nothing: the schedule of kernel ${kernel.name} is not chosen here`,
     expected: 'a schedule that is chosen by data, sizes, statistics or the device',
@@ -248,13 +254,13 @@ function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
   const text = call.one('capability')
   if (text === undefined) return undefined
   if (!/^\d+\.\d$/.test(text))
-    return misused({
+    return rejectUsage({
       command: call.command,
       message: `--capability ${text} is not a compute capability`,
       expected: 'major and minor: --capability 9.0',
     })
   if (kind !== 'cuda')
-    return misused({
+    return rejectUsage({
       command: call.command,
       message: `--capability is of CUDA devices, and this is for ${kind}`,
       hint: `leave it out, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
@@ -266,32 +272,32 @@ function processorsFor(call: Call, kind: DeviceKind): number | undefined {
   const text = call.one('processors')
   if (text === undefined) return undefined
   if (!/^[1-9]\d{0,8}$/.test(text))
-    return misused({
+    return rejectUsage({
       command: call.command,
       message: `--processors ${text} is not a number of multiprocessors`,
       expected: 'an integer that is positive: --processors 132',
     })
-  if (kind === 'cpu') return notOfCpu(call, '--processors')
+  if (kind === 'cpu') return rejectOnCpu(call, '--processors')
   return Number(text)
 }
 
 function featuresFor(call: Call, kind: DeviceKind): readonly string[] | undefined {
   const features = call.many('feature')
   if (features.length === 0) return undefined
-  const wrong = features.find((f) => !/^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/.test(f))
-  if (wrong !== undefined)
-    return misused({
+  const invalid = features.find((f) => !/^\s*[A-Za-z_]\w*\s*(\([^()]*\)\s*)?$/.test(f))
+  if (invalid !== undefined)
+    return rejectUsage({
       command: call.command,
-      message: `--feature ${wrong} is not a feature`,
+      message: `--feature ${invalid} is not a feature`,
       expected: "a name, or a name with arguments: --feature 'subgroup_size(32)'",
     })
-  if (kind === 'cpu') return notOfCpu(call, '--feature')
+  if (kind === 'cpu') return rejectOnCpu(call, '--feature')
   checkFeatures(features)
   return features
 }
 
-const notOfCpu = (call: Call, option: string): never =>
-  misused({
+const rejectOnCpu = (call: Call, option: string): never =>
+  rejectUsage({
     command: call.command,
     message: `${option} is of GPUs, and this is for cpu`,
     hint: `leave it out, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,

@@ -1,6 +1,5 @@
 /**
- * A script, run with what V8 compiled of it in earlier processes (its code cache): compiling what a short command runs takes
- * longer than running it.
+ * Runs a script with the V8 code cache of earlier processes, because a short command takes longer to compile than to run.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -9,32 +8,32 @@ import { getHeapCodeStatistics } from 'node:v8'
 import { Script } from 'node:vm'
 import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-cache.ts'
 
-/** Entries of the user's cache at most: one for a command and a version of Node. */
-const MOST = 16
+/** Maximum number of cache entries: one for each command and version of Node. */
+const MAX_ENTRIES = 16
 
-export interface Running<T> {
+export interface ScriptRun<T> {
   /** Exports of the script. */
   readonly exports: T
   /** Stores the compiled code, if it has grown much since the last time. */
-  keep(): Promise<void>
+  storeCode(): Promise<void>
 }
 
 /**
- * Runs a CommonJS file that imports nothing (it may require). V8 knows the text that code belongs to by its length alone, and
- * does not look for damage: the key has a hash of the text, and the cache one of each entry. Code of other flags or another V8
- * is refused by V8 itself.
- * @param purpose which of the script's functions will run: what is compiled for one purpose is kept for that
+ * Runs a CommonJS file without `import` declarations. V8 identifies the source of cached code by its length only and does not
+ * detect damage, so the key contains a hash of the source, and the cache checks a hash of each entry. V8 itself rejects code of
+ * other flags or versions.
+ * @param purpose - Name of the functions that will run; each purpose has its own cache entry
  */
 export async function runScript<T>(
   path: string,
   purpose: string,
-  cache: DiskCache = openCache(cacheFolder(undefined), 'code', MOST),
-): Promise<Running<T>> {
+  cache: DiskCache = openCache(cacheFolder(undefined), 'code', MAX_ENTRIES),
+): Promise<ScriptRun<T>> {
   const bytes = readFileSync(path)
   const hash = createHash('sha256').update(bytes).digest('hex')
   const key = cacheKey(['code', process.version, process.arch, purpose, hash])
   const cachedData = (await cache.load(key)) as Buffer | undefined
-  // One byte a character: the text is ASCII.
+  // The text is ASCII, so a character is one byte.
   const script = new Script(Module.wrap(bytes.toString('latin1')), {
     filename: path,
     ...(cachedData ? { cachedData } : {}),
@@ -44,9 +43,9 @@ export async function runScript<T>(
   run(module.exports, createRequire(path), module, path)
   return {
     exports: module.exports as T,
-    async keep() {
+    async storeCode() {
       if (cache.folder === undefined) return
-      // What is kept takes a third more than the same code in memory, which costs less to ask for than to serialize.
+      // The size in memory approximates the serialized size (a third larger), and is cheaper than serialization.
       const compiled = getHeapCodeStatistics().bytecode_and_metadata_size
       if (script.cachedDataRejected || compiled > (cachedData?.length ?? 0))
         await cache.store(key, script.createCachedData())

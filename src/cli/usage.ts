@@ -19,17 +19,17 @@ export class UsageError extends Error {
   }
 }
 
-export function misused(problem: UsageProblem): never {
+export function rejectUsage(problem: UsageProblem): never {
   throw new UsageError(problem)
 }
 
 export function renderUsage({ message, command, expected, lookup, hint }: UsageProblem): string {
   const name = command === undefined ? 'spt' : `spt ${command}`
-  const guess = lookup && suggestion(lookup, !expected && !hint)
+  const proposal = lookup && suggestion(lookup, !expected && !hint)
   const lines = [
     `${name}: ${escapedLine(message)}`,
     ...(expected === undefined ? [] : [`  expected: ${escapedLine(expected)}`]),
-    ...(guess ? [`  ${guess.title}: ${guess.text}`] : []),
+    ...(proposal ? [`  ${proposal.title}: ${proposal.text}`] : []),
     ...(hint === undefined ? [] : [`  hint: ${escapedLine(hint)}`]),
     `  help: ${name} --help`,
   ]

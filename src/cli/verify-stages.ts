@@ -16,18 +16,18 @@ export class StageRuns {
     return new StageRuns((await import('../api/stage-check.ts')).checkStages)
   }
 
-  /** @throws InternalError where a stage differs from the reference */
+  /** @throws InternalError if a stage differs from the reference */
   check(name: string, c: Compilation): void {
     const { ran, skipped } = this.#check(c)
     if (ran.length > 0) this.#agree.push(`${name}: ${ran.join(', ')}`)
-    for (const [why, what] of skipped) this.#untested.push(`${name}: ${what.join(', ')}: ${why}`)
+    for (const [reason, stages] of skipped) this.#untested.push(`${name}: ${stages.join(', ')}: ${reason}`)
   }
 
   /** Report lines: schedules that agree, then those that were not tested. */
   get lines(): readonly string[] {
     return [
       ...this.#agree.map((name) => `${'agrees'.padEnd(9)}${name}`),
-      ...this.#untested.map((what) => `${'untested'.padEnd(9)}${what}`),
+      ...this.#untested.map((label) => `${'untested'.padEnd(9)}${label}`),
     ]
   }
 }

@@ -2,7 +2,7 @@ import { version } from '../io/package.ts'
 import type { Io } from './io.ts'
 
 /** Prints the version if the first word requests it, without loading the commands. */
-export function printsVersion(first: string | undefined, io: Io): boolean {
+export function handleVersionFlag(first: string | undefined, io: Io): boolean {
   if (first !== '-v' && first !== '--version') return false
   io.out(`sparsetile ${version()}\n`)
   return true

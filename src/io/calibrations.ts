@@ -1,11 +1,10 @@
 /** Measurements of `spt calibrate`: files in the user's cache folder, one for each chip, driver and version. */
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { cpus } from 'node:os'
 import { dirname, join } from 'node:path'
 import { cacheFolder, cacheKey, makeFolder } from '../cache/disk-cache.ts'
 import { guarded, writeFile } from './node-files.ts'
 import { version } from './package.ts'
-import { processorKey } from './processor-key.ts'
+import { processorKey, processorName } from './processor-key.ts'
 
 /** The identity of a device for which a measurement is valid. */
 export interface Chip {
@@ -27,7 +26,7 @@ export function chipOf(device: {
   if (kind !== 'cpu') return { kind, name, driver: driver ?? '' }
   return {
     kind,
-    name: `${cpus()[0]?.model.trim() || name} (${processorKey()})`,
+    name: `${processorName() || name} (${processorKey()})`,
     driver: `Node ${process.versions.node}, V8 ${process.versions.v8}`,
   }
 }

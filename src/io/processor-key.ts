@@ -1,4 +1,4 @@
-/** A hash that distinguishes processors with the same name: virtual machines of any speed share names. */
+/** Name of the host's processor, and a hash that distinguishes processors with the same name, such as virtual machines. */
 import { readFileSync } from 'node:fs'
 import { cpus } from 'node:os'
 import { cacheKey } from '../cache/disk-cache.ts'
@@ -32,6 +32,9 @@ const readText: Read = (path) => {
     return ''
   }
 }
+
+/** Model name of the first processor; '' if the system does not report one. */
+export const processorName = (): string => cpus()[0]?.model.trim() ?? ''
 
 let known: string | undefined
 

@@ -11,6 +11,9 @@ import { rounding } from './rounding.ts'
 
 export type Binary = (a: number, b: number) => number
 
+/** True for 1, 2, 4, …. */
+export const isPowerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
+
 /** A function that reduces an exact integer to the type's range, modulo 2^bits; floats are unchanged. */
 export function wrap(dtype: Dtype): (x: number) => number {
   switch (dtype) {

@@ -7,6 +7,7 @@
 import type { Names } from '../ir/bound-names.ts'
 import { add, binary, call, type Expr, int, type Load, load, lt, select } from '../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
+import { isPowerOfTwo } from '../ir/numeric.ts'
 import { alloc, local, store, unflattened, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
@@ -34,7 +35,7 @@ const product = (extents: readonly number[]): number => extents.reduce((n, x) =>
 /** Whether lanes alone combine the results of a thread, of which there is a power of two. */
 export function hasHalves(partials: LanePartials): boolean {
   const n = product(constantExtents(partials))
-  const isPower = n > 1 && n <= MOST && Number.isInteger(Math.log2(n))
+  const isPower = n > 1 && n <= MOST && isPowerOfTwo(n)
   return isPower && partials.scattered && partials.groups === 1 && partials.width >= LEAST_LANES
 }
 

@@ -1,16 +1,16 @@
-/** Measured peak rates of chips: data by the chip's name. */
+/** Measured ceilings of the roofline model, by name of the chip. */
 
 import type { DeviceKind } from './device.ts'
 
 export interface Ceilings {
-  /** Bytes a second from device memory, and from the L2 cache. */
+  /** Bytes per second from device memory, and from the L2 cache (`cache`). */
   readonly memory: number
   readonly cache: number
-  /** Largest working set in bytes that is read from the cache. */
+  /** Largest working set in bytes that fits the cache. */
   readonly cacheBytes: number
   /**
-   * Operations a second: f32 units; matrix units, with factors of so many bits, as the vendor's library reaches them at 4096³,
-   * infinite where they were not measured.
+   * Operations per second of the f32 units, and of matrix units with tf32 or 16-bit factors (as the vendor's library reaches
+   * at 4096³; infinite if not measured).
    */
   readonly f32: number
   readonly tf32: number
@@ -21,13 +21,13 @@ const CHIPS: readonly (readonly [name: string, Ceilings])[] = [
   ['H200', { memory: 4.47e12, cache: 8.4e12, cacheBytes: 60e6, f32: 65e12, tf32: 350e12, f16: 645e12 }],
 ]
 
-let calibrated: (kind: DeviceKind, chip: string) => Ceilings | undefined = () => undefined
+let readCalibrated: (kind: DeviceKind, chip: string) => Ceilings | undefined = () => undefined
 
 /** Sets the source of ceilings for calibrated devices. */
-export function readCeilingsBy(reader: typeof calibrated): void {
-  calibrated = reader
+export function readCeilingsBy(reader: typeof readCalibrated): void {
+  readCalibrated = reader
 }
 
 /** Ceilings of a device by kind and name; undefined if it was not measured. */
 export const ceilingsOf = (kind: DeviceKind, chip: string): Ceilings | undefined =>
-  CHIPS.find(([name]) => chip.includes(name))?.[1] ?? calibrated(kind, chip)
+  CHIPS.find(([name]) => chip.includes(name))?.[1] ?? readCalibrated(kind, chip)

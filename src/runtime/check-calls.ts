@@ -4,22 +4,22 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, show } from '../ast/expect-argument.ts'
 import type { Command, DeviceBuffer, Graph, HostArray, ModuleText, Stream } from './device.ts'
 
-/** Runs that one call times: their times are one list. */
+/** Maximum number of runs that one call times. */
 export const MAX_RUNS = 1_000_000
 
 /** @throws SptError `device/arguments` */
-export function checkRepeats(repeats: number, between?: Graph, least = 0): void {
-  if (!Number.isSafeInteger(repeats) || repeats < least || repeats > MAX_RUNS)
+export function checkRepeats(repeats: number, between?: Graph, min = 0): void {
+  if (!Number.isSafeInteger(repeats) || repeats < min || repeats > MAX_RUNS)
     fail({
       code: 'device/arguments',
       message: `cannot time ${show(repeats)} repeats`,
-      expected: `a whole number from ${least} to ${MAX_RUNS}`,
+      expected: `a whole number from ${min} to ${MAX_RUNS}`,
     })
   const isGraph = between === undefined || (isRecord(between) && typeof between.launch === 'function')
   expectArgument(isGraph, 'what runs between', between, 'a graph')
 }
 
-/** @throws SptError `api/argument`, as all that follow */
+/** Checks a label. This function and those below throw `api/argument`. */
 export function expectLabel(label: string, what: string): void {
   expectArgument(typeof label === 'string', `the label of ${what}`, label, 'a string')
 }

@@ -1,5 +1,5 @@
 /**
- * Execution on the calling thread: memory that can be viewed as any type, functions of generated code, and commands on both.
+ * Execution of generated JavaScript on the calling thread: buffers with typed views, compiled functions, and commands.
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
@@ -19,7 +19,7 @@ export class CpuBuffer implements DeviceBuffer {
     this.bytes = bytes
     this.label = label
     this.owner = owner
-    // A whole number of 8-byte words, so that a view of any type covers it.
+    // Rounded up to 8 bytes, so that a view of any type covers the buffer.
     this.#memory = new ArrayBuffer(Math.ceil(bytes / 8) * 8)
   }
 
@@ -64,10 +64,13 @@ export class CpuModule implements CompiledModule {
   }
 }
 
-/** Offsets and lengths: an array of bytes holds 4 GiB at most, a memory more. */
-export const pieces = (bytes: number): (readonly [at: number, length: number])[] =>
-  Array.from({ length: Math.ceil(bytes / PIECE) }, (_, k) => [k * PIECE, Math.min(PIECE, bytes - k * PIECE)])
-const PIECE = 2 ** 30
+/** Splits a range of bytes, because a `Uint8Array` is limited to 4 GiB and an `ArrayBuffer` may be larger. */
+export const chunkRanges = (bytes: number): (readonly [at: number, length: number])[] =>
+  Array.from({ length: Math.ceil(bytes / CHUNK_BYTES) }, (_, k) => [
+    k * CHUNK_BYTES,
+    Math.min(CHUNK_BYTES, bytes - k * CHUNK_BYTES),
+  ])
+const CHUNK_BYTES = 2 ** 30
 
 function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
   const text = `"use strict";\n${module.text.replace(/^export /gm, '')}\nreturn { ${module.entries.map((e) => e.name).join(', ')} };`
@@ -85,12 +88,12 @@ function functionsOf(module: ModuleText): Readonly<Record<string, Fn>> {
   }
 }
 
-/** Runs commands that were checked. */
+/** Runs checked commands. */
 export function execute(commands: readonly Command[]): void {
   for (const c of commands) {
     if (c.kind === 'clear') {
       const { memory } = c.buffer as CpuBuffer
-      for (const [at, n] of pieces(memory.byteLength)) new Uint8Array(memory, at, n).fill(0)
+      for (const [offset, n] of chunkRanges(memory.byteLength)) new Uint8Array(memory, offset, n).fill(0)
       continue
     }
     const module = c.module as CpuModule

@@ -8,7 +8,7 @@ import {
   expectLabel,
   expectModule,
 } from './check-calls.ts'
-import { CpuBuffer, CpuModule, execute, pieces } from './cpu-execution.ts'
+import { CpuBuffer, CpuModule, chunkRanges, execute } from './cpu-execution.ts'
 import type {
   Command,
   CompiledModule,
@@ -36,7 +36,7 @@ import { Outcomes } from './outcomes.ts'
 
 /** Largest ArrayBuffer of current engines. */
 const MAX_BUFFER = 2 ** 33
-/** Entries loop over the grid themselves, in 32-bit indices. */
+/** Entries contain the loop over the grid, with 32-bit indices. */
 const MAX_GRID = 2 ** 31 - 1
 
 const LIMITS: DeviceLimits = {
@@ -52,7 +52,7 @@ const LIMITS: DeviceLimits = {
 /** Creates the cpu device. It needs `new Function`, which a page's content security policy can forbid. */
 export const createCpuDevice = (): Device => new CpuDevice()
 
-/** Runs its commands when they are queued: nothing is ever in flight. */
+/** Commands run when they are queued, so nothing is in flight. */
 class CpuGraph implements Graph {
   readonly #check: () => void
   readonly #commands: readonly Command[]
@@ -104,7 +104,7 @@ class CpuDevice implements Device {
 
   alloc(bytes: number, label: string): DeviceBuffer {
     expectLabel(label, 'a buffer')
-    this.#alive(`alloc ${label}`)
+    this.#checkAlive(`alloc ${label}`)
     checkAlloc(bytes, label, this.limits)
     try {
       return new CpuBuffer(bytes, label, this)
@@ -120,23 +120,25 @@ class CpuDevice implements Device {
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     expectBuffer(buffer, 'an upload')
     expectData(data)
-    const memory = this.#own(buffer, `upload to ${buffer.label}`)
+    const memory = this.#checkedMemory(buffer, `upload to ${buffer.label}`)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
-    for (const [at, n] of pieces(data.byteLength))
-      new Uint8Array(memory, byteOffset + at, n).set(new Uint8Array(data.buffer, data.byteOffset + at, n))
+    for (const [offset, n] of chunkRanges(data.byteLength))
+      new Uint8Array(memory, byteOffset + offset, n).set(
+        new Uint8Array(data.buffer, data.byteOffset + offset, n),
+      )
   }
 
   async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
     expectBuffer(buffer, 'a download')
     const bytes = length ?? buffer.bytes
-    const memory = this.#own(buffer, `download from ${buffer.label}`)
+    const memory = this.#checkedMemory(buffer, `download from ${buffer.label}`)
     checkRange(buffer, 0, bytes, 'downloading')
     return memory.slice(0, bytes)
   }
 
   async compile(module: ModuleText): Promise<CompiledModule> {
     expectModule(module)
-    this.#alive(`compile ${module.name}`)
+    this.#checkAlive(`compile ${module.name}`)
     checkTarget(module, 'js')
     for (const entry of module.entries) checkEntry(module, entry, this.limits)
     return new CpuModule(module, this)
@@ -145,7 +147,7 @@ class CpuDevice implements Device {
   async run(commands: readonly Command[]): Promise<void> {
     this.#check(commands)
     execute(commands)
-    await this.#outcomes.ended(commands)
+    await this.#outcomes.settleCompleted(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
@@ -158,7 +160,7 @@ class CpuDevice implements Device {
       execute(commands)
       return performance.now() - start
     })
-    await this.#outcomes.ended(commands)
+    await this.#outcomes.settleCompleted(commands)
     return times
   }
 
@@ -171,17 +173,17 @@ class CpuDevice implements Device {
 
   stream(label: string): Stream {
     expectLabel(label, 'a stream')
-    this.#alive(`stream ${label}`)
+    this.#checkAlive(`stream ${label}`)
     return new InOrderStream(label, this.#order)
   }
 
   event(): DeviceEvent {
-    this.#alive('event')
+    this.#checkAlive('event')
     return new InOrderEvent(this.#order)
   }
 
   async finish(): Promise<void> {
-    this.#alive('finish')
+    this.#checkAlive('finish')
     await this.#outcomes.settle()
   }
 
@@ -189,7 +191,7 @@ class CpuDevice implements Device {
     this.#disposed = true
   }
 
-  #alive(call: string): void {
+  #checkAlive(call: string): void {
     if (this.#disposed) failDisposed(this.name, call)
   }
 
@@ -198,15 +200,15 @@ class CpuDevice implements Device {
     return b.freed ? 'freed' : 'live'
   }
 
-  #own(buffer: DeviceBuffer, call: string): ArrayBuffer {
-    this.#alive(call)
+  #checkedMemory(buffer: DeviceBuffer, call: string): ArrayBuffer {
+    this.#checkAlive(call)
     checkBuffer(buffer, this.#bufferState(buffer), call)
     return (buffer as CpuBuffer).memory
   }
 
   #check(commands: readonly Command[]): void {
     expectCommands(commands)
-    this.#alive('run')
+    this.#checkAlive('run')
     checkCommands(commands, this.limits, {
       buffer: (b) => this.#bufferState(b),
       module: (m) => {

@@ -19,8 +19,8 @@ import {
   memoryOf,
 } from './device.ts'
 
-/** Devices that were disposed of or lost, and their memory with them. */
-export const ended = new WeakSet<object>()
+/** Devices that were disposed of or lost; their memory is gone, too. */
+export const disposedDevices = new WeakSet<object>()
 
 /** `live`: usable; `freed`: `free()` or `release()` was called; `foreign`: another device's. */
 export type HandleState = 'live' | 'freed' | 'foreign'
@@ -34,7 +34,7 @@ export interface HandleStates {
 const mib = (bytes: number): string =>
   bytes < 2 ** 20 ? `${bytes} bytes` : `${bytes} bytes (${(bytes / 2 ** 20).toFixed(1)} MiB)`
 
-/** Throws `device/buffer-too-large` where a buffer of this size could not be allocated or bound. */
+/** Checks that a buffer of this size can be allocated and bound. @throws SptError `device/buffer-too-large` */
 export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): void {
   expectArgument(
     Number.isInteger(bytes) && bytes >= 0,
@@ -44,19 +44,19 @@ export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): 
   )
   const limit = Math.min(limits.maxBufferBytes, limits.maxBindingBytes, Number.MAX_SAFE_INTEGER)
   if (bytes <= limit) return
-  const which = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
+  const scope = limits.maxBindingBytes < limits.maxBufferBytes ? 'one kernel argument' : 'one buffer'
   fail({
     code: 'device/buffer-too-large',
-    message: `${label} needs ${mib(bytes)}; this device allows ${mib(limit)} in ${which}`,
+    message: `${label} needs ${mib(bytes)}; this device allows ${mib(limit)} in ${scope}`,
     expected: `at most ${limit} bytes`,
     hint: 'run on a device with more memory to an argument (cpu, cuda), or partition the tensor',
   })
 }
 
-/** Throws `device/range` where `bytes` bytes from `byteOffset` on do not lie in the buffer. */
+/** Checks that `bytes` bytes from `byteOffset` on are inside the buffer. @throws SptError `device/range` */
 export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: number, what: string): void {
-  const whole = Number.isSafeInteger(byteOffset) && Number.isSafeInteger(bytes)
-  if (whole && byteOffset >= 0 && bytes >= 0 && byteOffset + bytes <= buffer.bytes) return
+  const areIntegers = Number.isSafeInteger(byteOffset) && Number.isSafeInteger(bytes)
+  if (areIntegers && byteOffset >= 0 && bytes >= 0 && byteOffset + bytes <= buffer.bytes) return
   fail({
     code: 'device/range',
     message: `${what} ${show(bytes)} bytes at offset ${show(byteOffset)} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
@@ -80,7 +80,7 @@ export function checkBuffer(buffer: DeviceBuffer, state: HandleState, where: str
     })
 }
 
-/** Throws `device/target` where a module was printed for another kind of device. */
+/** Checks the target of a module. @throws SptError `device/target` */
 export function checkTarget(module: ModuleText, target: ModuleText['target']): void {
   if (module.target !== target)
     fail({
@@ -90,9 +90,9 @@ export function checkTarget(module: ModuleText, target: ModuleText['target']): v
     })
 }
 
-/** Throws `device/over-limit` where an entry's block cannot run here. */
+/** Checks the block, the buffers and the shared memory of an entry. @throws SptError `device/over-limit` */
 export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimits): void {
-  const refuse = (what: string, got: string, limit: string): never =>
+  const reject = (what: string, got: string, limit: string): never =>
     fail({
       code: 'device/over-limit',
       message: `the kernel ${entry.name} of ${module.name} ${what} ${got}; this device allows ${limit}`,
@@ -100,14 +100,14 @@ export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimit
     })
   const threads = entry.block[0] * entry.block[1] * entry.block[2]
   if (threads > limits.maxThreadsPerBlock)
-    refuse('has', `${threads} threads a block (${entry.block.join(' × ')})`, `${limits.maxThreadsPerBlock}`)
+    reject('has', `${threads} threads a block (${entry.block.join(' × ')})`, `${limits.maxThreadsPerBlock}`)
   if (entry.block.some((n, k) => n > limits.maxBlockDim[k]!))
-    refuse('has blocks of', entry.block.join(' × '), limits.maxBlockDim.join(' × '))
+    reject('has blocks of', entry.block.join(' × '), limits.maxBlockDim.join(' × '))
   const buffers = entry.args.filter((a) => a.kind === 'buffer').length
   if (buffers > limits.maxBuffersPerLaunch)
-    refuse('takes', `${buffers} buffers`, `${limits.maxBuffersPerLaunch}`)
+    reject('takes', `${buffers} buffers`, `${limits.maxBuffersPerLaunch}`)
   if (entry.sharedBytes > limits.maxSharedBytes)
-    refuse('uses', `${entry.sharedBytes} bytes of shared memory`, `${limits.maxSharedBytes}`)
+    reject('uses', `${entry.sharedBytes} bytes of shared memory`, `${limits.maxSharedBytes}`)
 }
 
 function checkModule(module: CompiledModule, state: HandleState): void {
@@ -129,7 +129,7 @@ function checkScalar(kernel: string, spec: ArgSpec & { kind: 'scalar' }, value: 
     })
 }
 
-const WANTED = {
+const EXPECTED = {
   scalar: 'a number',
   buffer: 'what alloc gives',
   matrix: '{ memory, rows, columns }',
@@ -144,12 +144,12 @@ function checkArgs(kernel: string, entry: Entry, args: readonly ArgValue[], stat
     })
   entry.args.forEach((spec, k) => {
     const value = args[k]!
-    const got = typeof value === 'number' ? 'scalar' : isMatrix(value) ? 'matrix' : 'buffer'
-    if (got !== spec.kind)
+    const kind = typeof value === 'number' ? 'scalar' : isMatrix(value) ? 'matrix' : 'buffer'
+    if (kind !== spec.kind)
       fail({
         code: 'device/arguments',
-        message: `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${got}`,
-        expected: WANTED[spec.kind],
+        message: `${kernel}: the argument ${spec.name} is a ${spec.kind}, not a ${kind}`,
+        expected: EXPECTED[spec.kind],
       })
     const memory = memoryOf(value)
     if (memory) checkBuffer(memory, states.buffer(memory), kernel)
@@ -191,7 +191,7 @@ export function checkCommands(
   }
 }
 
-/** The error of any call after `dispose()`. */
+/** Throws the error of calls after `dispose()`. @throws SptError `device/disposed` */
 export function failDisposed(device: string, call: string): never {
   return fail({
     code: 'device/disposed',

@@ -45,7 +45,7 @@ export type { DeviceEvent, Graph, Stream } from './streams.ts'
 /** An argument's value at launch time. */
 export type ArgValue = DeviceBuffer | number | MatrixValue
 
-/** A buffer that a launch's device gets described as a matrix, the rows one after the other. */
+/** A buffer that is passed to a kernel as a row-major matrix (TMA). */
 export interface MatrixValue {
   readonly memory: DeviceBuffer
   readonly rows: number
@@ -55,7 +55,7 @@ export interface MatrixValue {
 export const isMatrix = (value: ArgValue): value is MatrixValue =>
   typeof value === 'object' && value !== null && 'columns' in value
 
-/** The memory that an argument brings along. */
+/** The buffer of an argument, if it has one. */
 export function memoryOf(value: ArgValue): DeviceBuffer | undefined {
   if (typeof value === 'number') return undefined
   return isMatrix(value) ? value.memory : value
@@ -70,7 +70,7 @@ export type Command =
       /** Physical grid, each at least 1 and within `limits.maxGridDim`. */
       readonly grid: readonly [number, number, number]
       readonly args: readonly ArgValue[]
-      /** The command before it in the list is of the same run of its program. Entries that wait may then overlap with it. */
+      /** The previous command belongs to the same run of the program, so an entry that waits for it may overlap with it. */
       readonly follows?: boolean | undefined
       /** Errors without a fault of the program run that ends with this launch. */
       readonly outcome?: Outcome | undefined
@@ -95,13 +95,13 @@ export interface Operands {
   >
 }
 
-/** A library that was found. */
+/** An installed library of the vendor. */
 export interface Library {
   readonly name: string
   readonly version: string
   /**
-   * A call with its operands, as a module with one entry of its name, which is launched with `buffers`. Index arrays have to
-   * be there; they may be looked at.
+   * Prepares a call with its operands: a module with one entry, launched with `buffers`. Index arrays must have been uploaded,
+   * because the library may analyse them.
    * @throws SptError `device/library`
    */
   prepare(routine: Routine, variant: string, operands: Operands): LibraryCall
@@ -159,7 +159,7 @@ export interface Device {
   dispose(): Promise<void>
 }
 
-/** Why a device is or is not here, for `spt doctor`. */
+/** Availability of a device, or the reason for its absence, for `spt doctor`. */
 export interface DeviceReport {
   readonly kind: DeviceKind
   readonly available: boolean

@@ -1,47 +1,47 @@
 /**
- * A chip that idled, as while the next kernel is compiled or a result is checked, has a low clock until it has worked for a
- * while. An H100 that only Vulkan uses falls to 345 of 1,980 MHz after two seconds (not after one), and is back in steps, after
- * 0.4 to 1.2 s of work without a pause; single runs that wait for each other take longer than three. A CUDA context keeps its
- * clock up: the same before and after 20 s.
+ * Brings an idle GPU to its full clock before measurements. A GPU that idles, for example during compilation, lowers its clock.
+ * An H100 that is used only through Vulkan drops from 1,980 to 345 MHz after two seconds (not after one). It needs 0.4 to 1.2 s
+ * of uninterrupted work to recover, in steps; runs that wait for each other need more than 3 s. A CUDA context keeps the clock
+ * up, even after 20 s.
  */
 import { SptError } from '../ast/diagnostic.ts'
 import type { Command, Device } from './device.ts'
 
-/** Milliseconds: for so long a clock stays up, so long a burst of runs is, and so long all of them have to take. */
-const STAYS_MS = 1000
+/** Milliseconds that the clock stays up without work, of a burst of runs, and of all bursts at most. */
+const CLOCK_HOLD_MS = 1000
 const BURST_MS = 20
-const MOST_MS = 2500
-const MOST_RUNS = 2000
+const MAX_MS = 2500
+const MAX_RUNS = 2000
 /** Steps of the clock last up to 180 ms. */
 const STEADY_MS = { webgpu: 250, cuda: 30 } as const
-/** Less is noise. */
-const FASTER = 0.98
+/** A burst counts as faster below this ratio; smaller changes are noise. */
+const FASTER_RATIO = 0.98
 
-const lastUp = new WeakMap<Device, number>()
+const lastBusy = new WeakMap<Device, number>()
 
-/** Runs the commands, which may run any number of times, until they get no faster. Processors are left as they are. */
-export async function atFullClock(device: Device, commands: readonly Command[]): Promise<void> {
+/** Runs repeatable commands until they get no faster. Does nothing for CPUs and software adapters. */
+export async function raiseClock(device: Device, commands: readonly Command[]): Promise<void> {
   const { kind } = device
   if (kind === 'cpu' || device.isSoftware) return
   const start = performance.now()
-  if (start - (lastUp.get(device) ?? Number.NEGATIVE_INFINITY) > STAYS_MS) {
+  if (start - (lastBusy.get(device) ?? Number.NEGATIVE_INFINITY) > CLOCK_HOLD_MS) {
     try {
-      const [once = 0] = await device.time(commands, 1)
-      const runs = Math.max(1, Math.min(MOST_RUNS, Math.ceil(BURST_MS / Math.max(once, 1e-3))))
+      const [runTime = 0] = await device.time(commands, 1)
+      const runs = Math.max(1, Math.min(MAX_RUNS, Math.ceil(BURST_MS / Math.max(runTime, 1e-3))))
       const burst = Array.from({ length: runs }, () => commands).flat()
-      for (let [least, since, now] = [Number.POSITIVE_INFINITY, start, start]; ; ) {
-        const before = now
+      for (let [fastest, fastestAt, now] = [Number.POSITIVE_INFINITY, start, start]; ; ) {
+        const burstStart = now
         await device.run(burst)
         now = performance.now()
-        if (now - before < FASTER * least) [least, since] = [now - before, now]
-        if (now - since > STEADY_MS[kind] || now - start > MOST_MS) break
+        if (now - burstStart < FASTER_RATIO * fastest) [fastest, fastestAt] = [now - burstStart, now]
+        if (now - fastestAt > STEADY_MS[kind] || now - start > MAX_MS) break
       }
     } catch (e) {
-      // A device that is lost says so to what is measured, which may be to blame.
+      // If the device is lost, the measurement reports it.
       if (!(e instanceof SptError)) throw e
       return
     }
-    // Only work without a pause counts: calls that follow each other within a second may have waited in between.
-    lastUp.set(device, performance.now())
+    // Only uninterrupted work raises the clock, so other calls do not update this time.
+    lastBusy.set(device, performance.now())
   }
 }

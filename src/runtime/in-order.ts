@@ -7,37 +7,37 @@ import type { DeviceEvent, Stream } from './streams.ts'
 
 /** Operations of the device that executes in-order streams. */
 export interface InOrder {
-  /** Nanoseconds on one clock, when all that was queued so far has finished. Called when an event is recorded. */
+  /** Resolves to nanoseconds on one clock when all queued work has finished. Called when an event is recorded. */
   now(): Promise<bigint>
   finish(): Promise<void>
 }
 
 export class InOrderEvent implements DeviceEvent {
   readonly owner: InOrder
-  #at: Promise<bigint> | undefined
+  #time: Promise<bigint> | undefined
   #freed = false
 
   constructor(owner: InOrder) {
     this.owner = owner
   }
 
-  happen(): void {
+  markRecorded(): void {
     if (this.#freed) failFreed('an event')
-    this.#at = this.owner.now()
-    // Whoever asks for the time learns of its failure.
-    this.#at.catch(() => {})
+    this.#time = this.owner.now()
+    // A failure is reported by the call that reads the time.
+    this.#time.catch(() => {})
   }
 
   async since(earlier: DeviceEvent): Promise<number> {
-    const from = ownEvent(earlier, this.owner).#at
-    const to = this.#at
-    if (!from || !to) failNotRecorded()
-    return Number((await to) - (await from)) / 1e6
+    const start = checkEvent(earlier, this.owner).#time
+    const end = this.#time
+    if (!start || !end) failNotRecorded()
+    return Number((await end) - (await start)) / 1e6
   }
 
   free(): void {
     this.#freed = true
-    this.#at = undefined
+    this.#time = undefined
   }
 }
 
@@ -51,19 +51,19 @@ export class InOrderStream implements Stream {
     this.owner = owner
   }
 
-  /** Refuses a stream that was freed. */
+  /** Checks that the stream is not freed. @throws SptError `device/freed` */
   use(): void {
     if (this.#freed) failFreed(`the stream ${this.label}`)
   }
 
   record(event: DeviceEvent): void {
     this.use()
-    ownEvent(event, this.owner).happen()
+    checkEvent(event, this.owner).markRecorded()
   }
 
   wait(event: DeviceEvent): void {
     this.use()
-    ownEvent(event, this.owner)
+    checkEvent(event, this.owner)
   }
 
   async finish(): Promise<void> {
@@ -76,7 +76,7 @@ export class InOrderStream implements Stream {
   }
 }
 
-/** Refuses a stream that a replay cannot be queued on. */
+/** Checks that a replay can be queued on a stream. @throws SptError `device/foreign`, `device/freed` */
 export function checkStream(stream: Stream | undefined, owner: InOrder): void {
   if (stream === undefined) return
   expectStream(stream)
@@ -85,7 +85,7 @@ export function checkStream(stream: Stream | undefined, owner: InOrder): void {
   stream.use()
 }
 
-function ownEvent(event: DeviceEvent, owner: InOrder): InOrderEvent {
+function checkEvent(event: DeviceEvent, owner: InOrder): InOrderEvent {
   if (!(event instanceof InOrderEvent) || event.owner !== owner) failForeign('the event')
   return event
 }

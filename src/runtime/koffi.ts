@@ -1,19 +1,19 @@
 /**
- * The package that calls C libraries, loaded in one place: how large the stacks of its calls are is decided before the first
- * of them, whichever device makes it.
+ * Loads koffi, the package that calls C libraries. All devices load it here, because the stack size has to be set before the
+ * first call.
  */
 export type Koffi = typeof import('koffi')['default']
 
 /** NVRTC's compiler recurses deeply, and crashes the process on the 128 KiB that koffi gives its threads by default. */
 const STACK_BYTES = 16 * 2 ** 20
 
-/** Rejects with the loader's own error where koffi is not installed or has no build for this platform. */
+/** Loads koffi. Rejects with the loader's error if it is not installed or has no build for this platform. */
 export async function loadKoffi(): Promise<Koffi> {
   const koffi = (await import('koffi')).default
   try {
     koffi.config({ ...koffi.config(), sync_stack_size: STACK_BYTES, async_stack_size: STACK_BYTES })
   } catch {
-    // Calls have been made already: by this package, or by another one (`hasDeepStacks`).
+    // The stack size is fixed after the first call, which another package may have made (`hasDeepStacks`).
   }
   return koffi
 }

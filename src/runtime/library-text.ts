@@ -1,10 +1,10 @@
 /**
- * Libraries of a device's vendor, called through their C interface: which files, which calls and what they are given is
- * text (`data/libraries/`), of which a device knows how to read it and nothing else.
+ * Declarations of vendor libraries, called through their C interface. Files, calls and arguments are data (`data/libraries/`);
+ * devices contain no library by name.
  */
 /**
- * An argument of a call. A number as it is; text: `handle`, `variant`, an object that was made, a size, or the address of a
- * buffer; an array of an axis, or how many entries it has; the address of a float in host memory.
+ * An argument of a call: a number; a name (`handle`, `variant`, a created object, a size, or a buffer, passed by address); an
+ * array of an axis or its number of entries; or a float, passed by host address.
  */
 export type LibraryArgument =
   | number
@@ -23,16 +23,16 @@ export interface LibraryObject {
 
 export interface Routine {
   readonly name: string
-  /** The kernel that it computes. */
+  /** Name of the equivalent kernel. */
   readonly computes: string
   /** Algorithms, by name. */
   readonly variants: Readonly<Record<string, number>>
   readonly make: readonly LibraryObject[]
   /** Leading arguments of every call of the routine. */
   readonly arguments: readonly LibraryArgument[]
-  /** Fills in how many bytes of memory it needs. */
+  /** Call that returns the size of its workspace in bytes. */
   readonly size?: string
-  /** Called once with that memory, after the arguments. */
+  /** Call that is made once with the arguments and the workspace. */
   readonly prepare?: string
   readonly run: string
 }
@@ -43,15 +43,15 @@ export interface LibraryText {
   readonly file: string
   /** Folder next to the compiler's, in installations with a folder per library. */
   readonly folder: string
-  /** Libraries to be loaded before. */
+  /** Libraries that have to be loaded first. */
   readonly needs: readonly string[]
   readonly create: string
   readonly destroy: string
-  /** Says on which stream. */
+  /** Call that sets the stream. */
   readonly stream: string
-  /** A call that fills in a number, of which the parts of the version are multiples of these. */
+  /** Call that returns the version as a number, and the units of its parts (1000 for the major version, for example). */
   readonly version: { readonly call: string; readonly units: readonly number[] }
-  /** Statuses of `prepare` that mean: there is nothing to prepare. */
+  /** Statuses of `prepare` for routines without a preparation. */
   readonly unsupported: readonly number[]
   /** Workspace for the library, because its own allocations cannot be recorded in a graph. */
   readonly workspace?: { readonly call: string; readonly bytes: number }

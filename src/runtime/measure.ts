@@ -1,8 +1,8 @@
 /**
- * Timing as benchmarks do it. One call for every device:
+ * Timing for benchmarks, with one call for every device:
  * ```ts
  * const hot = await measure(device, commands)                     // events around each run
- * const cold = await measure(device, commands, { flush: true })   // nothing of it in a cache
+ * const cold = await measure(device, commands, { flush: true })   // with cold caches
  * const short = await measure(device, commands, { batch: 50 })    // under 20 µs: the mean of 50 runs in a graph
  * median(hot.times)
  * ```
@@ -12,17 +12,17 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, show } from '../ast/expect-argument.ts'
 import { MAX_RUNS } from './check-calls.ts'
 import type { Command, Device, DeviceBuffer } from './device.ts'
-import { atFullClock } from './full-clock.ts'
+import { raiseClock } from './full-clock.ts'
 import type { Graph } from './streams.ts'
 
 export interface MeasureOptions {
-  /** Warm-up runs; 10. If there are any, as many further runs first bring an idle GPU to its full clock. */
+  /** Number of warm-up runs; 10. If not 0, further runs first bring an idle GPU to its full clock. */
   readonly warmups?: number
   /** Samples; 50. */
   readonly repeats?: number
   /** Overwrites the caches before each sample. Not with `batch`. */
   readonly flush?: boolean
-  /** Runs to a sample, one after the other between the same two events; 1. A sample is their mean. */
+  /** Number of runs in a sample, between the same two events; 1. A sample is the mean of its runs. */
   readonly batch?: number
   /**
    * `graph` (default): the commands are replayed from a graph, without host overhead. `launches`: they are launched one by
@@ -34,7 +34,7 @@ export interface MeasureOptions {
 export interface Measurement {
   /** Milliseconds of a run, for each sample. */
   readonly times: readonly number[]
-  /** Milliseconds that an empty region takes in the same way, at best: contained in each sample once, not for each run. */
+  /** Minimum milliseconds of an empty region. Each sample contains it once, not once for each run. */
   readonly floor: number
 }
 
@@ -56,7 +56,7 @@ export async function measure(
     const floor = Math.min(...(await empty(FLOOR_SAMPLES, false)))
     const runs = await timer.runs(commands, batch)
     if (warmups > 0) {
-      await atFullClock(device, commands)
+      await raiseClock(device, commands)
       await runs(Math.ceil(warmups / batch), false)
     }
     return { times: await runs(repeats), floor }
@@ -65,55 +65,55 @@ export async function measure(
   }
 }
 
-/** Samples the times of commands of a device; its recordings and allocations are freed together. */
+/** Samples the times of commands on a device. `free` releases its graphs and buffers. */
 export class Timer {
   readonly #device: Device
-  readonly #memory: DeviceBuffer | undefined
-  readonly #by: 'graph' | 'launches'
+  readonly #flushMemory: DeviceBuffer | undefined
+  readonly #mode: 'graph' | 'launches'
   readonly #graphs: Graph[] = []
   #between: Graph | undefined
 
-  /** @param flush whether the caches are overwritten before each sample */
+  /** @param flush - Overwrite the caches before each sample */
   constructor(device: Device, flush: boolean, by: 'graph' | 'launches') {
     this.#device = device
-    this.#by = by
+    this.#mode = by
     const bytes = Math.min(FLUSH_BYTES, Math.floor(device.limits.maxBufferBytes / 2))
-    if (flush) this.#memory = device.alloc(bytes, 'what flushes the caches')
+    if (flush) this.#flushMemory = device.alloc(bytes, 'what flushes the caches')
   }
 
   /**
-   * Milliseconds of a run, for each of `n` samples, which are the mean of `batch` runs one after the other.
+   * Returns a function that measures `n` samples: milliseconds of a run, as the mean of `batch` consecutive runs.
    * @throws SptError as `Device.run`
    */
   async runs(
     commands: readonly Command[],
     batch: number,
   ): Promise<(n: number, isFlushed?: boolean) => Promise<number[]>> {
-    const list = Array.from({ length: batch }, () => commands).flat()
-    if (this.#memory) this.#between ??= await this.#graph([{ kind: 'clear', buffer: this.#memory }])
-    const graph = this.#by === 'graph' ? await this.#graph(list) : undefined
+    const batched = Array.from({ length: batch }, () => commands).flat()
+    if (this.#flushMemory) this.#between ??= await this.#graph([{ kind: 'clear', buffer: this.#flushMemory }])
+    const graph = this.#mode === 'graph' ? await this.#graph(batched) : undefined
     return async (n, isFlushed = true) => {
       const between = isFlushed ? this.#between : undefined
-      const times = await (graph ? graph.time(n, between) : this.#device.time(list, n, between))
+      const times = await (graph ? graph.time(n, between) : this.#device.time(batched, n, between))
       return times.map((t) => t / batch)
     }
   }
 
-  async #graph(of: readonly Command[]): Promise<Graph> {
-    const recorded = await this.#device.graph(of)
-    this.#graphs.push(recorded)
-    return recorded
+  async #graph(commands: readonly Command[]): Promise<Graph> {
+    const graph = await this.#device.graph(commands)
+    this.#graphs.push(graph)
+    return graph
   }
 
   free(): void {
     for (const g of this.#graphs) g.free()
-    this.#memory?.free()
+    this.#flushMemory?.free()
   }
 }
 
 function check(warmups: number, repeats: number, batch: number, flush: boolean, by: string): void {
-  const whole = (n: number, least: number): boolean => Number.isSafeInteger(n) && n >= least && n <= MAX_RUNS
-  if (!whole(warmups, 0) || !whole(repeats, 1) || !whole(batch, 1))
+  const isCount = (n: number, min: number): boolean => Number.isSafeInteger(n) && n >= min && n <= MAX_RUNS
+  if (!isCount(warmups, 0) || !isCount(repeats, 1) || !isCount(batch, 1))
     fail({
       code: 'measure/options',
       message: `cannot measure ${show(repeats)} samples of ${show(batch)} runs after ${show(warmups)} warm-ups`,

@@ -2,22 +2,22 @@
 
 /** Outcome of all launches of one program on its data; an error of the latest launches is reported once. */
 export class Outcome {
-  readonly #look: () => Promise<void>
+  readonly #check: () => Promise<void>
   #isOpen = false
 
-  /** @param look throws the recorded error, when none of the launches is in flight */
-  constructor(look: () => Promise<void>) {
-    this.#look = look
+  /** @param check - Throws the recorded error; called when no launch is in flight */
+  constructor(check: () => Promise<void>) {
+    this.#check = check
   }
 
-  queued(): void {
+  markQueued(): void {
     this.#isOpen = true
   }
 
   async settle(): Promise<void> {
     if (!this.#isOpen) return
     this.#isOpen = false
-    await this.#look()
+    await this.#check()
   }
 
   /** Drops a pending check because its memory was freed. */

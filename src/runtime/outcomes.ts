@@ -6,50 +6,52 @@ import type { Graph, Stream } from './streams.ts'
 /** Outcomes of queued launches that no call has awaited. */
 export class Outcomes {
   /** Unchecked outcomes, with the stream on which they were queued last. */
-  readonly #open = new Map<Outcome, Stream | undefined>()
+  readonly #pending = new Map<Outcome, Stream | undefined>()
 
-  /** Checks queued commands that have ended. If several failed, the next waiting call reports the next error. */
-  async ended(commands: readonly Command[]): Promise<void> {
-    const all = outcomesOf(commands)
-    this.#queued(all, undefined)
-    await this.#settle(all)
+  /** Checks completed commands. If several failed, the next waiting call reports the next error. */
+  async settleCompleted(commands: readonly Command[]): Promise<void> {
+    const outcomes = outcomesOf(commands)
+    this.#markQueued(outcomes, undefined)
+    await this.#settle(outcomes)
   }
 
-  /** All that was queued has ended, or all on the stream. */
+  /** Checks all queued work, or that of a stream, after it has completed. */
   settle(stream?: Stream): Promise<void> {
-    const all = [...this.#open].flatMap(([o, on]) => (stream === undefined || on === stream ? [o] : []))
-    return this.#settle(all)
+    const outcomes = [...this.#pending].flatMap(([o, queuedOn]) =>
+      stream === undefined || queuedOn === stream ? [o] : [],
+    )
+    return this.#settle(outcomes)
   }
 
   /** Wraps the graph of these commands, so that its replays are checked. */
   graph(graph: Graph, commands: readonly Command[]): Graph {
-    const all = outcomesOf(commands)
-    if (all.length === 0) return graph
+    const outcomes = outcomesOf(commands)
+    if (outcomes.length === 0) return graph
     return {
       launch: (stream) => {
         graph.launch(stream)
-        this.#queued(all, stream)
+        this.#markQueued(outcomes, stream)
       },
       time: async (repeats, between) => {
         const times = await graph.time(repeats, between)
-        this.#queued(all, undefined)
-        await this.#settle(all)
+        this.#markQueued(outcomes, undefined)
+        await this.#settle(outcomes)
         return times
       },
       free: () => graph.free(),
     }
   }
 
-  #queued(all: readonly Outcome[], stream: Stream | undefined): void {
-    for (const outcome of all) {
-      outcome.queued()
-      this.#open.set(outcome, stream)
+  #markQueued(outcomes: readonly Outcome[], stream: Stream | undefined): void {
+    for (const outcome of outcomes) {
+      outcome.markQueued()
+      this.#pending.set(outcome, stream)
     }
   }
 
-  async #settle(all: readonly Outcome[]): Promise<void> {
-    for (const outcome of all) {
-      this.#open.delete(outcome)
+  async #settle(outcomes: readonly Outcome[]): Promise<void> {
+    for (const outcome of outcomes) {
+      this.#pending.delete(outcome)
       await outcome.settle()
     }
   }

@@ -21,12 +21,12 @@ import { makeFolderSync } from '../cache/disk-cache.ts'
 
 const PACKAGE = '@sparticuz/chromium'
 /** 147.0.1 and later require Node 22.17; both versions contain the same files. */
-const KNOWN = Number(process.versions.node.split('.')[0]) < 23 ? '147.0.0' : '153.0.0'
-const INSTALL = `npm install ${PACKAGE}@${KNOWN}`
+const KNOWN_VERSION = Number(process.versions.node.split('.')[0]) < 23 ? '147.0.0' : '153.0.0'
+const INSTALL = `npm install ${PACKAGE}@${KNOWN_VERSION}`
 const ARCHIVE = 'swiftshader.tar.br'
 const LOADER = 'libvulkan.so.1'
 const ICD = 'vk_swiftshader_icd.json'
-const MISFIT = 'holds no'
+const LACKS = 'holds no'
 const FILES = ['libvk_swiftshader.so', LOADER, ICD]
 
 /** Paths of the unpacked driver. */
@@ -39,7 +39,7 @@ export interface SwiftShader {
   readonly version: string
 }
 
-/** Reason for its absence, and the remedy. */
+/** Reason for the absence of a driver, and the remedy. */
 export interface Missing {
   readonly reason: string
   readonly hint: string
@@ -47,12 +47,12 @@ export interface Missing {
 
 export const isMissing = (x: SwiftShader | Missing): x is Missing => 'reason' in x
 
-let found: SwiftShader | Missing | undefined
+let located: SwiftShader | Missing | undefined
 
-/** Finds and, the first time, unpacks SwiftShader. */
+/** Finds SwiftShader, and unpacks it the first time. */
 export function findSwiftShader(): SwiftShader | Missing {
-  found ??= locate()
-  return found
+  located ??= locate()
+  return located
 }
 
 function locate(): SwiftShader | Missing {
@@ -74,7 +74,7 @@ function locate(): SwiftShader | Missing {
   }
   return {
     reason: `SwiftShader of ${PACKAGE} could not be unpacked: ${problems.join('; ')}`,
-    hint: problems.some((p) => p.includes(MISFIT))
+    hint: problems.some((p) => p.includes(LACKS))
       ? `the version that is known to work: ${INSTALL}`
       : 'make the folder for temporary files writable',
   }
@@ -86,17 +86,17 @@ interface Archive {
 }
 
 /**
- * Candidate folders of the package, seen from this file, then from the current folder. The package's entry is not resolved:
- * its path differs between versions, and some versions cannot be loaded by this Node. The archive works with every Node.
+ * Candidate folders of the package: resolved from this file, then from the current folder. The package's entry is not used,
+ * because its path differs between versions and some versions cannot be loaded by this Node. The archive works with any Node.
  */
-const places = (): string[] =>
-  [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href].flatMap((from) =>
-    (createRequire(from).resolve.paths(PACKAGE) ?? []).map((modules) => join(modules, PACKAGE)),
+const packageFolders = (): string[] =>
+  [import.meta.url, pathToFileURL(join(process.cwd(), 'package.json')).href].flatMap((base) =>
+    (createRequire(base).resolve.paths(PACKAGE) ?? []).map((modules) => join(modules, PACKAGE)),
   )
 
-/** @param roots folders that the package may be */
-export function findArchive(roots: readonly string[] = places()): Archive | Missing {
-  const without: string[] = []
+/** Finds the archive. @param roots - Candidate folders of the package */
+export function findArchive(roots: readonly string[] = packageFolders()): Archive | Missing {
+  const incomplete: string[] = []
   for (const root of roots) {
     let version: string
     try {
@@ -106,11 +106,11 @@ export function findArchive(roots: readonly string[] = places()): Archive | Miss
     }
     const path = ['bin', 'bin/x64'].map((bin) => join(root, bin, ARCHIVE)).find(existsSync)
     if (path) return { path, version }
-    without.push(`${version} in ${root}`)
+    incomplete.push(`${version} in ${root}`)
   }
-  if (without.length > 0)
+  if (incomplete.length > 0)
     return {
-      reason: `the npm package ${PACKAGE} is installed (${without.join('; ')}), but has no bin/${ARCHIVE}`,
+      reason: `the npm package ${PACKAGE} is installed (${incomplete.join('; ')}), but has no bin/${ARCHIVE}`,
       hint: `the version that is known to work: ${INSTALL}`,
     }
   return {
@@ -123,8 +123,9 @@ export function findArchive(roots: readonly string[] = places()): Archive | Miss
 function cacheFolders(archive: string): string[] {
   const parts = archive.split('/')
   const modules = parts.lastIndexOf('node_modules')
-  const beside = modules < 0 ? [] : [join(parts.slice(0, modules + 1).join('/'), '.cache', 'sparsetile')]
-  return [...beside, join(tmpdir(), `sparsetile-${process.getuid?.() ?? 'cache'}`)]
+  const packageCache =
+    modules < 0 ? [] : [join(parts.slice(0, modules + 1).join('/'), '.cache', 'sparsetile')]
+  return [...packageCache, join(tmpdir(), `sparsetile-${process.getuid?.() ?? 'cache'}`)]
 }
 
 /** Unpacks into a fresh folder and renames it, so that no process sees a partial one. */
@@ -133,19 +134,19 @@ function unpack(archive: string, base: string, version: string): string {
   makeFolderSync(base, 0o700)
   checkOwner(base)
   if (FILES.every((f) => existsSync(join(dir, f)))) return dir
-  const fresh = mkdtempSync(join(base, 'unpack-'))
+  const temporary = mkdtempSync(join(base, 'unpack-'))
   try {
     const entries = readTar(brotliDecompressSync(readFileSync(archive)))
     for (const name of FILES) {
       const bytes = entries.get(name)
-      if (!bytes) throw new Error(`${archive} ${MISFIT} ${name}`)
-      writeFileSync(join(fresh, name), bytes)
+      if (!bytes) throw new Error(`${archive} ${LACKS} ${name}`)
+      writeFileSync(join(temporary, name), bytes)
     }
-    chmodSync(fresh, 0o755)
-    renameSync(fresh, dir)
+    chmodSync(temporary, 0o755)
+    renameSync(temporary, dir)
   } catch (e) {
-    rmSync(fresh, { recursive: true, force: true })
-    // Another process may have been quicker.
+    rmSync(temporary, { recursive: true, force: true })
+    // Another process may have unpacked it at the same time.
     if (!FILES.every((f) => existsSync(join(dir, f)))) throw e
   }
   return dir
@@ -163,19 +164,19 @@ const BLOCK = 512
 
 /** The regular files of a ustar archive by base name. */
 export function readTar(tar: Uint8Array): Map<string, Uint8Array> {
-  const text = (at: number, length: number): string => {
-    const field = new TextDecoder('latin1').decode(tar.subarray(at, at + length))
+  const text = (offset: number, length: number): string => {
+    const field = new TextDecoder('latin1').decode(tar.subarray(offset, offset + length))
     const end = field.indexOf('\0')
     return end < 0 ? field : field.slice(0, end)
   }
   const files = new Map<string, Uint8Array>()
-  for (let at = 0; at + BLOCK <= tar.length && tar[at] !== 0; ) {
-    const size = Number.parseInt(text(at + 124, 12), 8)
-    if (!(size >= 0) || at + BLOCK + size > tar.length) throw new Error('the archive is damaged')
-    const type = text(at + 156, 1)
+  for (let offset = 0; offset + BLOCK <= tar.length && tar[offset] !== 0; ) {
+    const size = Number.parseInt(text(offset + 124, 12), 8)
+    if (!(size >= 0) || offset + BLOCK + size > tar.length) throw new Error('the archive is damaged')
+    const type = text(offset + 156, 1)
     if (type === '0' || type === '')
-      files.set(basename(text(at, 100)), tar.subarray(at + BLOCK, at + BLOCK + size))
-    at += BLOCK * (1 + Math.ceil(size / BLOCK))
+      files.set(basename(text(offset, 100)), tar.subarray(offset + BLOCK, offset + BLOCK + size))
+    offset += BLOCK * (1 + Math.ceil(size / BLOCK))
   }
   return files
 }

@@ -1,7 +1,7 @@
 /**
- * WebGPU in Node: Dawn, from the optional npm package `webgpu`, on the machine's GPU or, where there is none,
- * on SwiftShader. The environment variable `SPT_WEBGPU` chooses: `auto` (default), `hardware` (never the
- * software driver) or `swiftshader` (never the GPU).
+ * WebGPU in Node: Dawn (the optional npm package `webgpu`) on the machine's GPU, or on SwiftShader without a GPU. The
+ * environment variable `SPT_WEBGPU` selects `auto` (default), `hardware` (never the software driver) or `swiftshader` (never
+ * the GPU).
  */
 import { SptError } from '../ast/diagnostic.ts'
 import type { Device, DeviceReport } from './device.ts'
@@ -11,8 +11,8 @@ import { type NodeWebGpuOptions, WEBGPU_CHOICES, type WebGpuChoice } from './web
 import { createWebGpuDevice } from './webgpu.ts'
 import { findVulkan, withSwiftShader } from './webgpu-vulkan.ts'
 
-/** An adapter and the `GPU` it came from. An adapter makes one device. */
-export interface Found {
+/** An adapter and the `GPU` that returned it. An adapter provides one device. */
+export interface FoundAdapter {
   readonly gpu: GPU
   readonly adapter: GPUAdapter
   /** Description of the driver behind the adapter. */
@@ -20,10 +20,10 @@ export interface Found {
 }
 
 /**
- * By driver and flags. Dawn crashes or hangs once the object that `create` returned is collected, so none ever
- * is; and one serves all devices.
+ * Dawn instances by driver and flags. Dawn crashes or hangs if an instance is garbage-collected, so instances are kept. One
+ * instance serves all devices.
  */
-const kept = new Map<string, GPU>()
+const instances = new Map<string, GPU>()
 
 /** Opens a device on the adapter selected by `choice`. @throws SptError `device/absent` with the reason */
 export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise<Device> {
@@ -40,9 +40,9 @@ export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise
 /** Reports the availability of WebGPU: the device, or the reason and a remedy. */
 export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<DeviceReport> {
   const facts: Record<string, string> = {}
-  const report = (rest: Omit<DeviceReport, 'kind' | 'facts'>): DeviceReport => ({
+  const report = (fields: Omit<DeviceReport, 'kind' | 'facts'>): DeviceReport => ({
     kind: 'webgpu',
-    ...rest,
+    ...fields,
     facts,
   })
   try {
@@ -86,20 +86,23 @@ function choiceOf(options: NodeWebGpuOptions): WebGpuChoice {
   })
 }
 
-/** Why an earlier search found no GPU; it would find none again. */
-let noHardware: string | undefined
-/** Searches wait for each other: one that tries SwiftShader changes the environment for a moment. */
-let searching: Promise<unknown> = Promise.resolve()
+/** Reason why an earlier search found no GPU; the search is not repeated. */
+let hardwareAbsence: string | undefined
+/** Searches are serialised, because a search for SwiftShader temporarily changes the environment. */
+let lastSearch: Promise<unknown> = Promise.resolve()
 
-/** The adapter that `choice` allows, or why there is none. */
-export async function findAdapter(options: NodeWebGpuOptions = {}): Promise<Found | Missing> {
+/** The adapter that `choice` allows, or the reason for its absence. */
+export async function findAdapter(options: NodeWebGpuOptions = {}): Promise<FoundAdapter | Missing> {
   const choice = choiceOf(options)
-  const search = searching.then(() => findNow(options, choice))
-  searching = search.catch(() => undefined)
+  const search = lastSearch.then(() => searchAdapter(options, choice))
+  lastSearch = search.catch(() => undefined)
   return search
 }
 
-async function findNow(options: NodeWebGpuOptions, choice: WebGpuChoice): Promise<Found | Missing> {
+async function searchAdapter(
+  options: NodeWebGpuOptions,
+  choice: WebGpuChoice,
+): Promise<FoundAdapter | Missing> {
   let create: (flags: string[]) => GPU
   try {
     ;({ create } = await import('webgpu'))
@@ -109,11 +112,11 @@ async function findNow(options: NodeWebGpuOptions, choice: WebGpuChoice): Promis
       hint: 'npm install webgpu',
     }
   }
-  const request = async (driver: string): Promise<Found | undefined> => {
+  const request = async (driver: string): Promise<FoundAdapter | undefined> => {
     const dawnFlags = flags(options)
     const key = [driver, ...dawnFlags].join('\n')
-    const gpu = kept.get(key) ?? create(dawnFlags)
-    kept.set(key, gpu)
+    const gpu = instances.get(key) ?? create(dawnFlags)
+    instances.set(key, gpu)
     const adapter = await gpu.requestAdapter({
       powerPreference: options.powerPreference ?? 'high-performance',
       forceFallbackAdapter: options.forceFallbackAdapter ?? false,
@@ -121,15 +124,15 @@ async function findNow(options: NodeWebGpuOptions, choice: WebGpuChoice): Promis
     return adapter ? { gpu, adapter, driver } : undefined
   }
   if (choice !== 'swiftshader') {
-    if (noHardware === undefined) {
+    if (hardwareAbsence === undefined) {
       const vulkan = await findVulkan()
       const found = 'reason' in vulkan ? undefined : await request(vulkan.driver)
       if (found && !(choice === 'hardware' && found.adapter.info.isFallbackAdapter)) return found
-      noHardware = 'reason' in vulkan ? vulkan.reason : 'Dawn finds no adapter that it can use'
+      hardwareAbsence = 'reason' in vulkan ? vulkan.reason : 'Dawn finds no adapter that it can use'
     }
     if (choice === 'hardware')
       return {
-        reason: noHardware,
+        reason: hardwareAbsence,
         hint: 'install the GPU driver with its Vulkan part, or use SPT_WEBGPU=auto',
       }
   }
@@ -137,13 +140,13 @@ async function findNow(options: NodeWebGpuOptions, choice: WebGpuChoice): Promis
   if (software === undefined)
     return { reason: 'SwiftShader is installed and Dawn refuses it', hint: 'use the cpu device' }
   if (!('reason' in software) || choice === 'swiftshader') return software
-  return { reason: `${noHardware}; ${software.reason}`, hint: software.hint }
+  return { reason: `${hardwareAbsence}; ${software.reason}`, hint: software.hint }
 }
 
 function flags(options: NodeWebGpuOptions): string[] {
-  // NVIDIA's f16 works, but Dawn hides it behind this toggle; other drivers ignore it.
-  const enabled = ['vulkan_enable_f16_on_nvidia', ...(options.toggles ?? [])]
-  if (options.robustness === false) enabled.push('disable_robustness')
-  // Quantised to 65 µs, timestamps could not tell kernels apart.
-  return [`enable-dawn-features=${enabled.join()}`, 'disable-dawn-features=timestamp_quantization']
+  // Dawn enables NVIDIA's f16 only with this toggle; other drivers ignore it.
+  const toggles = ['vulkan_enable_f16_on_nvidia', ...(options.toggles ?? [])]
+  if (options.robustness === false) toggles.push('disable_robustness')
+  // By default, timestamps are quantised to 65 µs, longer than many kernels.
+  return [`enable-dawn-features=${toggles.join()}`, 'disable-dawn-features=timestamp_quantization']
 }

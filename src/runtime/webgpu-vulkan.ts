@@ -5,7 +5,7 @@
 import { type Koffi, loadKoffi } from './koffi.ts'
 import { findSwiftShader, isMissing, type Missing } from './swiftshader.ts'
 
-/** The driver in words. */
+/** Description of the driver. */
 export interface Vulkan {
   readonly driver: string
 }
@@ -26,13 +26,13 @@ async function findKoffi(): Promise<Koffi | Missing> {
 const reasonOf = (e: unknown): string => (e instanceof Error ? e.message : String(e)).split('\n')[0] ?? ''
 
 /**
- * Loads a Vulkan loader for Dawn (the system's, or the packaged one: a container may lack only that) and checks that it has a
- * driver. The check runs here because Dawn prints to stderr without a driver.
+ * Loads a Vulkan loader for Dawn and checks that it has a driver. Without a system loader (a container may lack only that), the
+ * packaged loader is used. The check runs here because Dawn prints to stderr without a driver.
  */
 export async function findVulkan(): Promise<Vulkan | Missing> {
   if (process.platform !== 'linux') return { driver: 'the system' }
   const koffi = await findKoffi()
-  // Without koffi Dawn looks for the system's loader by itself.
+  // Without koffi, Dawn itself looks for the system's loader.
   if ('reason' in koffi) return { driver: 'the system' }
   let loader: Library
   let driver = 'the system'
@@ -53,7 +53,7 @@ export async function findVulkan(): Promise<Vulkan | Missing> {
   return { reason: 'Vulkan finds no driver: there is no GPU here', hint: 'install the GPU driver' }
 }
 
-/** `VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO`, and the size of that structure where pointers have 64 bits. */
+/** `VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO`, and the size of the structure with 64-bit pointers. */
 const INSTANCE_CREATE_INFO = { type: 1, bytes: 64 }
 
 function countDevices(loader: Library): number {
@@ -96,14 +96,14 @@ export async function withSwiftShader<T>(request: (driver: string) => Promise<T>
   }
 }
 
-/** Sets the C library's environment itself (in a worker, `process.env` is a copy); gives the way back. */
+/** Sets the environment of the C library (in a worker, `process.env` is a copy); returns a function that restores it. */
 function setDrivers(libc: Library, icd: string): () => void {
   const getenv = libc.func('const char *getenv(const char *)')
   const setenv = libc.func('int setenv(const char *, const char *, int)')
   const unsetenv = libc.func('int unsetenv(const char *)')
-  const before = DRIVER_VARIABLES.map((name) => [name, getenv(name) as string | null] as const)
+  const saved = DRIVER_VARIABLES.map((name) => [name, getenv(name) as string | null] as const)
   for (const name of DRIVER_VARIABLES) setenv(name, icd, 1)
   return () => {
-    for (const [name, value] of before) value === null ? unsetenv(name) : setenv(name, value, 1)
+    for (const [name, value] of saved) value === null ? unsetenv(name) : setenv(name, value, 1)
   }
 }

@@ -1,7 +1,6 @@
 /**
- * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` brings a `GPU`). Elements
- * narrower than 32 bits are stored as 32-bit words (`widened-elements.ts`), f16 as it is where there is `shader-f16`; f64 does
- * not exist here.
+ * The WebGPU device, for browsers (`navigator.gpu`) and for Node (`webgpu-node.ts` provides a `GPU`). Elements narrower than
+ * 32 bits are stored as 32-bit words (`widened-elements.ts`), except f16 with `shader-f16`. There is no f64.
  */
 import { SptError } from '../ast/diagnostic.ts'
 import { checkRepeats, expectCommands, expectLabel, expectModule } from './check-calls.ts'
@@ -17,31 +16,31 @@ import type {
   ModuleText,
   Stream,
 } from './device.ts'
-import { checkCommands, ended } from './device-checks.ts'
+import { checkCommands, disposedDevices } from './device-checks.ts'
 import { InOrderEvent, InOrderStream } from './in-order.ts'
 import { Outcomes } from './outcomes.ts'
 import { GpuGraph, type GraphHost } from './webgpu/graph.ts'
 import { lanesOf } from './webgpu/lanes.ts'
-import { Launcher, type Stamps } from './webgpu/launch.ts'
+import { Launcher, type TimestampRange } from './webgpu/launch.ts'
 import { adapterFeatures, adapterLimits, adapterName, capabilities, deviceLimits } from './webgpu/limits.ts'
 import { type GpuBuffer, Memory } from './webgpu/memory.ts'
 import { compileModule, GpuModule } from './webgpu/module.ts'
 import type { WebGpuOptions } from './webgpu/options.ts'
 import { firstLine, type GpuFailure, Session, validationError } from './webgpu/session.ts'
-import { Clock, REPEATS_PER_CLOCK, stampNow } from './webgpu/timing.ts'
+import { Clock, REPEATS_PER_CLOCK, readDeviceClock } from './webgpu/timing.ts'
 
 /**
  * Opens a device on the adapter selected by `gpu`, with all of the adapter's limits, and with `shader-f16`, `subgroups` and
- * `timestamp-query` if it supports them. `picked`: an adapter already obtained from `gpu`.
+ * `timestamp-query` if it supports them. `obtained`: an adapter already obtained from `gpu`.
  * @throws SptError `device/absent` without an adapter
  */
 export async function createWebGpuDevice(
   gpu: GPU,
   options: WebGpuOptions = {},
-  picked?: GPUAdapter,
+  obtained?: GPUAdapter,
 ): Promise<Device> {
   const adapter =
-    picked ??
+    obtained ??
     (await gpu.requestAdapter({
       powerPreference: options.powerPreference ?? 'high-performance',
       forceFallbackAdapter: options.forceFallbackAdapter ?? false,
@@ -64,7 +63,9 @@ export async function createWebGpuDevice(
     throw new SptError({
       code: 'device/absent',
       message: `the adapter ${name} gave no device: ${firstLine((e as Error).message)}`,
-      hint: picked ? 'take a new adapter: each gives one device' : 'check that the GPU driver is up to date',
+      hint: obtained
+        ? 'take a new adapter: each gives one device'
+        : 'check that the GPU driver is up to date',
     })
   }
   return new WebGpuDevice(device, name, adapter.info, await lanesOf(device, adapter.info.subgroupMinSize))
@@ -91,7 +92,7 @@ class WebGpuDevice implements Device {
     this.limits = { ...deviceLimits(device.limits), lanes }
     this.features = capabilities(device.features, info, lanes)
     this.#session = new Session(device, name)
-    void device.lost.then(() => ended.add(this))
+    void device.lost.then(() => disposedDevices.add(this))
     this.#memory = new Memory(this.#session, this.limits)
     this.#launcher = new Launcher(this.#session)
     this.#graphs = {
@@ -122,11 +123,11 @@ class WebGpuDevice implements Device {
   async run(commands: readonly Command[]): Promise<void> {
     expectCommands(commands)
     const call = describe(commands)
-    // What is submitted at once may be freed at once: the queue keeps it until then.
-    const unsure = this.#check(commands, call)
-    if (unsure) await unsure
-    await this.#submitted(commands, call, () => this.#launcher.submit(commands))
-    await this.#outcomes.ended(commands)
+    // Without a wait, the caller may free buffers right after this call; the queue keeps them until the work is done.
+    const unconfirmed = this.#check(commands, call)
+    if (unconfirmed) await unconfirmed
+    await this.#submitAndWait(commands, call, () => this.#launcher.submit(commands))
+    await this.#outcomes.settleCompleted(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
@@ -139,40 +140,40 @@ class WebGpuDevice implements Device {
       (stamps) => this.#launcher.submit(commands, stamps),
       between,
     )
-    await this.#outcomes.ended(commands)
+    await this.#outcomes.settleCompleted(commands)
     return times
   }
 
   async graph(commands: readonly Command[]): Promise<Graph> {
     expectCommands(commands)
-    const list = [...commands]
-    const call = describe(list)
-    await this.#check(list, call)
-    this.#checkNow(list, call)
-    const { value, failure } = this.#session.scoped(() => this.#launcher.record(list))
-    const failed = await this.#session.wait(failure, call)
-    if (failed) throw refused(list, call, failed)
-    return this.#outcomes.graph(new GpuGraph(this.#graphs, list, value), list)
+    const recorded = [...commands]
+    const call = describe(recorded)
+    await this.#check(recorded, call)
+    this.#checkNow(recorded, call)
+    const { value, failure } = this.#session.scoped(() => this.#launcher.record(recorded))
+    const error = await this.#session.wait(failure, call)
+    if (error) throw submissionError(recorded, call, error)
+    return this.#outcomes.graph(new GpuGraph(this.#graphs, recorded, value), recorded)
   }
 
   stream(label: string): Stream {
     expectLabel(label, 'a stream')
-    this.#session.alive(`stream ${label}`)
+    this.#session.checkAlive(`stream ${label}`)
     return new InOrderStream(label, this.#graphs.order)
   }
 
   event(): DeviceEvent {
-    this.#session.alive('event')
+    this.#session.checkAlive('event')
     return new InOrderEvent(this.#graphs.order)
   }
 
   async finish(): Promise<void> {
-    await this.#idle()
+    await this.#waitIdle()
     await this.#outcomes.settle()
   }
 
-  async #idle(): Promise<void> {
-    this.#session.alive('finish')
+  async #waitIdle(): Promise<void> {
+    this.#session.checkAlive('finish')
     await this.#session.wait(this.#session.device.queue.onSubmittedWorkDone(), 'finish')
   }
 
@@ -183,11 +184,11 @@ class WebGpuDevice implements Device {
   /** Checks commands as far as possible before submission; afterwards only the driver can reject them. */
   #check(commands: readonly Command[], call: string): Promise<void> | undefined {
     this.#checkNow(commands, call)
-    const unsure = new Set<GpuBuffer>()
+    const unconfirmed = new Set<GpuBuffer>()
     for (const c of commands)
       for (const a of c.kind === 'clear' ? [c.buffer] : c.args)
-        if (typeof a !== 'number' && !(a as GpuBuffer).known) unsure.add(a as GpuBuffer)
-    return unsure.size === 0 ? undefined : this.#confirm([...unsure])
+        if (typeof a !== 'number' && !(a as GpuBuffer).isConfirmed) unconfirmed.add(a as GpuBuffer)
+    return unconfirmed.size === 0 ? undefined : this.#confirm([...unconfirmed])
   }
 
   async #confirm(buffers: readonly GpuBuffer[]): Promise<void> {
@@ -195,7 +196,7 @@ class WebGpuDevice implements Device {
   }
 
   #checkNow(commands: readonly Command[], call: string): void {
-    this.#session.alive(call)
+    this.#session.checkAlive(call)
     checkCommands(commands, this.limits, {
       buffer: (b) => this.#memory.state(b),
       module: (m) => {
@@ -205,26 +206,26 @@ class WebGpuDevice implements Device {
     })
   }
 
-  /** Nanoseconds when all that was submitted so far has finished: the device's clock, or the host's. */
+  /** Nanoseconds on the device's or the host's clock when all submitted work has finished. */
   async #now(): Promise<bigint> {
-    if (this.features.has('timestamp-query')) return stampNow(this.#session, 'event')
-    await this.#idle()
+    if (this.features.has('timestamp-query')) return readDeviceClock(this.#session, 'event')
+    await this.#waitIdle()
     return BigInt(Math.round(performance.now() * 1e6))
   }
 
-  async #submitted(commands: readonly Command[], call: string, submit: () => void): Promise<void> {
-    // The caller may have freed something since this was asked for.
+  async #submitAndWait(commands: readonly Command[], call: string, submit: () => void): Promise<void> {
+    // Checked again, because the caller may have freed buffers while the call waited.
     this.#checkNow(commands, call)
     const { failure } = this.#session.scoped(submit)
     const done = this.#session.device.queue.onSubmittedWorkDone()
-    const [failed] = await this.#session.wait(Promise.all([failure, done]), call)
-    if (failed) throw refused(commands, call, failed)
+    const [error] = await this.#session.wait(Promise.all([failure, done]), call)
+    if (error) throw submissionError(commands, call, error)
   }
 
   async #time(
     commands: readonly Command[],
     repeats: number,
-    submit: (stamps?: Stamps) => void,
+    submit: (stamps?: TimestampRange) => void,
     between?: Graph,
   ): Promise<number[]> {
     const times: number[] = []
@@ -235,57 +236,57 @@ class WebGpuDevice implements Device {
     return times
   }
 
-  /** Repeats wait for each other, so that one's end is not another's beginning. */
+  /** Repeats wait for each other, so that they do not overlap. */
   async #timeChunk(
     commands: readonly Command[],
     repeats: number,
-    submit: (stamps?: Stamps) => void,
+    submit: (stamps?: TimestampRange) => void,
     between?: Graph,
   ): Promise<number[]> {
     const call = describe(commands)
-    const wall: number[] = []
+    const wallTimes: number[] = []
     const clock = this.features.has('timestamp-query') ? new Clock(this.#session, repeats) : undefined
     try {
       for (let k = 0; k < repeats; k++) {
         const stamps = clock && { querySet: clock.querySet, begin: 2 * k, end: 2 * k + 1 }
         if (between) {
           between.launch(new InOrderStream('of run', this.#graphs.order))
-          await this.#idle()
+          await this.#waitIdle()
         }
         const start = performance.now()
-        await this.#submitted(commands, call, () => submit(stamps))
-        wall.push(performance.now() - start)
+        await this.#submitAndWait(commands, call, () => submit(stamps))
+        wallTimes.push(performance.now() - start)
       }
-      const times = (await clock?.read(call)) ?? wall
-      // A browser may coarsen timestamps until short runs take no time at all.
-      return times.map((t, k) => (t > 0 ? t : wall[k]!))
+      const times = (await clock?.read(call)) ?? wallTimes
+      // Timestamps of a browser may be too coarse for short runs.
+      return times.map((t, k) => (t > 0 ? t : wallTimes[k]!))
     } finally {
       clock?.free()
     }
   }
 }
 
-function refused(commands: readonly Command[], call: string, failed: GpuFailure): SptError {
-  if (failed.kind === 'validation') return validationError(culprit(commands, failed.message), failed.message)
+function submissionError(commands: readonly Command[], call: string, error: GpuFailure): SptError {
+  if (error.kind === 'validation') return validationError(culprit(commands, error.message), error.message)
   return new SptError({
     code: 'device/out-of-memory',
-    message: `${call}: the device ran out of memory: ${firstLine(failed.message)}`,
+    message: `${call}: the device ran out of memory: ${firstLine(error.message)}`,
     hint: 'free buffers that are no longer used, or run on a device with more memory',
   })
 }
 
-const kernels = (commands: readonly Command[]): string[] => [
+const kernelNames = (commands: readonly Command[]): string[] => [
   ...new Set(commands.flatMap((c) => (c.kind === 'launch' ? [c.entry] : []))),
 ]
 
-/** A submission in words, for errors that concern all of it. */
+/** Describes a submission, for errors that concern all of its commands. */
 function describe(commands: readonly Command[]): string {
-  const names = kernels(commands)
+  const names = kernelNames(commands)
   return names.length > 0 ? `run ${names.join(', ')}` : 'run'
 }
 
-/** The kernel that a message of WebGPU names, or all of them. */
+/** Describes the kernel named by a message of WebGPU, or the whole submission. */
 function culprit(commands: readonly Command[], message: string): string {
-  const named = kernels(commands).find((k) => message.includes(`"${k}"`) || message.includes(`.${k}"`))
-  return named === undefined ? describe(commands) : `run ${named}`
+  const name = kernelNames(commands).find((k) => message.includes(`"${k}"`) || message.includes(`.${k}"`))
+  return name === undefined ? describe(commands) : `run ${name}`
 }

@@ -1,10 +1,9 @@
 /**
- * Element storage on devices without narrow types (WGSL): one 32-bit word an element. f16 and bf16 widen to
- * f32, i8 to i32, u8 and bool to u32; f32, i32 and u32 are words already; f64 has no word and is refused. Devices with
- * the feature `shader-f16` hold f16 as it is.
+ * Element storage on devices without narrow types (WGSL): one 32-bit word per element. f16 and bf16 are widened to f32, i8 to
+ * i32, u8 and bool to u32; f64 is rejected. Devices with the feature `shader-f16` store f16 unchanged.
  *
- * Widening is exact. Narrowing rounds to nearest, ties to even, keeps infinities, signed zeros, subnormals and
- * NaN payloads, and wraps integers modulo their width (a kernel that stays in range loses nothing).
+ * Widening is exact. Narrowing rounds to nearest (ties to even), preserves infinities, signed zeros, subnormals and NaN
+ * payloads, and wraps integers modulo their width (exact for values in range).
  */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
@@ -51,8 +50,8 @@ export function wordDtype(dtype: Dtype, what?: string): WordDtype {
 }
 
 /**
- * Host elements (f16 and bf16 as bit patterns in `Uint16Array`) as device words, one each. Arrays that are
- * words already are returned as they are, without a copy.
+ * Converts host elements (f16 and bf16 as bit patterns in `Uint16Array`) to device words. Arrays of words are returned without
+ * a copy.
  */
 export function hostToDevice(dtype: Dtype, values: HostArray): WordArray {
   const word = wordDtype(dtype)
@@ -72,7 +71,7 @@ export function hostToDevice(dtype: Dtype, values: HostArray): WordArray {
   return values instanceof Uint32Array ? values : Uint32Array.from(values)
 }
 
-/** The inverse of `hostToDevice`: `length` elements (default: all) of the words in `words`. */
+/** Inverse of `hostToDevice`: the first `length` elements (default: all) of `words`. */
 export function deviceToHost(
   dtype: Dtype,
   words: ArrayBuffer,
@@ -101,7 +100,7 @@ export function deviceToHost(
   invariant(false, `no words of type ${dtype}`)
 }
 
-/** Host elements as they lie in the device's memory, and back. */
+/** Converts host elements to the layout of the device's memory. `fromDevice` is the inverse. */
 export const toDevice = (
   device: Pick<Device, 'storage' | 'features'>,
   dtype: Dtype,
@@ -118,7 +117,7 @@ export const fromDevice = (
     ? deviceToHost(dtype, bytes, length)
     : (new (arrayClass(dtype))(bytes, 0, length) as HostArray)
 
-/** The value a scalar of type `dtype` holds after `x` is stored in it. */
+/** Rounds or wraps `x` to a value of type `dtype`. */
 export function roundTo(dtype: Dtype, x: number): number {
   switch (dtype) {
     case 'f64':

@@ -8,6 +8,7 @@ import { computeType, type Dtype, isFloat } from '../ir/dtype.ts'
 import { binaryType, type Expr } from '../ir/expr.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch, Plan, Stmt } from '../ir/loops.ts'
+import { isPowerOfTwo } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { exprsOf, piecesOf } from '../ir/tree.ts'
@@ -147,7 +148,7 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         if (cx.reached('operand-casts')) typed(s.value, s.dtype, cx, s.name)
         if (s.lane)
           invariant(
-            powerOfTwo(s.lane.among) && powerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
+            isPowerOfTwo(s.lane.among) && isPowerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
             `${cx.where}: ${s.name} comes from no lane`,
           )
         here.vars.set(s.name, s.dtype)
@@ -233,8 +234,6 @@ const nodesOf =
       default:
     }
   }
-
-const powerOfTwo = (n: number): boolean => n >= 1 && Number.isInteger(Math.log2(n))
 
 /** `e` computes in the registers' type of `dtype`. */
 function typed(e: Expr, dtype: Dtype, cx: Context, what: string): void {

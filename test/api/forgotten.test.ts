@@ -5,7 +5,7 @@ import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
 import { ForgottenKernels } from '../../src/api/forgotten-kernels.ts'
 import type { Device } from '../../src/node.ts'
-import { ended } from '../../src/runtime/device-checks.ts'
+import { disposedDevices } from '../../src/runtime/device-checks.ts'
 import { Folder } from '../cli/support.ts'
 import { sample } from '../support/cases.ts'
 
@@ -50,7 +50,7 @@ law.prop([
   })
   for (const m of made) {
     if (m.free) kernels.forget(m.prepared)
-    if (m.dispose) ended.add(m.on)
+    if (m.dispose) disposedDevices.add(m.on)
   }
   for (const { prepared } of made) collect(prepared)
   const forgotten = all.flatMap(({ free, kind, dispose }, k) =>

@@ -1,7 +1,7 @@
 /** What `spt calibrate` says of a model that fits badly. */
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { tell } from '../../src/cli/commands/calibrate.ts'
+import { reportCalibration } from '../../src/cli/commands/calibrate.ts'
 import type { Calibration } from '../../src/search/model/calibration.ts'
 
 /** The model of the package, as if it had been measured and were off by a factor. */
@@ -16,7 +16,7 @@ test.each([true, false])(
     const told = (factor: number): { readonly out: string; readonly err: string } => {
       let [out, err] = ['', '']
       const io = { out: (t: string) => (out += t), err: (t: string) => (err += t) }
-      tell({ io, flag: () => json, one: () => given } as never, off(factor), 'cpu.json')
+      reportCalibration({ io, flag: () => json, one: () => given } as never, off(factor), 'cpu.json')
       return { out, err }
     }
     let given: string | undefined

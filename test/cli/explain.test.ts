@@ -1,7 +1,8 @@
 /** `spt explain`: with a device and without one; mistakes. */
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
-import { byModel } from '../../src/cli/forms.ts'
+import { costModelText } from '../../src/cli/forms.ts'
+import { chipOf } from '../../src/io/calibrations.ts'
 import type { Explanation } from '../../src/node.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
 
@@ -44,9 +45,15 @@ test.each([
   ['mine', 'webgpu', 'mine', /^cost model: mine$/],
   ['other', 'cpu', 'JavaScript', /^cost model: other, measured on another chip, .*spt calibrate/],
   ['this', 'cpu', 'JavaScript', /^cost model: this$/],
+  ['this (4 × 1a2b)', 'cpu', 'JavaScript', /^cost model: this \(4 × 1a2b\)$/],
   [null, 'webgpu', 'mine', /^$/],
 ] as const)('a prediction of a model of %s on %s %s', (of, kind, device, said) => {
-  expect(byModel(of, kind, device, 'this')).toMatch(said)
+  expect(costModelText(of, kind, device, ['this', 'this (4 × 1a2b)'])).toMatch(said)
+})
+
+test('a model that was calibrated on this processor is not of another chip', () => {
+  const { name } = chipOf({ kind: 'cpu', name: 'JavaScript' })
+  expect(costModelText(name, 'cpu', 'JavaScript')).toBe(`cost model: ${name}`)
 })
 
 test("a selection by another chip's cost model is reported", async () => {

@@ -6,7 +6,7 @@ import { afterAll, expect, test } from 'vitest'
 
 import { isQuotable, quotedPath } from '../../src/ast/quoted-path.ts'
 import { Call } from '../../src/cli/command.ts'
-import { reportWrong } from '../../src/cli/run/tuning.ts'
+import { writeWrongResults } from '../../src/cli/run/tuning.ts'
 import { load } from '../../src/node.ts'
 import { parse } from '../../src/schedule/language.ts'
 import { runs, sample } from '../support/cases.ts'
@@ -99,7 +99,7 @@ test('bug reports of earlier and concurrent runs are kept', async () => {
     trace: '[]',
     seed: 5,
   }))
-  await Promise.all([reportWrong(given, wrong), reportWrong(given, wrong)])
+  await Promise.all([writeWrongResults(given, wrong), writeWrongResults(given, wrong)])
   const files = readdirSync(folder.at('bugs'))
   expect(files.sort()).toEqual([1, 2, 3, 4, 5].map((n) => `spt-bug-mul-${n}.json`))
   const texts = files.map((f) => readFileSync(folder.at(`bugs/${f}`), 'utf8'))

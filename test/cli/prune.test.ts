@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url'
 import { fc, test as law } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { outFolder, writeFolder } from '../../src/cli/prune/folder.ts'
+import { checkOutFolder, writeFolder } from '../../src/cli/prune/folder.ts'
 import { npzChunks } from '../../src/io/index.ts'
 import { readTensor } from '../../src/node.ts'
 import {
@@ -605,7 +605,7 @@ describe('the folder', () => {
   test('keeps files that appear during the run', async () => {
     const out = folder.at('meanwhile')
     mkdirSync(out)
-    const place = await outFolder('prune', out, ['report.json'], [])
+    const place = await checkOutFolder('prune', out, ['report.json'], [])
     const before = readdirSync(folder.path)
     const chunks = () => {
       writeFileSync(`${out}/mine.txt`, 'mine')
@@ -617,7 +617,7 @@ describe('the folder', () => {
 
   test('is named in the error if a file cannot be written', async () => {
     const out = folder.at('named')
-    const place = await outFolder('prune', out, [], [])
+    const place = await checkOutFolder('prune', out, [], [])
     const before = readdirSync(folder.path)
     await expect(writeFolder(place, new Map([['no/file', () => []]]))).rejects.toThrow(`'${out}/no'`)
     expect(readdirSync(folder.path)).toEqual(before)
@@ -632,8 +632,8 @@ describe('the folder', () => {
       mkdirSync(out)
       writeFileSync(`${out}/report.json`, 'before')
       const before = readdirSync(folder.path)
-      const program = `import { outFolder, writeFolder } from ${JSON.stringify(script)}
-        const folder = await outFolder('prune', ${JSON.stringify(out)}, ['report.json'], [])
+      const program = `import { checkOutFolder, writeFolder } from ${JSON.stringify(script)}
+        const folder = await checkOutFolder('prune', ${JSON.stringify(out)}, ['report.json'], [])
         await writeFolder(folder, new Map([['report.json', async function* () {
           yield new Uint8Array(1000)
           console.log('writes')

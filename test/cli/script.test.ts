@@ -21,7 +21,7 @@ interface Exports {
 
 /** Runs the script, and keeps its code. */
 async function answerOf(text: string, name = 'script.cjs'): Promise<string> {
-  const { exports, keep } = await runScript<Exports>(folder.file(name, text), 'test', cache)
+  const { exports, storeCode: keep } = await runScript<Exports>(folder.file(name, text), 'test', cache)
   const answer = exports.answer()
   await keep()
   return answer
@@ -84,7 +84,7 @@ test('cached code that V8 rejects is replaced', async () => {
 test('runs without a writable cache', async () => {
   const path = folder.file('script.cjs', script('one'))
   for (const none of [openCache(undefined, 'code'), openCache(path, 'code')]) {
-    const { exports, keep } = await runScript<Exports>(path, 'test', none)
+    const { exports, storeCode: keep } = await runScript<Exports>(path, 'test', none)
     expect(exports.answer()).toBe('one')
     await keep()
   }

@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { Call } from '../../src/cli/command.ts'
 import { outFile } from '../../src/cli/run/out-file.ts'
+import { defaultKeptText, tuneAllReport } from '../../src/cli/run/tune-all-report.ts'
+import { tuneText } from '../../src/cli/run/tune-report.ts'
 import { trialText } from '../../src/cli/run/tune-worker.ts'
-import { tuneText } from '../../src/cli/run/tuned.ts'
-import { leftUnasked, tunedAllReport } from '../../src/cli/run/tuned-all.ts'
-import { reportWrong, scheduleFound } from '../../src/cli/run/tuning.ts'
+import { lastSchedule, writeWrongResults } from '../../src/cli/run/tuning.ts'
 import { parseFile } from '../../src/cli/scheduled-kernel.ts'
 import { load } from '../../src/node.ts'
 import type { Outcome } from '../../src/search/types.ts'
@@ -223,8 +223,8 @@ test('writes no schedule if the default is fastest', async () => {
     wrong: [],
     seconds: 1,
   } as never
-  const said = leftUnasked(own, result)
-  expect(tunedAllReport(own, 'cpu', result).endsWith(`\n\n${said}`)).toBe(true)
+  const said = defaultKeptText(own, result)
+  expect(tuneAllReport(own, 'cpu', result).endsWith(`\n\n${said}`)).toBe(true)
   const parsed = await parseFile(path, new Call('tune', [path], new Map(), { env: {} } as never))
   const left = folder.file('left.spt', outFile(parsed, 'mul', said, folder.at('left.spt')))
   const again = (await load(left)).kernel()
@@ -369,11 +369,11 @@ test('reports its state if it ends without a result', async () => {
     verdict: null,
     schedule: null,
   }
-  const said = tunedAllReport(own, 'cpu', all as never)
+  const said = tuneAllReport(own, 'cpu', all as never)
   // On each they were not tried.
   expect(said).toMatch(/^cases +2; 2 trials; after 1\.0 s$/m)
   const onOne = { ...all, cases: [{ ...cases[0], values: {} }, cases[1]] }
-  expect(tunedAllReport(own, 'cpu', onOne as never)).toMatch(
+  expect(tuneAllReport(own, 'cpu', onOne as never)).toMatch(
     /^cases +2; 2 trials, then 2 candidates on 1 of the cases; after 1\.0 s$/m,
   )
   expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nIt was ended before all/m)
@@ -476,8 +476,8 @@ test('bug reports are not overwritten by another run', async () => {
   const call = new Call('tune', [program], new Map([['bugs', [bugs]]]), { err: () => undefined } as never)
   const given = { call, kernel: { name: 'mul' }, kind: 'cpu' } as never
   const wrong = (message: string) => ({ space: 's', point: { by: 2 }, message, trace: '[]', seed: 5 })
-  await reportWrong(given, [wrong('first'), wrong('second')])
-  await reportWrong(given, [wrong('third')])
+  await writeWrongResults(given, [wrong('first'), wrong('second')])
+  await writeWrongResults(given, [wrong('third')])
   const said = [1, 2, 3].map((n) => JSON.parse(readFileSync(`${bugs}/spt-bug-mul-${n}.json`, 'utf8')).message)
   expect(said).toEqual(['first', 'second', 'third'])
 })
@@ -496,7 +496,7 @@ test('unwritable bug reports are reported, and other results are kept', async ()
     err: (text: string) => void errs.push(text),
   } as never)
   const wrong = [{ space: 's', point: { by: 2 }, message: 'C differs', trace: '[]', seed: 5 }]
-  await reportWrong({ call, kernel: { name: 'mul' }, kind: 'cpu' } as never, wrong)
+  await writeWrongResults({ call, kernel: { name: 'mul' }, kind: 'cpu' } as never, wrong)
   expect(errs.join('')).toMatch(
     /^warning: a candidate differs .*\[io\/not-\w+(?:-\w+)?\]:\n\{[\s\S]*"C differs"[\s\S]*\}\n$/,
   )
@@ -523,11 +523,11 @@ test('spaces with positional and named arguments are listed by check', async () 
 })
 
 test('prints the command of the `choose` schedule, not of its first variant', () => {
-  expect(scheduleFound('schedule mul.tuned {\n  as_written\n}\n')).toBe('tuned')
+  expect(lastSchedule('schedule mul.tuned {\n  as_written\n}\n')).toBe('tuned')
   expect(
-    scheduleFound(
+    lastSchedule(
       'schedule mul.tuned_1 {\n  as_written\n}\n\nschedule mul.tuned choose {\n  otherwise tuned_1\n}\n',
     ),
   ).toBe('tuned')
-  expect(scheduleFound('// nothing')).toBeUndefined()
+  expect(lastSchedule('// nothing')).toBeUndefined()
 })

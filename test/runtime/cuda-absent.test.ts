@@ -4,7 +4,7 @@ import { initDriver, loadDriver, showVersion } from '../../src/runtime/cuda/driv
 import type { CLibrary, Ffi } from '../../src/runtime/cuda/ffi.ts'
 import { createCudaDevice, reportCuda } from '../../src/runtime/cuda/index.ts'
 import {
-  builtinsBeside,
+  builtinsLibraries,
   driverCandidates,
   includeCandidates,
   includedHeaders,
@@ -152,10 +152,10 @@ describe('the search', () => {
     ])
     expect(nvrtcCandidates({ ...machine, env: { ...machine.env, SPT_NVRTC: '/e' } })).toEqual(['/e'])
     expect(nvrtcCandidates(machine, '/o')).toEqual(['/o'])
-    expect(builtinsBeside(machine, `${VENV}/cu13/lib/libnvrtc.so.13`)).toEqual([
+    expect(builtinsLibraries(machine, `${VENV}/cu13/lib/libnvrtc.so.13`)).toEqual([
       `${VENV}/cu13/lib/libnvrtc-builtins.so.13.0`,
     ])
-    expect(builtinsBeside(machine, 'libnvrtc.so')).toEqual([])
+    expect(builtinsLibraries(machine, 'libnvrtc.so')).toEqual([])
   })
 
   test('for Python: an active environment before the one on the path', () => {

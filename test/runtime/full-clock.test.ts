@@ -2,7 +2,7 @@
 import { fc, test as law } from '@fast-check/vitest'
 import { afterEach, beforeEach, expect, vi } from 'vitest'
 import type { Command, Device } from '../../src/runtime/device.ts'
-import { atFullClock } from '../../src/runtime/full-clock.ts'
+import { raiseClock } from '../../src/runtime/full-clock.ts'
 import { runs } from '../support/cases.ts'
 
 beforeEach(() => {
@@ -41,17 +41,17 @@ law.prop([fc.array(fc.integer({ min: 2, max: 6 }), { maxLength: 6 }), fc.integer
 })('it works until no step is left, and not again while the clock stays up', async (steps, each) => {
   const slow = steps.toSorted((a, b) => b - a)
   const { device, worked } = rising(slow, each)
-  await atFullClock(device, [COMMAND])
+  await raiseClock(device, [COMMAND])
   // Steps of one height are one, and longer than any that was seen.
   const longest = Math.max(0, ...slow.map((s) => slow.filter((x) => x === s).length * each))
   if (longest <= 180) expect(worked()).toBeGreaterThanOrEqual(slow.length * each)
   const before = worked()
   expect(before).toBeLessThan(3000)
   vi.advanceTimersByTime(900)
-  await atFullClock(device, [COMMAND])
+  await raiseClock(device, [COMMAND])
   expect(worked()).toBe(before)
   vi.advanceTimersByTime(1100)
-  await atFullClock(device, [COMMAND])
+  await raiseClock(device, [COMMAND])
   expect(worked()).toBeGreaterThan(before)
 })
 
@@ -61,12 +61,12 @@ law.prop([fc.array(fc.integer({ min: 100, max: 990 }), { minLength: 10, maxLengt
   'calls that follow each other closely do not stand for work: the clock is brought up again while they go on',
   async (pauses) => {
     const { device, worked } = rising([], 100)
-    await atFullClock(device, [COMMAND])
+    await raiseClock(device, [COMMAND])
     for (let [before, idle] = [worked(), 0]; pauses.length > 0; ) {
       const pause = pauses.pop()!
       vi.advanceTimersByTime(pause)
       idle += pause
-      await atFullClock(device, [COMMAND])
+      await raiseClock(device, [COMMAND])
       if (worked() > before) [before, idle] = [worked(), 0]
       expect(idle).toBeLessThanOrEqual(1000)
     }
@@ -76,7 +76,7 @@ law.prop([fc.array(fc.integer({ min: 100, max: 990 }), { minLength: 10, maxLengt
 law('processors have no clock that falls', async () => {
   for (const facts of [{ kind: 'cpu' }, { isSoftware: true }] as const) {
     const { device, worked } = rising([4], 100, facts)
-    await atFullClock(device, [COMMAND])
+    await raiseClock(device, [COMMAND])
     expect(worked()).toBe(0)
   }
 })

@@ -1,7 +1,7 @@
 /** Which threads of a WebGPU block exchange registers. */
 import { expect, test } from 'vitest'
 import { devices, load } from '../../src/node.ts'
-import { fromAnswers } from '../../src/runtime/webgpu/lanes.ts'
+import { lanesFromExchanges } from '../../src/runtime/webgpu/lanes.ts'
 
 /** What threads answer: 5 shapes of 64 threads, 5 steps each, of subgroups that number their threads by `place`. */
 const answers = (size: number, place: (thread: number) => number = (t) => t): Uint32Array => {
@@ -18,13 +18,14 @@ const answers = (size: number, place: (thread: number) => number = (t) => t): Ui
 }
 
 test('as many neighbours as surely meet', () => {
-  for (const size of [4, 8, 16, 32, 64]) expect(fromAnswers(answers(size), size)).toBe(Math.min(size, 32))
+  for (const size of [4, 8, 16, 32, 64])
+    expect(lanesFromExchanges(answers(size), size)).toBe(Math.min(size, 32))
   // Another kernel may run in smaller subgroups.
-  expect(fromAnswers(answers(32), 8)).toBe(8)
+  expect(lanesFromExchanges(answers(32), 8)).toBe(8)
   // Quads in rows of two: neighbours by twos only.
   const quads = (t: number): number => (t & ~14) | ((t & 2) << 2) | ((t & 12) >> 1)
-  expect(fromAnswers(answers(32, quads), 32)).toBe(2)
-  expect(fromAnswers(answers(32, (t) => t ^ 1).fill(0), 32)).toBe(1)
+  expect(lanesFromExchanges(answers(32, quads), 32)).toBe(2)
+  expect(lanesFromExchanges(answers(32, (t) => t ^ 1).fill(0), 32)).toBe(1)
 })
 
 test('the device knows, and its kernels exchange', async () => {

@@ -1,9 +1,9 @@
 import { folderAt } from '../../io/node-files.ts'
 import type { CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
-const MOST_MINUTES = 24 * 60
+const MAX_MINUTES = 24 * 60
 
 export const bench: CommandSpec = {
   name: 'bench',
@@ -54,7 +54,7 @@ export const bench: CommandSpec = {
     'spt bench --data DATA --minutes 5 --json figures.json',
   ],
   async run(call) {
-    // The suites are no part of the compiler: they know operators by name.
+    // The suites name operators, so they are not part of the compiler.
     const { bench: measure, suiteNames, TAKEN_BY } = await import('../../../bench/gpu/index.ts')
     if (call.flag('list')) {
       call.io.out(`${suiteNames().join('\n')}\n`)
@@ -62,71 +62,71 @@ export const bench: CommandSpec = {
     }
     for (const name of call.args)
       if (!suiteNames().includes(name))
-        misused({
+        rejectUsage({
           command: call.command,
           message: `there is no suite ${name}`,
           lookup: { name, candidates: suiteNames() },
           expected: suiteNames().join(', '),
         })
-    const widths = words(call.one('widths') ?? '17,32,50,128,512').map(Number)
+    const widths = splitList(call.one('widths') ?? '17,32,50,128,512').map(Number)
     if (widths.length === 0 || widths.some((w) => !Number.isInteger(w) || w < 1))
-      misused({
+      rejectUsage({
         command: call.command,
         message: `--widths ${call.one('widths')} is not possible`,
         expected: 'positive integers with commas between them',
       })
-    const matrices = words(call.one('matrices') ?? '')
+    const matrices = splitList(call.one('matrices') ?? '')
     if (call.one('matrices') !== undefined && matrices.length === 0)
-      misused({
+      rejectUsage({
         command: call.command,
         message: '--matrices names none',
         expected: 'names with commas between them: cora,pubmed',
       })
-    const named = call.one('sparsities')
-    const sparsities = named === undefined ? undefined : words(named).map(Number)
+    const sparsityList = call.one('sparsities')
+    const sparsities = sparsityList === undefined ? undefined : splitList(sparsityList).map(Number)
     if (sparsities && (sparsities.length === 0 || sparsities.some((x) => !(x >= 0 && x < 1))))
-      misused({
+      rejectUsage({
         command: call.command,
-        message: `--sparsities ${named} is not possible`,
+        message: `--sparsities ${sparsityList} is not possible`,
         expected: 'numbers from 0 on and below 1 with commas between them',
       })
-    const on = call.one('device') ?? 'cuda'
-    if (on !== 'cuda' && on !== 'webgpu')
-      misused({
+    const device = call.one('device') ?? 'cuda'
+    if (device !== 'cuda' && device !== 'webgpu')
+      rejectUsage({
         command: call.command,
-        message: `--device ${on} is not possible`,
-        lookup: { name: on, candidates: ['cuda', 'webgpu'] },
+        message: `--device ${device} is not possible`,
+        lookup: { name: device, candidates: ['cuda', 'webgpu'] },
         expected: 'cuda or webgpu',
       })
     for (const [name, suites] of Object.entries(TAKEN_BY)) {
-      const isAsked = name === 'break-even' ? call.flag(name) : call.one(name) !== undefined
-      if (isAsked && call.args.length > 0 && !call.args.some((suite) => suites.includes(suite)))
-        misused({
+      const isGiven = name === 'break-even' ? call.flag(name) : call.one(name) !== undefined
+      if (isGiven && call.args.length > 0 && !call.args.some((suite) => suites.includes(suite)))
+        rejectUsage({
           command: call.command,
           message: `--${name} is not of ${call.args.join(', ')}`,
           expected: `${suites.join(' or ')} among the suites that run`,
         })
     }
-    // Without the usual folder there are still synthetic matrices.
+    // If the default folder is missing, synthetic matrices remain.
     const data = call.one('data')
-    const right = await measure(call.args, {
+    const passed = await measure(call.args, {
       data: data === undefined ? 'data' : await folderAt(data),
       matrices,
       widths,
-      layers: { ...(sparsities && { sparsities }), breakEven: call.flag('break-even'), on },
+      layers: { ...(sparsities && { sparsities }), breakEven: call.flag('break-even'), on: device },
       schedules: call.many('schedule'),
       quick: call.flag('quick'),
-      minutes: call.integer('minutes', 1, MOST_MINUTES) ?? 20,
+      minutes: call.integer('minutes', 1, MAX_MINUTES) ?? 20,
       json: call.one('json'),
       out: call.io.out,
       err: call.io.err,
       again: process.argv.slice(1),
     })
-    return right ? EXIT.ok : EXIT.failed
+    return passed ? EXIT.ok : EXIT.failed
   },
 }
 
-const words = (text: string): string[] =>
+const splitList = (text: string): string[] =>
   text
     .split(',')
     .map((w) => w.trim())

@@ -9,12 +9,12 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { count, percent } from '../figures.ts'
 import { DEVICE } from '../options.ts'
-import { outputAt } from '../outputs.ts'
+import { standardStream } from '../outputs.ts'
 import { checkWritable } from '../paths.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
-const LEAST_SECONDS = 5
-const MOST_SECONDS = 3600
+const MIN_SECONDS = 5
+const MAX_SECONDS = 3600
 
 export const calibrate: CommandSpec = {
   name: 'calibrate',
@@ -49,22 +49,22 @@ export const calibrate: CommandSpec = {
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const isTraining = call.flag('train')
-    refuseMixed(call, isTraining)
-    const seconds = call.integer('seconds', LEAST_SECONDS, MOST_SECONDS)
+    checkOptions(call, isTraining)
+    const seconds = call.integer('seconds', MIN_SECONDS, MAX_SECONDS)
     const out = call.one('out')
     if (out !== undefined) await checkWritable(out)
     const device = await devices[kind]()
     try {
-      const path = out ?? calibrationPath(chipOf(device), call.io.env) ?? cacheIsOff()
-      // Not after half a minute.
+      const path = out ?? calibrationPath(chipOf(device), call.io.env) ?? rejectMissingCache()
+      // Checked before the measurements, which take half a minute.
       if (out === undefined) {
         await makeCalibrationFolder(path)
         await checkWritable(path)
       }
-      const result = isTraining ? await trained(device, call) : await measured(device, seconds, call)
-      if (outputAt(path) === null) await writeCalibration(path, result)
+      const result = isTraining ? await trainModel(device, call) : await measureDevice(device, seconds, call)
+      if (standardStream(path) === null) await writeCalibration(path, result)
       else await call.write(path, `${JSON.stringify(result)}\n`)
-      tell(call, result, path)
+      reportCalibration(call, result, path)
       return EXIT.ok
     } finally {
       await device.dispose()
@@ -72,10 +72,10 @@ export const calibrate: CommandSpec = {
   },
 }
 
-function refuseMixed(call: Call, isTraining: boolean): void {
+function checkOptions(call: Call, isTraining: boolean): void {
   const option = isTraining ? 'seconds' : 'db'
   if (call.one(option) === undefined) return
-  misused({
+  rejectUsage({
     command: 'calibrate',
     message: isTraining
       ? '--train measures nothing, so --seconds has no meaning'
@@ -84,7 +84,7 @@ function refuseMixed(call: Call, isTraining: boolean): void {
   })
 }
 
-async function measured(device: Device, seconds: number | undefined, call: Call): Promise<Calibration> {
+async function measureDevice(device: Device, seconds: number | undefined, call: Call): Promise<Calibration> {
   const { calibrate: measure } = await import('../../search/calibrate/index.ts')
   const result = await measure(device, {
     seconds,
@@ -94,7 +94,7 @@ async function measured(device: Device, seconds: number | undefined, call: Call)
   return result
 }
 
-async function trained(device: Device, call: Call): Promise<Calibration> {
+async function trainModel(device: Device, call: Call): Promise<Calibration> {
   const { openRecords, usualPath } = await import('../../search/records/index.ts')
   const { trainOnRecords } = await import('../../search/calibrate/train.ts')
   const records = await openRecords(call.one('db') ?? usualPath(call.io.env), { readonly: true })
@@ -105,27 +105,31 @@ async function trained(device: Device, call: Call): Promise<Calibration> {
   }
 }
 
-/** Prints the calibration, and doubts about it on standard error. */
-export function tell(call: Pick<Call, 'io' | 'flag' | 'one'>, result: Calibration, path: string): void {
-  call.io.err(doubts(result, call.one('out') === undefined ? path : null))
-  call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : text(result, path))
+/** Prints the calibration; on standard error, warns about a bad fit. */
+export function reportCalibration(
+  call: Pick<Call, 'io' | 'flag' | 'one'>,
+  result: Calibration,
+  path: string,
+): void {
+  call.io.err(accuracyWarning(result, call.one('out') === undefined ? path : null))
+  call.io.out(call.flag('json') ? `${JSON.stringify(result)}\n` : calibrationText(result, path))
 }
 
 /** Error factor above which a model is unreliable; it is about 1.2 on idle machines. */
-const DOUBTFUL = 1.4
+const MAX_ERROR_FACTOR = 1.4
 
-/** A warning of a model that fits badly; empty for others. @param path of the model that choices use; `null`: of `--out` */
-function doubts({ error }: Pick<Calibration, 'error'>, path: string | null): string {
-  if (Math.exp(error) < DOUBTFUL) return ''
-  const instead =
+/** Warning about a bad fit, or ''. @param path - Path of the model that automatic selection uses; `null` with `--out` */
+function accuracyWarning({ error }: Pick<Calibration, 'error'>, path: string | null): string {
+  if (Math.exp(error) < MAX_ERROR_FACTOR) return ''
+  const advice =
     path === null
       ? '. Choices use a file of --out only after `useCostModel(kind, model)`'
       : `, or delete ${escapedLine(path)}, so that choices go by the model of the package`
-  return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${instead}\n`
+  return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${advice}\n`
 }
 
-const cacheIsOff = (): never =>
-  misused({
+const rejectMissingCache = (): never =>
+  rejectUsage({
     command: 'calibrate',
     message: 'there is no cache folder to keep it in: SPT_CACHE_DIR is off',
     expected: '--out FILE, or a cache folder',
@@ -134,19 +138,19 @@ const cacheIsOff = (): never =>
 function trainingRows(c: Calibration & Partial<TrainedModel>): (readonly [string, string])[] {
   if (!c.trained) return []
   const { samples, studies, before, after } = c.trained
-  const off = (error: number): string => percent(Math.exp(error) - 1)
+  const errorText = (error: number): string => percent(Math.exp(error) - 1)
   return [
     ['trained on', `${count(samples)} trials of ${count(studies)} studies`],
-    ['left out', `${off(after)} off on trials that it has not seen; ${off(before)} before`],
+    ['left out', `${errorText(after)} off on trials that it has not seen; ${errorText(before)} before`],
   ]
 }
 
-/** An amount a millisecond. */
+/** Formats a rate. @param n - Operations or bytes per millisecond */
 const rate = (n: number): string => `${count(Math.round(n * 1000))} a second`
 
-function text(c: Calibration, path: string): string {
+function calibrationText(c: Calibration, path: string): string {
   const { memory, cache, f32 } = c.ceilings
-  const off = (x: number): string => `${percent(Math.exp(x) - 1)} off`
+  const errorText = (x: number): string => `${percent(Math.exp(x) - 1)} off`
   const rows: (readonly [string, string])[] = [
     ['device', `${c.kind} (${c.chip}; ${c.driver})`],
     ['launch', `${(c.coefficients.launch * 1000).toPrecision(3)} µs`],
@@ -156,9 +160,9 @@ function text(c: Calibration, path: string): string {
       `${(memory / 1e9).toPrecision(3)} GB/s at most; from caches ${(cache / 1e9).toPrecision(3)} GB/s`,
     ],
     ['f32', `${(f32 / 1e9).toPrecision(3)} GFLOP/s at most`],
-    ['model', `${off(c.error)} on average`],
+    ['model', `${errorText(c.error)} on average`],
     ...trainingRows(c),
-    ...c.kernels.map((k) => [`  ${k.name}`, `${off(k.error)} (${k.samples} measured)`] as const),
+    ...c.kernels.map((k) => [`  ${k.name}`, `${errorText(k.error)} (${k.samples} measured)`] as const),
     ['kept in', path],
   ]
   const width = Math.max(...rows.map(([a]) => a.length))

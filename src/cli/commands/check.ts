@@ -18,7 +18,7 @@ import type { Call, CommandSpec } from '../command.ts'
 import { EXIT, isFailure, showDiagnostics } from '../failure.ts'
 import type { Io } from '../io.ts'
 import { TRUST } from '../options.ts'
-import { parseFile, programFrom, verifies, within } from '../scheduled-kernel.ts'
+import { isVerifying, parseFile, programFrom, withSourcesOf } from '../scheduled-kernel.ts'
 import { StageRuns } from '../verify-stages.ts'
 
 export const check: CommandSpec = {
@@ -54,7 +54,7 @@ export const check: CommandSpec = {
     const kind = call.choice('device', DEVICE_KINDS)
     const verifier = kind && (await verifierOn(kind))
     try {
-      // Without the device, it is said at once.
+      // A missing device is reported before any file is checked.
       await verifier?.device()
       let ok = true
       for (const path of args) ok = (await checkFile(path, call, verifier)) && ok
@@ -78,21 +78,23 @@ async function checkFile(
   const { io } = call
   try {
     const stages = call.flag('verify-stages') ? await StageRuns.load() : undefined
-    const verify = stages !== undefined || verifies(call)
+    const verify = stages !== undefined || isVerifying(call)
     const parsed = await parseFile(path, call)
-    const passed = verdictsFor(parsed, io)
-    const before = verifier || verify ? undefined : await passed.load()
-    const program = before ? undefined : await programFrom(parsed, call, verify)
-    const found = before ?? (await declarations(program!, parsed.entry, io, stages))
-    if (found && !before) await passed.store(found)
-    const tested = verifier ? await testInstructions(program!, io, verifier) : { lines: [], wrong: 0 }
-    const { wrong } = tested
-    if (wrong > 0)
-      io.out(`${escapedLine(path)}: ${wrong} of ${tested.lines.length + wrong} instructions wrong\n`)
-    else if (found)
-      io.out(`${escapedLine(path)}: ok${found.length > 0 ? `, ${found.join(', ')}` : ', nothing declared'}\n`)
-    for (const line of [...(stages?.lines ?? []), ...tested.lines]) io.out(`  ${line}\n`)
-    return wrong === 0 && found !== null
+    const results = checkCache(parsed, io)
+    const cached = verifier || verify ? undefined : await results.load()
+    const program = cached ? undefined : await programFrom(parsed, call, verify)
+    const declared = cached ?? (await checkDeclarations(program!, parsed.entry, io, stages))
+    if (declared && !cached) await results.store(declared)
+    const tests = verifier ? await testInstructions(program!, io, verifier) : { lines: [], failures: 0 }
+    const { failures } = tests
+    if (failures > 0)
+      io.out(`${escapedLine(path)}: ${failures} of ${tests.lines.length + failures} instructions wrong\n`)
+    else if (declared)
+      io.out(
+        `${escapedLine(path)}: ok${declared.length > 0 ? `, ${declared.join(', ')}` : ', nothing declared'}\n`,
+      )
+    for (const line of [...(stages?.lines ?? []), ...tests.lines]) io.out(`  ${line}\n`)
+    return failures === 0 && declared !== null
   } catch (error) {
     if (!isFailure(error)) throw error
     showDiagnostics(error, io)
@@ -100,115 +102,119 @@ async function checkFile(
   }
 }
 
-/** Programs whose check is remembered. */
-const MOST = 1024
+/** Maximum number of cached programs. */
+const MAX_ENTRIES = 1024
 
 /** Cache of the declarations of programs without errors, keyed by their sources and this build. */
-function verdictsFor(parsed: Program, io: Io) {
-  const cache = openCache(BUILD === '' ? undefined : cacheFolder(undefined, io.env), 'checked', MOST)
+function checkCache(parsed: Program, io: Io) {
+  const cache = openCache(BUILD === '' ? undefined : cacheFolder(undefined, io.env), 'checked', MAX_ENTRIES)
   const key = cacheKey(['checked', BUILD, ...[...parsed.sources.values()].flatMap((s) => [s.name, s.text])])
   return {
     async load(): Promise<readonly string[] | undefined> {
       const payload = await cache.load(key)
       return payload && (JSON.parse(Buffer.from(payload).toString()) as string[])
     },
-    store: (found: readonly string[]) => cache.store(key, Buffer.from(JSON.stringify(found))),
+    store: (lines: readonly string[]) => cache.store(key, Buffer.from(JSON.stringify(lines))),
   }
 }
 
 /**
- * Kernels, and what the file itself declares; imported declarations are checked and not listed. `null`, after showing the errors,
- * where schedules have some.
+ * Lists kernels, and declarations of the file itself; imported declarations are checked, but not listed. Returns `null` after
+ * showing errors of schedules or formats.
  */
-async function declarations(
+async function checkDeclarations(
   program: SptProgram,
   entry: string,
   io: Io,
   stages: StageRuns | undefined,
 ): Promise<readonly string[] | null> {
-  const found: string[] = []
+  const lines: string[] = []
   const codes = new Set<string>()
-  const complaints = new Set<string>()
-  const shown = (error: unknown): void => {
+  const reported = new Set<string>()
+  const report = (error: unknown): void => {
     if (!isFailure(error)) throw error
     const [{ code }] = error.diagnostics as [Diagnostic]
-    // What uses a schedule that is too long is too long as well.
+    // A schedule that uses one with too many steps has too many steps, too.
     if (code === 'schedule/too-many-steps' && codes.has(code)) return
     // A schedule and its format may be rejected for the same reason.
-    const complaint = JSON.stringify(error.diagnostics)
-    if (complaints.has(complaint)) return
-    complaints.add(complaint)
+    const key = JSON.stringify(error.diagnostics)
+    if (reported.has(key)) return
+    reported.add(key)
     if (codes.size > 0) io.err('\n')
     codes.add(code)
     showDiagnostics(error, io)
   }
   for (const name of program.kernels) {
     const kernel = program.kernel(name)
-    await within(program, () => kernel.compilation.plan)
+    await withSourcesOf(program, () => kernel.compilation.plan)
     for (const k of stages ? new Set([kernel, kernel.parallel()]) : [])
-      await within(program, () =>
+      await withSourcesOf(program, () =>
         stages!.check(k === kernel ? name : `${name} in parallel`, k.compilation),
-      ).catch(shown)
-    const only = new Map<string, string>()
+      ).catch(report)
+    const cudaOnly = new Map<string, string>()
     for (const schedule of kernel.schedules.filter((s) => !kernel.parameters(s).some((p) => p.required)))
-      await within(program, () => {
+      await withSourcesOf(program, () => {
         const { compilation } = kernel.schedule(schedule)
-        const what = `${name}.${schedule}`
-        if (legalOn(compilation, what) === 'lanes') only.set(schedule, `${schedule} on cuda alone`)
-        stages?.check(what, compilation)
-      }).catch(shown)
-    const list = [...kernel.schedules.map((s) => only.get(s) ?? s), ...kernel.choices]
+        const label = `${name}.${schedule}`
+        if (supportedTargets(compilation, label) === 'lanes')
+          cudaOnly.set(schedule, `${schedule} on cuda alone`)
+        stages?.check(label, compilation)
+      }).catch(report)
+    const schedules = [...kernel.schedules.map((s) => cudaOnly.get(s) ?? s), ...kernel.choices]
     const { spaces } = kernel
     const parts = [
-      ...(list.length > 0 ? [`schedules ${list.join(', ')}`] : []),
+      ...(schedules.length > 0 ? [`schedules ${schedules.join(', ')}`] : []),
       ...(spaces.length > 0 ? [`spaces ${spaces.join(', ')}`] : []),
     ]
-    found.push(`kernel ${name}${parts.length > 0 ? ` (${parts.join('; ')})` : ''}`)
+    lines.push(`kernel ${name}${parts.length > 0 ? ` (${parts.join('; ')})` : ''}`)
   }
-  const isOwn = ({ span }: { readonly span?: Span | undefined }): boolean => !span || span.source === entry
+  const isInFile = ({ span }: { readonly span?: Span | undefined }): boolean => !span || span.source === entry
   for (const [name, format] of program.formats) {
-    const omits = await within(program, () => tryFormat(program, name, format)).catch(shown)
-    if (isOwn(format)) found.push(`format ${name}${omits ? ` (omits elements: ${omits})` : ''}`)
+    const omitted = await withSourcesOf(program, () => tryFormat(program, name, format)).catch(report)
+    if (isInFile(format)) lines.push(`format ${name}${omitted ? ` (omits elements: ${omitted})` : ''}`)
   }
   const { memories, instructions } = program.families
   for (const [name, { params, span }] of memories)
-    if (isOwn({ span })) found.push(`memory ${name}${listed(params)}`)
+    if (isInFile({ span })) lines.push(`memory ${name}${parameterList(params)}`)
   for (const [name, { params, span }] of instructions)
-    if (isOwn({ span })) found.push(`instr ${name}${listed(params)}`)
-  return codes.size === 0 ? found : null
+    if (isInFile({ span })) lines.push(`instr ${name}${parameterList(params)}`)
+  return codes.size === 0 ? lines : null
 }
 
 /**
- * A format that needs no arguments, as its first use does: it is tried on small tensors, those of lists by bringing some into
- * it, of which it may hold too little. Returns an omitted coordinate. @throws SptError `format/…`
+ * Tests a format without required arguments on small tensors, as its first use does. Formats with lists convert tensors, which
+ * may exceed their capacity. Returns an omitted coordinate. @throws SptError `format/…`
  */
 function tryFormat(program: SptProgram, name: string, { kind, params }: AnyFormat): string | null {
   if (params.some((p) => p.default === null && !p.measured)) return null
-  const whole = program.format(name)
-  const orders = kind === 'family' ? [2, 3, 1, 4] : [whole.over.length]
-  const tried = orders.map((order) =>
+  const generic = program.format(name)
+  const orders = kind === 'family' ? [2, 3, 1, 4] : [generic.over.length]
+  const attempts = orders.map((order) =>
     orRefused(() => {
-      const format = whole.ofOrder(order)
-      for (const every of [1, 2, 3, 5]) {
-        const made = orRefused(() => format.convert(smallTensor(order, every)))
-        if (made instanceof SptError && made.diagnostics[0]!.code === 'format/not-inverse') throw made
+      const format = generic.ofOrder(order)
+      for (const stride of [1, 2, 3, 5]) {
+        const converted = orRefused(() => format.convert(smallTensor(order, stride)))
+        if (converted instanceof SptError && converted.diagnostics[0]!.code === 'format/not-inverse')
+          throw converted
       }
     }),
   )
-  const [refused] = tried
-  if (refused instanceof SptError && tried.every((t) => t instanceof SptError)) throw refused
-  return kind === 'family' ? null : whole.omits
+  const [failure] = attempts
+  if (failure instanceof SptError && attempts.every((t) => t instanceof SptError)) throw failure
+  return kind === 'family' ? null : generic.omits
 }
 
-/** One of `every` few coordinates. */
-function smallTensor(order: number, every: number): CoordTensor {
+/** A tensor with every `stride`-th coordinate of a small shape. */
+function smallTensor(order: number, stride: number): CoordTensor {
   const shape = Array.from({ length: order }, (_, d) => 4 + d)
   const size = shape.reduce((n, x) => n * x, 1)
-  const at = Array.from({ length: Math.ceil(size / every) }, (_, e) => coordinatesAt(e * every, shape))
+  const positions = Array.from({ length: Math.ceil(size / stride) }, (_, e) =>
+    coordinatesAt(e * stride, shape),
+  )
   return coords(
     shape,
-    shape.map((_, d) => at.map((c) => c[d]!)),
-    at.map(() => 1),
+    shape.map((_, d) => positions.map((c) => c[d]!)),
+    positions.map(() => 1),
   )
 }
 
@@ -216,46 +222,46 @@ function smallTensor(order: number, every: number): CoordTensor {
  * Checks that the schedule is legal without warp-level exchange (`all`), or only with it (`lanes`).
  * @throws SptError naming the schedule, if it is illegal in both cases
  */
-function legalOn(compilation: Compilation, what: string): 'all' | 'lanes' {
-  const lowers = (target: TargetName): SptError | null => {
+function supportedTargets(compilation: Compilation, label: string): 'all' | 'lanes' {
+  const loweringError = (target: TargetName): SptError | null => {
     const plan = orRefused(() => compilation.checkFor(TARGETS[target].lowering))
     return plan instanceof SptError ? plan : null
   }
-  const refused = lowers('wgsl')
-  if (!refused) return 'all'
-  if (!lowers('cuda')) return 'lanes'
-  const message = (d: Diagnostic): string => `${d.message}, under schedule ${what}`
-  throw new SptError(refused.diagnostics.map((d) => ({ ...d, message: message(d) })))
+  const failure = loweringError('wgsl')
+  if (!failure) return 'all'
+  if (!loweringError('cuda')) return 'lanes'
+  const message = (d: Diagnostic): string => `${d.message}, under schedule ${label}`
+  throw new SptError(failure.diagnostics.map((d) => ({ ...d, message: message(d) })))
 }
 
-/** A line for each instruction that is not wrong; errors are shown of those that are. */
+/** Runs the instructions. Returns a line for each correct or untested one, and shows an error for each wrong one. */
 async function testInstructions(
   program: SptProgram,
   io: Io,
   verifier: InstructionVerifier,
-): Promise<{ readonly lines: readonly string[]; readonly wrong: number }> {
-  const all = [...program.instructions]
-  const instructions = all.map(([, i]) => i)
+): Promise<{ readonly lines: readonly string[]; readonly failures: number }> {
+  const entries = [...program.instructions]
+  const instructions = entries.map(([, i]) => i)
   const device = await verifier.device()
   const lines: string[] = []
-  for (const [name, instr] of all) {
+  for (const [name, instr] of entries) {
     const { kind, why } = await verifier.verify(instr, instructions)
     if (kind !== 'wrong') lines.push(`${kind.padEnd(9)}${name}${why.length > 0 ? `: ${why.join('; ')}` : ''}`)
     else {
       const message = `on ${device.kind}, ${name} does not do what its body says: ${why.join('; ')}`
-      const at = instr.span ? { span: instr.span } : {}
+      const location = instr.span ? { span: instr.span } : {}
       const error = new SptError({
         code: 'check/wrong-instruction',
         message,
-        ...at,
+        ...location,
         hint: 'coordinates are those of the arrays that its tiles are parts of, block by block',
       })
       error.sources = program.sources
       showDiagnostics(error, io)
     }
   }
-  return { lines, wrong: all.length - lines.length }
+  return { lines, failures: entries.length - lines.length }
 }
 
-const listed = (params: readonly { readonly name: string }[]): string =>
+const parameterList = (params: readonly { readonly name: string }[]): string =>
   params.length > 0 ? `(${params.map((p) => p.name).join(', ')})` : ''

@@ -1,5 +1,6 @@
-import { cpus, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { version } from '../../io/package.ts'
+import { processorName } from '../../io/processor-key.ts'
 import type { DeviceReport } from '../../runtime/device.ts'
 import { calibrationOf, readStored } from '../../search/calibrate/stored.ts'
 import type { Call, CommandSpec } from '../command.ts'
@@ -34,36 +35,35 @@ export const doctor: CommandSpec = {
     if (call.flag('json')) call.io.out(`${JSON.stringify({ ...host, devices: reports })}\n`)
     else {
       call.io.out(`sparsetile ${host.version}, Node ${host.node}, ${host.platform}\n\n`)
-      call.io.out(`${reports.map(text).join('\n\n')}\n`)
+      call.io.out(`${reports.map(deviceText).join('\n\n')}\n`)
     }
     return EXIT.ok
   },
 }
 
 function reportCpu(): DeviceReport {
-  const list = cpus()
   const facts = {
-    processor: list[0]?.model.trim() || 'unknown',
+    processor: processorName() || 'unknown',
     memory: `${(totalmem() / 2 ** 30).toFixed(1)} GiB`,
   }
   return { kind: 'cpu', available: true, name: 'JavaScript', facts }
 }
 
-/** Adds to the report if the device has a calibrated cost model. */
+/** Adds to the report the state of the device's calibrated cost model. */
 function withCalibration(report: DeviceReport, env: Call['io']['env']): DeviceReport {
   if (!report.available) return report
   const { kind, name = '' } = report
-  const found = calibrationOf(kind, { name }, env)
-  const said =
-    found === 'none'
+  const calibration = calibrationOf(kind, { name }, env)
+  const description =
+    calibration === 'none'
       ? 'no (spt calibrate)'
-      : found === 'unusable'
+      : calibration === 'unusable'
         ? 'the file is damaged or of another version, and ignored (spt calibrate makes it anew)'
-        : `yes, ${((Math.exp(found.error) - 1) * 100).toFixed(0)} % off on average`
-  return { ...report, facts: { ...report.facts, calibrated: said } }
+        : `yes, ${((Math.exp(calibration.error) - 1) * 100).toFixed(0)} % off on average`
+  return { ...report, facts: { ...report.facts, calibrated: description } }
 }
 
-function text(r: DeviceReport): string {
+function deviceText(r: DeviceReport): string {
   const rows = [
     ...(r.reason === undefined ? [] : [['reason', r.reason]]),
     ...(r.hint === undefined ? [] : [['try', r.hint]]),

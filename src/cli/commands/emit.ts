@@ -16,26 +16,26 @@ import { printExpr } from '../../ir/print-stage2.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { formsOn, formText, withForm } from '../forms.ts'
-import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
-import { outputAt } from '../outputs.ts'
+import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../options.ts'
+import { standardStream } from '../outputs.ts'
 import { checkSources } from '../paths.ts'
-import { checkNames, early, readInputs } from '../run/bind-options.ts'
+import { checkNames, declaredFiles, readInputs } from '../run/bind-options.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
-  checkDeciding,
-  chosen,
-  chosenKernel,
-  isChosen,
+  applySchedule,
+  checkSelectionInputs,
+  formatDataFor,
+  isDispatched,
   loadFile,
-  reportPassedOver,
-  scheduled,
-  sizesFor,
-  usedFor,
-  within,
+  reportRejectedDefault,
+  selectionInputs,
+  selectKernel,
+  selectSchedule,
+  withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
-const NAMES = orList(TARGET_NAMES)
+const TARGET_LIST = orList(TARGET_NAMES)
 
 export const emit: CommandSpec = {
   name: 'emit',
@@ -43,14 +43,14 @@ export const emit: CommandSpec = {
   count: [1, 1],
   summary: 'Print the code of a kernel for a target',
   options: [
-    { flags: '--target <T>', about: NAMES },
+    { flags: '--target <T>', about: TARGET_LIST },
     KERNEL,
     schedule(
       'A schedule: gpu, or gpu(8, 32) with arguments (default: cpu for js and gpu for other targets if legal; auto with --bind, --size or device facts)',
     ),
     { ...BIND, about: 'Data of a buffer or an axis, for automatic selection' },
-    CHOOSING_SIZES,
-    ...DEVICE_FACTS,
+    SELECTION_SIZES,
+    ...DEVICE_PROPERTIES,
     {
       flags: '--out <PATH>',
       about: 'A file (name with an extension), or a folder for one file per module',
@@ -71,47 +71,52 @@ export const emit: CommandSpec = {
   async run(call) {
     const target = call.choice('target', TARGET_NAMES)
     if (target === undefined)
-      return misused({ command: 'emit', message: '--target is missing', expected: NAMES })
+      return rejectUsage({ command: 'emit', message: '--target is missing', expected: TARGET_LIST })
     const { scheduledAs, parallel, lowering, extension } = TARGETS[target]
     const requested = scheduleCall(call)
     const program = await loadFile(call.args[0]!, call)
-    const texts = await within(program, async () => {
-      const plain = chosenKernel(program, call)
-      const sizes = sizesFor(call, plain, scheduledAs)
+    const texts = await withSourcesOf(program, async () => {
+      const source = selectKernel(program, call)
+      const sizes = selectionInputs(call, source, scheduledAs)
       const isGiven =
         requested !== undefined ||
         ['bind', 'size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
       const fixed =
-        isGiven && isChosen(plain, requested)
+        isGiven && isDispatched(source, requested)
           ? null
-          : scheduled(plain, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
-      const used = usedFor(plain, requested)
+          : applySchedule(source, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
+      const formatData = formatDataFor(source, requested)
       const inputs = {
         ...sizes,
-        ...(await boundTo(call, fixed?.kernel ?? plain, sizes, fixed ? null : used)),
+        ...(await readBindings(call, fixed?.kernel ?? source, sizes, fixed ? null : formatData)),
       }
-      const decided = fixed ?? (await chosen(plain, requested, scheduledAs, inputs))
-      const { kernel } = decided
-      checkNames(kernel.compilation.kernel, call.pairs('bind', 'PATH').keys(), [], fixed ? undefined : used)
-      const all = formsOn(kernel, scheduledAs, inputs)
-      if (!isChosen(plain, requested)) checkDeciding(call, plain, all.length > 0)
-      reportPassedOver(call, decided)
-      return withForm(kernel, all, (k, forms) => {
+      const scheduled = fixed ?? (await selectSchedule(source, requested, scheduledAs, inputs))
+      const { kernel } = scheduled
+      checkNames(
+        kernel.compilation.kernel,
+        call.pairs('bind', 'PATH').keys(),
+        [],
+        fixed ? undefined : formatData,
+      )
+      const availableForms = formsOn(kernel, scheduledAs, inputs)
+      if (!isDispatched(source, requested)) checkSelectionInputs(call, source, availableForms.length > 0)
+      reportRejectedDefault(call, scheduled)
+      return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()
         const modules = emitted.emit(target)
         if (sizes.capability !== undefined)
           for (const m of modules) for (const e of m.entries) refuseSharedAt(sizes.capability, e)
-        const texts = withPlan(modules, emitted.compilation.planFor(lowering))
-        return forms.length > 0 ? withHead(texts, `schedule: ${formText(forms)}`) : texts
+        const texts = withLaunchComments(modules, emitted.compilation.planFor(lowering))
+        return forms.length > 0 ? withHeader(texts, `schedule: ${formText(forms)}`) : texts
       })
     })
     const out = call.one('out')
     if (out === undefined) {
-      call.io.out(`${together(texts).trimEnd()}\n`)
+      call.io.out(`${joinModules(texts).trimEnd()}\n`)
       return EXIT.ok
     }
-    const files = await filesOf(out, texts, extension)
-    // In a folder they have names of their own.
+    const files = await outputFiles(out, texts, extension)
+    // Checked here, because names of files in a folder depend on the modules.
     await checkSources(
       call,
       program,
@@ -119,47 +124,47 @@ export const emit: CommandSpec = {
     )
     for (const { path, text } of files) {
       await call.write(path, text)
-      if (outputAt(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
+      if (standardStream(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
     }
     return EXIT.ok
   },
 }
 
-/** Tensors bound with `--bind`, if any. `used`: operands of formats, if the schedule is chosen by data. */
-async function boundTo(
+/** Tensors of `--bind`, if any. `formatData`: lists and sets of formats, if the schedule is selected by data. */
+async function readBindings(
   call: Call,
   scheduled: Kernel,
   { params = {} }: Pick<RunInputs, 'params'>,
-  used: Used | null,
+  formatData: Used | null,
 ): Promise<Pick<RunInputs, 'tensors'>> {
-  const all = call.pairs('bind', 'PATH')
-  if (all.size === 0) return {}
-  // What formats take decides nothing.
-  const files = used ? early(scheduled, all, used) : all
+  const paths = call.pairs('bind', 'PATH')
+  if (paths.size === 0) return {}
+  // Lists and sets of formats do not affect the selection.
+  const files = formatData ? declaredFiles(scheduled, paths, formatData) : paths
   const { kernel } = scheduled.compilation
   checkNames(kernel, files.keys(), [])
-  // What expects times of forms and schedules on data: models, which are files.
+  // Predicted times need the stored cost models.
   const { readStored } = await import('../../search/calibrate/stored.ts')
   readStored()
   const numbers = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
   return { tensors: await readInputs(kernel, files, numbers) }
 }
 
-interface Text {
+interface NamedText {
   readonly name: string
   readonly text: string
 }
 
 /** Generated modules, preceded by comments with the information needed to launch them. */
-function withPlan(modules: readonly ModuleText[], plan: Plan): Text[] {
-  let at = 0
+function withLaunchComments(modules: readonly ModuleText[], plan: Plan): NamedText[] {
+  let step = 0
   return modules.map((m) => {
     const lines: string[] = []
-    // Steps in order: those before a module's last entry belong to its text.
+    // Steps are in order; those up to the last entry of a module belong to the module.
     for (const e of m.entries) {
-      for (; plan.steps[at]?.kind === 'clear'; at++)
-        lines.push(`// fill ${(plan.steps[at] as Clear).buffer} with zero bytes`)
-      lines.push(signature(m, e, plan.steps[at++] as Launch))
+      for (; plan.steps[step]?.kind === 'clear'; step++)
+        lines.push(`// fill ${(plan.steps[step] as Clear).buffer} with zero bytes`)
+      lines.push(signature(m, e, plan.steps[step++] as Launch))
     }
     return { name: m.name, text: `${lines.join('\n')}\n${m.text}` }
   })
@@ -176,25 +181,25 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
   return `${call}\n//   in ${blocks} blocks of ${e.block.join(' × ')} threads`
 }
 
-/** The first with a comment before all. */
-const withHead = ([first, ...others]: readonly Text[], head: string): Text[] =>
-  first ? [{ ...first, text: `// ${head}\n${first.text}` }, ...others] : []
+/** Adds a comment before the first module. */
+const withHeader = ([first, ...others]: readonly NamedText[], header: string): NamedText[] =>
+  first ? [{ ...first, text: `// ${header}\n${first.text}` }, ...others] : []
 
 /** Output paths with their contents; creates the folder. */
-async function filesOf(
+async function outputFiles(
   out: string,
-  texts: readonly Text[],
-  ending: string,
+  texts: readonly NamedText[],
+  extension: string,
 ): Promise<readonly { readonly path: string; readonly text: string }[]> {
   const isFolder =
     /[/\\]$/.test(out) || extname(out) === '' || (await stat(out).catch(() => null))?.isDirectory()
-  if (!isFolder || outputAt(out) !== null) return [{ path: out, text: together(texts) }]
+  if (!isFolder || standardStream(out) !== null) return [{ path: out, text: joinModules(texts) }]
   await guarded(out, 'write', () => makeFolder(out))
-  return texts.map(({ name, text }) => ({ path: join(out, `${name}${ending}`), text }))
+  return texts.map(({ name, text }) => ({ path: join(out, `${name}${extension}`), text }))
 }
 
-/** One text; several modules each under a line of their own. */
-const together = (texts: readonly Text[]): string =>
+/** Concatenates modules; several modules are separated by heading comments. */
+const joinModules = (texts: readonly NamedText[]): string =>
   texts
     .map(({ name, text }, k) =>
       texts.length > 1 ? `// ==== module ${k + 1} of ${texts.length}: ${name} ====\n${text}` : text,

@@ -11,25 +11,25 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { codeIn, explainCode } from '../error-index.ts'
 import { EXIT } from '../failure.ts'
-import { plainNumbers } from '../figures.ts'
+import { jsonNumber } from '../figures.ts'
 import { formJson, formsOn, withForm } from '../forms.ts'
-import { BIND, DEVICE, DEVICE_FACTS, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
-import { checkNames, early, given, readInputs, readLate } from '../run/bind-options.ts'
-import { explained } from '../run/explained.ts'
+import { BIND, DEVICE, DEVICE_PROPERTIES, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
+import { bindOptions, checkNames, declaredFiles, readInputs, readRemaining } from '../run/bind-options.ts'
+import { explanationText } from '../run/explain-report.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
-  checkDeciding,
-  chosen,
-  chosenKernel,
+  applySoftwareRule,
+  checkSelectionInputs,
+  fixedSchedule,
+  formatDataFor,
   loadFile,
-  orPlain,
-  reportPassedOver,
-  scheduledFor,
-  sizesFor,
-  usedFor,
-  within,
+  reportRejectedDefault,
+  selectionInputs,
+  selectKernel,
+  selectSchedule,
+  withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
 /** True if an argument has neither a folder nor an ending, and no file has this name. */
 const isWord = (argument: string): boolean => /^[\w-]+$/.test(argument) && !existsSync(argument)
@@ -44,7 +44,7 @@ export const explain: CommandSpec = {
     SCHEDULE,
     BIND,
     SIZE,
-    ...DEVICE_FACTS.map((o) => ({ ...o, about: `${o.about}; default: that of the device, if present` })),
+    ...DEVICE_PROPERTIES.map((o) => ({ ...o, about: `${o.about}; default: that of the device, if present` })),
     {
       flags: '--device <D>',
       about: `${DEVICE.about}; times are measured only if the device is present`,
@@ -72,46 +72,58 @@ export const explain: CommandSpec = {
       return EXIT.ok
     }
     if (isWord(call.args[0]!))
-      misused({
+      rejectUsage({
         command: 'explain',
         message: `'${call.args[0]}' is not a file and not an error code`,
         expected: 'a program such as kernel.spt, or a code such as bind/rank',
       })
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const requested = scheduleCall(call)
-    const { files, seed } = given(call)
+    const { files, seed } = bindOptions(call)
     const program = await loadFile(call.args[0]!, call)
-    return within(program, async () => {
-      const source = chosenKernel(program, call)
-      const fixed = scheduledFor(source, requested, kind)
+    return withSourcesOf(program, async () => {
+      const source = selectKernel(program, call)
+      const fixed = fixedSchedule(source, requested, kind)
       const bindable = (fixed?.kernel ?? source).compilation.kernel
-      const { params = {}, ...known } = sizesFor(call, source, kind)
-      if (fixed) checkDeciding(call, source, true)
-      const used = usedFor(source, requested)
-      const declared = fixed ? files : early(source, files, used)
-      checkNames(bindable, declared.keys(), [])
+      const { params = {}, ...properties } = selectionInputs(call, source, kind)
+      if (fixed) checkSelectionInputs(call, source, true)
+      const formatData = formatDataFor(source, requested)
+      const earlyFiles = fixed ? files : declaredFiles(source, files, formatData)
+      checkNames(bindable, earlyFiles.keys(), [])
       const sizes = new Map(Object.entries(params).map(([name, x]) => [name, Number(x)] as const))
-      const read = await readInputs(bindable, declared, sizes)
-      const bound = { tensors: read, params, seed }
-      const { device, reason } = await open(kind)
+      const earlyTensors = await readInputs(bindable, earlyFiles, sizes)
+      const earlyInputs = { tensors: earlyTensors, params, seed }
+      const { device, reason } = await openDevice(kind)
       try {
-        const decided = fixed
-          ? orPlain(fixed, source, requested, device, { tensors: read, params: Object.fromEntries(sizes) })
-          : await chosen(source, requested, device ?? kind, { ...bound, ...known })
-        const tensors = await readLate(decided.kernel.compilation.kernel, files, read, sizes, used)
-        const inputs = { ...bound, tensors }
-        reportPassedOver(call, decided)
-        const { kernel } = decided
-        const all = formsOn(kernel, device ?? kind, inputs)
-        const { e, forms } = await withForm(kernel, all, async (k, forms) => {
+        const scheduled = fixed
+          ? applySoftwareRule(fixed, source, requested, device, {
+              tensors: earlyTensors,
+              params: Object.fromEntries(sizes),
+            })
+          : await selectSchedule(source, requested, device ?? kind, { ...earlyInputs, ...properties })
+        const tensors = await readRemaining(
+          scheduled.kernel.compilation.kernel,
+          files,
+          earlyTensors,
+          sizes,
+          formatData,
+        )
+        const inputs = { ...earlyInputs, tensors }
+        reportRejectedDefault(call, scheduled)
+        const { kernel } = scheduled
+        const availableForms = formsOn(kernel, device ?? kind, inputs)
+        const { e, forms } = await withForm(kernel, availableForms, async (k, forms) => {
           const runs = runOn(k, kind)
-          return { e: device ? await measured(runs, device, inputs) : model(runs, kind, inputs), forms }
+          return {
+            e: device ? await measureKernel(runs, device, inputs) : modelKernel(runs, kind, inputs),
+            forms,
+          }
         })
         const path = call.one('json')
         const form = forms.length > 0 ? { form: formJson(forms) } : {}
-        if (path !== undefined) await write(call, path, { ...e, schedule: decided.schedule, ...form })
-        const shown = decided.chosen?.schedule === null ? [] : forms
-        call.io.out(explained(e, { ...decided, forms: shown }, reason))
+        if (path !== undefined) await writeJson(call, path, { ...e, schedule: scheduled.schedule, ...form })
+        const shownForms = scheduled.selection?.schedule === null ? [] : forms
+        call.io.out(explanationText(e, { ...scheduled, forms: shownForms }, reason))
         return EXIT.ok
       } finally {
         await device?.dispose()
@@ -120,8 +132,8 @@ export const explain: CommandSpec = {
   },
 }
 
-/** The device, or why there is none. */
-async function open(kind: DeviceKind): Promise<{ device: Device | null; reason: string | null }> {
+/** Opens the device; `null` with the reason if it is not available. */
+async function openDevice(kind: DeviceKind): Promise<{ device: Device | null; reason: string | null }> {
   try {
     return { device: await devices[kind](), reason: null }
   } catch (error) {
@@ -130,7 +142,7 @@ async function open(kind: DeviceKind): Promise<{ device: Device | null; reason: 
   }
 }
 
-async function measured(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Explanation> {
+async function measureKernel(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Explanation> {
   const compiled = await kernel.compileAsIs(device)
   const prepared = await compiled.prepare(inputs)
   try {
@@ -141,7 +153,7 @@ async function measured(kernel: Kernel, device: Device, inputs: RunInputs): Prom
   }
 }
 
-function model(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation {
+function modelKernel(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation {
   const stage1 = kernel.compilation.kernel
   const { tensors, params, seed } = valuesIn(stage1, inputs)
   return explainModel(
@@ -151,5 +163,5 @@ function model(kernel: Kernel, kind: DeviceKind, inputs: RunInputs): Explanation
   )
 }
 
-const write = (call: Call, path: string, data: object): Promise<void> =>
-  call.write(path, `${JSON.stringify(data, plainNumbers, 2)}\n`)
+const writeJson = (call: Call, path: string, data: object): Promise<void> =>
+  call.write(path, `${JSON.stringify(data, jsonNumber, 2)}\n`)

@@ -9,11 +9,11 @@ import { coordsOfDense } from '../../storage/stored-coords.ts'
 import type { CoordTensor, Tensor } from '../../storage/tensor.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { type FormatReport, human, json } from '../format/format-report.ts'
-import { formatOf, knownFormats, withTexts } from '../format/known.ts'
+import { formatOf, loadFormats, withFormatSources } from '../format/available-formats.ts'
+import { type FormatReport, reportJson, reportText } from '../format/format-report.ts'
 import { TRUST } from '../options.ts'
-import { outputAt } from '../outputs.ts'
-import { misused } from '../usage.ts'
+import { standardStream } from '../outputs.ts'
+import { rejectUsage } from '../usage.ts'
 
 export const format: CommandSpec = {
   name: 'format',
@@ -51,50 +51,61 @@ export const format: CommandSpec = {
     'spt format mine.mtx --from mine.spt --as mine',
   ],
   async run(call) {
-    const [first, ...others] = call.args.map(bindingOf)
-    const files = namedFiles(call, others)
+    const [first, ...bindings] = call.args.map(bindingOf)
+    const files = filesByName(call, bindings)
     const text = call.one('as')
     if (text === undefined && files.size > 0)
-      misused({ command: 'format', message: 'lists and sets are for a format', hint: 'choose one with --as' })
+      rejectUsage({
+        command: 'format',
+        message: 'lists and sets are for a format',
+        hint: 'choose one with --as',
+      })
     const { name, path } = first!
     const label = name ?? basename(path)
     if (text === undefined) {
-      const tensor = withoutFill(call, label, asCoords(await readTensorFor(path, 'f64')))
-      return finish(call, plain(label, tensor), () => drawCoords(tensor, { name: label }))
+      const tensor = dropFill(call, label, toCoords(await readTensorFor(path, 'f64')))
+      return writeReport(call, unformattedReport(label, tensor), () => drawCoords(tensor, { name: label }))
     }
-    const known = await knownFormats(call.many('from'), call)
-    const written = withTexts(text, known, () => formatOf(text, known))
+    const available = await loadFormats(call.many('from'), call)
+    const parsed = withFormatSources(text, available, () => formatOf(text, available))
     const tensor = await readTensorFor(path, 'f64')
-    const chosen = withTexts(text, known, () => written.ofOrder(tensor.shape.length))
+    const chosen = withFormatSources(text, available, () => parsed.ofOrder(tensor.shape.length))
     checkNames(chosen, files.keys())
-    const data = await readGiven(chosen, files)
-    const formats = withTexts(text, known, () => {
-      const from = withoutFill(call, label, asCoords(tensor))
+    const data = await readFormatData(chosen, files)
+    const conversion = withFormatSources(text, available, () => {
+      const source = dropFill(call, label, toCoords(tensor))
       const start = performance.now()
-      const converted = chosen.convert(from, data)
+      const converted = chosen.convert(source, data)
       return { converted, build: performance.now() - start }
     })
     const { provenance } = chosen
-    const report = formats.converted.describe()
-    const zeros = zerosOf(tensor)
-    const said = { tensor: label, zeros, over: chosen.over, report, build: formats.build, provenance }
-    return finish(call, said, () => formats.converted.svg({ name: label }))
+    const report = conversion.converted.describe()
+    const zeros = paddingZeros(tensor)
+    const formatReport = {
+      tensor: label,
+      zeros,
+      over: chosen.over,
+      report,
+      build: conversion.build,
+      provenance,
+    }
+    return writeReport(call, formatReport, () => conversion.converted.svg({ name: label }))
   },
 }
 
-async function finish(call: Call, report: FormatReport, draw: () => string): Promise<number> {
+async function writeReport(call: Call, report: FormatReport, draw: () => string): Promise<number> {
   const outputs = [
     ['svg', draw],
-    ['json', () => json(report)],
+    ['json', () => reportJson(report)],
   ] as const
-  for (const [option, make] of outputs) {
+  for (const [option, render] of outputs) {
     const path = call.one(option)
     if (path === undefined) continue
-    const text = make()
+    const text = render()
     await call.write(path, text)
-    if (outputAt(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
+    if (standardStream(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
   }
-  call.io.out(human(report))
+  call.io.out(reportText(report))
   return EXIT.ok
 }
 
@@ -108,23 +119,23 @@ function bindingOf(text: string): Binding {
   return match ? { name: match[1]!, path: match[2]! } : { name: null, path: text }
 }
 
-function namedFiles(call: Call, bindings: readonly Binding[]): Map<string, string> {
+function filesByName(call: Call, bindings: readonly Binding[]): Map<string, string> {
   const out = new Map<string, string>()
   for (const { name, path } of bindings) {
     if (name === null)
-      misused({
+      rejectUsage({
         command: call.command,
         message: `there is no place for ${path}`,
         expected: 'NAME=FILE for a list or a set',
       })
     else if (out.has(name))
-      misused({ command: call.command, message: `${name} is given twice`, expected: 'one file' })
+      rejectUsage({ command: call.command, message: `${name} is given twice`, expected: 'one file' })
     else out.set(name, path)
   }
   return out
 }
 
-/** Throws `format/unknown-data`. */
+/** @throws SptError `format/unknown-data` */
 function checkNames(format: SptFormat, names: Iterable<string>): void {
   const candidates = format.given.map((g) => g.name)
   for (const name of names)
@@ -137,7 +148,7 @@ function checkNames(format: SptFormat, names: Iterable<string>): void {
       })
 }
 
-async function readGiven(
+async function readFormatData(
   format: SptFormat,
   files: ReadonlyMap<string, string>,
 ): Promise<Record<string, Tensor>> {
@@ -149,8 +160,8 @@ async function readGiven(
   return Object.fromEntries(out)
 }
 
-/** Files hold coordinates or dense arrays; zeros of these are left out. */
-function asCoords(tensor: Tensor): CoordTensor {
+/** Converts a tensor read from a file to coordinates; zeros of dense arrays are dropped. */
+function toCoords(tensor: Tensor): CoordTensor {
   if (tensor.kind === 'dense') return coordsOfDense(tensor)
   if (tensor.kind === 'coords') return tensor
   return fail({
@@ -160,8 +171,8 @@ function asCoords(tensor: Tensor): CoordTensor {
   })
 }
 
-/** A format says where elements are stored; `fill` is the value of the others, and belongs to the buffer of a kernel. */
-function withoutFill(call: Call, label: string, { fill, ...tensor }: CoordTensor): CoordTensor {
+/** Removes the fill value with a note: it is a property of a kernel's buffer, not of a format. */
+function dropFill(call: Call, label: string, { fill, ...tensor }: CoordTensor): CoordTensor {
   if (fill !== undefined)
     call.io.err(
       `note: elements that ${escapedLine(label)} does not store are ${fill}: bind it to a buffer that is declared with fill ${fill}\n`,
@@ -169,14 +180,14 @@ function withoutFill(call: Call, label: string, { fill, ...tensor }: CoordTensor
   return tensor
 }
 
-const zerosOf = (tensor: Tensor): number => (tensor.kind === 'coords' ? (tensor.padding ?? 0) : 0)
+const paddingZeros = (tensor: Tensor): number => (tensor.kind === 'coords' ? (tensor.padding ?? 0) : 0)
 
-function plain(label: string, tensor: CoordTensor): FormatReport {
+function unformattedReport(label: string, tensor: CoordTensor): FormatReport {
   const { shape, coords, dtype } = tensor
   const stored = coords[0]?.length ?? 0
   return {
     tensor: label,
-    zeros: zerosOf(tensor),
+    zeros: paddingZeros(tensor),
     over: null,
     report: {
       shape,

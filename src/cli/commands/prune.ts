@@ -2,20 +2,39 @@ import { basename, join } from 'node:path'
 import { escaped, escapedLine } from '../../ast/render.ts'
 import { type Chunks, masksMetadata, PRUNED, safetensorsChunks } from '../../io/index.ts'
 import { NORMS } from '../../prune/scores.ts'
-import { drawMasks, type Normalise, type Pruned, type PruneProgress, prune as pruned } from '../../prune.ts'
+import {
+  drawMasks,
+  type Normalise,
+  type Pruned,
+  type PruneProgress,
+  prune as pruneLayers,
+} from '../../prune.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { percent, plainNumbers } from '../figures.ts'
-import { type OutFolder, outFolder, writeFolder } from '../prune/folder.ts'
-import { checkGiven, withGiven } from '../prune/given.ts'
-import { checkNamed, givenMasks, type Model, masksAfter, openModel, partsOf } from '../prune/model.ts'
-import { type ChosenPattern, PARAMETER_OPTIONS, PATTERN, PATTERN_NOTE, patternOf } from '../prune/patterns.ts'
-import { PREDICT_OPTIONS, type PredictedReport, predicting } from '../prune/predict.ts'
-import { human, sparseLayerWarnings } from '../prune/prune-report.ts'
+import { jsonNumber, percent } from '../figures.ts'
+import { checkOutFolder, type OutFolder, writeFolder } from '../prune/folder.ts'
+import { checkMaskOptions, pruneWithMasks } from '../prune/given-masks.ts'
+import {
+  checkLayerNames,
+  type Model,
+  openModel,
+  outputParts,
+  readGivenMasks,
+  readStageMasks,
+} from '../prune/model.ts'
+import {
+  PARAMETER_OPTIONS,
+  PATTERN,
+  PATTERN_NOTE,
+  patternOf,
+  type SelectedPattern,
+} from '../prune/patterns.ts'
+import { createPredictor, PREDICT_OPTIONS, type PredictedReport } from '../prune/predict.ts'
+import { reportText, sparseLayerWarnings } from '../prune/prune-report.ts'
 
 const PICTURE = 'report.svg'
-/** All that a folder may have. */
-const WRITTEN = [...Object.values(PRUNED), PICTURE]
+/** Names of all output files. */
+const OUTPUT_NAMES = [...Object.values(PRUNED), PICTURE]
 
 export const prune: CommandSpec = {
   name: 'prune',
@@ -62,7 +81,7 @@ export const prune: CommandSpec = {
   ],
   notes: [
     PATTERN_NOTE,
-    `WEIGHTS: .safetensors, the .safetensors.index.json of several, or .npz. Tensors of floats with two dimensions or more are\nlayers; other tensors are copied. The files in DIR are written together or not at all:\n${WRITTEN.join(', ')} (rest: only for tew).`,
+    `WEIGHTS: .safetensors, the .safetensors.index.json of several, or .npz. Tensors of floats with two dimensions or more are\nlayers; other tensors are copied. The files in DIR are written together or not at all:\n${OUTPUT_NAMES.join(', ')} (rest: only for tew).`,
   ],
   examples: [
     "spt prune model.safetensors --pattern tw --granularity 128 --sparsity 0.75 --exclude '*embeddings*' --out pruned",
@@ -72,39 +91,40 @@ export const prune: CommandSpec = {
     'spt prune model.safetensors --pattern tw --granularity 128 --sparsity 0.75 --predict kernel.spt --size m=128 --device cpu',
   ],
   async run(call) {
-    const chosen = patternOf(call)
-    checkGiven(call, chosen)
+    const selected = patternOf(call)
+    checkMaskOptions(call, selected)
     const sparsity = call.number('sparsity')
     const warnBelow = call.decimal('warn-below', 0, 1)
     const normalise = call.choice('normalise', Object.keys(NORMS) as Normalise[])
     const options = {
-      pattern: chosen.pattern,
+      pattern: selected.pattern,
       limits: call.numbers('limit', 'S'),
       exclude: call.many('exclude'),
       ...(sparsity !== undefined && { sparsity }),
       ...(normalise && { normalise }),
       ...(warnBelow !== undefined && { warnBelow }),
     }
-    const predict = await predicting(call)
+    const predict = await createPredictor(call)
     const out = call.one('out')
-    const folder = out === undefined ? null : await outFolder(call.command, out, WRITTEN, readBy(call))
+    const folder =
+      out === undefined ? null : await checkOutFolder(call.command, out, OUTPUT_NAMES, inputPaths(call))
     const model = await openModel(call)
-    checkNamed(call, model)
-    const made = await masksFor(call, model, chosen, options)
-    const report = predict ? await predict(made) : made.report
-    if (folder) await write(call, folder, model, { ...made, report })
+    checkLayerNames(call, model)
+    const result = await masksFor(call, model, selected, options)
+    const report = predict ? await predict(result) : result.report
+    if (folder) await write(call, folder, model, { ...result, report })
     call.io.progress?.('')
-    for (const text of sparseLayerWarnings(made.report)) call.io.err(text)
+    for (const encodeText of sparseLayerWarnings(result.report)) call.io.err(encodeText)
     call.io.out(
       call.flag('json')
-        ? `${escaped(JSON.stringify(folder ? { ...report, out: folder.path } : report, plainNumbers))}\n`
-        : `${human(report)}${folder ? `wrote ${escapedLine(folder.path)}\n` : 'nothing is written: --out DIR\n'}`,
+        ? `${escaped(JSON.stringify(folder ? { ...report, out: folder.path } : report, jsonNumber))}\n`
+        : `${reportText(report)}${folder ? `wrote ${escapedLine(folder.path)}\n` : 'nothing is written: --out DIR\n'}`,
     )
     return EXIT.ok
   },
 }
 
-const readBy = (call: Call) => [
+const inputPaths = (call: Call) => [
   ...call.args.map((path) => ({ typed: path, path })),
   ...call.files('read'),
   ...call.many('after').map((path) => ({ typed: `--after ${path}`, path: join(path, PRUNED.masks) })),
@@ -113,36 +133,39 @@ const readBy = (call: Call) => [
 async function masksFor(
   call: Call,
   model: Model,
-  chosen: ChosenPattern,
-  options: Omit<Parameters<typeof pruned>[1], 'after' | 'onProgress'>,
+  selected: SelectedPattern,
+  options: Omit<Parameters<typeof pruneLayers>[1], 'after' | 'onProgress'>,
 ): Promise<Pruned> {
   const onProgress = ({ pass, layer, done, of }: PruneProgress): void =>
     call.io.progress?.(`${pass}: ${done} of ${of}, ${escapedLine(layer)}`)
-  const given = call.one('masks')
-  if (given !== undefined) {
+  const masksPath = call.one('masks')
+  if (masksPath !== undefined) {
     const { warnBelow } = options
-    return withGiven(model.layers, await givenMasks(given, model), chosen, { warnBelow, onProgress })
+    return pruneWithMasks(model.layers, await readGivenMasks(masksPath, model), selected, {
+      warnBelow,
+      onProgress,
+    })
   }
   const stage = call.one('after')
-  const after = stage === undefined ? undefined : await masksAfter(stage, model)
-  return pruned(model.layers, { ...options, ...(after && { after }), onProgress })
+  const after = stage === undefined ? undefined : await readStageMasks(stage, model)
+  return pruneLayers(model.layers, { ...options, ...(after && { after }), onProgress })
 }
 
 async function write(
   call: Call,
   folder: OutFolder,
   model: Model,
-  made: Omit<Pruned, 'report'> & { readonly report: PredictedReport },
+  result: Omit<Pruned, 'report'> & { readonly report: PredictedReport },
 ): Promise<void> {
-  const { report, masks, rest } = made
-  const parts = partsOf(model, made)
+  const { report, masks, rest } = result
+  const parts = outputParts(model, result)
   const title = `${basename(model.weights.name)} in ${report.pattern}, ${percent(report.sparsity)}`
-  const told = new Map([
+  const metadata = new Map([
     ...masksMetadata(model.weights),
     ['pattern', report.pattern],
     ['sparsity', String(report.sparsity)],
   ])
-  const text = (of: () => string) => () => [new TextEncoder().encode(of())]
+  const encodeText = (render: () => string) => () => [new TextEncoder().encode(render())]
   const files = new Map<string, () => Chunks>([
     ...[...parts].map(
       ([name, list]) =>
@@ -150,12 +173,15 @@ async function write(
           name,
           () => {
             call.io.progress?.(`writing ${name}`)
-            return safetensorsChunks(list, name === PRUNED.weights ? model.weights.metadata : told)
+            return safetensorsChunks(list, name === PRUNED.weights ? model.weights.metadata : metadata)
           },
         ] as const,
     ),
-    [PRUNED.report, text(() => `${JSON.stringify(report, plainNumbers, 2)}\n`)],
-    [PICTURE, text(() => drawMasks({ shapes: model.layers.shapes, masks, ...(rest && { rest }) }, title))],
+    [PRUNED.report, encodeText(() => `${JSON.stringify(report, jsonNumber, 2)}\n`)],
+    [
+      PICTURE,
+      encodeText(() => drawMasks({ shapes: model.layers.shapes, masks, ...(rest && { rest }) }, title)),
+    ],
   ])
   await writeFolder(folder, files)
 }

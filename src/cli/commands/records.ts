@@ -7,24 +7,24 @@ import { type RecordFilter, STATUSES } from '../../search/records/types.ts'
 import { type Call, type CommandSpec, longName } from '../command.ts'
 import { EXIT } from '../failure.ts'
 import { count } from '../figures.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
-const MOST = 2 ** 31
+const MAX_COUNT = 2 ** 31
 const DAY_MS = 24 * 3600 * 1000
-const PICKED = ['study', 'kernel', 'device']
+const FILTER_OPTIONS = ['study', 'kernel', 'device']
 
 interface Action {
   readonly args: readonly string[]
-  /** Besides `--db`. */
+  /** Options in addition to `--db`. */
   readonly options: readonly string[]
   readonly writes?: boolean
   readonly run: (records: Records, call: Call, arg: string) => Promise<void>
 }
 
 const ACTIONS: Readonly<Record<string, Action>> = {
-  list: { args: [], options: [...PICKED, 'json'], run: list },
+  list: { args: [], options: [...FILTER_OPTIONS, 'json'], run: list },
   show: { args: ['ID'], options: ['limit', 'json'], run: show },
-  export: { args: [], options: [...PICKED, 'status', 'limit', 'format', 'out'], run: exportAll },
+  export: { args: [], options: [...FILTER_OPTIONS, 'status', 'limit', 'format', 'out'], run: exportAll },
   prune: { args: [], options: ['study', 'older-than', 'keep-best', 'json'], writes: true, run: prune },
 }
 
@@ -63,18 +63,18 @@ export const records: CommandSpec = {
     const [action, arg] = actionOf(call)
     const { openRecords, usualPath } = await import('../../search/records/index.ts')
     const path = call.one('db') ?? usualPath(call.io.env)
-    // Only what is there can be forgotten as well.
+    // A missing file is an error for `prune`, too, so it is first opened for reading.
     const readable = await openRecords(path, { readonly: true }).catch((e: unknown) => {
-      // What an older version wrote is brought up to date, as it is when something is measured.
+      // Opening for writing migrates a file of an older version.
       if (e instanceof SptError && e.diagnostics[0]!.code === 'records/older-schema') return openRecords(path)
       throw e
     })
     if (action.writes) readable.close()
-    const opened = action.writes ? await openRecords(path) : readable
+    const store = action.writes ? await openRecords(path) : readable
     try {
-      await action.run(opened, call, arg)
+      await action.run(store, call, arg)
     } finally {
-      opened.close()
+      store.close()
     }
     return EXIT.ok
   },
@@ -84,75 +84,75 @@ function actionOf(call: Call): [Action, string] {
   const names = Object.keys(ACTIONS)
   const [name = '', ...args] = call.args
   const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-  const wrong = (message: string, expected: string, ...lookup: [string, readonly string[]] | []): never => {
+  const reject = (message: string, expected: string, ...lookup: [string, readonly string[]] | []): never => {
     const [typed = '', candidates = []] = lookup
-    const near = nearest(typed, candidates).length > 0
-    return misused({
+    const isNear = nearest(typed, candidates).length > 0
+    return rejectUsage({
       command: call.command,
       message,
       expected,
-      ...(near ? { lookup: { name: typed, candidates } } : {}),
+      ...(isNear ? { lookup: { name: typed, candidates } } : {}),
     })
   }
   if (!action)
-    return wrong(
+    return reject(
       name === '' ? 'what to do is missing' : `records have no ${name}`,
       names.join(', '),
       name,
       names,
     )
-  if (args.length < action.args.length) wrong('an id is missing', `spt records ${name} ID`)
+  if (args.length < action.args.length) reject('an id is missing', `spt records ${name} ID`)
   if (args.length > action.args.length)
-    wrong(
+    reject(
       `there is no place for ${args.slice(action.args.length).join(' ')}`,
       ['spt records', name, ...action.args].join(' '),
     )
   for (const option of records.options.map(longName))
     if (option !== 'db' && call.flag(option) && !action.options.includes(option))
-      wrong(`${name} has no option --${option}`, action.options.map((o) => `--${o}`).join(', '))
+      reject(`${name} has no option --${option}`, action.options.map((o) => `--${o}`).join(', '))
   return [action, args[0] ?? '']
 }
 
 /** Filter of records given by the options. */
-function filterOf(opened: Records, call: Call): RecordFilter {
-  const studies = call.many('study').map((id) => studyNamed(opened, call, id))
+function filterOf(store: Records, call: Call): RecordFilter {
+  const studies = call.many('study').map((id) => findStudy(store, call, id))
   const status = call.choice('status', STATUSES)
   return {
     ...(studies.length === 0 ? {} : { studies }),
     kernel: call.one('kernel'),
     device: call.one('device'),
     ...(status ? { status } : {}),
-    limit: call.integer('limit', 0, MOST),
+    limit: call.integer('limit', 0, MAX_COUNT),
   }
 }
 
-function studyNamed(opened: Records, call: Call, id: string): string {
-  const found = opened.studies().filter((s) => s.id.startsWith(id))
-  if (found.length === 1) return found[0]!.id
-  return misused({
+function findStudy(store: Records, call: Call, id: string): string {
+  const matches = store.studies().filter((s) => s.id.startsWith(id))
+  if (matches.length === 1) return matches[0]!.id
+  return rejectUsage({
     command: call.command,
     message:
-      found.length === 0 ? `there is no study ${id}` : `${count(found.length)} studies begin with ${id}`,
+      matches.length === 0 ? `there is no study ${id}` : `${count(matches.length)} studies begin with ${id}`,
     expected: 'the id of a study, or how it begins',
     hint: 'spt records list shows them',
   })
 }
 
-async function list(opened: Records, call: Call): Promise<void> {
-  const { limit: _, ...filter } = filterOf(opened, call)
-  const studies = opened.studies(filter)
-  if (call.flag('json')) return call.io.out(`${JSON.stringify({ db: opened.path, studies })}\n`)
+async function list(store: Records, call: Call): Promise<void> {
+  const { limit: _, ...filter } = filterOf(store, call)
+  const studies = store.studies(filter)
+  if (call.flag('json')) return call.io.out(`${JSON.stringify({ db: store.path, studies })}\n`)
   const { studyTable } = await import('../../search/records/report.ts')
-  call.io.out(studyTable(studies, opened.path, opened.studies().length))
+  call.io.out(studyTable(studies, store.path, store.studies().length))
 }
 
-async function show(opened: Records, call: Call, id: string): Promise<void> {
-  const [trial, another] = opened.query({ id, limit: 2 })
-  const studies = opened.studies().filter((s) => s.id.startsWith(id))
+async function show(store: Records, call: Call, id: string): Promise<void> {
+  const [trial, another] = store.query({ id, limit: 2 })
+  const studies = store.studies().filter((s) => s.id.startsWith(id))
   const { studyReport, trialReport } = await import('../../search/records/report.ts')
-  const one = studies.length + (trial ? 1 : 0) + (another ? 1 : 0) === 1
-  if (!one)
-    misused({
+  const isUnique = studies.length + (trial ? 1 : 0) + (another ? 1 : 0) === 1
+  if (!isUnique)
+    rejectUsage({
       command: call.command,
       message: `${trial || studies.length > 0 ? 'several studies and trials begin' : 'no study or trial begins'} with ${id}`,
       expected: 'an id, or how one alone begins',
@@ -160,7 +160,7 @@ async function show(opened: Records, call: Call, id: string): Promise<void> {
     })
   const [study] = studies
   if (!study) {
-    const { kernelName, device } = opened.study(trial!.study)!
+    const { kernelName, device } = store.study(trial!.study)!
     return call.io.out(
       call.flag('json')
         ? `${JSON.stringify(trial)}\n`
@@ -168,37 +168,41 @@ async function show(opened: Records, call: Call, id: string): Promise<void> {
     )
   }
   const filter = { studies: [study.id] }
-  const limit = call.integer('limit', 0, MOST) ?? 10
-  const best = opened.best({ ...filter, limit })
-  const refused = opened.query({ ...filter, status: ['rejected', 'failed', 'wrong', 'bounded'] })
+  const limit = call.integer('limit', 0, MAX_COUNT) ?? 10
+  const best = store.best({ ...filter, limit })
+  const unsuccessful = store.query({ ...filter, status: ['rejected', 'failed', 'wrong', 'bounded'] })
   call.io.out(
     call.flag('json')
       ? `${JSON.stringify({ ...study, fastest: best })}\n`
-      : studyReport(study, best, refused),
+      : studyReport(study, best, unsuccessful),
   )
 }
 
-async function exportAll(opened: Records, call: Call): Promise<void> {
+async function exportAll(store: Records, call: Call): Promise<void> {
   const format =
     call.choice('format', EXPORT_FORMATS) ??
-    misused({ command: call.command, message: '--format is missing', expected: EXPORT_FORMATS.join(', ') })
-  const text = opened.export(format, filterOf(opened, call))
+    rejectUsage({
+      command: call.command,
+      message: '--format is missing',
+      expected: EXPORT_FORMATS.join(', '),
+    })
+  const text = store.export(format, filterOf(store, call))
   const path = call.one('out')
   if (path === undefined) call.io.out(text)
   else await call.write(path, text)
 }
 
-async function prune(opened: Records, call: Call): Promise<void> {
-  const days = call.integer('older-than', 0, MOST)
-  const keepBest = call.integer('keep-best', 0, MOST)
-  const { studies } = filterOf(opened, call)
+async function prune(store: Records, call: Call): Promise<void> {
+  const days = call.integer('older-than', 0, MAX_COUNT)
+  const keepBest = call.integer('keep-best', 0, MAX_COUNT)
+  const { studies } = filterOf(store, call)
   if (days === undefined && keepBest === undefined && !studies)
-    misused({
+    rejectUsage({
       command: call.command,
       message: 'what is to be forgotten is missing',
       expected: '--older-than, --keep-best or --study',
     })
-  const removed = opened.prune({
+  const removed = store.prune({
     ...(days === undefined ? {} : { olderThan: Date.now() - days * DAY_MS }),
     ...(keepBest === undefined ? {} : { keepBest }),
     ...(studies ? { studies } : {}),

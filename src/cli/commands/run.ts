@@ -18,35 +18,35 @@ import { size } from '../figures.ts'
 import { type Form, formsOn } from '../forms.ts'
 import { BIND, DEVICE, KERNEL, SCHEDULE, SEED, SIZE, TRUST } from '../options.ts'
 import {
+  bindOptions,
   checkNames,
   checkOutputs,
-  early,
-  given,
-  numbers,
+  declaredFiles,
   paddingOf,
   readInputs,
-  readLate,
-  tellingSchedules,
+  readRemaining,
+  sizeOptions,
+  suggestSchedules,
 } from '../run/bind-options.ts'
-import { builtBy } from '../run/built-at-run-time.ts'
-import { Laps } from '../run/laps.ts'
-import { human, json, type Report } from '../run/run-report.ts'
-import { conversions, duplicatesIn, sparseSizes } from '../run/sparse.ts'
+import { builtFormats } from '../run/built-at-run-time.ts'
+import { PhaseTimer } from '../run/phase-timer.ts'
+import { type Report, reportJson, reportText } from '../run/run-report.ts'
+import { conversions, duplicatesIn, sparseSizes } from '../run/sparse-sizes.ts'
 import { warmUp } from '../run/warm-up.ts'
 import { scheduleCall } from '../schedule-call.ts'
 import {
-  chosen,
-  chosenKernel,
+  applySoftwareRule,
+  fixedSchedule,
+  formatDataFor,
   loadFile,
-  orPlain,
-  orWithout,
-  reportPassedOver,
-  scheduledFor,
-  usedFor,
-  within,
+  reportRejectedDefault,
+  selectKernel,
+  selectSchedule,
+  withFallback,
+  withSourcesOf,
 } from '../scheduled-kernel.ts'
 
-/** Number of coordinates above which the reference computes a sample, if they are independent. */
+/** Bytes above which the reference computes a sample of rows, if rows are independent. */
 const SAMPLE_FROM = 2 ** 27
 const SAMPLED = 1000
 const DEFAULT_REPEAT = 3
@@ -90,78 +90,79 @@ export const run: CommandSpec = {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const repeat = call.integer('repeat', 1, MAX_REPEAT) ?? DEFAULT_REPEAT
     const requested = scheduleCall(call)
-    const { files, seed } = given(call)
-    const params = numbers(call)
-    const outs = call.pairs('out', 'PATH')
+    const { files, seed } = bindOptions(call)
+    const params = sizeOptions(call)
+    const outputs = call.pairs('out', 'PATH')
 
-    const laps = new Laps('parse', call.io)
+    const timer = new PhaseTimer('parse', call.io)
     const program = await loadFile(call.args[0]!, call)
-    return within(program, async () => {
-      laps.begin('lower')
-      const source = chosenKernel(program, call)
-      const fixed = scheduledFor(source, requested, kind)
-      if (fixed) reportPassedOver(call, fixed)
-      const made = fixed && requested ? lower(fixed.kernel, kind) : fixed?.kernel
-      // A choice is made by data: until then, what is bound goes by the kernel as written.
-      const bindable = (made ?? source).compilation.kernel
-      laps.begin('read')
-      const ofFormats = usedFor(source, requested)
-      const declared = fixed ? files : early(source, files, ofFormats)
-      await tellingSchedules(source, () => checkNames(bindable, declared.keys(), params.keys()))
-      await checkOutputs(bindable, outs)
-      const read = await readInputs(bindable, declared, params)
-      const known = { tensors: read, params: Object.fromEntries(params), seed }
-      laps.begin('open')
-      const device = await open(kind)
+    return withSourcesOf(program, async () => {
+      timer.begin('lower')
+      const source = selectKernel(program, call)
+      const fixed = fixedSchedule(source, requested, kind)
+      if (fixed) reportRejectedDefault(call, fixed)
+      const lowered = fixed && requested ? lower(fixed.kernel, kind) : fixed?.kernel
+      // Before a schedule is selected by data, names are bound as in the unscheduled kernel.
+      const bindable = (lowered ?? source).compilation.kernel
+      timer.begin('read')
+      const formatData = formatDataFor(source, requested)
+      const earlyFiles = fixed ? files : declaredFiles(source, files, formatData)
+      await suggestSchedules(source, () => checkNames(bindable, earlyFiles.keys(), params.keys()))
+      await checkOutputs(bindable, outputs)
+      const earlyTensors = await readInputs(bindable, earlyFiles, params)
+      const earlyInputs = { tensors: earlyTensors, params: Object.fromEntries(params), seed }
+      timer.begin('open')
+      const device = await openDevice(kind)
       try {
-        laps.begin('choose')
-        const decided = fixed
-          ? orPlain(fixed, source, requested, device, known)
-          : await chosen(source, requested, device, known)
-        laps.begin('read')
-        const tensors = await tellingSchedules(source, () =>
-          readLate(decided.kernel.compilation.kernel, files, read, params, ofFormats),
+        timer.begin('choose')
+        const scheduled = fixed
+          ? applySoftwareRule(fixed, source, requested, device, earlyInputs)
+          : await selectSchedule(source, requested, device, earlyInputs)
+        timer.begin('read')
+        const tensors = await suggestSchedules(source, () =>
+          readRemaining(scheduled.kernel.compilation.kernel, files, earlyTensors, params, formatData),
         )
-        laps.begin('lower')
-        const { used, compiled } = await orWithout(call, decided, source, async (s) => {
+        timer.begin('lower')
+        const { used: executed, compiled } = await withFallback(call, scheduled, source, async (s) => {
           lower(s.kernel, kind)
-          laps.begin('compile')
+          timer.begin('compile')
           return { used: s, compiled: (await s.kernel.compileUnasked(device)).compiled }
         })
         const stage1 = compiled.compilation.kernel
-        const inputs = { ...known, tensors: takenBy(stage1, tensors, ofFormats) }
-        laps.begin('build')
+        const inputs = { ...earlyInputs, tensors: takenBy(stage1, tensors, formatData) }
+        timer.begin('build')
         checkMemory(compiled.estimate(inputs))
         const bound = compiled.bind(inputs)
-        laps.begin('upload')
+        timer.begin('upload')
         const prepared = await compiled.prepare(bound)
-        laps.begin('runs')
+        timer.begin('runs')
         const { first, runs } = await warmUp(() => prepared.run())
         const times = await prepared.time(repeat)
-        const built = await builtBy(prepared)
-        laps.begin('verify')
+        const built = await builtFormats(prepared)
+        timer.begin('verify')
         const verification = call.flag('verify')
-          ? await prepared.verify(extent(prepared.executable.bytes, seed))
+          ? await prepared.verify(verifyOptions(prepared.executable.bytes, seed))
           : null
-        laps.begin('write')
-        if (outs.size > 0) {
-          // Repeated runs have gone on from their own results where a buffer is inout.
+        timer.begin('write')
+        if (outputs.size > 0) {
+          // Repeated runs have updated inout buffers, so these are reset.
           await prepared.executable.reset()
           await prepared.run()
           const onWarning = ({ message, hint }: Diagnostic): void =>
             call.io.err(`warning: ${message}\n  = hint: ${hint}\n`)
-          for (const [name, path] of outs) await writeTensor(path, await prepared.read(name), { onWarning })
+          for (const [name, path] of outputs)
+            await writeTensor(path, await prepared.read(name), { onWarning })
         }
-        laps.begin('count')
+        timer.begin('count')
         const sparse = sparseSizes(bound)
-        const spent = laps.end()
+        const phases = timer.end()
         const report: Report = {
           kernel: source.name,
           device: kind,
           deviceName: device.name,
-          schedule: used.schedule,
-          choice: used.chosen,
-          forms: used.chosen?.schedule === null ? [] : formsOf(used.kernel, prepared, inputs),
+          schedule: executed.schedule,
+          choice: executed.selection,
+          forms: executed.selection?.schedule === null ? [] : formsOf(executed.kernel, prepared, inputs),
           unorderedSums: prepared.kernel.unorderedSums,
           sizes: sizesOf(stage1, bound.params),
           built,
@@ -172,9 +173,9 @@ export const run: CommandSpec = {
           bytes: prepared.executable.bytes,
           peak: 1024 * process.resourceUsage().maxRSS,
           time: {
-            ...spent,
+            ...phases,
             random: bound.randomTime,
-            build: spent.build - bound.randomTime,
+            build: phases.build - bound.randomTime,
             run: median(times),
             first,
           },
@@ -183,41 +184,41 @@ export const run: CommandSpec = {
           random: randomNames(stage1, bound.random),
           seed,
           verification,
-          written: [...outs],
+          written: [...outputs],
         }
         prepared.free()
         compiled.release()
-        call.io.out(call.flag('json') ? json(report) : human(report, call.flag('verbose')))
-        return verdict(call, verification)
+        call.io.out(call.flag('json') ? reportJson(report) : reportText(report, call.flag('verbose')))
+        return exitCode(call, verification)
       } finally {
         await device.dispose()
       }
-    }).finally(() => laps.end())
+    }).finally(() => timer.end())
   },
 }
 
-const open = (kind: DeviceKind): Promise<Device> => devices[kind]()
+const openDevice = (kind: DeviceKind): Promise<Device> => devices[kind]()
 
 /** Automatic forms of a kernel without a schedule, if one of them runs. */
 function formsOf(
   kernel: Kernel,
   { kernel: { compilation, device } }: PreparedKernel,
-  of: RunInputs,
+  inputs: RunInputs,
 ): readonly Form[] {
-  const forms = formsOn(kernel, device, of)
+  const forms = formsOn(kernel, device, inputs)
   const [first] = forms
-  const ran = (k: Kernel): boolean =>
+  const hasRun = (k: Kernel): boolean =>
     runOn(k, device.kind).compilation.printedLoopSteps.join() === compilation.printedLoopSteps.join()
-  return first && ran(first.kernel) ? forms : []
+  return first && hasRun(first.kernel) ? forms : []
 }
 
-/** With the plan made that runs on a device. */
+/** Computes the plan for a device. */
 function lower(kernel: Kernel, kind: DeviceKind): Kernel {
   void runOn(kernel, kind).compilation.plan
   return kernel
 }
 
-function verdict(call: Call, v: Verification | null): number {
+function exitCode(call: Call, v: Verification | null): number {
   for (const w of v?.warnings ?? []) call.io.err(`warning[run/little-compared]: ${w}\n`)
   if (v === null || v.ok) return EXIT.ok
   const lines = v.problems.map((p) => `  = ${p}\n`).join('')
@@ -229,22 +230,22 @@ function verdict(call: Call, v: Verification | null): number {
   return EXIT.failed
 }
 
-const extent = (bytes: number, seed: number): Parameters<PreparedKernel['verify']>[0] =>
+const verifyOptions = (bytes: number, seed: number): Parameters<PreparedKernel['verify']>[0] =>
   bytes > SAMPLE_FROM ? { sample: { count: SAMPLED, seed } } : {}
 
-/** Data lie in this machine's memory twice for a while: as they are made, and as the device has them. */
+/** Checks that host memory can hold the tensors twice: as bound, and as copied for the device. @throws SptError `run/out-of-memory` */
 function checkMemory(bytes: number): void {
-  const have = totalmem()
-  if (2 * bytes > have)
+  const available = totalmem()
+  if (2 * bytes > available)
     fail({
       code: 'run/out-of-memory',
-      message: `the tensors take ${size(bytes)}, and this machine has ${size(have)} of memory`,
+      message: `the tensors take ${size(bytes)}, and this machine has ${size(available)} of memory`,
       expected: 'twice the size of the tensors',
       hint: 'use smaller sizes, or a sparse axis instead of a dense one',
     })
 }
 
-/** The upper of the two in the middle. */
+/** Median; the upper one for an even number of samples. */
 const median = (times: readonly number[]): number =>
   times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0
 

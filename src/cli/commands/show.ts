@@ -9,25 +9,25 @@ import { LAUNCH_OUTLINING, PASSES, POSITIONS } from '../../lower/passes.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { BIND, CHOOSING_SIZES, DEVICE_FACTS, KERNEL, schedule, TRUST } from '../options.ts'
-import { checkNames, given, readInputs } from '../run/bind-options.ts'
-import { SPACE, spaceName, spaceOf, USUAL_SURVEY } from '../run/space-option.ts'
+import { BIND, DEVICE_PROPERTIES, KERNEL, SELECTION_SIZES, schedule, TRUST } from '../options.ts'
+import { bindOptions, checkNames, readInputs } from '../run/bind-options.ts'
+import { DEFAULT_SURVEY, SPACE, spaceName, spaceOf } from '../run/space-option.ts'
 import { argumentsOf, type ScheduleCall, scheduleCall } from '../schedule-call.ts'
 import {
-  checkDeciding,
-  chosen,
-  chosenKernel,
-  isChosen,
+  applySchedule,
+  checkSelectionInputs,
+  isDispatched,
   loadFile,
-  scheduled,
-  sizesFor,
-  within,
+  selectionInputs,
+  selectKernel,
+  selectSchedule,
+  withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
 type Stage = 1 | 2 | 3
 
-const MOST_SURVEYED = 1_000_000
+const MAX_SURVEYED = 1_000_000
 
 /** Passes by the stage that their result is at. */
 const LOOPS = PASSES.slice(0, PASSES.indexOf(LAUNCH_OUTLINING))
@@ -50,14 +50,14 @@ export const show: CommandSpec = {
       about: 'With --space: data for the conditions of the space',
     },
     {
-      ...CHOOSING_SIZES,
+      ...SELECTION_SIZES,
       about: 'A size or a statistic (longest(j)=700), for automatic selection or for the space',
     },
-    ...DEVICE_FACTS,
+    ...DEVICE_PROPERTIES,
     { flags: '--device <D>', about: 'Target device: cpu, webgpu or cuda (default: cpu)' },
     {
       flags: '--survey <N>',
-      about: `With --space: number of points to test (default: ${USUAL_SURVEY}); rejected points are counted by error code`,
+      about: `With --space: number of points to test (default: ${DEFAULT_SURVEY}); rejected points are counted by error code`,
     },
     {
       flags: '--pit',
@@ -99,41 +99,45 @@ export const show: CommandSpec = {
     'spt show kernel.spt --space gpu_space --device cuda --bind A=graph.mtx --size d=64',
   ],
   async run(call) {
-    const wanted = call.choice('stage', ['1', '2', '3'] as const)
-    const stage = wanted === undefined ? undefined : (Number(wanted) as Stage)
-    const named = scheduleCall(call)
+    const stageOption = call.choice('stage', ['1', '2', '3'] as const)
+    const stage = stageOption === undefined ? undefined : (Number(stageOption) as Stage)
+    const namedSchedule = scheduleCall(call)
     const device = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const after = call.one('after')
-    const surveyed = checkSpace(call)
-    const asked = checkAnalyses(call)
-    const { files } = given(call)
+    const surveySize = checkSpace(call)
+    const analysis = checkAnalyses(call)
+    const { files } = bindOptions(call)
     const program = await loadFile(call.args[0]!, call)
-    const text = await within(program, async () => {
-      const kernel = chosenKernel(program, call)
-      if (asked === 'attributes') {
-        const [{ attributesReport }, { placesIn }] = await Promise.all([
+    const text = await withSourcesOf(program, async () => {
+      const kernel = selectKernel(program, call)
+      if (analysis === 'attributes') {
+        const [{ attributesReport }, { sourceLocator }] = await Promise.all([
           import('../run/attributes.ts'),
           import('../run/permutations.ts'),
         ])
-        return attributesReport(kernel, call.one('iteration'), placesIn(program.sources))
+        return attributesReport(kernel, call.one('iteration'), sourceLocator(program.sources))
       }
-      if (asked === 'pit') {
-        const { permutationReport, placesIn } = await import('../run/permutations.ts')
+      if (analysis === 'pit') {
+        const { permutationReport, sourceLocator } = await import('../run/permutations.ts')
         const tile = call.numbers('tile', 'N')
-        return permutationReport(kernel, call.one('iteration'), tile, placesIn(program.sources))
+        return permutationReport(kernel, call.one('iteration'), tile, sourceLocator(program.sources))
       }
-      if (surveyed !== null) return spaceText(call, kernel, device, files, surveyed)
-      const sizes = sizesFor(call, kernel, device)
-      if (!named || !isChosen(kernel, named)) checkDeciding(call, kernel, false)
+      if (surveySize !== null) return spaceText(call, kernel, device, files, surveySize)
+      const sizes = selectionInputs(call, kernel, device)
+      if (!namedSchedule || !isDispatched(kernel, namedSchedule)) checkSelectionInputs(call, kernel, false)
       const choice =
-        named && isChosen(kernel, named) ? (await chosen(kernel, named, device, sizes)).chosen : null
-      const requested = choice?.schedule ? { name: choice.schedule, args: choice.args } : named
-      if (after === undefined) return scheduled(kernel, requested, undefined).kernel.show(stage ?? 1)
+        namedSchedule && isDispatched(kernel, namedSchedule)
+          ? (await selectSchedule(kernel, namedSchedule, device, sizes)).selection
+          : null
+      const requested = choice?.schedule ? { name: choice.schedule, args: choice.args } : namedSchedule
+      if (after === undefined) return applySchedule(kernel, requested, undefined).kernel.show(stage ?? 1)
       if (/^\d+$/.test(after)) {
-        const under = requested ? firstSteps(kernel, Number(after), requested) : noSteps(kernel, after)
-        return under.show(stage ?? 1)
+        const prefix = requested
+          ? applyFirstSteps(kernel, Number(after), requested)
+          : unscheduledStep(kernel, after)
+        return prefix.show(stage ?? 1)
       }
-      return afterPass(call, scheduled(kernel, requested, undefined).kernel, after, stage, device)
+      return afterPass(call, applySchedule(kernel, requested, undefined).kernel, after, stage, device)
     })
     call.io.out(`${text.trimEnd()}\n`)
     return EXIT.ok
@@ -149,9 +153,9 @@ type Analysis = keyof typeof ANALYSES
 /** The requested analysis. @throws UsageError for options that exclude each other */
 function checkAnalyses(call: Call): Analysis | undefined {
   const { command } = call
-  const all = Object.keys(ANALYSES) as Analysis[]
-  const asked = all.find((a) => call.flag(a))
-  const compiled = [
+  const analyses = Object.keys(ANALYSES) as Analysis[]
+  const analysis = analyses.find((a) => call.flag(a))
+  const loweringOptions = [
     'schedule',
     'space',
     'stage',
@@ -162,16 +166,22 @@ function checkAnalyses(call: Call): Analysis | undefined {
     'processors',
     'feature',
   ]
-  const takes: readonly string[] = asked ? ANALYSES[asked].takes : []
-  const own = [...new Set<string>(all.flatMap((a) => ANALYSES[a].takes))].filter((o) => !takes.includes(o))
-  const others = asked ? [...compiled, ...own, ...all.filter((a) => a !== asked)] : own
-  const wrong = others.find((o) => call.flag(o))
-  if (wrong === undefined) return asked
-  const [to = 'pit'] = all.filter((a) => (ANALYSES[a].takes as readonly string[]).includes(wrong))
-  return misused({
+  const takes: readonly string[] = analysis ? ANALYSES[analysis].takes : []
+  const otherOptions = [...new Set<string>(analyses.flatMap((a) => ANALYSES[a].takes))].filter(
+    (o) => !takes.includes(o),
+  )
+  const excluded = analysis
+    ? [...loweringOptions, ...otherOptions, ...analyses.filter((a) => a !== analysis)]
+    : otherOptions
+  const conflicting = excluded.find((o) => call.flag(o))
+  if (conflicting === undefined) return analysis
+  const [owner = 'pit'] = analyses.filter((a) =>
+    (ANALYSES[a].takes as readonly string[]).includes(conflicting),
+  )
+  return rejectUsage({
     command,
-    message: `--${wrong} says nothing ${asked ? `of ${ANALYSES[asked].of}` : `without --${to}`}`,
-    expected: asked ? `--${asked}, or --${wrong}` : `--${to} --${wrong} …`,
+    message: `--${conflicting} says nothing ${analysis ? `of ${ANALYSES[analysis].of}` : `without --${owner}`}`,
+    expected: analysis ? `--${analysis}, or --${conflicting}` : `--${owner} --${conflicting} …`,
   })
 }
 
@@ -182,15 +192,17 @@ function checkAnalyses(call: Call): Analysis | undefined {
 function checkSpace(call: Call): number | undefined | null {
   const { command } = call
   const isSpace = call.one('space') !== undefined
-  const wrong = (isSpace ? ['schedule', 'stage', 'after'] : ['bind', 'survey']).find((o) => call.flag(o))
-  if (wrong !== undefined)
-    misused({
+  const conflicting = (isSpace ? ['schedule', 'stage', 'after'] : ['bind', 'survey']).find((o) =>
+    call.flag(o),
+  )
+  if (conflicting !== undefined)
+    rejectUsage({
       command,
-      message: `--${wrong} says nothing ${isSpace ? 'of a space' : 'without --space'}`,
-      expected: isSpace ? `--space, or --${wrong}` : `--space NAME --${wrong} …`,
+      message: `--${conflicting} says nothing ${isSpace ? 'of a space' : 'without --space'}`,
+      expected: isSpace ? `--space, or --${conflicting}` : `--space NAME --${conflicting} …`,
     })
-  const tried = call.integer('survey', 0, MOST_SURVEYED)
-  return isSpace ? tried : null
+  const limit = call.integer('survey', 0, MAX_SURVEYED)
+  return isSpace ? limit : null
 }
 
 async function spaceText(
@@ -198,19 +210,19 @@ async function spaceText(
   kernel: Kernel,
   device: Device['kind'],
   files: ReadonlyMap<string, string>,
-  surveyed: number | undefined,
+  surveySize: number | undefined,
 ): Promise<string> {
-  const known = sizesFor(call, kernel, device)
+  const selection = selectionInputs(call, kernel, device)
   checkNames(kernel.source, files.keys(), [], kernel.usedData())
-  const sizes = new Map(Object.entries(known.params ?? {}).map(([name, x]) => [name, Number(x)]))
+  const sizes = new Map(Object.entries(selection.params ?? {}).map(([name, x]) => [name, Number(x)]))
   const tensors = await readInputs(kernel.source, files, sizes, kernel.usedData())
-  const space = await spaceOf(call, kernel, device, { ...known, tensors })
+  const space = await spaceOf(call, kernel, device, { ...selection, tensors })
   const { spaceReport } = await import('../run/space-report.ts')
-  const named = spaceName(kernel, space)
-  return spaceReport(space, named, device, surveyed, (line) => call.io.progress?.(line))
+  const label = spaceName(kernel, space)
+  return spaceReport(space, label, device, surveySize, (line) => call.io.progress?.(line))
 }
 
-function firstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Kernel {
+function applyFirstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Kernel {
   const { name } = requested
   const steps = kernel.steps(name, ...argumentsOf(kernel, requested))
   if (count > steps.length)
@@ -222,7 +234,7 @@ function firstSteps(kernel: Kernel, count: number, requested: ScheduleCall): Ker
   return kernel.apply(steps.slice(0, count))
 }
 
-function noSteps(kernel: Kernel, after: string): Kernel {
+function unscheduledStep(kernel: Kernel, after: string): Kernel {
   if (after === '0') return kernel
   return fail({
     code: 'show/no-step',
@@ -239,24 +251,24 @@ function afterPass(
   device: Device['kind'],
 ): string {
   if (!PASSES.includes(pass))
-    misused({
+    rejectUsage({
       command: call.command,
       message: `there is no step or pass ${pass}`,
       expected: 'the number of a step, or a pass as the help lists them',
       lookup: { name: pass, candidates: PASSES },
     })
-  const at = LOOPS.includes(pass) ? 2 : 3
-  if (stage !== undefined && stage !== at)
-    misused({
+  const resultStage = LOOPS.includes(pass) ? 2 : 3
+  if (stage !== undefined && stage !== resultStage)
+    rejectUsage({
       command: call.command,
-      message: `pass ${pass} gives stage ${at}, not ${stage}`,
+      message: `pass ${pass} gives stage ${resultStage}, not ${stage}`,
       hint: 'leave out --stage',
     })
   if (pass === POSITIONS) return kernel.show(2)
   let result: Kernel2 | Plan | undefined
   kernel.compilation.observe(
-    (name, now) => {
-      if (name === pass) result = now
+    (name, program) => {
+      if (name === pass) result = program
     },
     TARGETS[targetOf({ kind: device })].lowering,
   )

@@ -6,15 +6,15 @@ import { type Call, type CommandSpec, longName } from '../command.ts'
 import { BIND, DEVICE, KERNEL, SEED, TRUST } from '../options.ts'
 import { checkWritable, checkWritableFolder } from '../paths.ts'
 import { checkNames } from '../run/bind-options.ts'
-import { checkImportable, checkWhole } from '../run/out-file.ts'
+import { checkImportable, checkSelfContained } from '../run/out-file.ts'
 import { SPACE } from '../run/space-option.ts'
 import { casesOf } from '../run/tune-cases.ts'
 import { tuneOne } from '../run/tune-one.ts'
 import { tuneSeveral } from '../run/tune-several.ts'
-import { work } from '../run/tune-worker.ts'
-import { budgetOf, USUAL_TRIALS, withTuning } from '../run/tuning.ts'
-import { chosenKernel, parseFile, programFrom, within } from '../scheduled-kernel.ts'
-import { misused } from '../usage.ts'
+import { runTuneWorker } from '../run/tune-worker.ts'
+import { budgetOf, DEFAULT_TRIALS, withTuning } from '../run/tuning.ts'
+import { parseFile, programFrom, selectKernel, withSourcesOf } from '../scheduled-kernel.ts'
+import { rejectUsage } from '../usage.ts'
 
 export const tune: CommandSpec = {
   name: 'tune',
@@ -40,7 +40,7 @@ export const tune: CommandSpec = {
     },
     {
       flags: '--trials <N>',
-      about: `Maximum number of points to try, including illegal ones, for each file and size (default: ${USUAL_TRIALS}; unlimited if only --minutes is given)`,
+      about: `Maximum number of points to try, including illegal ones, for each file and size (default: ${DEFAULT_TRIALS}; unlimited if only --minutes is given)`,
     },
     { flags: '--minutes <M>', about: 'Time limit of the search: 5, 0.5' },
     {
@@ -108,18 +108,18 @@ export const tune: CommandSpec = {
   async run(call) {
     const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
     const server = call.one('worker')
-    if (server !== undefined) return work(call, server, kind, tune.options.map(longName))
-    checkUse(call)
+    if (server !== undefined) return runTuneWorker(call, server, kind, tune.options.map(longName))
+    checkArguments(call)
     const budget = budgetOf(call)
     const cases = await casesOf(call)
-    await checkWritten(call, cases.length)
+    await checkOutputs(call, cases.length)
     const parsed = await parseFile(call.args[0]!, call)
     const out = call.one('out')
-    if (out !== undefined && call.flag('whole')) checkWhole(call, parsed)
+    if (out !== undefined && call.flag('whole')) checkSelfContained(call, parsed)
     else if (out !== undefined) checkImportable(call, parsed, out)
     const program = await programFrom(parsed, call)
-    return within(program, () => {
-      const kernel = chosenKernel(program, call)
+    return withSourcesOf(program, () => {
+      const kernel = selectKernel(program, call)
       for (const { files, params } of cases)
         checkNames(kernel.source, files.keys(), params.keys(), kernel.usedData())
       return withTuning({ call, parsed, program, kernel, kind, budget }, (t) =>
@@ -130,18 +130,22 @@ export const tune: CommandSpec = {
 }
 
 /** @throws UsageError for missing files, and for options of workers without workers */
-function checkUse(call: Call): void {
+function checkArguments(call: Call): void {
   const { command } = call
   if (call.args.length === 0)
-    misused({ command, message: 'a file is missing', expected: 'spt tune FILE, or spt tune --worker URL' })
+    rejectUsage({
+      command,
+      message: 'a file is missing',
+      expected: 'spt tune FILE, or spt tune --worker URL',
+    })
   if (call.one('data-root') !== undefined)
-    misused({
+    rejectUsage({
       command,
       message: '--data-root is of workers',
       expected: 'spt tune --worker URL --data-root DIR',
     })
   if (call.one('idle') !== undefined && call.one('queue') === undefined)
-    misused({
+    rejectUsage({
       command,
       message: '--idle needs --queue or --worker',
       expected: '--queue URL --idle S',
@@ -149,17 +153,17 @@ function checkUse(call: Call): void {
 }
 
 /** Checks before the search that its result can be written. @throws UsageError, SptError `io/…` */
-async function checkWritten(call: Call, cases: number): Promise<void> {
+async function checkOutputs(call: Call, cases: number): Promise<void> {
   const [out, html] = [call.one('out'), call.one('html')]
   if (html !== undefined && cases > 1)
-    misused({
+    rejectUsage({
       command: call.command,
       message: `--html is of one matrix and size, and these are ${cases} cases`,
       expected: 'one file of each buffer, and one value of each size',
       hint: 'leave it out; --json has all of it as data',
     })
   if (out !== undefined && !/\.spt$/i.test(out) && !out.startsWith('/dev/'))
-    misused({
+    rejectUsage({
       command: call.command,
       message: `--out ${out} is not the name of a program`,
       expected: 'a name that ends with .spt',

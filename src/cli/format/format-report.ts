@@ -16,34 +16,34 @@ export interface PlainReport {
 
 export interface FormatReport {
   readonly tensor: string
-  /** Zeros in the blocks of its file, which are not elements. */
+  /** Padding zeros in the blocks of the file. */
   readonly zeros: number
   /** Names of the dimensions, if a format defines them. */
   readonly over: readonly string[] | null
   readonly report: PlainReport | TensorReport
-  /** Milliseconds. */
+  /** Milliseconds to build the format; `null` without a format. */
   readonly build: number | null
   readonly provenance: Provenance | null
 }
 
-export function human(r: FormatReport): string {
+export function reportText(r: FormatReport): string {
   const { report } = r
   return [
     heading(r),
     ...('parts' in report ? [partTable(report), totals(report, r.build!)] : []),
     ...lengthTables(r),
-    ...(r.provenance ? [grounds(r.provenance)] : []),
+    ...(r.provenance ? [proofTables(r.provenance)] : []),
   ].join('\n')
 }
 
-export const json = (r: FormatReport): string => `${JSON.stringify(r, null, 2)}\n`
+export const reportJson = (r: FormatReport): string => `${JSON.stringify(r, null, 2)}\n`
 
 function heading({ tensor, zeros, report }: FormatReport): string {
   const { shape, stored, dtype } = report
-  const all = shape.reduce((a, b) => a * b, 1)
+  const elements = shape.reduce((a, b) => a * b, 1)
   return rows([
     ['tensor', `${escapedLine(tensor)}: ${shape.map(count).join(' × ')}, ${dtype}`],
-    ['nonzeros', `${count(stored)} (${percent(all === 0 ? 0 : stored / all)} of all elements)`],
+    ['nonzeros', `${count(stored)} (${percent(elements === 0 ? 0 : stored / elements)} of all elements)`],
     ...(zeros > 0 ? [['zeros', `${count(zeros)} of stored blocks are padding, left out`] as const] : []),
     ...('parts' in report
       ? [['format', report.format] as const]
@@ -66,7 +66,7 @@ function partTable(report: TensorReport): string {
   ]
   const body = report.parts.map((p) => [
     p.label || '-',
-    p.format + measured(p.measured),
+    p.format + measuredText(p.measured),
     count(p.rows),
     count(p.stored),
     count(p.slots),
@@ -91,9 +91,9 @@ function partTable(report: TensorReport): string {
   return table([head, ...body, ...(body.length > 1 ? [total] : [])], 2)
 }
 
-const measured = (sizes: Readonly<Record<string, number>>): string => {
-  const all = Object.entries(sizes).map(([name, n]) => `${name} = ${count(n)}`)
-  return all.length === 0 ? '' : ` (${all.join(', ')})`
+const measuredText = (sizes: Readonly<Record<string, number>>): string => {
+  const entries = Object.entries(sizes).map(([name, n]) => `${name} = ${count(n)}`)
+  return entries.length === 0 ? '' : ` (${entries.join(', ')})`
 }
 
 function totals(report: TensorReport, build: number): string {
@@ -133,38 +133,38 @@ const BAR = 40
 
 /** Classes by powers of two, a bar for each. */
 function histogram(what: string, { histogram: classes }: LengthReport): string {
-  const most = classes.reduce((m, c) => Math.max(m, c.segments), 1)
+  const largest = classes.reduce((m, c) => Math.max(m, c.segments), 1)
   const body = classes.map(({ upTo, segments }, k) => {
     const from = k === 0 ? 0 : classes[k - 1]!.upTo + 1
-    const bar = '#'.repeat(segments === 0 ? 0 : Math.max(1, Math.round((BAR * segments) / most)))
+    const bar = '#'.repeat(segments === 0 ? 0 : Math.max(1, Math.round((BAR * segments) / largest)))
     return [from === upTo ? count(upTo) : `${count(from)} … ${count(upTo)}`, count(segments), bar]
   })
   return table([['nonzeros', what, ''], ...body], 0, [2])
 }
 
-const GROUND = { construction: 'by construction', proved: 'proved', checked: 'checked' } as const
+const PROOF_TEXTS = { construction: 'by construction', proved: 'proved', checked: 'checked' } as const
 
 /** One line for each kind of node, then one for each format. */
-function grounds({ parts, nodes }: Provenance): string {
+function proofTables({ parts, nodes }: Provenance): string {
   const lines = (head: readonly string[], body: readonly (readonly string[])[]): string => {
-    const different = new Map(body.map((line) => [line.join('\n'), line]))
-    return body.length === 0 ? '' : table([head, ...different.values()], head.length)
+    const distinct = new Map(body.map((line) => [line.join('\n'), line]))
+    return body.length === 0 ? '' : table([head, ...distinct.values()], head.length)
   }
   return [
     lines(
       ['split', 'nothing is in two parts', 'everything is in one'],
-      nodes.map((n) => [n.node, GROUND[n.disjoint], GROUND[n.cover]]),
+      nodes.map((n) => [n.node, PROOF_TEXTS[n.disjoint], PROOF_TEXTS[n.cover]]),
     ),
     lines(
       ['format', 'the inverse undoes the map', 'coordinates are in range'],
-      parts.map((p) => [p.format, GROUND[p.inverse], GROUND[p.range]]),
+      parts.map((p) => [p.format, PROOF_TEXTS[p.inverse], PROOF_TEXTS[p.range]]),
     ),
   ]
     .filter((t) => t !== '')
     .join('\n')
 }
 
-/** Names before values. */
+/** Two aligned columns. */
 function rows(lines: readonly (readonly [string, string])[]): string {
   const width = Math.max(...lines.map(([name]) => name.length))
   return lines.map(([name, value]) => `${name.padEnd(width)}  ${value}\n`).join('')

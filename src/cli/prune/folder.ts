@@ -9,66 +9,70 @@ import type { Chunks } from '../../io/byte-source.ts'
 import { guarded, writeFile } from '../../io/node-files.ts'
 import type { PathArgument } from '../command.ts'
 import { checkWritable } from '../paths.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
 export interface OutFolder {
-  /** The path as typed; `place` is the resolved path. */
+  /** The path as typed; `resolved` follows links. */
   readonly path: string
-  readonly place: string
-  /** Files that it may have of an earlier call, which it then has no more. */
+  readonly resolved: string
+  /** Files of an earlier call that may exist and are replaced. */
   readonly names: readonly string[]
 }
 
 /**
- * The folder before anything is computed: nothing that is read lies in it, and nothing that this command does not write.
+ * Checks the output folder before anything is computed: it contains no input, and only files that this command writes.
  * @throws UsageError, SptError `io/…`
  */
-export async function outFolder(
+export async function checkOutFolder(
   command: string,
   path: string,
   names: readonly string[],
-  read: readonly PathArgument[],
+  inputs: readonly PathArgument[],
 ): Promise<OutFolder> {
-  const place = await placeOf(path)
-  // A link in the folder is replaced as files are, whatever it leads to.
-  for (const { typed, path: source } of read)
-    for (const at of [await placeOf(source), join(await placeOf(dirname(source)), basename(source))])
-      if (at === place || at.startsWith(place + sep))
-        misused({
+  const resolved = await resolvePath(path)
+  // A link in the folder would be replaced, so both the link and its target are checked.
+  for (const { typed, path: source } of inputs)
+    for (const location of [
+      await resolvePath(source),
+      join(await resolvePath(dirname(source)), basename(source)),
+    ])
+      if (location === resolved || location.startsWith(resolved + sep))
+        rejectUsage({
           command,
           message: `--out ${path} would write over ${typed}, which is read`,
           expected: 'a separate folder for what is written',
         })
-  const folder = { path, place, names }
-  const found = await stat(place).catch(() => null)
-  if (found && !found.isDirectory())
+  const folder = { path, resolved, names }
+  const stats = await stat(resolved).catch(() => null)
+  if (stats && !stats.isDirectory())
     fail({ code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' })
-  await checkWritable(found ? beside(place) : path)
-  if (found) refuseOthers(folder)
+  await checkWritable(stats ? temporaryPath(resolved) : path)
+  if (stats) checkContents(folder)
   return folder
 }
 
-const placeOf = (path: string): Promise<string> =>
+const resolvePath = (path: string): Promise<string> =>
   realpath(path).catch(async () => {
     const folder = await realpath(dirname(resolve(path))).catch(() => dirname(resolve(path)))
     return join(folder, basename(resolve(path)))
   })
 
 /** Suffix of a temporary folder. An `-old` folder holds earlier contents, and is kept. */
-const OWN = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
+const TEMPORARY_SUFFIX = /^[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/
 
 /** A unique name next to the folder. */
-const beside = (place: string): string => join(dirname(place), `.${basename(place)}-${randomUUID()}`)
+const temporaryPath = (resolved: string): string =>
+  join(dirname(resolved), `.${basename(resolved)}-${randomUUID()}`)
 
 /** @throws SptError `io/not-empty` */
-function refuseOthers({ path, place, names }: OutFolder): void {
-  const others = readdirSync(place, { withFileTypes: true }).filter(
+function checkContents({ path, resolved, names }: OutFolder): void {
+  const unexpected = readdirSync(resolved, { withFileTypes: true }).filter(
     (e) => e.isDirectory() || !names.includes(e.name),
   )
-  if (others.length > 0)
+  if (unexpected.length > 0)
     fail({
       code: 'io/not-empty',
-      message: `the folder '${path}' holds '${others[0]!.name}'${others.length > 1 ? ` and ${others.length - 1} more` : ''}`,
+      message: `the folder '${path}' holds '${unexpected[0]!.name}'${unexpected.length > 1 ? ` and ${unexpected.length - 1} more` : ''}`,
       expected: `a folder that is new, empty, or has nothing but ${names.join(', ')}`,
     })
 }
@@ -81,15 +85,15 @@ export async function writeFolder(
   folder: OutFolder,
   files: ReadonlyMap<string, () => Chunks>,
 ): Promise<void> {
-  const { path, place } = folder
-  const made = beside(place)
-  const remove = (): void => rmSync(made, { recursive: true, force: true })
+  const { path, resolved } = folder
+  const temporary = temporaryPath(resolved)
+  const remove = (): void => rmSync(temporary, { recursive: true, force: true })
   const release = onProcessEnd(remove)
   try {
     removeStale(folder)
-    await guarded(path, 'write', () => mkdir(made))
-    for (const [name, chunks] of files) await writeFile(join(made, name), chunks(), join(path, name))
-    await guarded(path, 'write', async () => exchange(folder, made))
+    await guarded(path, 'write', () => mkdir(temporary))
+    for (const [name, chunks] of files) await writeFile(join(temporary, name), chunks(), join(path, name))
+    await guarded(path, 'write', async () => swapFolders(folder, temporary))
   } catch (error) {
     remove()
     throw error
@@ -105,43 +109,46 @@ const STALE = 24 * 3_600_000
  * Removes temporary folders of killed calls for this folder: only those at least a day old that contain nothing but this
  * command's files.
  */
-function removeStale({ place, names }: OutFolder): void {
-  const parent = dirname(place)
+function removeStale({ resolved, names }: OutFolder): void {
+  const parent = dirname(resolved)
   for (const { name } of readdirSync(parent, { withFileTypes: true }).filter((e) => e.isDirectory())) {
-    if (!name.startsWith(`.${basename(place)}-`) || !OWN.test(name.slice(basename(place).length + 2)))
+    if (
+      !name.startsWith(`.${basename(resolved)}-`) ||
+      !TEMPORARY_SUFFIX.test(name.slice(basename(resolved).length + 2))
+    )
       continue
-    const left = join(parent, name)
+    const abandoned = join(parent, name)
     try {
-      const files = readdirSync(left, { withFileTypes: true })
+      const files = readdirSync(abandoned, { withFileTypes: true })
       const isOurs = files.every((f) => f.isFile() && names.includes(f.name))
-      const young = [left, ...files.map((f) => join(left, f.name))].some(
+      const isRecent = [abandoned, ...files.map((f) => join(abandoned, f.name))].some(
         (f) => statSync(f).mtimeMs > Date.now() - STALE,
       )
-      if (isOurs && !young) rmSync(left, { recursive: true, force: true })
+      if (isOurs && !isRecent) rmSync(abandoned, { recursive: true, force: true })
     } catch {
-      // Another call may remove it, too, or it may be another user's: it stays where it is.
+      // Another call may remove it at the same time, or it belongs to another user.
     }
   }
 }
 
-/** At once: no signal is handled meanwhile. */
-function exchange(folder: OutFolder, made: string): void {
-  const { place } = folder
-  const old = `${made}-old`
-  let had = true
+/** Replaces the folder synchronously, so that no signal is handled in between. */
+function swapFolders(folder: OutFolder, temporary: string): void {
+  const { resolved } = folder
+  const backup = `${temporary}-old`
+  let existed = true
   try {
-    renameSync(place, old)
+    renameSync(resolved, backup)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    had = false
+    existed = false
   }
   try {
-    // It may have got others meanwhile.
-    if (had) refuseOthers({ ...folder, place: old })
-    renameSync(made, place)
+    // Other files may have been added in the meantime.
+    if (existed) checkContents({ ...folder, resolved: backup })
+    renameSync(temporary, resolved)
   } catch (error) {
-    if (had) renameSync(old, place)
+    if (existed) renameSync(backup, resolved)
     throw error
   }
-  if (had) rmSync(old, { recursive: true, force: true })
+  if (existed) rmSync(backup, { recursive: true, force: true })
 }

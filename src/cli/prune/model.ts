@@ -1,4 +1,4 @@
-/** The files of a model as layers: weights, gradients, and masks that were made before. */
+/** The files of a model as layers: weights, gradients, and existing masks. */
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
@@ -22,7 +22,7 @@ export interface Model {
   readonly layers: Layers
 }
 
-/** @throws SptError `io/…` where the gradients are of other layers */
+/** @throws SptError `io/…`, also if the gradients do not match the layers */
 export async function openModel(call: Call): Promise<Model> {
   const options = { transposed: call.flag('transposed') }
   const weights = await openWeights(call.args[0]!, options)
@@ -40,7 +40,7 @@ export async function openModel(call: Call): Promise<Model> {
 }
 
 /** Checks that names of `--exclude` and `--limit` match layers or copied tensors. @throws SptError `prune/unknown-layer` */
-export function checkNamed(call: Call, { weights: { name: file, layers, tensors } }: Model): void {
+export function checkLayerNames(call: Call, { weights: { name: file, layers, tensors } }: Model): void {
   const limits = call.many('limit').map((text) => text.slice(0, text.lastIndexOf('=')))
   for (const [option, globs] of Object.entries({ exclude: call.many('exclude'), limit: limits }))
     for (const glob of globs) {
@@ -55,47 +55,52 @@ export function checkNamed(call: Call, { weights: { name: file, layers, tensors 
     }
 }
 
-/** Throws `prune/layers`, with one of the tensors that are none. */
+/** @throws SptError `prune/layers` for a model without layers, naming one of its tensors */
 function checkLayers({ name, layers, tensors: [first] }: Weights): void {
   if (layers.length > 0) return
-  const what = first
+  const tensorText = first
     ? `${first.name} is ${first.shape.join(' × ') || 'a scalar'} of ${first.type}`
     : 'it is empty'
-  fail({ code: 'prune/layers', message: `${name} has no layers: ${what}`, expected: 'at least one layer' })
+  fail({
+    code: 'prune/layers',
+    message: `${name} has no layers: ${tensorText}`,
+    expected: 'at least one layer',
+  })
 }
 
-/** Before anything is read: `io/unknown-array`, `io/no-layer`, `io/shape-mismatch`. */
+/** Checks names and shapes before data are read. @throws SptError `io/unknown-array`, `io/no-layer`, `io/shape-mismatch` */
 function checkGradients(weights: Weights, gradients: Weights, isPruned: (name: string) => boolean): void {
-  const shapeIn = (file: Weights, name: string): string => file.part(file.layer(name).name).shape.join(' × ')
+  const shapeText = (file: Weights, name: string): string =>
+    file.part(file.layer(name).name).shape.join(' × ')
   const names = new Set(gradients.tensors.map((t) => t.name))
   for (const { name } of weights.layers.filter((l) => isPruned(l.name))) {
     if (!names.has(name))
       fail({
         code: 'io/unknown-array',
         message: `${gradients.name} has no gradients of the layer '${name}'`,
-        // Those of other layers are not what was meant.
+        // Gradients of other layers are not suggested.
         lookup: { name, candidates: [...names].filter((n) => !weights.tensors.some((t) => t.name === n)) },
         expected: `gradients of each layer of ${weights.name} that is not excluded`,
       })
-    const [own, given] = [shapeIn(weights, name), shapeIn(gradients, name)]
-    if (own !== given)
+    const [shape, gradientShape] = [shapeText(weights, name), shapeText(gradients, name)]
+    if (shape !== gradientShape)
       fail({
         code: 'io/shape-mismatch',
-        message: `the gradients ${gradients.name}#${name} are ${given}`,
-        expected: `${own}, as the layer in ${weights.name}`,
+        message: `the gradients ${gradients.name}#${name} are ${gradientShape}`,
+        expected: `${shape}, as the layer in ${weights.name}`,
       })
   }
 }
 
-/** All that an earlier stage kept, tiles and rest, by layer. */
-export async function masksAfter(folder: string, { weights }: Model): Promise<readonly Mask[]> {
-  const masks = await masksIn(join(folder, PRUNED.masks), weights)
+/** Masks of the elements that an earlier stage kept, in tiles and outside, for each layer. */
+export async function readStageMasks(folder: string, { weights }: Model): Promise<readonly Mask[]> {
+  const masks = await readMasks(join(folder, PRUNED.masks), weights)
   const path = join(folder, PRUNED.rest)
   if (!(await stat(path).catch(() => null))) return masks
-  return keptIn({ masks, rest: await masksIn(path, weights) })
+  return keptIn({ masks, rest: await readMasks(path, weights) })
 }
 
-async function masksIn(path: string, weights: Weights): Promise<Mask[]> {
+async function readMasks(path: string, weights: Weights): Promise<Mask[]> {
   const masks = await masksOf(await fileSource(path), weights)
   return weights.layers.map(
     ({ name }) =>
@@ -109,33 +114,34 @@ async function masksIn(path: string, weights: Weights): Promise<Mask[]> {
   )
 }
 
-const MASKS = '.safetensors'
+const MASKS_EXTENSION = '.safetensors'
 
 /** Masks given by the user for some of the layers. @throws SptError `io/unknown-extension`, and as `masksOf` */
-export async function givenMasks(path: string, { weights }: Model): Promise<ReadonlyMap<string, Mask>> {
-  if (!path.toLowerCase().endsWith(MASKS)) unknownEnding(path, [MASKS], 'read masks from')
+export async function readGivenMasks(path: string, { weights }: Model): Promise<ReadonlyMap<string, Mask>> {
+  if (!path.toLowerCase().endsWith(MASKS_EXTENSION)) unknownEnding(path, [MASKS_EXTENSION], 'read masks from')
   return masksOf(await fileSource(path), weights)
 }
 
 /** Output files of a pruned model by name; each layer is assembled when it is written. */
-export function partsOf(
+export function outputParts(
   { weights }: Model,
   { masks, rest }: Pruned,
 ): ReadonlyMap<string, readonly SafetensorsPart[]> {
   const { layers } = weights
-  const place = new Map(layers.map((l, k) => [l.name, k]))
-  const held = (k: number): Mask => keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
-  const ofAll = (of: readonly Mask[]): SafetensorsPart[] => layers.map((l, k) => maskPart(weights, l, of[k]!))
+  const indices = new Map(layers.map((l, k) => [l.name, k]))
+  const keptMask = (k: number): Mask => keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
+  const maskParts = (layerMasks: readonly Mask[]): SafetensorsPart[] =>
+    layers.map((l, k) => maskPart(weights, l, layerMasks[k]!))
   return new Map([
     [
       PRUNED.weights,
       weights.tensors.map(({ name }) => {
-        const k = place.get(name)
+        const k = indices.get(name)
         const part = weights.part(name)
-        return k === undefined ? part : { ...part, chunks: () => weights.masked(name, held(k)).chunks() }
+        return k === undefined ? part : { ...part, chunks: () => weights.masked(name, keptMask(k)).chunks() }
       }),
     ],
-    [PRUNED.masks, ofAll(masks)],
-    ...(rest ? [[PRUNED.rest, ofAll(rest)] as const] : []),
+    [PRUNED.masks, maskParts(masks)],
+    ...(rest ? [[PRUNED.rest, maskParts(rest)] as const] : []),
   ])
 }

@@ -14,7 +14,7 @@ import {
   vectorNOfM,
 } from '../../prune.ts'
 import type { Call, OptionSpec } from '../command.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
 const PARAMETERS = {
   granularity: ['G', 'outputs of a tile'],
@@ -29,45 +29,49 @@ const PARAMETERS = {
 type Parameter = keyof typeof PARAMETERS
 type Values = Readonly<Partial<Record<Parameter, number>>>
 /** Tiles of a given mask. @throws SptError if the pattern has no such masks */
-type Checks = (mask: Mask, layer: LayerShape, values: Values) => readonly Tile[] | null
+type MaskCheck = (mask: Mask, layer: LayerShape, values: Values) => readonly Tile[] | null
 
-interface Choice {
+interface PatternSpec {
   readonly about: string
-  readonly takes: readonly Parameter[]
+  readonly parameters: readonly Parameter[]
   readonly make: (values: Values) => Pattern
-  readonly check?: Checks
+  readonly check?: MaskCheck
 }
 
-const choice = <P extends Parameter>(
+const patternSpec = <P extends Parameter>(
   about: string,
   takes: readonly P[],
   make: (values: Readonly<Record<P, number>>) => Pattern,
-  check?: Checks,
-): Choice => ({
+  check?: MaskCheck,
+): PatternSpec => ({
   about,
-  takes,
+  parameters: takes,
   make: (values) => make(values as Readonly<Record<P, number>>),
   ...(check && { check }),
 })
 
-const PATTERNS: Readonly<Record<string, Choice>> = {
-  ew: choice(
+const PATTERNS: Readonly<Record<string, PatternSpec>> = {
+  ew: patternSpec(
     'single elements',
     [],
     () => elementWise(),
     () => null,
   ),
-  tw: choice(
+  tw: patternSpec(
     'tiles: whole outputs, then inputs of each group of G remaining outputs',
     ['granularity'],
     tileWise,
     (mask, { name, rows, cols }, { granularity }) => tilesOf(mask, rows, cols, granularity!, name),
   ),
-  tew: choice('tiles, and single elements outside the tiles', ['granularity', 'delta'], tileElementWise),
-  tvw: choice('tiles with 2:4 sparsity along the inputs of each output', ['granularity'], tileVectorWise),
-  bw: choice('blocks', ['rows', 'cols'], blockWise),
-  nm: choice('n:m sparsity along the inputs of each output', ['n', 'm'], nOfM),
-  vnm: choice(
+  tew: patternSpec('tiles, and single elements outside the tiles', ['granularity', 'delta'], tileElementWise),
+  tvw: patternSpec(
+    'tiles with 2:4 sparsity along the inputs of each output',
+    ['granularity'],
+    tileVectorWise,
+  ),
+  bw: patternSpec('blocks', ['rows', 'cols'], blockWise),
+  nm: patternSpec('n:m sparsity along the inputs of each output', ['n', 'm'], nOfM),
+  vnm: patternSpec(
     'v outputs keep the same four of every m inputs, and each output n of the four',
     ['v', 'n', 'm'],
     vectorNOfM,
@@ -85,53 +89,61 @@ export const PATTERN: OptionSpec = {
 
 export const PARAMETER_OPTIONS: readonly OptionSpec[] = parameters.map((p) => ({
   flags: flags(p),
-  about: `For ${names.filter((n) => PATTERNS[n]!.takes.includes(p)).join(', ')}: ${PARAMETERS[p][1]}`,
+  about: `For ${names.filter((n) => PATTERNS[n]!.parameters.includes(p)).join(', ')}: ${PARAMETERS[p][1]}`,
 }))
 
 /** For help: a pattern on each line. */
 export const PATTERN_NOTE = `Patterns:\n${names
   .map(
     (n) =>
-      `  ${n.padEnd(5)}${PATTERNS[n]!.about} (${PATTERNS[n]!.takes.map(flags).join(' ') || 'no options'})`,
+      `  ${n.padEnd(5)}${PATTERNS[n]!.about} (${PATTERNS[n]!.parameters.map(flags).join(' ') || 'no options'})`,
   )
   .join('\n')}`
 
-export interface ChosenPattern {
+export interface SelectedPattern {
   readonly pattern: Pattern
   /** Validates given masks; `null` if the pattern cannot be checked. */
   readonly check: ((mask: Mask, layer: LayerShape) => readonly Tile[] | null) | null
 }
 
-/** Those whose masks can be given. */
-export const CHECKED = names.filter((n) => PATTERNS[n]!.check)
+/** Patterns that support given masks. */
+export const CHECKABLE = names.filter((n) => PATTERNS[n]!.check)
 
 /** @throws UsageError, SptError `prune/parameter`, `prune/delta` */
-export function patternOf(call: Call): ChosenPattern {
+export function patternOf(call: Call): SelectedPattern {
   const { command } = call
   const ratio = /^(\d+):(\d+)$/.exec(call.one('pattern') ?? '')
   if (ratio)
-    misused({
+    rejectUsage({
       command,
       message: `--pattern ${ratio[0]} is the pattern nm with its parameters`,
       hint: `--pattern nm --n ${ratio[1]} --m ${ratio[2]}`,
     })
   const name = call.choice('pattern', names)
   if (name === undefined)
-    return misused({ command, message: 'a pattern is missing', expected: `--pattern ${names.join(', ')}` })
-  const { takes, make, check } = PATTERNS[name]!
-  const all = takes.map((p) => `--${p}`).join(' ')
+    return rejectUsage({
+      command,
+      message: 'a pattern is missing',
+      expected: `--pattern ${names.join(', ')}`,
+    })
+  const { parameters: takes, make, check } = PATTERNS[name]!
+  const options = takes.map((p) => `--${p}`).join(' ')
   for (const p of parameters)
     if (call.one(p) !== undefined && !takes.includes(p))
-      misused({
+      rejectUsage({
         command,
         message: `--${p} is not an option of ${name}`,
-        expected: all === '' ? `--pattern ${name} alone` : `${all}, which ${name} takes`,
+        expected: options === '' ? `--pattern ${name} alone` : `${options}, which ${name} takes`,
       })
   const values: Values = Object.fromEntries(
     takes.map((p) => [
       p,
       call.number(p) ??
-        misused({ command, message: `${name} needs --${p}`, expected: `${flags(p)}: ${PARAMETERS[p][1]}` }),
+        rejectUsage({
+          command,
+          message: `${name} needs --${p}`,
+          expected: `${flags(p)}: ${PARAMETERS[p][1]}`,
+        }),
     ]),
   )
   return {

@@ -18,30 +18,30 @@ import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-te
 import type { DeviceKind } from '../../runtime/device.ts'
 import { costModel, predictor } from '../../search/cost-model.ts'
 import type { Call, OptionSpec } from '../command.ts'
-import { DEVICE, DEVICE_FACTS, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
-import { callIn, scheduleCall } from '../schedule-call.ts'
+import { DEVICE, DEVICE_PROPERTIES, KERNEL, SIZE, schedule, TRUST } from '../options.ts'
+import { parseScheduleCall, scheduleCall } from '../schedule-call.ts'
 import {
-  chosen,
-  chosenKernel,
+  applySchedule,
+  fixedSchedule,
+  formatDataFor,
   loadFile,
-  type Scheduled,
-  scheduled,
-  scheduledFor,
-  sizesFor,
-  usedFor,
-  within,
+  type ScheduledKernel,
+  selectionInputs,
+  selectKernel,
+  selectSchedule,
+  withSourcesOf,
 } from '../scheduled-kernel.ts'
-import { misused } from '../usage.ts'
+import { rejectUsage } from '../usage.ts'
 
-const ofPredict = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
+const predictOption = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --predict: ${o.about}` })
 
-const MORE: readonly OptionSpec[] = [
+const DEPENDENT_OPTIONS: readonly OptionSpec[] = [
   KERNEL,
   schedule('its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others)'),
   { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
   { ...DEVICE, about: `${DEVICE.about}; a missing device is allowed` },
-  ...DEVICE_FACTS,
-].map(ofPredict)
+  ...DEVICE_PROPERTIES,
+].map(predictOption)
 
 export const PREDICT_OPTIONS: readonly OptionSpec[] = [
   {
@@ -49,12 +49,12 @@ export const PREDICT_OPTIONS: readonly OptionSpec[] = [
     about: 'Predict the time of a kernel of this program for each layer, before and after pruning',
     file: 'read',
   },
-  ...MORE,
-  ...TRUST.map(ofPredict),
+  ...DEPENDENT_OPTIONS,
+  ...TRUST.map(predictOption),
 ]
 
-/** Milliseconds, and why there are none. */
-export interface Expected {
+/** Predicted milliseconds before and after pruning, and the reason if a time is missing. */
+export interface PredictedTimes {
   readonly before: number | null
   readonly after: number | null
   readonly why: string | null
@@ -69,59 +69,71 @@ export type PredictedReport = Omit<PruneReport, 'layers'> & {
     /** Schedules chosen for at least one layer. */
     readonly schedules: readonly string[]
   }
-  readonly layers: readonly (LayerReport & { readonly predicted?: Expected | null })[]
+  readonly layers: readonly (LayerReport & { readonly predicted?: PredictedTimes | null })[]
 }
 
-/** @throws UsageError, SptError of programs and schedules that are none: before layers are read */
-export async function predicting(call: Call): Promise<((made: Pruned) => Promise<PredictedReport>) | null> {
+/** Loads the kernel of `--predict`, before layers are read. @throws UsageError, SptError of invalid programs and schedules */
+export async function createPredictor(
+  call: Call,
+): Promise<((pruned: Pruned) => Promise<PredictedReport>) | null> {
   const path = call.one('predict')
   if (path === undefined) {
-    const more = MORE.map((o) => /--([a-z-]+)/.exec(o.flags)![1]!).find((o) => call.flag(o))
-    if (more !== undefined)
-      misused({ command: call.command, message: `--${more} is of --predict`, expected: '--predict FILE' })
+    const dependent = DEPENDENT_OPTIONS.map((o) => /--([a-z-]+)/.exec(o.flags)![1]!).find((o) => call.flag(o))
+    if (dependent !== undefined)
+      rejectUsage({
+        command: call.command,
+        message: `--${dependent} is of --predict`,
+        expected: '--predict FILE',
+      })
     return null
   }
   const kind = call.choice('device', DEVICE_KINDS) ?? 'cpu'
   const requested = scheduleCall(call)
   const program = await loadFile(path, call)
-  return within(program, () => {
-    const kernel = chosenKernel(program, call, path)
-    const known = sizesFor(call, kernel, kind)
-    const fixed = scheduledFor(kernel, requested, kind)
-    const weights = weightsOf(kernel)
-    checkSizesBeside(kernel.source, [weights], numbersIn(known.params))
-    const used = usedFor(kernel, requested)
-    const ofTiles = tilesOf(kernel, call.number('granularity'))
-    const sets = [...used.keys()].filter((name) => used.get(name)?.kind === 'set')
-    const taken = new Set<string>()
+  return withSourcesOf(program, () => {
+    const kernel = selectKernel(program, call, path)
+    const selection = selectionInputs(call, kernel, kind)
+    const fixed = fixedSchedule(kernel, requested, kind)
+    const weights = weightsName(kernel)
+    checkSizesBeside(kernel.source, [weights], toNumbers(selection.params))
+    const formatData = formatDataFor(kernel, requested)
+    const setGranularity = granularitySetter(kernel, call.number('granularity'))
+    const sets = [...formatData.keys()].filter((name) => formatData.get(name)?.kind === 'set')
+    const schedules = new Set<string>()
     /** `tiles`: the mask's part stored in tiles, for formats that take a set. */
-    const expected = async (layer: LayerReport, kept: Mask, tiles: Mask): Promise<number | NoTime> => {
-      const beside = Object.fromEntries(sets.map((name) => [name, keptElements(tiles, layer)]))
-      const tensors = { [weights]: keptElements(kept, layer), ...beside }
+    const predictTime = async (
+      layer: LayerReport,
+      keptMask: Mask,
+      tileMask: Mask,
+    ): Promise<number | NoTime> => {
+      const setElements = Object.fromEntries(sets.map((name) => [name, keptElements(tileMask, layer)]))
+      const tensors = { [weights]: keptElements(keptMask, layer), ...setElements }
       try {
-        const { params = {} } = known
-        const under = ofTiles(fixed ?? (await chosen(kernel, requested, kind, { ...known, tensors })))
-        if (usesInstructions(under.kernel.compilation.loops.body))
-          return {
-            why: `${under.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`,
-          }
-        if (under.schedule !== null) taken.add(under.schedule)
-        const { milliseconds } = predictor(kernel, { device: kind, inputs: { tensors, params } })(
-          under.kernel,
+        const { params = {} } = selection
+        const scheduled = setGranularity(
+          fixed ?? (await selectSchedule(kernel, requested, kind, { ...selection, tensors })),
         )
-        return Number.isFinite(milliseconds) ? milliseconds : { why: 'the cost model has no number' }
+        if (usesInstructions(scheduled.kernel.compilation.loops.body))
+          return {
+            reason: `${scheduled.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`,
+          }
+        if (scheduled.schedule !== null) schedules.add(scheduled.schedule)
+        const { milliseconds } = predictor(kernel, { device: kind, inputs: { tensors, params } })(
+          scheduled.kernel,
+        )
+        return Number.isFinite(milliseconds) ? milliseconds : { reason: 'the cost model has no number' }
       } catch (error) {
         if (!(error instanceof SptError)) throw error
         const { code, message, hint } = error.diagnostics[0]!
-        return GIVEN.test(code)
-          ? { why: hint ? `${message}: ${hint}` : message, given: error }
-          : { why: message }
+        return INPUT_ERROR_CODES.test(code)
+          ? { reason: hint ? `${message}: ${hint}` : message, inputError: error }
+          : { reason: message }
       }
     }
     return async ({ masks, rest, report }) => {
       const dense = new Map<string, number | NoTime>()
-      const all: (number | NoTime)[] = []
-      const layers: (LayerReport & { predicted: Expected | null })[] = []
+      const times: (number | NoTime)[] = []
+      const layers: (LayerReport & { predicted: PredictedTimes | null })[] = []
       for (const [k, layer] of report.layers.entries()) {
         if (layer.excluded) {
           layers.push({ ...layer, predicted: null })
@@ -131,21 +143,21 @@ export async function predicting(call: Call): Promise<((made: Pruned) => Promise
         const key = `${layer.rows} ${layer.cols}`
         let before = dense.get(key)
         if (before === undefined) {
-          const whole = new Uint8Array(layer.rows * layer.cols).fill(1)
-          before = await expected(layer, whole, whole)
+          const fullMask = new Uint8Array(layer.rows * layer.cols).fill(1)
+          before = await predictTime(layer, fullMask, fullMask)
           dense.set(key, before)
         }
-        const kept = keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
-        const after = await expected(layer, kept, masks[k]!)
-        all.push(before, after)
-        layers.push({ ...layer, predicted: expectedOf(before, after) })
+        const keptMask = keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
+        const after = await predictTime(layer, keptMask, masks[k]!)
+        times.push(before, after)
+        layers.push({ ...layer, predicted: predictedTimes(before, after) })
       }
-      await within(program, () => refuseGiven(all))
+      await withSourcesOf(program, () => rejectInputErrors(times))
       const chip = costModel(kind)?.chip ?? null
       return {
         ...report,
         layers,
-        predictedBy: { kernel: kernel.name, device: kind, chip, schedules: [...taken] },
+        predictedBy: { kernel: kernel.name, device: kind, chip, schedules: [...schedules] },
       }
     }
   })
@@ -158,58 +170,67 @@ const TILE = 'g'
  * Sets a schedule's tile parameter to the granularity, if it has that parameter, accepts the value, and the user did not set
  * it.
  */
-function tilesOf(kernel: Kernel, granularity: number | undefined): (s: Scheduled) => Scheduled {
-  const made = new Map<string | null, Scheduled>()
-  return (under) => {
-    const call = under.schedule === null ? null : callIn(under.schedule)
-    const at = call ? kernel.parameters(call.name).findIndex((p) => p.name === TILE) : -1
-    if (granularity === undefined || !call || at < 0 || call.args[at] !== undefined || call.named?.has(TILE))
-      return under
-    const known = made.get(under.schedule)
-    if (known) return known
+function granularitySetter(
+  kernel: Kernel,
+  granularity: number | undefined,
+): (s: ScheduledKernel) => ScheduledKernel {
+  const tiledBySchedule = new Map<string | null, ScheduledKernel>()
+  return (untiled) => {
+    const call = untiled.schedule === null ? null : parseScheduleCall(untiled.schedule)
+    const index = call ? kernel.parameters(call.name).findIndex((p) => p.name === TILE) : -1
+    if (
+      granularity === undefined ||
+      !call ||
+      index < 0 ||
+      call.args[index] !== undefined ||
+      call.named?.has(TILE)
+    )
+      return untiled
+    const cached = tiledBySchedule.get(untiled.schedule)
+    if (cached) return cached
     const named = new Map([...(call.named ?? []), [TILE, granularity] as const])
-    const tiled = orRefused(() => scheduled(kernel, { ...call, named }, undefined))
-    // Schedules may be for some sizes of tiles alone.
-    const taken = tiled instanceof SptError ? under : tiled
-    made.set(under.schedule, taken)
-    return taken
+    const tiled = orRefused(() => applySchedule(kernel, { ...call, named }, undefined))
+    // A schedule may be legal for some tile sizes only.
+    const result = tiled instanceof SptError ? untiled : tiled
+    tiledBySchedule.set(untiled.schedule, result)
+    return result
   }
 }
 
 /** Reason for a missing time; `given`: an error of the call's arguments, not of the layer. */
 interface NoTime {
-  readonly why: string
-  readonly given?: SptError
+  readonly reason: string
+  readonly inputError?: SptError
 }
 
-/** Codes of wrong sizes and of unknown device properties. */
-const GIVEN = /^(bind\/(size|missing)|choose\/unknown)-/
+/** Codes of invalid sizes and unknown device properties. */
+const INPUT_ERROR_CODES = /^(bind\/(size|missing)|choose\/unknown)-/
 
 /** Throws if all layers fail because of the call's own arguments. */
-function refuseGiven(all: readonly (number | NoTime)[]): void {
-  const wrong = all.flatMap((x) => (typeof x !== 'number' && x.given ? [x.given] : []))
-  if (wrong.length > 0 && wrong.length === all.length) throw wrong[0]!
+function rejectInputErrors(times: readonly (number | NoTime)[]): void {
+  const errors = times.flatMap((x) => (typeof x !== 'number' && x.inputError ? [x.inputError] : []))
+  if (errors.length > 0 && errors.length === times.length) throw errors[0]!
 }
 
-function expectedOf(before: number | NoTime, after: number | NoTime): Expected {
-  const number = (x: number | NoTime): number | null => (typeof x === 'number' ? x : null)
-  const whys = [...new Set([before, after].flatMap((x) => (typeof x === 'number' ? [] : [x.why])))]
-  return { before: number(before), after: number(after), why: whys.length > 0 ? whys.join('; ') : null }
+function predictedTimes(before: number | NoTime, after: number | NoTime): PredictedTimes {
+  const toTime = (x: number | NoTime): number | null => (typeof x === 'number' ? x : null)
+  const reasons = [...new Set([before, after].flatMap((x) => (typeof x === 'number' ? [] : [x.reason])))]
+  return { before: toTime(before), after: toTime(after), why: reasons.length > 0 ? reasons.join('; ') : null }
 }
 
-const numbersIn = (params: RunInputs['params'] = {}): Record<string, number> =>
+const toNumbers = (params: RunInputs['params'] = {}): Record<string, number> =>
   Object.fromEntries(Object.entries(params).map(([name, x]) => [name, Number(x)]))
 
 /** The name of the tensor that has layers. @throws SptError `prune/no-weights` */
-function weightsOf({ name, source }: Kernel): string {
+function weightsName({ name, source }: Kernel): string {
   const axes = allAxesOf(source)
-  const all = callerTensors(source).filter(
+  const candidates = callerTensors(source).filter(
     (t) => t.first.role === 'in' && t.axes.length === 2 && t.axes.some((a) => isStructured(axes, a)),
   )
-  if (all.length === 1) return all[0]!.name
+  if (candidates.length === 1) return candidates[0]!.name
   return fail({
     code: 'prune/no-weights',
-    message: `kernel ${name} has ${all.length === 0 ? 'no sparse matrix' : `the sparse matrices ${all.map((t) => t.name).join(', ')}`} among its inputs`,
+    message: `kernel ${name} has ${candidates.length === 0 ? 'no sparse matrix' : `the sparse matrices ${candidates.map((t) => t.name).join(', ')}`} among its inputs`,
     expected: 'one, for the weights of a layer',
     hint: 'choose another kernel with --kernel NAME',
   })

@@ -6,7 +6,7 @@ import { count, ms, percent, size, table } from '../figures.ts'
 import type { PredictedReport } from './predict.ts'
 
 /** Maximum number of reasons shown. */
-const SHOWN = 3
+const MAX_REASONS = 3
 
 const bytes = (r: Pick<LayerReport, 'denseBytes' | 'patternBytes'>): string =>
   `${size(r.denseBytes)} → ${size(r.patternBytes)}`
@@ -14,18 +14,20 @@ const bytes = (r: Pick<LayerReport, 'denseBytes' | 'patternBytes'>): string =>
 const expected = ({ predicted }: PredictedReport['layers'][number]): string =>
   predicted ? [predicted.before, predicted.after].map((t) => (t === null ? 'none' : ms(t))).join(' → ') : ''
 
-/** Why there are no times, once for all layers that have the same reason, and by whom the others are. */
-function aboutTimes({ predictedBy, layers }: PredictedReport): string[] {
+/** The kernel and the cost model of the times, and the distinct reasons for missing times. */
+function timeNotes({ predictedBy, layers }: PredictedReport): string[] {
   if (!predictedBy) return []
   const { kernel, device, chip, schedules } = predictedBy
-  const whys = [...new Set(layers.flatMap((l) => (l.predicted?.why ? [l.predicted.why] : [])))]
-  const by = chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
-  const more = whys.length > SHOWN ? [`no time: ${whys.length - SHOWN} more reasons, in the JSON`] : []
-  const said = whys.slice(0, SHOWN).map((w) => `no time: ${escapedLine(w)}`)
+  const reasons = [...new Set(layers.flatMap((l) => (l.predicted?.why ? [l.predicted.why] : [])))]
+  const modelNote =
+    chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
+  const moreReasons =
+    reasons.length > MAX_REASONS ? [`no time: ${reasons.length - MAX_REASONS} more reasons, in the JSON`] : []
+  const shownReasons = reasons.slice(0, MAX_REASONS).map((w) => `no time: ${escapedLine(w)}`)
   return [
-    `expected time: of ${kernel}${schedules.length > 0 ? ` under ${schedules.join(', ')}` : ''} on ${device} with all weights → with those that are kept${by}`,
-    ...said,
-    ...more,
+    `expected time: of ${kernel}${schedules.length > 0 ? ` under ${schedules.join(', ')}` : ''} on ${device} with all weights → with those that are kept${modelNote}`,
+    ...shownReasons,
+    ...moreReasons,
   ]
 }
 
@@ -54,7 +56,7 @@ export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneR
   }
 }
 
-export function human(r: PredictedReport): string {
+export function reportText(r: PredictedReport): string {
   const times = r.predictedBy !== undefined
   const head = ['layer', 'outputs × inputs', 'sparsity', 'norm', 'outputs kept', 'tiles']
   const total = ['together', count(r.elements), percent(r.sparsity), r.retainedNorm.toFixed(3), '', '']
@@ -63,6 +65,6 @@ export function human(r: PredictedReport): string {
     ...r.layers.map((l) => row(l, times)),
     [...total, ...(times ? [''] : []), bytes(r)],
   ])
-  const asked = `${r.pattern} for a sparsity of ${percent(r.target)}`
-  return `${[asked, ...lines, 'norm: ‖W ⊙ mask‖ / ‖W‖', ...aboutTimes(r)].join('\n')}\n`
+  const title = `${r.pattern} for a sparsity of ${percent(r.target)}`
+  return `${[title, ...lines, 'norm: ‖W ⊙ mask‖ / ‖W‖', ...timeNotes(r)].join('\n')}\n`
 }

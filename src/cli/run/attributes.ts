@@ -9,33 +9,35 @@ import type {
   TensorAttributes,
 } from '../../analysis/sparsity-attributes.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { aligned, namedIn, type Place } from './permutations.ts'
+import { findIteration, indentedTable, type Locate } from './permutations.ts'
 
-/** @param only - The single iteration to report */
-export function attributesReport(kernel: Kernel, only: string | undefined, place: Place): string {
+/** @param iteration - The single iteration to report */
+export function attributesReport(kernel: Kernel, iteration: string | undefined, locate: Locate): string {
   const { tensors, iterations }: SparsityAttributes = kernel.attributes
-  if (only !== undefined) return iterationText(namedIn(kernel, iterations, only), place)
-  const rows = tensors.flatMap((t) => rowsOf(t, place))
+  if (iteration !== undefined) return iterationText(findIteration(kernel, iterations, iteration), locate)
+  const rows = tensors.flatMap((t) => rowsOf(t, locate))
   return [
-    `kernel ${kernel.name}\n${aligned(rows)}`,
-    ...iterations.map((it) => iterationText(it, place)),
+    `kernel ${kernel.name}\n${indentedTable(rows)}`,
+    ...iterations.map((it) => iterationText(it, locate)),
   ].join('\n')
 }
 
 /** The tensor and its value, then a line for each mask with a statement about it. */
-function rowsOf(t: TensorAttributes, place: Place): string[][] {
+function rowsOf(t: TensorAttributes, locate: Locate): string[][] {
   const value = t.constant !== null && t.value === 'constant' ? `constant ${t.constant}` : t.value
   const masks = [...new Set([...t.atFill, ...t.neededWhere].map(maskText))]
   const lines = masks.map((mask) => {
-    const at = t.atFill.find((x) => maskText(x) === mask)
-    const needed = t.neededWhere.some((x) => maskText(x) === mask)
+    const fillEntry = t.atFill.find((x) => maskText(x) === mask)
+    const isNeeded = t.neededWhere.some((x) => maskText(x) === mask)
     return [
-      ...(at ? [`${at.zero ? 'zero' : `constant ${at.value}`} where ${mask} is at its fill`] : []),
-      ...(needed ? [`needed only where ${mask} is not`] : []),
+      ...(fillEntry
+        ? [`${fillEntry.zero ? 'zero' : `constant ${fillEntry.value}`} where ${mask} is at its fill`]
+        : []),
+      ...(isNeeded ? [`needed only where ${mask} is not`] : []),
     ].join(', ')
   })
-  const need = t.need ? [`needed everywhere: ${t.need.reason}${place(t.need.span)}`] : []
-  const [first = '', ...others] = [...(t.read ? [] : ['never read']), ...lines, ...need]
+  const reasons = t.need ? [`needed everywhere: ${t.need.reason}${locate(t.need.span)}`] : []
+  const [first = '', ...others] = [...(t.read ? [] : ['never read']), ...lines, ...reasons]
   return [[t.tensor, value, first], ...others.map((line) => ['', '', line])]
 }
 
@@ -43,12 +45,12 @@ function rowsOf(t: TensorAttributes, place: Place): string[][] {
 const maskText = ({ mask, dimensions }: AtMask): string =>
   `${mask}[${dimensions.map((d) => d.axis).join(', ')}]`
 
-function iterationText(it: IterationAttributes, place: Place): string {
+function iterationText(it: IterationAttributes, locate: Locate): string {
   const rows = [
     ...(it.read ? [] : [['never read', '']]),
     ...(it.needless ? [['may be dropped', '']] : []),
     ...it.masks.map(({ mask, iterators }) => ['masked by', `${mask}[${iterators.join(', ')}]`]),
-    ...it.refusals.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${place(span)}`]),
+    ...it.refusals.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${locate(span)}`]),
   ]
-  return `iteration ${it.name}\n${aligned(rows)}`
+  return `iteration ${it.name}\n${indentedTable(rows)}`
 }

@@ -1,10 +1,10 @@
-/** Dynamic sparsity: how much of each `live` tensor the latest run stored, and how long its builder takes. */
+/** Dynamic sparsity: fill ratio of each `live` tensor in the latest run, and time of its format builder. */
 import type { PreparedKernel } from '../../api/compiled.ts'
 import { foundShare } from '../../api/coverage.ts'
 import { extentsOf } from '../../run/bind/coordinate-sources.ts'
 import { commandsFinding } from '../../run/same-kernel.ts'
 
-export interface Built {
+export interface BuiltFormat {
   readonly tensor: string
   /** Stored slots / dense size. */
   readonly share: number
@@ -12,24 +12,24 @@ export interface Built {
   readonly milliseconds: number | null
 }
 
-/** Builders are timed this often; the median counts. */
+/** Number of timings of a builder; the median is reported. */
 const REPEATS = 5
 
-export async function builtBy({ executable }: PreparedKernel): Promise<readonly Built[]> {
+export async function builtFormats({ executable }: PreparedKernel): Promise<readonly BuiltFormat[]> {
   const { program, bound } = executable
   const { plan, device } = program
   const extents = extentsOf(bound.kernel, bound.params)
-  const out: Built[] = []
-  for (const found of plan.found ?? []) {
-    const names = found.parts.map((p) => p.counts)
-    const axes = bound.kernel.buffers.find((b) => b.name === found.tensor)?.axes
-    if (!axes || !names.every((name) => plan.buffers.some((b) => b.name === name))) continue
-    const counts = await Promise.all(names.map((name) => executable.values(name)))
+  const out: BuiltFormat[] = []
+  for (const live of plan.found ?? []) {
+    const counters = live.parts.map((p) => p.counts)
+    const axes = bound.kernel.buffers.find((b) => b.name === live.tensor)?.axes
+    if (!axes || !counters.every((name) => plan.buffers.some((b) => b.name === name))) continue
+    const counts = await Promise.all(counters.map((name) => executable.values(name)))
     const elements = axes.reduce((n, a) => n * (extents.get(a) ?? 0), 1)
-    const commands = commandsFinding(executable, names)
+    const commands = commandsFinding(executable, counters)
     const times = commands.length > 0 ? (await device.time(commands, REPEATS)).toSorted((a, b) => a - b) : []
-    const share = foundShare(found, counts, elements, bound.params)
-    out.push({ tensor: found.tensor, share, milliseconds: times[times.length >> 1] ?? null })
+    const share = foundShare(live, counts, elements, bound.params)
+    out.push({ tensor: live.tensor, share, milliseconds: times[times.length >> 1] ?? null })
   }
   return out
 }

@@ -10,37 +10,37 @@ import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
 import { position, Text } from '../../ast/source-frame.ts'
 import { sourceOf } from '../../ast/span.ts'
 
-export type Place = (span: Span | undefined) => string
+export type Locate = (span: Span | undefined) => string
 
 /**
- * @param only - The single iteration to report
+ * @param iteration - The single iteration to report
  * @param tile - Extents of the dense tile by axis
  */
 export function permutationReport(
   kernel: Kernel,
-  only: string | undefined,
+  iteration: string | undefined,
   tile: Readonly<Record<string, number>>,
-  place: Place,
+  locate: Locate,
 ): string {
-  const { kernel: whole, iterations } = kernel.permutable
-  if (only !== undefined) return tableOf(namedIn(kernel, iterations, only), place)
-  const each = iterations.length > 1 ? iterations.map((it) => tableOf(it, place)) : []
+  const { kernel: kernelDimensions, iterations } = kernel.permutable
+  if (iteration !== undefined) return tableOf(findIteration(kernel, iterations, iteration), locate)
+  const tables = iterations.length > 1 ? iterations.map((it) => tableOf(it, locate)) : []
   return [
-    `kernel ${kernel.name}\n${rowsOf(whole, place)}`,
-    ...each,
-    ...rulesText(kernel.microTiles(tile)),
+    `kernel ${kernel.name}\n${rowsOf(kernelDimensions, locate)}`,
+    ...tables,
+    ...microTilesText(kernel.microTiles(tile)),
   ].join('\n')
 }
 
 /** @throws SptError `show/unknown-iteration` */
-export function namedIn<T extends { readonly name: string }>(
+export function findIteration<T extends { readonly name: string }>(
   kernel: Kernel,
-  all: readonly T[],
+  iterations: readonly T[],
   name: string,
 ): T {
-  const candidates = all.map((it) => it.name)
+  const candidates = iterations.map((it) => it.name)
   return (
-    all.find((it) => it.name === name) ??
+    iterations.find((it) => it.name === name) ??
     fail({
       code: 'show/unknown-iteration',
       message: `kernel ${kernel.name} has no iteration ${name}`,
@@ -50,9 +50,9 @@ export function namedIn<T extends { readonly name: string }>(
   )
 }
 
-/** Line and column in one of these texts. */
-export const placesIn =
-  (sources: ReadonlyMap<string, Source>): Place =>
+/** Formats a span as line and column of its source; '' without a span. */
+export const sourceLocator =
+  (sources: ReadonlyMap<string, Source>): Locate =>
   (span) => {
     const source = span && sourceOf(span, sources)
     if (!source) return ''
@@ -60,40 +60,43 @@ export const placesIn =
     return ` (${line}:${column})`
   }
 
-const tableOf = (it: PermutableIteration, place: Place): string =>
-  `iteration ${it.name}\n${rowsOf(it.dimensions, place)}`
+const tableOf = (it: PermutableIteration, locate: Locate): string =>
+  `iteration ${it.name}\n${rowsOf(it.dimensions, locate)}`
 
-const rowsOf = (dimensions: readonly PermutableDimension[], place: Place): string =>
-  aligned(
+const rowsOf = (dimensions: readonly PermutableDimension[], locate: Locate): string =>
+  indentedTable(
     dimensions.map((d) => [
       d.tensor,
       d.axis,
       d.refusal ? 'no' : 'yes',
-      d.refusal ? `${d.refusal.reason}${place(d.refusal.span)}` : effectOf(d),
+      d.refusal ? `${d.refusal.reason}${locate(d.refusal.span)}` : effectOf(d),
     ]),
   )
 
 function effectOf({ alike, results }: PermutableDimension): string {
-  const others = [...new Set(alike.map((x) => x.axis))].map((axis) => {
+  const linkedAxes = [...new Set(alike.map((x) => x.axis))].map((axis) => {
     const tensors = alike.filter((x) => x.axis === axis).map((x) => x.tensor)
     return `${axis} of ${tensors.join(', ')}`
   })
-  return `${others.length > 0 ? `with ${others.join(' and ')}: ` : ''}results are ${results}`
+  return `${linkedAxes.length > 0 ? `with ${linkedAxes.join(' and ')}: ` : ''}results are ${results}`
 }
 
-function rulesText(rules: readonly MicroTile[]): string[] {
+function microTilesText(rules: readonly MicroTile[]): string[] {
   if (rules.length === 0) return []
   const rows = rules.map(({ dimension: { tensor, axis }, extents, tile, format, refusal }) => {
     const dense = Object.entries(tile).map(([name, n]) => `${name} = ${n}`)
-    const names = format ? [nameIn(format.text), ...format.known].join(', ') : `no format: ${refusal}`
+    const names = format ? [formatName(format.text), ...format.known].join(', ') : `no format: ${refusal}`
     return [tensor, axis, extents.join(' × '), `of ${dense.join(', ')}`, names]
   })
-  return [`micro-tiles\n${aligned(rows)}`, ...rules.flatMap(({ format }) => (format ? [format.text] : []))]
+  return [
+    `micro-tiles\n${indentedTable(rows)}`,
+    ...rules.flatMap(({ format }) => (format ? [format.text] : [])),
+  ]
 }
 
-const nameIn = (text: string): string => text.split(' ')[1]!
+const formatName = (text: string): string => text.split(' ')[1]!
 
-export const aligned = (rows: readonly (readonly string[])[]): string =>
+export const indentedTable = (rows: readonly (readonly string[])[]): string =>
   alignedColumns(rows)
     .map((line) => `  ${line}\n`)
     .join('')

@@ -4,11 +4,11 @@ import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
-import { count, ms, percent, plainNumbers, size } from '../figures.ts'
-import { byModel, type Form, formJson, formRows, predictedRow } from '../forms.ts'
-import type { Built } from './built-at-run-time.ts'
-import { selectedBy } from './explained.ts'
-import type { Phase } from './laps.ts'
+import { count, jsonNumber, ms, percent, size } from '../figures.ts'
+import { costModelText, type Form, formJson, formRows, predictedRow } from '../forms.ts'
+import type { BuiltFormat } from './built-at-run-time.ts'
+import { selectionText } from './explain-report.ts'
+import type { Phase } from './phase-timer.ts'
 import { summationRow } from './summation-row.ts'
 
 type Row = readonly [name: string, value: string]
@@ -18,30 +18,30 @@ export interface Report {
   readonly device: DeviceKind
   readonly deviceName: string
   readonly schedule: string | null
-  /** Explanation by the choice, if one was made. */
+  /** Explanation of the selection, if the schedule was selected automatically. */
   readonly choice: Chosen | null
-  /** Automatic forms of a kernel without a schedule, the one that ran first; empty if none did. */
+  /** Automatic forms of a kernel without a schedule, starting with the form that ran; empty if no form ran. */
   readonly forms: readonly Form[]
   /** Unordered sums of the schedule that ran; if there are none, equal inputs give equal bits. */
   readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
   /** Formats that are built at run time (`live`). */
-  readonly built: readonly Built[]
+  readonly built: readonly BuiltFormat[]
   readonly nnz: Readonly<Record<string, number>>
   readonly stored: Readonly<Record<string, number>>
   /** Entries of bound tensors with the coordinates of another entry, whose values were added. */
   readonly duplicates: Readonly<Record<string, number>>
   /** Changes of type or shape of bound tensors: `x: f64 to f32`. */
   readonly converted: readonly string[]
-  /** Zeros of blocks in files, which were not bound. */
+  /** Padding zeros of blocks in files; padding is not bound. */
   readonly zeros: Readonly<Record<string, number>>
-  /** On the device. */
+  /** Bytes on the device. */
   readonly bytes: number
-  /** The most memory that this process has had. */
+  /** Peak memory of this process in bytes. */
   readonly peak: number
   /**
-   * Milliseconds. `run` is the median of the timed runs, which are warm, and `first` the first run; all others are phases, and add up to `total`: `choose` is 0
-   * without a choice, `verify` and `write` where nothing is compared or written.
+   * Milliseconds. `run` is the median of the timed warm runs, `first` is the first run. The other entries are phases and add up
+   * to `total`; a skipped phase is 0.
    */
   readonly time: Readonly<Record<Phase | 'random' | 'run' | 'first' | 'total', number>>
   readonly repeat: number
@@ -55,7 +55,7 @@ export interface Report {
   readonly written: readonly (readonly [string, string])[]
 }
 
-export function json(r: Report): string {
+export function reportJson(r: Report): string {
   const { kernel, device, schedule, sizes, nnz, zeros, bytes, peak, time, random, seed } = r
   const choice = r.choice && {
     name: r.choice.choice,
@@ -99,10 +99,10 @@ export function json(r: Report): string {
     time,
     verify,
   }
-  return `${JSON.stringify(fields, plainNumbers)}\n`
+  return `${JSON.stringify(fields, jsonNumber)}\n`
 }
 
-const list = (record: Readonly<Record<string, number>>): string =>
+const sizesText = (record: Readonly<Record<string, number>>): string =>
   Object.entries(record)
     .map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : shortest(n)}`)
     .join(', ')
@@ -113,7 +113,7 @@ function shortest(x: number): number {
   return digits === undefined ? x : Number(x.toPrecision(digits))
 }
 
-function sparse(r: Report): string {
+function nonzerosText(r: Report): string {
   return Object.entries(r.nnz)
     .map(([name, n]) => {
       const padding = r.stored[name]! - n
@@ -129,21 +129,23 @@ function sparse(r: Report): string {
     .join(', ')
 }
 
-/** The first line: whether the results can be relied on. */
-function verdict({ verification: v, random }: Report): string {
+/** First line of the report: the verdict of verification. */
+function verdictText({ verification: v, random }: Report): string {
   const data = random.length > 0 ? ` on random ${random.join(', ')}` : ''
   if (v === null) return `ok: ran${data}; --verify compares the results with the reference`
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
-  const part = v.sampled ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}` : ''
+  const sample = v.sampled
+    ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}`
+    : ''
   if (v.verdict === 'empty') return 'ok: nothing to compare, since the outputs have no elements'
-  if (v.verdict === 'undecided') return `NOTHING COMPARED${part}: ${coverageText(v)}`
+  if (v.verdict === 'undecided') return `NOTHING COMPARED${sample}: ${coverageText(v)}`
   const result = v.ok ? 'ok: agrees with the reference' : 'FAILED: differs from the reference'
-  return `${result} (${errors})${part}: ${coverageText(v)}`
+  return `${result} (${errors})${sample}: ${coverageText(v)}`
 }
 
 function valuesText({ values }: Chosen): string {
-  const known = Object.entries(values).filter((x): x is [string, number] => typeof x[1] === 'number')
-  const text = known.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
+  const numeric = Object.entries(values).filter((x): x is [string, number] => typeof x[1] === 'number')
+  const text = numeric.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
   return text.length > 0 ? ` (${text.join(', ')})` : ''
 }
 
@@ -174,28 +176,31 @@ function phaseRows({ time, runs }: Report): Row[] {
 /** The requested schedule, or the default schedule that was selected. */
 function scheduleRows({ schedule, forms, device, deviceName }: Report, verbose: boolean): readonly Row[] {
   if (schedule !== null || forms.length === 0) return [['schedule', schedule ?? 'none']]
-  return formRows(verbose ? forms : forms.slice(0, 1), byModel(forms[0]?.expectedBy, device, deviceName))
+  return formRows(
+    verbose ? forms : forms.slice(0, 1),
+    costModelText(forms[0]?.expectedBy, device, deviceName),
+  )
 }
 
-const liveText = ({ tensor, share, milliseconds }: Built): string =>
+const liveText = ({ tensor, share, milliseconds }: BuiltFormat): string =>
   `${tensor}: ${percent(share)} of its elements stored${milliseconds === null ? '' : `, ${ms(milliseconds)} to build`}`
 
-export function human(r: Report, verbose: boolean): string {
+export function reportText(r: Report, verbose: boolean): string {
   const { choice, device, deviceName } = r
   const rows: readonly Row[] = [
     ['kernel', r.kernel],
     ['device', deviceName === device ? device : `${device} (${deviceName})`],
     ...scheduleRows(r, verbose),
-    ['selected', choice ? `${selectedBy(choice)}${verbose ? valuesText(choice) : ''}` : ''],
+    ['selected', choice ? `${selectionText(choice)}${verbose ? valuesText(choice) : ''}` : ''],
     ...(choice ? predictedRow(choice, device, deviceName) : []),
     ['time', `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
     ['built', r.built.map(liveText).join('; ')],
-    ['sizes', list(r.sizes) || 'none'],
-    ['nonzeros', sparse(r)],
+    ['sizes', sizesText(r.sizes) || 'none'],
+    ['nonzeros', nonzerosText(r)],
     ['converted', verbose ? r.converted.join(', ') : ''],
     [
       'zeros',
-      Object.keys(r.zeros).length > 0 ? `${list(r.zeros)} of stored blocks are padding, left out` : '',
+      Object.keys(r.zeros).length > 0 ? `${sizesText(r.zeros)} of stored blocks are padding, left out` : '',
     ],
     ['random', r.random.length > 0 ? `${r.random.join(', ')} (seed ${r.seed})` : ''],
     summationRow(r.unorderedSums),
@@ -206,5 +211,5 @@ export function human(r: Report, verbose: boolean): string {
   ]
   const shown = rows.filter(([, value]) => value !== '')
   const width = Math.max(9, ...shown.map(([name]) => name.length))
-  return `${verdict(r)}\n${shown.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
+  return `${verdictText(r)}\n${shown.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
 }

@@ -6,14 +6,14 @@ import { anyPoint } from '../../search/strategies/unseen.ts'
 import { refusalOf, survey } from '../../search/survey.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { count } from '../figures.ts'
-import { USUAL_SURVEY } from './space-option.ts'
-import { byFrequency } from './tuned.ts'
+import { DEFAULT_SURVEY } from './space-option.ts'
+import { byFrequency } from './tune-report.ts'
 
-/** Numbers on a line. */
-const SHOWN = 16
-/** Values of an earlier decision that are named, and letters of each. */
-const NAMED = 3
-const LETTERS = 32
+/** Maximum number of values listed on a line. */
+const MAX_NUMBERS = 16
+/** Maximum number of listed values of an earlier decision, and maximum length of each. */
+const MAX_NAMED_VALUES = 3
+const MAX_LETTERS = 32
 /** Significant digits of an estimate. */
 const DIGITS = 2
 /** Seed of random points, fixed for reproducible reports. */
@@ -21,132 +21,134 @@ const SEED = 1
 
 type Row = readonly [string, string]
 
-/** Limit for decisions with thousands of values: a random point evaluates all of them, about a second's worth in total. */
+/** Limit for decisions with thousands of values, about a second in total: a random point evaluates every value. */
 const SURVEYED_VALUES = 1_000_000
-const FEWEST = 10
+const MIN_POINTS = 10
 
 /**
- * @param tried maximum number of points to apply; 0: none; `undefined`: about a second's worth
- * @param progress description of
- * the current work, for a terminal
+ * @param requested - Maximum number of points to apply; `undefined`: as many as take about a second
+ * @param progress - Receives a description of the current work, for a terminal
  */
 export function spaceReport(
   space: KernelSpace<unknown>,
   name: string,
   on: string,
-  tried: number | undefined,
+  requested: number | undefined,
   progress: (line: string) => void = () => {},
 ): string {
   progress('counting points …')
-  const found = outline(space)
+  const outlined = outline(space)
   progress('trying points …')
   const generator = new Random(SEED)
   const random = (): number => generator.next()
   const head: Row[] = [
     ['space', `${name} on ${on}`],
-    ['points', pointsOf(found)],
-    ...(!found.isExact && found.points === 0
+    ['points', pointsText(outlined)],
+    ...(!outlined.isExact && outlined.points === 0
       ? rarePoint(space, random)
-      : surveyRows(space, found, tried, random)),
+      : surveyRows(space, outlined, requested, random)),
   ]
   progress('')
   const width = Math.max(
-    ...[...head.map(([n]) => n), ...found.decisions.map((d) => d.name)].map((n) => n.length),
+    ...[...head.map(([n]) => n), ...outlined.decisions.map((d) => d.name)].map((n) => n.length),
   )
   const lines = head.map(([n, text]) => `${n.padEnd(width)}  ${text}\n`)
-  return [...lines, '\n', ...found.decisions.map((d) => decisionText(d, found, width))].join('')
+  return [...lines, '\n', ...outlined.decisions.map((d) => decisionText(d, outlined, width))].join('')
 }
 
-const pointsOf = ({ points, isExact }: Outline): string =>
+const pointsText = ({ points, isExact }: Outline): string =>
   isExact
     ? count(points)
     : points === 0
       ? 'few: a sample found none'
       : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
 
-/** Finds a legal point if all random walks failed. @throws SptError `search/dead-ends` if a search would find none either */
+/** Finds a legal point if all random walks failed. @throws SptError `search/dead-ends` if a search fails, too */
 function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
   const point = atOnce(anyPoint(space, random))
   if (!point) return []
-  const refused = refusalOf(space, point)
-  const text = Object.entries(point).map(([name, value]) => `${name} = ${shortened(value)}`)
-  return [['rare', `one is ${text.join(', ')}${refused ? `, which is refused: ${refused}` : ''}`]]
+  const refusal = refusalOf(space, point)
+  const text = Object.entries(point).map(([name, value]) => `${name} = ${abbreviate(value)}`)
+  return [['rare', `one is ${text.join(', ')}${refusal ? `, which is refused: ${refusal}` : ''}`]]
 }
 
 function surveyRows(
   space: KernelSpace<unknown>,
   { decisions, isExact, points }: Outline,
-  asked: number | undefined,
+  requested: number | undefined,
   random: () => number,
 ): Row[] {
-  if (asked === 0) return []
+  if (requested === 0) return []
   const values = decisions.reduce((n, d) => n + d.values.length + d.unsure.length, 0)
-  const affordable = Math.max(FEWEST, Math.floor(SURVEYED_VALUES / Math.max(values, 1)))
-  const tried = asked ?? Math.min(USUAL_SURVEY, affordable)
-  const isAll = isExact && points <= tried
-  const { legal, rejectedByCode } = survey(space, { limit: tried, ...(isAll ? {} : { random }) })
+  const affordable = Math.max(MIN_POINTS, Math.floor(SURVEYED_VALUES / Math.max(values, 1)))
+  const sampleSize = requested ?? Math.min(DEFAULT_SURVEY, affordable)
+  const isExhaustive = isExact && points <= sampleSize
+  const { legal, rejectedByCode } = survey(space, { limit: sampleSize, ...(isExhaustive ? {} : { random }) })
   const rejected = byFrequency(rejectedByCode)
-  const all = Object.values(rejectedByCode).reduce((n, x) => n + x, legal)
-  const isScaled = asked === undefined && tried < USUAL_SURVEY && !isAll
-  const more = isScaled
-    ? ` (fewer than ${USUAL_SURVEY}: each has ${count(values)} values to draw from; --survey ${USUAL_SURVEY})`
+  const total = Object.values(rejectedByCode).reduce((n, x) => n + x, legal)
+  const isReduced = requested === undefined && sampleSize < DEFAULT_SURVEY && !isExhaustive
+  const note = isReduced
+    ? ` (fewer than ${DEFAULT_SURVEY}: each has ${count(values)} values to draw from; --survey ${DEFAULT_SURVEY})`
     : ''
   return [
-    ['legal', `${count(legal)} of ${isAll ? `all ${count(all)}` : `${count(all)} that were drawn`}${more}`],
+    [
+      'legal',
+      `${count(legal)} of ${isExhaustive ? `all ${count(total)}` : `${count(total)} that were drawn`}${note}`,
+    ],
     ...(rejected === '' ? [] : [['rejected', rejected] as const]),
   ]
 }
 
-/** Numbers on a line, texts on one each, after how many points they are. */
+/** Numbers on one line; texts on a line each, after their number of points. */
 function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number): string {
-  const after = d.after.map((a) => afterText(a, decisions.find((o) => o.name === a.name)!.values))
-  const tail = after.length > 0 ? `, with ${after.join(' and ')}` : ''
+  const dependencies = d.after.map((a) => dependencyText(a, decisions.find((o) => o.name === a.name)!.values))
+  const suffix = dependencies.length > 0 ? `, with ${dependencies.join(' and ')}` : ''
   const head = d.name.padEnd(width)
   if ([...d.values, ...d.unsure].every((v) => typeof v === 'number')) {
-    // A sample of thousands finds points with a few of them.
-    if (d.unsure.length > SHOWN) {
-      const all = [...d.values, ...d.unsure].sort((a, b) => Number(a) - Number(b))
-      return `${head}  ${numbersText(all)}${tail}; the sample has points with ${count(d.values.length)} of them\n`
+    // With thousands of values, a sample covers few of them.
+    if (d.unsure.length > MAX_NUMBERS) {
+      const sorted = [...d.values, ...d.unsure].sort((a, b) => Number(a) - Number(b))
+      return `${head}  ${numbersText(sorted)}${suffix}; the sample has points with ${count(d.values.length)} of them\n`
     }
-    const found = d.values.length > 0 ? `${numbersText(d.values)}${tail}` : ''
-    const unsure = d.unsure.length > 0 ? `no point was found with ${numbersText(d.unsure)}` : ''
-    return `${head}  ${[found, unsure].filter((text) => text).join('; ')}\n`
+    const legalText = d.values.length > 0 ? `${numbersText(d.values)}${suffix}` : ''
+    const unsureText = d.unsure.length > 0 ? `no point was found with ${numbersText(d.unsure)}` : ''
+    return `${head}  ${[legalText, unsureText].filter((text) => text).join('; ')}\n`
   }
   const numbers = [...(d.points ?? []).map(count), ...(d.unsure.length > 0 ? [UNSURE] : [])]
-  const high = Math.max(0, ...numbers.map((n) => n.length))
+  const numberWidth = Math.max(0, ...numbers.map((n) => n.length))
   const line = (number: string, v: DecisionValue): string =>
-    `  ${high > 0 ? `${number.padStart(high)}  ` : ''}${v === '' ? '(nothing)' : v}\n`
-  const about = [
+    `  ${numberWidth > 0 ? `${number.padStart(numberWidth)}  ` : ''}${v === '' ? '(nothing)' : v}\n`
+  const notes = [
     ...(d.points ? [', with the points of each'] : []),
-    tail,
+    suffix,
     ...(d.unsure.length > 0 ? [`; ${UNSURE}: no point was found with it`] : []),
   ]
   const lines = [
     ...d.values.map((v, k) => line(d.points ? numbers[k]! : '', v)),
     ...d.unsure.map((v) => line(UNSURE, v)),
   ]
-  return `${head}  one of ${d.values.length + d.unsure.length}${about.join('')}\n${lines.join('')}`
+  return `${head}  one of ${d.values.length + d.unsure.length}${notes.join('')}\n${lines.join('')}`
 }
 
 const UNSURE = '?'
 
 function numbersText(values: readonly DecisionValue[]): string {
-  const more = values.length > SHOWN ? `, … ${values.at(-1)} (${values.length} values)` : ''
-  return `${values.slice(0, SHOWN).join(', ')}${more}`
+  const ellipsis = values.length > MAX_NUMBERS ? `, … ${values.at(-1)} (${values.length} values)` : ''
+  return `${values.slice(0, MAX_NUMBERS).join(', ')}${ellipsis}`
 }
 
-function afterText(
+function dependencyText(
   { name, values }: OutlinedDecision['after'][number],
-  all: readonly DecisionValue[],
+  allValues: readonly DecisionValue[],
 ): string {
-  if (values.length > NAMED) return `${values.length} of the ${all.length} values of ${name}`
-  return `${name} = ${values.map(shortened).join(' or ')}`
+  if (values.length > MAX_NAMED_VALUES) return `${values.length} of the ${allValues.length} values of ${name}`
+  return `${name} = ${values.map(abbreviate).join(' or ')}`
 }
 
-/** `ahead(…)`, or how the text begins. */
-function shortened(value: DecisionValue): string {
+/** Abbreviates a long value to `name(…)` or its first letters. */
+function abbreviate(value: DecisionValue): string {
   const text = String(value)
-  if (text.length <= LETTERS) return text
+  if (text.length <= MAX_LETTERS) return text
   const call = /^(\w+)\([^()]*\)$/.exec(text)
-  return call ? `${call[1]}(…)` : `${text.slice(0, LETTERS)}…`
+  return call ? `${call[1]}(…)` : `${text.slice(0, MAX_LETTERS)}…`
 }

@@ -6,9 +6,9 @@ export function summationRow(sums: readonly UnorderedSum[]): readonly [string, s
   const launches = new Map<string, number>()
   for (const { buffer, reducer } of sums)
     launches.set(`${buffer} (${reducer})`, (launches.get(`${buffer} (${reducer})`) ?? 0) + 1)
-  const places = [...launches].map(([of, n]) => (n > 1 ? `${of} in ${n} launches` : of))
+  const sumTexts = [...launches].map(([sum, n]) => (n > 1 ? `${sum} in ${n} launches` : sum))
   return [
     'sums',
-    `NOT REPRODUCIBLE: threads update ${places.join(', ')} atomically in any order, so runs differ in the last bits`,
+    `NOT REPRODUCIBLE: threads update ${sumTexts.join(', ')} atomically in any order, so runs differ in the last bits`,
   ]
 }

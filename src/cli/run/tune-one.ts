@@ -6,18 +6,18 @@ import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceName, spaceOf } from './space-option.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { tuneJson, tuneText, winner } from './tuned.ts'
+import { tuneJson, tuneText, winnerText } from './tune-report.ts'
 import {
   dataName,
   inputsOf,
   priorOf,
   progressReporter,
   queueOf,
-  reportWrong,
+  reportOnFailure,
   sharedFiles,
   type Tuning,
-  toldUntilThen,
-  writeOut,
+  writeOutFile,
+  writeWrongResults,
 } from './tuning.ts'
 
 export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number> {
@@ -28,8 +28,8 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
   const queue = await queueOf(tuning)
   const html = call.one('html')
   const report = progressReporter(call)
-  let last: TuneProgress | undefined
-  const searched = tune(kernel, {
+  let latest: TuneProgress | undefined
+  const search = tune(kernel, {
     ...options,
     space,
     inputs,
@@ -40,20 +40,20 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     prior: priorOf(tuning, space, inputs),
     queue: queue && { ...queue, tensors: sharedFiles(files) },
     onProgress(p) {
-      tuning.searching()
-      last = p
+      tuning.onSearchStart()
+      latest = p
       report(p)
     },
   })
-  const result = await toldUntilThen(tuning, searched, () => last && { search: last, space })
+  const result = await reportOnFailure(tuning, search, () => latest && { search: latest, space })
   call.io.progress?.('')
-  // First: a disk may be full.
+  // Printed before files are written, because writing may fail.
   call.io.out(
     (call.flag('json') ? tuneJson : tuneText)(kernel, device.name, spaceName(kernel, space), result),
   )
-  await reportWrong(tuning, result.wrong)
-  await writeOut(tuning, result.own ? winner(result) : undefined)
-  // As of `--out`: what was found before stays where nothing was found.
+  await writeWrongResults(tuning, result.wrong)
+  await writeOutFile(tuning, result.own ? winnerText(result) : undefined)
+  // As for `--out`: without a result, an existing file is kept.
   if (html !== undefined && result.best) {
     await writePage(html, tuning, inputs, result)
     if (!call.flag('json')) call.io.out(`\n// Report written to ${html}\n`)
@@ -73,7 +73,7 @@ async function writePage(
     ...inputs,
     tensors: declaredOf(source, inputs.tensors ?? {}, takenData),
   })
-  const drawn = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) }, takenData)
-  const text = tuneReport(result, { tensors: drawn.tensors })
+  const bound = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) }, takenData)
+  const text = tuneReport(result, { tensors: bound.tensors })
   await call.write(path, text)
 }

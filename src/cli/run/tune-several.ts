@@ -1,35 +1,35 @@
-/** `spt tune` on several matrices, and sizes. */
+/** `spt tune` on several matrices and sizes. */
 import type { Kernel } from '../../api/kernel.ts'
 import type { TuneProgress } from '../../search/tune/index.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import { EXIT } from '../failure.ts'
 import { spaceOf } from './space-option.ts'
+import { defaultKeptText, tuneAllJson, tuneAllReport } from './tune-all-report.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { leftUnasked, tunedAllJson, tunedAllReport } from './tuned-all.ts'
 import {
   dataName,
   inputsOf,
   priorOf,
   progressReporter,
   queueOf,
-  reportWrong,
+  reportOnFailure,
   sharedFiles,
   type Tuning,
-  toldUntilThen,
-  writeOut,
+  writeOutFile,
+  writeWrongResults,
 } from './tuning.ts'
 
 export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): Promise<number> {
   const { call, kernel, device, options } = tuning
   const { tuneAll } = await import('../../search/tune/tune-all.ts')
   const report = progressReporter(call)
-  let last:
+  let latest:
     | { readonly name: string; readonly search: TuneProgress; readonly space: KernelSpace<Kernel> }
     | undefined
   let space: KernelSpace<Kernel> | undefined
-  const searched = tuneAll(kernel, {
+  const search = tuneAll(kernel, {
     ...options,
-    // Large ones are read when it is their turn.
+    // Inputs are read when their case starts, because they may be large.
     cases: cases.map((c) => ({
       name: c.name,
       group: c.group,
@@ -45,18 +45,21 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
     prior: (space, inputs) => priorOf(tuning, space, inputs),
     queue: await queueOf(tuning),
     onProgress({ case: name, at, of, search }) {
-      tuning.searching()
-      if (search && space) last = { name, search, space }
+      tuning.onSearchStart()
+      if (search && space) latest = { name, search, space }
       report(search, `${name} (${at} of ${of}): `)
     },
   })
-  const result = await toldUntilThen(tuning, searched, () => last)
+  const result = await reportOnFailure(tuning, search, () => latest)
   call.io.progress?.('')
   for (const { name, refused } of result.cases)
     if (refused) call.io.err(`warning: ${name} has no part in it: ${refused.message} [${refused.code}]\n`)
-  // First: a disk may be full.
-  call.io.out((call.flag('json') ? tunedAllJson : tunedAllReport)(kernel, device.name, result))
-  await reportWrong(tuning, result.wrong)
-  await writeOut(tuning, result.verdict === 'unasked' ? leftUnasked(kernel, result) : result.schedule?.text)
+  // Printed before files are written, because writing may fail.
+  call.io.out((call.flag('json') ? tuneAllJson : tuneAllReport)(kernel, device.name, result))
+  await writeWrongResults(tuning, result.wrong)
+  await writeOutFile(
+    tuning,
+    result.verdict === 'unasked' ? defaultKeptText(kernel, result) : result.schedule?.text,
+  )
   return result.verdict ? EXIT.ok : EXIT.failed
 }

@@ -1,41 +1,41 @@
-/** `spt tune --worker`: trials of studies that others published, one after the other, on this device. */
+/** `spt tune --worker`: runs trials of published studies on this device, one at a time. */
 import type { DeviceKind } from '../../backends/target.ts'
 import { devices } from '../../node.ts'
 import type { SharedReport } from '../../search/studies/types.ts'
 import type { Point } from '../../search/types.ts'
 import type { Call } from '../command.ts'
 import { EXIT } from '../failure.ts'
-import { misused } from '../usage.ts'
-import { ms } from './tuned.ts'
+import { rejectUsage } from '../usage.ts'
+import { ms } from './tune-report.ts'
 
-type Reported = Pick<SharedReport, 'outcome' | 'duration'>
+type TrialReport = Pick<SharedReport, 'outcome' | 'duration'>
 
-/** Options of a worker itself; the others arrive with the studies. */
-const OWN = ['worker', 'device', 'idle', 'data-root', 'no-instr']
+/** Options of a worker; all other options are part of a study. */
+const WORKER_OPTIONS = ['worker', 'device', 'idle', 'data-root', 'no-instr']
 
 /** Runs until it is stopped or idle; a trial in flight is completed. */
-export async function work(
+export async function runTuneWorker(
   call: Call,
   url: string,
   kind: DeviceKind,
-  all: readonly string[],
+  options: readonly string[],
 ): Promise<number> {
   if (call.args.length > 0)
-    misused({
+    rejectUsage({
       command: call.command,
       message: `--worker takes no file, and there is ${call.args[0]}`,
       expected: 'spt tune --worker URL',
       hint: 'studies contain their programs: to publish one, spt tune FILE --queue URL',
     })
-  for (const name of all)
-    if (!OWN.includes(name) && (call.flag(name) || call.one(name) !== undefined))
-      misused({
+  for (const name of options)
+    if (!WORKER_OPTIONS.includes(name) && (call.flag(name) || call.one(name) !== undefined))
+      rejectUsage({
         command: call.command,
         message: `--${name} is not possible with --worker`,
-        expected: OWN.map((n) => `--${n}`).join(', '),
+        expected: WORKER_OPTIONS.map((n) => `--${n}`).join(', '),
         hint: 'studies contain their options: pass this one to spt tune FILE --queue URL',
       })
-  const idleSeconds = idleOf(call, 0)
+  const idleSeconds = idleOption(call, 0)
   const { runWorker, studyEvaluator } = await import('../../search/studies/index.ts')
   const device = await devices[kind]()
   const stop = new AbortController()
@@ -69,8 +69,8 @@ export async function work(
 }
 
 /** A line of a worker's log. */
-export function trialText(kernel: string, point: Point, { outcome: o, duration }: Reported): string {
-  const what =
+export function trialText(kernel: string, point: Point, { outcome: o, duration }: TrialReport): string {
+  const result =
     o.status === 'measured'
       ? ms(o.timing.median)
       : o.status === 'bounded'
@@ -78,12 +78,12 @@ export function trialText(kernel: string, point: Point, { outcome: o, duration }
         : 'code' in o
           ? `${o.status} ${o.code}`
           : o.status
-  const took = duration === undefined ? '' : `, took ${(duration / 1000).toFixed(1)} s`
-  return `${kernel} ${JSON.stringify(point)}: ${what}${took}`
+  const durationText = duration === undefined ? '' : `, took ${(duration / 1000).toFixed(1)} s`
+  return `${kernel} ${JSON.stringify(point)}: ${result}${durationText}`
 }
 
-const MOST_SECONDS = 10_000_000
+const MAX_IDLE_SECONDS = 10_000_000
 
 /** `--idle` in seconds. */
-export const idleOf = (call: Call, least: 0 | 1): number | undefined =>
-  call.integer('idle', least, MOST_SECONDS)
+export const idleOption = (call: Call, min: 0 | 1): number | undefined =>
+  call.integer('idle', min, MAX_IDLE_SECONDS)

@@ -1,4 +1,4 @@
-/** Shared by tuning on one and on several matrices: device, budget, records, Ctrl-C, the space, workers. */
+/** Shared by tuning on one and on several matrices: device, budget, records, Ctrl-C, prior, workers, output files. */
 import { basename, dirname, join, resolve } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
@@ -17,31 +17,31 @@ import type { TuneOptions, TuneProgress } from '../../search/tune/index.ts'
 import { usualPrior } from '../../search/tune/usual-prior.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
-import { outputAt } from '../outputs.ts'
-import { writeNew } from '../paths.ts'
+import { standardStream } from '../outputs.ts'
+import { writeNumberedFile } from '../paths.ts'
 import { readInputs, seedOf } from './bind-options.ts'
-import { outFile, wholeFile } from './out-file.ts'
+import { outFile, selfContainedFile } from './out-file.ts'
 import type { TuneFiles } from './tune-cases.ts'
-import { idleOf } from './tune-worker.ts'
-import { foundUntilThen, progressLine } from './tuned.ts'
+import { partialResultText, progressLine } from './tune-report.ts'
+import { idleOption } from './tune-worker.ts'
 
-export const USUAL_TRIALS = 64
-const MOST = 1_000_000
-const LEAST_MINUTES = 0.01
-const MOST_MINUTES = 7 * 24 * 60
+export const DEFAULT_TRIALS = 64
+const MAX_TRIALS = 1_000_000
+const MIN_MINUTES = 0.01
+const MAX_MINUTES = 7 * 24 * 60
 
 export type Budget = Pick<TuneOptions, 'trials' | 'seconds'>
 
 /** `--trials` and `--minutes`. */
 export function budgetOf(call: Call): Budget {
-  const trials = call.integer('trials', 1, MOST)
-  const minutes = call.decimal('minutes', LEAST_MINUTES, MOST_MINUTES)
-  if (minutes === undefined) return { trials: trials ?? USUAL_TRIALS }
+  const trials = call.integer('trials', 1, MAX_TRIALS)
+  const minutes = call.decimal('minutes', MIN_MINUTES, MAX_MINUTES)
+  if (minutes === undefined) return { trials: trials ?? DEFAULT_TRIALS }
   return { trials, seconds: 60 * minutes }
 }
 
-/** The kernel to tune, and the options that say how. */
-export interface Given {
+/** The kernel to tune, with the budget and the call's options. */
+export interface TuneRequest {
   readonly call: Call
   readonly parsed: Program
   readonly program: SptProgram
@@ -50,10 +50,10 @@ export interface Given {
   readonly budget: Budget
 }
 
-export interface Tuning extends Given {
+export interface Tuning extends TuneRequest {
   readonly device: Device
-  /** Told that a search has begun: from now on, Ctrl-C ends it with the best so far. */
-  searching(): void
+  /** Call when a search begins: from then on, Ctrl-C ends it with the best result so far. */
+  onSearchStart(): void
   /** Options of all searches of the call. */
   readonly options: Pick<
     TuneOptions,
@@ -62,16 +62,16 @@ export interface Tuning extends Given {
 }
 
 /**
- * Ctrl-C ends the searches of `work`, with the best so far. Before the first of them begins (`searching`) there is none: it
- * ends the process, as it does elsewhere, whatever that is at.
+ * Opens the device and the records for `work`. Ctrl-C ends a search of `work` with the best result so far; before the first
+ * search (`onSearchStart`) it ends the process.
  */
-export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Promise<T>): Promise<T> {
-  const { call, kind, budget } = given
+export async function withTuning<T>(request: TuneRequest, work: (tuning: Tuning) => Promise<T>): Promise<T> {
+  const { call, kind, budget } = request
   const device = await devices[kind]()
   const stop = new AbortController()
   const interrupt = (): void => stop.abort()
   let records: Records | undefined
-  const searching = (): void => {
+  const onSearchStart = (): void => {
     if (!stop.signal.aborted && !process.listeners('SIGINT').includes(interrupt))
       process.once('SIGINT', interrupt)
   }
@@ -79,7 +79,7 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
     if (call.one('db') !== undefined || call.flag('resume')) {
       const { openRecords, usualPath } = await import('../../search/records/index.ts')
       const path = call.one('db') ?? usualPath(call.io.env)
-      // What is wrong with the folder is said of the file.
+      // Errors of the folder are reported when the file is opened.
       await makeFolder(dirname(path)).catch(() => undefined)
       records = await openRecords(path)
     }
@@ -92,7 +92,7 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
       signal: stop.signal,
       reopen: () => devices[kind](),
     }
-    return await work({ ...given, device, options, searching })
+    return await work({ ...request, device, options, onSearchStart })
   } finally {
     process.off('SIGINT', interrupt)
     records?.close()
@@ -100,7 +100,10 @@ export async function withTuning<T>(given: Given, work: (tuning: Tuning) => Prom
   }
 }
 
-export async function inputsOf({ call, kernel }: Given, { files, params }: TuneFiles): Promise<RunInputs> {
+export async function inputsOf(
+  { call, kernel }: TuneRequest,
+  { files, params }: TuneFiles,
+): Promise<RunInputs> {
   return {
     tensors: await readInputs(kernel.source, files, params, kernel.usedData()),
     params: Object.fromEntries(params),
@@ -128,14 +131,14 @@ export function progressReporter({ io }: Call): (search: TuneProgress | null, na
   }
 }
 
-const noted = new WeakMap<Call, Set<string>>()
+const printedNotes = new WeakMap<Call, Set<string>>()
 
 /** Prints a note once per call, because all cases would repeat it. */
 function noteOnce(call: Call, text: string): void {
-  const before = noted.get(call) ?? new Set()
-  noted.set(call, before)
-  if (before.has(text)) return
-  before.add(text)
+  const printed = printedNotes.get(call) ?? new Set()
+  printedNotes.set(call, printed)
+  if (printed.has(text)) return
+  printed.add(text)
   call.io.err(`note: ${text}\n`)
 }
 
@@ -157,14 +160,14 @@ export const priorOf = (
 export async function queueOf({
   call,
   program,
-}: Given): Promise<Omit<NonNullable<TuneOptions['queue']>, 'tensors'> | undefined> {
+}: TuneRequest): Promise<Omit<NonNullable<TuneOptions['queue']>, 'tensors'> | undefined> {
   const url = call.one('queue')
   if (url === undefined) return undefined
   const { shareProgram } = await import('../../search/studies/index.ts')
   return {
     url,
     program: shareProgram(program),
-    idleSeconds: idleOf(call, 1),
+    idleSeconds: idleOption(call, 1),
     onNote: (line) => call.io.err(`${line}\n`),
   }
 }
@@ -175,18 +178,18 @@ export const sharedFiles = ({ files }: TuneFiles): Record<string, SharedInput> =
     [...files].map(([name, file]) => [name, { file: inPackage(file) ? file : resolve(placeOf(file)) }]),
   )
 
-/** Writes candidates whose results differ from the reference to files, so that they can be looked into. */
-export async function reportWrong(
-  { call, kernel, kind }: Given,
+/** Writes a file for each candidate whose result differs from the reference. */
+export async function writeWrongResults(
+  { call, kernel, kind }: TuneRequest,
   wrong: readonly (WrongResult & { readonly case?: string })[],
 ): Promise<void> {
   const folder = call.one('bugs') ?? '.'
   if (wrong.length > 0) await makeFolder(folder).catch(() => undefined)
   const pathOf = (n: number): string => join(folder, `spt-bug-${kernel.name}-${n}.json`)
-  // Those of other runs stay: without records they are all that is left of a bug.
+  // Files of other runs are kept, because they may be the only trace of a bug.
   let last = 0
   for (const bug of wrong) {
-    const all = {
+    const report = {
       kernel: kernel.name,
       file: call.args[0],
       device: kind,
@@ -194,13 +197,13 @@ export async function reportWrong(
       size: call.many('size'),
       ...bug,
     }
-    const text = `${JSON.stringify(all, null, 2)}\n`
+    const text = `${JSON.stringify(report, null, 2)}\n`
     try {
-      last = await writeNew(pathOf, text, last + 1)
+      last = await writeNumberedFile(pathOf, text, last + 1)
       call.io.err(`warning: a candidate differs from the reference: ${pathOf(last)}\n`)
     } catch (e) {
       if (!(e instanceof SptError)) throw e
-      // What else was found is not lost for that.
+      // The result of the search is still reported.
       const [{ message, code }] = e.diagnostics as [Diagnostic]
       call.io.err(`warning: a candidate differs from the reference, but ${message} [${code}]:\n${text}`)
     }
@@ -208,38 +211,41 @@ export async function reportWrong(
 }
 
 /** Reports the best results of a search that failed before rethrowing its error. */
-export async function toldUntilThen<T>(
+export async function reportOnFailure<T>(
   tuning: Tuning,
-  searched: Promise<T>,
-  last: () =>
+  search: Promise<T>,
+  latest: () =>
     | { readonly search: TuneProgress; readonly space: KernelSpace<Kernel>; readonly name?: string }
     | undefined,
 ): Promise<T> {
   const { io } = tuning.call
   try {
-    return await searched
+    return await search
   } catch (e) {
     io.progress?.('')
-    const found = last()
-    if (found) {
-      io.err(foundUntilThen(found.search, found.space, found.name))
-      await reportWrong(tuning, found.search.wrong)
+    const partial = latest()
+    if (partial) {
+      io.err(partialResultText(partial.search, partial.space, partial.name))
+      await writeWrongResults(tuning, partial.search.wrong)
     }
     throw e
   }
 }
 
 /** Writes the schedules found to the file of `--out`, with the declarations they need. */
-export async function writeOut({ call, parsed, kernel }: Given, text: string | undefined): Promise<void> {
+export async function writeOutFile(
+  { call, parsed, kernel }: TuneRequest,
+  text: string | undefined,
+): Promise<void> {
   const out = call.one('out')
   if (out === undefined || text === undefined) return
-  const written = call.flag('whole') ? wholeFile : outFile
-  await call.write(out, written(parsed, kernel.name, text, out))
-  const name = outputAt(out) === null ? scheduleFound(text) : undefined
+  const render = call.flag('whole') ? selfContainedFile : outFile
+  await call.write(out, render(parsed, kernel.name, text, out))
+  const name = standardStream(out) === null ? lastSchedule(text) : undefined
   if (name !== undefined && !call.flag('json'))
     call.io.out(`\n// Written to ${out}: spt run ${out} --schedule ${name}\n`)
 }
 
-/** The schedule to run: the last in the text, because a choice follows its alternatives. */
-export const scheduleFound = (text: string): string | undefined =>
+/** The last schedule or dispatch of the text, because a dispatch follows its variants. */
+export const lastSchedule = (text: string): string | undefined =>
   [...text.matchAll(/^(?:schedule|choose) \w+\.(\w+)/gm)].at(-1)?.[1]

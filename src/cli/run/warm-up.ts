@@ -1,6 +1,6 @@
 /** Untimed runs: V8 compiles a kernel during its first ones, and drivers load it. */
 
-/** Milliseconds, and runs, after which a kernel counts as warm. */
+/** A kernel counts as warm after this many milliseconds or runs. */
 const WARM_MS = 100
 const WARM_RUNS = 50
 

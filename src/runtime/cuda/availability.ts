@@ -4,7 +4,7 @@ import { cacheFolder } from '../../cache/disk-cache.ts'
 import type { DeviceReport } from '../device.ts'
 import { chipFacts, readChip } from './chip.ts'
 import { type CudaDriver, initDriver, loadDriver, showVersion } from './driver.ts'
-import { absent, CudaCallError, callFailed } from './errors.ts'
+import { absentError, CudaCallError, driverError } from './errors.ts'
 import { type Ffi, loadFfi } from './ffi.ts'
 import { includeCandidates, type Machine, resolveHeaders, thisMachine } from './libraries.ts'
 import { chooseTarget, loadNvrtc, type Nvrtc } from './nvrtc.ts'
@@ -30,7 +30,7 @@ export interface CudaOptions {
   readonly overlap?: boolean
 }
 
-/** Tools in the order in which they are located; each step throws `device/absent` with its reason. */
+/** Libraries and devices, in the order in which they are located. */
 export interface CudaTools {
   readonly ffi: Ffi
   readonly driver: CudaDriver
@@ -39,46 +39,49 @@ export interface CudaTools {
   readonly nvrtc: Nvrtc
 }
 
-/** `found` receives the facts of each step as soon as they are known, so that a report can show its progress. */
+/**
+ * Locates the tools. `onFacts` receives the facts of each step, so that a report contains the steps before a failure.
+ * @throws SptError `device/absent` with the reason
+ */
 export async function findTools(
   options: CudaOptions,
   machine: Machine = thisMachine(),
-  found: (facts: Record<string, string>) => void = () => {},
+  onFacts: (facts: Record<string, string>) => void = () => {},
 ): Promise<CudaTools> {
   if (process.platform !== 'linux') {
-    throw absent({
+    throw absentError({
       message: `the CUDA device is supported on Linux only, not on ${process.platform}`,
       hint: 'use the webgpu or cpu device; on Windows, WSL 2 runs the CUDA device',
     })
   }
   const ffi = await loadFfi()
-  found({ koffi: ffi.version })
+  onFacts({ koffi: ffi.version })
   const driver = loadDriver(ffi, machine, options.libcuda)
-  found({ driver: driver.path })
+  onFacts({ driver: driver.path })
   const { devices, version } = initDriver(driver)
-  found({ 'driver CUDA': showVersion(version), devices: String(devices) })
+  onFacts({ 'driver CUDA': showVersion(version), devices: String(devices) })
   const nvrtc = loadNvrtc(ffi, machine, version, options.nvrtc)
-  found({ NVRTC: `${nvrtc.major}.${nvrtc.minor} (${nvrtc.path})` })
+  onFacts({ NVRTC: `${nvrtc.major}.${nvrtc.minor} (${nvrtc.path})` })
   return { ffi, driver, driverVersion: version, devices, nvrtc }
 }
 
 export function checkOrdinal(ordinal: number, devices: number): void {
   if (Number.isInteger(ordinal) && ordinal >= 0 && ordinal < devices) return
-  throw absent({
+  throw absentError({
     message: `there is no CUDA device ${ordinal}: the driver shows ${devices}`,
     expected: `a number from 0 to ${devices - 1}`,
     hint: 'CUDA_VISIBLE_DEVICES may hide devices',
   })
 }
 
-/** Never rejects: `reason` and `hint` describe what is missing. */
+/** Reports the availability of CUDA. Never rejects: `reason` and `hint` describe a missing part. */
 export async function reportCuda(
   options: CudaOptions = {},
   machine: Machine = thisMachine(),
 ): Promise<DeviceReport> {
   const facts: Record<string, string> = {}
   try {
-    const tools = await findTools(options, machine, (more) => Object.assign(facts, more))
+    const tools = await findTools(options, machine, (newFacts) => Object.assign(facts, newFacts))
     const ordinal = options.ordinal ?? 0
     checkOrdinal(ordinal, tools.devices)
     const chip = readChip(tools.driver, ordinal)
@@ -92,8 +95,8 @@ export async function reportCuda(
     })
     return { kind: 'cuda', available: target !== undefined, name: chip.name, facts }
   } catch (error) {
-    const known = error instanceof CudaCallError ? callFailed(error, 'looking for CUDA') : error
-    const diagnostic = known instanceof SptError ? known.diagnostics[0] : undefined
+    const translated = error instanceof CudaCallError ? driverError(error, 'looking for CUDA') : error
+    const diagnostic = translated instanceof SptError ? translated.diagnostics[0] : undefined
     const reason = diagnostic?.message ?? (error instanceof Error ? error.message : String(error))
     for (const [i, note] of (diagnostic?.notes ?? []).entries()) facts[`tried ${i + 1}`] = note
     return {

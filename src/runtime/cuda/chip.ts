@@ -16,7 +16,7 @@ export interface Chip {
   readonly maxBlocksPerMultiprocessor: number
   readonly maxBlockDim: readonly [number, number, number]
   readonly maxGridDim: readonly [number, number, number]
-  /** Shared memory a block may use without asking, and after raising its limit; bytes. */
+  /** Bytes of shared memory per block by default, and with opt-in. */
   readonly sharedPerBlock: number
   readonly sharedPerBlockOptin: number
   readonly sharedPerMultiprocessor: number
@@ -66,7 +66,7 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
     )
     return out[0]!
   }
-  // A driver older than an attribute refuses its number.
+  // Older drivers reject attributes that they do not have.
   const supports = (attribute: 'clusters' | 'tensorMaps'): boolean =>
     driver.calls.cuDeviceGetAttribute(out, ATTRIBUTE[attribute], device) === CUDA.SUCCESS && out[0] === 1
   const name = new Uint8Array(256)
@@ -100,7 +100,7 @@ export function readChip(driver: CudaDriver, ordinal: number): Chip & { readonly
   }
 }
 
-/** Launches that overlap, in graphs too, are there from compute capability 9.0 and drivers of CUDA 12.3 on. */
+/** Overlapping launches (also in graphs) need compute capability 9.0 and a driver of CUDA 12.3. */
 export const canOverlap = (chip: Pick<Chip, 'major'>, driverVersion: number): boolean =>
   chip.major >= 9 && driverVersion >= 12030
 
@@ -135,7 +135,7 @@ export function chipFeatures(chip: Chip): ReadonlySet<string> {
   return new Set(names.flatMap((f) => [f, f.replaceAll('-', '_')]))
 }
 
-/** The chip's facts for `spt doctor`. */
+/** Properties of the chip for `spt doctor`. */
 export function chipFacts(chip: Chip): Record<string, string> {
   const gib = (bytes: number): string => `${(bytes / 2 ** 30).toFixed(1)} GiB`
   const kib = (bytes: number): string => `${Math.round(bytes / 1024)} KiB`

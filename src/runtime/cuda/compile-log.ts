@@ -1,4 +1,4 @@
-/** NVRTC's log, read into places and shown with the lines it is about. */
+/** Parses NVRTC's log, and builds diagnostics with the source lines of its messages. */
 import { type Diagnostic, type Span, SptError } from '../../ast/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 
@@ -17,14 +17,14 @@ export function parseLog(log: string, file: string): LogMessage[] {
   const messages: LogMessage[] = []
   for (const raw of log.split('\n')) {
     const row = raw.trimEnd()
-    const at = AT_LINE.exec(row)
-    if (at) {
-      const severity = at[3] === 'warning' ? 'warning' : 'error'
-      const own = at[1] === file
+    const match = AT_LINE.exec(row)
+    if (match) {
+      const severity = match[3] === 'warning' ? 'warning' : 'error'
+      const isInSource = match[1] === file
       messages.push(
-        own
-          ? { severity, line: Number(at[2]), text: at[4]! }
-          : { severity, text: `${at[1]}(${at[2]}): ${at[4]}` },
+        isInSource
+          ? { severity, line: Number(match[2]), text: match[4]! }
+          : { severity, text: `${match[1]}(${match[2]}): ${match[4]}` },
       )
       continue
     }
@@ -37,11 +37,11 @@ export function parseLog(log: string, file: string): LogMessage[] {
   return messages
 }
 
-/** The lines around `line`, numbered, the line itself marked. */
-export function excerpt(text: string, line: number, around = 2): string {
+/** Numbered lines around `line`, which is marked. */
+export function excerpt(text: string, line: number, context = 2): string {
   const lines = text.split('\n')
-  const first = Math.max(1, line - around)
-  const last = Math.min(lines.length, line + around)
+  const first = Math.max(1, line - context)
+  const last = Math.min(lines.length, line + context)
   const width = String(last).length
   const rows: string[] = []
   for (let n = first; n <= last; n++) {
@@ -60,14 +60,19 @@ function spanOfLine(source: string, text: string, line: number): Span {
 
 const MAX_LOG = 4000
 
-/** The error for a text that did not compile; `file` is the name its log uses. */
+/** Error of a module that did not compile; `file` is the name of the source in the log. */
 export function compileError(module: ModuleText, file: string, log: string, status: string): SptError {
   const errors = parseLog(log, file).filter((m) => m.severity === 'error')
   const first = errors.find((m) => m.line !== undefined) ?? errors[0]
   const notes: string[] = []
   if (first?.line !== undefined) notes.push(excerpt(module.text, first.line))
-  const cut = log.trim()
-  if (cut) notes.push(cut.length > MAX_LOG ? `${cut.slice(0, MAX_LOG)}\n… (${cut.length} characters)` : cut)
+  const trimmedLog = log.trim()
+  if (trimmedLog)
+    notes.push(
+      trimmedLog.length > MAX_LOG
+        ? `${trimmedLog.slice(0, MAX_LOG)}\n… (${trimmedLog.length} characters)`
+        : trimmedLog,
+    )
   const where = first?.line === undefined ? '' : ` line ${first.line}:`
   const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
   const diagnostic: Diagnostic = {

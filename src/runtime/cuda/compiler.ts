@@ -1,8 +1,8 @@
-/** From a printed module to an image the driver loads: cache, headers, NVRTC. */
+/** Compiles a printed module to an image for the driver: cache, headers, NVRTC. */
 import { SptError } from '../../ast/diagnostic.ts'
 import { cacheKey, type DiskCache } from '../../cache/disk-cache.ts'
 import type { ModuleText } from '../device.ts'
-import { absent } from './errors.ts'
+import { absentError } from './errors.ts'
 import { includeCandidates, includedHeaders, type Machine, resolveHeaders } from './libraries.ts'
 import { BASE_OPTIONS, type CompileTarget, chooseTarget, type Nvrtc } from './nvrtc.ts'
 
@@ -29,7 +29,7 @@ export function openCompiler(
 ): KernelCompiler {
   const target = chooseTarget(chip, nvrtc)
   if (!target) {
-    throw absent({
+    throw absentError({
       message: `NVRTC ${nvrtc.major}.${nvrtc.minor} no longer compiles for ${chip.name} (compute capability ${chip.major}.${chip.minor})`,
       expected: `one of ${nvrtc.supported.join(', ')} or newer`,
       hint: 'install an older CUDA toolkit and name its NVRTC with SPT_NVRTC',
@@ -39,17 +39,17 @@ export function openCompiler(
 
   function optionsFor(module: ModuleText): string[] {
     const headers = includedHeaders(module.text)
-    const found = resolveHeaders(machine, headers, folders)
-    if (found.missing.length > 0) {
+    const resolved = resolveHeaders(machine, headers, folders)
+    if (resolved.missing.length > 0) {
       throw new SptError({
         code: 'device/header-missing',
-        message: `CUDA module '${module.name}' includes ${found.missing.join(', ')}, which is not installed`,
+        message: `CUDA module '${module.name}' includes ${resolved.missing.join(', ')}, which is not installed`,
         expected: "CUDA's headers next to NVRTC, in CUDA_HOME/include or in the NVIDIA wheels",
         hint: 'install the CUDA toolkit or the Python wheel nvidia-cuda-runtime, or set CUDA_HOME',
         notes: [`looked in:\n${folders.map((f) => `  ${f}`).join('\n')}`],
       })
     }
-    return [...BASE_OPTIONS, ...found.include.map((folder) => `-I${folder}`)]
+    return [...BASE_OPTIONS, ...resolved.include.map((folder) => `-I${folder}`)]
   }
 
   return {
@@ -65,8 +65,8 @@ export function openCompiler(
         `${nvrtc.major}.${nvrtc.minor}`,
         ...options,
       ])
-      const stored = fresh ? undefined : await cache.load(key)
-      if (stored) return { bytes: stored, cached: true }
+      const cached = fresh ? undefined : await cache.load(key)
+      if (cached) return { bytes: cached, cached: true }
       const bytes = await nvrtc.compile(module, target, options)
       await cache.store(key, bytes)
       return { bytes, cached: false }

@@ -1,5 +1,5 @@
 /**
- * One context with its queues: making it current, waiting for them, and what happens to it after a fault.
+ * A CUDA context with its queues: makes it current, waits for queues, and rejects calls after a fault.
  */
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fail } from '../../ast/diagnostic.ts'
@@ -8,8 +8,8 @@ import { type CudaDriver, callError, check, type DriverCalls, type Handle } from
 import {
   CUDA,
   CudaCallError,
-  callFailed,
-  faulted,
+  driverError,
+  faultError,
   isSticky,
   type MemoryState,
   outOfMemory,
@@ -17,18 +17,18 @@ import {
 
 const STREAM_NON_BLOCKING = 1
 const EVENT_DISABLE_TIMING = 2
-/** Waiting polls without a pause for this long, then between events, then every millisecond. */
+/** A wait polls without a pause up to SPIN_MS, then once per event-loop turn up to YIELD_MS, then every millisecond. */
 const SPIN_MS = 0.2
 const YIELD_MS = 20
 
 /** A stream of the driver. */
 export interface CudaQueue {
   readonly handle: Handle
-  /** Recorded to make another queue wait for this one. */
-  readonly joint: Handle
+  /** Event that is recorded to make another queue wait for this one. */
+  readonly joinEvent: Handle
   /** True if work was queued since the queue was last seen idle. */
   busy: boolean
-  /** Kernels queued since then, as messages show them: the suspects of a fault. */
+  /** Display names of kernels queued since then, one of which may have caused a fault. */
   readonly kernels: Set<string>
 }
 
@@ -66,7 +66,7 @@ export class CudaContext {
   }
 
   /** True if the context is neither disposed of nor faulted. */
-  get usable(): boolean {
+  get isUsable(): boolean {
     return !this.#disposed && this.#fault === undefined
   }
 
@@ -74,7 +74,7 @@ export class CudaContext {
     check(this.driver, call, code)
   }
 
-  /** Refuses to go on where the device is gone, and makes its context current. */
+  /** Makes the context current. @throws SptError `device/disposed`, `device/lost` */
   enter(): void {
     if (this.#disposed) {
       fail({
@@ -94,29 +94,29 @@ export class CudaContext {
   }
 
   /** Runs `body` in the context, and translates failed driver calls to diagnostics. */
-  within<T>(during: string, body: () => T): T {
+  within<T>(action: string, body: () => T): T {
     try {
       this.enter()
       return body()
     } catch (error) {
-      throw this.translate(error, during)
+      throw this.translate(error, action)
     }
   }
 
-  /** `exactly`: the kernel, if no other can have faulted. */
-  translate(error: unknown, during: string, exactly?: string): unknown {
+  /** Translates a failed driver call to a diagnostic. `culprit`: the kernel, if only one can have faulted. */
+  translate(error: unknown, action: string, culprit?: string): unknown {
     if (!(error instanceof CudaCallError)) return error
     if (isSticky(error.code)) {
       const inFlight = [...this.#queues].flatMap((q) => [...q.kernels])
-      const fault = faulted(error, exactly === undefined ? inFlight : [exactly], exactly !== undefined)
+      const fault = faultError(error, culprit === undefined ? inFlight : [culprit], culprit !== undefined)
       this.#fault = fault.diagnostics[0]!.message
       return fault
     }
-    if (error.code === CUDA.OUT_OF_MEMORY) return outOfMemory(this.#memoryState(0, during))
-    return callFailed(error, during)
+    if (error.code === CUDA.OUT_OF_MEMORY) return outOfMemory(this.#memoryState(0, action))
+    return driverError(error, action)
   }
 
-  /** The context must be current. */
+  /** Creates a queue. The context must be current. */
   openQueue(): CudaQueue {
     const out = new BigUint64Array(1)
     this.check('cuStreamCreate', this.calls.cuStreamCreate(out, STREAM_NON_BLOCKING))
@@ -124,12 +124,12 @@ export class CudaContext {
     const code = this.calls.cuEventCreate(out, EVENT_DISABLE_TIMING)
     if (code !== CUDA.SUCCESS) this.calls.cuStreamDestroy_v2(handle)
     this.check('cuEventCreate', code)
-    const queue: CudaQueue = { handle, joint: out[0]!, busy: false, kernels: new Set() }
+    const queue: CudaQueue = { handle, joinEvent: out[0]!, busy: false, kernels: new Set() }
     this.#queues.add(queue)
     return queue
   }
 
-  /** Waits for the queue's work. The context must be current. */
+  /** Waits for the queue's work and destroys the queue. The context must be current. */
   closeQueue(queue: CudaQueue): void {
     this.#synchronize(queue)
     this.#queues.delete(queue)
@@ -137,12 +137,12 @@ export class CudaContext {
   }
 
   #destroyQueue(queue: CudaQueue): void {
-    this.calls.cuEventDestroy_v2(queue.joint)
+    this.calls.cuEventDestroy_v2(queue.joinEvent)
     this.calls.cuStreamDestroy_v2(queue.handle)
   }
 
-  /** Notes a queued kernel; with `wait`, waits for it, so that a fault is its own. */
-  launched(queue: CudaQueue, kernel: string, wait: boolean): void {
+  /** Records a queued kernel. With `wait`, waits for it, so that a fault is attributed to it. */
+  noteLaunch(queue: CudaQueue, kernel: string, wait: boolean): void {
     queue.busy = true
     if (!wait) {
       queue.kernels.add(kernel)
@@ -157,15 +157,15 @@ export class CudaContext {
   join(): void {
     for (const queue of this.#queues) {
       if (queue === this.main || !queue.busy) continue
-      this.check('cuEventRecord', this.calls.cuEventRecord(queue.joint, queue.handle))
-      this.check('cuStreamWaitEvent', this.calls.cuStreamWaitEvent(this.main.handle, queue.joint, 0))
+      this.check('cuEventRecord', this.calls.cuEventRecord(queue.joinEvent, queue.handle))
+      this.check('cuStreamWaitEvent', this.calls.cuStreamWaitEvent(this.main.handle, queue.joinEvent, 0))
     }
   }
 
-  /** Resolves when a queue, or every queue, has nothing left to do. */
-  async idle(during: string, queue?: CudaQueue): Promise<void> {
+  /** Resolves when a queue, or every queue, is idle. */
+  async waitIdle(action: string, queue?: CudaQueue): Promise<void> {
     for (const q of queue ? [queue] : [...this.#queues]) {
-      await this.until(during, () => {
+      await this.poll(action, () => {
         const code = this.#queues.has(q) ? this.calls.cuStreamQuery(q.handle) : CUDA.SUCCESS
         if (code === CUDA.NOT_READY) return false
         this.check('cuStreamQuery', code)
@@ -176,12 +176,12 @@ export class CudaContext {
     }
   }
 
-  /** Polls, first closely, then leaving JavaScript time. */
-  async until(during: string, done: () => boolean): Promise<void> {
+  /** Polls a condition, with growing pauses. */
+  async poll(action: string, isDone: () => boolean): Promise<void> {
     const start = performance.now()
-    // Disposing has waited for the queues itself.
+    // `dispose` waits for the queues itself.
     while (!this.#disposed) {
-      if (this.within(during, done)) return
+      if (this.within(action, isDone)) return
       const waited = performance.now() - start
       if (waited > YIELD_MS) await setTimeout(1)
       else if (waited > SPIN_MS) await setImmediate()
@@ -203,7 +203,7 @@ export class CudaContext {
   dispose(release: () => void): void {
     if (this.#disposed) return
     this.#disposed = true
-    // After a fault these calls only return its code again; the context is released all the same.
+    // After a fault these calls return its error code, which is ignored; the context is still released.
     this.calls.cuCtxSetCurrent(this.#handle)
     for (const queue of this.#queues) this.calls.cuStreamSynchronize(queue.handle)
     release()

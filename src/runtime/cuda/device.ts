@@ -1,9 +1,9 @@
 /**
- * A CUDA device: one context, a queue for what is waited for, and streams beside it. Element types are stored as
- * they are on the host, bool as a byte, so uploads and downloads move bits unchanged.
+ * A CUDA device: one context, a main queue for calls that wait, and additional streams. Elements are stored as on the host
+ * (bool as a byte), so transfers copy bits unchanged.
  *
- * Work is queued when a method is called, in the order of the calls; a promise resolves when its work is done.
- * A device belongs to the thread that created it.
+ * Work is queued in the order of the calls, when a method is called. A promise resolves when its work is done. A device belongs
+ * to the thread that created it.
  */
 
 import { fail } from '../../ast/diagnostic.ts'
@@ -28,7 +28,7 @@ import type {
   ModuleText,
   Stream,
 } from '../device.ts'
-import { ended } from '../device-checks.ts'
+import { disposedDevices } from '../device-checks.ts'
 import { failForeign } from '../in-order.ts'
 import type { LibraryText } from '../library-text.ts'
 import { Outcomes } from '../outcomes.ts'
@@ -42,9 +42,9 @@ import { CudaGraph, type GraphHost } from './graph.ts'
 import { Launcher } from './launch.ts'
 import type { Machine } from './libraries.ts'
 import { CudaLibrary } from './library-call.ts'
-import { type CudaBuffer, CudaMemory, checkRange, hostBlock } from './memory.ts'
+import { allocHost, type CudaBuffer, CudaMemory, checkRange } from './memory.ts'
 import type { CudaModule } from './module.ts'
-import { CudaModules, checkNeeds } from './modules.ts'
+import { CudaModules, checkRequirements } from './modules.ts'
 import { MAX_ARGUMENTS } from './pack-arguments.ts'
 import { CudaEvent, CudaStream } from './stream.ts'
 import { Timer } from './timer.ts'
@@ -57,7 +57,7 @@ export interface CudaDeviceParts {
   readonly versions: string
   /** Wait after each launch, so that a fault names its kernel exactly. */
   readonly syncEachLaunch: boolean
-  /** Launches of a run may begin before the one before them has finished, where they wait for it themselves. */
+  /** Allows launches that wait for their predecessor themselves to begin before it has finished. */
   readonly overlap: boolean
   /** Loader of vendor libraries; without it the device has none. */
   readonly libraries?: { readonly ffi: Pick<Ffi, 'load'>; readonly machine: Machine } | undefined
@@ -78,10 +78,10 @@ export class CudaDevice implements Device {
   readonly #modules: CudaModules
   readonly #events = new Set<CudaEvent>()
   readonly #outcomes = new Outcomes()
-  #filling: Promise<void> | undefined
+  #fillCompilation: Promise<void> | undefined
   readonly #timer: Timer
   readonly #libraries: CudaDeviceParts['libraries']
-  readonly #opened = new Map<LibraryText, CudaLibrary>()
+  readonly #openLibraries = new Map<LibraryText, CudaLibrary>()
 
   constructor(parts: CudaDeviceParts) {
     const { driver, chip } = parts
@@ -109,7 +109,7 @@ export class CudaDevice implements Device {
       waitForEach: parts.syncEachLaunch,
       graphs: new Set(),
       main: new CudaStream(this.#context, 'of run', this.#context.main, this.#outcomes),
-      queueOf: (stream) => this.#own(stream).queue,
+      queueOf: (stream) => this.#checkStream(stream).queue,
     }
   }
 
@@ -123,53 +123,53 @@ export class CudaDevice implements Device {
   async upload(buffer: DeviceBuffer, data: HostArray, byteOffset = 0): Promise<void> {
     expectBuffer(buffer, 'an upload')
     expectData(data)
-    const during = `uploading to '${buffer.label}'`
+    const action = `uploading to '${buffer.label}'`
     const { main } = this.#context
-    this.#context.within(during, () => {
-      const own = this.#memory.own(buffer)
+    this.#context.within(action, () => {
+      const target = this.#memory.resolve(buffer)
       const bytes = data.byteLength
-      checkRange(own, byteOffset, bytes, 'upload')
+      checkRange(target, byteOffset, bytes, 'upload')
       if (bytes === 0) return
       this.#context.join()
       const stream = main.handle
-      const code = this.#calls.cuMemcpyHtoDAsync_v2(own.address + BigInt(byteOffset), data, bytes, stream)
+      const code = this.#calls.cuMemcpyHtoDAsync_v2(target.address + BigInt(byteOffset), data, bytes, stream)
       this.#context.check('cuMemcpyHtoDAsync_v2', code)
     })
-    await this.#context.idle(during, main)
+    await this.#context.waitIdle(action, main)
   }
 
   async download(buffer: DeviceBuffer, length?: number): Promise<ArrayBuffer> {
     expectBuffer(buffer, 'a download')
     const bytes = length ?? buffer.bytes
-    const during = `downloading '${buffer.label}'`
+    const action = `downloading '${buffer.label}'`
     const { main } = this.#context
-    const result = this.#context.within(during, () => {
-      const own = this.#memory.own(buffer)
-      checkRange(own, 0, bytes, 'download')
-      const host = hostBlock(bytes, buffer.label)
+    const result = this.#context.within(action, () => {
+      const target = this.#memory.resolve(buffer)
+      checkRange(target, 0, bytes, 'download')
+      const host = allocHost(bytes, buffer.label)
       if (bytes === 0) return host
       this.#context.join()
-      const code = this.#calls.cuMemcpyDtoHAsync_v2(host, own.address, bytes, main.handle)
+      const code = this.#calls.cuMemcpyDtoHAsync_v2(host, target.address, bytes, main.handle)
       this.#context.check('cuMemcpyDtoHAsync_v2', code)
       return host
     })
-    await this.#context.idle(during, main)
+    await this.#context.waitIdle(action, main)
     return result
   }
 
   async compile(module: ModuleText): Promise<CudaModule> {
     expectModule(module)
-    checkNeeds(module, this.chip)
+    checkRequirements(module, this.chip)
     if (this.#launcher.overlap && module.entries.some((e) => e.waits)) {
-      this.#filling ??= this.#modules.compile(FILL).then((fill) => void (this.#launcher.fill = fill))
-      await this.#filling
+      this.#fillCompilation ??= this.#modules.compile(FILL).then((fill) => void (this.#launcher.fill = fill))
+      await this.#fillCompilation
     }
     return this.#modules.compile(module)
   }
 
   library(text: LibraryText): Library {
-    const known = this.#opened.get(text)
-    if (known) return known
+    const cached = this.#openLibraries.get(text)
+    if (cached) return cached
     const { ffi, machine } =
       this.#libraries ??
       fail({
@@ -177,7 +177,7 @@ export class CudaDevice implements Device {
         message: `${this.name} was opened without libraries`,
         hint: 'open it with devices.cuda()',
       })
-    const opened = this.#context.within(`opening ${text.name}`, () => {
+    const library = this.#context.within(`opening ${text.name}`, () => {
       const host = {
         context: this.#context,
         memory: this.#memory,
@@ -185,8 +185,8 @@ export class CudaDevice implements Device {
       }
       return new CudaLibrary(host, ffi, machine, text)
     })
-    this.#opened.set(text, opened)
-    return opened
+    this.#openLibraries.set(text, library)
+    return library
   }
 
   async run(commands: readonly Command[]): Promise<void> {
@@ -198,12 +198,12 @@ export class CudaDevice implements Device {
         this.#launcher.queue(commands, main, this.#graphs.waitForEach)
       })
     } catch (error) {
-      // What was queued before the refused command still runs; its own fault is the graver news.
-      if (this.#context.usable) await this.#context.idle('running', main)
+      // Commands queued before the rejected one still run. A fault of these is reported instead.
+      if (this.#context.isUsable) await this.#context.waitIdle('running', main)
       throw error
     }
-    await this.#context.idle('running', main)
-    await this.#outcomes.ended(commands)
+    await this.#context.waitIdle('running', main)
+    await this.#outcomes.settleCompleted(commands)
   }
 
   async time(commands: readonly Command[], repeats: number, between?: Graph): Promise<number[]> {
@@ -215,7 +215,7 @@ export class CudaDevice implements Device {
       () => this.#launcher.queue(commands, main, this.#graphs.waitForEach),
       () => between?.launch(this.#graphs.main),
     )
-    await this.#outcomes.ended(commands)
+    await this.#outcomes.settleCompleted(commands)
     return times
   }
 
@@ -238,12 +238,12 @@ export class CudaDevice implements Device {
   }
 
   async finish(): Promise<void> {
-    await this.#context.idle('finishing')
+    await this.#context.waitIdle('finishing')
     await this.#outcomes.settle()
   }
 
   async dispose(): Promise<void> {
-    ended.add(this)
+    disposedDevices.add(this)
     this.#context.dispose(() => {
       for (const graph of [...this.#graphs.graphs]) graph.release()
       for (const event of [...this.#events]) event.release()
@@ -253,14 +253,14 @@ export class CudaDevice implements Device {
     })
   }
 
-  #own(stream: Stream): CudaStream {
+  #checkStream(stream: Stream): CudaStream {
     if (stream instanceof CudaStream && stream.context === this.#context) return stream
     expectStream(stream)
     return failForeign(`the stream ${nameText(stream.label)}`)
   }
 
   #free(buffer: CudaBuffer): void {
-    if (!this.#context.usable) {
+    if (!this.#context.isUsable) {
       buffer.freed = true
       return
     }

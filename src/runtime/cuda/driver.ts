@@ -1,16 +1,14 @@
 /**
- * The CUDA driver API: one table of the calls used, by the names the library exports. They exist with these
- * names and signatures from CUDA 11.8 to 13.
+ * The CUDA driver API: a table of the calls used, by exported name. Names and signatures are valid from CUDA 11.8 to 13.
  *
- * How values pass: a handle (context, stream, event, module, function) and a device address are bigints; an out
- * parameter is a one-element view that the call fills; host memory is a typed array passed as it is.
+ * Values: handles (context, stream, event, module, function) and device addresses are bigints. An out parameter is a typed
+ * array of one element. Host memory is a typed array.
  *
- * Threads: all calls are made on the thread of JavaScript, and the context is made current before each group of
- * calls, since another library in the process may have changed it. Waiting polls (`device.ts`), so no call blocks
- * that thread for as long as a kernel runs.
+ * Threads: all calls are made on the JavaScript thread. The context is made current before each group of calls, because another
+ * library in the process may have changed it. Waits poll (`context.ts`), so that no call blocks the thread while a kernel runs.
  */
 import type { HostArray } from '../device.ts'
-import { absent, CUDA, CudaCallError, meaning } from './errors.ts'
+import { absentError, CUDA, CudaCallError, meaning } from './errors.ts'
 import type { Ffi } from './ffi.ts'
 import { driverCandidates, type Machine } from './libraries.ts'
 
@@ -143,8 +141,8 @@ const PARAMETERS: Readonly<Record<keyof DriverCalls, string>> = {
   cuGetErrorString: 'int32_t, void *',
 }
 
-/** Calls that older drivers do without. */
-const LATER: ReadonlySet<keyof DriverCalls> = new Set(['cuTensorMapEncodeTiled'])
+/** Calls that older drivers lack. */
+const OPTIONAL_CALLS: ReadonlySet<keyof DriverCalls> = new Set(['cuTensorMapEncodeTiled'])
 
 export interface CudaDriver {
   readonly path: string
@@ -153,15 +151,15 @@ export interface CudaDriver {
   readString(address: bigint): string
 }
 
-/** Throws `CudaCallError` where `code` is not success. */
+/** Checks the result of a call. @throws CudaCallError */
 export function check(driver: CudaDriver, call: keyof DriverCalls, code: number): void {
   if (code !== CUDA.SUCCESS) throw callError(driver, call, code)
 }
 
 export function callError(driver: CudaDriver, call: keyof DriverCalls, code: number): CudaCallError {
-  const text = (which: 'cuGetErrorName' | 'cuGetErrorString'): string => {
+  const text = (lookup: 'cuGetErrorName' | 'cuGetErrorString'): string => {
     const pointer = new BigUint64Array(1)
-    return driver.calls[which](code, pointer) === CUDA.SUCCESS ? driver.readString(pointer[0]!) : ''
+    return driver.calls[lookup](code, pointer) === CUDA.SUCCESS ? driver.readString(pointer[0]!) : ''
   }
   return new CudaCallError(call, code, text('cuGetErrorName') || 'CUDA_ERROR', text('cuGetErrorString'))
 }
@@ -179,7 +177,7 @@ export function loadDriver(ffi: Ffi, machine: Machine, explicit?: string): CudaD
       tried.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
     }
   }
-  throw absent({
+  throw absentError({
     message: 'there is no usable NVIDIA driver: libcuda.so.1 could not be loaded',
     hint: DRIVER_HINT,
     notes: tried,
@@ -190,10 +188,10 @@ function bindDriver(ffi: Ffi, path: string): CudaDriver {
   const library = ffi.load(path)
   const calls: Partial<Record<keyof DriverCalls, unknown>> = {}
   for (const [name, parameters] of Object.entries(PARAMETERS) as [keyof DriverCalls, string][]) {
-    const bound = library.bind(`int32_t ${name}(${parameters})`)
-    if (!bound && LATER.has(name)) continue
-    if (!bound) throw new Error(`it has no ${name}: the driver is older than CUDA 11.8`)
-    calls[name] = bound
+    const call = library.bind(`int32_t ${name}(${parameters})`)
+    if (!call && OPTIONAL_CALLS.has(name)) continue
+    if (!call) throw new Error(`it has no ${name}: the driver is older than CUDA 11.8`)
+    calls[name] = call
   }
   return {
     path,
@@ -206,12 +204,12 @@ function bindDriver(ffi: Ffi, path: string): CudaDriver {
 /** Calls `cuInit` and counts the devices. @throws SptError `device/absent` without a usable device */
 export function initDriver(driver: CudaDriver): { readonly devices: number; readonly version: number } {
   const code = driver.calls.cuInit(0)
-  const none = (message: string, hint: string): never => {
-    throw absent({ message, hint })
+  const reject = (message: string, hint: string): never => {
+    throw absentError({ message, hint })
   }
   if (code !== CUDA.SUCCESS) {
     const error = callError(driver, 'cuInit', code)
-    none(
+    reject(
       `the NVIDIA driver (${driver.path}) did not start: ${meaning(code, error.text)} (${error.codeName}, ${code})`,
       code === CUDA.STUB_LIBRARY
         ? DRIVER_HINT
@@ -221,7 +219,7 @@ export function initDriver(driver: CudaDriver): { readonly devices: number; read
   const count = new Int32Array(1)
   check(driver, 'cuDeviceGetCount', driver.calls.cuDeviceGetCount(count))
   if (count[0] === 0) {
-    none(
+    reject(
       'the NVIDIA driver is there but shows no device',
       'check that nvidia-smi shows a GPU and that CUDA_VISIBLE_DEVICES does not hide it',
     )

@@ -1,4 +1,4 @@
-/** CUDA's result codes: texts, and their classification for callers. */
+/** CUDA's result codes: explanations, classification, and diagnostics. */
 import { type Advice, type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Entry } from '../device.ts'
 
@@ -100,7 +100,7 @@ export interface MemoryState {
   readonly label: string
   readonly free: number
   readonly total: number
-  /** Bytes this device object holds. */
+  /** Bytes allocated by this device object. */
   readonly allocated: number
 }
 
@@ -115,41 +115,41 @@ export function outOfMemory(state: MemoryState): SptError {
   })
 }
 
-/** A kernel in messages: its name, and where the user wrote it. */
+/** Display name of a kernel: its name and source location. */
 export const showKernel = (entry: Pick<Entry, 'name' | 'place'>): string =>
   entry.place === undefined ? `'${entry.name}'` : `'${entry.name}' in ${entry.place}`
 
-/** A fault while kernels ran. `kernels` are those that may have caused it, in launch order, as `showKernel` has them. */
-export function faulted(error: CudaCallError, kernels: readonly string[], exact: boolean): SptError {
+/** Error of a fault. `kernels`: display names of the kernels that may have caused it, in launch order. */
+export function faultError(error: CudaCallError, kernels: readonly string[], isExact: boolean): SptError {
   const names = [...new Set(kernels)]
-  const shown = names.slice(0, 8)
-  if (names.length > shown.length) shown.push(`${names.length - shown.length} more`)
-  const where = exact
-    ? `kernel ${shown[0]}`
+  const listed = names.slice(0, 8)
+  if (names.length > listed.length) listed.push(`${names.length - listed.length} more`)
+  const where = isExact
+    ? `kernel ${listed[0]}`
     : names.length === 1
-      ? `kernel ${shown[0]} (the only kernel in flight)`
+      ? `kernel ${listed[0]} (the only kernel in flight)`
       : names.length === 0
         ? 'no kernel was in flight'
-        : `one of the kernels in flight: ${shown.join(', ')}`
+        : `one of the kernels in flight: ${listed.join(', ')}`
   return new SptError({
     code: 'device/fault',
     message: `${error.codeName}: ${meaning(error.code, error.text)}; ${where}`,
     expected: 'kernels that stay inside their buffers',
     hint:
-      exact || names.length === 1
+      isExact || names.length === 1
         ? 'this device object cannot be used any more; start a new process'
         : 'set SPT_CUDA_SYNC=1 (or syncEachLaunch) to learn which one; this device object cannot be used any more, start a new process',
   })
 }
 
-/** Any other failed call. */
-export function callFailed(error: CudaCallError, during: string): SptError {
+/** Error of any other failed call. */
+export function driverError(error: CudaCallError, action: string): SptError {
   return new SptError({
     code: 'device/cuda',
-    message: `${during}: ${meaning(error.code, error.text)} (${error.call}: ${error.codeName}, ${error.code})`,
+    message: `${action}: ${meaning(error.code, error.text)} (${error.call}: ${error.codeName}, ${error.code})`,
     hint: 'spt doctor shows the driver, the device and NVRTC with their versions',
   })
 }
 
-export const absent = (diagnostic: Pick<Diagnostic, 'message' | 'notes'> & Advice): SptError =>
+export const absentError = (diagnostic: Pick<Diagnostic, 'message' | 'notes'> & Advice): SptError =>
   new SptError({ code: 'device/absent', ...diagnostic })

@@ -1,13 +1,13 @@
-/** Calling C libraries through `koffi`, which is optional: its absence is a reason, not a crash. */
+/** Calls C libraries through the optional package `koffi`; if it is missing, the device is reported as absent. */
 import { hasDeepStacks, type Koffi, loadKoffi } from '../koffi.ts'
-import { absent } from './errors.ts'
+import { absentError } from './errors.ts'
 
 /** A C function. Results are numbers; pointers and handles are passed as bigints or as views of host memory. */
 export type CFunction = (...args: unknown[]) => number
 
 export interface CLibrary {
   readonly path: string
-  /** Binds `prototype`; undefined where the library has no such symbol. */
+  /** Binds a C prototype; undefined if the library lacks the symbol. */
   bind(prototype: string): (CFunction & { readonly async: AsyncCall }) | undefined
 }
 
@@ -15,13 +15,13 @@ type AsyncCall = (...args: unknown[]) => void
 
 export interface Ffi {
   readonly version: string
-  /** Throws the loader's own error. */
+  /** Loads a library. Throws the loader's error. */
   load(path: string): CLibrary
-  /** The address of a block of host memory; it stays valid while the block is reachable. */
+  /** Address of a block of host memory, valid while the block is reachable. */
   addressOf(block: ArrayBuffer): bigint
   /** Reads a NUL-terminated string at an address. */
   readString(address: bigint): string
-  /** From now on the process ends, when it exits, without waiting for calls that never return. */
+  /** Lets the process exit without waiting for calls that never return. */
   abandonCalls(): void
 }
 
@@ -29,7 +29,7 @@ const HINT = 'npm install koffi (an optional dependency; prebuilt for Linux, mac
 
 let loading: Promise<Ffi> | undefined
 
-/** Throws `device/absent` where koffi is not installed or has no build for this platform. */
+/** Loads koffi. @throws SptError `device/absent` if it is not installed or has no build for this platform */
 export function loadFfi(): Promise<Ffi> {
   loading ??= importKoffi()
   return loading
@@ -41,10 +41,13 @@ async function importKoffi(): Promise<Ffi> {
     koffi = await loadKoffi()
   } catch (cause) {
     const text = cause instanceof Error ? cause.message.split('\n')[0]! : String(cause)
-    throw absent({ message: `CUDA needs the package koffi, which cannot be loaded: ${text}`, hint: HINT })
+    throw absentError({
+      message: `CUDA needs the package koffi, which cannot be loaded: ${text}`,
+      hint: HINT,
+    })
   }
   if (!hasDeepStacks(koffi))
-    throw absent({
+    throw absentError({
       message:
         'another package has made calls through koffi before, with stacks that are too small for compilers',
       hint: 'open the CUDA device first',

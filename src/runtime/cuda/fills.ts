@@ -1,24 +1,24 @@
 /**
- * Zeroing memory by a kernel where launches of the same run follow: unlike the driver's own fills it takes part in
- * overlapping launches (`backends/targets/cuda/programmatic-dependent-launch.ts`), and it fills several buffers at once.
+ * Zero-fill by a kernel, used before launches of the same run. Unlike the driver's memset, it supports overlapping launches
+ * (`backends/targets/cuda/programmatic-dependent-launch.ts`) and fills several buffers at once.
  */
 import type { ModuleText } from '../device.ts'
 import type { Chip } from './chip.ts'
 import type { CudaBuffer } from './memory.ts'
 import type { ArgumentBlock } from './pack-arguments.ts'
 
-/** Buffers that one launch fills. */
+/** Maximum number of buffers that one launch fills. */
 export const FILL_RANGES = 8
 
 const THREADS = 256
 /** Bytes a thread writes at once. */
 const WIDTH = 16
-/** Leaves half of the threads of a multiprocessor to the launch that follows. */
+/** Leaves half of the threads of an SM to the next launch. */
 const BLOCKS_PER_MULTIPROCESSOR = 4
 
 /**
- * Kernel that zero-fills; it waits first, so that overlapping launches find all earlier work finished, including that of
- * other runs. Its one argument is a structure in the slots of the argument block: addresses, then bytes.
+ * Zero-fill kernel. It first waits for all earlier work, including other runs, so that overlapping launches may follow. Its
+ * argument is a structure in the slots of the argument block: addresses, then sizes in bytes.
  */
 export const FILL: ModuleText & { readonly name: 'fill_zero' } = {
   target: 'cuda',
@@ -46,19 +46,19 @@ extern "C" __global__ void __launch_bounds__(${THREADS}) fill_zero(const __grid_
   entries: [{ name: 'fill_zero', args: [], block: [THREADS, 1, 1], sharedBytes: 0, waits: true }],
 }
 
-/** Fills the block for at most `FILL_RANGES` buffers; gives the grid. */
+/** Packs the arguments for at most `FILL_RANGES` buffers; returns the grid. */
 export function packFill(
   block: ArgumentBlock,
   buffers: readonly Pick<CudaBuffer, 'address' | 'bytes'>[],
   chip: Pick<Chip, 'multiprocessors'>,
 ): readonly [number, number, number] {
   block.clear()
-  let most = 0
+  let largest = 0
   for (const [k, { address, bytes }] of buffers.entries()) {
     block.setPointer(k, address)
     block.setPointer(FILL_RANGES + k, BigInt(bytes))
-    most = Math.max(most, bytes)
+    largest = Math.max(largest, bytes)
   }
-  const blocks = Math.ceil(most / (THREADS * WIDTH))
+  const blocks = Math.ceil(largest / (THREADS * WIDTH))
   return [Math.max(1, Math.min(blocks, BLOCKS_PER_MULTIPROCESSOR * chip.multiprocessors)), buffers.length, 1]
 }

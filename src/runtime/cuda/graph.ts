@@ -1,4 +1,4 @@
-/** Executable graphs: commands captured from a stream once, replayed with one call. */
+/** Executable CUDA graphs: commands are captured once, and replayed with one call. */
 import { checkRepeats } from '../check-calls.ts'
 import { type Command, type DeviceBuffer, type Graph, memoryOf, type Stream } from '../device.ts'
 import { failFreed } from '../in-order.ts'
@@ -8,9 +8,9 @@ import { CUDA } from './errors.ts'
 import type { Launcher } from './launch.ts'
 import type { CudaMemory } from './memory.ts'
 
-/** Calls that are not queued stay allowed on this thread. */
+/** Capture mode that allows other calls on this thread. */
 const CAPTURE_RELAXED = 2
-/** While capturing: a node that records the event at each replay, instead of an edge. */
+/** During capture: adds a node that records the event at each replay, instead of an edge. */
 const RECORD_EXTERNAL = 1
 
 /** Services of the device that its graphs use. */
@@ -20,7 +20,7 @@ export interface GraphHost {
   readonly launcher: Launcher
   /** Replays are plain launches with a wait after each, so that a fault names its kernel. */
   readonly waitForEach: boolean
-  /** Graphs that were not freed, for the end of the device. */
+  /** Live graphs, which are released with the device. */
   readonly graphs: Set<CudaGraph>
   /** The queue of `run`. */
   readonly main: Stream
@@ -28,7 +28,7 @@ export interface GraphHost {
   queueOf(stream: Stream): CudaQueue
 }
 
-interface Timed {
+interface TimedGraph {
   readonly executable: Handle
   readonly start: Handle
   readonly end: Handle
@@ -41,7 +41,7 @@ export class CudaGraph implements Graph {
   readonly #launches: readonly Extract<Command, { kind: 'launch' }>[]
   readonly #kernels: readonly string[]
   readonly #executable: Handle
-  #timed: Timed | undefined
+  #timedGraph: TimedGraph | undefined
   #freed = false
 
   /** The context must be current. */
@@ -57,7 +57,7 @@ export class CudaGraph implements Graph {
       ),
     )
     this.#kernels = [...kernels]
-    this.#launches = firstOfEach(this.#commands.filter((c) => c.kind === 'launch'))
+    this.#launches = onePerModule(this.#commands.filter((c) => c.kind === 'launch'))
     this.#buffers = buffersOf(this.#commands)
     host.graphs.add(this)
   }
@@ -82,12 +82,12 @@ export class CudaGraph implements Graph {
     while (times.length < repeats) {
       context.within('timing', () => {
         between?.launch(this.#host.main)
-        this.#timed ??= this.#captureTimed()
-        this.#replay(this.#timed.executable, context.main)
+        this.#timedGraph ??= this.#captureTimed()
+        this.#replay(this.#timedGraph.executable, context.main)
       })
-      await context.idle('timing', context.main)
+      await context.waitIdle('timing', context.main)
       context.within('timing', () => {
-        const { start, end } = this.#timed ?? failFreed('the graph')
+        const { start, end } = this.#timedGraph ?? failFreed('the graph')
         context.check('cuEventElapsedTime', context.calls.cuEventElapsedTime(out, start, end))
       })
       times.push(out[0]!)
@@ -98,7 +98,7 @@ export class CudaGraph implements Graph {
   free(): void {
     const { context } = this.#host
     if (this.#freed) return
-    if (!context.usable) {
+    if (!context.isUsable) {
       this.#freed = true
       return
     }
@@ -114,17 +114,17 @@ export class CudaGraph implements Graph {
     this.#freed = true
     this.#host.graphs.delete(this)
     calls.cuGraphExecDestroy(this.#executable)
-    if (!this.#timed) return
-    calls.cuGraphExecDestroy(this.#timed.executable)
-    calls.cuEventDestroy_v2(this.#timed.start)
-    calls.cuEventDestroy_v2(this.#timed.end)
-    this.#timed = undefined
+    if (!this.#timedGraph) return
+    calls.cuGraphExecDestroy(this.#timedGraph.executable)
+    calls.cuEventDestroy_v2(this.#timedGraph.start)
+    calls.cuEventDestroy_v2(this.#timedGraph.end)
+    this.#timedGraph = undefined
   }
 
   #replay(executable: Handle, queue: CudaQueue): void {
     const { context, memory, launcher } = this.#host
-    // A graph holds addresses: what is gone must not be touched.
-    for (const buffer of this.#buffers) memory.own(buffer)
+    // A graph contains addresses, so freed buffers must be detected before the launch.
+    for (const buffer of this.#buffers) memory.resolve(buffer)
     for (const command of this.#launches) launcher.checkLive(command)
     queue.busy = true
     for (const kernel of this.#kernels) queue.kernels.add(kernel)
@@ -132,7 +132,7 @@ export class CudaGraph implements Graph {
   }
 
   /** Captures the graph between two nodes that record events, so that host overhead is not measured. */
-  #captureTimed(): Timed {
+  #captureTimed(): TimedGraph {
     const { context, launcher } = this.#host
     const { calls } = context
     const out = new BigUint64Array(1)
@@ -169,7 +169,7 @@ function capture(context: CudaContext, body: (stream: Handle) => void): Handle {
   try {
     body(stream)
   } catch (error) {
-    // The stream has to leave the capture, whatever became of it.
+    // The capture must be ended in any case.
     if (calls.cuStreamEndCapture(stream, out) === CUDA.SUCCESS) calls.cuGraphDestroy(out[0]!)
     throw error
   }
@@ -200,7 +200,7 @@ function buffersOf(commands: readonly Command[]): DeviceBuffer[] {
 }
 
 /** One launch of each module, for checking that the modules are loaded. */
-function firstOfEach<L extends Extract<Command, { kind: 'launch' }>>(launches: readonly L[]): L[] {
-  const seen = new Map(launches.map((c) => [c.module, c] as const))
-  return [...seen.values()]
+function onePerModule<L extends Extract<Command, { kind: 'launch' }>>(launches: readonly L[]): L[] {
+  const byModule = new Map(launches.map((c) => [c.module, c] as const))
+  return [...byModule.values()]
 }

@@ -6,7 +6,7 @@ import { canOverlap, readChip } from './chip.ts'
 import { openCompiler } from './compiler.ts'
 import { CudaDevice } from './device.ts'
 import { showVersion } from './driver.ts'
-import { CudaCallError, callFailed } from './errors.ts'
+import { CudaCallError, driverError } from './errors.ts'
 import { thisMachine } from './libraries.ts'
 
 export { type CudaOptions, reportCuda } from './availability.ts'
@@ -40,7 +40,7 @@ export async function createCudaDevice(options: CudaOptions = {}): Promise<CudaD
       libraries: { ffi, machine },
     })
   } catch (error) {
-    throw error instanceof CudaCallError ? callFailed(error, `opening CUDA device ${ordinal}`) : error
+    throw error instanceof CudaCallError ? driverError(error, `opening CUDA device ${ordinal}`) : error
   }
 }
 

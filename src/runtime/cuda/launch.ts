@@ -1,4 +1,4 @@
-/** Queueing commands on a stream, or recording them while it is captured. */
+/** Queues commands on a stream, or records them during capture. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Command, DeviceBuffer } from '../device.ts'
 import type { CudaContext, CudaQueue } from './context.ts'
@@ -26,9 +26,9 @@ export class Launcher {
    * Allows launches to begin before the previous one has finished (`backends/targets/cuda/programmatic-dependent-launch.ts`).
    */
   #overlap: boolean
-  /** Launches that were tried so. */
-  #tried = 0
-  /** Fills between launches that overlap, once there are any. */
+  /** Number of attempts to overlap a launch. */
+  #overlapAttempts = 0
+  /** The zero-fill kernel, once a module with overlapping launches is compiled. */
   fill: CudaModule | undefined
 
   constructor(context: CudaContext, memory: CudaMemory, modules: ReadonlySet<CudaModule>, overlap: boolean) {
@@ -46,48 +46,47 @@ export class Launcher {
     return this.#overlap
   }
 
-  /** The context must be current. `wait`: after each kernel, so that a fault names it. */
+  /** Queues commands. The context must be current. `wait`: waits after each kernel, so that a fault names it. */
   queue(commands: readonly Command[], queue: CudaQueue, wait: boolean): void {
     this.issue(commands, queue.handle, this.#overlap, (kernel) => {
       queue.busy = true
-      if (kernel !== undefined) this.#context.launched(queue, kernel, wait)
+      if (kernel !== undefined) this.#context.noteLaunch(queue, kernel, wait)
     })
   }
 
   /**
-   * Records the launches of `body`. If the driver cannot record overlapping launches, they are recorded in order, now and
-   * later.
+   * Records the launches of `body`. If the driver cannot record overlapping launches, overlap is disabled from then on.
    */
   recording<T>(body: (overlap: boolean) => T): T {
-    const before = this.#tried
+    const attempts = this.#overlapAttempts
     try {
       return body(this.#overlap)
     } catch (error) {
-      if (this.#tried === before || !this.#context.usable) throw error
-      let done: T
+      if (this.#overlapAttempts === attempts || !this.#context.isUsable) throw error
+      let result: T
       try {
-        done = body(false)
+        result = body(false)
       } catch {
         throw error
       }
       this.#overlap = false
-      return done
+      return result
     }
   }
 
-  /** `issued` is called with the kernel's display name if the issued launch may fault. */
+  /** Issues commands on a stream. `onIssue` receives the display name of each kernel that may fault. */
   issue(
     commands: readonly Command[],
     stream: Handle,
     overlap: boolean,
-    issued: (kernel?: string) => void,
+    onIssue: (kernel?: string) => void,
   ): void {
-    // Launches overlap with kernels of the same list only: what is queued between lists orders them.
+    // Launches overlap with kernels of the same list only, because work between lists orders them.
     let afterKernel = false
     for (let k = 0; k < commands.length; ) {
       const command = commands[k]!
       if (command.kind === 'launch') {
-        issued(this.#launch(command, stream, overlap && afterKernel && command.follows === true))
+        onIssue(this.#launch(command, stream, overlap && afterKernel && command.follows === true))
         afterKernel = true
         k++
         continue
@@ -95,25 +94,25 @@ export class Launcher {
       const buffers: CudaBuffer[] = []
       let next: Command | undefined = command
       while (next?.kind === 'clear') {
-        const own = this.#memory.own(next.buffer)
-        if (own.bytes > 0) buffers.push(own)
+        const buffer = this.#memory.resolve(next.buffer)
+        if (buffer.bytes > 0) buffers.push(buffer)
         next = commands[++k]
       }
       if (buffers.length === 0) afterKernel = false
       const fill = overlap && mayOverlap(next) ? this.fill?.entries.get(FILL.name) : undefined
-      for (let from = 0; from < buffers.length; from += fill ? FILL_RANGES : 1) {
+      for (let start = 0; start < buffers.length; start += fill ? FILL_RANGES : 1) {
         if (fill) {
-          const grid = packFill(this.#block, buffers.slice(from, from + FILL_RANGES), this.#context.chip)
-          // It waits before all else, and only then lets the next one begin: it may follow a kernel of any program.
+          const grid = packFill(this.#block, buffers.slice(start, start + FILL_RANGES), this.#context.chip)
+          // The fill kernel first waits and then lets the next launch begin, so it may follow a kernel of any program.
           this.#start(fill, grid, stream, afterKernel)
           afterKernel = true
         } else {
-          const { address, bytes } = buffers[from]!
+          const { address, bytes } = buffers[start]!
           const code = this.#context.calls.cuMemsetD8Async(address, 0, bytes, stream)
           this.#context.check('cuMemsetD8Async', code)
           afterKernel = false
         }
-        issued()
+        onIssue()
       }
     }
   }
@@ -125,17 +124,17 @@ export class Launcher {
       return `'${command.entry}'`
     }
     const loaded = this.entry(command)
-    const { entry, shown } = loaded
+    const { entry, displayName } = loaded
     this.#checkGrid(loaded, command.grid)
-    const addressOf = (value: DeviceBuffer): bigint => this.#memory.own(value).address
+    const addressOf = (value: DeviceBuffer): bigint => this.#memory.resolve(value).address
     packArguments(this.#block, entry, command.args, addressOf, ({ memory, rows, columns }, spec) =>
       this.#matrices.encode(spec, addressOf(memory), rows, columns),
     )
     this.#start(loaded, command.grid, stream, overlap && entry.waits === true)
-    return shown
+    return displayName
   }
 
-  /** With the arguments that are packed. */
+  /** Launches an entry with the packed arguments. */
   #start(loaded: LoadedEntry, grid: Grid, stream: Handle, overlaps: boolean): void {
     const code = this.#call(loaded, grid, stream, overlaps)
     if (code === CUDA.SUCCESS) return
@@ -145,14 +144,14 @@ export class Launcher {
     }
     const call = overlaps || loaded.entry.cluster ? 'cuLaunchKernelEx' : 'cuLaunchKernel'
     const error = callError(this.#context.driver, call, code)
-    throw this.#context.translate(error, `launching kernel ${loaded.shown}`)
+    throw this.#context.translate(error, `launching kernel ${loaded.displayName}`)
   }
 
   #call({ entry, fn }: LoadedEntry, grid: Grid, stream: Handle, overlaps: boolean): number {
     const { calls } = this.#context
     const { pointers } = this.#block
     const { block, sharedBytes, cluster } = entry
-    if (overlaps) this.#tried++
+    if (overlaps) this.#overlapAttempts++
     if (overlaps || cluster) {
       const config = this.#config.fill({ grid, block, sharedBytes, cluster, overlaps }, stream)
       return calls.cuLaunchKernelEx(config, fn, pointers, null)
@@ -181,10 +180,10 @@ export class Launcher {
   entry(command: Launch): LoadedEntry {
     const { module } = command
     if (!(module instanceof CudaModule) || !this.#modules.has(module)) {
-      const gone = module instanceof CudaModule && module.released
+      const isReleased = module instanceof CudaModule && module.released
       fail({
-        code: gone ? 'device/released-module' : 'device/foreign-module',
-        message: `the module of kernel '${command.entry}' was ${gone ? 'released' : 'not compiled on this device'}`,
+        code: isReleased ? 'device/released-module' : 'device/foreign-module',
+        message: `the module of kernel '${command.entry}' was ${isReleased ? 'released' : 'not compiled on this device'}`,
         hint: 'compile its text on this device',
       })
     }
@@ -197,20 +196,20 @@ export class Launcher {
     })
   }
 
-  #checkGrid({ entry, shown }: LoadedEntry, grid: Grid): void {
+  #checkGrid({ entry, displayName }: LoadedEntry, grid: Grid): void {
     const { maxGridDim } = this.#context.chip
     const { cluster } = entry
     if (!grid.every((n, d) => Number.isInteger(n) && n >= 1 && n <= maxGridDim[d]!)) {
       fail({
         code: 'device/grid',
-        message: `kernel ${shown} cannot be launched with a grid of ${grid.join(' x ')} blocks`,
+        message: `kernel ${displayName} cannot be launched with a grid of ${grid.join(' x ')} blocks`,
         expected: `whole numbers from 1 to ${maxGridDim.join(', ')}`,
       })
     }
     if (cluster && grid.some((n, d) => n % cluster[d]! !== 0)) {
       fail({
         code: 'device/grid',
-        message: `kernel ${shown} cannot be launched with a grid of ${grid.join(' x ')} blocks in clusters of ${cluster.join(' x ')}`,
+        message: `kernel ${displayName} cannot be launched with a grid of ${grid.join(' x ')} blocks in clusters of ${cluster.join(' x ')}`,
         expected: 'multiples of the cluster in each dimension',
       })
     }

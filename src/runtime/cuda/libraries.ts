@@ -1,6 +1,5 @@
 /**
- * Candidate locations of CUDA's libraries and headers. The file system is a parameter, so that the search is tested without
- * any of them installed.
+ * Candidate locations of CUDA's libraries and headers. The file system is a parameter, so that tests need no installation.
  */
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { homedir } from 'node:os'
@@ -46,18 +45,18 @@ const newestFirst = (names: readonly string[]): string[] =>
   [...names].sort((a, b) => b.localeCompare(a, 'en', { numeric: true }))
 
 /**
- * The driver's library, in the order to try. A bare name goes through the system's loader; the others are
- * folders that containers and WSL mount without telling it.
+ * Candidate paths of the driver's library, in order. A bare name is resolved by the system's loader; the folders are mounted by
+ * containers and WSL without an entry in the loader's configuration.
  */
 export function driverCandidates(machine: Machine, explicit?: string): string[] {
   if (explicit) return [explicit]
-  const given = machine.env.SPT_LIBCUDA
-  if (given) return [given]
+  const path = machine.env.SPT_LIBCUDA
+  if (path) return [path]
   const folders = ['/usr/local/nvidia/lib64', '/usr/lib/wsl/lib', '/usr/lib/x86_64-linux-gnu', '/usr/lib64']
   return ['libcuda.so.1', ...folders.map((f) => join(f, 'libcuda.so.1')).filter((p) => machine.exists(p))]
 }
 
-/** `site-packages` folders of the Python installations in sight: an active environment's before the system's. */
+/** `site-packages` folders of Python installations: those of an active environment before those of the system. */
 export function sitePackages(machine: Machine): string[] {
   const { env } = machine
   const prefixes = [env.VIRTUAL_ENV, env.CONDA_PREFIX].filter((p): p is string => !!p)
@@ -75,57 +74,57 @@ export function sitePackages(machine: Machine): string[] {
   return unique(sites).filter((p) => machine.exists(p))
 }
 
-/** The folders that the NVIDIA wheels of CUDA 13 (`cu13`), 12 and 11 unpack into. */
+/** Folders of the NVIDIA wheels of CUDA 13 (`cu13`), 12 and 11. */
 function wheelFolders(machine: Machine, leaf: 'lib' | 'include'): string[] {
   const folders: string[] = []
   for (const site of sitePackages(machine)) {
     const nvidia = join(site, 'nvidia')
-    const joint = newestFirst(machine.list(nvidia).filter((n) => /^cu\d+$/.test(n)))
+    const combined = newestFirst(machine.list(nvidia).filter((n) => /^cu\d+$/.test(n)))
     const parts = leaf === 'lib' ? ['cuda_nvrtc'] : ['cuda_runtime', 'cuda_nvrtc', 'cuda_cccl']
-    for (const name of [...joint, ...parts]) folders.push(join(nvidia, name, leaf))
+    for (const name of [...combined, ...parts]) folders.push(join(nvidia, name, leaf))
   }
   return folders
 }
 
-/** Toolkit roots a user named, then those of the usual places. */
-function toolkits(machine: Machine): { named: string[]; usual: string[] } {
+/** Toolkit folders: configured by environment variables, and in standard locations. */
+function toolkits(machine: Machine): { configured: string[]; standard: string[] } {
   const { env } = machine
-  const named = unique([env.CUDA_HOME ?? '', env.CUDA_PATH ?? ''])
-  const usual = newestFirst(machine.list('/usr/local').filter((n) => /^cuda-\d/.test(n)))
+  const configured = unique([env.CUDA_HOME ?? '', env.CUDA_PATH ?? ''])
+  const versioned = newestFirst(machine.list('/usr/local').filter((n) => /^cuda-\d/.test(n)))
   return {
-    named,
-    usual: unique(['/usr/local/cuda', ...usual.map((n) => join('/usr/local', n)), '/opt/cuda']),
+    configured,
+    standard: unique(['/usr/local/cuda', ...versioned.map((n) => join('/usr/local', n)), '/opt/cuda']),
   }
 }
 
 const LIB_FOLDERS = ['lib64', 'lib', 'targets/x86_64-linux/lib', 'targets/sbsa-linux/lib']
 
 /**
- * NVRTC's library, in the order to try: what was named, the toolkit that was named, an active Python or Conda
- * environment's wheels, the loader's names, the usual toolkit folders.
+ * Candidate paths of NVRTC, in order: an explicit path, the configured toolkit, wheels of an active Python or Conda environment,
+ * names for the loader, standard toolkit folders.
  */
 export function nvrtcCandidates(machine: Machine, explicit?: string): string[] {
-  const named = explicit ?? machine.env.SPT_NVRTC
-  if (named) return [named]
+  const path = explicit ?? machine.env.SPT_NVRTC
+  if (path) return [path]
   const inFolder = (folder: string): string[] =>
     newestFirst(machine.list(folder).filter((n) => /^libnvrtc\.so(\.\d+)*$/.test(n))).map((n) =>
       join(folder, n),
     )
-  const { named: homes, usual } = toolkits(machine)
+  const { configured, standard } = toolkits(machine)
   const conda = machine.env.CONDA_PREFIX ? [join(machine.env.CONDA_PREFIX, 'lib')] : []
-  const found = (folders: readonly string[]): string[] => folders.flatMap(inFolder)
+  const inFolders = (folders: readonly string[]): string[] => folders.flatMap(inFolder)
   const libsOf = (roots: readonly string[]): string[] =>
     roots.flatMap((root) => LIB_FOLDERS.map((leaf) => join(root, leaf)))
   const byLoader = ['libnvrtc.so', 'libnvrtc.so.13', 'libnvrtc.so.12', 'libnvrtc.so.11.2']
-  const all = [
-    ...found(libsOf(homes)),
-    ...found(conda),
-    ...found(wheelFolders(machine, 'lib')),
+  const candidates = [
+    ...inFolders(libsOf(configured)),
+    ...inFolders(conda),
+    ...inFolders(wheelFolders(machine, 'lib')),
     ...byLoader,
-    ...found(libsOf(usual)),
+    ...inFolders(libsOf(standard)),
   ]
   const seen = new Set<string>()
-  return all.filter((path) => {
+  return candidates.filter((path) => {
     const key = path.startsWith('/') ? machine.real(path) : path
     if (seen.has(key)) return false
     seen.add(key)
@@ -141,17 +140,17 @@ export function libraryCandidates(machine: Machine, file: string, folder: string
   const paths = nvrtcCandidates(machine)
     .filter((path) => path.startsWith('/'))
     .flatMap((nvrtc) => [dirname(nvrtc), join(dirname(nvrtc), '../..', folder, 'lib')])
-    .flatMap((at) =>
-      newestFirst(machine.list(at).filter((n) => n.startsWith(`${file}.so`))).map((n) => join(at, n)),
+    .flatMap((dir) =>
+      newestFirst(machine.list(dir).filter((n) => n.startsWith(`${file}.so`))).map((n) => join(dir, n)),
     )
   return unique([...paths, `${file}.so`, `${file}.so.13`, `${file}.so.12`])
 }
 
 /**
- * NVRTC opens its own part `libnvrtc-builtins` by bare name, and in a wheel's folder the loader does not find it;
- * loading it first by its path settles that.
+ * Paths of `libnvrtc-builtins` next to NVRTC. NVRTC opens this library by bare name, which the loader does not find in the folder
+ * of a wheel, so it is first loaded by path.
  */
-export function builtinsBeside(machine: Machine, nvrtc: string): string[] {
+export function builtinsLibraries(machine: Machine, nvrtc: string): string[] {
   if (!nvrtc.startsWith('/')) return []
   const folders = unique([dirname(nvrtc), dirname(machine.real(nvrtc))])
   return folders.flatMap((folder) =>
@@ -163,33 +162,33 @@ export function builtinsBeside(machine: Machine, nvrtc: string): string[] {
 }
 
 /**
- * Folders that hold CUDA's headers, nearest to the NVRTC in use first, so that headers and compiler match.
- * `nvrtc` is its path, or a bare name where the loader found it.
+ * Candidate folders of CUDA's headers, those next to NVRTC first, so that headers and compiler match. `nvrtc` is a path, or a
+ * bare name if the loader found it.
  */
 export function includeCandidates(machine: Machine, nvrtc: string | undefined): string[] {
-  const beside: string[] = []
+  const adjacent: string[] = []
   if (nvrtc?.startsWith('/')) {
     for (const path of [nvrtc, machine.real(nvrtc)]) {
       const lib = dirname(path)
-      beside.push(
+      adjacent.push(
         join(lib, '../include'),
         join(lib, '../../cuda_runtime/include'),
         join(lib, '../../../include'),
       )
     }
   }
-  const { named, usual } = toolkits(machine)
+  const { configured, standard } = toolkits(machine)
   const { CONDA_PREFIX } = machine.env
   const conda = CONDA_PREFIX
     ? [join(CONDA_PREFIX, 'include'), join(CONDA_PREFIX, 'targets/x86_64-linux/include')]
     : []
-  const ofRoots = (roots: readonly string[]): string[] => roots.map((root) => join(root, 'include'))
+  const includeFolders = (roots: readonly string[]): string[] => roots.map((root) => join(root, 'include'))
   return unique([
-    ...beside,
-    ...ofRoots(named),
+    ...adjacent,
+    ...includeFolders(configured),
     ...conda,
     ...wheelFolders(machine, 'include'),
-    ...ofRoots(usual),
+    ...includeFolders(standard),
     '/usr/include',
   ])
 }
@@ -201,7 +200,7 @@ export function includedHeaders(text: string): string[] {
   return unique(names)
 }
 
-/** The folders to pass with `-I` for some headers, or those that were not found anywhere. */
+/** Include folders (`-I`) of the headers, and the headers that were not found. */
 export function resolveHeaders(
   machine: Machine,
   headers: readonly string[],
@@ -214,7 +213,7 @@ export function resolveHeaders(
     if (folder === undefined) missing.push(header)
     else {
       include.push(folder)
-      // From CUDA 13 on, what the headers include themselves (`nv/target`) lies one folder down.
+      // From CUDA 13 on, headers that these include (`nv/target`) are in the subfolder `cccl`.
       const cccl = join(folder, 'cccl')
       if (machine.exists(cccl)) include.push(cccl)
     }

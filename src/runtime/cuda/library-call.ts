@@ -1,4 +1,4 @@
-/** A library of the vendor, opened for a context, and calls of it with their operands. */
+/** Vendor libraries of CUDA, opened for a context, and prepared calls with operands. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { ArgSpec, DeviceBuffer, Library, LibraryCall, ModuleText, Operands } from '../device.ts'
 import type { LibraryArgument, LibraryText, Routine } from '../library-text.ts'
@@ -18,19 +18,19 @@ export interface LibraryHost {
 type Calls = ReadonlyMap<string, CFunction>
 
 /** @throws SptError `device/no-library` */
-function load(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText): Calls {
+function loadLibrary(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText): Calls {
   const { file, folder, needs, prototypes } = text
-  // What a library needs of its sisters is found by name once they are loaded.
-  for (const needed of needs) libraryCandidates(machine, needed, folder).some((path) => loads(ffi, path))
+  // Dependencies are resolved by name once they are loaded.
+  for (const needed of needs) libraryCandidates(machine, needed, folder).some((path) => tryLoad(ffi, path))
   const tried: string[] = []
   for (const path of libraryCandidates(machine, file, folder))
     try {
       const library = ffi.load(path)
       return new Map(
         Object.entries(prototypes).map(([call, parameters]) => {
-          const bound = library.bind(`int32_t ${call}(${parameters})`)
-          if (!bound) throw new Error(`it has no ${call}`)
-          return [call, bound]
+          const fn = library.bind(`int32_t ${call}(${parameters})`)
+          if (!fn) throw new Error(`it has no ${call}`)
+          return [call, fn]
         }),
       )
     } catch (cause) {
@@ -44,7 +44,7 @@ function load(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText): Call
   })
 }
 
-function loads(ffi: Pick<Ffi, 'load'>, path: string): boolean {
+function tryLoad(ffi: Pick<Ffi, 'load'>, path: string): boolean {
   try {
     ffi.load(path)
     return true
@@ -66,15 +66,15 @@ export class CudaLibrary implements Library {
     this.text = text
     this.name = text.name
     this.version = ''
-    this.#calls = load(ffi, machine, text)
+    this.#calls = loadLibrary(ffi, machine, text)
     const handle = this.make(text.create)
     const out = new Int32Array(1)
     this.call(text.version.call, handle, out)
     this.status(text.destroy, handle)
-    let rest = out[0]!
+    let remainder = out[0]!
     const parts = text.version.units.map((unit) => {
-      const part = Math.floor(rest / unit)
-      rest %= unit
+      const part = Math.floor(remainder / unit)
+      remainder %= unit
       return part
     })
     this.version = parts.join('.')
@@ -90,10 +90,10 @@ export class CudaLibrary implements Library {
   /** @throws SptError `device/library` */
   call(name: string, ...args: readonly unknown[]): void {
     const status = this.status(name, ...args)
-    if (status !== 0) this.refused(name, status)
+    if (status !== 0) this.failCall(name, status)
   }
 
-  refused(name: string, status: number): never {
+  failCall(name: string, status: number): never {
     return fail({
       code: 'device/library',
       message: `${name} of ${`${this.name} ${this.version}`.trim()} returned status ${status}`,
@@ -131,7 +131,7 @@ export class CudaLibraryCall implements LibraryCall {
   readonly #variant: string
   readonly #operands: Operands
   /** Created handles with the functions that destroy them. */
-  readonly #made = new Map<string, { readonly object: Handle; readonly destroy: string }>()
+  readonly #objects = new Map<string, { readonly object: Handle; readonly destroy: string }>()
   readonly #memory: DeviceBuffer[] = []
   #arguments: readonly unknown[] = []
   released = false
@@ -155,40 +155,40 @@ export class CudaLibraryCall implements LibraryCall {
     }
   }
 
-  /** Makes objects and memory, and lets the library look at the operands. The context must be current. */
+  /** Creates objects and workspaces, and runs the library's preparation. The context must be current. */
   prepare(): void {
     const { library } = this
     const { text, host } = library
     const routine = this.#routine
-    this.#made.set('handle', { object: library.make(text.create), destroy: text.destroy })
+    this.#objects.set('handle', { object: library.make(text.create), destroy: text.destroy })
     const { handle } = host.context.main
     library.call(text.stream, this.#handle, handle)
     if (text.workspace) library.call(text.workspace.call, this.#handle, ...this.#alloc(text.workspace.bytes))
     for (const o of routine.make) {
       const object = library.make(o.call, ...this.#valuesOf(o.arguments))
-      this.#made.set(o.into, { object, destroy: o.destroy })
+      this.#objects.set(o.into, { object, destroy: o.destroy })
     }
-    const all = this.#valuesOf(routine.arguments)
-    this.#arguments = all
+    const args = this.#valuesOf(routine.arguments)
+    this.#arguments = args
     if (routine.size) {
       const size = new BigUint64Array(1)
-      library.call(routine.size, ...all, size)
-      this.#arguments = [...all, this.#alloc(Number(size[0]!))[0]]
+      library.call(routine.size, ...args, size)
+      this.#arguments = [...args, this.#alloc(Number(size[0]!))[0]]
     }
     if (!routine.prepare) return
     const status = library.status(routine.prepare, ...this.#arguments)
-    if (status !== 0 && !text.unsupported.includes(status)) library.refused(routine.prepare, status)
+    if (status !== 0 && !text.unsupported.includes(status)) library.failCall(routine.prepare, status)
     host.context.drain()
   }
 
-  /** Queues it. The context must be current. @throws SptError `device/library` */
+  /** Queues the call. The context must be current. @throws SptError `device/library` */
   issue(stream: Handle): void {
     this.library.call(this.library.text.stream, this.#handle, stream)
     this.library.call(this.#routine.run, ...this.#arguments)
   }
 
   get #handle(): Handle {
-    return this.#made.get('handle')!.object
+    return this.#objects.get('handle')!.object
   }
 
   #alloc(bytes: number): readonly [address: bigint, bytes: number] {
@@ -197,7 +197,7 @@ export class CudaLibraryCall implements LibraryCall {
     return [this.#address(memory), bytes]
   }
 
-  #address = (b: DeviceBuffer): bigint => this.library.host.memory.own(b).address
+  #address = (b: DeviceBuffer): bigint => this.library.host.memory.resolve(b).address
 
   #valuesOf(list: readonly LibraryArgument[]): unknown[] {
     return list.map((a) => this.#value(a))
@@ -209,7 +209,7 @@ export class CudaLibraryCall implements LibraryCall {
     if (typeof a === 'string') {
       if (a === 'variant') return this.#routine.variants[this.#variant]
       const buffer = buffers.get(a)
-      const value = this.#made.get(a)?.object ?? numbers.get(a) ?? (buffer && this.#address(buffer))
+      const value = this.#objects.get(a)?.object ?? numbers.get(a) ?? (buffer && this.#address(buffer))
       invariant(value !== undefined, `${this.#routine.name}: nothing is called ${a}`)
       return value
     }
@@ -223,10 +223,10 @@ export class CudaLibraryCall implements LibraryCall {
     if (this.released) return
     this.released = true
     const { context } = this.library.host
-    if (!context.usable) return
+    if (!context.isUsable) return
     context.within(`releasing ${this.#routine.name}`, () => {
       context.drain()
-      for (const { object, destroy } of [...this.#made.values()].reverse())
+      for (const { object, destroy } of [...this.#objects.values()].reverse())
         this.library.status(destroy, object)
       for (const b of this.#memory) b.free()
     })

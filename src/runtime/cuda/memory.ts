@@ -1,4 +1,4 @@
-/** Device memory: allocation with its numbers, and the checks of ranges. */
+/** Device memory: allocation, accounting, and range checks. */
 
 import { fail, SptError } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
@@ -39,7 +39,7 @@ export class CudaMemory {
     this.#total = total
   }
 
-  /** The context must be current. Throws `device/out-of-memory` or `device/buffer-too-large`. */
+  /** Allocates a buffer. The context must be current. @throws SptError `device/out-of-memory`, `device/buffer-too-large` */
   alloc(bytes: number, label: string, release: (buffer: CudaBuffer) => void): CudaBuffer {
     if (!Number.isSafeInteger(bytes) || bytes < 0) {
       fail({
@@ -66,7 +66,7 @@ export class CudaMemory {
   }
 
   /** The buffer behind a handle. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
-  own(buffer: DeviceBuffer): CudaBuffer {
+  resolve(buffer: DeviceBuffer): CudaBuffer {
     if (buffer instanceof CudaBuffer && this.live.has(buffer)) return buffer
     if (buffer instanceof CudaBuffer && buffer.freed) {
       fail({
@@ -82,7 +82,7 @@ export class CudaMemory {
     })
   }
 
-  /** Returns the driver's code. */
+  /** Frees the buffer; returns the driver's result code. */
   free(buffer: CudaBuffer): number {
     buffer.freed = true
     this.live.delete(buffer)
@@ -92,18 +92,18 @@ export class CudaMemory {
 
   state(requested: number, label: string) {
     const [free, total] = [new BigUint64Array(1), new BigUint64Array(1)]
-    const known = this.#driver.calls.cuMemGetInfo_v2(free, total) === CUDA.SUCCESS
+    const isKnown = this.#driver.calls.cuMemGetInfo_v2(free, total) === CUDA.SUCCESS
     return {
       requested,
       label,
-      free: known ? Number(free[0]!) : 0,
-      total: known ? Number(total[0]!) : this.#total,
+      free: isKnown ? Number(free[0]!) : 0,
+      total: isKnown ? Number(total[0]!) : this.#total,
       allocated: this.allocated,
     }
   }
 }
 
-/** Refuses a range that is not inside the buffer. */
+/** Checks that a range is inside the buffer. @throws SptError `device/range` */
 export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, verb: string): void {
   const ok = Number.isSafeInteger(offset) && offset >= 0 && Number.isSafeInteger(bytes) && bytes >= 0
   if (ok && offset + bytes <= buffer.bytes) return
@@ -115,7 +115,7 @@ export function checkRange(buffer: CudaBuffer, offset: number, bytes: number, ve
 }
 
 /** Allocates host memory for a download. @throws SptError `device/out-of-memory` */
-export function hostBlock(bytes: number, label: string): ArrayBuffer {
+export function allocHost(bytes: number, label: string): ArrayBuffer {
   try {
     return new ArrayBuffer(bytes)
   } catch {

@@ -1,4 +1,4 @@
-/** A module in device memory: its entries' handles, their use of the chip, and the checks they allow. */
+/** A loaded module: handles and resources of its entries, checked against the limits of the chip. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { CompiledModule, Entry, ModuleText } from '../device.ts'
 import type { Chip } from './chip.ts'
@@ -19,8 +19,8 @@ const ATTRIBUTE = {
 export interface LoadedEntry {
   readonly entry: Entry
   readonly fn: Handle
-  /** As messages show it. */
-  readonly shown: string
+  /** Display name in messages. */
+  readonly displayName: string
 }
 
 /** Results of `cuFuncGetAttribute` in bytes, except `registers` (per thread) and `maxThreads` (per block). */
@@ -60,10 +60,10 @@ export class CudaModule implements CompiledModule {
       const resources: Record<string, EntryResources> = {}
       for (const entry of text.entries) {
         const fn = findFunction(driver, this.handle, text.name, entry.name)
-        const used = readResources(driver, fn)
-        prepare(driver, chip, entry, fn, used)
-        entries.set(entry.name, { entry, fn, shown: showKernel(entry) })
-        resources[entry.name] = used
+        const usage = readResources(driver, fn)
+        prepare(driver, chip, entry, fn, usage)
+        entries.set(entry.name, { entry, fn, displayName: showKernel(entry) })
+        resources[entry.name] = usage
       }
       this.entries = entries
       this.resources = resources
@@ -108,27 +108,29 @@ function readResources(driver: CudaDriver, fn: Handle): EntryResources {
 }
 
 /** Checks that a block of this entry fits the chip, and raises its limit of dynamic shared memory if needed. */
-function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used: EntryResources): void {
+function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, usage: EntryResources): void {
   const threads = entry.block[0] * entry.block[1] * entry.block[2]
-  const wide = entry.block.findIndex((n, d) => !Number.isInteger(n) || n < 1 || n > chip.maxBlockDim[d]!)
-  if (threads > used.maxThreads || wide >= 0) {
-    const byRegisters = used.maxThreads < chip.maxThreadsPerBlock && wide < 0
+  const invalidDimension = entry.block.findIndex(
+    (n, d) => !Number.isInteger(n) || n < 1 || n > chip.maxBlockDim[d]!,
+  )
+  if (threads > usage.maxThreads || invalidDimension >= 0) {
+    const byRegisters = usage.maxThreads < chip.maxThreadsPerBlock && invalidDimension < 0
     fail({
       code: 'device/over-limit',
       message:
         `kernel ${showKernel(entry)}: a block of ${entry.block.join(' x ')} threads does not fit` +
-        (byRegisters ? ` with ${used.registers} registers a thread` : ''),
-      expected: `at most ${used.maxThreads} threads, ${chip.maxBlockDim.join(' x ')} by dimension`,
+        (byRegisters ? ` with ${usage.registers} registers a thread` : ''),
+      expected: `at most ${usage.maxThreads} threads, ${chip.maxBlockDim.join(' x ')} by dimension`,
       hint: 'bind fewer threads, or split the loop that is bound',
     })
   }
-  const shared = used.shared + entry.sharedBytes
+  const shared = usage.shared + entry.sharedBytes
   if (shared > chip.sharedPerBlockOptin) {
     fail({
       code: 'device/over-limit',
       message:
         `kernel ${showKernel(entry)} needs ${shared} bytes of shared memory a block ` +
-        `(${used.shared} static, ${entry.sharedBytes} dynamic)`,
+        `(${usage.shared} static, ${entry.sharedBytes} dynamic)`,
       expected: `at most ${chip.sharedPerBlockOptin} bytes`,
       hint: 'use smaller tiles',
     })
@@ -140,7 +142,7 @@ function prepare(driver: CudaDriver, chip: Chip, entry: Entry, fn: Handle, used:
   if (entry.cluster) prepareCluster(driver, chip, entry, entry.cluster, fn)
 }
 
-/** Blocks of a cluster that every chip with clusters takes. */
+/** Cluster size in blocks that every chip with clusters supports. */
 const PORTABLE_CLUSTER = 8
 const LARGEST_CLUSTER = 16
 
@@ -152,8 +154,8 @@ function prepareCluster(
   fn: Handle,
 ): void {
   const blocks = cluster[0] * cluster[1] * cluster[2]
-  const whole = cluster.every((n) => Number.isInteger(n) && n >= 1)
-  if (!chip.clusters || !whole || blocks > LARGEST_CLUSTER) {
+  const isValid = cluster.every((n) => Number.isInteger(n) && n >= 1)
+  if (!chip.clusters || !isValid || blocks > LARGEST_CLUSTER) {
     fail({
       code: 'device/over-limit',
       message: chip.clusters

@@ -1,4 +1,4 @@
-/** Modules of a device: compiled, or taken from the cache where the driver still takes that, and loaded until they are released. */
+/** Modules of a device: compiled or read from the cache, and loaded until they are released. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 import type { Chip } from './chip.ts'
@@ -8,7 +8,7 @@ import { CudaCallError, isSticky } from './errors.ts'
 import { CudaModule } from './module.ts'
 
 export class CudaModules {
-  /** Loaded ones. */
+  /** Loaded modules. */
   readonly live = new Set<CudaModule>()
   readonly #context: CudaContext
   readonly #chip: Chip
@@ -22,17 +22,17 @@ export class CudaModules {
 
   /** @throws SptError `device/compile`, and errors of the driver */
   async compile(module: ModuleText): Promise<CudaModule> {
-    const during = `loading module '${module.name}'`
-    this.#context.within(during, () => {})
+    const action = `loading module '${module.name}'`
+    this.#context.within(action, () => {})
     const image = await this.#compiler.image(module)
     try {
       return this.#load(module, image)
     } catch (error) {
-      const stale = image.cached && error instanceof CudaCallError && !isSticky(error.code)
-      if (!stale) throw this.#context.translate(error, during)
-      // What was cached is whole but not what this driver takes: compile anew, once.
-      const fresh = await this.#compiler.image(module, true)
-      return this.#context.within(during, () => this.#load(module, fresh))
+      const isStale = image.cached && error instanceof CudaCallError && !isSticky(error.code)
+      if (!isStale) throw this.#context.translate(error, action)
+      // The cached image is intact, but this driver rejects it, so the module is compiled again.
+      const recompiled = await this.#compiler.image(module, true)
+      return this.#context.within(action, () => this.#load(module, recompiled))
     }
   }
 
@@ -47,14 +47,14 @@ export class CudaModules {
   #unload(module: CudaModule): void {
     module.released = true
     this.live.delete(module)
-    if (!this.#context.usable) return
+    if (!this.#context.isUsable) return
     this.#context.within(`releasing module '${module.text.name}'`, () => {
       this.#context.drain()
       this.#context.check('cuModuleUnload', this.#context.driver.calls.cuModuleUnload(module.handle))
     })
   }
 
-  /** All of them, with the context. */
+  /** Unloads all modules before the context is destroyed. */
   release(): void {
     for (const module of this.live) {
       module.released = true
@@ -64,8 +64,8 @@ export class CudaModules {
   }
 }
 
-/** A module is printed for CUDA, and its declared instructions are those of this chip. */
-export function checkNeeds(
+/** Checks that a module is printed for CUDA, and that the chip supports its instructions. @throws SptError */
+export function checkRequirements(
   { needs, name, target }: ModuleText,
   chip: Pick<Chip, 'name' | 'major' | 'minor'>,
 ): void {

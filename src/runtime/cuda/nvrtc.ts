@@ -1,13 +1,13 @@
-/** NVRTC: CUDA C++ to machine code. It needs no device, so it works (and is tested) without one. */
+/** NVRTC compiles CUDA C++ to machine code. It works, and is tested, without a device. */
 import { SptError } from '../../ast/diagnostic.ts'
 import type { ModuleText } from '../device.ts'
 import { compileError } from './compile-log.ts'
-import { absent } from './errors.ts'
+import { absentError } from './errors.ts'
 import type { CFunction, CLibrary, Ffi } from './ffi.ts'
-import { builtinsBeside, type Machine, nvrtcCandidates } from './libraries.ts'
+import { builtinsLibraries, type Machine, nvrtcCandidates } from './libraries.ts'
 
 export interface CompileTarget {
-  /** `sm_90a`, `sm_80`, or `compute_90` for text that the driver translates for a newer chip. */
+  /** `sm_90a`, `sm_80`, or `compute_90` for PTX that the driver compiles for a newer chip. */
   readonly arch: string
   readonly output: 'cubin' | 'ptx'
 }
@@ -16,13 +16,13 @@ export interface Nvrtc {
   readonly path: string
   readonly major: number
   readonly minor: number
-  /** Compute capabilities it compiles for: 75, 80, 90. */
+  /** Supported compute capabilities, such as 75, 80, 90. */
   readonly supported: readonly number[]
   /** Rejects with `device/compile`. The result is a CUBIN, or PTX with its terminating NUL. */
   compile(module: ModuleText, target: CompileTarget, options: readonly string[]): Promise<Uint8Array>
 }
 
-/** The options every text is compiled with. */
+/** Options of every compilation. */
 export const BASE_OPTIONS: readonly string[] = ['--std=c++17', '-lineinfo', '-default-device']
 
 /**
@@ -34,13 +34,13 @@ export function chooseTarget(
   nvrtc: Pick<Nvrtc, 'major' | 'supported'>,
 ): CompileTarget | undefined {
   const cc = chip.major * 10 + chip.minor
-  // NVRTC 11.8 knows 9.0 but not yet its `a`.
+  // NVRTC 11.8 supports 9.0, but not 9.0a.
   const suffix = cc >= 90 && nvrtc.major >= 12 ? 'a' : ''
   if (nvrtc.supported.includes(cc)) return { arch: `sm_${cc}${suffix}`, output: 'cubin' }
-  const below = nvrtc.supported.filter((s) => s < cc)
-  if (below.length === 0) return undefined
-  // Machine code runs on later chips of the same generation; across generations only PTX does.
-  const best = Math.max(...below)
+  const lower = nvrtc.supported.filter((s) => s < cc)
+  if (lower.length === 0) return undefined
+  // Machine code runs on later chips of the same generation; only PTX runs on later generations.
+  const best = Math.max(...lower)
   return Math.floor(best / 10) === chip.major
     ? { arch: `sm_${best}`, output: 'cubin' }
     : { arch: `compute_${best}`, output: 'ptx' }
@@ -62,18 +62,18 @@ const PARAMETERS = {
 } as const
 type Calls = Record<keyof typeof PARAMETERS, CFunction & { readonly async: (...args: unknown[]) => void }>
 
-/** Seconds that NVRTC may take: some short texts keep its optimiser (of CUDA 13.0) busy for ever, and no call stops it. */
-const LONGEST_SECONDS = 180
+/** Time limit of NVRTC in seconds: for some short sources, its optimiser (CUDA 13.0) never ends and cannot be stopped. */
+const MAX_SECONDS = 180
 
 const BUILTINS_FAILED = 7
-const incomplete = (path: string, log: string): Error =>
-  absent({
+const builtinsError = (path: string, log: string): Error =>
+  absentError({
     message: `NVRTC (${path}) lacks its own part libnvrtc-builtins of the same version`,
     hint: 'install the whole CUDA toolkit or the wheel nvidia-cuda-nvrtc, or name another library with SPT_NVRTC',
     notes: [log.replaceAll('\0', '').trim()],
   })
 
-const tooLong = (module: ModuleText, seconds: number): SptError =>
+const timeoutError = (module: ModuleText, seconds: number): SptError =>
   new SptError({
     code: 'device/compile',
     message: `NVRTC has not compiled module '${module.name}' (${module.text.length} characters) within ${seconds} s`,
@@ -98,18 +98,18 @@ const statusText = (code: number): string => STATUS[code] ?? `NVRTC error ${code
 function bind(library: CLibrary): Calls {
   const calls: Partial<Calls> = {}
   for (const [name, parameters] of Object.entries(PARAMETERS) as [keyof Calls, string][]) {
-    const bound = library.bind(`int32_t ${name}(${parameters})`)
-    if (!bound) throw new Error(`it has no ${name}: NVRTC 11.2 or later is needed`)
-    calls[name] = bound
+    const call = library.bind(`int32_t ${name}(${parameters})`)
+    if (!call) throw new Error(`it has no ${name}: NVRTC 11.2 or later is needed`)
+    calls[name] = call
   }
   return calls as Calls
 }
 
-/** @param abandonCalls lets the process exit while a call of the library never returns */
+/** Opens NVRTC. @param abandonCalls - Lets the process exit if a call of the library never returns */
 export function openNvrtc(
   library: CLibrary,
   abandonCalls: () => void,
-  longestSeconds: number = LONGEST_SECONDS,
+  maxSeconds: number = MAX_SECONDS,
 ): Nvrtc {
   const calls = bind(library)
   const expect = (call: keyof Calls, code: number): void => {
@@ -134,37 +134,37 @@ export function openNvrtc(
     const file = `${module.name}.cu`
     const source = Buffer.from(`${module.text}\0`)
     const handle = new BigUint64Array(1)
-    const created = calls.nvrtcCreateProgram(handle, source, file, 0, null, null)
-    if (created !== 0) throw compileError(module, file, '', statusText(created))
+    const createStatus = calls.nvrtcCreateProgram(handle, source, file, 0, null, null)
+    if (createStatus !== 0) throw compileError(module, file, '', statusText(createStatus))
     const program = handle[0]!
-    let late = false
+    let timedOut = false
     try {
-      const all = [`--gpu-architecture=${target.arch}`, ...options]
-      // On a thread of its own: NVRTC needs no context, and a large text takes seconds.
+      const args = [`--gpu-architecture=${target.arch}`, ...options]
+      // Runs on a separate thread, because large sources take seconds.
       const status = await new Promise<number | 'late'>((resolve, reject) => {
-        const timer = setTimeout(() => resolve('late'), longestSeconds * 1000)
-        calls.nvrtcCompileProgram.async(program, all.length, all, (error: unknown, code: number) => {
+        const timer = setTimeout(() => resolve('late'), maxSeconds * 1000)
+        calls.nvrtcCompileProgram.async(program, args.length, args, (error: unknown, code: number) => {
           clearTimeout(timer)
           if (error) reject(error)
           else resolve(code)
         })
       })
       if (status === 'late') {
-        late = true
+        timedOut = true
         abandonCalls()
-        throw tooLong(module, longestSeconds)
+        throw timeoutError(module, maxSeconds)
       }
       if (status !== 0) {
         const log = new TextDecoder().decode(read('nvrtcGetProgramLogSize', 'nvrtcGetProgramLog', program))
-        if (status === BUILTINS_FAILED) throw incomplete(library.path, log)
+        if (status === BUILTINS_FAILED) throw builtinsError(library.path, log)
         throw compileError(module, file, log.replaceAll('\0', ''), statusText(status))
       }
       return target.output === 'cubin'
         ? read('nvrtcGetCUBINSize', 'nvrtcGetCUBIN', program)
         : read('nvrtcGetPTXSize', 'nvrtcGetPTX', program)
     } finally {
-      // A program that is still compiled stays.
-      if (!late) calls.nvrtcDestroyProgram(handle)
+      // After a timeout the program is still being compiled, so it is not destroyed.
+      if (!timedOut) calls.nvrtcDestroyProgram(handle)
     }
   }
 
@@ -178,15 +178,15 @@ export function openNvrtc(
 }
 
 /**
- * Loads the first NVRTC that the driver can take code from (its CUDA major not above the driver's). Throws
- * `device/absent` where there is none.
+ * Loads the first NVRTC whose code the driver accepts (CUDA major not above the driver's).
+ * @throws SptError `device/absent` without a usable NVRTC
  */
 export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, explicit?: string): Nvrtc {
   const tried: string[] = []
   const driverMajor = Math.floor(driverVersion / 1000)
   for (const path of nvrtcCandidates(machine, explicit)) {
     try {
-      for (const part of builtinsBeside(machine, path)) ffi.load(part)
+      for (const part of builtinsLibraries(machine, path)) ffi.load(part)
       const nvrtc = openNvrtc(ffi.load(path), ffi.abandonCalls)
       if (nvrtc.major <= driverMajor) return nvrtc
       tried.push(
@@ -196,7 +196,7 @@ export function loadNvrtc(ffi: Ffi, machine: Machine, driverVersion: number, exp
       tried.push(`${path}: ${cause instanceof Error ? cause.message : String(cause)}`)
     }
   }
-  throw absent({
+  throw absentError({
     message: 'the GPU is there, but NVRTC (libnvrtc.so), which compiles kernels for it, could not be loaded',
     expected: `NVRTC 11.2 or later, of CUDA ${driverMajor} at most`,
     hint: 'install the CUDA toolkit, or the Python wheel nvidia-cuda-nvrtc, or name the library with SPT_NVRTC',

@@ -1,7 +1,7 @@
 /**
- * Packing a launch's arguments. Every argument has one 8-byte slot; `pointers[i]` is the address of slot i, so
- * the list of pointers that `cuLaunchKernel` takes is written once and each launch only fills slots. The driver
- * reads them before the call returns, so one block serves all launches.
+ * Packs the arguments of a launch. Every argument has an 8-byte slot, and `pointers[i]` is the address of slot i. So the list of
+ * pointers for `cuLaunchKernel` is written once, and each launch only fills slots. The driver reads the slots before the call
+ * returns, so one block serves all launches.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Dtype, INT_RANGE } from '../../ir/dtype.ts'
@@ -16,7 +16,7 @@ import {
 import { showKernel } from './errors.ts'
 import type { MatrixSpec } from './tensor-map-descriptors.ts'
 
-/** CUDA's limit is 4 KiB of parameters on every chip; 8-byte slots make that 512. */
+/** CUDA's limit of 4 KiB of parameters, in 8-byte slots. */
 export const MAX_ARGUMENTS = 512
 
 /** C type of a scalar parameter in the kernel's signature. */
@@ -40,9 +40,9 @@ export class ArgumentBlock {
   readonly #u32: Uint32Array
   readonly #f32: Float32Array
   readonly #f64: Float64Array
-  readonly #elsewhere = new Set<number>()
+  readonly #external = new Set<number>()
 
-  /** `addressOf` gives the address of a host block that never moves. */
+  /** @param addressOf - Returns the address of a host block that never moves */
   constructor(addressOf: (block: ArrayBuffer) => bigint) {
     const slots = new ArrayBuffer(MAX_ARGUMENTS * 8)
     this.#base = addressOf(slots)
@@ -54,16 +54,16 @@ export class ArgumentBlock {
     this.#f64 = new Float64Array(slots)
   }
 
-  /** The argument lies at this host address. */
-  setElsewhere(slot: number, address: bigint): void {
+  /** Sets an argument that is stored at a host address outside of the block. */
+  setExternal(slot: number, address: bigint): void {
     this.pointers[slot] = address
-    this.#elsewhere.add(slot)
+    this.#external.add(slot)
   }
 
-  /** All arguments lie in their slots again. */
+  /** Resets all arguments to their slots. */
   clear(): void {
-    for (const slot of this.#elsewhere) this.pointers[slot] = this.#base + BigInt(8 * slot)
-    this.#elsewhere.clear()
+    for (const slot of this.#external) this.pointers[slot] = this.#base + BigInt(8 * slot)
+    this.#external.clear()
   }
 
   setPointer(slot: number, address: bigint): void {
@@ -81,14 +81,14 @@ export class ArgumentBlock {
 
 const isInteger = (dtype: Dtype): dtype is keyof typeof INT_RANGE => dtype in INT_RANGE
 
-/** Refuses a scalar that its type cannot hold. */
+/** Checks that a scalar is a value of its type. @throws SptError `device/arguments` */
 export function checkScalar(kernel: Entry, spec: ArgSpec, value: number): void {
   const { dtype, name } = spec
   if (dtype === 'bool') {
     if (value === 0 || value === 1) return
   } else if (isInteger(dtype)) {
-    const [low, high] = INT_RANGE[dtype]
-    if (Number.isInteger(value) && value >= low && value <= high) return
+    const [min, max] = INT_RANGE[dtype]
+    if (Number.isInteger(value) && value >= min && value <= max) return
   } else return
   const range = dtype === 'bool' ? '0 or 1' : `an integer in ${INT_RANGE[dtype as 'i32'].join(' .. ')}`
   fail({
@@ -102,8 +102,8 @@ const isBuffer = (value: ArgValue): value is DeviceBuffer =>
   typeof value === 'object' && value !== null && !isMatrix(value)
 
 /**
- * Fills the argument block. `addressOf` resolves a buffer, and throws for freed and foreign ones; `describe` returns the host
- * address of a matrix's descriptor.
+ * Fills the argument block. `addressOf` resolves a buffer, and throws for freed and foreign buffers. `describe` returns the host
+ * address of a matrix descriptor.
  */
 export function packArguments(
   block: ArgumentBlock,
@@ -129,7 +129,7 @@ export function packArguments(
     } else if (spec.kind === 'buffer' && isBuffer(value)) {
       block.setPointer(slot, addressOf(value, spec))
     } else if (spec.kind === 'matrix' && isMatrix(value) && describe) {
-      block.setElsewhere(slot, describe(value, spec))
+      block.setExternal(slot, describe(value, spec))
     } else {
       fail({
         code: 'device/arguments',

@@ -1,4 +1,4 @@
-/** Streams and events of the driver. */
+/** Streams and events of CUDA. */
 import type { DeviceEvent, Stream } from '../device.ts'
 import { failForeign, failFreed, failNotRecorded } from '../in-order.ts'
 import type { Outcomes } from '../outcomes.ts'
@@ -20,35 +20,35 @@ export class CudaStream implements Stream {
     this.#outcomes = outcomes
   }
 
-  /** Refuses a stream that was freed. */
+  /** The queue of the stream. @throws SptError `device/freed` */
   get queue(): CudaQueue {
     if (this.#freed) failFreed(`the stream ${this.label}`)
     return this.#queue
   }
 
   record(event: DeviceEvent): void {
-    const own = ownEvent(event, this.context)
+    const cudaEvent = checkEvent(event, this.context)
     const { queue } = this
     const { context } = this
     context.within(`recording an event on ${this.label}`, () => {
       queue.busy = true
-      context.check('cuEventRecord', context.calls.cuEventRecord(own.handle, queue.handle))
-      own.recorded = true
+      context.check('cuEventRecord', context.calls.cuEventRecord(cudaEvent.handle, queue.handle))
+      cudaEvent.recorded = true
     })
   }
 
   wait(event: DeviceEvent): void {
-    const own = ownEvent(event, this.context)
+    const cudaEvent = checkEvent(event, this.context)
     const { queue } = this
     const { context } = this
     context.within(`waiting for an event on ${this.label}`, () => {
       queue.busy = true
-      context.check('cuStreamWaitEvent', context.calls.cuStreamWaitEvent(queue.handle, own.handle, 0))
+      context.check('cuStreamWaitEvent', context.calls.cuStreamWaitEvent(queue.handle, cudaEvent.handle, 0))
     })
   }
 
   async finish(): Promise<void> {
-    await this.context.idle(`finishing the stream ${this.label}`, this.queue)
+    await this.context.waitIdle(`finishing the stream ${this.label}`, this.queue)
     await this.#outcomes.settle(this)
   }
 
@@ -56,7 +56,7 @@ export class CudaStream implements Stream {
     if (this.#freed) return
     this.#freed = true
     const { context } = this
-    if (context.usable) context.within(`freeing ${this.label}`, () => context.closeQueue(this.#queue))
+    if (context.isUsable) context.within(`freeing ${this.label}`, () => context.closeQueue(this.#queue))
   }
 }
 
@@ -67,7 +67,7 @@ export class CudaEvent implements DeviceEvent {
   recorded = false
   #freed = false
 
-  /** The context must be current. `events`: those not freed, for the end of the device. */
+  /** Creates an event. The context must be current. `events`: live events, which are released with the device. */
   constructor(context: CudaContext, events: Set<CudaEvent>) {
     const out = new BigUint64Array(1)
     context.check('cuEventCreate', context.calls.cuEventCreate(out, 0))
@@ -84,10 +84,10 @@ export class CudaEvent implements DeviceEvent {
 
   async since(earlier: DeviceEvent): Promise<number> {
     const { context } = this
-    const from = ownEvent(earlier, context)
-    if (!from.recorded || !this.recorded) failNotRecorded()
-    for (const event of [from, this]) {
-      await context.until('waiting for an event', () => {
+    const start = checkEvent(earlier, context)
+    if (!start.recorded || !this.recorded) failNotRecorded()
+    for (const event of [start, this]) {
+      await context.poll('waiting for an event', () => {
         const code = context.calls.cuEventQuery(event.handle)
         if (code === CUDA.NOT_READY) return false
         context.check('cuEventQuery', code)
@@ -96,7 +96,7 @@ export class CudaEvent implements DeviceEvent {
     }
     return context.within('reading an event', () => {
       const out = new Float32Array(1)
-      const code = context.calls.cuEventElapsedTime(out, from.handle, this.handle)
+      const code = context.calls.cuEventElapsedTime(out, start.handle, this.handle)
       context.check('cuEventElapsedTime', code)
       return out[0]!
     })
@@ -105,11 +105,11 @@ export class CudaEvent implements DeviceEvent {
   free(): void {
     if (this.#freed) return
     const { context } = this
-    if (context.usable) context.within('freeing an event', () => this.release())
+    if (context.isUsable) context.within('freeing an event', () => this.release())
     else this.#freed = true
   }
 
-  /** The context must be current. */
+  /** Destroys the event. The context must be current. */
   release(): void {
     this.#freed = true
     this.#events.delete(this)
@@ -117,7 +117,7 @@ export class CudaEvent implements DeviceEvent {
   }
 }
 
-function ownEvent(event: DeviceEvent, context: CudaContext): CudaEvent {
+function checkEvent(event: DeviceEvent, context: CudaContext): CudaEvent {
   if (!(event instanceof CudaEvent) || event.context !== context) failForeign('the event')
   return event
 }

@@ -1,6 +1,6 @@
 /**
- * Descriptors of TMA. Descriptions of buffers as matrices (`CUtensorMap`), from which instructions of compute capability
- * 9.0 copy boxes: the driver encodes one from an address and sizes, and a launch takes it by value.
+ * TMA descriptors (`CUtensorMap`): buffers as matrices, from which instructions of compute capability 9.0 copy boxes. The driver
+ * encodes a descriptor from an address and sizes, and a launch takes it by value.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { DTYPE_BYTES, type Dtype } from '../../ir/dtype.ts'
@@ -25,72 +25,72 @@ const TYPE: Readonly<Record<Dtype, number>> = {
   f64: 8,
   bf16: 9,
 }
-/** `CUtensorMapSwizzle`, by bytes. */
+/** `CUtensorMapSwizzle` by swizzle width in bytes. */
 const SWIZZLE: ReadonlyMap<number, number> = new Map([
   [0, 0],
   [32, 1],
   [64, 2],
   [128, 3],
 ])
-/** Lines of 256 bytes come into the L2 cache together. */
+/** Promotes loads to 256 bytes in the L2 cache. */
 const PROMOTE_256 = 3
 /** `CUtensorMapFloatOOBfill`: fill of boxes beyond the edges of the matrix. */
 const ZEROS = 0
 
 export type MatrixSpec = Extract<ArgSpec, { kind: 'matrix' }>
 
-interface Encoded {
+interface EncodedMap {
   readonly address: bigint
   readonly rows: number
   readonly columns: number
   readonly block: ArrayBuffer
-  readonly at: bigint
+  readonly descriptor: bigint
 }
 
 export class Matrices {
   readonly #driver: CudaDriver
-  /** The latest of each argument: launches of one program repeat themselves. */
-  readonly #latest = new WeakMap<MatrixSpec, Encoded>()
+  /** Latest descriptor of each argument, because launches are repeated with the same arguments. */
+  readonly #latest = new WeakMap<MatrixSpec, EncodedMap>()
 
   constructor(driver: CudaDriver) {
     this.#driver = driver
   }
 
   /**
-   * The host address of a description, for the next launch.
+   * Returns the host address of a descriptor for the next launch.
    * @throws SptError `device/matrix`
    */
   encode(spec: MatrixSpec, address: bigint, rows: number, columns: number): bigint {
-    const known = this.#latest.get(spec)
-    if (known && known.address === address && known.rows === rows && known.columns === columns)
-      return known.at
+    const latest = this.#latest.get(spec)
+    if (latest && latest.address === address && latest.rows === rows && latest.columns === columns)
+      return latest.descriptor
     const { cuTensorMapEncodeTiled } = this.#driver.calls
     const stride = columns * DTYPE_BYTES[spec.dtype]
-    const refuse = (message: string, expected: string): never =>
+    const reject = (message: string, expected: string): never =>
       fail({ code: 'device/matrix', message, expected })
     if (!cuTensorMapEncodeTiled)
-      return refuse(
+      return reject(
         `the NVIDIA driver cannot describe ${spec.buffer} as a matrix`,
         'a driver of CUDA 12 or later',
       )
     if (stride % UNIT !== 0)
-      return refuse(
+      return reject(
         `${spec.buffer} has rows of ${columns} elements of ${spec.dtype}, of which no boxes are copied`,
         `rows of a multiple of ${UNIT} bytes`,
       )
     if (address % BigInt(UNIT) !== 0n)
-      return refuse(
+      return reject(
         `${spec.buffer} begins at address ${address}, and boxes of it are copied`,
         `memory that is aligned to ${UNIT} bytes`,
       )
     const block = new ArrayBuffer(MATRIX_BYTES + ALIGN)
     const start = this.#driver.addressOf(block)
-    const at = start + ((BigInt(ALIGN) - (start % BigInt(ALIGN))) % BigInt(ALIGN))
+    const descriptor = start + ((BigInt(ALIGN) - (start % BigInt(ALIGN))) % BigInt(ALIGN))
     const { box, swizzle } = spec.matrix
-    // Nothing is copied of a matrix without elements, but it has to be described.
+    // A matrix without elements also needs a descriptor, whose sizes must be positive.
     const sizes = BigUint64Array.of(BigInt(Math.max(1, columns)), BigInt(Math.max(1, rows)))
     const code = cuTensorMapEncodeTiled(
-      at,
+      descriptor,
       TYPE[spec.dtype],
       2,
       address,
@@ -104,7 +104,7 @@ export class Matrices {
       ZEROS,
     )
     check(this.#driver, 'cuTensorMapEncodeTiled', code)
-    this.#latest.set(spec, { address, rows, columns, block, at })
-    return at
+    this.#latest.set(spec, { address, rows, columns, block, descriptor })
+    return descriptor
   }
 }

@@ -1,13 +1,13 @@
-/** Device times of queued work, by events around it. */
+/** Measures device times of queued work with pairs of events. */
 import type { CudaContext } from './context.ts'
 import type { Handle } from './driver.ts'
 
-/** Pairs of events in use at once. */
+/** Maximum number of event pairs in use. */
 const MAX_TIMED = 128
 
 export class Timer {
   readonly #context: CudaContext
-  /** Used again and again. */
+  /** Pool of events. */
   readonly #events: Handle[] = []
 
   constructor(context: CudaContext) {
@@ -21,20 +21,20 @@ export class Timer {
   async time(repeats: number, queue: () => void, between: () => void): Promise<number[]> {
     const times: number[] = []
     while (times.length < repeats) {
-      times.push(...(await this.#timeSome(Math.min(MAX_TIMED, repeats - times.length), queue, between)))
+      times.push(...(await this.#timeBatch(Math.min(MAX_TIMED, repeats - times.length), queue, between)))
     }
     return times
   }
 
-  /** The context must be current. */
+  /** Destroys the events. The context must be current. */
   release(): void {
     for (const event of this.#events) this.#context.calls.cuEventDestroy_v2(event)
     this.#events.length = 0
   }
 
-  async #timeSome(count: number, queue: () => void, between: () => void): Promise<number[]> {
+  async #timeBatch(count: number, queue: () => void, between: () => void): Promise<number[]> {
     const { calls, main } = this.#context
-    const events = this.#take(2 * count)
+    const events = this.#takeEvents(2 * count)
     const record = (event: Handle): void =>
       this.#context.check('cuEventRecord', calls.cuEventRecord(event, main.handle))
     try {
@@ -47,7 +47,7 @@ export class Timer {
           record(events[2 * i + 1]!)
         }
       })
-      await this.#context.idle('timing', main)
+      await this.#context.waitIdle('timing', main)
       return this.#context.within('timing', () =>
         Array.from({ length: count }, (_, i) => {
           const out = new Float32Array(1)
@@ -61,7 +61,7 @@ export class Timer {
     }
   }
 
-  #take(count: number): Handle[] {
+  #takeEvents(count: number): Handle[] {
     return this.#context.within('timing', () => {
       const out = new BigUint64Array(1)
       while (this.#events.length < count) {

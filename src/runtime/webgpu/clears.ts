@@ -1,12 +1,12 @@
 /**
- * Zeroing as a dispatch. A clear by the API is a copy command: it ends the pass, and the device waits before and after it
- * for the other kind of work. A small kernel stays in the pass.
+ * Zero-fill as a dispatch. `clearBuffer` is a copy command, which ends the compute pass and synchronises before and after. A
+ * small kernel stays in the pass.
  */
 import type { GpuBuffer } from './memory.ts'
 import type { Session } from './session.ts'
 
 const THREADS = 256
-/** Sizes of buffers are multiples of the elements' 16 bytes. */
+/** Buffer sizes are multiples of the 16 bytes of an element. */
 const TEXT = `@group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;
 @compute @workgroup_size(${THREADS})
 fn clear(@builtin(global_invocation_id) at: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -31,20 +31,20 @@ export class Clears {
     this.#session = session
   }
 
-  /** Nothing for a buffer that is too large to be bound. */
+  /** The dispatch for a buffer; `undefined` for a buffer that is too large to be bound. */
   of(buffer: GpuBuffer): ClearLaunch | undefined {
     const { limits } = this.#session.device
     if (buffer.gpu.size > limits.maxStorageBufferBindingSize) return undefined
-    const pipeline = this.#compiled()
+    const pipeline = this.#compile()
     const groups = Math.ceil(buffer.gpu.size / (16 * THREADS))
     return {
       pipeline,
-      group: this.#known(buffer, pipeline),
+      group: this.#bindGroup(buffer, pipeline),
       grid: [Math.min(groups, limits.maxComputeWorkgroupsPerDimension), 1, 1],
     }
   }
 
-  #compiled(): GPUComputePipeline {
+  #compile(): GPUComputePipeline {
     const { device } = this.#session
     this.#pipeline ??= device.createComputePipeline({
       label: 'clear',
@@ -54,9 +54,9 @@ export class Clears {
     return this.#pipeline
   }
 
-  #known(buffer: GpuBuffer, pipeline: GPUComputePipeline): GPUBindGroup {
-    const known = this.#groups.get(buffer)
-    if (known) return known
+  #bindGroup(buffer: GpuBuffer, pipeline: GPUComputePipeline): GPUBindGroup {
+    const cached = this.#groups.get(buffer)
+    if (cached) return cached
     const group = this.#session.device.createBindGroup({
       label: 'clear',
       layout: pipeline.getBindGroupLayout(0),

@@ -1,20 +1,20 @@
-/** Graphs on WebGPU: bind groups and scalars stay in place, a replay encodes and submits them. */
+/** Graphs on WebGPU: bind groups and scalars are kept, and a replay encodes and submits commands. */
 import { checkRepeats } from '../check-calls.ts'
 import type { Command, Graph, Stream } from '../device.ts'
 import { checkStream, failFreed, type InOrder } from '../in-order.ts'
-import type { Launcher, Recorded, Stamps } from './launch.ts'
+import type { Launcher, RecordedCommands, TimestampRange } from './launch.ts'
 
 /** Services of the device that its graphs use. */
 export interface GraphHost {
   readonly order: InOrder
   readonly launcher: Launcher
-  /** Refuses commands whose buffers or modules are gone, and everything on a device that is. */
+  /** Checks that the device, buffers and modules of the commands are live. @throws SptError */
   check(commands: readonly Command[]): void
-  /** Milliseconds of each of `repeats` submissions that `submit` makes, each after `between`. */
+  /** Milliseconds of each of `repeats` submissions by `submit`, each after `between`. */
   time(
     commands: readonly Command[],
     repeats: number,
-    submit: (stamps?: Stamps) => void,
+    submit: (stamps?: TimestampRange) => void,
     between?: Graph,
   ): Promise<number[]>
 }
@@ -22,10 +22,10 @@ export interface GraphHost {
 export class GpuGraph implements Graph {
   readonly #host: GraphHost
   readonly #commands: readonly Command[]
-  readonly #recorded: Recorded
+  readonly #recorded: RecordedCommands
   #freed = false
 
-  constructor(host: GraphHost, commands: readonly Command[], recorded: Recorded) {
+  constructor(host: GraphHost, commands: readonly Command[], recorded: RecordedCommands) {
     this.#host = host
     this.#commands = commands
     this.#recorded = recorded

@@ -4,7 +4,7 @@
  */
 
 /** Maximum number of neighbours tested. */
-const MOST = 32
+const MAX_LANES = 32
 const SHAPES = [
   [64, 1, 1],
   [8, 8, 1],
@@ -13,7 +13,7 @@ const SHAPES = [
   [32, 2, 1],
 ] as const
 const THREADS = 64
-const STEPS = Math.log2(MOST)
+const STEPS = Math.log2(MAX_LANES)
 
 /**
  * Number of consecutive aligned threads that can exchange registers in every kernel: a power of two, at most the smallest
@@ -22,20 +22,20 @@ const STEPS = Math.log2(MOST)
 export async function lanesOf(device: GPUDevice, smallest: number | undefined): Promise<number> {
   if (!device.features.has('subgroups') || smallest === undefined) return 1
   const bytes = SHAPES.length * THREADS * STEPS * 4
-  const out = device.createBuffer({ size: bytes, usage: GPU_STORAGE | GPU_COPY_SRC })
-  const back = device.createBuffer({ size: bytes, usage: GPU_MAP_READ | GPU_COPY_DST })
+  const output = device.createBuffer({ size: bytes, usage: GPU_STORAGE | GPU_COPY_SRC })
+  const staging = device.createBuffer({ size: bytes, usage: GPU_MAP_READ | GPU_COPY_DST })
   device.pushErrorScope('validation')
   try {
     const encoder = device.createCommandEncoder()
     for (const [k, shape] of SHAPES.entries()) {
-      const module = device.createShaderModule({ code: text(shape, k) })
+      const module = device.createShaderModule({ code: shaderSource(shape, k) })
       const pipeline = device.createComputePipeline({
         layout: 'auto',
         compute: { module, entryPoint: 'ask' },
       })
       const group = device.createBindGroup({
         layout: pipeline.getBindGroupLayout(0),
-        entries: [{ binding: 0, resource: { buffer: out } }],
+        entries: [{ binding: 0, resource: { buffer: output } }],
       })
       const pass = encoder.beginComputePass()
       pass.setPipeline(pipeline)
@@ -43,38 +43,38 @@ export async function lanesOf(device: GPUDevice, smallest: number | undefined): 
       pass.dispatchWorkgroups(1)
       pass.end()
     }
-    encoder.copyBufferToBuffer(out, 0, back, 0, bytes)
+    encoder.copyBufferToBuffer(output, 0, staging, 0, bytes)
     device.queue.submit([encoder.finish()])
-    const failed = device.popErrorScope()
-    await back.mapAsync(GPU_READ)
-    if (await failed) return 1
-    return fromAnswers(new Uint32Array(back.getMappedRange().slice(0)), smallest)
+    const error = device.popErrorScope()
+    await staging.mapAsync(GPU_READ)
+    if (await error) return 1
+    return lanesFromExchanges(new Uint32Array(staging.getMappedRange().slice(0)), smallest)
   } catch {
-    // A device that cannot answer is asked for no exchange.
+    // If the test fails, kernels on this device do not exchange registers.
     return 1
   } finally {
-    out.destroy()
-    back.destroy()
+    output.destroy()
+    staging.destroy()
   }
 }
 
 const [GPU_MAP_READ, GPU_COPY_SRC, GPU_COPY_DST, GPU_STORAGE] = [1, 4, 8, 128]
 const GPU_READ = 1
 
-/** For each thread, the number of the thread that each step exchanges with. */
-const text = ([x, y, z]: (typeof SHAPES)[number], at: number): string => `enable subgroups;
+/** Shader that stores, for each thread and step, the index of the thread that it exchanges with. */
+const shaderSource = ([x, y, z]: (typeof SHAPES)[number], shapeIndex: number): string => `enable subgroups;
 @group(0) @binding(0) var<storage, read_write> seen: array<u32>;
 @compute @workgroup_size(${x}, ${y}, ${z})
 fn ask(@builtin(local_invocation_index) own: u32) {
-${Array.from({ length: STEPS }, (_, k) => `  seen[${at * THREADS * STEPS + k}u + own * ${STEPS}u] = subgroupShuffleXor(own, ${2 ** k}u);`).join('\n')}
+${Array.from({ length: STEPS }, (_, k) => `  seen[${shapeIndex * THREADS * STEPS + k}u + own * ${STEPS}u] = subgroupShuffleXor(own, ${2 ** k}u);`).join('\n')}
 }`
 
-/** From the threads met, by shape, thread and step. */
-export function fromAnswers(seen: Uint32Array, smallest: number): number {
+/** Number of lanes from the partners that were measured. @param partners - By shape, thread and step */
+export function lanesFromExchanges(partners: Uint32Array, smallest: number): number {
   let lanes = 1
-  for (let k = 0; 2 * lanes <= Math.min(MOST, smallest); k++) {
-    for (let at = 0; at < SHAPES.length * THREADS; at++)
-      if (seen[at * STEPS + k] !== ((at % THREADS) ^ lanes)) return lanes
+  for (let k = 0; 2 * lanes <= Math.min(MAX_LANES, smallest); k++) {
+    for (let thread = 0; thread < SHAPES.length * THREADS; thread++)
+      if (partners[thread * STEPS + k] !== ((thread % THREADS) ^ lanes)) return lanes
     lanes *= 2
   }
   return lanes

@@ -1,7 +1,6 @@
 /**
- * Commands → one command encoder. The scalars of all launches of a submission lie in one uniform buffer, each
- * distinct set of values once, reached by dynamic offsets; so a bind group depends on the buffers alone and is
- * made once.
+ * Encodes commands in one command encoder. The scalars of all launches of a submission are in one uniform buffer, each distinct
+ * set of values once, addressed by dynamic offsets. So a bind group depends on the buffers only and is created once.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import type { ArgValue, Command } from '../device.ts'
@@ -11,8 +10,8 @@ import { type GpuBuffer, USAGE } from './memory.ts'
 import type { GpuEntry, GpuModule } from './module.ts'
 import type { Session } from './session.ts'
 
-/** A command whose bindings are in place. */
-type Ready =
+/** A command with its bindings. */
+type BoundCommand =
   | { readonly kind: 'clear'; readonly buffer: GPUBuffer }
   | {
       readonly kind: 'launch'
@@ -23,24 +22,24 @@ type Ready =
     }
 
 /** Query set and indices of the timestamps before the first and after the last command. */
-export interface Stamps {
+export interface TimestampRange {
   readonly querySet: GPUQuerySet
   readonly begin: number
   readonly end: number
 }
 
-const LEAST_ARENA = 4096
+const MIN_ARENA_BYTES = 4096
 
-let arenas = 0
+let arenaCount = 0
 
-/** The uniform buffer that the scalars of a submission lie in. */
+/** The uniform buffer with the scalars of a submission. */
 class Scalars {
   readonly #session: Session
   readonly #align: number
   #buffer: GPUBuffer | undefined
   /** Current contents of the buffer, so that a repeated list of commands writes nothing. */
   #shadow = new Uint32Array(0)
-  /** Tells the buffers there have been apart: a bind group refers to one of them. */
+  /** Identifies the current buffer, because bind groups refer to it. */
   id = 0
 
   constructor(session: Session) {
@@ -53,10 +52,10 @@ class Scalars {
     return this.#buffer
   }
 
-  /** Lays the scalars of all launches out and writes them; gives each command's offset. */
+  /** Lays out and writes the scalars of all launches; returns the offset of each command. */
   write(commands: readonly Command[]): number[] {
-    const places = new Map<string, number>()
-    const blocks: { at: number; words: Uint32Array }[] = []
+    const offsetByValues = new Map<string, number>()
+    const blocks: { offset: number; words: Uint32Array }[] = []
     let end = 0
     const offsets = commands.map((c) => {
       if (c.kind === 'clear') return 0
@@ -64,18 +63,18 @@ class Scalars {
       if (entry.uniformBytes === 0) return 0
       const words = scalarWords(entry, c.args)
       const key = words.join()
-      let at = places.get(key)
-      if (at === undefined) {
-        at = end
-        places.set(key, at)
-        blocks.push({ at, words })
-        end = Math.ceil((at + entry.uniformBytes) / this.#align) * this.#align
+      let offset = offsetByValues.get(key)
+      if (offset === undefined) {
+        offset = end
+        offsetByValues.set(key, offset)
+        blocks.push({ offset, words })
+        end = Math.ceil((offset + entry.uniformBytes) / this.#align) * this.#align
       }
-      return at
+      return offset
     })
     if (end === 0) return offsets
     const data = new Uint32Array(end / 4)
-    for (const b of blocks) data.set(b.words, b.at / 4)
+    for (const b of blocks) data.set(b.words, b.offset / 4)
     this.#reserve(end)
     if (data.some((w, k) => w !== this.#shadow[k])) {
       this.#session.device.queue.writeBuffer(this.buffer, 0, data)
@@ -91,25 +90,25 @@ class Scalars {
 
   #reserve(bytes: number): void {
     if (this.#buffer && this.#buffer.size >= bytes) return
-    const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, LEAST_ARENA)))
+    const size = 2 ** Math.ceil(Math.log2(Math.max(bytes, MIN_ARENA_BYTES)))
     this.#buffer?.destroy()
     this.#buffer = this.#session.device.createBuffer({
       label: 'scalars',
       size,
       usage: USAGE.uniform | USAGE.copyDst,
     })
-    // A new buffer is all zeros.
+    // New buffers are zero-filled.
     this.#shadow = new Uint32Array(size / 4)
-    this.id = ++arenas
+    this.id = ++arenaCount
   }
 }
 
 const entryOf = (c: Extract<Command, { kind: 'launch' }>): GpuEntry =>
   (c.module as GpuModule).entries.get(c.entry)!
 
-/** Commands whose bindings and scalars are in place, to be submitted any number of times. */
-export interface Recorded {
-  readonly commands: readonly Ready[]
+/** Commands with their bindings and scalars, which can be submitted repeatedly. */
+export interface RecordedCommands {
+  readonly commands: readonly BoundCommand[]
   free(): void
 }
 
@@ -125,49 +124,49 @@ export class Launcher {
   }
 
   /**
-   * Encodes and submits `commands` in one go. Nothing is awaited between writing the uniforms and the
-   * submission that reads them, so calls may overlap.
+   * Encodes and submits `commands` synchronously. No await separates the write of the uniforms from the submission that reads
+   * them, so calls may overlap.
    */
-  submit(commands: readonly Command[], stamps?: Stamps): void {
+  submit(commands: readonly Command[], stamps?: TimestampRange): void {
     const offsets = this.#scalars.write(commands)
     this.#encode(
-      this.#ready(commands, offsets, (entry, args) => this.#known(entry, args)),
+      this.#bindAll(commands, offsets, (entry, args) => this.#cachedGroup(entry, args)),
       stamps,
     )
   }
 
-  /** With scalars of their own, which no other submission overwrites. */
-  record(commands: readonly Command[]): Recorded {
+  /** Records commands with a separate uniform buffer, which other submissions do not overwrite. */
+  record(commands: readonly Command[]): RecordedCommands {
     const scalars = new Scalars(this.#session)
     const offsets = scalars.write(commands)
     const groups = new Map<GpuEntry, Map<string, GPUBindGroup>>()
-    const list = this.#ready(commands, offsets, (entry, args) => {
-      const known = groups.get(entry) ?? new Map<string, GPUBindGroup>()
+    const bound = this.#bindAll(commands, offsets, (entry, args) => {
+      const entryGroups = groups.get(entry) ?? new Map<string, GPUBindGroup>()
       const key = buffersOf(args)
         .map((b) => b.id)
         .join()
-      const group = known.get(key) ?? this.#bind(entry, args, scalars)
-      groups.set(entry, known.set(key, group))
+      const group = entryGroups.get(key) ?? this.#bind(entry, args, scalars)
+      groups.set(entry, entryGroups.set(key, group))
       return group
     })
-    return { commands: list, free: () => scalars.free() }
+    return { commands: bound, free: () => scalars.free() }
   }
 
-  replay(recorded: Recorded, stamps?: Stamps): void {
+  replay(recorded: RecordedCommands, stamps?: TimestampRange): void {
     this.#encode(recorded.commands, stamps)
   }
 
-  /** Clears among launches are launches too: they need not end the pass. */
-  #ready(
+  /** Binds commands. Clears among launches become dispatches, which do not end the pass. */
+  #bindAll(
     commands: readonly Command[],
     offsets: readonly number[],
     group: (entry: GpuEntry, args: readonly ArgValue[]) => GPUBindGroup,
-  ): Ready[] {
-    const launches = commands.some((c) => c.kind === 'launch')
-    return commands.map((c, k): Ready => {
+  ): BoundCommand[] {
+    const hasLaunches = commands.some((c) => c.kind === 'launch')
+    return commands.map((c, k): BoundCommand => {
       if (c.kind === 'clear') {
         const buffer = c.buffer as GpuBuffer
-        const clear = launches ? this.#clears.of(buffer) : undefined
+        const clear = hasLaunches ? this.#clears.of(buffer) : undefined
         return clear ? { kind: 'launch', ...clear, offsets: [] } : { kind: 'clear', buffer: buffer.gpu }
       }
       const entry = entryOf(c)
@@ -181,18 +180,18 @@ export class Launcher {
     })
   }
 
-  #encode(commands: readonly Ready[], stamps?: Stamps): void {
+  #encode(commands: readonly BoundCommand[], stamps?: TimestampRange): void {
     const { device } = this.#session
     const encoder = device.createCommandEncoder()
     encode(encoder, commands, stamps)
     device.queue.submit([encoder.finish()])
   }
 
-  #known(entry: GpuEntry, args: readonly ArgValue[]): GPUBindGroup {
+  #cachedGroup(entry: GpuEntry, args: readonly ArgValue[]): GPUBindGroup {
     const buffers = buffersOf(args)
     const key = `${entry.uniformBytes > 0 ? this.#scalars.id : ''}:${buffers.map((b) => b.id).join()}`
-    const known = entry.bindGroups.get(key)
-    if (known) return known.group
+    const cached = entry.bindGroups.get(key)
+    if (cached) return cached.group
     const group = this.#bind(entry, args, this.#scalars)
     const drop = (): void => {
       entry.bindGroups.delete(key)
@@ -222,7 +221,7 @@ export class Launcher {
 const buffersOf = (args: readonly ArgValue[]): GpuBuffer[] =>
   args.filter((a): a is GpuBuffer => typeof a !== 'number')
 
-/** WebGPU forbids one buffer under two arguments of a launch when either may be written. */
+/** Rejects a buffer that is bound to two arguments, one of which may be written (forbidden by WebGPU). @throws SptError */
 function checkAliases(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
   buffers.forEach((b, k) => {
     const first = buffers.indexOf(b)
@@ -237,7 +236,7 @@ function checkAliases(entry: GpuEntry, buffers: readonly GpuBuffer[]): void {
   })
 }
 
-/** The values of an entry's scalars as the words of its uniform structure, padded to its size. */
+/** Words of an entry's uniform structure with the values of its scalars, padded to its size. */
 function scalarWords(entry: GpuEntry, args: readonly ArgValue[]): Uint32Array {
   const words = new Uint32Array(entry.uniformBytes / 4)
   const floats = new Float32Array(words.buffer)
@@ -250,12 +249,16 @@ function scalarWords(entry: GpuEntry, args: readonly ArgValue[]): Uint32Array {
   return words
 }
 
-/** Encodes commands; launches between two clears share a pass, in which each sees the writes of earlier ones. */
-function encode(encoder: GPUCommandEncoder, commands: readonly Ready[], stamps?: Stamps): void {
+/** Encodes commands. Launches between two clears share a pass; each launch sees the writes of earlier launches. */
+function encode(
+  encoder: GPUCommandEncoder,
+  commands: readonly BoundCommand[],
+  stamps?: TimestampRange,
+): void {
   const last = commands.length - 1
   const lastClear = commands.findLastIndex((c) => c.kind === 'clear')
   let pass: GPUComputePassEncoder | undefined
-  const begin = (first: boolean, final: boolean): GPUComputePassEncoder => {
+  const beginPass = (first: boolean, final: boolean): GPUComputePassEncoder => {
     if (!stamps || !(first || final)) return encoder.beginComputePass()
     const timestampWrites: GPUComputePassTimestampWrites = {
       querySet: stamps.querySet,
@@ -264,8 +267,8 @@ function encode(encoder: GPUCommandEncoder, commands: readonly Ready[], stamps?:
     }
     return encoder.beginComputePass({ timestampWrites })
   }
-  // The clock can be read only at the ends of a pass: where clears come first or last, an empty one stands in.
-  if (stamps && commands[0]?.kind !== 'launch') begin(true, false).end()
+  // Timestamps are written only at the ends of a pass, so an empty pass is added if the first or last command is a clear.
+  if (stamps && commands[0]?.kind !== 'launch') beginPass(true, false).end()
   commands.forEach((c, k) => {
     if (c.kind === 'clear') {
       pass?.end()
@@ -273,11 +276,11 @@ function encode(encoder: GPUCommandEncoder, commands: readonly Ready[], stamps?:
       encoder.clearBuffer(c.buffer)
       return
     }
-    pass ??= begin(k === 0, lastClear < k)
+    pass ??= beginPass(k === 0, lastClear < k)
     pass.setPipeline(c.pipeline)
     pass.setBindGroup(0, c.group, c.offsets)
     pass.dispatchWorkgroups(...c.grid)
   })
   pass?.end()
-  if (stamps && commands[last]?.kind !== 'launch') begin(false, true).end()
+  if (stamps && commands[last]?.kind !== 'launch') beginPass(false, true).end()
 }

@@ -1,8 +1,8 @@
 /** Limits and features requested from an adapter, and those that its device offers. */
 import type { DeviceLimits } from '../device.ts'
 
-/** Limits relevant for compute; each is raised to the adapter's. */
-const WANTED = [
+/** Limits relevant for compute, which are requested at the adapter's maximum. */
+const REQUESTED_LIMITS = [
   'maxBufferSize',
   'maxStorageBufferBindingSize',
   'maxStorageBuffersPerShaderStage',
@@ -16,27 +16,27 @@ const WANTED = [
   'maxComputeWorkgroupsPerDimension',
 ] as const
 
-/** Features that are switched on where the adapter has them. */
-const USEFUL = ['shader-f16', 'subgroups', 'timestamp-query'] as const
+/** Features that are requested if the adapter supports them. */
+const REQUESTED_FEATURES = ['shader-f16', 'subgroups', 'timestamp-query'] as const
 
-/** The largest limits an adapter grants, by name. */
+/** Maximum limits of an adapter by name. */
 export function adapterLimits(adapter: GPUAdapter): Record<string, number> {
   const limits: Record<string, number> = {}
-  for (const name of WANTED) {
+  for (const name of REQUESTED_LIMITS) {
     const value: number | undefined = adapter.limits[name]
     if (value !== undefined) limits[name] = value
   }
   return limits
 }
 
-/** The useful features, and `extra` ones (experimental names among them), that the adapter offers. */
+/** Requested features, and `extra` features (including experimental ones), that the adapter supports. */
 export function adapterFeatures(adapter: GPUAdapter, extra: readonly string[]): GPUFeatureName[] {
-  return [...new Set<string>([...USEFUL, ...extra])].filter((f) =>
+  return [...new Set<string>([...REQUESTED_FEATURES, ...extra])].filter((f) =>
     adapter.features.has(f),
   ) as GPUFeatureName[]
 }
 
-/** Capabilities that declarations can require: the device's features, under their WGSL names too, and its properties. */
+/** Capabilities that declarations can require: features (also under their WGSL names) and properties of the device. */
 export function capabilities(
   features: ReadonlySet<string>,
   info: GPUAdapterInfo & { readonly subgroupMatrixConfigs?: readonly MatrixConfig[] },
@@ -54,7 +54,7 @@ export function capabilities(
   return out
 }
 
-/** A product of subgroup matrices that a device has (Dawn; experimental). */
+/** A supported product of subgroup matrices (Dawn; experimental). */
 interface MatrixConfig {
   readonly M: number
   readonly N: number
@@ -65,14 +65,14 @@ interface MatrixConfig {
 
 /** Buffers are rounded up to this many bytes. */
 export const BUFFER_ALIGN = 16
-const wholeBuffers = (bytes: number): number => bytes - (bytes % BUFFER_ALIGN)
+const roundDown = (bytes: number): number => bytes - (bytes % BUFFER_ALIGN)
 
 /** A device's limits in the runtime's terms. */
 export function deviceLimits(limits: GPUSupportedLimits): DeviceLimits {
   const grid = limits.maxComputeWorkgroupsPerDimension
   return {
-    maxBufferBytes: wholeBuffers(limits.maxBufferSize),
-    maxBindingBytes: wholeBuffers(limits.maxStorageBufferBindingSize),
+    maxBufferBytes: roundDown(limits.maxBufferSize),
+    maxBindingBytes: roundDown(limits.maxStorageBufferBindingSize),
     maxBuffersPerLaunch: limits.maxStorageBuffersPerShaderStage,
     maxThreadsPerBlock: limits.maxComputeInvocationsPerWorkgroup,
     maxBlockDim: [
@@ -85,7 +85,7 @@ export function deviceLimits(limits: GPUSupportedLimits): DeviceLimits {
   }
 }
 
-/** A readable name: the first known of device, architecture and vendor, then the driver. */
+/** Display name: the first available of device, architecture and vendor, then the driver. */
 export function adapterName(info: GPUAdapterInfo): string {
   const chip = [info.device, [info.vendor, info.architecture].filter(Boolean).join(' ')]
     .map((s) => s.replace(/^[-\s]+|[-\s]+$/g, ''))

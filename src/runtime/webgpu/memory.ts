@@ -1,7 +1,7 @@
 /**
- * Device memory. WebGPU learns that memory ran out only after `createBuffer` has returned, so a buffer carries
- * its fate along and the first use that depends on it reports it. Sizes are rounded up to 16 bytes: empty
- * bindings are not allowed, copies move whole words, and an `array<vec4<f32>>` view then covers every element.
+ * Device memory. WebGPU reports exhausted memory only after `createBuffer` has returned, so a buffer stores the result of its
+ * allocation, and its first use reports an error. Sizes are rounded up to 16 bytes: empty bindings are not allowed, copies move
+ * whole words, and an `array<vec4<f32>>` view then covers every element.
  */
 import { SptError } from '../../ast/diagnostic.ts'
 import { expectBuffer, expectData, expectLabel } from '../check-calls.ts'
@@ -10,7 +10,7 @@ import { checkAlloc, checkBuffer, checkRange, type HandleState } from '../device
 import { BUFFER_ALIGN } from './limits.ts'
 import { type Session, validationError } from './session.ts'
 
-/** The numbers of `GPUBufferUsage`, which is no global outside browsers. */
+/** Values of `GPUBufferUsage`, which is not a global outside browsers. */
 export const USAGE = {
   mapRead: 0x1,
   copySrc: 0x4,
@@ -26,7 +26,7 @@ const PIECE = 16 * 2 ** 20
 /** Maximum number of pieces in flight. */
 const PIECES_IN_FLIGHT = 4
 
-const roundUp = (n: number, to: number): number => Math.ceil(n / to) * to
+const roundUp = (n: number, multiple: number): number => Math.ceil(n / multiple) * multiple
 
 let nextId = 0
 
@@ -38,9 +38,9 @@ export class GpuBuffer implements DeviceBuffer {
   readonly gpu: GPUBuffer
   freed = false
   /** Resolves to the device's allocation error; `undefined` if the allocation succeeded. */
-  readonly fate: Promise<SptError | undefined>
+  readonly allocationError: Promise<SptError | undefined>
   /** True once the device has confirmed the allocation. */
-  known = false
+  isConfirmed = false
   /** Called when the buffer is freed, to drop its cache entries. */
   readonly onFree = new Set<() => void>()
 
@@ -56,8 +56,8 @@ export class GpuBuffer implements DeviceBuffer {
       }),
     )
     this.gpu = value
-    this.fate = failure.then((f) => {
-      this.known = f === undefined
+    this.allocationError = failure.then((f) => {
+      this.isConfirmed = f === undefined
       if (f === undefined) return undefined
       return f.kind === 'memory' ? outOfMemory(label, bytes) : validationError(`alloc ${label}`, f.message)
     })
@@ -65,10 +65,10 @@ export class GpuBuffer implements DeviceBuffer {
 
   /** Rejects with `device/out-of-memory` if the allocation failed. */
   async ready(): Promise<void> {
-    if (this.known) return
-    const failed = await this.session.wait(this.fate, `alloc ${this.label}`)
-    // A fresh error each time: the same allocation may fail several calls.
-    if (failed) throw new SptError(failed.diagnostics)
+    if (this.isConfirmed) return
+    const error = await this.session.wait(this.allocationError, `alloc ${this.label}`)
+    // A new error for each call, because several calls may use the same failed allocation.
+    if (error) throw new SptError(error.diagnostics)
   }
 
   free(): void {
@@ -102,15 +102,15 @@ export class Memory {
     return buffer.freed ? 'freed' : 'live'
   }
 
-  /** The buffer behind a handle, live and of this device. */
-  own(buffer: DeviceBuffer, where: string): GpuBuffer {
+  /** The buffer behind a handle; it must be live and belong to this device. @throws SptError as `checkBuffer` */
+  resolve(buffer: DeviceBuffer, where: string): GpuBuffer {
     checkBuffer(buffer, this.state(buffer), where)
     return buffer as GpuBuffer
   }
 
   alloc(bytes: number, label: string): GpuBuffer {
     expectLabel(label, 'a buffer')
-    this.#session.alive(`alloc ${label}`)
+    this.#session.checkAlive(`alloc ${label}`)
     checkAlloc(bytes, label, this.#limits)
     return new GpuBuffer(this.#session, bytes, label)
   }
@@ -119,14 +119,14 @@ export class Memory {
     expectBuffer(handle, 'an upload')
     expectData(data)
     const call = `upload to ${handle.label}`
-    this.#session.alive(call)
-    const buffer = this.own(handle, call)
+    this.#session.checkAlive(call)
+    const buffer = this.resolve(handle, call)
     checkRange(buffer, byteOffset, data.byteLength, 'uploading')
     await buffer.ready()
     const source = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
     const start = byteOffset - (byteOffset % 4)
     const end = roundUp(byteOffset + source.length, 4)
-    // Whole words in the middle go as they are; a word at either end that is only partly new keeps its rest.
+    // Whole words are written directly. A partial word at either end is read first, so that its other bytes are kept.
     const head = Math.min(start === byteOffset ? 0 : 4 - (byteOffset % 4), source.length)
     const tail = head === source.length ? 0 : (source.length - head) % 4
     if (head > 0) await this.#patch(buffer, start, byteOffset - start, source.subarray(0, head), call)
@@ -137,34 +137,34 @@ export class Memory {
   async #patch(
     buffer: GpuBuffer,
     wordOffset: number,
-    within: number,
+    byteInWord: number,
     bytes: Uint8Array,
     call: string,
   ): Promise<void> {
     const word = new Uint8Array(await this.#read(buffer, wordOffset, 4, call))
-    word.set(bytes, within)
+    word.set(bytes, byteInWord)
     await this.#write(buffer, wordOffset, word, call)
   }
 
   async #write(buffer: GpuBuffer, offset: number, source: Uint8Array, call: string): Promise<void> {
     const { device } = this.#session
-    for (let done = 0, piece = 1; done < source.length; done += PIECE, piece++) {
-      const part = source.subarray(done, done + PIECE)
-      this.own(buffer, call)
+    for (let offsetInData = 0, piece = 1; offsetInData < source.length; offsetInData += PIECE, piece++) {
+      const part = source.subarray(offsetInData, offsetInData + PIECE)
+      this.resolve(buffer, call)
       const { failure } = this.#session.scoped(() =>
         device.queue.writeBuffer(
           buffer.gpu,
-          offset + done,
+          offset + offsetInData,
           part.buffer as ArrayBuffer,
           part.byteOffset,
           part.length,
         ),
       )
-      const last = done + PIECE >= source.length
+      const last = offsetInData + PIECE >= source.length
       if (!last && piece % PIECES_IN_FLIGHT !== 0) continue
-      const failed = await this.#session.wait(failure, call)
-      if (failed?.kind === 'memory') throw outOfMemory(`the transfer to ${buffer.label}`, part.length)
-      if (failed) throw validationError(call, failed.message)
+      const error = await this.#session.wait(failure, call)
+      if (error?.kind === 'memory') throw outOfMemory(`the transfer to ${buffer.label}`, part.length)
+      if (error) throw validationError(call, error.message)
       if (!last) await this.#session.wait(device.queue.onSubmittedWorkDone(), call)
     }
   }
@@ -173,8 +173,8 @@ export class Memory {
     expectBuffer(handle, 'a download')
     const bytes = length ?? handle.bytes
     const call = `download from ${handle.label}`
-    this.#session.alive(call)
-    const buffer = this.own(handle, call)
+    this.#session.checkAlive(call)
+    const buffer = this.resolve(handle, call)
     checkRange(buffer, 0, bytes, 'downloading')
     await buffer.ready()
     return this.#read(buffer, 0, bytes, call)
@@ -189,17 +189,17 @@ export class Memory {
       device.createBuffer({ label: call, size, usage: USAGE.mapRead | USAGE.copyDst }),
     )
     try {
-      const failed = await this.#session.wait(failure, call)
-      if (failed) throw outOfMemory(`the transfer from ${buffer.label}`, size)
-      for (let done = 0; done < bytes; done += PIECE) {
-        this.own(buffer, call)
-        const part = Math.min(bytes - done, PIECE)
+      const error = await this.#session.wait(failure, call)
+      if (error) throw outOfMemory(`the transfer from ${buffer.label}`, size)
+      for (let offsetInData = 0; offsetInData < bytes; offsetInData += PIECE) {
+        this.resolve(buffer, call)
+        const part = Math.min(bytes - offsetInData, PIECE)
         const padded = roundUp(part, 4)
         const encoder = device.createCommandEncoder({ label: call })
-        encoder.copyBufferToBuffer(buffer.gpu, offset + done, staging, 0, padded)
+        encoder.copyBufferToBuffer(buffer.gpu, offset + offsetInData, staging, 0, padded)
         device.queue.submit([encoder.finish()])
         await this.#session.wait(staging.mapAsync(MAP_READ, 0, padded), call)
-        out.set(new Uint8Array(staging.getMappedRange(0, padded), 0, part), done)
+        out.set(new Uint8Array(staging.getMappedRange(0, padded), 0, part), offsetInData)
         staging.unmap()
       }
     } finally {

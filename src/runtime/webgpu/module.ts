@@ -1,7 +1,7 @@
 /**
- * Compiles a WGSL module. The calling convention of an entry: its buffer arguments are bindings 0, 1, … of
- * group 0 in their order (`read` → `var<storage, read>`, `read_write` → `var<storage, read_write>`), and all
- * its scalars are 4-byte members, in their order, of one uniform structure at the binding after the last buffer.
+ * Compiles a WGSL module. Calling convention of an entry: buffer arguments are bindings 0, 1, … of group 0, in order (`read` →
+ * `var<storage, read>`, `read_write` → `var<storage, read_write>`). Scalars are 4-byte members, in order, of one uniform
+ * structure at the binding after the last buffer.
  */
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { ArgSpec, CompiledModule, DeviceLimits, Entry, ModuleText } from '../device.ts'
@@ -9,10 +9,10 @@ import { checkEntry, checkTarget } from '../device-checks.ts'
 import { wordDtype } from '../widened-elements.ts'
 import { firstLine, type Session } from './session.ts'
 
-/** `GPUShaderStage.COMPUTE`, which is no global outside browsers. */
+/** `GPUShaderStage.COMPUTE`, which is not a global outside browsers. */
 const COMPUTE = 0x4
 
-/** One entry point, ready to be launched. */
+/** A compiled entry point. */
 export interface GpuEntry {
   readonly spec: Entry
   readonly pipeline: GPUComputePipeline
@@ -21,11 +21,11 @@ export interface GpuEntry {
   readonly scalars: readonly (ArgSpec & { kind: 'scalar' })[]
   /** Size of the uniform structure, padded to 16 bytes; 0 without scalars. */
   readonly uniformBytes: number
-  /** By the ids of the buffers bound. */
+  /** Bind groups by the ids of their buffers. */
   readonly bindGroups: Map<string, BoundGroup>
 }
 
-/** A bind group that lasts until one of its buffers is freed or the module is released: then `drop` is called. */
+/** A cached bind group; `drop` is called when one of its buffers is freed or the module is released. */
 export interface BoundGroup {
   readonly group: GPUBindGroup
   drop(): void
@@ -55,7 +55,7 @@ export async function compileModule(
   module: ModuleText,
 ): Promise<GpuModule> {
   const call = `compile ${module.name}`
-  session.alive(call)
+  session.checkAlive(call)
   checkTarget(module, 'wgsl')
   for (const entry of module.entries) {
     checkEntry(module, entry, limits)
@@ -65,10 +65,10 @@ export async function compileModule(
   const { value: shader, failure } = session.scoped(() =>
     session.device.createShaderModule({ label: module.name, code: module.text }),
   )
-  const [info, failed] = await session.wait(Promise.all([shader.getCompilationInfo(), failure]), call)
+  const [info, error] = await session.wait(Promise.all([shader.getCompilationInfo(), failure]), call)
   const errors = info.messages.filter((m) => m.type === 'error')
-  if (errors.length > 0) throw new SptError(errors.map((m) => textError(module, m)))
-  if (failed) throw new SptError(plainError(module, failed.message))
+  if (errors.length > 0) throw new SptError(errors.map((m) => locatedError(module, m)))
+  if (error) throw new SptError(moduleError(module, error.message))
   const entries = await Promise.all(module.entries.map((e) => makeEntry(session, module, shader, e, call)))
   return new GpuModule(session, module, new Map(entries.map((e) => [e.spec.name, e])))
 }
@@ -115,49 +115,49 @@ async function makeEntry(
       layout: device.createPipelineLayout({ label, bindGroupLayouts: [layout] }),
       compute: { module: shader, entryPoint: spec.name },
     })
-    // Its rejection is a value here, so that waiting for the device's end cannot leave it unhandled.
+    // The rejection becomes a value, because it would be unhandled if the device is lost first.
     const pipeline = creation.catch((e: unknown) => (e instanceof Error ? e : new Error(String(e))))
     return { layout, pipeline }
   })
-  const [pipeline, failed] = await session.wait(Promise.all([value.pipeline, failure]), call)
-  if (pipeline instanceof Error) throw new SptError(plainError(module, pipeline.message, spec.name))
-  if (failed) throw new SptError(plainError(module, failed.message, spec.name))
+  const [pipeline, error] = await session.wait(Promise.all([value.pipeline, failure]), call)
+  if (pipeline instanceof Error) throw new SptError(moduleError(module, pipeline.message, spec.name))
+  if (error) throw new SptError(moduleError(module, error.message, spec.name))
   return { spec, pipeline, layout: value.layout, buffers, scalars, uniformBytes, bindGroups: new Map() }
 }
 
 const CONTEXT_LINES = 2
 
-const COMPILES = {
+const COMPILE_ADVICE = {
   expected: 'WGSL that this device compiles',
   hint: '`spt emit --target wgsl` prints the text',
 }
 
-/** An error at a place in the text, shown with the lines around it. */
-function textError(module: ModuleText, m: GPUCompilationMessage): Diagnostic {
+/** Diagnostic of a compilation message, with the lines around its position. */
+function locatedError(module: ModuleText, m: GPUCompilationMessage): Diagnostic {
   const lines = module.text.split('\n')
-  const shown: string[] = []
+  const excerpt: string[] = []
   const width = String(m.lineNum + CONTEXT_LINES).length
   for (let n = m.lineNum - CONTEXT_LINES; n <= m.lineNum + CONTEXT_LINES; n++) {
     const line = lines[n - 1]
     if (line === undefined || (line === '' && n === lines.length)) continue
-    shown.push(`${String(n).padStart(width)} | ${line}`)
+    excerpt.push(`${String(n).padStart(width)} | ${line}`)
     if (n === m.lineNum && m.linePos > 0)
-      shown.push(`${' '.repeat(width)} | ${' '.repeat(m.linePos - 1)}${'^'.repeat(Math.max(m.length, 1))}`)
+      excerpt.push(`${' '.repeat(width)} | ${' '.repeat(m.linePos - 1)}${'^'.repeat(Math.max(m.length, 1))}`)
   }
   return {
     code: 'device/compile',
     message: `WGSL of ${module.name}, line ${m.lineNum}, column ${m.linePos}: ${firstLine(m.message)}`,
-    ...COMPILES,
-    notes: [shown.join('\n')],
+    ...COMPILE_ADVICE,
+    notes: [excerpt.join('\n')],
   }
 }
 
-function plainError(module: ModuleText, message: string, entry?: string): Diagnostic {
-  const what = entry === undefined ? module.name : `${module.name}, kernel ${entry}`
+function moduleError(module: ModuleText, message: string, entry?: string): Diagnostic {
+  const subject = entry === undefined ? module.name : `${module.name}, kernel ${entry}`
   return {
     code: 'device/compile',
-    message: `WGSL of ${what}: ${firstLine(message)}`,
-    ...COMPILES,
+    message: `WGSL of ${subject}: ${firstLine(message)}`,
+    ...COMPILE_ADVICE,
     notes: [message.trim()],
   }
 }

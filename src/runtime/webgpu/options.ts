@@ -1,6 +1,6 @@
 /**
- * Options of `devices.webgpu`. They use none of WebGPU's own types: TypeScript ships these in its DOM library from 6.0 on and
- * in a package before, and importers of this module should need neither.
+ * Options of `devices.webgpu`. They do not use the types of WebGPU, so that importers need neither the DOM library (TypeScript
+ * 6.0 or later) nor the package with these types (before).
  */
 
 export interface WebGpuOptions {
@@ -8,7 +8,7 @@ export interface WebGpuOptions {
   readonly powerPreference?: 'low-power' | 'high-performance'
   /** Only a software adapter. */
   readonly forceFallbackAdapter?: boolean
-  /** Further features to switch on where the adapter has them (experimental names are allowed). */
+  /** Additional features to request if the adapter supports them (experimental names are allowed). */
   readonly features?: readonly string[]
 }
 
@@ -16,13 +16,13 @@ export const WEBGPU_CHOICES = ['auto', 'hardware', 'swiftshader'] as const
 export type WebGpuChoice = (typeof WEBGPU_CHOICES)[number]
 
 export interface NodeWebGpuOptions extends WebGpuOptions {
-  /** Default: `SPT_WEBGPU`, else `auto`. */
+  /** Default: `SPT_WEBGPU`, otherwise `auto`. */
   readonly choice?: WebGpuChoice
   /**
-   * Bounds checks that the driver adds to every access (default: on, as in every browser). Without them a
-   * kernel that reads out of range is undefined behaviour.
+   * Bounds checks that the driver adds to every access (default: on, as in browsers). Without these checks, an access out of
+   * range is undefined behaviour.
    */
   readonly robustness?: boolean
-  /** Further Dawn toggles to enable, such as `allow_unsafe_apis`. */
+  /** Additional Dawn toggles to enable, such as `allow_unsafe_apis`. */
   readonly toggles?: readonly string[]
 }

@@ -1,6 +1,6 @@
 /**
- * A `GPUDevice` whose end is known: every wait ends when the device is lost or disposed of (the API's own
- * promises need not), and validation errors become rejections instead of console output.
+ * A `GPUDevice` with its lifetime. Every wait ends when the device is lost or disposed of, unlike some promises of the API.
+ * Validation errors become rejections instead of console output.
  */
 import { SptError } from '../../ast/diagnostic.ts'
 import { failDisposed } from '../device-checks.ts'
@@ -11,14 +11,14 @@ export class Session {
   #lost: GPUDeviceLostInfo | undefined
   #disposed = false
   readonly #waiting = new Set<() => void>()
-  #stray: string | undefined
+  #uncapturedError: string | undefined
 
   constructor(device: GPUDevice, name: string) {
     this.device = device
     this.name = name
     device.addEventListener('uncapturederror', (event) => {
       event.preventDefault()
-      this.#stray ??= event.error.message
+      this.#uncapturedError ??= event.error.message
     })
     void device.lost.then((info) => {
       this.#lost = info
@@ -27,12 +27,12 @@ export class Session {
   }
 
   /** Throws if the device is unusable; `call` is the caller's operation. */
-  alive(call: string): void {
+  checkAlive(call: string): void {
     if (this.#disposed) failDisposed(this.name, call)
     if (this.#lost) throw this.#lostError(call, this.#lost)
-    const stray = this.#stray
-    this.#stray = undefined
-    if (stray !== undefined) throw validationError(call, stray)
+    const message = this.#uncapturedError
+    this.#uncapturedError = undefined
+    if (message !== undefined) throw validationError(call, message)
   }
 
   #lostError(call: string, info: GPUDeviceLostInfo): SptError {
@@ -43,27 +43,27 @@ export class Session {
     })
   }
 
-  /** Waits for `promise`, or for the end of the device; a refusal becomes `device/validation`. */
+  /** Waits for `promise`, or for the end of the device; a rejection becomes `device/validation`. */
   wait<T>(promise: Promise<T>, call: string): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const settle = (finish: () => void): void => {
-        this.#waiting.delete(ended)
+        this.#waiting.delete(onEnd)
         try {
-          this.alive(call)
+          this.checkAlive(call)
           finish()
         } catch (e) {
           reject(e)
         }
       }
-      const ended = (): void => settle(() => {})
-      this.#waiting.add(ended)
+      const onEnd = (): void => settle(() => {})
+      this.#waiting.add(onEnd)
       promise.then(
         (value) => settle(() => resolve(value)),
-        // A loss rejects the calls under way before it is announced: the announcement is the better reason.
+        // A lost device first rejects calls in flight, and then reports the loss, which is the better reason.
         (error: unknown) =>
           setTimeout(() => settle(() => reject(validationError(call, (error as Error).message)))),
       )
-      if (this.#disposed || this.#lost) ended()
+      if (this.#disposed || this.#lost) onEnd()
     })
   }
 
@@ -74,15 +74,15 @@ export class Session {
     device.pushErrorScope('internal')
     device.pushErrorScope('validation')
     let value: T
-    let popped: Promise<GPUError | null>[]
+    let errors: Promise<GPUError | null>[]
     try {
       value = body()
     } finally {
-      // A lost device has no scopes left; whoever waits learns of the loss from `wait`.
-      popped = [1, 2, 3].map(() => device.popErrorScope().catch(() => null))
+      // A lost device has no scopes left; `wait` reports the loss.
+      errors = [1, 2, 3].map(() => device.popErrorScope().catch(() => null))
     }
-    const failure = Promise.all(popped).then(([validation, internal, memory]): GpuFailure | undefined => {
-      // Using a buffer that could not be had is invalid too, so exhaustion is named first.
+    const failure = Promise.all(errors).then(([validation, internal, memory]): GpuFailure | undefined => {
+      // A failed allocation also causes validation errors, so exhausted memory is reported first.
       if (memory) return { kind: 'memory', message: memory.message }
       if (validation) return { kind: 'validation', message: validation.message }
       return internal ? { kind: 'validation', message: internal.message } : undefined
@@ -93,7 +93,7 @@ export class Session {
   async dispose(): Promise<void> {
     if (this.#disposed) return
     this.#disposed = true
-    // The loss that this announces ends every wait.
+    // The loss ends every wait.
     this.device.destroy()
     await this.device.lost
   }
@@ -104,7 +104,7 @@ export interface GpuFailure {
   readonly message: string
 }
 
-/** An API call rejected by WebGPU although the runtime's checks passed. */
+/** Error of an API call that WebGPU rejected although the runtime's checks passed. */
 export function validationError(call: string, message: string): SptError {
   return new SptError({
     code: 'device/validation',

@@ -2,9 +2,9 @@
 import { USAGE } from './memory.ts'
 import type { Session } from './session.ts'
 
-/** Timestamps a query set may hold. */
-const MOST_QUERIES = 4096
-export const REPEATS_PER_CLOCK = MOST_QUERIES / 2
+/** Maximum number of timestamps in a query set. */
+const MAX_QUERIES = 4096
+export const REPEATS_PER_CLOCK = MAX_QUERIES / 2
 
 export class Clock {
   readonly #session: Session
@@ -44,8 +44,8 @@ export class Clock {
   }
 }
 
-/** The device's clock in nanoseconds, when all that was submitted so far has finished. */
-export async function stampNow(session: Session, call: string): Promise<bigint> {
+/** Reads the device's clock in nanoseconds after all submitted work has finished. */
+export async function readDeviceClock(session: Session, call: string): Promise<bigint> {
   const { device } = session
   const querySet = device.createQuerySet({ type: 'timestamp', count: 1 })
   const resolved = device.createBuffer({ size: 8, usage: USAGE.queryResolve | USAGE.copySrc })

@@ -6,7 +6,7 @@ import { Workspace } from '../../api/workspace.ts'
 import type { Coverage } from '../../run/compare-outputs.ts'
 import { precisionOf } from '../../run/instruction-precision.ts'
 import type { Device } from '../../runtime/device.ts'
-import { atFullClock } from '../../runtime/full-clock.ts'
+import { raiseClock } from '../../runtime/full-clock.ts'
 import { deviceIdentity } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
@@ -174,7 +174,7 @@ export class TestBench {
   #alone<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     const warm = async (): Promise<T> => {
       this.#reference ??= await prepareReference(this.device)
-      await atFullClock(this.device, this.#reference.commands)
+      await raiseClock(this.device, this.#reference.commands)
       return work()
     }
     return withDeviceLock(deviceIdentity(this.device), warm, { signal })

@@ -2,7 +2,7 @@
 import type { PreparedKernel } from '../../api/compiled.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
-import { atFullClock } from '../../runtime/full-clock.ts'
+import { raiseClock } from '../../runtime/full-clock.ts'
 import { Timer } from '../../runtime/measure.ts'
 import { EventTurns } from './event-turns.ts'
 import { medianInterval } from './median-interval.ts'
@@ -57,7 +57,7 @@ export async function measureRounds(
       lazily(
         () => timedOf(timer, commands, how),
         // Samples that wait for each other let the clock fall.
-        () => atFullClock(device, reference?.commands ?? commands),
+        () => raiseClock(device, reference?.commands ?? commands),
       ),
     )
     return await raced(

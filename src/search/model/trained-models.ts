@@ -31,11 +31,15 @@ export interface ModelledDevice {
 }
 
 /**
- * The model's chip if it differs from the device's: its predictions then rank schedules but are not accurate. CPUs are not
- * distinguished, because their devices are named after their compiler.
+ * The model's chip if it differs from the device's: its predictions then rank schedules but are not accurate. CPU devices are
+ * named after their compiler, so they are compared only if the caller passes the names of the host's `processor`.
  */
-export const otherChip = (chip: string, kind: DeviceKind, device: string | undefined): string | null =>
-  kind === 'cpu' || chip === device ? null : chip
+export const otherChip = (
+  chip: string,
+  kind: DeviceKind,
+  device: string | undefined,
+  processor?: readonly string[],
+): string | null => (chip === device || (kind === 'cpu' && (processor?.includes(chip) ?? true)) ? null : chip)
 
 let readPackaged: (kind: DeviceKind) => unknown = () => null
 let readCalibrated: (kind: DeviceKind, device: ModelledDevice | undefined) => CostModel | null = () => null

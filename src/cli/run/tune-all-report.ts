@@ -7,14 +7,14 @@ import { choiceText } from '../../search/choice/text.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all-result.ts'
 import { table } from '../figures.ts'
-import { byFrequency, ms } from './tuned.ts'
+import { byFrequency, ms } from './tune-report.ts'
 
-/** Mean of time / best, as factors multiply. */
+/** Geometric mean of time / best, and the number of rejected cases. */
 const factor = ({ mean, refused }: Loss): string =>
   `${Math.exp(mean).toFixed(3)}${refused > 0 ? `, ${refused} refused` : ''}`
 
-const timeOf = (r: TuneAllResult, candidate: number | null, at: number): string => {
-  const timing = candidate === null ? null : r.candidates[candidate]!.timings[at]
+const timeText = (r: TuneAllResult, candidate: number | null, caseIndex: number): string => {
+  const timing = candidate === null ? null : r.candidates[candidate]!.timings[caseIndex]
   return timing ? ms(timing.median) : 'none'
 }
 
@@ -27,7 +27,7 @@ const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
       : `candidate ${k + 1}, of ${foundOn[0]}`
 
 /** Final report of tuning on several matrices. */
-export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {
+export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {
   const { generalised: g } = r
   const searches = r.cases.flatMap((c) => c.search ?? [])
   const rejected: Record<string, number> = {}
@@ -35,20 +35,20 @@ export function tunedAllReport(kernel: Kernel, device: string, r: TuneAllResult)
     for (const [code, n] of Object.entries(s.rejectedByCode)) rejected[code] = (rejected[code] ?? 0) + n
   const failed = searches.reduce((n, s) => n + s.failed, 0)
   const trials = searches.reduce((n, s) => n + s.trials.length, 0)
-  // Ended before, or with data that cannot be used: candidates were tried on some, or on none.
+  // Tuning ended early, or some data could not be used, so not all cases compare the candidates.
   const compared = r.cases.filter((c) => c.values !== null).length
   const where = compared === r.cases.length ? 'each' : `${compared} of the cases`
-  const tried = compared === 0 ? '' : `, then ${r.candidates.length} candidates on ${where}`
+  const candidatesText = compared === 0 ? '' : `, then ${r.candidates.length} candidates on ${where}`
   const head = [
     `kernel    ${kernel.name} on ${device}`,
-    `cases     ${r.cases.length}; ${trials} trials${tried}; after ${r.seconds.toFixed(1)} s`,
+    `cases     ${r.cases.length}; ${trials} trials${candidatesText}; after ${r.seconds.toFixed(1)} s`,
     ...(Object.keys(rejected).length > 0 ? [`rejected  ${byFrequency(rejected)}`] : []),
     ...(failed > 0 ? [`failed    ${failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
     '',
   ]
-  const shown = g ? comparison(r, g) : foundByCase(r)
-  return `${[...head, ...table(shown)].join('\n')}\n\n${ending(kernel, r)}`
+  const rows = g ? comparison(r, g) : bestByCase(r)
+  return `${[...head, ...table(rows)].join('\n')}\n\n${conclusion(kernel, r)}`
 }
 
 /** Times of each case, with their loss. */
@@ -58,7 +58,7 @@ function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
     ['', 'unasked', 'single', 'choice', 'best', ''],
     ...r.cases.map((c, n) => [
       c.name,
-      ...[c.standard, c.single, c.choice, c.best].map((k) => timeOf(r, k, n)),
+      ...[c.standard, c.single, c.choice, c.best].map((k) => timeText(r, k, n)),
       c.best === null ? (c.refused?.code ?? '') : nameOf(r.candidates[c.best]!, c.best),
     ]),
   ]
@@ -86,7 +86,7 @@ function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
 }
 
 /** Best trial of each case, if tuning ended before all candidates were compared. */
-function foundByCase({ cases }: TuneAllResult): string[][] {
+function bestByCase({ cases }: TuneAllResult): string[][] {
   const rows = cases.map(({ name, search, refused }) => {
     const [best] = search ? fastestTrials(search) : []
     const time = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
@@ -96,45 +96,45 @@ function foundByCase({ cases }: TuneAllResult): string[][] {
   return [['', 'trials', 'best so far', ''], ...rows]
 }
 
-function ending(kernel: Kernel, result: TuneAllResult): string {
+function conclusion(kernel: Kernel, result: TuneAllResult): string {
   const { generalised: g, schedule, candidates, verdict } = result
-  if (g && verdict === 'unasked') return leftUnasked(kernel, result)
+  if (g && verdict === 'unasked') return defaultKeptText(kernel, result)
   if (!schedule || !g)
     return 'It was ended before all candidates were tried on all: nothing is chosen. With --db, --resume goes on.\n'
   const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
-  const why = g.isBetter
+  const heading = g.isBetter
     ? '// Chosen by what is known of the data:'
     : g.tree.kind === 'leaf'
       ? '// One schedule is as good as a choice:'
       : '// A choice is no better on matrices that it was made without; the single schedule:'
-  const other =
+  const alternative =
     g.isBetter || g.tree.kind === 'leaf'
       ? ''
-      : `\n// The choice that was not taken:\n${commented(choiceText(kernel, g.choice.rules, choosable).text)}`
-  return `${why}\n${schedule.text}${other}`
+      : `\n// The choice that was not taken:\n${asComment(choiceText(kernel, g.choice.rules, choosable).text)}`
+  return `${heading}\n${schedule.text}${alternative}`
 }
 
 /** Comment for the output file if nothing is faster than the default: names the default. */
-export function leftUnasked(kernel: Kernel, { cases, candidates }: TuneAllResult): string {
-  const taken = cases.flatMap(({ standard }) => {
+export function defaultKeptText(kernel: Kernel, { cases, candidates }: TuneAllResult): string {
+  const defaults = cases.flatMap(({ standard }) => {
     const { call } = (standard === null ? null : candidates[standard]) ?? { call: null }
     return call ? [appliedName(call.name, call.args)] : []
   })
-  const named = [...(kernel.choice === null ? [] : [kernel.choice]), ...new Set(taken)].join(', ')
+  const named = [...(kernel.choice === null ? [] : [kernel.choice]), ...new Set(defaults)].join(', ')
   return `// Nothing is better than what runs unasked${named && ` (${named})`}: ${kernel.name} is left as it is.\n`
 }
 
-const commented = (text: string): string =>
+const asComment = (text: string): string =>
   text
     .trimEnd()
     .split('\n')
     .map((line) => `${`// ${line}`.trimEnd()}\n`)
     .join('')
 
-/** The same as data. */
-export function tunedAllJson(kernel: Kernel, device: string, r: TuneAllResult): string {
+/** Final report as JSON. */
+export function tuneAllJson(kernel: Kernel, device: string, r: TuneAllResult): string {
   const { generalised: g, candidates, cases, ...rest } = r
-  const all = {
+  const report = {
     kernel: kernel.name,
     device,
     ...rest,
@@ -158,5 +158,5 @@ export function tunedAllJson(kernel: Kernel, device: string, r: TuneAllResult): 
       timings: c.timings,
     })),
   }
-  return `${JSON.stringify(all, null, 2)}\n`
+  return `${JSON.stringify(report, null, 2)}\n`
 }

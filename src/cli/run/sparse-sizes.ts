@@ -11,9 +11,9 @@ import type { Bound } from '../../run/bind/index.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 
 export interface SparseSizes {
-  /** Entries of each sparse tensor, in the coordinates of the kernel as written. */
+  /** Number of entries of each sparse tensor, in coordinates of the unscheduled kernel. */
   readonly nnz: Readonly<Record<string, number>>
-  /** Elements stored for each, padding of its format included. */
+  /** Number of stored elements of each, including padding. */
   readonly stored: Readonly<Record<string, number>>
 }
 
@@ -48,26 +48,26 @@ export function sparseSizes(bound: Bound): SparseSizes {
     if (t.first.role === 'local' || !t.axes.some((a) => isStructured(axes, a))) continue
     const size = t.buffers.reduce((n, b) => n + bound.storages.get(b.name)!.size, 0)
     stored.push([t.name, size])
-    nnz.push([t.name, asDeclared(t) ? size : (entries(bound, t.axes) ?? size)])
+    nnz.push([t.name, asDeclared(t) ? size : (countDistinct(bound, t.axes) ?? size)])
   }
   return { nnz: Object.fromEntries(nnz), stored: Object.fromEntries(stored) }
 }
 
-/** Different coordinates of the sources on these axes; nothing where none is on all of them. */
-function entries(bound: Bound, over: readonly string[]): number | undefined {
-  const from = bound.sources().filter((s) => over.every((a) => s.axes.includes(a)))
-  if (from.length === 0) return undefined
-  const columns = from.map((s) => over.map((a) => s.columns[s.axes.indexOf(a)]!))
+/** Number of distinct coordinates over these axes; `undefined` if no source covers all axes. */
+function countDistinct(bound: Bound, axes: readonly string[]): number | undefined {
+  const sources = bound.sources().filter((s) => axes.every((a) => s.axes.includes(a)))
+  if (sources.length === 0) return undefined
+  const columns = sources.map((s) => axes.map((a) => s.columns[s.axes.indexOf(a)]!))
   const keys = new Float64Array(columns.reduce((n, c) => n + c[0]!.length, 0))
-  // One number for each coordinate; where that cannot be exact, equal coordinates are counted apart.
-  const extents = over.map((_, d) =>
+  // Coordinates are linearised. If an index exceeds the exact integers, duplicates are counted, too.
+  const extents = axes.map((_, d) =>
     columns.reduce((m, c) => c[d]!.reduce((a, x) => Math.max(a, x + 1), m), 1),
   )
   if (extents.reduce((a, b) => a * b, 1) > Number.MAX_SAFE_INTEGER) return keys.length
-  let at = 0
+  let next = 0
   for (const c of columns)
     for (let e = 0; e < c[0]!.length; e++)
-      keys[at++] = c.reduce((key, column, d) => key * extents[d]! + column[e]!, 0)
+      keys[next++] = c.reduce((key, column, d) => key * extents[d]! + column[e]!, 0)
   keys.sort()
   return keys.reduce((n, key, e) => n + (e === 0 || key !== keys[e - 1] ? 1 : 0), 0)
 }

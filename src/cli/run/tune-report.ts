@@ -17,13 +17,13 @@ import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 
 export const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
 /** `3 a/code, 1 b/code`. */
-export const byFrequency = (found: Readonly<Record<string, number>>): string =>
-  Object.entries(found)
+export const byFrequency = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
     .sort(([, a], [, b]) => b - a)
     .map(([code, n]) => `${n} ${code}`)
     .join(', ')
 
-/** One line. */
+/** Progress on one line. */
 export function progressLine({
   done,
   best,
@@ -52,8 +52,8 @@ export function progressLine({
   ].join(', ')
 }
 
-/** Best results of a search that an error ended; empty if there are none. */
-export function foundUntilThen(
+/** Best result of a search that ended with an error; '' without a measured trial. */
+export function partialResultText(
   { done, known, best }: Pick<TuneProgress, 'done' | 'known' | 'best'>,
   space: KernelSpace<Kernel>,
   name = '',
@@ -63,7 +63,7 @@ export function foundUntilThen(
   return `note: until then, the best of ${done + known} trials${name && ` of ${name}`} took ${ms(median)}, not compared with what runs unasked:\n${finalText({ kernel: space.kernel(best.point) })}`
 }
 
-const timeOf = (o: Outcome): string =>
+const outcomeText = (o: Outcome): string =>
   o.status === 'measured'
     ? `${ms(o.timing.median)}  (${intervalText(o.timing.interval)})`
     : o.status === 'wrong'
@@ -98,52 +98,52 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(isEnded ? [] : ['', ...comparison(r)]),
   ]
   if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
-  if (!r.own) return `${lines.join('\n')}\n\n${noteOf(r)}No schedule could be measured.\n`
+  if (!r.own) return `${lines.join('\n')}\n\n${libraryNote(r)}No schedule could be measured.\n`
   const where = r.own.declares ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${where}\n${typescriptText(r.own.kernel)}\n`
-  return `${lines.join('\n')}\n\n${winner(r)}\n${typescript}`
+  return `${lines.join('\n')}\n\n${winnerText(r)}\n${typescript}`
 }
 
-/** The fastest first, which is called so; those without a time at the end. */
+/** Candidates by time with the fastest marked, then those without a time. */
 function comparison({ finals, confirmation }: TuneResult): string[] {
-  const inOrder = fastestOf(finals)
-  const alike = alikeFastest(finals, confirmation)
+  const ranked = fastestOf(finals)
+  const tied = alikeFastest(finals, confirmation)
   const note = (f: Final): string =>
-    alike.has(f)
+    tied.has(f)
       ? '  not distinguishable from it'
-      : f !== inOrder[0]
+      : f !== ranked[0]
         ? ''
-        : alike.size > 0
+        : tied.size > 0
           ? '  the least median'
           : '  the fastest'
-  const rows = [...inOrder, ...finals.filter((f) => !inOrder.includes(f))]
+  const rows = [...ranked, ...finals.filter((f) => !ranked.includes(f))]
   const width = Math.max(...rows.map((f) => nameOf(f).length))
-  const lines = rows.map((f) => `${nameOf(f).padEnd(width)}  ${timeOf(f.outcome)}${note(f)}`)
+  const lines = rows.map((f) => `${nameOf(f).padEnd(width)}  ${outcomeText(f.outcome)}${note(f)}`)
   return [...lines, ...(confirmation ? ['', confirmationText(confirmation)] : [])]
 }
 
-/** Refusals that the user's own text is to blame for. */
-const PROGRAMS: ReadonlySet<string> = new Set(['check/monoid-law', 'space/thrown'])
+/** Rejections caused by the user's program. */
+const PROGRAM_FAULTS: ReadonlySet<string> = new Set(['check/monoid-law', 'space/thrown'])
 
 /** Describes failures and wrong results caused by the program's reducers, which counts do not show. */
 function reducerFaults(outcomes: readonly Outcome[]): string[] {
-  const fault = outcomes.find((o) => o.status === 'rejected' && PROGRAMS.has(o.code))
+  const fault = outcomes.find((o) => o.status === 'rejected' && PROGRAM_FAULTS.has(o.code))
   return fault?.status === 'rejected' ? [`          ${fault.message}`] : []
 }
 
 /** Libraries with routines for the kernel, and those that are missing. */
 function librariesText({ libraries: { trials, absent } }: TuneResult): string[] {
-  const there = [...new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))]
-  const wrong = trials.filter((t) => t.outcome.status === 'wrong').map((t) => t.name)
+  const present = [...new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))]
+  const mismatching = trials.filter((t) => t.outcome.status === 'wrong').map((t) => t.name)
   return [
-    ...(there.length > 0 ? [`libraries ${there.join(', ')}`] : []),
-    ...(wrong.length > 0 ? [`          different from the reference: ${wrong.join('; ')}`] : []),
+    ...(present.length > 0 ? [`libraries ${present.join(', ')}`] : []),
+    ...(mismatching.length > 0 ? [`          different from the reference: ${mismatching.join('; ')}`] : []),
     ...absent.map((a) => `libraries none of ${a.library}: ${a.why}`),
   ]
 }
 
 /** Note that a library routine, not a schedule, is the fastest. */
-function noteOf({ best, own }: TuneResult): string {
+function libraryNote({ best, own }: TuneResult): string {
   if (!best?.routine) return ''
   const slower = own
     ? `; the fastest schedule takes ${Number((own.timing.median / best.timing.median).toPrecision(3))} times as long`
@@ -152,8 +152,8 @@ function noteOf({ best, own }: TuneResult): string {
 }
 
 /** Source of the fastest schedule, with its name in the comparison; empty if there is none. */
-export const winner = (r: TuneResult): string =>
-  r.own ? `${noteOf(r)}// ${headline(r, r.own)}\n${finalText(r.own)}` : ''
+export const winnerText = (r: TuneResult): string =>
+  r.own ? `${libraryNote(r)}// ${headline(r, r.own)}\n${finalText(r.own)}` : ''
 
 function headline({ confirmation: c, finals }: TuneResult, own: Final): string {
   if (own.name !== 'standard' || !c)
@@ -161,7 +161,7 @@ function headline({ confirmation: c, finals }: TuneResult, own: Final): string {
   return `No schedule is distinguishable from the default, which is kept: ${nameOf(own)} (${c.name}: ${ratioText(c)} times its time)`
 }
 
-/** The same as data. */
+/** Final report as JSON. */
 export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneResult): string {
   const { trials, finals, best, own, libraries, standard, ...rest } = r
   const final = (f: Final): object => ({
@@ -173,7 +173,7 @@ export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneR
     outcome: f.outcome,
   })
   const schedule = (f: Final): object => (f.routine ? {} : { text: finalText(f), trace: f.kernel.toJSON() })
-  const all = {
+  const report = {
     kernel: kernel.name,
     device,
     space,
@@ -188,7 +188,7 @@ export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneR
     finals: finals.map(final),
     trials,
   }
-  return `${JSON.stringify(all, null, 2)}\n`
+  return `${JSON.stringify(report, null, 2)}\n`
 }
 
 const routineOf = ({ library, version, routine, variant }: LibraryRoutine): object => ({

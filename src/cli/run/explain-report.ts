@@ -1,4 +1,4 @@
-/** An explanation as people read it. */
+/** Report of `spt explain`: traffic, operations, occupancy and time of each launch. */
 
 import type { Chosen } from '../../api/choice-conditions.ts'
 import type {
@@ -12,24 +12,24 @@ import type {
 import { allOperations } from '../../run/explain/roofline.ts'
 import { ceilingsOf } from '../../runtime/ceilings.ts'
 import { count, ms, percent } from '../figures.ts'
-import { byModel, type Form, formRows, notEvaluated, predictedRow } from '../forms.ts'
-import type { Scheduled } from '../scheduled-kernel.ts'
+import { costModelText, type Form, formRows, predictedRow, ruleText } from '../forms.ts'
+import type { ScheduledKernel } from '../scheduled-kernel.ts'
 import { summationRow } from './summation-row.ts'
 
 type Row = readonly [string, string]
 
-/** Share of both ceilings below which neither is the limit. */
-const FAR = 0.3
+/** A launch below this share of the roofline is not limited by bandwidth or floating-point throughput. */
+const BOUND_SHARE = 0.3
 
-const scaled = (x: number, units: readonly string[]): string => {
+const withUnit = (x: number, units: readonly string[]): string => {
   const k = Math.max(0, Math.min(units.length - 1, Math.floor(Math.log10(Math.max(x, 1)) / 3)))
   const value = x / 1000 ** k
   return `${k === 0 ? count(Math.round(value)) : value.toPrecision(4)} ${units[k]}`.trimEnd()
 }
-const bytes = (n: number): string => scaled(n, ['bytes', 'kB', 'MB', 'GB', 'TB'])
-const many = (n: number): string => scaled(n, ['', 'thousand', 'million', 'billion', 'trillion'])
-const rate = (n: number): string => scaled(n, ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'])
-const flops = (n: number): string => scaled(n, ['FLOP/s', 'kFLOP/s', 'MFLOP/s', 'GFLOP/s', 'TFLOP/s'])
+const bytes = (n: number): string => withUnit(n, ['bytes', 'kB', 'MB', 'GB', 'TB'])
+const countText = (n: number): string => withUnit(n, ['', 'thousand', 'million', 'billion', 'trillion'])
+const rate = (n: number): string => withUnit(n, ['B/s', 'kB/s', 'MB/s', 'GB/s', 'TB/s'])
+const flops = (n: number): string => withUnit(n, ['FLOP/s', 'kFLOP/s', 'MFLOP/s', 'GFLOP/s', 'TFLOP/s'])
 
 const timeRow = (t: Times): Row => [
   'time',
@@ -38,19 +38,19 @@ const timeRow = (t: Times): Row => [
 
 function roofRow(roof: Roof, time: Times | null): Row {
   const share = time && time.median > 0 ? `: ${percent(roof.atLeast / time.median)} of this rate reached` : ''
-  const far =
-    time && roof.atLeast < FAR * time.median
+  const remark =
+    time && roof.atLeast < BOUND_SHARE * time.median
       ? '; neither bytes nor operations on floats limit it, but latency, imbalance, cache traffic or integer arithmetic'
       : ''
-  return ['bound', `${roof.by}, at least ${ms(roof.atLeast)}${share}${far}`]
+  return ['bound', `${roof.by}, at least ${ms(roof.atLeast)}${share}${remark}`]
 }
 
 function certainty({ share, assumed }: Work['certainty']): Row[] {
-  const said = [
+  const remarks = [
     share < 1 ? `estimated from ${percent(share)} of the threads that differ` : '',
     assumed ? 'conditions on what the kernel computes are taken as true' : '',
   ].filter((x) => x !== '')
-  return said.length > 0 ? [['counts', said.join('; ')]] : []
+  return remarks.length > 0 ? [['counts', remarks.join('; ')]] : []
 }
 
 function workRows(w: Work): Row[] {
@@ -62,7 +62,7 @@ function workRows(w: Work): Row[] {
     [matrix32, 'in matrix units, tf32'],
     [matrixOther, 'in matrix units'],
   ] as const
-  const by = units.filter(([n]) => n > 0).map(([n, name]) => `${many(n)} ${name}`)
+  const operations = units.filter(([n]) => n > 0).map(([n, name]) => `${countText(n)} ${name}`)
   return [
     ['bytes, at least', `${bytes(least)} (each array once)`],
     ['bytes, accessed', `${bytes(loaded)} loaded, ${bytes(stored)} stored (before caches)`],
@@ -71,32 +71,38 @@ function workRows(w: Work): Row[] {
       : []),
     [
       'operations',
-      `${by.join(', ') || 'none'}${allOperations(w.operations) > 0 ? `; ${w.intensity.toPrecision(3)} for each byte at least` : ''}`,
+      `${operations.join(', ') || 'none'}${allOperations(w.operations) > 0 ? `; ${w.intensity.toPrecision(3)} for each byte at least` : ''}`,
     ],
     ...certainty(w.certainty),
   ]
 }
 
 function achievedRow(a: Achieved): Row {
-  const of = (share: number | null): string => (share === null ? '' : ` (${percent(share)})`)
-  return ['achieved', `${rate(a.bandwidth)}${of(a.ofBandwidth)}, ${flops(a.flops)}${of(a.ofFlops)}`]
+  const shareText = (share: number | null): string => (share === null ? '' : ` (${percent(share)})`)
+  return [
+    'achieved',
+    `${rate(a.bandwidth)}${shareText(a.ofBandwidth)}, ${flops(a.flops)}${shareText(a.ofFlops)}`,
+  ]
 }
 
-const by = (xs: readonly number[]): string => xs.map(count).join(' × ')
+const product = (xs: readonly number[]): string => xs.map(count).join(' × ')
 
 function launchRows(l: LaunchExplanation): Row[] {
   const { resources: r, occupancy: o } = l
   const arrays = l.arrays.map((a): Row => {
-    const said = [
+    const accesses = [
       a.loads > 0 ? `${count(Math.round(a.loads))} loaded` : '',
       a.stores > 0 ? `${count(Math.round(a.stores))} stored` : '',
       a.atomics > 0 ? `${count(Math.round(a.atomics))} updated atomically` : '',
     ].filter((x) => x !== '')
-    return [`  ${a.array}`, `${said.join(', ')}; has ${count(a.elements)} of ${a.elementBytes} bytes`]
+    return [`  ${a.array}`, `${accesses.join(', ')}; has ${count(a.elements)} of ${a.elementBytes} bytes`]
   })
-  const [bytesLeast, bytesAccessed, ...rest] = workRows(l)
+  const [bytesLeast, bytesAccessed, ...otherRows] = workRows(l)
   return [
-    ['blocks × threads', `${count(l.blocks)} × ${count(l.threads)} (${by(l.grid)} of ${by(l.block)})`],
+    [
+      'blocks × threads',
+      `${count(l.blocks)} × ${count(l.threads)} (${product(l.grid)} of ${product(l.block)})`,
+    ],
     [
       'registers',
       r
@@ -115,14 +121,14 @@ function launchRows(l: LaunchExplanation): Row[] {
     bytesLeast!,
     bytesAccessed!,
     ...arrays,
-    ...rest,
+    ...otherRows,
     ...(l.time ? [timeRow(l.time)] : []),
     ...(l.achieved ? [achievedRow(l.achieved)] : []),
     ...(l.roof ? [roofRow(l.roof, l.time)] : []),
   ]
 }
 
-/** Rates without shares would be taken for an oversight. */
+/** Row that explains why rates have no percentages, if ceilings are not measured. */
 const ceilingsRow = ({ device, deviceName }: Explanation): Row[] =>
   deviceName === null || ceilingsOf(device, deviceName)
     ? []
@@ -133,48 +139,52 @@ const ceilingsRow = ({ device, deviceName }: Explanation): Row[] =>
         ],
       ]
 
-function lines(rows: readonly Row[], indent: string, least: number): string {
-  const width = Math.max(least, ...rows.map(([name]) => name.length))
+function rowsText(rows: readonly Row[], indent: string, minWidth: number): string {
+  const width = Math.max(minWidth, ...rows.map(([name]) => name.length))
   return rows.map(([name, value]) => `${indent}${name.padEnd(width)} ${value}\n`).join('')
 }
 
 /** The condition by which a schedule was selected. */
-export function selectedBy(chosen: Chosen): string {
-  if (chosen.schedule === null) return `by ${notEvaluated(chosen)}`
-  return `by ${chosen.choice}: ${chosen.because}${chosen.from ? `, of ${chosen.from}` : ''}`
+export function selectionText(selection: Chosen): string {
+  if (selection.schedule === null) return `by ${ruleText(selection)}`
+  return `by ${selection.choice}: ${selection.because}${selection.from ? `, of ${selection.from}` : ''}`
 }
 
-/** `forms`: of a kernel without a schedule, the one that runs first. `notMeasured`: why there are no times. */
-export function explained(
+/** The report. `forms` start with the form that runs; `noTimeReason` states why no time was measured. */
+export function explanationText(
   e: Explanation,
-  { schedule, chosen, forms }: Pick<Scheduled, 'schedule' | 'chosen'> & { readonly forms: readonly Form[] },
-  notMeasured: string | null,
+  {
+    schedule,
+    selection,
+    forms,
+  }: Pick<ScheduledKernel, 'schedule' | 'selection'> & { readonly forms: readonly Form[] },
+  noTimeReason: string | null,
 ): string {
   const sizes = Object.entries(e.sizes).map(([name, n]) => `${name} = ${Number.isInteger(n) ? count(n) : n}`)
-  const all = e.steps.length > 1
-  const head: Row[] = [
+  const isMultiStep = e.steps.length > 1
+  const header: Row[] = [
     ['kernel', e.kernel],
     [
       'device',
       e.deviceName === null || e.deviceName === e.device ? e.device : `${e.device} (${e.deviceName})`,
     ],
     ['schedule', schedule ?? 'none'],
-    ...(chosen ? [['selected', selectedBy(chosen)] as const] : []),
-    ...(chosen ? predictedRow(chosen, e.device, e.deviceName) : []),
-    ...formRows(forms, byModel(forms[0]?.expectedBy, e.device, e.deviceName)),
+    ...(selection ? [['selected', selectionText(selection)] as const] : []),
+    ...(selection ? predictedRow(selection, e.device, e.deviceName) : []),
+    ...formRows(forms, costModelText(forms[0]?.expectedBy, e.device, e.deviceName)),
     summationRow(e.unorderedSums),
     ['sizes', sizes.join(', ') || 'none'],
-    ...(notMeasured === null ? [] : [['time', `not measured: ${notMeasured}`] as const]),
+    ...(noTimeReason === null ? [] : [['time', `not measured: ${noTimeReason}`] as const]),
     ...ceilingsRow(e),
-    ...(all && e.time ? [timeRow(e.time)] : []),
-    ...(all ? workRows(e.total) : []),
-    ...(all && e.achieved ? [achievedRow(e.achieved)] : []),
-    ...(all && e.roof ? [roofRow(e.roof, e.time)] : []),
+    ...(isMultiStep && e.time ? [timeRow(e.time)] : []),
+    ...(isMultiStep ? workRows(e.total) : []),
+    ...(isMultiStep && e.achieved ? [achievedRow(e.achieved)] : []),
+    ...(isMultiStep && e.roof ? [roofRow(e.roof, e.time)] : []),
   ]
   const steps = e.steps.map((s, k) =>
     s.kind === 'clear'
       ? `\nstep ${k + 1}: clear ${s.array}, ${bytes(s.bytes)}\n`
-      : `\nstep ${k + 1}: launch ${s.name}\n${lines(launchRows(s), '  ', 17)}`,
+      : `\nstep ${k + 1}: launch ${s.name}\n${rowsText(launchRows(s), '  ', 17)}`,
   )
-  return lines(head, '', 9) + steps.join('')
+  return rowsText(header, '', 9) + steps.join('')
 }

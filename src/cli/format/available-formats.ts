@@ -1,4 +1,4 @@
-/** Formats available on the command line: those of the package, and those of files. */
+/** Formats available on the command line: formats of the package and of files (`--from`). */
 import { chooseFormat } from '../../api/choose-format.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import { type Diagnostic, type Source, SptError } from '../../ast/diagnostic.ts'
@@ -7,13 +7,13 @@ import type { AnyFormat } from '../../ir/format.ts'
 import type { Call } from '../command.ts'
 import { loadFile } from '../scheduled-kernel.ts'
 
-export interface KnownFormats {
+export interface AvailableFormats {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly sources: ReadonlyMap<string, Source>
 }
 
-/** A file's format hides that of the same name in the package, and in files before it. */
-export async function knownFormats(files: readonly string[], call: Call): Promise<KnownFormats> {
+/** A format of a file replaces a format of the same name in the package or in earlier files. */
+export async function loadFormats(files: readonly string[], call: Call): Promise<AvailableFormats> {
   const formats = new Map<string, AnyFormat>()
   const sources = new Map<string, Source>()
   for (const path of [...packagedFormatFiles(), ...files]) {
@@ -25,23 +25,23 @@ export async function knownFormats(files: readonly string[], call: Call): Promis
 }
 
 /** The format given by a text, as after `as` in a schedule. */
-export const formatOf = (text: string, { formats }: KnownFormats): SptFormat => {
-  const chosen = chooseFormat(text.trim(), [], formats)
-  return new SptFormat(chosen.format, chosen.args)
+export const formatOf = (text: string, { formats }: AvailableFormats): SptFormat => {
+  const selected = chooseFormat(text.trim(), [], formats)
+  return new SptFormat(selected.format, selected.args)
 }
 
 /** Source name of formats typed on the command line. */
 const TYPED = 'format'
 
-/** Attaches sources to errors: files, and the text typed on the command line. */
-export function withTexts<T>(text: string, { sources }: KnownFormats, work: () => T): T {
+/** Adds sources to errors of `work`: the files, and the text typed on the command line. */
+export function withFormatSources<T>(text: string, { sources }: AvailableFormats, work: () => T): T {
   try {
     return work()
   } catch (error) {
     if (!(error instanceof SptError)) throw error
-    const told = new SptError(error.diagnostics.map(withOption))
-    told.sources = error.sources ?? new Map([...sources, [TYPED, { name: TYPED, text }]])
-    throw told
+    const decorated = new SptError(error.diagnostics.map(withOption))
+    decorated.sources = error.sources ?? new Map([...sources, [TYPED, { name: TYPED, text }]])
+    throw decorated
   }
 }
 

@@ -1,8 +1,8 @@
-/** Measures the phases of a command. Every moment belongs to the phase begun last, so the phases add up. */
+/** Measures the phases of a command. Phases do not overlap and have no gaps, so their times add up to the total. */
 import type { Io } from '../io.ts'
 
 /** Progress texts of the phases, for terminals. */
-const DOING = {
+const PROGRESS_TEXTS = {
   parse: 'reading the program',
   lower: 'lowering',
   read: 'reading data',
@@ -17,9 +17,9 @@ const DOING = {
   count: 'counting nonzeros',
 } as const
 
-export type Phase = keyof typeof DOING
+export type Phase = keyof typeof PROGRESS_TEXTS
 
-export class Laps {
+export class PhaseTimer {
   readonly #io: Io
   readonly #times = new Map<Phase, number>()
   #now: Phase
@@ -31,17 +31,17 @@ export class Laps {
     this.#say(first)
   }
 
-  /** Ends the phase, and begins another. */
+  /** Ends the current phase and begins another. */
   begin(phase: Phase): void {
     this.#end()
     this.#now = phase
     this.#say(phase)
   }
 
-  /** Milliseconds of each phase, and of all together; the last one ends. */
+  /** Ends the current phase. Returns milliseconds of each phase and the total. */
   end(): Readonly<Record<Phase | 'total', number>> {
     this.#end()
-    const names = Object.keys(DOING) as Phase[]
+    const names = Object.keys(PROGRESS_TEXTS) as Phase[]
     const times = Object.fromEntries(names.map((p) => [p, this.#times.get(p) ?? 0])) as Record<Phase, number>
     return { ...times, total: names.reduce((sum, p) => sum + times[p], 0) }
   }
@@ -54,6 +54,6 @@ export class Laps {
   }
 
   #say(phase: Phase): void {
-    this.#io.progress?.(`${DOING[phase]} …`)
+    this.#io.progress?.(`${PROGRESS_TEXTS[phase]} …`)
   }
 }
