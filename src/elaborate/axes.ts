@@ -1,4 +1,4 @@
-/** Parameters and axes of a kernel (and the axes of a format, which are declared alike). */
+/** Declaration of parameters and axes of a kernel, and of the axes of a format, which have the same syntax. */
 
 import { levelFormat, operandsOf } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -33,7 +33,7 @@ export function declareParams(d: Declared, params: readonly Ast.Param[]): void {
   }
 }
 
-/** What an extent may mention: `names`, each an i32. */
+/** Returns the names that an extent may use: `names`, each an i32. Other names, accesses and fields are reported. */
 export function sizeNames(names: ReadonlySet<string>, what: string, report: Report): Names {
   const expected = `an integer expression over ${what}`
   const only = (span: Ast.Expr['span']): null =>
@@ -74,7 +74,9 @@ function extentExpr(e: Ast.Expr, names: Names, report: Report): Expr | null {
   return x
 }
 
-/** Axes refer to each other in any order: stored ones first, parents before children, then views. */
+/**
+ * Declares axes, which may refer to each other in any order: stored axes first, parents before children, then views.
+ */
 export function declareAxes(d: Declared, decls: readonly Ast.AxisDecl[], names: Names): void {
   const pending = new Map<string, Ast.AxisDecl>()
   for (const a of decls) if (declare(d, a.name, a.list ? 'list' : 'axis')) pending.set(a.name.name, a)
@@ -117,7 +119,10 @@ const refersTo = (def: Ast.AxisDef): readonly Ast.Ident[] =>
         : [o.value],
   )
 
-/** An axis by name; with an error, once, where there is none or it is a view and may not be. */
+/**
+ * Returns the axis of this name. Returns null, and reports an error once, if there is no such axis, or if it is a view
+ * and `views` is false.
+ */
 function find(d: Declared, name: Ast.Ident, views: boolean): Axis | null {
   const a = d.axes.get(name.name)
   if (a && (views || isStored(a))) return a
@@ -143,7 +148,7 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
       return attached(d, def, base)
     case 'gathered': {
       const of = find(d, def.base, false)
-      // Buffers are declared after axes: `checkGathered` looks at the list.
+      // Buffers are declared after axes, so `checkGathered` checks the list.
       return of && { ...base, kind: def.kind, base: of.name, buffer: def.buffer.name }
     }
     default:
@@ -151,7 +156,7 @@ function build(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   }
 }
 
-/** With its operands: parents by name, and sizes. */
+/** Returns a stored axis with its operands: names of parents, and sizes. Returns null after a reported error. */
 function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const { def, span } = decl
   const sized = (e: Ast.Expr): Expr | null => extentExpr(e, names, d.report)
@@ -164,7 +169,7 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
     field,
     kind === 'size' ? known(sized(value)) : value && known(find(d, value as Ast.Ident, false))?.name,
   ])
-  // A size of that name is that size.
+  // A size with the name `last` takes precedence over the keyword.
   const last = decl.padding?.kind === 'name' && decl.padding.name === 'last' && !d.places.has('last')
   const padding = last ? 'last' : decl.padding && known(sized(decl.padding))
   const packed = decl.packed && known(sized(decl.packed))
@@ -181,7 +186,7 @@ function stored(d: Declared, decl: Ast.AxisDecl, names: Names): Axis | null {
   const axis = fields as unknown as StoredAxis
   if (!hasWidth(axis)) return axis
   const compact = decl.claims.some((c) => c.name === 'compact') ? { compact: true } : {}
-  // Padded with the extent: with no coordinate, as without saying so.
+  // Padding with the extent is the default: a position without a coordinate.
   const own = padding && (padding === 'last' || !sameExpr(padding, axis.extent))
   return { ...axis, ...compact, ...(own ? { padding } : {}) }
 }
@@ -247,7 +252,9 @@ function attached(
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
 }
 
-/** In a kernel; in a format they become constants with its arguments. */
+/**
+ * Reports invalid widths of packed coordinates in a kernel. In a format, widths become constants with its arguments.
+ */
 export function checkPackings(d: Declared): void {
   for (const a of d.axes.values()) {
     if (!hasIndices(a) || !isPackedWrong(a)) continue
@@ -262,7 +269,7 @@ export function checkPackings(d: Declared): void {
   }
 }
 
-/** In a kernel; the extents in a format become constants with its arguments. */
+/** Reports invalid extents of bitmaps in a kernel. In a format, extents become constants with its arguments. */
 export function checkBitmaps(d: Declared): void {
   for (const a of d.axes.values()) {
     if (!hasMask(a) || hasMaskSize(a)) continue

@@ -1,4 +1,4 @@
-/** Buffers of a kernel, and the lists of gathered axes, which are buffers. */
+/** Declaration of a kernel's buffers, and checks of the lists of gathered axes, which are buffers. */
 import type * as Ast from '../ast/nodes.ts'
 import { literalValue } from '../ast/nodes.ts'
 import { isDenseRoot, isStored, parentOf } from '../ir/axis.ts'
@@ -8,7 +8,9 @@ import { builtinMonoid, isBuiltinReducer, isSelection } from '../ir/monoid.ts'
 import { chainOf, type Declared, declare, unknownAxis } from './kernel-names.ts'
 import { coerce } from './type-conversion.ts'
 
-/** `body`: the kernel's iterations, by whose reductions elements accumulate. */
+/**
+ * Declares buffers. `body` has the kernel's iterations, whose reductions decide the types in which buffers accumulate.
+ */
 export function declareBuffers(
   d: Declared,
   decls: readonly Ast.BufferDecl[],
@@ -115,7 +117,10 @@ function fillOf(d: Declared, b: Ast.BufferDecl): number | null {
 const isFloatLiteral = (e: Ast.Expr): boolean =>
   e.kind === 'number' ? e.float : e.kind === 'unary' && isFloatLiteral(e.x)
 
-/** Buffers that reducers compute new values for. Those that select a value, such as `max`, are exact in any type. */
+/**
+ * Returns the buffers for which reducers compute new values. Reducers that select a value, such as `max`, are exact in
+ * any type and do not count.
+ */
 function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>()): ReadonlySet<string> {
   for (const s of body) {
     if (s.kind === 'reduce') {
@@ -131,8 +136,9 @@ function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>(
 }
 
 /**
- * Sums may be wider than what is stored, in the same kind of number. By default those into types narrower than 32 bits have
- * the type that arithmetic on them has, so that no schedule decides how often a sum is rounded.
+ * Returns the type in which a buffer accumulates; null after a reported error. It may be wider than the storage type,
+ * and of the same kind. By default, sums into types narrower than 32 bits accumulate in the type of their arithmetic,
+ * so that no schedule decides how often a sum is rounded.
  */
 function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
   const dtype = b.type.name
@@ -147,7 +153,7 @@ function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | 
   })
 }
 
-/** The list of a gathered axis: an i32 input over one dense axis. */
+/** Reports invalid lists of gathered axes: a list must be an i32 input over one dense axis. */
 export function checkGathered(d: Declared, decls: readonly Ast.AxisDecl[]): void {
   for (const { def, name } of decls) {
     if (def.kind !== 'gathered' || d.broken.has(def.buffer.name)) continue

@@ -1,4 +1,4 @@
-/** `ceildiv(a, b)`: the least integer that is no less than a / b. */
+/** `ceildiv(a, b)`: the least integer that is not less than a / b. */
 import { isNonNegative, NATURAL } from '../analysis/integers/interval.ts'
 import { rangesBy } from '../analysis/integers/ranges.ts'
 import type { Span } from '../ast/diagnostic.ts'
@@ -8,7 +8,10 @@ import { someExpr } from '../ir/expr-tree.ts'
 import type { Report } from './diagnostics.ts'
 import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 
-/** Which names are sizes: sums of them are within 32 bits, or what they are sums for is refused. */
+/**
+ * Returns whether a name is a size. Sums of sizes fit in 32 bits; extents and coordinates for which they do not are
+ * rejected.
+ */
 export type Sizes = (name: string) => boolean
 
 export function divideUp(
@@ -35,7 +38,9 @@ export function divideUp(
   return plain(ofSizes ? ceildiv(a, b) : roundedUp(a, b, whole))
 }
 
-/** One more than what is rounded down, where there is a rest. No sum of `a` and `b`: that could leave their type. */
+/**
+ * Returns the quotient rounded down, plus 1 if there is a remainder. A sum of `a` and `b` could overflow their type.
+ */
 function roundedUp(a: Expr, b: Expr, span: Span): Expr {
   if (b.kind === 'const' && b.value === 1) return a
   const rest = binary('ne', binary('mod', a, b, span), constant(0, b.dtype), span)
@@ -45,7 +50,7 @@ function roundedUp(a: Expr, b: Expr, span: Span): Expr {
 const isSize = (e: Expr, sizes: Sizes): boolean =>
   e.dtype === 'i32' && !someExpr(e, (x) => x.kind === 'load' || (x.kind === 'var' && !sizes(x.name)))
 
-/** Of an expression over sizes, that it is never negative, as no size is. */
+/** Returns whether an expression over sizes is never negative, given that sizes are not negative. */
 const isNatural = (e: Expr): boolean =>
   isNonNegative(rangesBy((x) => (x.kind === 'var' ? { range: NATURAL } : undefined))(e))
 

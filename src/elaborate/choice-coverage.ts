@@ -1,4 +1,4 @@
-/** What share of a tensor a format stores, as conditions ask it: `covered(W, tiles(g, 64))`. */
+/** The fill ratio of a tensor in a format, as a statistic for conditions: `covered(W, tiles(g, 64))`. */
 import { appliedFormat } from '../ast/applied-name.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -11,23 +11,26 @@ import { composeInPlace, singleUse } from './format-expressions.ts'
 import { type FindFormat, formatArguments, forOrder } from './format-uses.ts'
 import { argumentOver, parameters } from './schedule-params.ts'
 
-/** Slots for values that the format has once the tensor is in it, padding included, for each element of the tensor (f64). */
+/**
+ * A fill ratio: the number of slots for values that the format has for the tensor, padding included, divided by the
+ * number of elements of the tensor (f64).
+ */
 export interface Coverage {
   readonly kind: 'covered'
   readonly tensor: string
   readonly format: OrderedFormat
-  /** The format, as the text calls it. */
+  /** The format's name in the text. */
   readonly called: string
-  /** Numbers over the parameters of the choice; names of lists and sets. */
+  /** The arguments of the format: numbers over the parameters of the choice, or names of lists and sets. */
   readonly args: readonly (Expr | string)[]
-  /** Schedules of the choice find it in each run: nothing has to be known of it before the first. */
+  /** True if schedules of the choice build the format at run time: the ratio is unknown before the first run. */
   readonly live?: boolean
-  /** Where the text names the tensor. */
+  /** The span of the tensor's name. */
   readonly named: Span
   readonly span: Span
 }
 
-/** As it is called where its value is given and told. */
+/** Returns the text of the statistic, which is its name in values and messages. */
 export const coverageText = ({ tensor, format, called, args }: Coverage): string =>
   `covered(${tensor}, ${appliedFormat(
     called,
@@ -35,7 +38,7 @@ export const coverageText = ({ tensor, format, called, args }: Coverage): string
     args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? String(a.value) : printExpr1(a))),
   )})`
 
-/** The same with numbers in place of expressions. */
+/** Returns the statistic with numbers in place of expressions. */
 export const withNumbers = (c: Coverage, value: (e: Expr) => number): Coverage => ({
   ...c,
   args: c.args.map((a) =>
@@ -43,14 +46,14 @@ export const withNumbers = (c: Coverage, value: (e: Expr) => number): Coverage =
   ),
 })
 
-/** What arguments of formats may name in a condition. */
+/** The names that arguments of formats may use in a condition. */
 export interface ArgumentNames {
   readonly names: readonly string[]
-  /** For messages. */
+  /** A description of the names, for messages. */
   readonly what: string
 }
 
-/** What a call of `covered` asks. */
+/** Returns the statistic of a call of `covered`; null after a reported error. */
 export function coverageOf(
   e: Ast.Call,
   kernel: Kernel1,
@@ -92,7 +95,7 @@ export function coverageOf(
   return { kind: 'covered', tensor: of.name, format, called, args, named: of.span, span: e.span }
 }
 
-/** How many dimensions a tensor has. */
+/** Returns the number of dimensions of a tensor; null after a reported error. */
 function orderOf({ name, span }: Ast.Name, { name: own, buffers }: Kernel1, report: Report): number | null {
   const buffer = buffers.find((b) => b.name === name)
   if (buffer) return buffer.axes.length

@@ -1,4 +1,4 @@
-/** `has(…)` in choices: a feature of the device, in the words in which texts of declarations say what they need. */
+/** `has(…)` in choices: a feature of the device, in the syntax of the `needs` of instructions. */
 import { appliedName } from '../ast/applied-name.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Report } from './diagnostics.ts'
@@ -6,7 +6,7 @@ import { EXPERIMENTAL } from './target-requirements.ts'
 
 type Argument = 'number' | 'type'
 
-/** What devices may have, with the arguments of properties; those that texts can need are among them. */
+/** Features of devices, with the kinds of their arguments. All features that `needs` may name are included. */
 const FEATURES: ReadonlyMap<string, readonly Argument[]> = new Map([
   ['f16', []],
   ['bf16', []],
@@ -26,10 +26,10 @@ export const FEATURE_WORDS: readonly string[] = [...FEATURES.keys()]
 
 const TYPES: readonly string[] = ['f16', 'f32', 'f64', 'bf16', 'i8', 'u8', 'i32', 'u32']
 
-/** As devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
+/** Returns a feature as devices list it: `subgroup_matrix(16, 16, 16, f16, f32)`. */
 export const featureText: (name: string, args: readonly string[]) => string = appliedName
 
-/** The feature that a call of `has` is about. */
+/** Returns the feature of a call of `has`; null after a reported error. */
 export function featureOf(e: Ast.Call, report: Report): string | null {
   const [feature] = e.args
   const written = feature?.kind === 'name' || feature?.kind === 'call' ? feature : null
@@ -67,7 +67,7 @@ export function featureOf(e: Ast.Call, report: Report): string | null {
   })
 }
 
-/** A number or a type, as it stands in the device's own list. */
+/** Returns a number or a type as in the device's own list; null after a reported error. */
 function argumentOf(e: Ast.Expr, report: Report): string | null {
   if (e.kind === 'number' && !e.float) return String(e.value)
   if (e.kind === 'name' && TYPES.includes(e.name)) return e.name

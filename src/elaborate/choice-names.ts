@@ -1,4 +1,7 @@
-/** What conditions and arguments of choices name: parameters, sizes, the device and statistics of what is bound. */
+/**
+ * Resolution of names in the conditions and arguments of choices: parameters, sizes, the device, and statistics of the
+ * bound data.
+ */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { DEVICE_KINDS, type DeviceKind } from '../backends/target.ts'
@@ -15,23 +18,25 @@ import { type ScheduleParam, scheduleParams, wrongArgument } from './schedule-pa
 import { plain, type Typed } from './type-conversion.ts'
 
 /**
- * Figures of the device: the compute capability of a CUDA one (9.0; 0 of others), how many multiprocessors it has, and whether
- * there is a cost model of its kind.
+ * Numeric properties of the device, with their types: the compute capability of a CUDA device (9.0; 0 for other
+ * devices), the number of SMs, and whether there is a cost model for its kind.
  */
 const FIGURES = { capability: 'f64', processors: 'i32', cost_model: 'bool' } as const
 const isFigure = (name: string): name is keyof typeof FIGURES => Object.hasOwn(FIGURES, name)
 
-/** What is asked of the device: whether it is of a kind, a figure, or whether it has a feature (`f16`, `lanes(32)`). */
+/**
+ * A query of the device: whether it is of a kind, a numeric property, or whether it has a feature (`f16`, `lanes(32)`).
+ */
 export type DeviceQuestion =
   | { readonly kind: 'is'; readonly device: DeviceKind }
   | { readonly kind: keyof typeof FIGURES }
   | { readonly kind: 'has'; readonly feature: string }
 
 /**
- * What is known of a sparse tensor once it is bound. Of an axis whose segments have lengths of their own (one segment
- * under each position of its parent): how many positions it has, those of its longest and its shortest segment, how many
- * it has in the mean (f64), how many segments are empty, and how many there are. Of a tensor: `nnz`, the elements it
- * stores, and with a format `covered`, what that stores of it.
+ * Statistics of a bound sparse tensor. For an axis with segments of variable length (one under each position of its
+ * parent): the number of positions, the lengths of the longest and the shortest segment, the mean length (f64), the
+ * number of empty segments, and the number of segments. For a tensor: `nnz`, the number of stored elements, and
+ * `covered`, its fill ratio in a format.
  */
 const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
 export type AxisStatistic = (typeof AXIS_STATISTICS)[number]
@@ -46,7 +51,7 @@ const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
 
 const isDevice = (name: string): name is DeviceKind => (DEVICE_KINDS as readonly string[]).includes(name)
 
-/** What a name stands for here whatever the parameters are. */
+/** Describes the meaning that a name has here independent of the parameters; null if there is no such meaning. */
 function meaningOf(name: string, kernel: Kernel1): string | null {
   const param = kernel.params.find((p) => p.name === name)
   if (param)
@@ -55,7 +60,10 @@ function meaningOf(name: string, kernel: Kernel1): string | null {
   return isFigure(name) ? 'a figure of the device' : null
 }
 
-/** Names that conditions have no other meaning for; integers, as far as that can be told. */
+/**
+ * Returns the parameters of a choice or space. Reports names that have another meaning in conditions, and defaults that
+ * are known not to be integers.
+ */
 export function decidedParams(
   c: Ast.Choice | Ast.Space,
   kernel: Kernel1,
@@ -71,7 +79,7 @@ export function decidedParams(
   return params
 }
 
-/** Of a name that conditions have another meaning for. */
+/** Reports a name that has another meaning in conditions. */
 export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report: Report): void {
   const meaning = meaningOf(name, kernel)
   if (meaning)
@@ -83,7 +91,10 @@ export function refuseMeaning({ name, span }: Ast.Ident, kernel: Kernel1, report
     })
 }
 
-/** The choice's parameters, sizes, devices and statistics. */
+/**
+ * The names in a choice: parameters, sizes, devices and statistics. The used statistics and device queries are
+ * recorded.
+ */
 export class ChoiceNames implements Names {
   readonly functions = FUNCTIONS
   readonly real = 'f64'
@@ -97,8 +108,8 @@ export class ChoiceNames implements Names {
   readonly #axes: ReadonlyMap<string, Axis>
 
   /**
-   * @param params names of integers
-   * @param ofFormats what arguments of formats may name: those of `params` that have values before data are asked
+   * @param params names of integers @param ofFormats names that arguments of formats may use: those of `params` whose
+   * values are known before data are bound
    */
   constructor(
     kernel: Kernel1,

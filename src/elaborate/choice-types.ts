@@ -1,4 +1,4 @@
-/** What choices among schedules become: branches with conditions over sizes, statistics and the device. */
+/** Types of elaborated choices among schedules: branches with conditions over sizes, statistics and the device. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { DeviceQuestion, Statistic } from './choice-names.ts'
@@ -6,42 +6,45 @@ import type { ScheduleParam } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
 
 /**
- * A schedule that is decided when data are bound: the first branch whose conditions all hold. Branches of choices that it calls are
- * among its own.
+ * A dispatch to a schedule when data are bound: to that of the first branch whose conditions all hold. The branches of
+ * called choices are included.
  */
 export interface Choice {
   readonly kernel: string
   readonly name: string
   readonly params: readonly ScheduleParam[]
   readonly branches: readonly Branch[]
-  /** What the expressions of the branches ask of the data, by the names of the variables that stand for it. */
+  /** The statistics in the expressions of the branches, by the names of their variables. */
   readonly statistics: ReadonlyMap<string, Statistic>
-  /** The same of the device. */
+  /** The device queries in the expressions of the branches, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
   readonly span: Span
 }
 
 export interface Branch {
-  /** What stands between its `and`s; none for `otherwise`. */
+  /** The operands of the condition's `and`s; an empty list for `otherwise`. */
   readonly conditions: readonly Condition[]
-  /** One, or those of which the fastest is taken; not empty. */
+  /** A single call, or the calls of which the fastest is taken; never empty. */
   readonly calls: readonly ScheduleCall[]
   readonly span: Span
 }
 
 export interface ScheduleCall {
   readonly schedule: Schedule
-  /** An integer for each parameter; `null`: its default. */
+  /** An integer for each parameter; null for its default. */
   readonly args: readonly (Expr | null)[]
   readonly span: Span
-  /** The choice whose branch this is, where another calls it: `kernel.auto`. */
+  /**
+   * The name of the called choice that has this branch, such as `kernel.auto`; undefined for a branch of the choice
+   * itself.
+   */
   readonly from?: string | undefined
 }
 
 export interface Condition {
-  /** Over parameters, sizes, statistics and what is asked of the device. */
+  /** The condition over parameters, sizes, statistics and device queries. */
   readonly expr: Expr
-  /** As written. */
+  /** The source text. */
   readonly text: string
   readonly span: Span
 }

@@ -1,4 +1,4 @@
-/** Choices among schedules: what they choose from, by which conditions, with which arguments. */
+/** Elaboration of choices among schedules: their branches, conditions and arguments. */
 
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -15,19 +15,19 @@ import type { Resolve } from './resolve.ts'
 import { wrongArgument } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
 
-/** A choice that is being elaborated. */
+/** The context of a choice that is being elaborated. */
 interface Context {
   readonly choice: Ast.Choice
-  /** Those that call it, itself last. */
+  /** The choices that call this one, followed by this one. */
   readonly path: readonly Ast.Choice[]
   readonly names: ChoiceNames
   readonly params: readonly string[]
-  /** What it extends. */
+  /** The choice that this one extends; null without `extends`. */
   readonly base: Choice | null
   readonly r: Resolve
 }
 
-/** @param path choices that call this one */
+/** Returns the elaborated choice; null after a reported error. @param path choices that call this one */
 export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Choice[] = []): Choice | null {
   const { report, kernel } = r
   if (!kernel) return null
@@ -73,7 +73,7 @@ export function elaborateChoice(c: Ast.Choice, r: Resolve, path: readonly Ast.Ch
   }
 }
 
-/** What an extension does where none of its branches holds: as the choice that it extends. */
+/** Returns the last branch of an extension, for all other cases: the extended choice. */
 const allOthers = ({ name }: Ast.Choice): Ast.Branch => ({
   cond: null,
   isFastest: false,
@@ -81,7 +81,7 @@ const allOthers = ({ name }: Ast.Choice): Ast.Branch => ({
   span: name.span,
 })
 
-/** A branch, or several where it calls choices. */
+/** Returns the branches for one branch of the text, several if it calls choices; null after a reported error. */
 function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
   const { names, r } = context
   const parts = b.cond ? conjuncts(b.cond) : []
@@ -97,7 +97,7 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
       span: b.span,
       expected: 'fastest { schedule; schedule }',
     })
-  // What goes wrong with the only one is said of all of the branch.
+  // Errors of the only call are reported for the whole branch.
   const called = b.isFastest ? b.calls : b.calls.map((call) => ({ ...call, span: b.span }))
   const items = called.map((call) => calledWays(call, context))
   if ([...conditions, ...items].some((x) => x === null)) return null
@@ -129,7 +129,7 @@ function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r 
   return true
 }
 
-/** A schedule with arguments, or the branches of a choice. */
+/** Returns a schedule with arguments, or the branches of a called choice; null after a reported error. */
 function calledWays(call: Ast.ScheduleCall, context: Context): readonly Way[] | null {
   const { names, params, base, r } = context
   const target = calledBy(call, context)
@@ -142,7 +142,10 @@ function calledWays(call: Ast.ScheduleCall, context: Context): readonly Way[] | 
 const conjuncts = (e: Ast.Expr): readonly Ast.Expr[] =>
   e.kind === 'binary' && e.op === 'and' ? [...conjuncts(e.a), ...conjuncts(e.b)] : [e]
 
-/** In an extension its own name means the choice that it extends. */
+/**
+ * Returns the called schedule or choice; null after a reported error. In an extension, its own name means the extended
+ * choice.
+ */
 function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): Schedule | Choice | null {
   const { name, span } = b.schedule
   if (base && name === c.name.name) return base
@@ -180,8 +183,8 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
 }
 
 /**
- * Values in the order of the parameters.
- * @param passed parameters that have the caller's value where none is given
+ * Returns the values in the order of the parameters; null after a reported error. @param passed parameters that have
+ * the caller's value by default
  */
 function argumentsOf(
   b: Ast.ScheduleCall,

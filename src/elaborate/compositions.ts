@@ -1,4 +1,4 @@
-/** Compositions: which part of a tensor goes to which format. */
+/** Elaboration of compositions: the format of each part of a tensor. */
 import type * as Ast from '../ast/nodes.ts'
 import { type Span, spanAt } from '../ast/span.ts'
 import { type Expr, variable } from '../ir/expr.ts'
@@ -12,10 +12,10 @@ import { unknownDimension } from './format-sorts.ts'
 import { checkArguments, type FindFormat, forOrder, givenArgument } from './format-uses.ts'
 import { Queries } from './query-list.ts'
 
-/** What the rules of a block know. */
+/** The scope of the rules in a block. */
 export interface RuleScope {
   readonly report: Report
-  /** For messages: `format buckets`. */
+  /** A description for messages, such as `format buckets`. */
   readonly what: string
   readonly over: readonly string[]
   /** Parameters, and the names of enclosing rules. */
@@ -24,7 +24,7 @@ export interface RuleScope {
   readonly find: FindFormat
 }
 
-/** The rules of one block; `null` if anything was reported. */
+/** Returns the rules of one block; null if an error was reported. */
 export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): readonly PartRule[] | null {
   const { report } = scope
   const before = report.count
@@ -53,11 +53,11 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
   return report.count > before ? null : parts
 }
 
-/** A part in full, of a block its first word. */
+/** Returns the span of a part, or of the first word of a block. */
 const headOf = (r: Ast.Rule): Span =>
   r.kind === 'part' ? r.span : spanAt(r.span, r.span.start, r.span.start + r.kind.length)
 
-/** Whether a rule has no condition of its own, nor its format. */
+/** Returns whether neither the rule nor its format has a condition. */
 const takesAll = (r: PartRule): boolean =>
   r.kind !== 'part' ||
   (r.where === null && (r.use.format.kind === 'composition' || r.use.format.where === null))
@@ -101,7 +101,7 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   return t && truth(t, e.span, report)
 }
 
-/** A format with arguments, over as many dimensions as what holds it. */
+/** Returns a format with arguments, over as many dimensions as the composition; null after a reported error. */
 function elaborateUse(u: Ast.FormatUse, scope: RuleScope): FormatUse | null {
   const { report } = scope
   const named = scope.find(u.format)
@@ -143,7 +143,7 @@ function argument(e: Ast.Expr, format: AnyFormat, k: number, scope: RuleScope): 
   })
 }
 
-/** `scope` with a name for what differs from child to child. */
+/** Returns `scope` with a name whose value differs from child to child; null after a reported error. */
 function inside(scope: RuleScope, name: Ast.Ident | null): RuleScope | null {
   if (!name) return scope
   const taken =
@@ -235,7 +235,7 @@ function width(w: Ast.Width, scope: RuleScope): Width | null {
   return { value, power, doubling: w.doubling }
 }
 
-/** What can be seen without arguments; the rest when there are some. */
+/** Reports constant widths that do not ascend. Other widths are checked when arguments are given. */
 function checkAscending(r: Ast.BucketRule, widths: readonly (Width | null)[], report: Report): void {
   const known = widths.map((w) =>
     w?.value.kind !== 'const'

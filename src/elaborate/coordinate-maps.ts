@@ -1,4 +1,4 @@
-/** `map` and `inverse` of a format: coordinates there and back. */
+/** Elaboration of `map` and `inverse` of a format: from the tensor's coordinates to stored ones, and back. */
 
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -19,13 +19,16 @@ interface MapPlace {
 }
 
 export interface CoordinateMap {
-  /** One for each name of `to`. */
+  /** An expression for each name of `to`. */
   readonly exprs: readonly Expr[]
-  /** Of lists whose positions are asked for, the queries that hold them. */
+  /** The query of the position, for each list whose position the map uses. */
   readonly positions: ReadonlyMap<string, string>
 }
 
-/** The operands of a coordinate map may be renamed; the value has the names that the format declares. */
+/**
+ * Returns a coordinate map; null after a reported error. Its operands may have other names in the text than in the
+ * format; the result has the names that the format declares.
+ */
 export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace): CoordinateMap | null {
   const { head, from, to, place } = at
   const { report } = place
@@ -68,7 +71,7 @@ export function coordMap(m: Ast.CoordMap, which: 'map' | 'inverse', at: MapPlace
   return exprs.some((e) => e === null) ? null : { exprs: exprs as Expr[], positions: asked.positions }
 }
 
-/** What a map says of lists and of the axes above them decides where a coordinate stands in them. */
+/** Positions of coordinates in lists, derived from the map's expressions for the list and the axes above it. */
 class ListPositions {
   readonly positions = new Map<string, string>()
   readonly #map: Ast.CoordMap
@@ -87,7 +90,10 @@ class ListPositions {
     return integerAt(this.#scope, this.#map.to[k]!, namesAt(this.#scope), 'a coordinate')
   }
 
-  /** Its rank among the different coordinates that the list has under the same position. */
+  /**
+   * Returns the position of a coordinate: its rank among the distinct coordinates that the list has under the same
+   * outer position. Null after a reported error.
+   */
   #ask(name: string, span: Span): Expr | null {
     const { queries, to } = this.#at
     const list = this.#scope.lists?.find((l) => l.name === name)

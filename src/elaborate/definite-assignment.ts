@@ -1,4 +1,4 @@
-/** What is read was written: outputs and temporaries in the order of the text. */
+/** Definite assignment: outputs and temporaries must be written before they are read, in the order of the text. */
 
 import { accessesOf } from '../analysis/coordinate-accesses.ts'
 import type { Diagnostic } from '../ast/diagnostic.ts'

@@ -1,4 +1,4 @@
-/** Formats that describe what is stored: axes, sorts, coordinate maps. */
+/** Elaboration of formats that describe storage: axes, sorts and coordinate maps. */
 
 import { levelFormat } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'

@@ -1,4 +1,4 @@
-/** Collects the errors of a program, so that one run shows several. */
+/** Collection of the errors of a program, so that one run shows several. */
 import { type Diagnostic, SptError } from '../ast/diagnostic.ts'
 
 const MAX_ERRORS = 50
@@ -7,7 +7,7 @@ export class Report {
   readonly #list: Diagnostic[] = []
   readonly #seen = new Set<string>()
 
-  /** Records an error; the same words about the same place count once. Returns `null`, the poisoned result. */
+  /** Records an error; the same message about the same place counts once. Returns null, the poisoned result. */
   error(d: Diagnostic): null {
     const key = `${d.code} ${d.span?.source} ${d.span?.start} ${d.message}`
     if (!this.#seen.has(key)) this.#list.push(d)
@@ -23,7 +23,7 @@ export class Report {
     return this.#list.length
   }
 
-  /** Throws if anything was recorded: the first errors, file by file in the order of the text. */
+  /** Throws the first recorded errors, file by file in the order of the text; returns if no error was recorded. */
   finish(): void {
     if (this.#list.length === 0) return
     const sources = [...new Set(this.#list.map((d) => d.span?.source))]

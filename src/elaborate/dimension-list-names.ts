@@ -1,30 +1,32 @@
-/** What names, indices and list expressions mean where a format is written out for one order: `d[k]`, `d...`, `order(d)`. */
+/**
+ * Names, indices and list expressions in a format's text that is expanded for one order: `d[k]`, `d...`, `order(d)`.
+ */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/constant-folding.ts'
 import type { Report } from './diagnostics.ts'
 
-/** Copies that one `for` can make, and elements of a list: tensors have few dimensions. */
+/** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */
 export const MAX_COPIES = 64
 
-/** The code of errors that no order mends. */
+/** The code of errors that occur for every order. */
 export const TOO_LONG = 'check/list-range'
 
-/** The code of errors that another order may not have. */
+/** The code of errors that may not occur for another order. */
 export const BEYOND = 'check/list-index'
 
-/** Elements of each list, by its name. */
+/** The elements of each list, by its name. */
 export type Lists = ReadonlyMap<string, readonly string[]>
 
-/** What can be said at one place. */
+/** The scope of an expression in such a text. */
 export interface Here {
   readonly report: Report
   readonly lists: Lists
-  /** Names after `for`. */
+  /** The values of names after `for`. */
   readonly numbers: ReadonlyMap<string, number>
-  /** The list of dimensions; `null`: there is none. */
+  /** The list of dimensions; null for a format of fixed order. */
   readonly dims: string | null
-  /** Names that a `for` cannot take. */
+  /** Names that a `for` must not have. */
   readonly taken: ReadonlySet<string>
 }
 
@@ -46,7 +48,7 @@ export function unknownList({ name, span }: Ast.Ident, here: Here): null {
   })
 }
 
-/** One dimension or axis by name. */
+/** Returns a dimension or axis by its name and index. */
 export function element(e: Ast.Element, here: Here): Ast.Ident {
   const { name, index, span } = e
   if (index) return { name: indexed(e, index, here) ?? name, span }
@@ -54,7 +56,7 @@ export function element(e: Ast.Element, here: Here): Ast.Ident {
   return e
 }
 
-/** The name of `list[index]`; `null` if anything was reported. */
+/** Returns the name of `list[index]`; null after a reported error. */
 function indexed(list: Ast.Ident, index: Ast.Expr, here: Here): string | null {
   const elements = here.lists.get(list.name)
   if (!elements) return unknownList(list, here)
@@ -119,7 +121,7 @@ const literal = (value: number, span: Span): Ast.Expr =>
     ? { kind: 'unary', op: 'neg', x: { kind: 'number', value: -value, float: false, span }, span }
     : { kind: 'number', value, float: false, span }
 
-/** `order(d)`: how many elements a list has. */
+/** Returns `order(d)`, the number of elements of a list, as a literal. */
 function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   const [list, more] = e.args
   const elements = list?.kind === 'name' && !more && !e.by ? here.lists.get(list.name) : undefined
@@ -133,7 +135,7 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   return e
 }
 
-/** The numbers of a `for`, each next to those around it. */
+/** Returns the values of a `for`, each with those of outer ones; an empty list after a reported error. */
 export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const { name, from, to } = each
   const { report } = here
@@ -172,7 +174,7 @@ export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   )
 }
 
-/** The value of an index, which is known with the order of the tensor. */
+/** Returns the value of an index, which must follow from the order of the tensor; null after a reported error. */
 export function number(e: Ast.Expr, here: Here): number | null {
   const before = here.report.count
   const value = arithmetic(expr(e, here))

@@ -1,6 +1,6 @@
 /**
- * Lists of dimensions and axes in a format's text, written out for tensors of one order: `d[1]` becomes the name
- * `d1`, `d...` all of them, `e for k from 1` a copy for each number. What comes after knows single names only.
+ * Expansion of lists of dimensions and axes in a format's text, for tensors of one order: `d[1]` becomes the name `d1`,
+ * `d...` becomes all elements, `e for k from 1` becomes a copy for each number. Later stages have single names only.
  */
 import { mapOperands } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -19,11 +19,11 @@ import {
   withoutIndex,
 } from './dimension-list-names.ts'
 
-/** The list of dimensions of a format; `null`: it is for tensors of one order. */
+/** Returns the list of dimensions of a format; null for a format of fixed order. */
 export const listOver = (f: Pick<Ast.Format, 'over'>): Ast.ListName | null =>
   f.over.find((o) => o.all) ?? null
 
-/** `f` for tensors of `order` dimensions, which its `over` must admit; `null` if anything was reported. */
+/** Returns `f` for tensors of `order` dimensions, which its `over` must admit; null after a reported error. */
 export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Format | null {
   const before = report.count
   const list = listOver(f)
@@ -46,7 +46,7 @@ export function writtenOut(f: Ast.Format, order: number, report: Report): Ast.Fo
   return report.count > before ? null : { ...f, over: dims, body }
 }
 
-/** Parts that a schedule puts together, over the dimensions of a format. */
+/** Returns the parts of a composition in a schedule, expanded over the dimensions of a format. */
 export function partsWrittenOut(
   parts: readonly Ast.AsPart[],
   list: { readonly name: string; readonly length: number } | null,
@@ -63,7 +63,7 @@ export function partsWrittenOut(
   return parts.map((p) => ({ ...useOf(p, here), where: p.where && expr(p.where, here) }))
 }
 
-/** What the elements of a list are called. */
+/** Returns the names of the elements of a list. */
 export const elementNames = (list: string, length: number): string[] =>
   Array.from({ length: Math.max(0, length) }, (_, k) => `${list}${k}`)
 
@@ -82,7 +82,7 @@ function takenIn(f: Ast.Format): Set<string> {
 
 // Descriptions -------------------------------------------------------------------------------------------------
 
-/** Adds the lists of axes to those of `here`. */
+/** Returns the expanded description. Adds the lists of axes to those of `here`. */
 function descriptionOf(
   b: Ast.Description,
   f: Ast.Format,
@@ -123,11 +123,11 @@ function descriptionOf(
   }
 }
 
-/** One axis of a declaration, before the lists are known. */
+/** One axis of a declaration, before the lists are complete. */
 interface Copy {
   readonly axis: Ast.AxisDecl
   readonly name: Ast.Ident
-  /** `null`: it is in no list. */
+  /** The index in its list; null for an axis that is not in a list. */
   readonly index: number | null
   readonly numbers: Here['numbers']
 }
@@ -168,7 +168,7 @@ function copiesOf(axis: Ast.AxisDecl, here: Here): Copy[] {
   })
 }
 
-/** The lists that the axes make, each without a gap. */
+/** Returns the lists that the axes form. Reports gaps in a list. */
 function axisLists(copies: readonly Copy[], f: Ast.Format, here: Here): Map<string, readonly string[]> {
   const out = new Map<string, readonly string[]>()
   const own = new Set([...f.params.map((p) => p.name.name), ...namesOf(f.over)])
@@ -206,7 +206,10 @@ const defOf = (def: Ast.AxisDef, here: Here): Ast.AxisDef =>
     return value && (kind === 'parent' || kind === 'root?') ? element(value, here) : value
   })
 
-/** `own`: what the map is from, one list or name after the other; its operands may have other names. */
+/**
+ * Returns the expanded coordinate map. `own` has the names that it maps from, in order; its operands may have other
+ * names.
+ */
 function mapOf(m: Ast.CoordMap, own: readonly string[], here: Here): Ast.CoordMap {
   const renamed = m.from.filter((i) => i.all && !here.lists.has(i.name))
   if (renamed[1]) unknownList(renamed[1], here)

@@ -1,14 +1,14 @@
-/** Divisions by 0 in what users write about their data: conditions of choices, values and conditions of spaces. */
+/**
+ * Divisions by 0 in expressions that users write about their data: conditions of choices, values and conditions of
+ * spaces.
+ */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { exactlyOr } from '../ir/evaluate.ts'
 import { exprPrinter, plainConstant } from '../ir/print-expr.ts'
 
 const text = exprPrinter(plainConstant)
 
-/**
- * Operations in exact arithmetic; nothing wraps.
- * @throws SptError `code`, where one divides by 0
- */
+/** Returns operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
 export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
   exactlyOr((divisor) =>
     fail({

@@ -1,4 +1,4 @@
-/** Expressions: AST → typed IR. What a name, an access or a field means is the caller's (`Names`). */
+/** Elaboration of expressions: AST → typed IR. The caller resolves names, accesses and fields (`Names`). */
 import { type Span, unreachable } from '../ast/diagnostic.ts'
 import { functionMeant } from '../ast/foreign-names.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -20,18 +20,18 @@ import {
   type Typed,
 } from './type-conversion.ts'
 
-/** What names mean in some place; each reports its own errors and gives `null` then. */
+/** Resolution of names in one place. Each function returns null after it has reported an error. */
 export interface Names {
   name(e: Ast.Name): Typed | null
   access(e: Ast.Access): Typed | null
   field(e: Ast.Field): Typed | null
-  /** Functions of this place; `undefined` for those of every place. */
+  /** Functions of this place; returns undefined for functions of every place. */
   call?(e: Ast.Call): Typed | null | undefined
   /** Names of all functions here, for suggestions. */
   readonly functions?: readonly string[]
-  /** f32 where none is said. */
+  /** The type of fractions without another type; f32 by default. */
   readonly real?: Real
-  /** Names of sizes, where what is computed of them leads to extents or coordinates; default: none. */
+  /** Returns whether a name is a size, for results that become extents or coordinates; by default, no name is. */
   readonly sizes?: Sizes
 }
 
@@ -81,7 +81,7 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
   }
 }
 
-/** With a type of its own: an open literal becomes i32, or what fractions are here. */
+/** Returns an expression with a definite type: an open literal becomes i32, or the type of fractions here. */
 export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const t = elaborateExpr(e, names, report)
   return t && settle(t, e.span, report, realOf(names))
@@ -108,10 +108,10 @@ function unary(e: Ast.Unary, names: Names, report: Report): Typed | null {
   return plain(neg(wide(x.expr), e.span))
 }
 
-/** Integers narrower than 32 bits are computed in 32, alone as well as with another operand. */
+/** Converts integers narrower than 32 bits to 32 bits, in which they are computed. */
 const wide = (x: Expr): Expr => (isInt(x.dtype) ? cast(x, computeType(x.dtype)) : x)
 
-/** A condition. */
+/** Returns a condition; null after a reported error. */
 export function truth(t: Typed, span: Span, report: Report): Expr | null {
   if (t.expr.dtype === 'bool') return t.expr
   return report.error({
@@ -153,7 +153,7 @@ function operate(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report, r
   return plain(binary(op, x, y, at.whole))
 }
 
-/** Two literals make a literal. */
+/** Returns the literal that an operation on two literals gives; null after a reported error. */
 function fold(op: BinaryOp, a: Typed, b: Typed, at: Places, report: Report): Typed | null {
   const x = (a.expr as { value: number }).value
   const y = (b.expr as { value: number }).value

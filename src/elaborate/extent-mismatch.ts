@@ -1,10 +1,10 @@
-/** When two extents are provably not the same: what makes an index a mistake. */
+/** Extents that are provably different, which make an index an error. */
 
 import { linear, minus } from '../analysis/integers/linear.ts'
 import type { Expr } from '../ir/expr.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 
-/** Two different sizes, or a range that is longer by a constant. */
+/** Returns whether the extents are two different sizes, or the range is longer by a constant. */
 export function tooLong(range: Expr, dimension: Expr): boolean {
   if (sameExpr(range, dimension)) return false
   if (range.kind === 'var' && dimension.kind === 'var') return true

@@ -1,18 +1,20 @@
-/** Formats for tensors of any order, whose text is written out when the order is known. */
+/** Formats for tensors of any order, whose text is expanded when the order is known. */
 import { fail, invariant } from '../ast/diagnostic.ts'
 import type { FormatFamily, OrderedFormat } from '../ir/format.ts'
 import { Report } from './diagnostics.ts'
 import { BEYOND, MAX_COPIES } from './dimension-list-names.ts'
 
-/** Dimensions of the list with which a text is tried when it is read, and how many more where it names more. */
+/**
+ * The number of list dimensions in the first trial expansion of a text, and of further trials if the text names more.
+ */
 const TRIED = 4
 const MORE = 4
 
 type Head = Pick<FormatFamily, 'name' | 'over' | 'span'>
 
 /**
- * `write` makes the format for an order, or reports and gives `null`. It is tried with one order here, so that
- * mistakes in the text are found when it is read; `null`, reported, where it makes no sense.
+ * Returns the format for any order. `write` returns the format for one order; null after a reported error. It is tried
+ * with one order here, so that errors in the text are found early. Returns null after a reported error.
  */
 export function familyOf(
   head: Head,

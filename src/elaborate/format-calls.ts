@@ -1,4 +1,4 @@
-/** Functions of formats and compositions: queries, `segments` and `size`. */
+/** Functions in the expressions of formats and compositions: queries, `segments`, `size` and `position`. */
 import type * as Ast from '../ast/nodes.ts'
 import { variable } from '../ir/expr.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
@@ -7,20 +7,20 @@ import type { Names } from './expressions.ts'
 import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'
 
-/** Functions that no tensor is asked for, as they are written. */
+/** The forms of functions that are not queries of the tensor. */
 const FORMS = {
   segments: 'segments(rows), where rows is a list',
   size: 'size(i), where i is a dimension',
   position: 'position(jo), where jo is a list of the format',
 }
 
-/** For suggestions. */
+/** Names of all these functions, for suggestions. */
 export const FORMAT_FUNCTIONS: readonly string[] = [
   ...wordsThat((w) => w.takes !== null),
   ...Object.keys(FORMS),
 ]
 
-/** `undefined` for a function of every place. */
+/** Returns the value of a call; null after a reported error; undefined for functions of every place. */
 export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null | undefined {
   const fn = e.fn.name
   if (fn === 'segments') return segmentsAt(p, e)
@@ -82,7 +82,7 @@ function sizeAt(p: FormatScope, e: Ast.Call): Typed | null {
   })
 }
 
-/** The place of an element's coordinate in a list of the format. */
+/** Returns the position of an element's coordinate in a list of the format; null after a reported error. */
 function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
   const [list] = e.args
   const known =
@@ -111,7 +111,7 @@ function positionAt(p: FormatScope, e: Ast.Call): Typed | null {
   })
 }
 
-/** A list or set by name. */
+/** Returns the name of a list or set; null after a reported error. */
 function givenName(p: FormatScope, e: Ast.Expr, kind: 'list' | 'set', fn: string): string | null {
   if (e.kind === 'name' && isGiven(p, e.name, kind, e.span)) return e.name
   return p.report.error({

@@ -1,6 +1,6 @@
 /**
- * What stands after `as`: a format with arguments, or several put together in place,
- * `blocks(16) where (density(16) >= 0.5) + rows`, which is a composition without a distinct name.
+ * Format expressions after `as`: a format with arguments, or a composition in place, which has no name, such as
+ * `blocks(16) where (density(16) >= 0.5) + rows`.
  */
 import { SptError, withSources } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -17,20 +17,20 @@ import { constantPlace, numberAt, numbersOf } from './format-params.ts'
 import type { Numbers } from './format-place.ts'
 import { type FindFormat, formatArguments, unknownFormat } from './format-uses.ts'
 
-/** A number, or the name of one: `n`, `p.width`. */
+/** The name of a number: `n`, `p.width`. */
 type NumberName = Ast.Name | Ast.Field
 const textOf = (e: NumberName): string => (e.kind === 'name' ? e.name : `${e.object.name}.${e.field.name}`)
 
-/** Whether parts are nothing but a format with arguments. */
+/** Returns the only part if it has no condition; null otherwise. */
 export function singleUse(parts: readonly Ast.AsPart[]): Ast.AsPart | null {
   const [only, more] = parts
   return only && !more && !only.where ? only : null
 }
 
 /**
- * Parts in place as a composition over the dimensions of the first format that names them all, for any order if none does. Its parameters
- * are the numbers that the text names and `known` admits, by first mention; lists and sets are known by their names
- * among the data.
+ * Returns the parts in place as a composition over the dimensions of the first format of fixed order, or for any order
+ * if there is no such format; null after a reported error. Its parameters are the numbers that the text names and
+ * `known` admits, by first mention. Lists and sets have their names in the data.
  */
 export function composeInPlace(
   parts: readonly Ast.AsPart[],
@@ -39,7 +39,7 @@ export function composeInPlace(
   report: Report,
 ): { readonly format: AnyFormat; readonly args: readonly NumberName[] } | null {
   const [first] = parts
-  // What is unknown is reported where the parts are elaborated, or below if it is all there is.
+  // Unknown formats are reported where the parts are elaborated, or below if all are unknown.
   const fixed = parts.map((p) => find(p.format, new Report())).find((f) => f && f.kind !== 'family')
   const leading = first && (fixed ?? find(first.format))
   if (!leading) return null
@@ -98,7 +98,7 @@ function composed(
   return rules && { params: [...numbers, ...lists], parts: rules }
 }
 
-/** The names that stand for numbers, each once, in the order of the text. */
+/** Returns the names that stand for numbers, each once, in the order of the text. */
 function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
   const out = new Map<string, NumberName>()
   const bound = new Set([...wordsThat((w) => w.takes === null), ...over])
@@ -119,7 +119,7 @@ function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: 
         visit(e.b)
         return
       case 'call':
-        // Their first operand is the name of a list, a set or a dimension.
+        // The first operand of these functions is the name of a list, a set or a dimension.
         for (const x of NAMED.has(e.fn.name) ? e.args.slice(1) : e.args) visit(x)
         for (const x of e.by ?? []) visit(x)
         return
@@ -150,14 +150,13 @@ const NAMED: ReadonlySet<string> = new Set([
 
 export interface FormatExpression {
   readonly format: AnyFormat
-  /** Numbers, and names of lists and sets among the data. */
+  /** Numbers, and names of lists and sets in the data. */
   readonly args: readonly (number | string)[]
 }
 
 /**
- * Reads what may stand after `as` in a schedule. Of a composition in place, names of numbers that the text leaves
- * open are its parameters, in the order of the text; `args` are then none.
- *
+ * Parses the text after `as` in a schedule. In a composition in place, names of numbers are parameters, in the order of
+ * the text, and `args` is empty.
  * @throws SptError `parse/…` and `check/…`, with spans in a source called `format`
  */
 export function parseFormatExpression(
@@ -178,7 +177,7 @@ export function parseFormatExpression(
   })
 }
 
-/** A format whose arguments are constants. */
+/** Returns a format with constant arguments; null after a reported error. */
 function constantUse(use: Ast.AsPart, find: FindFormat, report: Report): FormatExpression | null {
   const format = find(use.format)
   if (!format) return null

@@ -1,6 +1,6 @@
 /**
- * Lists of formats: axes that hold coordinates and no values (`ir/coordinate-lists.ts`). What they can be, the sizes that
- * axes over their positions have, and what is not said of them yet.
+ * Lists of formats: axes that hold coordinates and no values (`ir/coordinate-lists.ts`). Checks of their kinds, widths
+ * in the extents of axes over their positions, and unsupported uses.
  */
 import { levelFormat } from '../ast/axis-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -22,7 +22,7 @@ import type { CoordinateMap } from './coordinate-maps.ts'
 import type { Head, ListName } from './format-place.ts'
 import { chainOf, type Declared, storedAxis } from './kernel-names.ts'
 
-/** Checks what is declared as a list, and puts the widths of lists where extents name them. */
+/** Checks declared lists, and substitutes their widths in extents that name them. */
 export function declareLists(b: Ast.Description, head: Head, d: Declared): void {
   const lists = b.axes.filter((a) => a.list)
   if (lists.length === 0) return
@@ -65,7 +65,7 @@ export function declareLists(b: Ast.Description, head: Head, d: Declared): void 
       )
 }
 
-/** The width of a list; `null`, reported, where it is none. */
+/** Returns the width of a list; null after a reported error. */
 function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declared): Expr | null {
   const { report } = d
   const name = decl.name.name
@@ -128,14 +128,17 @@ function checkList(decl: Ast.AxisDecl, b: Ast.Description, head: Head, d: Declar
   return axis.width
 }
 
-/** Lists that can be named, with the axes above them. */
+/** Returns the lists that expressions can name, with the axes above them. */
 export const listNames = (b: Ast.Description, d: Declared): readonly ListName[] =>
   b.axes.flatMap((a) => {
     const axis = a.list ? storedAxis(d, a.name.name) : null
     return axis ? [{ name: axis.name, under: chainOf(d, axis).slice(0, -1) }] : []
   })
 
-/** `order`: the names that a map gives coordinates for. */
+/**
+ * Returns the lists with their coordinates and positions in the map; `order` has the names that the map gives
+ * coordinates for.
+ */
 export const listsOf = (
   lists: readonly ListName[],
   order: readonly string[],

@@ -1,4 +1,4 @@
-/** What names, accesses and calls mean in the expressions of formats and compositions. */
+/** Resolution of names, accesses and calls in the expressions of formats and compositions. */
 import type * as Ast from '../ast/nodes.ts'
 import { type Expr, load, variable } from '../ir/expr.ts'
 import { QUERY_WORDS } from '../ir/queries.ts'
@@ -129,7 +129,10 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
   return sorted(p, e, sort!, x)
 }
 
-/** Inverses look up the coordinate at a position, under those on the axes above. */
+/**
+ * Returns the coordinate at a position of a list, under the coordinates on the axes above; null after a reported error.
+ * Only inverse maps may use it.
+ */
 function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
   if (typeof p.queries === 'string')
     return plain(load(name, [...under.map((a) => variable(a)), x], 'i32', e.span))
@@ -141,7 +144,10 @@ function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Exp
   })
 }
 
-/** Maps ask for the place of a coordinate, inverses look up the coordinate at a place. */
+/**
+ * Returns the place of a coordinate in a sort (in a map), or the coordinate at a place (in an inverse map); null after
+ * a reported error.
+ */
 function sorted(p: FormatScope, e: Ast.Access, sort: SortNames, x: Expr): Typed | null {
   const { report } = p
   const { queries } = p

@@ -1,4 +1,4 @@
-/** Parameters of formats. */
+/** Declaration of the parameters of formats. */
 import type * as Ast from '../ast/nodes.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { FormatParam, FormatParamKind } from '../ir/format.ts'
@@ -23,7 +23,7 @@ export function declareFormatParams(d: Declared, list: readonly Ast.FormatParam[
   return params
 }
 
-/** Parameters that are numbers. A real one is a double: the host computes with it. */
+/** Returns the numeric parameters. A real parameter is an f64, because the host computes with it. */
 export const numbersOf = (params: readonly FormatParam[]): Numbers =>
   new Map(
     params.flatMap(({ name, kind }) =>
@@ -33,14 +33,14 @@ export const numbersOf = (params: readonly FormatParam[]): Numbers =>
     ),
   )
 
-/** Parameters that come with the data. */
+/** Returns the parameters that are lists and sets in the data. */
 export const givenOf = (params: readonly FormatParam[]): ListAndSetParams => ({
   kinds: new Map(
     params.flatMap(({ name, kind }) => (kind === 'list' || kind === 'set' ? [[name, kind] as const] : [])),
   ),
 })
 
-/** A place for constants: parameters, and nothing that depends on data. */
+/** Returns the scope of constants: parameters, but nothing that depends on data. */
 export const constantPlace = (
   report: Report,
   values: Numbers,
@@ -58,7 +58,7 @@ export const constantPlace = (
   queries: 'it is a constant: parameters and arithmetic',
 })
 
-/** An expression of a kind of parameter: i32, or f64 for a real. */
+/** Returns an expression for a parameter: i32, or f64 for a real one; null after a reported error. */
 export function numberAt(p: FormatScope, e: Ast.Expr, kind: 'integer' | 'real', what: string): Expr | null {
   const names = namesAt(p)
   if (kind === 'integer') return integerAt(p, e, names, what)

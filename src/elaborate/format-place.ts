@@ -1,4 +1,4 @@
-/** The places of formats and compositions where expressions stand, and what can be said there. */
+/** The scopes of expressions in formats and compositions. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -9,13 +9,13 @@ import { elaborateExpr, type Names } from './expressions.ts'
 import type { Queries } from './query-list.ts'
 import { settle } from './type-conversion.ts'
 
-/** What a sort is called: where a coordinate goes, and which one stands at a place. */
+/** The names of a sort: `place` maps a coordinate to its place, `at` maps a place to its coordinate. */
 export interface SortNames {
   readonly place: string
   readonly at: string
 }
 
-/** What stands before the body of a format. */
+/** The head of a format, before its body. */
 export interface Head {
   readonly name: string
   readonly params: readonly FormatParam[]
@@ -29,44 +29,46 @@ export interface ListName {
   readonly under: readonly string[]
 }
 
-/** Numbers, by their name in the text: parameters, and coordinates. */
+/** Numbers by their names in the text: parameters and coordinates. */
 export type Numbers = ReadonlyMap<
   string,
   { readonly name: string; readonly dtype: Dtype; readonly coordinate?: true }
 >
 
-/** One place of a format: what can be said there. */
+/** The scope of an expression in a format. */
 export interface FormatScope {
   readonly report: Report
-  /** For messages: `the map of format blocks`. */
+  /** A description for messages, such as `the map of format blocks`. */
   readonly what: string
   readonly values: Numbers
-  /** Code for a name that is unknown here. */
+  /** The code of errors about unknown names. */
   readonly unknown?: string
   readonly given: ListAndSetParams
-  /** The extent of a dimension by its name here; `null`: `size` cannot be used. */
+  /** Returns the extent of a dimension by its name in this scope; null if `size` cannot be used. */
   readonly size: ((dim: string) => string | undefined) | null
   readonly sorts: readonly SortNames[]
   readonly lists?: readonly ListName[]
-  /** Names of what was refused where it is declared: what depends on it is not refused again. */
+  /** Names of declarations with errors: errors about their uses are not reported. */
   readonly refused?: ReadonlySet<string>
-  /** Asks for the place of an element's coordinate in a list; only maps can. */
+  /** Returns the position of an element's coordinate in a list; in maps only. */
   readonly position?: (list: string, span: Span) => Expr | null
-  /** Whether arrays, the tables of sorts and lists, can be read. */
+  /** Whether arrays (tables of sorts, and lists) can be read. */
   readonly loads: boolean
   readonly dims: readonly string[]
-  /** Where queries go; a text that says why there can be none. */
+  /** The list that queries are added to; a hint for the error if queries are not allowed. */
   readonly queries: Queries | string
 }
 
-/** List and set parameters. */
+/** Parameters that are lists or sets. */
 export interface ListAndSetParams {
   readonly kinds: ReadonlyMap<string, FormatParamKind>
-  /** Takes a name that is not declared as a list or set of the data. */
+  /**
+   * Declares a name as a list or set of the data, and returns true; undefined if names must be declared in the text.
+   */
   readonly declare?: (name: string, kind: 'list' | 'set', span: Span) => boolean
 }
 
-/** Whether a list or set is called so; where none are declared, what a name is used for says what it is. */
+/** Returns whether a name is a list or set. If these are not declared in the text, the use of a name declares it. */
 export const isGiven = (
   { given, values }: FormatScope,
   name: string,
@@ -75,11 +77,11 @@ export const isGiven = (
 ): boolean =>
   given.kinds.get(name) === kind || (!values.has(name) && given.declare?.(name, kind, span) === true)
 
-/** What can be named there. */
+/** Returns the names that can be used, for messages. */
 export const expectedNames = (p: FormatScope): string =>
   p.values.size > 0 ? [...p.values.keys()].join(', ') : 'a constant'
 
-/** An i32 operand. */
+/** Returns an i32 operand; null after a reported error. */
 export function integerAt(p: FormatScope, e: Ast.Expr, names: Names, what: string): Expr | null {
   const t = elaborateExpr(e, names, p.report)
   const x = t && settle(t, e.span, p.report, 'f64')
@@ -102,7 +104,7 @@ export function integersAt(
   return out.some((e) => e === null) ? null : (out as Expr[])
 }
 
-/** Where queries go; with an error where there can be none. */
+/** Returns the list that queries are added to; null after a reported error, if queries are not allowed. */
 export function queriesAt(p: FormatScope, fn: string, span: Span): Queries | null {
   if (typeof p.queries !== 'string') return p.queries
   return p.report.error({

@@ -1,4 +1,4 @@
-/** Sorts of formats: what orders a dimension, or a dense axis. */
+/** Sorts of formats, which order a dimension or a dense axis. */
 
 import { dependsOn, neededBy } from '../analysis/query-dependence.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -13,7 +13,10 @@ import { namesAt } from './format-names.ts'
 import { type FormatScope, type Head, integerAt } from './format-place.ts'
 import { Queries } from './query-list.ts'
 
-/** What a whole slice of the tensor has one value of: a sort moves all of `s.dim`'s elements together. */
+/**
+ * Returns a sort; null after a reported error. Its key must have one value for a whole slice of the tensor, because a
+ * sort moves all elements of a coordinate of `s.dim` together.
+ */
 export function elaborateSort(
   s: Ast.Sort,
   head: Head,
@@ -75,7 +78,7 @@ export function elaborateSort(
   }
 }
 
-/** The coordinate on an axis before its sort: the map has its place there. */
+/** Returns the coordinate on an axis before its sort, from the map; null after a reported error. */
 export function sortedOn(
   s: Ast.Sort,
   map: Expr,
@@ -105,7 +108,7 @@ export function sortedOn(
   return q.of
 }
 
-/** Of an axis whose coordinates are not all there. */
+/** Reports a sort of an axis that does not have all coordinates. */
 export const notSorted = (name: Ast.Ident, axis: Axis, over: readonly string[], report: Report): null =>
   report.error({
     code: 'check/sort-axis',

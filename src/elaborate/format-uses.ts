@@ -1,4 +1,4 @@
-/** Formats by name, with arguments: in compositions and in schedules. */
+/** Formats by name, with arguments, in compositions and schedules. */
 import { count } from '../ast/checks.ts'
 import { type Span, SptError } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
@@ -7,10 +7,10 @@ import { packagedFormat } from '../ast/packaged.ts'
 import { type AnyFormat, type FormatParam, type OrderedFormat, ofOrder } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 
-/** The format of a name, elaborated; `null` where there is none, with an error that goes `to` a report of its own. */
+/** Returns the elaborated format of a name; null after an error, which is reported to `to`. */
 export type FindFormat = (name: Ast.Ident, to?: Report) => AnyFormat | null
 
-/** The declaration that a name means in a file. */
+/** Returns the declaration of a format name in a file; null after a reported error. */
 export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): Ast.Format | null {
   const decl = scope.formats.get(name.name)
   if (decl) return decl
@@ -34,7 +34,7 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   hint: 'import it by name, and rename one: import { name as other } from "…"',
 })
 
-/** The format for tensors of so many dimensions, where there is one. */
+/** Returns the format for tensors of `order` dimensions; null after a reported error. */
 export function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
   try {
     return ofOrder(format, order)
@@ -45,7 +45,7 @@ export function forOrder(format: AnyFormat, order: number, report: Report): Orde
   }
 }
 
-/** Parameters of anything that is given arguments by place. */
+/** A parameter of a declaration that takes arguments by position. */
 interface Taken {
   readonly name: string | { readonly name: string }
   readonly default: unknown
@@ -56,7 +56,10 @@ interface Taken {
 const optional = (p: Taken): boolean =>
   p.default !== null || p.measured === true || p.kind === 'list' || p.kind === 'set'
 
-/** As many arguments as there are parameters that need one at least, and as there are parameters at most. */
+/**
+ * Returns whether the number of arguments is valid: up to the last parameter without a default at least, and the number
+ * of parameters at most. Reports an error otherwise.
+ */
 export function checkArguments(
   what: string,
   given: number,
@@ -77,7 +80,10 @@ export function checkArguments(
   return false
 }
 
-/** The arguments of a format: names of lists and sets, and what `number` makes of all others; `null` where one is refused. */
+/**
+ * Returns the arguments of a format: names of lists and sets, and the results of `number` for other arguments; null
+ * after a reported error.
+ */
 export function formatArguments<T>(
   { args, span }: Pick<Ast.FormatUse, 'args' | 'span'>,
   format: AnyFormat,
@@ -92,7 +98,7 @@ export function formatArguments<T>(
   return out.every((a) => a !== null) ? out : null
 }
 
-/** The name of a list or set, as an argument. */
+/** Returns the name of a list or set in an argument; null after a reported error. */
 export function givenArgument(e: Ast.Expr, p: FormatParam, format: AnyFormat, report: Report): string | null {
   if (e.kind === 'name') return e.name
   return report.error({

@@ -1,4 +1,4 @@
-/** Formats: AST → `Format`, `Composition` or `FormatFamily`. */
+/** Elaboration of formats: AST → `Format`, `Composition` or `FormatFamily`. */
 import type * as Ast from '../ast/nodes.ts'
 import type { AnyFormat, OrderedFormat } from '../ir/format.ts'
 import { elaborateRules } from './compositions.ts'
@@ -10,7 +10,7 @@ import { declareFormatParams, givenOf, numbersOf } from './format-params.ts'
 import type { FindFormat } from './format-uses.ts'
 import { declare, nothingDeclared } from './kernel-names.ts'
 
-/** `find` gives the formats that a composition names. `null` if anything was reported. */
+/** Returns the format; null after a reported error. `find` returns the formats that a composition names. */
 export function elaborateFormat(f: Ast.Format, find: FindFormat, report: Report): AnyFormat | null {
   const write = (order: number, to: Report): OrderedFormat | null => {
     const plain = writtenOut(f, order, to)

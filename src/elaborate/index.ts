@@ -1,4 +1,6 @@
-/** Elaboration: what a program's text says, resolved, typed and checked. AST → Stage I. */
+/**
+ * Elaboration: the names of a program are resolved, expressions are typed, and declarations are checked. AST → Stage I.
+ */
 
 import { type Program, type Scope, scopeOf } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -37,31 +39,34 @@ export { isNested, type Space, type SpaceStep } from './space-types.ts'
 export type { Known, SpacePoint, SpaceUse } from './space-values.ts'
 export { EXPERIMENTAL } from './target-requirements.ts'
 
-/** Everything the entry file can name, under the names it has there. */
+/** The declarations that the entry file can name, under their names there. */
 export interface Elaborated {
   readonly kernels: ReadonlyMap<string, Kernel1>
-  /** Declarations of names that kernels of several imported files have: they are no kernels here. */
+  /** Declarations of names for which several imported files have kernels; `kernels` does not contain them. */
   readonly ambiguous: ReadonlyMap<string, readonly Ast.Decl[]>
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly monoids: ReadonlyMap<string, Monoid>
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>
-  /** By kernel, then by name. */
+  /** Schedules by kernel, then by name. */
   readonly schedules: ReadonlyMap<string, ReadonlyMap<string, Schedule>>
-  /** The same for those that are decided when data are bound. */
+  /** Choices, which dispatch when data are bound, by kernel, then by name. */
   readonly choices: ReadonlyMap<string, ReadonlyMap<string, Choice>>
-  /** The same for what is searched. */
+  /** Search spaces by kernel, then by name. */
   readonly spaces: ReadonlyMap<string, ReadonlyMap<string, Space>>
   readonly named: Named
 }
 
-/** Memories and instructions that the entry file or anything that it can name speaks of, wherever they are declared. */
+/** Memories and instructions in the entry file, or in declarations that it can name, wherever they are declared. */
 export interface Named {
   readonly memories: ReadonlySet<Family<Memory>>
   readonly instrs: ReadonlySet<Family<Instr>>
 }
 
-/** Remembers what each declaration became, so that two ways to it give one result and one error; `all`: those without one. */
+/**
+ * Memoises the result of each declaration, so that several uses give one result and report an error once. `all`
+ * collects the results without errors.
+ */
 function memo<K, V>(make: (key: K) => V, all?: Set<NonNullable<V>>): (key: K) => V {
   const done = new Map<K, V>()
   return (key) => {
@@ -75,8 +80,8 @@ function memo<K, V>(make: (key: K) => V, all?: Set<NonNullable<V>>): (key: K) =>
 }
 
 /**
- * What declarations without errors became: programs import the same files, whose trees are kept. An instruction is made
- * of the memories that its file names.
+ * Results of declarations without errors: programs import the same files, whose syntax trees are cached. The result for
+ * an instruction depends on the memories that its file names.
  */
 const memoryFamilies = new WeakMap<Ast.Memory, Family<Memory>>()
 const instrFamilies = new WeakMap<
@@ -88,13 +93,13 @@ const sameEntries = <V>(a: ReadonlyMap<string, V>, b: ReadonlyMap<string, V>): b
   a.size === b.size && [...a].every(([name, v]) => b.get(name) === v)
 
 /**
- * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an
- * `SptError` with every error found (`check/…`).
+ * Elaborates all kernels, formats, monoids and schedules that the entry file declares or imports. Throws an `SptError`
+ * with every error found (`check/…`).
  */
 export function elaborate(program: Program): Elaborated {
   const report = new Report()
   const monoidOf = memo((m: Ast.Monoid) => elaborateMonoid(m, report))
-  // Formats that are being elaborated: a composition may name any but these.
+  // Formats that are being elaborated, which a composition must not name.
   const open: Ast.Format[] = []
   const formatOf = memo((f: Ast.Format): AnyFormat | null => {
     open.push(f)
@@ -183,7 +188,7 @@ export function elaborate(program: Program): Elaborated {
     if (family && report.count === errors) instrFamilies.set(s, { memories, family })
     return family
   }, named.instrs)
-  /** What the names of a schedule or choice mean; `null` without its kernel. */
+  /** Returns the resolution of names for a schedule, choice or space; null if its kernel is unknown. */
   const around = (s: Ast.OfKernel): Resolve | null => {
     const scope = scopeOf(program, s)
     const decl = scope.kernels.get(s.kernel.name)
@@ -210,7 +215,7 @@ export function elaborate(program: Program): Elaborated {
       },
     }
   }
-  /** Each once, whoever uses it; what uses itself is reported on the way. */
+  /** Elaborates each declaration once for all of its users. Cycles are reported by the callers. */
   const once = <D extends Ast.OfKernel, P, V>(make: (d: D, r: Resolve, path: P) => V | null) => {
     const known = new Map<D, V | null>()
     return (d: D, path: P): V | null => {

@@ -1,4 +1,4 @@
-/** Memories and instructions with parameters: a declaration stands for an instance for each choice of arguments. */
+/** Memories and instructions with parameters: a declaration has an instance for each list of arguments. */
 import { appliedName } from '../ast/applied-name.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { type Span, spanAt } from '../ast/span.ts'
@@ -10,29 +10,32 @@ import { WORDS } from './templates.ts'
 
 /** An integer, or a type. */
 export type Argument = number | Dtype
-/** What parameters stand for, by name. */
+/** The values of parameters, by name. */
 export type Values = ReadonlyMap<string, Argument>
 
 export interface FamilyParam {
   readonly name: string
-  /** Those that it can be; `null`: it is an integer. */
+  /** The types that it may be; null for an integer. */
   readonly types: readonly Dtype[] | null
 }
 
-/** What a declaration stands for; without parameters, one instance. */
+/** The instances of a declaration; a declaration without parameters has one instance. */
 export interface Family<T> {
   readonly name: string
   readonly span: Span
   readonly params: readonly FamilyParam[]
-  /** The instances that the declaration names as examples; without parameters, the only one. */
+  /** The instances for the declaration's examples; without parameters, the only instance. */
   readonly examples: readonly T[]
-  /** The instance for these arguments, which fit the parameters; `null`, reported, where there is none. */
+  /** Returns the instance for these arguments, which fit the parameters; null after a reported error. */
   at(args: readonly Argument[], report: Report, use?: Span): T | null
-  /** The same. @throws SptError `check/…` */
+  /** Returns the instance for these arguments. @throws SptError `check/…` */
   of(args: readonly Argument[], use?: Span): T
 }
 
-/** `make` elaborates an instance, whose text has the arguments in the places of the parameters. */
+/**
+ * Returns the family of a declaration; null after a reported error. `make` elaborates an instance, in whose text the
+ * arguments replace the parameters.
+ */
 export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
   decl: D,
   make: (instance: D, values: Values, report: Report) => T | null,
@@ -109,7 +112,7 @@ function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {
     })
 }
 
-/** What names mean in a declaration beside its parameters. */
+/** Returns the names that have a meaning in a declaration, other than its parameters. */
 function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
   if (decl.kind === 'memory')
     return [
@@ -126,7 +129,7 @@ function namesIn(decl: Ast.Memory | Ast.Instr): readonly string[] {
   return [...WORDS, ...decl.operands.map((o) => o.name.name), ...iterators]
 }
 
-/** The arguments of each example, and where they stand. */
+/** Returns the arguments and the span of each example. */
 function examplesOf(
   decl: Ast.Memory | Ast.Instr,
   params: readonly FamilyParam[],
@@ -149,7 +152,9 @@ function around(list: readonly Ast.Expr[]): Span | undefined {
   return first && last && spanAt(first.span, first.span.start, last.span.end)
 }
 
-/** The arguments of a use, if they fit the parameters: an element is `null` where `integer` is. */
+/**
+ * Returns the arguments of a use; null after a reported error. An argument is null if `integer` returns null for it.
+ */
 export function instanceArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
@@ -177,7 +182,7 @@ export function instanceArguments(
   return report.count > before ? null : args
 }
 
-/** The same where integers are constants. */
+/** Returns the arguments of a use, whose integers must be constants; null after a reported error. */
 export function constantArguments(
   use: Ast.Instance,
   family: Pick<Family<unknown>, 'name' | 'params'>,
@@ -200,7 +205,7 @@ function constantInteger(e: Ast.Expr, report: Report): number | null {
   })
 }
 
-/** Whether the arguments are what the declaration requires. */
+/** Returns whether the arguments satisfy each `require` of the declaration; reports an error otherwise. */
 function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, report: Report): boolean {
   for (const x of instance.items) {
     if (x.kind !== 'limit') continue
@@ -230,7 +235,7 @@ function admitted(instance: Ast.Memory | Ast.Instr, use: Span | undefined, repor
   return true
 }
 
-/** What can stand for a parameter, or for the size of a type. */
+/** A node that may be a parameter, or the size of a type. */
 interface Named extends Ast.Node {
   readonly kind: Ast.Expr['kind']
   readonly name: string
@@ -238,13 +243,13 @@ interface Named extends Ast.Node {
   readonly args: readonly Ast.Expr[]
 }
 
-/** What has no parameters in it; texts stay what they are, since what is found in them is kept for all instances. */
+/** Fields without parameters. Texts stay the same objects, because their parsed parts are cached for all instances. */
 const KEPT: ReadonlySet<string> = new Set(['span', 'params', 'code', 'trivia'])
 
-/** Where a type stands: `S: t[8]`, `t(e)`. */
+/** Fields with a type: `S: t[8]`, `t(e)`. */
 const TYPED: ReadonlySet<string> = new Set(['type', 'fn'])
 
-/** A part of a declaration with arguments in the places of parameters; `bytes(t)` is the size of a type. */
+/** Returns a part of a declaration with arguments in place of parameters; `bytes(t)` becomes the size of a type. */
 export function filled<T>(part: T, values: Values): T {
   if (values.size === 0) return part
   const go = (x: unknown, key: string): unknown => {
@@ -262,7 +267,7 @@ export function filled<T>(part: T, values: Values): T {
   return go(part, '') as T
 }
 
-/** An i32, whose quotients are meant to be whole, unlike those of literals. */
+/** Returns a number as an i32 expression: its quotients round down, while inexact quotients of literals are errors. */
 function number(value: number, span: Span): Ast.Call {
   const literal: Ast.NumberLit = { kind: 'number', value, float: false, span }
   return { kind: 'call', fn: { name: 'i32', span }, args: [literal], span }

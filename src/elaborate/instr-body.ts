@@ -1,4 +1,4 @@
-/** What an instruction computes: the one statement of its body, over its operands. */
+/** Elaboration of an instruction's body: a single statement over the operands. */
 
 import { digitsIn, extentsOf, sumOf } from '../analysis/instructions/operand-digits.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -17,11 +17,11 @@ export interface InstrBody {
   readonly stmt: Store | Reduce
   readonly target: string
   readonly reads: ReadonlySet<string>
-  /** Of operands whose elements are indices of others: what they are below. */
+  /** Upper bounds (exclusive) of the elements of operands that are indices of others. */
   readonly below: ReadonlyMap<string, number>
 }
 
-/** Reads the statement of an instruction. */
+/** Elaborates the statement of an instruction. */
 export class BodyOf {
   readonly #s: Ast.Instr
   readonly #iterate: Ast.Iterate
@@ -118,8 +118,9 @@ export class BodyOf {
   }
 
   /**
-   * Operands are indexed by iterators, each once: one for each dimension, or several that are its digits. Where operands are
-   * only read, elements of others may be digits, too; `within`: this is such an element.
+   * Returns an access to an operand; null after a reported error. The indices are iterators, each used once: one for
+   * each dimension, or several as digits of a dimension. In operands that are only read, elements of other operands may
+   * be digits as well; `within`: the operand whose index has this access as such an element.
    */
   #access(e: Ast.Access, { written = false, within = '' } = {}): Load | null {
     const o = this.#operands.get(e.buffer.name)
@@ -169,7 +170,10 @@ export class BodyOf {
     return load(o.name, index, o.dtype, e.span)
   }
 
-  /** An iterator runs to one end, and so do the elements that are indices. */
+  /**
+   * Records the extent of an iterator, or the bound of elements that are indices. Returns false, and reports an error,
+   * if it was different before.
+   */
   #extent(name: string, extent: number, where: Ast.Expr, of: Map<string, number>): boolean {
     const known = of.get(name)
     if (known !== undefined && known !== extent)
@@ -183,7 +187,7 @@ export class BodyOf {
     return known === undefined || known === extent
   }
 
-  /** `of`: the operand whose index may have elements of others. */
+  /** Returns the names in an index. `of`: the operand whose index may contain elements of other operands. */
   #iterators(iters: readonly string[], of: Operand | undefined): Names {
     const refuse = (e: Ast.Expr): null =>
       this.#report.error({

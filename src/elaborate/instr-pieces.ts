@@ -1,4 +1,7 @@
-/** One text of an instruction: what stands after a `$` is resolved, and tried for every thread. */
+/**
+ * Elaboration of one text (inline assembly) of an instruction: placeholders after `$` are resolved, and checked for
+ * every thread.
+ */
 import type * as Ast from '../ast/nodes.ts'
 import { spanAt } from '../ast/span.ts'
 import { TARGETS, type TargetName } from '../backends/targets/index.ts'
@@ -24,10 +27,10 @@ import { integersOver } from './type-conversion.ts'
 const NO_NAMES: ReadonlyMap<string, string> = new Map()
 const LANES: ReadonlyMap<string, string> = new Map([['lane', LANE]])
 
-/** The parts of a text, found once for all instances of its declaration. */
+/** The parsed texts, cached for all instances of a declaration. */
 const templates = new WeakMap<Ast.Ident, readonly Part[]>()
 
-/** How often repeated parts may stand in a text, all in all. */
+/** The maximum number of repetitions in a text, in total. */
 const MOST = 1 << 16
 
 type OperandPiece = Extract<InstrPiece, { readonly kind: 'operand' }>
@@ -39,7 +42,7 @@ export class TextOf {
   readonly #threads: number
   readonly #words: readonly Word[]
   readonly #report: Report
-  /** Parameters, and the numbers of what is repeated. */
+  /** The values of parameters, and of the counters of repetitions. */
   #values: Values
   #repeated = 0
 
@@ -71,7 +74,7 @@ export class TextOf {
     return this.#write(parts, out) ? out : null
   }
 
-  /** Whether all of it makes sense. */
+  /** Writes parts to `out`. Returns whether all of them are valid. */
   #write(parts: readonly Part[], out: InstrPiece[]): boolean {
     return parts.every((p) => {
       const made = typeof p === 'string' ? p : p.kind === 'repeat' ? this.#repeat(p, out) : this.#piece(p)
@@ -83,7 +86,7 @@ export class TextOf {
     })
   }
 
-  /** Writes the text for each number; what is left to be written is nothing. */
+  /** Writes the text for each number. Returns an empty text, because all is written; null after a reported error. */
   #repeat(r: Repeat, out: InstrPiece[]): '' | null {
     const { name } = r.name
     const outer = this.#values

@@ -1,4 +1,4 @@
-/** The texts of instructions: which there are, for which target, and what each may mention. */
+/** Elaboration of the texts of instructions, by purpose and target. */
 import type * as Ast from '../ast/nodes.ts'
 import type { InstrText, Operand } from '../ir/instr.ts'
 import type { Report } from './diagnostics.ts'
@@ -59,7 +59,7 @@ export function textsOf(
   })
 }
 
-/** What a text mentions beside operands. */
+/** Returns the words that a text may mention in addition to operands. */
 function wordsOf(what: Ast.InstrText['what'], counted: boolean): readonly Word[] {
   switch (what) {
     case 'run':

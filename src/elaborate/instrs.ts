@@ -1,4 +1,7 @@
-/** Declared instructions: AST → data. Bodies are read in `instr-body.ts`, texts in `instr-texts.ts`. */
+/**
+ * Elaboration of declared instructions: AST → data. Bodies are elaborated in `instr-body.ts`, texts in
+ * `instr-texts.ts`.
+ */
 import type * as Ast from '../ast/nodes.ts'
 import { FIELD_WIDTHS, isFieldWidth } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -10,17 +13,20 @@ import { type Texts, textsOf } from './instr-texts.ts'
 import { constantOf, precisionOf, threadsOf } from './memories.ts'
 import { boxesFit, boxOf } from './tensor-map-operands.ts'
 
-/** The texts that asynchronous instructions have. */
+/** The texts that asynchronous instructions must have; those of counted ones (`COUNTED`) differ. */
 const GROUPS = ['commit', 'wait'] as const
 const COUNTED = ['prepare', 'expect', 'wait'] as const
 
 const PLAIN = ['global', 'shared', 'register'] as const
 const isPlain = (name: string): name is (typeof PLAIN)[number] => (PLAIN as readonly string[]).includes(name)
 
-/** What finds a declared memory; `plain`: what stands for itself. */
+/**
+ * Returns a declared memory; null after a reported error. `plain` has the names that need no declaration, for
+ * suggestions.
+ */
 export type FindMemory = (use: Ast.Instance, plain: readonly string[]) => Memory | null
 
-/** An instruction whose parameters have values, in the text as well. */
+/** Returns an instruction whose parameters have values, also in the text; null after a reported error. */
 export function elaborateInstr(
   s: Ast.Instr,
   values: Values,
@@ -216,7 +222,10 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
   })
 }
 
-/** What fills with zeros copies one operand from global to shared memory, on every target that it is there for. */
+/**
+ * Returns whether texts for zero-fill belong to a copy of one operand from global to shared memory, and exist for every
+ * target of the instruction. Reports an error otherwise.
+ */
 function fillsFit(
   s: Ast.Instr,
   operands: readonly Operand[],
@@ -250,7 +259,10 @@ function fillsFit(
   return false
 }
 
-/** What is said of indices: their bits, in global memory, and how many neighbours ascend. */
+/**
+ * Returns whether `packed` (fields of indices in global memory) and `ascending` (runs that divide a row) of an operand
+ * are valid. Reports an error otherwise.
+ */
 function indicesFit(
   o: Ast.Operand,
   packed: number | undefined,
@@ -273,7 +285,7 @@ function indicesFit(
   return false
 }
 
-/** A fence is about shared memory. */
+/** Returns whether a fenced operand is in shared memory; true for other operands. Reports an error otherwise. */
 function inShared(o: Ast.Operand, scope: Operand['scope'], report: Report): boolean {
   if (!o.fenced || scope === 'shared') return true
   report.error({

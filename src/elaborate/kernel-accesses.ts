@@ -1,4 +1,4 @@
-/** Names and accesses inside a kernel's body. */
+/** Resolution of names and accesses in a kernel's body. */
 
 import type { Diagnostic } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -77,10 +77,10 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
   })
 }
 
-/** Dimensions whose indices may have been swapped. */
+/** The maximum number of dimensions for which swapped indices are detected. */
 const MOST_SWAPPED = 4
 
-/** `B[e, …]`, as a value or as a target. */
+/** Returns the access `B[e, …]`, as a value or as a target; null after a reported error. */
 export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names): Load | null {
   const { report } = d
   const buffer = d.buffers.get(e.buffer.name)
@@ -137,7 +137,7 @@ function integer(d: Declared, value: Expr, e: Ast.Expr): Expr | null {
   return cast(value, 'i32')
 }
 
-/** A permutation of the indices that fits the dimensions. */
+/** Returns a permutation of the indices that fits the dimensions; undefined if there is no such permutation. */
 function fittingOrder(
   index: readonly Ast.Expr[],
   axes: readonly string[],
@@ -158,7 +158,10 @@ function fittingOrder(
   return undefined
 }
 
-/** The axis of a bare iterator whose range provably differs from a dimension. */
+/**
+ * Returns a bare iterator with its axis and that of the dimension, if its range is provably different from the
+ * dimension; null otherwise.
+ */
 function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   const seen = e.kind === 'name' ? scope.find(e.name) : undefined
   const axis = d.axes.get(dimension)

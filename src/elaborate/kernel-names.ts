@@ -1,4 +1,4 @@
-/** The name space of one kernel: parameters, axes and buffers, and who took a name first. */
+/** The name space of one kernel: parameters, axes and buffers, and the first declaration of each name. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { type Axis, isDense, isFused, isStored, ownedNames, parentOf, type StoredAxis } from '../ir/axis.ts'
@@ -12,15 +12,15 @@ export interface Declared {
   readonly params: Map<string, Param>
   readonly axes: Map<string, Axis>
   readonly buffers: Map<string, Buffer1>
-  /** Declared, but with an error of its own: uses of it are silent. */
+  /** Names whose declarations have errors: errors about their uses are not reported. */
   readonly broken: Set<string>
-  /** Where each name was declared first. */
+  /** The first declaration of each name. */
   readonly places: Map<string, { readonly what: string; readonly span: Span }>
-  /** The monoid of that name in the kernel's file. */
+  /** Returns the monoid of this name in the kernel's file; null after a reported error. */
   readonly monoid: (name: Ast.Ident) => Monoid | null
 }
 
-/** Nothing is declared yet. */
+/** Returns an empty name space. */
 export const nothingDeclared = (report: Report, monoid: Declared['monoid'] = () => null): Declared => ({
   report,
   params: new Map(),
@@ -53,7 +53,7 @@ export function unknownAxis(d: Declared, { name, span }: Ast.Ident): null {
   })
 }
 
-/** Takes a name; an error if it is taken. */
+/** Declares a name. Returns false, and reports an error, if it is declared already. */
 export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
   const before = d.places.get(name.name)
   if (!before) {
@@ -70,7 +70,10 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
   return false
 }
 
-/** The arrays and the count of an axis are bound, cached and passed to kernels under names made from that of the axis. */
+/**
+ * Reports names that are made from that of an axis: under these, the axis's arrays and count are bound, cached and
+ * passed to kernels.
+ */
 export function checkOwnedNames(d: Declared): void {
   for (const a of d.axes.values())
     for (const name of isStored(a) && !isDense(a) ? ownedNames(a.name) : []) {
@@ -92,18 +95,18 @@ export function storedAxis(d: Declared, name: string): StoredAxis | null {
   return a && isStored(a) ? a : null
 }
 
-/** The axis whose coordinates an axis goes through: itself, or the base of a view. */
+/** Returns the axis whose coordinates an axis visits: itself, or the base of a view; null for a fused axis. */
 function coordinateAxis(d: Declared, a: Axis): StoredAxis | null {
   if (isStored(a)) return a
   return isFused(a) ? null : storedAxis(d, a.base)
 }
 
-/** The extent of the coordinates of an axis. */
+/** Returns the extent of the coordinates of an axis; null for a fused axis. */
 export function extentOf(d: Declared, a: Axis): Expr | null {
   return coordinateAxis(d, a)?.extent ?? null
 }
 
-/** Names from the root to the axis. */
+/** Returns the names from the root to the axis. */
 export function chainOf(d: Declared, a: StoredAxis): readonly string[] {
   const parent = parentOf(a)
   const up = parent === null ? null : storedAxis(d, parent)

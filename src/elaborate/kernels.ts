@@ -1,4 +1,4 @@
-/** One kernel: AST → Stage I. */
+/** Elaboration of a kernel: AST → Stage I. */
 
 import { checkKinds } from '../analysis/iterator-kinds.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -16,7 +16,7 @@ const isAxis = (m: Ast.Member): m is Ast.AxisDecl => m.kind === 'axis'
 const isBuffer = (m: Ast.Member): m is Ast.BufferDecl => m.kind === 'buffer'
 const isIterate = (m: Ast.Member): m is Ast.Iterate => m.kind === 'iterate'
 
-/** `null` if anything was reported. */
+/** Returns the kernel; null if an error was reported. */
 export function elaborateKernel(
   name: string,
   k: Ast.Kernel,
@@ -24,7 +24,7 @@ export function elaborateKernel(
   report: Report,
 ): Kernel1 | null {
   const before = report.count
-  // Of a monoid that is wrong, errors may have been reported before this kernel.
+  // The errors of a monoid may have been reported for an earlier kernel.
   let isWhole = true
   const d = nothingDeclared(report, (name) => {
     const found = monoid(name)
@@ -63,7 +63,7 @@ export function elaborateKernel(
     span: k.span,
   }
   for (const wrong of checkKinds(kernel)) report.error(wrong)
-  // With statements left out, what is never written would be guesswork.
+  // If statements are missing, errors about unwritten buffers would be unreliable.
   if (isWhole && report.count === before) for (const wrong of checkDataflow(kernel)) report.error(wrong)
   return isWhole && report.count === before ? kernel : null
 }

@@ -1,4 +1,7 @@
-/** What of the shares that conditions ask for is known when they are asked: before a run, or from the run before. */
+/**
+ * Availability of fill ratios in conditions: before a run for bound data, or from the previous run for formats that are
+ * built at run time.
+ */
 import type { AsStep } from '../ast/nodes.ts'
 import { isDenseChain } from '../ir/axis.ts'
 import { type OrderedFormat, ofOrder } from '../ir/format.ts'
@@ -9,8 +12,8 @@ import type { Report } from './diagnostics.ts'
 import type { AppliedFormat, Schedule } from './schedule-types.ts'
 
 /**
- * Statistics with the formats that some of the schedules find `live in place`. Nothing is known of other dense tensors that the
- * kernel computes.
+ * Returns the statistics, with `live` for formats that one of the schedules builds at run time. Reports fill ratios of
+ * other dense tensors that the kernel computes, which are unknown.
  */
 export function knownStatistics(
   statistics: ReadonlyMap<string, Statistic>,
@@ -45,7 +48,9 @@ export function knownStatistics(
   return out
 }
 
-/** Whether it depends on arguments alone whether both are one: what is put together in place is made anew each time. */
+/**
+ * Returns whether two formats differ in their arguments at most: compositions in place are created anew for each use.
+ */
 export const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
   a === b ||
   (a.kind === 'composition' &&
@@ -56,7 +61,7 @@ export const isAlike = (a: OrderedFormat, b: OrderedFormat): boolean =>
       return p.kind === 'part' && q.kind === 'part' && isAlike(p.use.format, q.use.format)
     }))
 
-/** Of a schedule, and of those that it uses. */
+/** Returns the `live` formats of a schedule, and of the schedules that it uses. */
 const liveFormats = (s: Schedule): readonly (readonly [AsStep, AppliedFormat])[] => [
   ...[...s.formats].filter(([step]) => step.live),
   ...[...s.uses.values()].flatMap(liveFormats),

@@ -1,4 +1,4 @@
-/** Declared memories: AST → data. Their maps are tried on every element. */
+/** Elaboration of declared memories: AST → data. Their maps are checked for every element. */
 
 import { isIndex } from '../analysis/integers/interval.ts'
 import type { Extents } from '../analysis/integers/linear.ts'
@@ -17,10 +17,10 @@ import { type Base, object, registers } from './memory-registers.ts'
 import { needsOf, targetNamed } from './target-requirements.ts'
 import { coerce, integersOver, plain } from './type-conversion.ts'
 
-/** Elements of a tile, each of which is tried. */
+/** The maximum number of elements of a tile, each of which is checked. */
 const MOST = 1 << 16
 
-/** A memory whose parameters have values, in the text as well. */
+/** Returns a memory whose parameters have values, also in the text; null after a reported error. */
 export function elaborateMemory(m: Ast.Memory, values: Values, report: Report): Memory | null {
   const dtype = m.type.name as Dtype
   const shape = m.shape.map((e) => constantOf(e, 'an extent', report))
@@ -100,7 +100,7 @@ function tileText(t: Ast.MemoryText, values: Values, report: Report): TileText |
   }
 }
 
-/** With arguments in the places of `$n`. */
+/** Returns the text with the values of parameters in place of `$n`. */
 const filledText = (text: string, values: Values): string =>
   text.trim().replace(/\$([A-Za-z_]\w*)/g, (all, name: string) => String(values.get(name) ?? all))
 
@@ -138,7 +138,7 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
     last = Math.max(last, place)
   }
   const bytes = DTYPE_BYTES[base.dtype]
-  // The next tile is aligned as well.
+  // The size is rounded up so that the next tile is aligned as well.
   const size = Math.ceil(((last + 1) * bytes) / base.align) * (base.align / bytes)
   if (Number.isInteger(size)) return { ...base, size, element: [], address }
   return report.error({
@@ -149,7 +149,10 @@ function shared(map: Ast.AddressMap, base: Base, report: Report): Memory | null 
   })
 }
 
-/** Without remainders and quotients that the extents of a tile make idle, as in text that is for several. */
+/**
+ * Removes remainders and quotients that are redundant for the extents of a tile. A text for several extents has such
+ * operations.
+ */
 function reduced(address: Expr, extents: Extents): Expr {
   const range = rangesOver(extents)
   return rewriteExpr(address, (e) => {
@@ -159,10 +162,10 @@ function reduced(address: Expr, extents: Extents): Expr {
   })
 }
 
-/** What a block has at most on any target; every one of them is tried. */
+/** The maximum number of threads of a block on any target; each thread is checked. */
 const MOST_THREADS = 1024
 
-/** How many threads do something together; one where nothing is said. */
+/** Returns the number of threads that act together, 1 by default; null after a reported error. */
 export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
   const threads = e ? constantOf(e, 'a number of threads', report) : 1
   if (!e || threads === null || threads <= MOST_THREADS) return threads
@@ -174,7 +177,7 @@ export function threadsOf(e: Ast.Expr | null, report: Report): number | null {
   })
 }
 
-/** A positive integer. */
+/** Returns the value of a positive integer constant; null after a reported error. */
 export function constantOf(e: Ast.Expr, what: string, report: Report): number | null {
   const value = integerOver(e, new Map(), report)
   if (!value) return null
@@ -187,7 +190,10 @@ export function constantOf(e: Ast.Expr, what: string, report: Report): number | 
   })
 }
 
-/** An integer expression over the names given, which stand for variables; `constants` have been put in place before. */
+/**
+ * Returns an integer expression over the given names, which are replaced by variables; null after a reported error.
+ * `constants` have been substituted before, and are named in messages only.
+ */
 export function integerOver(
   e: Ast.Expr,
   names: ReadonlyMap<string, string>,
@@ -214,7 +220,7 @@ export function integerOver(
   return t && coerce(t, 'i32', 'this', e.span, report)
 }
 
-/** The bits of `precision`; undefined where there is none, or an error was reported. */
+/** Returns the bits of `precision`; undefined if there is no precision, or after a reported error. */
 export function precisionOf(s: Ast.Instr, report: Report): number | undefined {
   const [first, second] = s.items.filter((x) => x.kind === 'precision')
   const bits = first && constantOf(first.bits, 'a precision', report)

@@ -1,4 +1,7 @@
-/** Memories in registers: who holds which element, tried on all of them; and tiles that are objects of a target. */
+/**
+ * Memories in registers: the thread and the slot of each element, checked for all elements; and tiles that are opaque
+ * objects of a target.
+ */
 import type * as Ast from '../ast/nodes.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { div, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
@@ -7,7 +10,7 @@ import type { Report } from './diagnostics.ts'
 
 export type Base = Omit<Memory, 'size' | 'element' | 'address' | 'owner' | 'opaque'>
 
-/** Where an element is: by number in the tile, the thread and its slot. */
+/** A replicated element: its linear index in the tile, and a thread that holds it. */
 interface Held {
   readonly flat: number
   readonly lane: number
@@ -30,13 +33,14 @@ export function registers(
       expected: `a tile whose elements are a multiple of ${threads}`,
       hint: 'write `replicated` where several threads hold one',
     })
-  // By element, the first slot that holds it and whose: `slot * threads + lane`; -1 for none yet.
+  // For each element, the first slot and thread that hold it, as `slot * threads + lane`; -1 for elements not found
+  // yet.
   const seen = new Int32Array(total).fill(-1)
   let found = 0
   const where = (at: number): string =>
     `${map.lane.name} ${at % threads}, ${map.slot.name} ${Math.floor(at / threads)}`
   const slots: Held[] = []
-  // Replicated, as many slots as all elements need.
+  // A replicated map may need as many slots as there are elements.
   const most = replicated ? total : total / threads
   let size = 0
   for (; size < most && !(replicated && found === total); size++)
@@ -84,7 +88,10 @@ export function registers(
   })
 }
 
-/** `lane / a % b == 0`, where it holds of one thread for each element. */
+/**
+ * Returns a condition `lane / a % b == 0` that holds for exactly one thread for each element; undefined if there is no
+ * such condition.
+ */
 function ownerOf(slots: readonly Held[], total: number, threads: number): Expr | undefined {
   for (let a = 1; a <= threads; a++)
     for (let b = 1; a * b <= threads; b++) {
@@ -97,7 +104,10 @@ function ownerOf(slots: readonly Held[], total: number, threads: number): Expr |
   return undefined
 }
 
-/** Of texts for targets, of which one says the type. */
+/**
+ * Returns a memory of opaque tiles, from the texts for targets, one of which must be a type; null after a reported
+ * error.
+ */
 export function object(
   m: Ast.Memory,
   base: Base,

@@ -1,6 +1,7 @@
 /**
- * A reducer's laws on samples: positive ones, where a reducer that is meant for a part of the numbers (weights, counts) still
- * has to hold. What occurs in data is looked at where results differ (`run/reducer-faults.ts`).
+ * Checks of a reducer's properties (associativity, commutativity, identity) on samples. The samples are positive,
+ * because a reducer may be meant for a part of the numbers (weights, counts). Values in bound data are checked if
+ * results differ (`run/reducer-faults.ts`).
  */
 import { isFloat } from '../ir/dtype.ts'
 import type { Monoid } from '../ir/monoid.ts'
@@ -8,7 +9,7 @@ import { monoidLaws } from '../reference/monoid-laws.ts'
 
 const SAMPLES = 24
 
-/** What is violated, with numbers; `null` where every sample holds. */
+/** Describes a violated property, with numbers; null if every sample satisfies all properties. */
 export function violation(m: Monoid): string | null {
   const laws = monoidLaws(m)
   let state = 12345

@@ -1,4 +1,4 @@
-/** Monoids: AST → typed. Component `m` of operand `a` is the variable `a.m`. */
+/** Elaboration of monoids: AST → typed. Component `m` of operand `a` is the variable `a.m`. */
 import type * as Ast from '../ast/nodes.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { isBuiltinReducer, type Monoid } from '../ir/monoid.ts'
@@ -68,7 +68,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   return monoid
 }
 
-/** An identity mentions nothing. */
+/** Returns the names in an identity: each name is reported. */
 function constants(report: Report): Names {
   const refuse = (e: Ast.Expr): null =>
     report.error({

@@ -1,4 +1,7 @@
-/** Choices that call choices: the branches of the inner one take the place of the call, with its parameters substituted. */
+/**
+ * Inlining of choices that choices call: the branches of the inner choice replace the call, with its parameters
+ * substituted.
+ */
 import type * as Ast from '../ast/nodes.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { freeVars, rewriteExpr } from '../ir/expr-tree.ts'
@@ -9,19 +12,22 @@ import type { Choice, Condition, ScheduleCall } from './choice-types.ts'
 import type { Report } from './diagnostics.ts'
 import { isAlike } from './live-coverage.ts'
 
-/** Branches of a choice at most, with those of the choices that it calls. */
+/** The maximum number of branches of a choice, including those of the choices that it calls. */
 export const MAX_BRANCHES = 1000
 
-/** One way to a schedule: without conditions, all other cases. */
+/** A path to a schedule; without conditions, the path for all other cases. */
 export interface Way {
   readonly conditions: readonly Condition[]
-  /** Empty where nothing of an inner choice holds: the next branch of the outer one is evaluated. */
+  /**
+   * The schedule calls. An empty list if no branch of an inner choice holds: the next branch of the outer choice is
+   * evaluated.
+   */
   readonly calls: readonly ScheduleCall[]
 }
 
 /**
- * The ways that follow from taking one of each item together (`fastest { a; inner }`): conditions of each are joined, in an order in
- * which the first that holds is the first of each item that holds.
+ * Returns the combinations of one path of each item (`fastest { a; inner }`). Their conditions are joined, in an order
+ * in which the first combination that holds has, of each item, the first path that holds.
  */
 export function together(items: readonly (readonly Way[])[]): readonly Way[] {
   const isOne = items.length === 1
@@ -43,9 +49,9 @@ export function together(items: readonly (readonly Way[])[]): readonly Way[] {
 const NOTHING: Way = { conditions: [], calls: [] }
 
 /**
- * The branches of `inner`, called with `args` by place (`null`: its default), over the names of the caller.
- * @param names of the caller: what `inner` evaluates is added
- * @param own names of the caller's parameters: `covered` takes no others
+ * Returns the branches of `inner`, called with `args` in the order of its parameters (null: the default), over the
+ * names of the caller; null after a reported error. @param names the names of the caller, to which the queries of
+ * `inner` are added @param own names of the caller's parameters, the only ones in arguments of `covered`
  */
 export function waysOf(
   inner: Choice,
@@ -93,7 +99,10 @@ const coverageOver = (c: Coverage, values: ReadonlyMap<string, Expr>): Coverage 
   args: c.args.map((a) => (typeof a === 'string' ? a : substituted(a, values))),
 })
 
-/** Whether arguments of a format are known before data are bound, and its text means one format. */
+/**
+ * Returns whether the arguments of a format are known before data are bound, and its text has one meaning. Reports an
+ * error otherwise.
+ */
 function isKnown(
   of: Coverage,
   inner: Choice,

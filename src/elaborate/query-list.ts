@@ -1,14 +1,13 @@
 /**
- * Queries of formats and compositions: `count(j by i)` in an expression becomes an entry of a list and a variable
- * of its name. The names are identifiers that nothing else in the declaration has; who puts several lists
- * together renames them.
+ * Queries of formats and compositions: `count(j by i)` in an expression becomes an entry of a list and a variable with
+ * its name. The names are unique in the declaration; code that combines several lists renames them.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { declarationOf, keyOfQuestion, operandsOf, type Query, type Question } from '../ir/queries.ts'
 
-/** The queries of one place, each once, in an order in which each comes after those it uses. */
+/** The queries of one scope, each once and after those that it uses. */
 export class Queries {
   readonly list: Query[] = []
   readonly #taken: ReadonlySet<string>
@@ -18,7 +17,7 @@ export class Queries {
     this.#taken = taken
   }
 
-  /** The variable that holds the answer. */
+  /** Returns the variable with the result of a query. */
   ask(question: Question, span: Span): Var {
     const key = keyOfQuestion(question)
     let query = this.#byKey.get(key)
@@ -38,7 +37,7 @@ export class Queries {
   }
 }
 
-/** The queries that an expression asks, those they ask included. */
+/** Returns the queries that an expression uses, directly or through other queries. */
 export function queriesOf(e: Expr, queries: readonly Query[]): ReadonlySet<Query> {
   const out = new Set<Query>()
   const visit = (x: Expr): void => {

@@ -1,4 +1,4 @@
-/** Parameters of schedules and choices: integers, whose defaults may name the ones before. */
+/** Parameters of schedules and choices: integers, whose defaults may name earlier parameters. */
 import type { Diagnostic, Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -9,7 +9,7 @@ import { integersOver, plain } from './type-conversion.ts'
 
 export interface ScheduleParam {
   readonly name: string
-  /** An integer expression over the parameters before it; `null` where an argument must be given. */
+  /** An integer expression over earlier parameters; null if an argument is required. */
   readonly default: Expr | null
 }
 
@@ -31,7 +31,7 @@ export function scheduleParams(s: Ast.OfKernel, report: Report): readonly Schedu
   return params
 }
 
-/** Of an argument of another type than `what`. */
+/** Returns the diagnostic for an argument of another type than `what`. */
 export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnostic => ({
   code: 'check/argument-type',
   message: `an argument is ${what}, and this is ${dtype}`,
@@ -39,7 +39,7 @@ export const wrongArgument = (what: string, dtype: Dtype, span: Span): Diagnosti
   hint: dtype === 'bool' ? 'convert it explicitly: i32(…)' : 'round it down: i32(…)',
 })
 
-/** An argument of a kind, over these names. */
+/** Returns an argument of a kind, over these names; null after a reported error. */
 export function argumentOver(
   names: Names,
   e: Ast.Expr,
@@ -51,7 +51,7 @@ export function argumentOver(
   return report.error(wrongArgument(kind === 'real' ? 'a number' : 'an integer', x.dtype, e.span))
 }
 
-/** i32 names, constants of parts, and nothing else. */
+/** Returns a scope of i32 names and constants of parts only. */
 export function parameters(
   known: ReadonlySet<string>,
   what: string,

@@ -1,4 +1,4 @@
-/** What schedules are once their names are resolved. */
+/** Types of schedules with resolved names. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -12,11 +12,11 @@ export interface Schedule {
   readonly name: string
   readonly params: readonly ScheduleParam[]
   readonly steps: readonly Ast.Step[]
-  /** What each `as` among the steps, those in blocks included, applies. */
+  /** The format of each `as` step, also in blocks. */
   readonly formats: ReadonlyMap<Ast.AsStep, AppliedFormat>
-  /** The schedules that the steps name, under the names of the schedule's file. */
+  /** The schedules that the steps use, by their names in the schedule's file. */
   readonly uses: ReadonlyMap<string, Schedule>
-  /** The memories and instructions that the steps name, under the names of the schedule's file. */
+  /** The memories and instructions that the steps use, by their names in the schedule's file. */
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>
   readonly span: Span
@@ -24,6 +24,6 @@ export interface Schedule {
 
 export interface AppliedFormat {
   readonly format: AnyFormat
-  /** Expressions over the schedule's parameters and constants of parts (`p.width`); names of lists and sets. */
+  /** Expressions over the schedule's parameters and constants of parts (`p.width`), or names of lists and sets. */
   readonly args: readonly (Ast.Expr | string)[]
 }

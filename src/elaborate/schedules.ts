@@ -34,7 +34,7 @@ export function elaborateSchedule(s: Ast.Schedule, r: Resolve, path: readonly Of
 /** Memories that need no declaration. */
 const PLAIN = ['shared', 'register']
 
-/** Goes through the steps in order, since steps name what earlier ones made. */
+/** Resolves the names in steps, in order, because steps may name results of earlier ones. */
 export class StepWalk {
   readonly formats = new Map<Ast.AsStep, AppliedFormat>()
   readonly uses = new Map<string, Schedule>()
@@ -54,7 +54,7 @@ export class StepWalk {
     this.#params = params
   }
 
-  /** `parts`: the names that enclosing `each part` steps give. */
+  /** Resolves a list of steps. `parts` has the names that enclosing `each part` steps give. */
   steps(list: readonly Ast.Step[], parts: readonly string[]): void {
     for (const step of list) this.#step(step, parts)
   }
@@ -78,7 +78,7 @@ export class StepWalk {
     if (step.kind === 'each') this.#each(step, parts)
   }
 
-  /** What a value names; loops and nests are found when the steps run. */
+  /** Resolves the name in a value. Loops and loop nests are resolved when the steps are applied. */
   #value(v: Ast.StepValue, parts: readonly string[]): void {
     if (v.kind === 'name' && v.of === 'buffer') this.#checkBuffer(v.name, parts)
     if (v.kind === 'name' && v.of === 'new buffer') this.#made.add(v.name.name)
@@ -96,7 +96,7 @@ export class StepWalk {
     if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
   }
 
-  /** The number, where it does not depend on parameters. */
+  /** Returns the number if it does not depend on parameters; null otherwise, and after a reported error. */
   #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
     const { report } = this.#r
     const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
@@ -111,7 +111,7 @@ export class StepWalk {
     argumentOver(parameters(new Set([...this.#params, ...sizes]), what, parts, report), e, 'integer', report)
   }
 
-  /** Whether the arguments fit; those that are constants are tried here. */
+  /** Returns whether the arguments are valid. Constant arguments are checked by creating the instance. */
   #instance(use: Ast.Instance, family: Family<unknown>, parts: readonly string[]): boolean {
     const { report } = this.#r
     const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
@@ -119,7 +119,9 @@ export class StepWalk {
     return family.at(args, report, use.span) !== null
   }
 
-  /** Everywhere else the name is the parameter's number, and what is asked here is the size that the kernel has. */
+  /**
+   * Reports a parameter in place of a size of the kernel: in all other places, the name means the parameter's value.
+   */
   #checkSize(name: Ast.Ident): void {
     if (!this.#params.has(name.name)) return
     this.#r.report.error({
@@ -135,7 +137,8 @@ export class StepWalk {
     const { kernel, report } = this.#r
     if (!kernel || this.#made.has(name.name) || parts.includes(name.name)) return
     const candidates = [...kernel.buffers.map((b) => b.name), ...this.#made, ...this.#tables]
-    // Other schedules and callers may have stored it in parts before, on axes of a format's, or have it found in each run.
+    // Other schedules and callers may have stored the tensor before: in parts, over axes of a format, or in a format
+    // built at run time.
     const isMade = [...kernel.buffers.map((b) => b.name), ...this.#tables].some((of) =>
       mayBeOf(name.name, of),
     )
@@ -148,7 +151,7 @@ export class StepWalk {
     })
   }
 
-  /** The tables of its sorts can be read ahead like other buffers. */
+  /** Makes the tables of a format's sorts known, which can be cached like other buffers. */
   #readAhead(format: AnyFormat): void {
     for (const table of tablesOf(format)) this.#tables.add(table)
   }
@@ -166,7 +169,10 @@ export class StepWalk {
     else this.#eachNest(step, parts)
   }
 
-  /** Only steps on loops: all else is of the kernel, or of all nests. */
+  /**
+   * Resolves a block for each loop nest. It may have steps on loops only: other steps concern the kernel, or all loop
+   * nests.
+   */
   #eachNest(step: Ast.EachStep, parts: readonly string[]): void {
     const { report } = this.#r
     if (parts.length > 0)
@@ -215,7 +221,7 @@ export class StepWalk {
   }
 }
 
-/** The values in what a step takes, those in lists included. */
+/** Returns the values in the arguments of a step, including those in lists. */
 const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
   args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))
 

@@ -1,10 +1,10 @@
-/** What steps of a point are given: the numbers that it has decided, as a text would have them. */
+/** Arguments of steps in a point of a space: the decided numbers, as literals of a text. */
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Expr } from '../ir/expr.ts'
 import { type Known, partialValue } from './space-values.ts'
 
-/** @throws SptError `space/argument` where it is no integer */
+/** Returns the argument as a literal. @throws SptError `space/argument` if it is not an integer */
 export function argumentOf(e: Expr, { schedule, span }: Ast.UseStep, known: Known): Ast.Expr {
   const value = partialValue(e, known)
   if (value !== undefined && Number.isSafeInteger(value)) return literal(value, span)

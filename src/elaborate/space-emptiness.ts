@@ -1,13 +1,13 @@
-/** Spaces that have no point, as far as that can be told. */
+/** Detection of spaces without a point. */
 import type { SpacePoint, SpaceUse } from './space-values.ts'
 import { Walk } from './space-walk.ts'
 
-/** Values that led nowhere before a space counts as having points. */
+/** The number of rejected values after which a space counts as non-empty. */
 const TRIED = 20_000
 
 /**
- * Whether no point is possible, whatever the data are: what is not known refuses nothing. `false` where that takes too
- * long to tell.
+ * Returns whether no point is possible for any data; unknown conditions reject nothing. Returns false if the search
+ * takes too long.
  */
 export function isEmpty(use: SpaceUse): boolean {
   let left = TRIED

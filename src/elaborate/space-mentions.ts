@@ -1,4 +1,4 @@
-/** What the parts of a space mention. */
+/** Names and expressions in the parts of a space. */
 import type * as Ast from '../ast/nodes.ts'
 import type { Expr } from '../ir/expr.ts'
 import type { Resolve } from './resolve.ts'
@@ -9,7 +9,7 @@ export const expressionsIn = (v: NumberList): readonly Expr[] =>
     ? v.entries.flatMap((e) => (e.power ? [e.value, e.power] : [e.value]))
     : [v.from, v.to, ...(v.by ? [v.by] : [])]
 
-/** The names that stand for values in a part of the tree. */
+/** Returns the names that stand for values in a part of the syntax tree. */
 export function namesIn(node: unknown): readonly string[] {
   if (typeof node !== 'object' || node === null) return []
   if ('kind' in node && node.kind === 'name' && 'name' in node && typeof node.name === 'string')
@@ -19,7 +19,7 @@ export function namesIn(node: unknown): readonly string[] {
   )
 }
 
-/** Of numbers and formats that no step and no option mentions: nothing decides them. */
+/** Reports numbers and formats that no step and no option mentions. */
 export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): void {
   const used = new Set<string>()
   const add = (o: Option): void => {
@@ -41,7 +41,7 @@ export function refuseUnused(made: Space, s: Ast.Space, { report }: Resolve): vo
   }
   visit(made.body)
   for (const n of [...made.numbers].reverse()) {
-    // Conditions may use what is but a name.
+    // A fixed number is only a name, which conditions may use.
     if (n.isFixed) used.add(n.name)
     if (used.has(n.name)) for (const m of n.numbers) used.add(m)
   }

@@ -1,4 +1,4 @@
-/** Numbers of a space, and conditions on them. */
+/** Elaboration of the numbers of a space, and of conditions on them. */
 import { SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printExpr } from '../ast/print.ts'
@@ -13,7 +13,7 @@ import type { NumberDecision, NumberList, SpaceCondition } from './space-types.t
 import { numbersOf } from './space-values.ts'
 
 export class SpaceNumbers {
-  /** Those of the space, as they are met. */
+  /** The conditions of the space, in the order of their elaboration. */
   readonly conditions: SpaceCondition[] = []
   readonly #declared: readonly Ast.NumberDecision[]
   readonly #names: ChoiceNames
@@ -25,7 +25,7 @@ export class SpaceNumbers {
     this.#report = report
   }
 
-  /** What a number can be; its condition is one of the space's. */
+  /** Returns the decision of a number; null after a reported error. Its condition becomes a condition of the space. */
   elaborated(n: Ast.NumberDecision): NumberDecision | null {
     const report = this.#report
     const name = n.name.name
@@ -80,7 +80,10 @@ export class SpaceNumbers {
     return x
   }
 
-  /** Each conjunct on its own: those that are known early leave out values early. */
+  /**
+   * Returns the condition with the numbers that it mentions; an empty list if there is no condition, or after a
+   * reported error.
+   */
   conditionsOf(e: Ast.Expr | null): readonly SpaceCondition[] {
     if (!e) return []
     const t = elaborateExpr(e, this.#names, this.#report)
@@ -95,7 +98,7 @@ export class SpaceNumbers {
     this.conditions.push(...this.conditionsOf(e))
   }
 
-  /** The numbers of the space that expressions somewhere in a node name. */
+  /** Returns the numbers of the space that a node mentions. */
   mentionedIn(node: unknown): ReadonlySet<string> {
     const names = new Set(this.#declared.map((n) => n.name.name))
     return new Set(namesIn(node).filter((n) => names.has(n)))

@@ -1,24 +1,27 @@
-/** What a point says of a space: what it leaves open, what it decides, and the schedule of a whole one. */
+/** Points of a space: the open decision, the decided names, and the schedule of a complete point. */
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Schedule } from './schedule-types.ts'
 import type { OpenValues, SpacePoint, SpaceUse } from './space-values.ts'
 import { Walk } from './space-walk.ts'
 
-/** The decision that a point leaves open, `null` for a whole one. @throws SptError `space/…`, and as `known` */
+/**
+ * Returns the next decision that a point leaves open; null for a complete point. @throws SptError `space/…`, and the
+ * errors of `known`
+ */
 export const openIn = (use: SpaceUse, point: SpacePoint): OpenValues | null => new Walk(use, point, '').open
 
-/** What the rest of a space depends on after a point: the same text, the same rest. */
+/** Returns a key of the part of a space that remains after a point: equal keys mean equal remainders. */
 export const restIn = (use: SpaceUse, point: SpacePoint): string => new Walk(use, point, '').rest
 
-/** The schedule of a whole point, with arguments for its parameters. */
+/** Returns the schedule of a complete point, with arguments for its parameters. */
 export const scheduleIn = (use: SpaceUse, point: SpacePoint) => new Walk(use, point, '').schedule()
 
-/** Names of what a point decides of a space. */
+/** Returns the names of the decisions for which a point has values. */
 export const decidedIn = (use: SpaceUse, point: SpacePoint): ReadonlySet<string> =>
   new Set(new Walk(use, point, '').decided)
 
-/** Values of no decision. @throws SptError `space/point` */
+/** Checks that a point has values for these decisions only. @throws SptError `space/point` */
 export function refuseOthers(space: string, point: SpacePoint, decided: ReadonlySet<string>): void {
   const more = Object.keys(point).find((name) => !decided.has(name))
   if (more === undefined) return
@@ -32,8 +35,8 @@ export function refuseOthers(space: string, point: SpacePoint, decided: Readonly
 }
 
 /**
- * The schedule of the program that a schedule from `scheduleIn` uses and nothing else, with its arguments; `null` where it
- * is made of steps.
+ * Returns the schedule of the program, with its arguments, if a schedule from `scheduleIn` only uses this one; null if
+ * it has other steps.
  */
 export function soleUse(
   schedule: Schedule,
@@ -41,7 +44,7 @@ export function soleUse(
   const [step, ...more] = schedule.steps
   if (step?.kind !== 'use' || more.length > 0) return null
   const { name } = step.schedule
-  // No name has a point in it.
+  // Names of schedules contain no dot; prefixes of nested spaces do.
   if (name.includes('.')) return soleUse(schedule.uses.get(name)!)
   const args = step.args.map(literalValue)
   return args.every((a) => a !== null) ? { name, args } : null

@@ -1,4 +1,4 @@
-/** Spaces of schedules, as far as a text says: names resolved, conditions typed, nothing decided. */
+/** Types of elaborated search spaces: names are resolved, conditions are typed, and nothing is decided. */
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -6,38 +6,38 @@ import type { DeviceQuestion, Statistic } from './choice-names.ts'
 import type { ScheduleParam } from './schedule-params.ts'
 import type { Schedule } from './schedule-types.ts'
 
-/** What the schedules of a space come of: a point says which options and numbers. */
+/** A space of schedules; a point of it decides the options and the numbers. */
 export interface Space {
   readonly kernel: string
   readonly name: string
   readonly params: readonly ScheduleParam[]
   readonly formats: ReadonlyMap<string, FormatDecision>
-  /** In source order. */
+  /** The numbers, in source order. */
   readonly numbers: readonly NumberDecision[]
-  /** On all points: `only where`, and those of numbers. */
+  /** Conditions on all points: `only where`, and those of numbers. */
   readonly conditions: readonly SpaceCondition[]
   readonly body: readonly SpaceStep[]
-  /** What the steps name, as schedules have it. */
+  /** The formats, schedules, memories and instructions that the steps name, as for schedules. */
   readonly names: Pick<Schedule, 'formats' | 'uses' | 'memories' | 'instrs'>
-  /** What conditions, here and in nested spaces, ask of the data, by the names of the variables that stand for it. */
+  /** The statistics in conditions, here and in nested spaces, by the names of their variables. */
   readonly statistics: ReadonlyMap<string, Statistic>
-  /** The same of the device. */
+  /** The device queries in conditions, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
-  /** As the language writes it, without comments. */
+  /** The text of the space without comments. */
   readonly text: string
   readonly span: Span
 }
 
 export interface SpaceCondition {
   readonly expr: Expr
-  /** As written. */
+  /** The source text. */
   readonly text: string
-  /** The numbers of the space that it mentions: it says nothing where one of them is not decided. */
+  /** The numbers of the space that the condition mentions. It applies only to points that have all of them. */
   readonly numbers: readonly string[]
   readonly span: Span
 }
 
-/** Something to be chosen: as it is written, which is its value in points. */
+/** An alternative of a decision. Its text is its value in points. */
 export interface Option {
   readonly text: string
   readonly conditions: readonly SpaceCondition[]
@@ -53,9 +53,12 @@ export interface FormatDecision {
 export interface NumberDecision {
   readonly name: string
   readonly values: NumberList
-  /** One value is written: a name for it, which is no decision and known wherever what it mentions is. */
+  /**
+   * True if the text has a single value: the number is a name for it, not a decision, and known if the numbers in it
+   * are.
+   */
   readonly isFixed: boolean
-  /** The numbers before it that its values mention. */
+  /** The earlier numbers that its values mention. */
   readonly numbers: ReadonlySet<string>
   readonly span: Span
 }
@@ -72,14 +75,14 @@ export type NumberList =
 
 export type SpaceStep =
   | { readonly kind: 'step'; readonly step: Ast.Step; readonly numbers: ReadonlySet<string> }
-  /** A schedule, whose arguments are known with the point. */
+  /** A use of a schedule, whose arguments are known with the point. */
   | {
       readonly kind: 'use'
       readonly step: Ast.UseStep
       readonly args: readonly Expr[]
       readonly numbers: ReadonlySet<string>
     }
-  /** `A as F`: a step for each option of the format. */
+  /** A step `A as F`, with one step for each option of the format. */
   | {
       readonly kind: 'format'
       readonly format: string
@@ -89,15 +92,15 @@ export type SpaceStep =
   | { readonly kind: 'options'; readonly name: string; readonly options: readonly StepOption[] }
 
 export interface StepOption extends Option {
-  /** Steps, or a space of the same kernel. */
+  /** Steps, or a nested space of the same kernel. */
   readonly body: readonly SpaceStep[] | NestedSpace
 }
 
 export interface NestedSpace {
   readonly space: Space
-  /** What the names of its decisions begin with. */
+  /** The prefix of the names of its decisions. */
   readonly prefix: string
-  /** A value for each of its parameters; `null`: its default. */
+  /** A value for each of its parameters; null for the default. */
   readonly args: readonly (Expr | null)[]
   readonly span: Span
 }

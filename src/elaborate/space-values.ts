@@ -1,4 +1,4 @@
-/** Values of expressions over what is known so far, and the lists of numbers that a space has. */
+/** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { numberOf } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
@@ -7,46 +7,46 @@ import { remembered } from '../ir/remembered.ts'
 import { withoutDivisionByZero } from './division-by-zero.ts'
 import type { NumberDecision, Space } from './space-types.ts'
 
-/** The value of a name; nothing where it is not known yet. */
+/** Returns the value of a name; undefined if it is not known yet. */
 export type Known = (v: Var) => number | undefined
 
-/** Numbers, and options as they are written, by decision. */
+/** The values of decisions by name: numbers, and the texts of options. */
 export type SpacePoint = Readonly<Record<string, number | string>>
 
 export interface OpenValues {
   readonly name: string
-  /** What conditions do not refuse, as far as they can be told. */
+  /** The values that no condition rejects, as far as conditions are known. */
   readonly values: readonly (number | string)[]
   readonly ordered: boolean
-  /** How many there were before conditions were asked. */
+  /** The number of values before conditions were evaluated. */
   readonly considered: number
 }
 
-/** A space with arguments, and what is known of data and device. */
+/** A space with arguments, and the known values of data and device. */
 export interface SpaceUse {
   readonly space: Space
-  /** A value for each parameter; nothing where it is not known. */
+  /** A value for each parameter; undefined if it is not known. */
   readonly params: ReadonlyMap<string, number | undefined>
   readonly known: Known
 }
 
-/** Values of a number at most. */
+/** The maximum number of values of a number. */
 export const MAX_VALUES = 4096
 
-/** What is not known leaves an expression, instead of a value. */
+/** Thrown if a value depends on an unknown name. */
 class Unknown extends Error {}
 const UNKNOWN = new Unknown()
 
 /**
- * The value in exact arithmetic; nothing where that depends on what is not known. Truth values are 0 and 1.
- * @throws SptError `space/division`
+ * Returns the value in exact arithmetic; undefined if it depends on unknown names. Truth values are 0 and 1. @throws
+ * SptError `space/division`
  */
 export function partialValue(e: Expr, known: Known): number | undefined {
   if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
     const decides = e.op === 'and' ? 0 : 1
     const a = partialValue(e.a, known)
     if (a === decides) return a
-    // What an unknown condition guards is not asked.
+    // Errors in an operand that an unknown condition guards are ignored.
     if (a === undefined) return orNothing(() => partialValue(e.b, known)) === decides ? decides : undefined
     return partialValue(e.b, known)
   }
@@ -74,7 +74,7 @@ export function partialValue(e: Expr, known: Known): number | undefined {
 const isLazy = (e: Expr): boolean =>
   e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
-/** Whether an expression has no value where one of its names has none. */
+/** Returns whether an expression has no value if one of its names has none. */
 export const isStrict = remembered((e: Expr): boolean => !someExpr(e, isLazy))
 
 function orNothing<T>(work: () => T): T | undefined {
@@ -85,16 +85,15 @@ function orNothing<T>(work: () => T): T | undefined {
   }
 }
 
-/** The latest list of each range: most are the same at every point. */
+/** The latest list of each range: most lists are the same at every point. */
 const ranges = new WeakMap<
   object,
   { readonly from: number; readonly to: number; readonly by: number; readonly list: readonly number[] }
 >()
 
 /**
- * The values of a number, ascending as written; nothing where they depend on what is not known. `a .. b` doubles from a
- * up to b, which is always among them.
- * @throws SptError `space/values`, `space/endless`
+ * Returns the values of a number, in the order of the text; undefined if they depend on unknown names. `a .. b` doubles
+ * from a up to b, and always includes b. @throws SptError `space/values`, `space/endless`
  */
 export function numbersOf(
   { name, values, span }: Pick<NumberDecision, 'name' | 'values' | 'span'>,
@@ -132,7 +131,7 @@ export function numbersOf(
         endless(`${name} goes from ${last} up to ${end} by doubling`, span, 'doubling from 1 or more')
       for (let next = last * 2; next < end; next *= 2) out.add(next)
     }
-    // `2 .. 1` has no values, not 2 either.
+    // `2 .. 1` has no values, not even 2.
     if (entry.doubling && last !== undefined && end < last) out.delete(last)
     else out.add(end)
     last = end

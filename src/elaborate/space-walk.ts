@@ -1,6 +1,6 @@
 /**
- * Walking through a space: which decision a point leaves open, what the rest depends on, and the schedule of a whole one.
- * Options come first, since they say which numbers there are, then numbers, then what nested spaces decide.
+ * Traversal of a space: the decision that a point leaves open, a key of the remainder, and the schedule of a complete
+ * point. Options come first, because they determine the numbers; then numbers; then the decisions of nested spaces.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -27,7 +27,7 @@ import {
   type SpaceUse,
 } from './space-values.ts'
 
-/** A step that was chosen, or the place of a nested space. */
+/** A chosen step, or a nested space. */
 type Leaf = Ast.Step | Use | Nested
 interface Nested {
   readonly kind: 'nested'
@@ -35,23 +35,23 @@ interface Nested {
   readonly walk: () => Walk
 }
 
-/** A point on its way through a space. */
+/** The traversal of a space by one point. */
 export class Walk {
   open: OpenValues | null = null
-  /** Whether the values of what is open depend on what is not known. */
+  /** Whether the values of the open decision depend on unknown names. */
   isUnknown = false
   readonly #use: SpaceUse
   readonly #point: SpacePoint
   readonly #prefix: string
   readonly #leaves: Leaf[] = []
   readonly #conditions: SpaceCondition[]
-  /** Numbers that what was chosen mentions. */
+  /** Numbers that the chosen steps and options mention. */
   readonly #mentioned = new Set<string>()
   readonly #chosen = new Map<string, Option>()
   readonly #numbers = new Map<string, number | undefined>()
   /** Whether all options are chosen. */
   #isChosen = false
-  /** Names of decisions whose values the point has. */
+  /** Names of the decisions for which the point has values. */
   readonly #decided: string[] = []
 
   constructor(use: SpaceUse, point: SpacePoint, prefix: string) {
@@ -72,7 +72,7 @@ export class Walk {
     }
   }
 
-  /** Names of decisions whose values the point has. */
+  /** Names of the decisions for which the point has values, also in nested spaces. */
   get decided(): readonly string[] {
     return [...this.#decided, ...this.#nested.flatMap(({ walk }) => walk().decided)]
   }
@@ -129,7 +129,7 @@ export class Walk {
     return { space, params, known: this.#use.known }
   }
 
-  /** The option that the point has; none where it is open. */
+  /** Returns the index of the option that the point chooses; null if it is not decided yet. */
   #choose({ name, options }: FormatDecision): number | null {
     const own = this.#prefix + name
     const before = this.#chosen.get(name)
@@ -155,7 +155,7 @@ export class Walk {
     return null
   }
 
-  /** Numbers that are mentioned, that the values of those that are mention, and names for what these are. */
+  /** The numbers that are mentioned, also in the values of others, and the fixed numbers over these. */
   get #active(): readonly NumberDecision[] {
     const all = this.#use.space.numbers
     const names = new Set(this.#mentioned)
@@ -171,11 +171,11 @@ export class Walk {
     const next = active.find((n) => !n.isFixed && this.#numbers.get(n.name) === undefined)
     if (!next) return
     const all = numbersOf(next, this.#known)
-    // Of conditions that wait for other numbers too, no value is told apart.
+    // A condition that waits for other numbers as well rejects no value.
     const decidable = this.#applicable.filter((c) => !this.#waits(c, next.name))
     const isAsked = decidable.some((c) => c.numbers.includes(next.name))
     const isPossible = isAsked || this.#isPossible()
-    // Where no condition mentions it, what holds of one value holds of all.
+    // If no condition mentions the number, either all values are possible or no value is.
     const values = isAsked
       ? all?.filter((v) => {
           this.#numbers.set(next.name, v)
@@ -190,7 +190,7 @@ export class Walk {
     this.open = { name: this.#prefix + next.name, values: values ?? [], ordered: true, considered }
   }
 
-  /** What the point says; names are the user's: `__proto__` is one of them. */
+  /** Returns the value in the point; undefined if it has no value. Names are the user's, for example `__proto__`. */
   #said(name: string): number | string | undefined {
     return Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
   }
@@ -213,7 +213,7 @@ export class Walk {
     return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
   }
 
-  /** Whether no condition is known to be broken: those so far, and `more`. */
+  /** Returns whether no condition is known to be false, of those so far and `more`. */
   #isPossible(more: readonly SpaceCondition[] = []): boolean {
     return this.#hold([...this.#applicable, ...more])
   }
@@ -222,12 +222,12 @@ export class Walk {
     return conditions.every((c) => partialValue(c.expr, this.#known) !== 0)
   }
 
-  /** Whether a condition stays open whatever a number is, since another that it needs is open. */
+  /** Returns whether a condition stays unknown for every value of a number, because it needs another open number. */
   #waits({ expr, numbers }: SpaceCondition, next: string): boolean {
     return isStrict(expr) && numbers.some((n) => n !== next && this.#isOpen(n))
   }
 
-  /** Names for numbers follow from those that they mention. */
+  /** Returns whether a number is open. Fixed numbers follow from the numbers that they mention. */
   #isOpen(name: string): boolean {
     return this.#numbers.has(name) && this.#numbers.get(name) === undefined && !this.#isNameFor(name)
   }
@@ -241,13 +241,13 @@ export class Walk {
     return this.#conditions.filter((c) => c.numbers.every((n) => this.#numbers.has(n)))
   }
 
-  /** What the rest depends on; empty where nothing is left. */
+  /** A key of the remainder of the space; empty for a complete point. */
   get rest(): string {
     if (!this.open) return ''
     const params = this.#prefix === '' ? '' : `(${[...this.#use.params.values()].join()})`
     if (!this.#isChosen)
       return `${params}o${JSON.stringify([...this.#chosen].map(([name, o]) => [name, o.text]))}`
-    // Names for numbers may break conditions that no decision asked for.
+    // Fixed numbers may violate conditions that no decision has evaluated.
     if (!this.#isPossible()) return 'x'
     const left = [...this.#numbers].flatMap(([name, value]) => (value === undefined ? [name] : []))
     const numbers = this.#use.space.numbers
@@ -265,7 +265,7 @@ export class Walk {
     return `${params}${JSON.stringify([left, places, values, nested])}`
   }
 
-  /** The steps of a whole point, with arguments for its parameters. */
+  /** Returns the steps of a complete point, with arguments for its parameters. */
   schedule(): { readonly schedule: Schedule; readonly args: readonly number[] } {
     invariant(!this.open, 'a whole point')
     const { space, params } = this.#use
@@ -276,7 +276,7 @@ export class Walk {
       if (leaf.kind !== 'nested') return leaf
       const { span, prefix } = leaf.at
       const { schedule, args } = leaf.walk().schedule()
-      // No name has a point in it.
+      // Names of schedules contain no dot, so the prefix is unused.
       uses.set(prefix, schedule)
       return { kind: 'use', schedule: { name: prefix, span }, args: args.map((a) => literal(a, span)), span }
     })

@@ -1,4 +1,4 @@
-/** Spaces of schedules: what they decide, under which conditions, and the steps that come of it. */
+/** Elaboration of search spaces: their decisions, conditions and steps. */
 import type * as Ast from '../ast/nodes.ts'
 import { print, printGroup, printParts, printStep } from '../ast/print.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -12,7 +12,7 @@ import { refuseUnused } from './space-mentions.ts'
 import { SpaceNumbers } from './space-numbers.ts'
 import type { FormatDecision, Option, Space, SpaceStep, StepOption } from './space-types.ts'
 
-/** @param path the spaces whose text is being gone through */
+/** Returns the space; null after a reported error. @param path the spaces that are being elaborated */
 export function elaborateSpace(s: Ast.Space, r: Resolve, path: readonly Ast.Space[]): Space | null {
   const { report, kernel } = r
   if (!kernel) return null
@@ -42,7 +42,7 @@ class Elaboration {
   readonly #declared: ReadonlyMap<string, Ast.FormatDecision>
   readonly #names: ChoiceNames
   readonly #walk: StepWalk
-  /** Names of decisions, and of what nested spaces begin with. */
+  /** Names of decisions, and prefixes of nested spaces. */
   readonly #taken: Set<string>
 
   constructor(s: Ast.Space, r: Resolve & { readonly kernel: Kernel1 }, path: readonly Ast.Space[]) {
@@ -76,7 +76,7 @@ class Elaboration {
     this.#taken.add(name.name)
   }
 
-  /** `use`, `use2`, …: names of decisions that the text gives none. */
+  /** Returns an unused name `use`, `use2`, … for a decision without a name in the text. */
   #unnamed(word: string): string {
     for (let k = 1; ; k++) {
       const name = k === 1 ? word : `${word}${k}`
@@ -147,7 +147,7 @@ class Elaboration {
     })
   }
 
-  /** `A as F` */
+  /** Returns the step `A as F`, with one step for each option of F. */
   #applied(s: Ast.AsStep, decided: Ast.FormatDecision): SpaceStep {
     const [part] = s.parts
     const given = part?.args[0] ?? part?.where
@@ -160,7 +160,7 @@ class Elaboration {
       })
     const steps = decided.options.map((o): Ast.AsStep => ({ ...s, parts: o.parts }))
     this.#walk.steps(steps, [])
-    // What the options mention is theirs.
+    // Numbers that the options mention belong to the options.
     const numbers = this.#numbers.mentionedIn({ ...s, parts: [] })
     return { kind: 'format', format: decided.name.name, steps, numbers }
   }
@@ -202,7 +202,7 @@ class Elaboration {
     const decl = scope.schedules.get(this.#s.kernel.name)?.get(name)
     const args = step.args.map((e) => this.#numbers.integer(e))
     if (decl?.kind !== 'space') {
-      // Its arguments may ask what steps cannot: they are numbers once the point is known.
+      // Arguments may use names that steps cannot use: with the point, they are numbers.
       const number = (e: Ast.Expr): Ast.Expr => ({ kind: 'number', value: 1, float: false, span: e.span })
       this.#walk.steps([{ ...step, args: step.args.map(number) }], [])
       const known = args.filter((a) => a !== null)

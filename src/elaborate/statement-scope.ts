@@ -1,4 +1,4 @@
-/** What a statement can see besides the kernel's declarations: iterators and `let`s around it. */
+/** Names that a statement can use in addition to the kernel's declarations: iterators and `let`s around it. */
 import type { Span } from '../ast/diagnostic.ts'
 import { type Axis, isAttached } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -8,13 +8,16 @@ export interface Seen {
   readonly name: string
   readonly span: Span
   readonly dtype: Dtype
-  /** Of an iterator (or a member of a fused one): the axis as declared. */
+  /** For an iterator (or a member of a fused one): the declared axis. Null for a `let`. */
   readonly axis: Axis | null
-  /** Of a `let`: levels of operations in its value, with those of the `let`s it mentions. */
+  /** For a `let`: the depth of operations in its value, including the `let`s that it mentions. */
   readonly levels?: number | undefined
 }
 
-/** The names of a block, which are unique, inside of those around it. A block may have very many: none are copied. */
+/**
+ * The names of a block, which are unique, and those around it. A block may have very many names, so they are not
+ * copied.
+ */
 export class Scope {
   readonly #outer: Scope | null
   readonly #names = new Map<string, Seen>()
@@ -33,18 +36,21 @@ export class Scope {
     return this.#names.get(name) ?? this.#outer?.find(name)
   }
 
-  /** Outermost first. */
+  /** All names in scope, outermost first. */
   get names(): readonly string[] {
     return [...(this.#outer?.names ?? []), ...this.#names.keys()]
   }
 
-  /** Outermost first. */
+  /** All iterators in scope, outermost first. */
   get iterators(): readonly Seen[] {
     return [...(this.#outer?.iterators ?? []), ...this.#iterators]
   }
 }
 
-/** The iterator that stands on a stored axis, itself or through an attached view of it. */
+/**
+ * Returns the innermost iterator over a stored axis, or over an attached view of it; undefined if there is no such
+ * iterator.
+ */
 export function standsOn({ iterators }: Scope, axis: string): Seen | undefined {
   return iterators.findLast(
     (s) => s.axis !== null && (s.axis.name === axis || (isAttached(s.axis) && s.axis.base === axis)),

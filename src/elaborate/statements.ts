@@ -1,4 +1,7 @@
-/** Iterations and statements: AST → Stage I. A statement with an error is left out; the error is recorded. */
+/**
+ * Elaboration of iterations and statements: AST → Stage I. A statement with an error is left out, and the error is
+ * recorded.
+ */
 
 import { unreachable } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -24,7 +27,7 @@ function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): re
     if (s.kind === 'let') {
       const value = settled(s.value, bodyNames(d, scope), d.report)
       const own = free(d, scope, s.name, 'let')
-      // A `let` with a wrong value still has a name, of which nothing more is said.
+      // A `let` with an invalid value still declares its name, and errors about its uses are not reported.
       const levels = value ? levelsOf(value, scope) : 0
       if (levels > MAX_LEVELS) {
         d.broken.add(s.name.name)
@@ -42,7 +45,7 @@ function elaborateBody(d: Declared, body: readonly Ast.Stmt[], outer: Scope): re
   return out
 }
 
-/** How deep a value is when the `let`s it mentions stand for what they are. */
+/** Returns the depth of a value with its `let`s substituted. */
 const levelsOf = (value: Expr, scope: Scope): number =>
   perExpr<number>((e, of) => {
     if (e.kind === 'var') return scope.find(e.name)?.levels ?? 0
@@ -66,7 +69,7 @@ const letOf = (name: Ast.Ident, dtype: Dtype): Seen => ({
   axis: null,
 })
 
-/** Iterators and `let`s take names that nothing in sight has. */
+/** Returns whether no declaration in scope has the name of a new iterator or `let`; reports an error otherwise. */
 function free(d: Declared, scope: Scope, name: Ast.Ident, what: 'let' | 'iterator', own?: string): boolean {
   const before = scope.find(name.name)
   const declared = name.name === own ? undefined : d.places.get(name.name)
@@ -106,7 +109,7 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
   }
 }
 
-/** Iterators of an iteration and of those in it, within each other. */
+/** Returns the maximum number of nested iterators. */
 const nestOf = (body: readonly Ast.Stmt[]): number =>
   Math.max(
     0,
@@ -135,7 +138,7 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
     for (const seen of opened ?? []) scope.add(seen)
   }
   if (iters.some((x) => x === null)) {
-    // Names that did not open are not reported again inside.
+    // The names of invalid iterators are not reported again inside.
     for (const it of s.iters) if (!scope.find(it.name.name)) d.broken.add(it.name.name)
   }
   const where = s.where ? conditions(d, s.where, scope) : []
@@ -145,14 +148,17 @@ export function elaborateIteration(d: Declared, s: Ast.Iterate, outer: Scope): I
   return iteration({ name: s.name.name, iters: iters as Iter[], where, body, span: s.span })
 }
 
-/** The conjuncts of a `where`. */
+/** Returns the conjuncts of a `where`; null after a reported error. */
 function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | null {
   const t = elaborateExpr(e, bodyNames(d, scope), d.report)
   const cond = t && truth(t, e.span, d.report)
   return cond && conjuncts(cond)
 }
 
-/** The names an iterator brings: its own, or those of the members of a fused axis. */
+/**
+ * Returns the names that an iterator declares: its own, or those of the members of a fused axis; null after a reported
+ * error.
+ */
 function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | null {
   const axis = d.axes.get(it.axis.name)
   if (!axis) {
@@ -165,7 +171,7 @@ function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | nu
     dtype: 'i32',
     axis: of,
   })
-  // An attached axis is a view of its base, and an iterator over it may go by either name.
+  // An attached axis is a view of its base, and an iterator over it may have either name.
   const own = isAttached(axis) && it.name.name === axis.base ? axis.base : axis.name
   if (!free(d, scope, it.name, 'iterator', own)) return null
   if (isFused(axis)) {
@@ -203,7 +209,10 @@ function target(d: Declared, scope: Scope, e: Ast.Access): Load | null {
   return l
 }
 
-/** A value for a target: as what is stored, or as what reductions into it accumulate in. */
+/**
+ * Returns a value in the type of a target: the storage type, or with `wide` the type in which it accumulates. Null
+ * after a reported error.
+ */
 function valueFor(d: Declared, scope: Scope, e: Ast.Expr, to: Load | null, wide: boolean): Expr | null {
   const t = elaborateExpr(e, bodyNames(d, scope), d.report)
   if (!t || !to) return null
@@ -245,7 +254,9 @@ function reducerOf(d: Declared, s: Ast.Reduce, targets: readonly (Load | null)[]
   return builtinMonoid(name, first.dtype)
 }
 
-/** Whether two targets of a tuple are one element, of which the last value alone would be left. */
+/**
+ * Returns whether two targets of a tuple are the same element, which would keep the last value only; reports an error.
+ */
 function repeats(d: Declared, s: Ast.Assign | Ast.Reduce, targets: readonly Load[]): boolean {
   const keys = targets.map(keyOf)
   const repeated = keys.findIndex((key, k) => keys.indexOf(key) < k)

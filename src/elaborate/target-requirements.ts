@@ -1,4 +1,4 @@
-/** What texts for targets need of them. */
+/** Requirements of target texts (`needs`). */
 import type * as Ast from '../ast/nodes.ts'
 import { orList } from '../ast/suggest.ts'
 import type { DeclaredTexts } from '../backends/target.ts'
@@ -6,10 +6,10 @@ import { TARGET_NAMES, TARGETS, type TargetName } from '../backends/targets/inde
 import type { Report } from './diagnostics.ts'
 import type { Values } from './instances.ts'
 
-/** Extensions that implementations try out come and go. */
+/** Names of experimental extensions, which may change at any time. */
 export const EXPERIMENTAL = /^chromium_\w+$/
 
-/** The target that a declared text is for. */
+/** Returns the target of a declared text; null after a reported error. */
 export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetName | null {
   const known = TARGET_NAMES.find((t) => t === name)
   if (known) return known
@@ -21,7 +21,10 @@ export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetNa
   })
 }
 
-/** Extensions of the target's language (`f16`), and properties of the device (`lanes(32)`), by name. */
+/**
+ * Returns the requirements by name: extensions of the target's language (`f16`), and properties of the device
+ * (`lanes(32)`). Reports unknown ones.
+ */
 export function needsOf(
   needs: readonly Ast.Need[],
   target: TargetName,

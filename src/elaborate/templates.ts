@@ -1,4 +1,4 @@
-/** Texts of targets as they are declared: what stands after a `$` is found, once for all instances. */
+/** Parsing of declared target texts: placeholders after `$`, once for all instances. */
 
 import { SptError } from '../ast/diagnostic.ts'
 import { CLOSER } from '../ast/lexical-scan.ts'
@@ -7,7 +7,7 @@ import { parseExpression } from '../ast/parse.ts'
 import { type Span, spanAt } from '../ast/span.ts'
 import type { Report } from './diagnostics.ts'
 
-/** Where something stands in a text. */
+/** A range of characters in a text. */
 export interface TextRange {
   readonly from: number
   readonly to: number
@@ -15,20 +15,20 @@ export interface TextRange {
 
 export type Part = string | Mention | Value | Repeat
 
-/** `$C`, `$C[0]`, `$C.word[0]`, `$S.at(0, 8)`. */
+/** A placeholder for an operand, parameter or word: `$C`, `$C[0]`, `$C.word[0]`, `$S.at(0, 8)`. */
 export interface Mention extends TextRange {
   readonly kind: 'mention'
   readonly name: string
   readonly field: string | undefined
-  /** What stands between brackets that belong to it. */
+  /** The expressions in its brackets; undefined if it has no brackets. */
   readonly args: readonly Ast.Expr[] | undefined
 }
-/** `$(n / 2)`, `$(t)` */
+/** A placeholder for a value: `$(n / 2)`, `$(t)`. */
 export interface Value extends TextRange {
   readonly kind: 'value'
   readonly value: Ast.Expr
 }
-/** `$(for k from 0 to 3: …)`, joined by commas; `$[for k from 0 to 3: …]`, one after the other. */
+/** A repetition: `$(for k from 0 to 3: …)` is joined by commas, `$[for k from 0 to 3: …]` by spaces. */
 export interface Repeat extends TextRange {
   readonly kind: 'repeat'
   readonly name: Ast.Ident
@@ -38,7 +38,7 @@ export interface Repeat extends TextRange {
   readonly parts: readonly Part[]
 }
 
-/** What a text mentions beside operands, parameters and the numbers of what is repeated. */
+/** Words that a text may mention in addition to operands, parameters and counters of repetitions. */
 export const WORDS = [
   'lane',
   'pending',
@@ -55,13 +55,13 @@ export type Word = (typeof WORDS)[number]
 const NAME = /^[A-Za-z_]\w*/
 const FIELD = /^\.(word|at|shared|index|map|row|column)(?!\w)/
 const FOR = /^\s*for\s+([A-Za-z_]\w*)\s+from\s/
-/** Which bracket belongs to a field. */
+/** The bracket that belongs to each field. */
 const BRACKETS: Readonly<Record<string, string>> = { word: '[', at: '(', shared: '(', index: '(' }
 
-/** By name, whether a bracket after the operand is a slot, or the text's own. */
+/** For each operand, whether a bracket after it is a slot; otherwise the bracket belongs to the text. */
 export type Slotted = ReadonlyMap<string, boolean>
 
-/** `null`, reported, for a text that makes no sense. */
+/** Returns the parts of a text; null after a reported error. */
 export function templateOf(code: Ast.Ident, operands: Slotted, report: Report): readonly Part[] | null {
   return new Reader(code, operands, report).parts(0, code.name.length)
 }
@@ -114,7 +114,7 @@ class Reader {
     const open = alone + (found === undefined ? 0 : 1 + found.length)
     const own = bracket !== undefined && open < to && this.#text[open] === bracket
     const mention = { kind: 'mention' as const, name, from: at }
-    // Without its bracket a word is no field.
+    // `word` without its bracket is not a field.
     if (!own && found === 'word') return { ...mention, field: undefined, args: undefined, to: alone }
     if (!own) return { ...mention, field: found, args: undefined, to: open }
     const end = this.#closing(open, to)
@@ -143,7 +143,7 @@ class Reader {
     return { kind: 'repeat', name: { name, span }, first, last, between, parts, from: at, to: end }
   }
 
-  /** The place after the bracket that closes the one at `open`. */
+  /** Returns the index after the bracket that closes the one at `open`; null after a reported error. */
   #closing(open: number, to: number): number | null {
     const stack: string[] = []
     for (let p = open; p < to; p++) {
@@ -157,7 +157,7 @@ class Reader {
     return this.#refuse(open, open + 1, 'this bracket is never closed', `\`${stack[0]}\``)
   }
 
-  /** Expressions between commas. */
+  /** Returns the expressions between commas; null after a reported error. */
   #list(from: number, to: number): readonly Ast.Expr[] | null {
     const out: Ast.Expr[] = []
     let depth = 0
@@ -175,11 +175,11 @@ class Reader {
     return out
   }
 
-  /** An expression, where it stands in the file. */
+  /** Returns an expression with its span in the file; null after a reported error. */
   #expression(from: number, to: number): Ast.Expr | null {
     const text = this.#text.slice(from, to)
     const span = this.#at(from, to)
-    // Ohm takes its time for each.
+    // Numbers are read directly, because Ohm is slow.
     if (/^\s*\d{1,9}\s*$/.test(text)) return { kind: 'number', value: Number(text), float: false, span }
     try {
       return parseExpression({ name: span.source, text }, span)

@@ -1,4 +1,6 @@
-/** Operands that are boxes of matrices in global memory, and how such boxes lie in shared memory. */
+/**
+ * Operands that are boxes of matrices in global memory (tensor maps), and the layout of such boxes in shared memory.
+ */
 import type * as Ast from '../ast/nodes.ts'
 import { DTYPE_BYTES, type Dtype } from '../ir/dtype.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -7,14 +9,14 @@ import { sameExpr } from '../ir/structural-equality.ts'
 import type { Report } from './diagnostics.ts'
 import { constantOf } from './memories.ts'
 
-/** Chunks that change places, and what the device aligns boxes to. */
+/** Bytes of a chunk, which swizzling permutes, and bytes of a line, to which the device aligns boxes. */
 const CHUNK = 16
 const LINE = 128
-/** Rows and columns that a device moves at once. */
+/** The maximum number of rows, and of columns, that a device moves at once. */
 const MOST_IN_BOX = 256
 const SWIZZLES = [32, 64, 128]
 
-/** What a mapped operand asks of its box. */
+/** Returns the box of a mapped operand; null after a reported error. */
 export function boxOf(
   o: Ast.Operand,
   shape: readonly (number | null)[],
@@ -42,13 +44,17 @@ export function boxOf(
   return report.error({ code: 'check/instr-mapped', message, span: o.span, expected })
 }
 
-/** Where a byte of a box arrives: its chunk's number within `swizzle` bytes changes with the number of the line. */
+/**
+ * Returns the offset at which a byte of a box arrives: the number of its chunk within `swizzle` bytes changes with the
+ * number of the line.
+ */
 const arrival = (byte: number, swizzle: number): number =>
   swizzle === 0 ? byte : byte ^ ((Math.floor(byte / LINE) % (swizzle / CHUNK)) * CHUNK)
 
 /**
- * Whether what boxes are copied to or from holds them as they arrive (PTX ISA, "Swizzling modes"): rows one after the
- * other, swizzled as the operand says. That is a tile of a declared memory, aligned to the period of the pattern.
+ * Returns whether the shared memory of boxes has the layout in which they arrive (PTX ISA, "Swizzling modes"): rows one
+ * after the other, swizzled as the operand declares, in a tile of a declared memory that is aligned to the period of
+ * the pattern. Reports an error otherwise.
  */
 export function boxesFit(
   s: Ast.Instr,
@@ -99,7 +105,10 @@ export function boxesFit(
   return true
 }
 
-/** The first element of a tile that is not where a box brings it. */
+/**
+ * Returns the message and the expected form for the first element of a tile that is not where a box places it;
+ * undefined if all elements are.
+ */
 function misplaced(m: Memory, swizzle: number): [string, string] | undefined {
   const [rows, columns] = m.shape as [number, number]
   const bytes = DTYPE_BYTES[m.dtype]

@@ -1,12 +1,15 @@
-/** Which types meet, and which values fit where. Literals have no type of their own until they meet one. */
+/**
+ * Type conversion: the common type of operands, and implicit conversions. A literal has no type of its own until it
+ * meets another operand.
+ */
 import { InternalError, type Span } from '../ast/diagnostic.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat, isHalf, isInt, join } from '../ir/dtype.ts'
 import { cast, constant, type Expr, select } from '../ir/expr.ts'
 import type { Report } from './diagnostics.ts'
 
 /**
- * `literal`: a number as written, whose type is still open; `expr` is then a constant, an f64 for a fraction, or a
- * `select` between such.
+ * A typed expression. `literal` marks a number as written, whose type is open: `expr` is then a constant (an f64 for a
+ * fraction), or a `select` between constants.
  */
 export interface Typed {
   readonly expr: Expr
@@ -27,7 +30,9 @@ const INTO: Readonly<Record<Dtype, readonly Dtype[]>> = {
   f64: [],
 }
 
-/** Whether a value of type `from` goes into `to` without being asked: nothing but precision of large integers is lost. */
+/**
+ * Returns whether a value of type `from` converts to `to` implicitly: only the precision of large integers may be lost.
+ */
 export const fits = (from: Dtype, to: Dtype): boolean => from === to || INTO[from].includes(to)
 
 function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
@@ -56,7 +61,7 @@ function literalAs(e: Expr, to: Dtype, at: Span, report: Report): Expr | null {
   return constant(value, to, at)
 }
 
-/** The number as written; of several a fraction, if one is. */
+/** Returns the number of a literal; of several numbers, a fraction if there is one. */
 function numberIn(e: Expr): number {
   if (e.kind === 'select')
     return [e.then, e.else].map(numberIn).reduce((a, b) => (Number.isInteger(a) ? b : a))
@@ -64,7 +69,7 @@ function numberIn(e: Expr): number {
   return e.value
 }
 
-/** Over each of the numbers that a literal is chosen from. */
+/** Applies `f` to each of the numbers that a literal selects from. */
 export const eachNumber = (e: Expr, f: (value: number, span: Span | undefined) => Expr): Expr =>
   e.kind === 'select'
     ? select(e.cond, eachNumber(e.then, f), eachNumber(e.else, f), e.span)
@@ -73,16 +78,16 @@ export const eachNumber = (e: Expr, f: (value: number, span: Span | undefined) =
 const show = (value: number): string =>
   Number.isFinite(value) ? String(value) : Number.isNaN(value) ? 'nan' : value > 0 ? 'inf' : '-inf'
 
-/** What fractions are that meet no floating-point type: f32 in kernels; the host computes in doubles. */
+/** The type of fractions that meet no floating-point type: f32 in kernels, f64 in expressions of the host. */
 export type Real = 'f32' | 'f64'
 
-/** A literal becomes i32 or `real`; other expressions stay. */
+/** Returns the expression, with i32 or `real` as the type of a literal; null after a reported error. */
 export function settle(t: Typed, span: Span, report: Report, real: Real): Expr | null {
   if (t.literal === null) return t.expr
   return literalAs(t.expr, t.literal === 'int' ? 'i32' : real, span, report)
 }
 
-/** The value as a `to`, where it fits; `what` names the place for the message. */
+/** Returns the value converted to `to`; null after a reported error. `what` names the place in the message. */
 export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Report): Expr | null {
   const { expr, literal } = t
   if (literal !== null) {
@@ -104,16 +109,19 @@ export function coerce(t: Typed, to: Dtype, what: string, span: Span, report: Re
   })
 }
 
-/** An explicit conversion `to(e)`. */
+/** Returns the explicit conversion `to(e)`; null after a reported error. */
 export function convert(t: Typed, to: Dtype, span: Span, report: Report): Expr | null {
   if (t.literal !== null && (t.literal === 'int' || isFloat(to)) && to !== 'bool')
     return literalAs(t.expr, to, span, report)
-  // Half types are computed in f32, in which what is computed of them is not rounded yet.
+  // Half types are computed in f32 without rounding, so an explicit conversion of a result must round.
   const rounds = isHalf(to) && t.expr.dtype === to && t.expr.kind !== 'load'
   return cast(rounds ? cast(t.expr, computeType(to), span) : t.expr, to, span)
 }
 
-/** Both operands in the type they meet in; a literal takes the type of the other operand. */
+/**
+ * Returns both operands in their common type; a literal takes the type of the other operand. Null after a reported
+ * error.
+ */
 export function joinOperands(
   a: Typed,
   b: Typed,
@@ -128,18 +136,18 @@ export function joinOperands(
   return [cast(left, dtype), cast(right, dtype)]
 }
 
-/** The operand, given a type by the other one if it is a literal. */
+/** Returns the operand; a literal takes its type from the other operand. */
 function openTo(t: Typed, other: Typed, span: Span, report: Report, real: Real): Expr | null {
   if (t.literal === null) return t.expr
   if (other.literal !== null)
     return literalAs(t.expr, t.literal === 'float' || other.literal === 'float' ? real : 'i32', span, report)
   const to = other.expr.dtype
-  // A fraction makes integers meet it in `real`; an integer makes truth values meet it in i32.
+  // With a fraction, integers convert to `real`; with an integer, truth values convert to i32.
   if (t.literal === 'float') return literalAs(t.expr, isFloat(to) ? to : real, span, report)
   return literalAs(t.expr, to === 'bool' ? 'i32' : to, span, report)
 }
 
-/** What is expected of an integer expression over these names. */
+/** Returns the expected form of an integer expression over these names, for messages. */
 export function integersOver(names: Iterable<string>): string {
   const list = [...names]
   return list.length > 0 ? `an integer expression over ${list.join(', ')}` : 'a number'
