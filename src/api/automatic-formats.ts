@@ -11,12 +11,12 @@ import type { Compilation } from '../run/compile.ts'
 import type { UsedFormat } from '../schedule/used-formats.ts'
 import type { MatrixStatistics } from '../search/model/statistics.ts'
 import {
-  type Decided,
+  applySketch,
   Decisions,
+  type PartialPoint,
   type Schedulable,
   type SketchTarget,
   sketch,
-  sketched,
 } from '../search/sketch/index.ts'
 
 /** What takes steps, giving a `K`, and knows formats. */
@@ -126,10 +126,10 @@ function climbed<K extends Automatic<K>>(
   const nests = stored.kernel.compilation.loops.body.length
   let left = Math.max(LEAST_CLIMBED, Math.min(MOST_CLIMBED, Math.floor(NESTS / Math.max(1, nests))))
   const seen = new Set<string>()
-  const look = (fixed: Decided) => {
+  const look = (fixed: PartialPoint) => {
     const d = new Decisions(fixed, true)
     if (orRefused(() => sketch(stored.kernel, target, d)) instanceof SptError) return null
-    const text = [stored.text, ...d.forms.map((name) => `${name} = ${d.taken[name]}`)].join(', ')
+    const text = [stored.text, ...d.forms.map((name) => `${name} = ${d.values[name]}`)].join(', ')
     if (seen.has(text)) return null
     seen.add(text)
     left--
@@ -143,10 +143,10 @@ function climbed<K extends Automatic<K>>(
     isBetter = false
     for (const name of best.d.forms) {
       // What is decided may be another since a better one was found.
-      const values = best.d.asked.find((a) => a.name === name)?.values ?? []
+      const values = best.d.requests.find((a) => a.name === name)?.values ?? []
       for (const value of values) {
-        if (left <= 0 || value === best.d.taken[name]) continue
-        const forms = Object.fromEntries(best.d.forms.map((f) => [f, best!.d.taken[f]!]))
+        if (left <= 0 || value === best.d.values[name]) continue
+        const forms = Object.fromEntries(best.d.forms.map((f) => [f, best!.d.values[f]!]))
         const other = look({ ...forms, [name]: value })
         if (!other || other.milliseconds >= BETTER * best.milliseconds) continue
         best = other
@@ -167,7 +167,7 @@ function madeOf<K extends Automatic<K>>(
   const key = JSON.stringify([target, text])
   const before = made.get(key)
   if (before !== undefined) return before
-  const result = orRefused(() => sketched(kernel, target, new Decisions(d.taken, true)))
+  const result = orRefused(() => applySketch(kernel, target, new Decisions(d.values, true)))
   const taken = result instanceof SptError ? null : result
   if (made.size >= MOST_MADE) made.delete(made.keys().next().value!)
   made.set(key, taken)

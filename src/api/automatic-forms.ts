@@ -10,12 +10,12 @@ import type { Device } from '../runtime/device.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
 import { type CostModel, selectionModel } from '../search/model/trained-models.ts'
 import {
+  applySketch,
   Decisions,
   formsOf,
   type SketchDevice,
   type SketchTarget,
   sketch,
-  sketched,
 } from '../search/sketch/index.ts'
 import { storedElements, type Tensor } from '../storage/tensor.ts'
 import { type Automatic, formatForms, isUneven } from './automatic-formats.ts'
@@ -104,8 +104,8 @@ export function automaticForms<K extends Automatic<K>>(
 }
 
 function* legalForms<K extends Automatic<K>>(kernel: K, target: SketchTarget): Generator<AutomaticForm<K>> {
-  for (const { forms, taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
-    const made = orRefused(() => sketched(kernel, target, new Decisions(taken, true)))
+  for (const { forms, values: taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
+    const made = orRefused(() => applySketch(kernel, target, new Decisions(taken, true)))
     const text = forms.map((name) => `${name} = ${taken[name]}`).join(', ')
     if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null, expectedBy: null }
   }

@@ -7,14 +7,14 @@ import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
 import { check } from './points.ts'
 import {
+  applySketch,
   Decisions,
   formsOf,
-  nearOf,
-  openIn,
+  neighboursOf,
+  nextDecision,
   type SketchDevice,
   type SketchTarget,
   sketch,
-  sketched,
 } from './sketch/index.ts'
 import type { KernelSpace, OpenDecision, Point } from './types.ts'
 
@@ -77,7 +77,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   const guessed = (): Point => {
     const d = new Decisions(null)
     orRefused(() => rule(d))
-    return d.taken
+    return d.values
   }
   const space: SketchSpace = {
     get guess() {
@@ -85,18 +85,18 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
       return guess
     },
     name: kernel.name,
-    forms: () => [...formsOf(rule)].map((d) => d.taken),
-    near: (point) => nearOf(rule, check(space, point)),
+    forms: () => [...formsOf(rule)].map((d) => d.values),
+    near: (point) => neighboursOf(rule, check(space, point)),
     // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
-      const open = orRefused(() => openIn(partial, rule))
+      const open = orRefused(() => nextDecision(partial, rule))
       if (open instanceof SptError || !open) return null
       return { ...open, considered: open.values.length + EFFORT }
     },
     kernel(point: Point): Kernel {
       const d = new Decisions(check(space, point))
-      return sketched(base(d), target, d)
+      return applySketch(base(d), target, d)
     },
   }
   origins.set(space, { base: kernel, options })

@@ -4,12 +4,12 @@ import type { AnyFormat } from '../../src/ir/format.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import type { Step } from '../../src/schedule/resolve.ts'
 import {
+  applySketch,
   Decisions,
-  openIn,
+  nextDecision,
   type Schedulable,
   type SketchDevice,
   sketch,
-  sketched,
 } from '../../src/search/sketch/index.ts'
 import type { Choices } from './choices.ts'
 import { type Scheduled, schedule, withTrace } from './schedule-gen.ts'
@@ -37,14 +37,14 @@ export const sketching =
     let compilation: Compilation
     try {
       for (;;) {
-        const open = openIn(point, (d) => void sketch(kernel, { device }, d))
+        const open = nextDecision(point, (d) => void sketch(kernel, { device }, d))
         if (!open) break
         if (open.values.length < 2) throw new Error(`${open.name} is no decision`)
         point[open.name] = c.pick(open.values)
       }
       // The best guess is what kernels without a schedule run as.
       const decided = new Decisions(c.chance(25) ? null : point)
-      compilation = sketched(kernel, { device }, decided).compilation
+      compilation = applySketch(kernel, { device }, decided).compilation
     } catch (e) {
       if (!(e instanceof SptError)) throw withTrace(e, [...before.trace, JSON.stringify(point)])
       return before

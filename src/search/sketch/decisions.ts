@@ -1,51 +1,54 @@
 /**
- * Decisions by replay: a rule requests values as it runs, and is rerun with one value more for each decision, so that a
+ * Decisions by replay: a rule requests values as it runs, and is rerun with one more value for each decision, so that a
  * decision may depend on all earlier values.
  */
 import { invariant } from '../../ast/diagnostic.ts'
 
-/** Values by decision: a point of a space, as far as it is decided. */
-export type Decided = Readonly<Record<string, number | string>>
+/** A point of a space, or the first part of one: values by decision. */
+export type PartialPoint = Readonly<Record<string, number | string>>
 
-/** A decision that is asked next. */
-export interface Asked {
+/** A decision that a rule requests. */
+export interface Decision {
   readonly name: string
   readonly values: readonly (number | string)[]
   readonly ordered: boolean
-  /** Those that are the best more often than others, or, of numbers, near them. */
+  /** Values that are more often the best than others; for numbers, their neighbours as well. */
   readonly likely: readonly (number | string)[]
 }
 
-/** Thrown to leave a rule at the first decision that the point leaves open. */
-class Open {
-  readonly decision: Asked
+/** Thrown to leave a rule at the first decision without a value. */
+class Interruption {
+  readonly decision: Decision
 
-  constructor(decision: Asked) {
+  constructor(decision: Decision) {
     this.decision = decision
   }
 }
 
 export class Decisions {
-  readonly #point: Decided | null
-  readonly #guesses: boolean
-  readonly #taken: Record<string, number | string> = {}
-  readonly #asked: Asked[] = []
+  readonly #point: PartialPoint | null
+  readonly #useGuesses: boolean
+  readonly #values: Record<string, number | string> = {}
+  readonly #requests: Decision[] = []
   readonly #forms: string[] = []
 
-  /** `null`: the best guess of each. `guesses`: those that the point leaves open, or has another value of, are guessed. */
-  constructor(point: Decided | null, guesses = point === null) {
+  /**
+   * A replay. @param point - Given values; `null`: heuristic defaults for all decisions
+   * @param useGuesses - Use the default for decisions without a valid value, instead of leaving the rule
+   */
+  constructor(point: PartialPoint | null, useGuesses = point === null) {
     this.#point = point
-    this.#guesses = guesses
+    this.#useGuesses = useGuesses
   }
 
-  /** The answers so far. */
-  get taken(): Decided {
-    return this.#taken
+  /** The values so far. */
+  get values(): PartialPoint {
+    return this.#values
   }
 
   /** The decisions so far, in order. */
-  get asked(): readonly Asked[] {
-    return this.#asked
+  get requests(): readonly Decision[] {
+    return this.#requests
   }
 
   /** Names of the decisions on which the other decisions depend. */
@@ -55,15 +58,16 @@ export class Decisions {
 
   /** Like `choose`, for decisions on the partition of loops, which determine the other decisions. */
   form<T extends number | string>(name: string, values: readonly T[], guess: T = values[0]!): T {
-    const isNew = values.length > 1 && !Object.hasOwn(this.#taken, name)
+    const isNew = values.length > 1 && !Object.hasOwn(this.#values, name)
     if (isNew) this.#forms.push(name)
     return this.choose(name, values, guess)
   }
 
   /**
-   * The value of a decision; of numbers, which ascend, `guess` is the best guess, of names the first is. One that has a
-   * single value is none. Points have been checked.
-   * @param likely where others than the guess may be the best as well
+   * The value of a decision. A decision with a single value is not recorded. Points have been checked before.
+   * @param values - Ascending, if they are numbers
+   * @param guess - The heuristic default; default: the first value
+   * @param likely - Values that may be the best in addition to the guess
    */
   choose<T extends number | string>(
     name: string,
@@ -72,29 +76,29 @@ export class Decisions {
     likely: readonly T[] = [guess],
   ): T {
     if (values.length === 1) return values[0]!
-    // Nests that decide together are alike, but for constants, by which some have other values.
-    if (Object.hasOwn(this.#taken, name)) return values.find((v) => v === this.#taken[name]) ?? guess
-    const given = this.#point !== null && Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
-    const found = values.find((v) => v === given)
-    const asked = { name, values, ordered: values.every((v) => typeof v === 'number'), likely }
-    if (!this.#guesses) {
-      if (given === undefined) throw new Open(asked)
-      invariant(found !== undefined, () => `${name} is not ${given} here`)
+    // Nests that share decisions are isomorphic except for constants, which may exclude the shared value.
+    if (Object.hasOwn(this.#values, name)) return values.find((v) => v === this.#values[name]) ?? guess
+    const preset = this.#point !== null && Object.hasOwn(this.#point, name) ? this.#point[name] : undefined
+    const match = values.find((v) => v === preset)
+    const decision = { name, values, ordered: values.every((v) => typeof v === 'number'), likely }
+    if (!this.#useGuesses) {
+      if (preset === undefined) throw new Interruption(decision)
+      invariant(match !== undefined, () => `${name} is not ${preset} here`)
     }
-    const value = found ?? guess
-    this.#asked.push(asked)
-    this.#taken[name] = value
+    const value = match ?? guess
+    this.#requests.push(decision)
+    this.#values[name] = value
     return value
   }
 }
 
-/** The next open decision when a rule runs with a point; `null` if the point is complete. */
-export function openIn(point: Decided, rule: (decisions: Decisions) => void): Asked | null {
+/** The first decision of a rule that the point leaves open; `null` if the point is complete. */
+export function nextDecision(point: PartialPoint, rule: (decisions: Decisions) => void): Decision | null {
   try {
     rule(new Decisions(point))
     return null
   } catch (e) {
-    if (e instanceof Open) return e.decision
+    if (e instanceof Interruption) return e.decision
     throw e
   }
 }

@@ -7,9 +7,9 @@ import { mentions, someExpr } from '../../ir/expr-tree.ts'
 import type { Draft, Schedulable } from './draft.ts'
 import type { Plan } from './plan.ts'
 import type { Strand, StrandLoop } from './strands.ts'
-import { type Around, type Dealt, divides, requireOf } from './threads.ts'
+import { divides, type Partition, type RuleContext, requireMultiple } from './threads.ts'
 
-/** Elements of a square's side that lie side by side: one access of 16 bytes of f32. */
+/** Contiguous elements of a square's side: one access of 16 bytes of f32. */
 const RUN = 4
 
 interface Operand {
@@ -20,53 +20,80 @@ interface Operand {
   readonly isOuter: boolean
 }
 
-/** Operands that a tile reuses: read once for each row or column of it and each iteration of the sum. */
-export function reusedBy(strand: Strand, { outer, inner, middle, sums }: Dealt): readonly Operand[] {
+/**
+ * Operands that a tile reuses: loaded once per row or column of the tile and iteration of the sum. Empty if the strand
+ * is not a dense product.
+ */
+export function reusedOperands(
+  strand: Strand,
+  { outer, inner, middle, sums }: Partition,
+): readonly Operand[] {
   const [sum] = sums
-  const free = (l: StrandLoop | undefined): boolean =>
+  const isFree = (l: StrandLoop | undefined): boolean =>
     l !== undefined && l.needs.size === 0 && l.constant === null
   if (!inner || !sum || sums.length > 1 || middle.length > 0) return []
-  // A copy would always read what is asked for under a condition.
+  // A copy to shared memory would load conditional accesses unconditionally.
   if (strand.isConditional) return []
-  if (![outer, inner, sum].every(free) || inner.role !== 'contiguous' || outer.reduce) return []
-  const out = new Map<string, Operand>()
+  if (![outer, inner, sum].every(isFree) || inner.role !== 'contiguous' || outer.reduce) return []
+  const operands = new Map<string, Operand>()
   for (const { buffer, index, mode } of accessesOf(strand.writes)) {
     if (mode === 'write' || !index.some((e) => mentions(e, sum.var))) continue
-    const of = [outer, inner].filter((l) => index.some((e) => mentions(e, l.var)))
-    const gathered = index.some((e) => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
-    if (of.length !== 1 || gathered) return []
-    out.set(buffer, { buffer, alongSum: mentions(index.at(-1)!, sum.var), isOuter: of[0] === outer })
+    const tileLoops = [outer, inner].filter((l) => index.some((e) => mentions(e, l.var)))
+    const isGathered = index.some((e) => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
+    if (tileLoops.length !== 1 || isGathered) return []
+    operands.set(buffer, {
+      buffer,
+      alongSum: mentions(index.at(-1)!, sum.var),
+      isOuter: tileLoops[0] === outer,
+    })
   }
-  return out.size >= 2 ? [...out.values()] : []
+  return operands.size >= 2 ? [...operands.values()] : []
 }
 
-export function denseTiles(strand: Strand, of: Dealt, operands: readonly Operand[], around: Around): Plan {
-  const { lead, outer, sums } = of
-  const inner = of.inner!
+export function planDenseTiles(
+  strand: Strand,
+  partition: Partition,
+  operands: readonly Operand[],
+  context: RuleContext,
+): Plan {
+  const { lead, outer, sums } = partition
+  const inner = partition.inner!
   const sum = sums[0]!
-  const d = around.decisions
+  const d = context.decisions
   const { name } = strand
-  // One square of a thread, or four that lie half a tile apart: threads side by side then read runs side by side.
+  // One square per thread, or four that are half a tile apart, so that neighbouring threads load neighbouring runs.
   const squares = d.choose(`${name}.squares`, [1, 4], 4)
   const rows = d.choose(`${name}.rows`, [32, 64, 128], 64)
   const side = (squares === 4 ? 2 : 1) * RUN
-  const fits = (cols: number): boolean => (rows / side) * (cols / side) <= around.threads
+  const fits = (cols: number): boolean => (rows / side) * (cols / side) <= context.threads
   const cols = d.choose(`${name}.cols`, [32, 64, 128].filter(fits), fits(128) ? 128 : 64)
   const depth = d.choose(`${name}.depth`, [8, 16, 32], 8)
   const stages = d.choose(`${name}.stages`, [1, 2, 3], 2)
   const copies = d.choose(`${name}.copies`, ['in registers too', 'shared'])
   return (draft) => {
-    const tiled = [
+    const tileSizes = [
       [outer, rows],
       [inner, cols],
       [sum, depth],
     ] as const
-    // All or none: where only some are whole, guards are as many.
-    const whole = tiled.every(([l, by]) => divides(by, l, around))
-    if (whole) for (const [l, by] of tiled) requireOf(draft, l, by, around)
-    const [i, j] = [outer, inner].map((l, k) => square(draft, l.var, k === 0 ? rows : cols, squares === 4))
+    // Requires divisibility of all three loops or of none: if only some are divisible, as many guards remain.
+    const divisible = tileSizes.every(([l, size]) => divides(size, l, context))
+    if (divisible) for (const [l, size] of tileSizes) requireMultiple(draft, l, size, context)
+    const [i, j] = [outer, inner].map((l, k) =>
+      splitSquare(draft, l.var, k === 0 ? rows : cols, squares === 4),
+    )
     const [slices, step] = draft.split(sum.var, depth)
-    draft.reorder([lead?.var, i!.block, j!.block, i!.thread, j!.thread, slices, step, ...i!.own, ...j!.own])
+    draft.reorder([
+      lead?.var,
+      i!.block,
+      j!.block,
+      i!.thread,
+      j!.thread,
+      slices,
+      step,
+      ...i!.elements,
+      ...j!.elements,
+    ])
     draft.bind([
       ...(lead ? [[lead.var, 'block.z'] as const] : []),
       [i!.block, 'block.y'],
@@ -75,11 +102,11 @@ export function denseTiles(strand: Strand, of: Dealt, operands: readonly Operand
       [j!.thread, 'thread.x'],
     ])
     return {
-      whole: j!.thread,
+      completeAt: j!.thread,
       finish(late) {
-        late.inRegisters(strand.buffers, j!.thread)
+        late.cacheInRegisters(strand.buffers, j!.thread)
         const tiles = operands.map(({ buffer, alongSum, isOuter }) =>
-          shared(late, buffer, slices, alongSum ? (isOuter ? rows : cols) : null, whole),
+          cacheShared(late, buffer, slices, alongSum ? (isOuter ? rows : cols) : null, divisible),
         )
         if (copies !== 'shared')
           for (const tile of tiles)
@@ -87,7 +114,7 @@ export function denseTiles(strand: Strand, of: Dealt, operands: readonly Operand
               late.step({ kind: 'cache_read', buffer: tile, at: { var: step }, scope: 'register' }),
             )
         if (stages > 1) late.step({ kind: 'pipeline', loop: { var: slices }, by: stages })
-        for (const l of [step, ...i!.own, ...j!.own]) late.unroll(l, 0)
+        for (const l of [step, ...i!.elements, ...j!.elements]) late.unroll(l, 0)
       },
     }
   }
@@ -96,10 +123,10 @@ export function denseTiles(strand: Strand, of: Dealt, operands: readonly Operand
 interface Square {
   readonly block: string
   readonly thread: string
-  readonly own: readonly string[]
+  readonly elements: readonly string[]
 }
 
-function square<K extends Schedulable<K>>(
+function splitSquare<K extends Schedulable<K>>(
   draft: Draft<K>,
   loop: string,
   size: number,
@@ -108,22 +135,34 @@ function square<K extends Schedulable<K>>(
   const [block, tile] = draft.split(loop, size)
   const [half, quarter] = halves ? draft.split(tile, size / 2) : [undefined, tile]
   const [thread, run] = draft.split(quarter!, RUN)
-  return { block, thread, own: half === undefined ? [run] : [half, run] }
+  return { block, thread, elements: half === undefined ? [run] : [half, run] }
 }
 
-/** A copy in shared memory; its name. By columns where a thread needs neighbouring ones of its `rows`, apart in banks. */
-function shared<K extends Schedulable<K>>(
+/**
+ * Copies a tile to shared memory; returns the name of the copy. If a thread reads neighbouring elements along its
+ * `rows`, the copy is transposed, with a padded stride to avoid bank conflicts.
+ */
+function cacheShared<K extends Schedulable<K>>(
   draft: Draft<K>,
   buffer: string,
-  at: string,
+  loop: string,
   rows: number | null,
-  whole: boolean,
+  divisible: boolean,
 ): string {
-  const into = draft.freshBuffer(`${buffer}s`)
+  const name = draft.freshBuffer(`${buffer}s`)
   const layout = rows === null ? {} : { transposed: true, stride: rows + RUN }
-  const copy = (how: object): void =>
-    draft.step({ kind: 'cache_read', buffer, at: { var: at }, scope: 'shared', into, ...layout, ...how })
-  // What a tile lacks counts as 0 where that changes nothing.
-  if (whole ? !draft.attempt(() => copy({ by: RUN })) : !draft.attempt(() => copy({ padded: 0 }))) copy({})
-  return into
+  const copy = (options: object): void =>
+    draft.step({
+      kind: 'cache_read',
+      buffer,
+      at: { var: loop },
+      scope: 'shared',
+      into: name,
+      ...layout,
+      ...options,
+    })
+  // Incomplete tiles are padded with zeros if that does not change the result.
+  if (divisible ? !draft.attempt(() => copy({ by: RUN })) : !draft.attempt(() => copy({ padded: 0 })))
+    copy({})
+  return name
 }

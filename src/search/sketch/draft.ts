@@ -1,4 +1,4 @@
-/** A kernel in the making: steps by loops' variables, each an ordinary step that may be refused. */
+/** A kernel under construction: schedule steps by loop variable, each of which may be rejected. */
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { findLoop, loopsOf } from '../../ir/definitions.ts'
@@ -12,7 +12,7 @@ import type { LoopStep } from '../../schedule/steps.ts'
 /** Basis of sketches: a kernel as an immutable value that accepts schedule steps. */
 export interface Schedulable<K> {
   readonly compilation: { readonly kernel: Kernel1; readonly loops: Kernel2 }
-  /** @throws SptError where a step is refused */
+  /** @throws SptError if a step is rejected */
   apply(steps: readonly Step[]): K
 }
 
@@ -27,7 +27,7 @@ export class Draft<K extends Schedulable<K>> {
     return this.kernel.compilation.loops
   }
 
-  onCoords(step: CoordStep): void {
+  coordStep(step: CoordStep): void {
     this.kernel = this.kernel.apply([{ stage: 1, step }])
   }
 
@@ -35,11 +35,11 @@ export class Draft<K extends Schedulable<K>> {
     this.kernel = this.kernel.apply([{ stage: 2, step }])
   }
 
-  /** Steps that are taken all or none; whether they are. */
+  /** Applies all of the steps or none; returns true if they were applied. */
   attempt(steps: () => void): boolean {
-    const before = this.kernel
+    const previous = this.kernel
     if (!(orRefused(steps) instanceof SptError)) return true
-    this.kernel = before
+    this.kernel = previous
     return false
   }
 
@@ -47,31 +47,31 @@ export class Draft<K extends Schedulable<K>> {
     return findLoop(this.loops.body, variable)?.loop
   }
 
-  /** A name for a buffer that a step makes. */
+  /** An unused name for a new buffer. */
   freshBuffer(base: string): string {
     const { buffers, params, body } = this.loops
-    const taken = new Set([...buffers, ...params, ...loopsOf(body)].map((x) => x.name))
-    for (const l of loopsOf(body)) for (const s of l.body) if (s.kind === 'alloc') taken.add(s.buffer.name)
-    return unusedName(base, (n) => taken.has(n))
+    const usedNames = new Set([...buffers, ...params, ...loopsOf(body)].map((x) => x.name))
+    for (const l of loopsOf(body))
+      for (const s of l.body) if (s.kind === 'alloc') usedNames.add(s.buffer.name)
+    return unusedName(base, (n) => usedNames.has(n))
   }
 
-  /** The outer and the inner loop. */
+  /** Splits a loop; returns the variables of the outer and the inner loop. */
   split(variable: string, by: number): readonly [outer: string, inner: string] {
     const loop = this.loop(variable)!
-    const taken = new Set(loopsOf(this.loops.body).map((l) => l.name))
-    const into = ['o', 'i'].map((end) => unusedName(`${loop.name}${end}`, (n) => taken.has(n)))
+    const usedNames = new Set(loopsOf(this.loops.body).map((l) => l.name))
+    const into = ['o', 'i'].map((end) => unusedName(`${loop.name}${end}`, (n) => usedNames.has(n)))
     this.step({ kind: 'split', loop: { var: variable }, by, into: into as [string, string] })
-    const made = loopsOf(this.loops.body).filter((l) => l.nest === loop.nest)
-    const [outer, inner] = into.map((name) => made.find((l) => l.name === name)!.var)
+    const loops = loopsOf(this.loops.body).filter((l) => l.nest === loop.nest)
+    const [outer, inner] = into.map((name) => loops.find((l) => l.name === name)!.var)
     return [outer!, inner!]
   }
 
-  /** Loops in a new order, as far as it is one. */
-  /** Loops that there are none of are left out. */
-  reorder(of: readonly (string | undefined)[]): void {
-    const variables = of.filter((v) => v !== undefined)
-    const now = loopsOf(this.loops.body).filter((l) => variables.includes(l.var))
-    if (now.every((l, k) => l.var === variables[k])) return
+  /** Reorders loops if their order differs; `undefined` entries are skipped. */
+  reorder(order: readonly (string | undefined)[]): void {
+    const variables = order.filter((v) => v !== undefined)
+    const current = loopsOf(this.loops.body).filter((l) => variables.includes(l.var))
+    if (current.every((l, k) => l.var === variables[k])) return
     this.step({ kind: 'reorder', loops: variables.map((v) => ({ var: v })) })
   }
 
@@ -79,20 +79,20 @@ export class Draft<K extends Schedulable<K>> {
     this.step({ kind: 'bind', bindings: bindings.map(([v, to]) => ({ loop: { var: v }, to })) })
   }
 
-  /** `by`: 1 leaves the loop as it is, 0 unrolls it whole. */
+  /** Unrolls a loop by a factor: 1 leaves the loop unchanged, 0 unrolls it completely. */
   unroll(variable: string, by: number, predicated = false): void {
     if (by === 1) return
-    const rounds = by === 0 ? {} : { by, ...(predicated ? { predicated } : {}) }
-    this.step({ kind: 'unroll', loop: { var: variable }, ...rounds })
+    const options = by === 0 ? {} : { by, ...(predicated ? { predicated } : {}) }
+    this.step({ kind: 'unroll', loop: { var: variable }, ...options })
   }
 
   vectorize(variable: string): void {
     this.step({ kind: 'vectorize', loop: { var: variable } })
   }
 
-  /** Keeps what a loop's body writes of buffers in registers, where that is legal. */
-  inRegisters(buffers: readonly string[], at: string): void {
+  /** Accumulates buffers in registers within the body of a loop, if that is legal. */
+  cacheInRegisters(buffers: readonly string[], loop: string): void {
     for (const buffer of buffers)
-      this.attempt(() => this.step({ kind: 'cache_write', buffer, at: { var: at }, scope: 'register' }))
+      this.attempt(() => this.step({ kind: 'cache_write', buffer, at: { var: loop }, scope: 'register' }))
   }
 }

@@ -8,38 +8,38 @@ import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Decisions } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
-import { fusedName, fusions } from './fused-axes.ts'
-import { parallel } from './parallel.ts'
-import { nestNaming } from './part-groups.ts'
-import { sequential } from './sequential.ts'
+import { chooseFusions, fusedName } from './fused-axes.ts'
+import { nestNaming } from './nest-names.ts'
+import { planParallel } from './parallel.ts'
+import { planSequential } from './sequential.ts'
 import { type NestShape, nestShapes } from './strands.ts'
 
-export { type Decided, Decisions, openIn } from './decisions.ts'
+export { Decisions, nextDecision, type PartialPoint } from './decisions.ts'
 export { Draft, type Schedulable } from './draft.ts'
-export { formsOf, nearOf } from './shortlist.ts'
+export { formsOf, neighboursOf } from './shortlist.ts'
 
-/** The kinds of devices that sketches are for. */
+/** Kinds of devices that have sketches. */
 export type SketchDevice = 'cpu' | 'webgpu' | 'cuda'
 
 export interface SketchTarget {
   readonly device: SketchDevice
-  /** Sizes that the schedule is for, as far as they are known: it may require them, or what they are multiples of. */
+  /** Sizes for which the schedule is specialised: it may require them, or divisors of them. */
   readonly sizes?: Readonly<Record<string, number>> | undefined
 }
 
-/** Threads of a block that every such device has. */
-const THREADS: Readonly<Record<SketchDevice, number>> = { cpu: 1, webgpu: 256, cuda: 1024 }
+/** Minimum number of threads per block that every such device supports. */
+const MAX_THREADS: Readonly<Record<SketchDevice, number>> = { cpu: 1, webgpu: 256, cuda: 1024 }
 
-/** Asked again with every decision. */
-const shapesOf = remembered((of: { readonly kernel: Kernel1; readonly loops: Kernel2 }) =>
-  nestShapes(of.loops, nestNaming(of.kernel)),
+/** Memoised, because a sketch is replayed for every decision. */
+const shapesOf = remembered((compilation: { readonly kernel: Kernel1; readonly loops: Kernel2 }) =>
+  nestShapes(compilation.loops, nestNaming(compilation.kernel)),
 )
 
-/** Kernels with axes fused, by which they are. */
-const fused = new WeakMap<object, Map<string, unknown>>()
+/** Kernels with fused axes, by base kernel and fusions. */
+const fusedKernels = new WeakMap<object, Map<string, unknown>>()
 
-/** A kernel that the decisions on coordinates lead to, and the steps on its loops that the others do. */
-export interface Sketched<K extends Schedulable<K>> {
+/** The kernel after the decisions on coordinates, with the loop steps that follow from the other decisions. */
+export interface SketchResult<K extends Schedulable<K>> {
   readonly kernel: K
   readonly steps: (draft: Draft<K>) => void
 }
@@ -48,46 +48,52 @@ export interface Sketched<K extends Schedulable<K>> {
  * The sketch given by the decisions, for a kernel without loop steps. Loop steps are planned but not applied.
  * @throws SptError if a step on coordinates is rejected
  */
-export function sketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): Sketched<K> {
+export function sketch<K extends Schedulable<K>>(
+  base: K,
+  target: SketchTarget,
+  d: Decisions,
+): SketchResult<K> {
   const { device } = target
   const sizes = new Map(Object.entries(target.sizes ?? {}))
-  // Nests that bring schedules of their own for the device are left to these.
+  // Nests with a default schedule of their own for the device are skipped.
   const shapes = ({ compilation }: K): readonly NestShape[] => {
-    const own = (compilation.loops.defaults ?? []).filter((n) => (n.alone === true) === (device === 'cpu'))
-    const brought = new Set(own.map((n) => n.nest))
-    return shapesOf(compilation).filter((s) => !brought.has(s.name))
+    const defaults = (compilation.loops.defaults ?? []).filter(
+      (n) => (n.alone === true) === (device === 'cpu'),
+    )
+    const scheduled = new Set(defaults.map((n) => n.nest))
+    return shapesOf(compilation).filter((s) => !scheduled.has(s.name))
   }
   if (device === 'cpu')
-    return { kernel: base, steps: sequential(shapes(base), base.compilation.loops, d, sizes) }
+    return { kernel: base, steps: planSequential(shapes(base), base.compilation.loops, d, sizes) }
   const { kernel: coordinates } = base.compilation
-  const together = fusions(coordinates, nestNaming(coordinates), d)
-  const kernel = withFused(base, together)
-  const around = {
+  const groups = chooseFusions(coordinates, nestNaming(coordinates), d)
+  const kernel = fuseAxes(base, groups)
+  const context = {
     decisions: d,
-    threads: THREADS[device],
-    apart: device === 'cuda',
+    threads: MAX_THREADS[device],
+    canDiverge: device === 'cuda',
     sizes,
   }
-  return { kernel, steps: parallel(shapes(kernel), kernel.compilation.loops, around) }
+  return { kernel, steps: planParallel(shapes(kernel), kernel.compilation.loops, context) }
 }
 
-function withFused<K extends Schedulable<K>>(base: K, together: readonly (readonly string[])[]): K {
-  if (together.length === 0) return base
-  const known = fused.get(base) ?? new Map<string, unknown>()
-  fused.set(base, known)
-  const key = together.map((x) => x.join()).join(' ')
-  const before = known.get(key)
-  if (before !== undefined) return before as K
-  const made = together.reduce((k, loops) => {
-    const into = fusedName(k.compilation.kernel, loops)
-    return k.apply([{ stage: 1, step: { kind: 'fuse', loops, into } }])
+function fuseAxes<K extends Schedulable<K>>(base: K, groups: readonly (readonly string[])[]): K {
+  if (groups.length === 0) return base
+  const cache = fusedKernels.get(base) ?? new Map<string, unknown>()
+  fusedKernels.set(base, cache)
+  const key = groups.map((x) => x.join()).join(' ')
+  const cached = cache.get(key)
+  if (cached !== undefined) return cached as K
+  const result = groups.reduce((k, loops) => {
+    const name = fusedName(k.compilation.kernel, loops)
+    return k.apply([{ stage: 1, step: { kind: 'fuse', loops, into: name } }])
   }, base)
-  known.set(key, made)
-  return made
+  cache.set(key, result)
+  return result
 }
 
-/** The kernel under a sketch. @throws SptError where a step is refused */
-export function sketched<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): K {
+/** The kernel under a sketch. @throws SptError if a step is rejected */
+export function applySketch<K extends Schedulable<K>>(base: K, target: SketchTarget, d: Decisions): K {
   const { kernel, steps } = sketch(base, target, d)
   const draft = new Draft<K>(kernel)
   steps(draft)

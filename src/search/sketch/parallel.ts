@@ -1,155 +1,173 @@
-/** Sketches for devices with threads: for each nest one of the rules that fit it. */
+/** Sketches for devices with threads: for each nest, one of the rules that apply to it. */
 import type { DisjointWrites, Kernel2 } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import type { Decisions } from './decisions.ts'
-import { denseTiles, reusedBy } from './dense-tiles.ts'
+import { planDenseTiles, reusedOperands } from './dense-tiles.ts'
 import type { Draft, Schedulable } from './draft.ts'
-import { elementParallel } from './element-parallel.ts'
-import { epilogues, makerOf } from './epilogues.ts'
-import { laneParallel } from './lane-parallel.ts'
+import { planElements } from './element-parallel.ts'
+import { chooseEpilogues, producerOf } from './epilogues.ts'
+import { planLanes } from './lane-parallel.ts'
+import { isChunkable, planChunks } from './merge-path.ts'
 import type { Plan } from './plan.ts'
-import { hasVectors, rowPerGroup, rowPerThread, rowsOf } from './row-parallel.ts'
-import { isShared, shareParallel } from './share-parallel.ts'
+import { hasVectors, planRowPerGroup, planRowPerThread, rowLoopOf } from './row-parallel.ts'
 import type { NestShape, Strand } from './strands.ts'
-import { type Around, type BlockShape, type Dealt, dealt } from './threads.ts'
+import { type BlockShape, type Partition, partitionLoops, type RuleContext } from './threads.ts'
 
-/** A rule with its context, ready to decide. */
-interface Candidate {
+/** A rule with its context, ready to choose values. */
+interface Rule {
   readonly name: string
-  /** Buffers that several threads may update at one time. */
+  /** Buffers that several threads may update concurrently. */
   readonly atomic: readonly string[]
   /** True if a thread holds complete elements at some time. */
   readonly holds: boolean
   readonly plan: (shape: BlockShape) => Plan
 }
 
-function chooseAmong(fitting: readonly Candidate[], nest: NestShape, d: Decisions): Candidate {
-  const names = fitting.map((c) => c.name)
-  const kind = d.form(`${nest.called}.sketch`, names)
-  return fitting[names.indexOf(kind)]!
+function chooseRule(rules: readonly Rule[], nest: NestShape, d: Decisions): Rule {
+  const names = rules.map((c) => c.name)
+  const kind = d.form(`${nest.prefix}.sketch`, names)
+  return rules[names.indexOf(kind)]!
 }
 
-export function parallel(
+export function planParallel(
   nests: readonly NestShape[],
   kernel: Kernel2,
-  around: Around,
+  context: RuleContext,
 ): <K extends Schedulable<K>>(draft: Draft<K>) => void {
-  const d = around.decisions
-  const chosen = new Map<NestShape, Candidate>()
+  const d = context.decisions
+  const selection = new Map<NestShape, Rule>()
   for (const [k, nest] of nests.entries()) {
-    const fitting = candidates(nest, around)
-    if (fitting.length === 0 || makerOf(nest, nests.slice(0, k), kernel) !== undefined) continue
-    chosen.set(nest, chooseAmong(fitting, nest, d))
+    const rules = rulesOf(nest, context)
+    if (rules.length === 0 || producerOf(nest, nests.slice(0, k), kernel) !== undefined) continue
+    selection.set(nest, chooseRule(rules, nest, d))
   }
-  const moved = epilogues(nests, kernel, d, (maker) => chosen.get(maker)?.holds ?? false)
+  const destinations = chooseEpilogues(
+    nests,
+    kernel,
+    d,
+    (producer) => selection.get(producer)?.holds ?? false,
+  )
   for (const nest of nests) {
-    const fitting = chosen.has(nest) || moved.has(nest.name) ? [] : candidates(nest, around)
-    if (fitting.length > 0) chosen.set(nest, chooseAmong(fitting, nest, d))
+    const rules = selection.has(nest) || destinations.has(nest.name) ? [] : rulesOf(nest, context)
+    if (rules.length > 0) selection.set(nest, chooseRule(rules, nest, d))
   }
-  const merged = mergers(chosen, kernel.disjointWrites ?? [], d)
-  const plans = [...chosen].map(([nest, { atomic, plan }]) => {
-    const names = merged.find((of) => of.includes(nest.name))
-    const rules = new Set([...chosen].flatMap(([n, c]) => (names?.includes(n.name) ? [c.name] : [])))
-    return { nest, atomic, plan: plan({ name: names ? nest.stem : nest.called, isMixed: rules.size > 1 }) }
+  const merges = chooseMerges(selection, kernel.disjointWrites ?? [], d)
+  const plans = [...selection].map(([nest, { atomic, plan }]) => {
+    const names = merges.find((group) => group.includes(nest.name))
+    const ruleNames = new Set([...selection].flatMap(([n, c]) => (names?.includes(n.name) ? [c.name] : [])))
+    return {
+      nest,
+      atomic,
+      plan: plan({ name: names ? nest.stem : nest.prefix, isMixed: ruleNames.size > 1 }),
+    }
   })
   return (draft) => {
     for (const buffer of new Set(plans.flatMap((p) => p.atomic))) draft.step({ kind: 'atomic', buffer })
-    const arranged = plans.map(({ nest, plan }) => ({ nest, arranged: plan(draft) }))
-    for (const { nest, arranged: a } of arranged)
-      for (const [epilogue, after] of moved)
-        if (after === nest.name)
+    const arrangements = plans.map(({ nest, plan }) => ({ nest, arrangements: plan(draft) }))
+    for (const { nest, arrangements: a } of arrangements)
+      for (const [epilogue, destination] of destinations)
+        if (destination === nest.name)
           draft.step({
             kind: 'compute_at',
             nest: epilogue,
-            at: a.whole === undefined ? nest.top : { var: a.whole },
+            at: a.completeAt === undefined ? nest.top : { var: a.completeAt },
           })
-    for (const { arranged: a } of arranged) a.finish(draft)
-    for (const names of merged) draft.step({ kind: 'merge', nests: names })
+    for (const { arrangements: a } of arrangements) a.finish(draft)
+    for (const names of merges) draft.step({ kind: 'merge', nests: names })
   }
 }
 
-/** Copies of an iteration over several parts that become one launch; the last part first, which has what is left over. */
-function mergers(
-  chosen: ReadonlyMap<NestShape, Candidate>,
-  apart: readonly DisjointWrites[],
+/**
+ * Copies of an iteration over several parts that become one launch. The last part, which holds the remainder, comes
+ * first.
+ */
+function chooseMerges(
+  selection: ReadonlyMap<NestShape, Rule>,
+  disjointWrites: readonly DisjointWrites[],
   d: Decisions,
 ): readonly (readonly string[])[] {
-  const by = new Map<string, NestShape[]>()
-  for (const n of chosen.keys()) by.set(n.stem, [...(by.get(n.stem) ?? []), n])
-  return [...by].flatMap(([stem, nests]) => {
-    if (nests.length < 2 || !canRunAtOnce(nests, chosen, apart)) return []
-    const one = d.form(`${stem}.launches`, ['apart', 'merged']) === 'merged'
-    return one ? [nests.map((n) => n.name).reverse()] : []
+  const byStem = new Map<string, NestShape[]>()
+  for (const n of selection.keys()) byStem.set(n.stem, [...(byStem.get(n.stem) ?? []), n])
+  return [...byStem].flatMap(([stem, nests]) => {
+    if (nests.length < 2 || !areIndependent(nests, selection, disjointWrites)) return []
+    const isMerged = d.form(`${stem}.launches`, ['apart', 'merged']) === 'merged'
+    return isMerged ? [nests.map((n) => n.name).reverse()] : []
   })
 }
 
 /** True if the nests write disjoint elements of the buffers they share, or all update them atomically. */
-function canRunAtOnce(
+function areIndependent(
   nests: readonly NestShape[],
-  chosen: ReadonlyMap<NestShape, Candidate>,
-  apart: readonly DisjointWrites[],
+  selection: ReadonlyMap<NestShape, Rule>,
+  disjointWrites: readonly DisjointWrites[],
 ): boolean {
   const writers = new Map<string, NestShape[]>()
   for (const n of nests)
     for (const b of new Set(n.strands.flatMap((s) => s.buffers)))
       writers.set(b, [...(writers.get(b) ?? []), n])
-  return [...writers].every(([buffer, of]) => {
-    if (of.length < 2 || of.every((n) => chosen.get(n)!.atomic.includes(buffer))) return true
-    return apart.some((w) => {
-      const groups = of.map((n) => w.nests.findIndex((g) => g.includes(n.name)))
+  return [...writers].every(([buffer, sharing]) => {
+    if (sharing.length < 2 || sharing.every((n) => selection.get(n)!.atomic.includes(buffer))) return true
+    return disjointWrites.some((w) => {
+      const groups = sharing.map((n) => w.nests.findIndex((g) => g.includes(n.name)))
       return w.buffer === buffer && !groups.includes(-1) && new Set(groups).size === groups.length
     })
   })
 }
 
-function candidates(nest: NestShape, around: Around): readonly Candidate[] {
+function rulesOf(nest: NestShape, context: RuleContext): readonly Rule[] {
   const [strand, ...others] = nest.strands
   if (!strand) return []
   if (others.length > 0) {
-    const row = rowsOf(nest)
+    const row = rowLoopOf(nest)
     if (!row) return []
-    const grouped = (whole: boolean) => (shape: BlockShape) => rowPerGroup(nest, row, around, shape, whole)
+    const planGroup = (whole: boolean) => (shape: BlockShape) =>
+      planRowPerGroup(nest, row, context, shape, whole)
     return [
-      { name: 'a group a row', atomic: [], holds: false, plan: grouped(false) },
-      { name: 'a thread a row', atomic: [], holds: false, plan: () => rowPerThread(nest, row, around) },
-      // Where a group's row is work for a block, it is the same.
+      { name: 'a group a row', atomic: [], holds: false, plan: planGroup(false) },
+      { name: 'a thread a row', atomic: [], holds: false, plan: () => planRowPerThread(nest, row, context) },
+      // If a group's row already is work for a block, both rules are the same.
       ...(hasVectors(nest.strands)
         ? []
-        : [{ name: 'a block a row', atomic: [], holds: false, plan: grouped(true) }]),
+        : [{ name: 'a block a row', atomic: [], holds: false, plan: planGroup(true) }]),
     ]
   }
-  const of = dealt(strand)
-  return of ? ofStrand(strand, of, around) : []
+  const partition = partitionLoops(strand)
+  return partition ? strandRules(strand, partition, context) : []
 }
 
-function ofStrand(strand: Strand, of: Dealt, around: Around): readonly Candidate[] {
-  if (of.meets && !hasAtomics(strand)) return []
-  const atomic = of.meets ? strand.buffers : []
-  const operands = reusedBy(strand, of)
+function strandRules(strand: Strand, partition: Partition, context: RuleContext): readonly Rule[] {
+  if (partition.hasConflicts && !hasAtomics(strand)) return []
+  const atomic = partition.hasConflicts ? strand.buffers : []
+  const operands = reusedOperands(strand, partition)
   const elements = {
     name: 'elements',
     holds: true,
     atomic,
-    plan: (shape: BlockShape) => elementParallel(strand, of, around, shape),
+    plan: (shape: BlockShape) => planElements(strand, partition, context, shape),
   }
   const lanes = {
     name: 'lanes',
     holds: false,
     atomic,
-    plan: (shape: BlockShape) => laneParallel(strand, of, around, shape),
+    plan: (shape: BlockShape) => planLanes(strand, partition, context, shape),
   }
-  const shares = {
+  const chunks = {
     name: 'shares',
     holds: false,
     atomic: strand.buffers,
-    plan: () => shareParallel(strand, of, around),
+    plan: () => planChunks(strand, partition, context),
   }
-  const tiles = { name: 'tiles', holds: true, atomic, plan: () => denseTiles(strand, of, operands, around) }
-  const segmented = of.inner?.role !== 'contiguous'
+  const tiles = {
+    name: 'tiles',
+    holds: true,
+    atomic,
+    plan: () => planDenseTiles(strand, partition, operands, context),
+  }
+  const isSegmented = partition.inner?.role !== 'contiguous'
   return [
     ...(operands.length > 0 ? [tiles] : []),
-    ...(isShared(strand, of) ? [shares] : []),
-    ...(of.sums.length === 0 ? [elements] : segmented ? [lanes, elements] : [elements, lanes]),
+    ...(isChunkable(strand, partition) ? [chunks] : []),
+    ...(partition.sums.length === 0 ? [elements] : isSegmented ? [lanes, elements] : [elements, lanes]),
   ]
 }
 

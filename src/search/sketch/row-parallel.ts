@@ -1,23 +1,31 @@
-/** Several results of a row one after the other: a thread, some neighbouring threads or a block for each row. */
+/** Several results per row, one after the other: a thread, a group of neighbouring threads, or a block for each row. */
 import type { Decisions } from './decisions.ts'
-import type { Arranged, Plan } from './plan.ts'
+import type { Arrangement, Plan } from './plan.ts'
 import { type NestShape, ownLoops, type Strand, type StrandLoop } from './strands.ts'
-import { type Around, atMost, type BlockShape, within } from './threads.ts'
+import { type BlockShape, largestUpTo, type RuleContext, valuesUpTo } from './threads.ts'
 
 /** The loop over rows that all strands share; `undefined` if they share more, or other loops. */
-export function rowsOf({ strands }: NestShape): StrandLoop | undefined {
+export function rowLoopOf({ strands }: NestShape): StrandLoop | undefined {
   const [row] = strands[0]!.loops
-  const plain = row && row.role === 'rows' && !row.reduce
-  return plain && strands.every((s) => s.shared === 1) ? row : undefined
+  const isRowLoop = row && row.role === 'rows' && !row.reduce
+  return isRowLoop && strands.every((s) => s.shared === 1) ? row : undefined
 }
 
 /** True if a strand has a contiguous loop that vectors can cover. */
 export const hasVectors = (strands: readonly Strand[]): boolean =>
-  strands.some((s) => contiguousIn(s) !== undefined)
+  strands.some((s) => contiguousLoop(s) !== undefined)
 
-/** Loops of a row stay in its thread. */
-export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, around: Around): Plan {
-  const threads = around.decisions.choose(`${called}.threads`, within([32, 64, 128, 256], around.threads), 64)
+/** Distributes rows over threads; all other loops stay in the thread. */
+export function planRowPerThread(
+  { prefix: called, strands }: NestShape,
+  row: StrandLoop,
+  context: RuleContext,
+): Plan {
+  const threads = context.decisions.choose(
+    `${called}.threads`,
+    valuesUpTo([32, 64, 128, 256], context.threads),
+    64,
+  )
   return (draft) => {
     const [blocks, thread] = draft.split(row.var, threads)
     draft.bind([
@@ -25,12 +33,12 @@ export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, ar
       [thread, 'thread.x'],
     ])
     return {
-      whole: thread,
+      completeAt: thread,
       finish(late) {
         for (const s of strands) {
-          late.inRegisters(s.buffers, thread)
+          late.cacheInRegisters(s.buffers, thread)
           const spatial = ownLoops(s).findLast((l) => !l.reduce)
-          if (spatial && s.loops.at(-1) !== spatial) late.inRegisters(s.buffers, spatial.var)
+          if (spatial && s.loops.at(-1) !== spatial) late.cacheInRegisters(s.buffers, spatial.var)
         }
       },
     }
@@ -38,32 +46,36 @@ export function rowPerThread({ called, strands }: NestShape, row: StrandLoop, ar
 }
 
 /**
- * Distributes the loops of a row over neighbouring threads, which combine their values and keep the result: the threads of a
- * group, or of all groups of a block (`whole`), which then has as many threads as with a row per group.
+ * Distributes the loops of a row over neighbouring threads, which combine their values. With `usesBlock`, all threads
+ * of a block share one row.
  */
-export function rowPerGroup(
+export function planRowPerGroup(
   { strands }: NestShape,
   row: StrandLoop,
-  around: Around,
+  context: RuleContext,
   { name: shape }: BlockShape,
-  whole: boolean,
+  usesBlock: boolean,
 ): Plan {
-  const d = around.decisions
-  // A row that has vectors to go through is work for a block; else blocks of some short rows.
+  const d = context.decisions
+  // A row with contiguous loops is work for a block; otherwise a block has several short rows.
   const isWide = hasVectors(strands)
   const rows = d.choose(`${shape}.rows`, [1, 2, 4, 8, 16, 32], isWide ? 1 : 8)
-  const widths = within([4, 8, 16, 32, 64, 128, 256], around.threads / rows)
-  const lanes = d.choose(`${shape}.lanes`, widths, atMost(widths, isWide ? 64 : 16))
-  const plans = strands.map((s) => lanesOf(s, lanes, whole ? rows : 1, d))
+  const widths = valuesUpTo([4, 8, 16, 32, 64, 128, 256], context.threads / rows)
+  const lanes = d.choose(`${shape}.lanes`, widths, largestUpTo(widths, isWide ? 64 : 16))
+  const strandPlans = strands.map((s) => planStrand(s, lanes, usesBlock ? rows : 1, d))
   return (draft) => {
-    const [blocks, group] = rows > 1 && !whole ? draft.split(row.var, rows) : ([row.var, undefined] as const)
+    const [blocks, group] =
+      rows > 1 && !usesBlock ? draft.split(row.var, rows) : ([row.var, undefined] as const)
     draft.bind([[blocks, 'block.x'], ...(group === undefined ? [] : [[group, 'thread.y'] as const])])
-    const arranged = plans.map((plan): readonly [Strand, Arranged] => [plan.strand, plan.plan(draft)])
+    const arranged = strandPlans.map((plan): readonly [Strand, Arrangement] => [
+      plan.strand,
+      plan.plan(draft),
+    ])
     return {
-      whole: undefined,
+      completeAt: undefined,
       finish(late) {
         for (const [s, a] of arranged) {
-          late.inRegisters(s.buffers, group ?? blocks)
+          late.cacheInRegisters(s.buffers, group ?? blocks)
           a.finish(late)
         }
       },
@@ -71,37 +83,37 @@ export function rowPerGroup(
   }
 }
 
-/** The contiguous loop, independent of the row. */
-const contiguousIn = (strand: Strand): StrandLoop | undefined =>
+/** The innermost contiguous loop whose extent is independent of the row. */
+const contiguousLoop = (strand: Strand): StrandLoop | undefined =>
   ownLoops(strand).findLast((l) => l.role === 'contiguous' && l.needs.size === 0)
 
-/** `groups`: that share a row. */
-function lanesOf(
+/** Plans one strand of a row. @param groups - Number of groups of `lanes` threads that share a row */
+function planStrand(
   strand: Strand,
   lanes: number,
   groups: number,
   d: Decisions,
 ): { readonly strand: Strand; readonly plan: Plan } {
-  const own = ownLoops(strand)
-  const over = contiguousIn(strand) ?? own[0]
-  if (!over) return { strand, plan: () => ({ whole: undefined, finish: () => undefined }) }
-  const rest = own.filter((l) => l !== over)
-  const sum = over.reduce || rest.some((l) => l.reduce)
-  const ahead = d.choose(`${strand.name}.ahead`, [1, 2, 4], 2)
-  const predicated = sum && ahead > 1
+  const loops = ownLoops(strand)
+  const distributed = contiguousLoop(strand) ?? loops[0]
+  if (!distributed) return { strand, plan: () => ({ completeAt: undefined, finish: () => undefined }) }
+  const others = loops.filter((l) => l !== distributed)
+  const reduces = distributed.reduce || others.some((l) => l.reduce)
+  const factor = d.choose(`${strand.name}.ahead`, [1, 2, 4], 2)
+  const predicated = reduces && factor > 1
   return {
     strand,
     plan(draft) {
-      const [turns, thread] = draft.split(over.var, groups * lanes)
+      const [turns, thread] = draft.split(distributed.var, groups * lanes)
       const [group, lane] = groups > 1 ? draft.split(thread, lanes) : [undefined, thread]
-      draft.reorder([turns, group, lane, ...rest.map((l) => l.var)])
+      draft.reorder([turns, group, lane, ...others.map((l) => l.var)])
       draft.bind([...(group === undefined ? [] : [[group, 'thread.y'] as const]), [lane, 'thread.x']])
       return {
-        whole: undefined,
+        completeAt: undefined,
         finish(late) {
-          if (!over.reduce && rest.some((l) => l.reduce)) late.inRegisters(strand.buffers, lane)
-          const unrolled = rest.findLast((l) => l.reduce)?.var ?? turns
-          late.unroll(unrolled, ahead, predicated)
+          if (!distributed.reduce && others.some((l) => l.reduce)) late.cacheInRegisters(strand.buffers, lane)
+          const loop = others.findLast((l) => l.reduce)?.var ?? turns
+          late.unroll(loop, factor, predicated)
         },
       }
     },

@@ -5,54 +5,54 @@
 import type { Decisions } from './decisions.ts'
 import type { Plan } from './plan.ts'
 import { ownLoops, type Strand, type StrandLoop } from './strands.ts'
-import { atMost } from './threads.ts'
+import { largestUpTo } from './threads.ts'
 
-/** Sizes that the schedule is for, as far as they are given. */
+/** Sizes for which the schedule is specialised, as far as they are given. */
 type Sizes = ReadonlyMap<string, number>
 
-/** 0: none, each sum goes through memory. */
+/** Widths of tiles; 0: none, each sum goes through memory. */
 const TILES = [0, 4, 8, 16, 32, 64] as const
-/** Tiles that fit a machine's registers, so that writing the loop out can help. */
-const SMALL = 16
+/** Maximum width of a tile that fits the registers, so that unrolling can help. */
+const REGISTER_TILE = 16
 
 /** Splits loops into the contiguous one, loops over other elements, and the reductions inside of these. */
-function partsOf(own: readonly StrandLoop[]): {
+function splitLoops(loops: readonly StrandLoop[]): {
   readonly contiguous: StrandLoop | undefined
   readonly heads: readonly StrandLoop[]
   readonly sums: readonly StrandLoop[]
 } {
-  // It goes inside of all others: none may have an extent of its iterations' own.
-  const contiguous = own.findLast(
-    (l) => l.role === 'contiguous' && l.constant === null && !own.some((x) => x.inside.has(l.var)),
+  // It becomes the innermost loop, so no other extent may depend on it.
+  const contiguous = loops.findLast(
+    (l) => l.role === 'contiguous' && l.constant === null && !loops.some((x) => x.extentNeeds.has(l.var)),
   )
-  const rest = own.filter((l) => l !== contiguous)
-  // Reductions after the last loop over other elements: what a sum is whole after.
-  const last = rest.findLastIndex((l) => !l.reduce || l.role === 'scatter')
-  return { contiguous, heads: rest.slice(0, last + 1), sums: rest.slice(last + 1) }
+  const remaining = loops.filter((l) => l !== contiguous)
+  // Reductions after the last loop over other elements; after them a sum is complete.
+  const last = remaining.findLastIndex((l) => !l.reduce || l.role === 'scatter')
+  return { contiguous, heads: remaining.slice(0, last + 1), sums: remaining.slice(last + 1) }
 }
 
 /** True if running sums complete one element after another: no reduction surrounds them. */
-export const makesWhole = (strand: Strand): boolean =>
-  ![...strand.loops.slice(0, strand.shared), ...partsOf(ownLoops(strand)).heads].some((l) => l.reduce)
+export const completesElements = (strand: Strand): boolean =>
+  ![...strand.loops.slice(0, strand.shared), ...splitLoops(ownLoops(strand)).heads].some((l) => l.reduce)
 
-export function runningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
-  const own = ownLoops(strand)
-  if (!strand.loops.some((l) => l.reduce)) return elementwise(strand, d)
-  const { contiguous, heads, sums } = partsOf(own)
-  const around = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
+export function planRunningSums(strand: Strand, d: Decisions, sizes: Sizes): Plan {
+  const loops = ownLoops(strand)
+  if (!strand.loops.some((l) => l.reduce)) return planElementwise(strand, d)
+  const { contiguous, heads, sums } = splitLoops(loops)
+  const outerLoop = heads.at(-1)?.var ?? strand.loops[strand.shared - 1]?.var
   return contiguous && sums.length > 0
-    ? tiled({ strand, heads, sums, contiguous, around }, d, sizes)
-    : scalar({ strand, sums, around }, d, sizes)
+    ? planTiles({ strand, heads, sums, contiguous, outerLoop }, d, sizes)
+    : planScalar({ strand, sums, outerLoop }, d, sizes)
 }
 
-interface Scalar {
+interface ScalarSums {
   readonly strand: Strand
   readonly sums: readonly StrandLoop[]
-  /** The loop outside of all sums. */
-  readonly around: string | undefined
+  /** Variable of the innermost loop outside of all sums. */
+  readonly outerLoop: string | undefined
 }
 
-interface Tiled extends Scalar {
+interface TiledSums extends ScalarSums {
   readonly heads: readonly StrandLoop[]
   readonly contiguous: StrandLoop
 }
@@ -61,59 +61,64 @@ const UNROLLS = [1, 2, 4, 8] as const
 
 /** Unroll factor: smaller for segments, which may be short, than for loops of a known size; the remainder is serial. */
 function unrollGuess({ size }: StrandLoop, sizes: Sizes): number {
-  const most = size === null ? 4 : 8
-  return atMost(UNROLLS, Math.min(most, (size === null ? undefined : sizes.get(size)) ?? most))
+  const max = size === null ? 4 : 8
+  return largestUpTo(UNROLLS, Math.min(max, (size === null ? undefined : sizes.get(size)) ?? max))
 }
 
-/** A sum of its own for each element. */
-function scalar({ strand, sums, around }: Scalar, d: Decisions, sizes: Sizes): Plan {
+/** One accumulator per element, without a tile. */
+function planScalar({ strand, sums, outerLoop }: ScalarSums, d: Decisions, sizes: Sizes): Plan {
   const unroll =
     sums.length > 0 ? d.choose(`${strand.name}.unroll`, UNROLLS, unrollGuess(sums.at(-1)!, sizes)) : 1
   return () => ({
-    whole: around,
+    completeAt: outerLoop,
     finish(draft) {
-      if (around !== undefined) draft.inRegisters(strand.buffers, around)
+      if (outerLoop !== undefined) draft.cacheInRegisters(strand.buffers, outerLoop)
       if (sums.length > 0) draft.unroll(sums.at(-1)!.var, unroll)
     },
   })
 }
 
-function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions, sizes: Sizes): Plan {
-  const dense = heads.length > 0 && repeats(heads.at(-1)!, sums)
-  const given = contiguous.size === null ? undefined : sizes.get(contiguous.size)
-  // Tiles go outside of the sums.
-  const tiles = sums.some((l) => contiguous.inside.has(l.var)) ? [0] : TILES
-  const tile = d.choose(`${strand.name}.tile`, tiles, tileGuess(dense, given))
-  const heads_ = heads.map((l) => l.var)
-  const sums_ = sums.map((l) => l.var)
+function planTiles(
+  { strand, heads, sums, contiguous, outerLoop }: TiledSums,
+  d: Decisions,
+  sizes: Sizes,
+): Plan {
+  const sharesReads = heads.length > 0 && haveSameSums(heads.at(-1)!, sums)
+  const width = contiguous.size === null ? undefined : sizes.get(contiguous.size)
+  // Tile loops go outside of the sums, so no sum may depend on the contiguous loop.
+  const tiles = sums.some((l) => contiguous.extentNeeds.has(l.var)) ? [0] : TILES
+  const tile = d.choose(`${strand.name}.tile`, tiles, tileGuess(sharesReads, width))
+  const headVars = heads.map((l) => l.var)
+  const sumVars = sums.map((l) => l.var)
   if (tile === 0) {
     const unroll = d.choose(`${strand.name}.unroll`, [1, 4, 8], 4)
     return (draft) => {
-      draft.reorder([...heads_, ...sums_, contiguous.var])
-      return { whole: around, finish: (late) => late.unroll(contiguous.var, unroll) }
+      draft.reorder([...headVars, ...sumVars, contiguous.var])
+      return { completeAt: outerLoop, finish: (late) => late.unroll(contiguous.var, unroll) }
     }
   }
-  // Panels: all rows go through one tile of columns before the next one.
-  const even = dense && heads.every((l) => l.needs.size === 0)
-  const ragged = heads.some((l) => contiguous.inside.has(l.var))
-  const orders = ragged ? ['rows'] : even ? ['panels', 'rows'] : ['rows', 'panels']
+  // Panels: all rows use one tile of columns before the next one.
+  const isUniform = sharesReads && heads.every((l) => l.needs.size === 0)
+  const ragged = heads.some((l) => contiguous.extentNeeds.has(l.var))
+  const orders = ragged ? ['rows'] : isUniform ? ['panels', 'rows'] : ['rows', 'panels']
   const panels = heads.length > 0 && d.choose(`${strand.name}.order`, orders) === 'panels'
-  const high = dense && !ragged ? d.choose(`${strand.name}.high`, [1, 2, 4], 2) : 1
-  const written = tile <= SMALL ? d.choose(`${strand.name}.written`, ['unrolled', 'loop']) : 'loop'
+  const tileRows = sharesReads && !ragged ? d.choose(`${strand.name}.high`, [1, 2, 4], 2) : 1
+  const form = tile <= REGISTER_TILE ? d.choose(`${strand.name}.written`, ['unrolled', 'loop']) : 'loop'
   return (draft) => {
     const [outer, inner] = draft.split(contiguous.var, tile)
-    const row = heads_.at(-1)
-    const [rows, within] = row !== undefined && high > 1 ? draft.split(row, high) : [row, undefined]
-    const before = rows === undefined ? [] : [...heads_.slice(0, -1), rows]
-    const order = panels ? [outer, ...before] : [...before, outer]
-    draft.reorder([...order, ...sums_, within, inner])
-    const at = order.at(-1)!
+    const row = headVars.at(-1)
+    const [rows, rowInTile] =
+      row !== undefined && tileRows > 1 ? draft.split(row, tileRows) : [row, undefined]
+    const outerHeads = rows === undefined ? [] : [...headVars.slice(0, -1), rows]
+    const order = panels ? [outer, ...outerHeads] : [...outerHeads, outer]
+    draft.reorder([...order, ...sumVars, rowInTile, inner])
+    const tileLoop = order.at(-1)!
     return {
-      whole: at,
+      completeAt: tileLoop,
       finish(late) {
-        late.inRegisters(strand.buffers, at)
-        late.unroll(inner, written === 'unrolled' ? 0 : 1)
-        if (within !== undefined) late.unroll(within, 0)
+        late.cacheInRegisters(strand.buffers, tileLoop)
+        late.unroll(inner, form === 'unrolled' ? 0 : 1)
+        if (rowInTile !== undefined) late.unroll(rowInTile, 0)
       },
     }
   }
@@ -123,18 +128,19 @@ function tiled({ strand, heads, sums, contiguous, around }: Tiled, d: Decisions,
  * Heuristic default of the tile width. A remainder of the result costs more than a wider tile saves, and tiles of concurrent
  * rows share the registers.
  */
-function tileGuess(dense: boolean, width: number | undefined): number {
-  const even = width && [SMALL, 8, 4].find((t) => width % t === 0 && !(dense && t === SMALL))
-  return even || atMost(TILES, Math.min(8, width ?? 8))
+function tileGuess(sharesReads: boolean, width: number | undefined): number {
+  const divisor =
+    width && [REGISTER_TILE, 8, 4].find((t) => width % t === 0 && !(sharesReads && t === REGISTER_TILE))
+  return divisor || largestUpTo(TILES, Math.min(8, width ?? 8))
 }
 
-/** True if all rows run through the same sums, so that several rows can share their reads. */
-const repeats = (row: StrandLoop, sums: readonly StrandLoop[]): boolean =>
+/** True if all rows run through the same sums, so that several rows can share their loads. */
+const haveSameSums = (row: StrandLoop, sums: readonly StrandLoop[]): boolean =>
   row.role === 'rows' && !sums.some((l) => l.needs.has(row.var) || l.role === 'scatter')
 
-function elementwise(strand: Strand, d: Decisions): Plan {
+function planElementwise(strand: Strand, d: Decisions): Plan {
   const last = ownLoops(strand).at(-1)
-  if (!last || last.constant !== null) return () => ({ whole: undefined, finish: () => undefined })
+  if (!last || last.constant !== null) return () => ({ completeAt: undefined, finish: () => undefined })
   const unroll = d.choose(`${strand.name}.unroll`, [1, 4])
-  return () => ({ whole: undefined, finish: (draft) => draft.unroll(last.var, unroll) })
+  return () => ({ completeAt: undefined, finish: (draft) => draft.unroll(last.var, unroll) })
 }

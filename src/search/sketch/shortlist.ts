@@ -1,47 +1,55 @@
-/** Points that are likely the best of a space without data: each form of it under the best guesses, and what is near a point. */
+/**
+ * Points that are likely the best without data: the heuristic default of each form of a space, and neighbours of a
+ * point.
+ */
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
-import { type Decided, Decisions } from './decisions.ts'
+import { Decisions, type PartialPoint } from './decisions.ts'
 
-/** Forms that are told apart: each is a kernel to be made. */
-const MOST_FORMS = 16
+/** Maximum number of forms; each is a kernel to compile. */
+const MAX_FORMS = 16
 
-/** Refused on coordinates: nothing follows. */
-function taken(rule: (d: Decisions) => void, point: Decided): Decisions | undefined {
+/** Replays a rule with defaults; `undefined` if a step on coordinates is rejected. */
+function replay(rule: (d: Decisions) => void, point: PartialPoint): Decisions | undefined {
   const d = new Decisions(point, true)
   return orRefused(() => rule(d)) instanceof SptError ? undefined : d
 }
 
-/** The heuristic default, then its variants for the other partitions of loops (`forms`), at most `most`. */
-export function* formsOf(rule: (d: Decisions) => void, most = MOST_FORMS): Generator<Decisions> {
-  let given = 0
-  const open: { readonly fixed: Decided; readonly from: number }[] = [{ fixed: {}, from: 0 }]
-  for (let next = open.shift(); next && given < most; next = open.shift()) {
-    const d = taken(rule, next.fixed)
+/** The heuristic default, then its variants for the other partitions of loops (forms), at most `maxForms`. */
+export function* formsOf(rule: (d: Decisions) => void, maxForms = MAX_FORMS): Generator<Decisions> {
+  let count = 0
+  const queue: { readonly point: PartialPoint; readonly first: number }[] = [{ point: {}, first: 0 }]
+  for (let entry = queue.shift(); entry && count < maxForms; entry = queue.shift()) {
+    const d = replay(rule, entry.point)
     if (!d) continue
-    given++
+    count++
     yield d
-    const before: Record<string, number | string> = {}
+    const prefix: Record<string, number | string> = {}
     for (const [k, name] of d.forms.entries()) {
-      const value = d.taken[name]!
-      if (k >= next.from)
-        for (const other of d.asked.find((a) => a.name === name)!.values)
-          if (other !== value) open.push({ fixed: { ...before, [name]: other }, from: k + 1 })
-      before[name] = value
+      const value = d.values[name]!
+      if (k >= entry.first)
+        for (const other of d.requests.find((a) => a.name === name)!.values)
+          if (other !== value) queue.push({ point: { ...prefix, [name]: other }, first: k + 1 })
+      prefix[name] = value
     }
   }
 }
 
-/** Points of the form of `point` with one other decision: the numbers on both sides of an ordered one, all others else. */
-export function nearOf(rule: (d: Decisions) => void, point: Decided): readonly Decided[] {
-  const d = taken(rule, point)
+/**
+ * Points with the form of `point` that differ in one decision: neighbouring values if they are ordered, otherwise any
+ * other value.
+ */
+export function neighboursOf(rule: (d: Decisions) => void, point: PartialPoint): readonly PartialPoint[] {
+  const d = replay(rule, point)
   if (!d) return []
-  return d.asked.flatMap(({ name, values, ordered }) => {
+  return d.requests.flatMap(({ name, values, ordered }) => {
     if (d.forms.includes(name)) return []
-    const at = values.indexOf(d.taken[name]!)
-    const others = ordered ? [values[at - 1], values[at + 1]] : values.filter((_, k) => k !== at)
-    return others.flatMap((v): readonly Decided[] => {
-      const near = v === undefined ? undefined : taken(rule, { ...point, [name]: v })
-      return near ? [near.taken] : []
+    const index = values.indexOf(d.values[name]!)
+    const alternatives = ordered
+      ? [values[index - 1], values[index + 1]]
+      : values.filter((_, k) => k !== index)
+    return alternatives.flatMap((v): readonly PartialPoint[] => {
+      const neighbour = v === undefined ? undefined : replay(rule, { ...point, [name]: v })
+      return neighbour ? [neighbour.values] : []
     })
   })
 }

@@ -2,15 +2,15 @@
 import type { Kernel1 } from '../../ir/stage1.ts'
 
 export interface NestNames {
-  /** The iteration as written, that parts have copies of. */
+  /** The iteration as written, before it is copied for each part. */
   readonly stem: string
-  /** Prefix of the nest's decisions. */
-  readonly called: string
+  /** Prefix of the nest's decision names. */
+  readonly prefix: string
 }
 
 /** Maps nests to the names of their decisions. */
 export function nestNaming(kernel: Kernel1): (nest: string) => NestNames {
-  const endings = kernel.reformats.flatMap(({ instance }) => {
+  const suffixes = kernel.reformats.flatMap(({ instance }) => {
     const kinds = new Set(instance.parts.map((p) => kindOf(p.instance.text)))
     return instance.parts
       .filter((p) => p.label !== '')
@@ -20,9 +20,9 @@ export function nestNaming(kernel: Kernel1): (nest: string) => NestNames {
       ])
   })
   return (nest) => {
-    const found = endings.find(([ending]) => nest.endsWith(ending))
-    const stem = found ? nest.slice(0, -found[0].length) : nest
-    return { stem, called: found ? `${stem}${found[1]}` : nest }
+    const suffix = suffixes.find(([label]) => nest.endsWith(label))
+    const stem = suffix ? nest.slice(0, -suffix[0].length) : nest
+    return { stem, prefix: suffix ? `${stem}${suffix[1]}` : nest }
   }
 }
 
