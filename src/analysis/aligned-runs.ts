@@ -1,4 +1,4 @@
-/** Runs of neighbours along a loop (contiguity and alignment of an access). */
+/** Contiguity and alignment of accesses: runs of neighbouring elements along a loop. */
 import { type Expr, int, lt, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -6,7 +6,10 @@ import { keyOf } from '../ir/structural-equality.ts'
 import type { Facts } from './integers/facts.ts'
 import { coefficientOf, linear } from './integers/linear.ts'
 
-/** Why the runs of `run` neighbours that a loop goes along do not begin at multiples of that in the last dimension; `undefined`: they do. */
+/**
+ * Returns the reason why the runs of `run` neighbours along a loop do not begin at multiples of `run` in the last
+ * dimension; undefined if they do.
+ */
 export function notInRuns(
   index: readonly Expr[],
   along: { readonly var: string; readonly name?: string } | undefined,
@@ -25,7 +28,10 @@ export function notInRuns(
   return sum.constant % run === 0 ? undefined : `${printExpr(e)} begins between`
 }
 
-/** A bound that is a multiple of a run's width holds for all of its elements, or for none: as it is asked of the first. */
+/**
+ * Returns the bound of a run's first element, if the bound is a multiple of the run's width: it then holds for all
+ * elements of the run, or fails for all. Returns other bounds unchanged.
+ */
 export function boundOfRun(g: Expr, lane: string, width: number, facts: Facts): Expr {
   if (!mentions(g, lane) || g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, lane)) return g
   const first = substitute(g.a, new Map([[lane, int(0)]]))

@@ -1,6 +1,6 @@
 /**
- * Load balancing of nonzeros (merge path without rows as work). Equal shares of positions that lie in segments: what a share
- * knows of the segments it has part in.
+ * Load balancing of nonzeros (merge path without rows as work): equal chunks (shares) of positions in segments, and the
+ * segments that a chunk intersects.
  */
 import { isOffsets } from '../ir/accesses.ts'
 import { type Expr, int, mul, search } from '../ir/expr.ts'
@@ -14,8 +14,8 @@ import { loopDigits, mixedRadix, strideOf } from './integers/mixed-radix.ts'
 import type { Segments } from './segmented-loops.ts'
 
 /**
- * The shares that a loop over positions of segments makes, or why it makes none. A loop makes some only where an element
- * is in several of them because its segment is: `around` are all loops around it.
+ * Returns the chunks that a loop over positions of segments makes, or the reason why it makes no chunks. An element may
+ * be in several chunks only because its segment is. `around` has all loops around the loop.
  */
 export function sharesOf(
   loop: For,
@@ -51,36 +51,42 @@ export function sharesOf(
   return { search: search('upper', part.buffer, part.lo, part.hi, first), length: extent.value, count }
 }
 
-/** The number of a group of `size` shares (1: of the share itself) in their order. */
+/** Returns the number of a group of `size` chunks (1: of the chunk itself), in order. */
 export function shareNumber({ search, length }: Shares, size = 1): Expr {
   const unit = length * size
   const { terms } = keepTerms(linear(search.value), (t) => t.coefficient % unit === 0)
   return sumExpr(mapNumbers({ terms, constant: 0 }, (n) => n / unit))
 }
 
-/** How many shares there are, over sizes; nothing where rounds of loops around have an element in common. */
+/**
+ * Returns the number of chunks, over sizes; undefined if different iterations of the loops around have a common
+ * element.
+ */
 function countOf(first: Expr, length: number, around: readonly For[]): Expr | undefined {
   const digits = loopDigits(linear(first), (name) => around.find((l) => l.var === name))
   if (!digits) return undefined
   const over = new Set(digits.map((d) => d.of))
-  // Loops are digits of the share's number.
+  // The loops are digits of the chunk's number.
   const number = mixedRadix(digits.filter((d) => d.of.extent.kind !== 'const' || d.of.extent.value !== 1))
   const [least, last] = [number?.digits[0], number?.digits.at(-1)]
   if (!number || (least && strideOf(least) < length)) return undefined
-  // Rounds of other loops have elements of their own unless they combine.
+  // Iterations of other loops have different elements, unless these loops are reductions.
   if (!around.every((l) => over.has(l) || !l.reduce)) return undefined
   return last ? mul(last.of.extent, int(strideOf(last) / length)) : int(1)
 }
 
-/** The groups of a block that have neighbouring shares. */
+/** Groups of threads in a block that have neighbouring chunks. */
 export interface Groups {
-  /** The loop over groups, on threads. */
+  /** The thread-bound loop over groups. */
   readonly loop: For
-  /** The loops between it and the loop over positions, on threads, too. */
+  /** The thread-bound loops between it and the loop over positions. */
   readonly between: readonly For[]
 }
 
-/** The groups that a loop around the shares runs over, or why it is none of groups with neighbouring shares. */
+/**
+ * Returns the groups that a loop around the chunks runs over, or the reason why its groups do not have neighbouring
+ * chunks.
+ */
 export function groupsOf(
   { search, length }: Shares,
   group: string,
@@ -108,7 +114,7 @@ export function groupsOf(
   return { loop, between }
 }
 
-/** A nest without the stores of the identity to `carry`: where a share has something to carry, that is stored. */
+/** Returns a loop nest without the stores of the identity to `carry`. A chunk with a carry-out stores that instead. */
 export function withoutStart(top: Stmt, carry: string): Stmt {
   const starts = (s: Stmt): boolean =>
     s.kind === 'store'

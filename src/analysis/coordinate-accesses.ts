@@ -1,4 +1,4 @@
-/** Every access of a body with the iterators around it: what the rules about S and R look at. */
+/** Accesses of a body with the iterators around them, for the checks of S and R iterators. */
 import type { Span } from '../ast/diagnostic.ts'
 import { type Axis, isFused } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
@@ -7,7 +7,7 @@ import { remembered } from '../ir/remembered.ts'
 import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
 import { readsOf1, walkStmts1 } from '../ir/stage1-tree.ts'
 
-/** An iterator that is open, with the coordinates it brings: one, or one for each member of a fused axis. */
+/** An open iterator with its coordinate, or with the coordinates of all members of a fused axis. */
 export interface OpenIter {
   readonly iter: Iter
   readonly coords: readonly { readonly name: string; readonly axis: Axis }[]
@@ -15,18 +15,18 @@ export interface OpenIter {
 
 export interface Access {
   readonly buffer: string
-  /** `let`s are replaced by their values. */
+  /** The index with the values of `let`s substituted. */
   readonly index: readonly Expr[]
   readonly mode: 'read' | 'assign' | 'reduce'
-  /** Name of the reducer. */
+  /** The name of the reducer; null for other accesses. */
   readonly reducer: string | null
   readonly around: readonly OpenIter[]
   readonly span: Span | undefined
-  /** Its place in the order of the text. */
+  /** The position in the order of the text. */
   readonly order: number
 }
 
-/** In the order of the text; what a statement reads comes before what it writes. */
+/** Returns the accesses in the order of the text; the reads of a statement come before its writes. */
 export function accessesOf(body: readonly Stmt1[], axes: ReadonlyMap<string, Axis>): readonly Access[] {
   const out: Access[] = []
   const opened = remembered((iterations: readonly Iteration[]): readonly OpenIter[] =>

@@ -1,8 +1,9 @@
 /**
- * Injectivity of affine index maps on coordinates. Which iterators an index tells apart. An index names coordinate c on its
- * dimensions D if elements that agree on D agree on c: bare, alone in a linear form, as a digit of a mixed-radix number (`i
- * * b + ii` with ii < b), by quotient and remainder (`i / b`, `i % b`), or as where a permutation is loaded (`row[i * b +
- * ii]`), which is a digit like others (`tile[i] * b + ii`).
+ * Injectivity of affine index maps on coordinates: the iterators that an index distinguishes. An index determines
+ * coordinate c by its dimensions D if elements that agree on D agree on c. Recognised are a bare c, c as the only
+ * coordinate of a linear form, a digit of a mixed-radix number (`i * b + ii` with ii < b), quotient and remainder (`i /
+ * b`, `i % b`), and the index of a load from a permutation (`row[i * b + ii]`). The loaded element may be a digit, too
+ * (`tile[i] * b + ii`).
  */
 import { type Axis, denseAxis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
@@ -14,7 +15,7 @@ import { coefficientsOf, keepTerms, linear } from './integers/linear.ts'
 import { mixedRadix } from './integers/mixed-radix.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
-/** Coordinate name → dimensions that determine it. */
+/** The dimensions that determine each coordinate, by the coordinate's name. */
 export type Determined = ReadonlyMap<string, readonly number[]>
 
 interface Known {
@@ -22,13 +23,16 @@ interface Known {
   readonly axis: Axis
 }
 
-/** What is known of buffers that indices do not say. */
+/** Properties of buffers that indices do not show. */
 export interface Distinct {
-  /** Their elements differ (`Buffer1.distinct`). */
+  /** Buffers whose elements are distinct (`Buffer1.distinct`). */
   readonly permutations: ReadonlySet<string>
-  /** Those that share so many first coordinates do (`Buffer1.listed`), and what all are below. */
+  /**
+   * Buffers whose elements with the same first `under` coordinates are distinct (`Buffer1.listed`), and the upper bound
+   * (exclusive) of all elements.
+   */
   readonly lists: ReadonlyMap<string, { readonly under: number; readonly below: Expr | undefined }>
-  /** Each iteration that writes them has elements of its own (`Buffer1.placed`). */
+  /** Buffers of which each writing iteration has elements of its own (`Buffer1.placed`). */
   readonly placed: ReadonlySet<string>
 }
 
@@ -70,15 +74,15 @@ export function determined(
   return out
 }
 
-/** A name that an expression determines, together with those that it is listed under. */
+/** A name that an expression determines, if all names in `under` are determined. */
 interface Told {
   readonly name: string
   readonly under: readonly string[]
 }
 
 /**
- * Names that an expression determines: an element of a permutation, or of one list, is a coordinate that determines what its
- * place does.
+ * Returns the names that an expression determines. An element of a permutation or of a list acts as a coordinate, which
+ * determines the names that its index determines.
  */
 function toldBy(
   e: Expr,
@@ -91,7 +95,7 @@ function toldBy(
   const by = new Map<string, readonly Told[]>()
   const names = (x: Expr, of?: string): readonly Told[] =>
     alone(x, of, all, axes).flatMap((name) => by.get(name) ?? [{ name, under: [] }])
-  // Of one place there is nothing to tell: lists in groups of one.
+  // An index with a single value determines nothing: lists in groups of one position.
   const isFixed = (x: Expr): boolean =>
     [...freeVars(x)].every((n) => coords.has(n) && single(coords.get(n)!, axes))
   const over = rewriteExpr(e, (x) => {
@@ -107,21 +111,21 @@ function toldBy(
       name,
       places.flat().map((t) => ({ name: t.name, under: [...t.under, ...above] })),
     )
-    // Where it is not known how many there are, it is no digit below others.
+    // Without a known bound, it cannot be a digit below others.
     all.set(name, { name, axis: denseAxis(name, list?.below ?? variable(`@end ${name}`)) })
     return variable(name)
   })
-  // What can be one number alone is told by no digit.
+  // A coordinate with one possible value is not a digit, and is determined by any expression.
   const only = [...by].filter(([name]) => single(all.get(name)!, axes)).flatMap(([, told]) => told)
   return [...names(over, dim), ...only]
 }
 
-/** The stored axis whose coordinates an iterator runs over. */
+/** Returns the stored axis whose coordinates an iterator visits; undefined if it is unknown. */
 function storedOf(c: Known, axes: ReadonlyMap<string, Axis>): Axis | undefined {
   return isAttached(c.axis) || isGathered(c.axis) ? axes.get(c.axis.base) : c.axis
 }
 
-/** Whether different steps of the iterator have different coordinates, its parents being the same. */
+/** Returns whether different iterations of the iterator have different coordinates under the same parents. */
 function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   const axis = storedOf(c, axes)
   // A list may name a coordinate twice.
@@ -129,14 +133,14 @@ function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   return !repeats(axis)
 }
 
-/** One coordinate at most, which nothing needs to tell apart. */
+/** Returns whether the iterator has at most one coordinate, which need not be distinguished. */
 function single(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   const axis = storedOf(c, axes)
   if (!axis || isGathered(c.axis) || !isStored(axis)) return false
   return distinct(c, axes) && axis.extent.kind === 'const' && axis.extent.value <= 1
 }
 
-/** Names that the expression of one dimension determines. */
+/** Returns the names that the expression of one dimension determines. */
 function alone(
   e: Expr,
   dim: string | undefined,
@@ -144,7 +148,7 @@ function alone(
   axes: ReadonlyMap<string, Axis>,
 ): readonly string[] {
   const bare = e.kind === 'var' ? coords.get(e.name) : undefined
-  // On its own axis even a repeated coordinate is an element of its own.
+  // On its own axis, even a repeated coordinate is an element of its own.
   if (bare && !isGathered(bare.axis) && storedOf(bare, axes)?.name === dim) return [bare.name]
   const all = coefficientsOf(e, new Set(coords.keys()))
   if (!all) return leading(e, coords, axes)
@@ -163,7 +167,10 @@ function alone(
   return number ? names : leading(e, coords, axes)
 }
 
-/** `c·v + rest` where `rest` stays within c values, whatever else they depend on: v is the leading digit. */
+/**
+ * Returns the name v of `c·v + rest` if the values of `rest` span less than c, whatever they depend on: v is the
+ * leading digit.
+ */
 function leading(
   e: Expr,
   coords: ReadonlyMap<string, Known>,
@@ -187,7 +194,7 @@ function leading(
   return known && hi - lo < first.coefficient ? [c.name] : []
 }
 
-/** `x / c` on one dimension and `x % c` on another. */
+/** Returns the names that `x / c` on one dimension and `x % c` on another determine together, with these dimensions. */
 function quotients(
   index: readonly Expr[],
   told: (e: Expr) => readonly Told[],

@@ -1,6 +1,4 @@
-/**
- * Control dependence: the conditions a statement stands under, and which of them can be said again outside of some loops.
- */
+/** Control dependence: the conditions around a statement, and those that can be evaluated outside of some loops. */
 import { writesOf } from '../ir/accesses.ts'
 import { all, conjuncts, type Expr, not } from '../ir/expr.ts'
 import { mentionsAny, readsAny } from '../ir/expr-tree.ts'
@@ -9,13 +7,13 @@ import { type Body, bodiesOf } from '../ir/tree.ts'
 
 export interface Condition {
   readonly cond: Expr
-  /** What an `if` says exists: `If.absent`. */
+  /** The buffer whose element the `if` tests for existence (`If.absent`). */
   readonly absent?: string | undefined
 }
 
 /**
- * The conditions of the `if`s around a statement of a body, and the guards of those of `loops` that are, from the outside
- * in: what an inner one reads, those further out may protect.
+ * Returns the conditions of the `if`s around a statement of a body, and the guards of the loops around it that are in
+ * `loops`, from the outside in: outer conditions may protect reads of inner ones.
  */
 export function conditionsAround(body: Body, inner: Stmt, loops: readonly For[] = []): readonly Condition[] {
   const find = (list: Body): readonly Condition[] | undefined => {
@@ -37,9 +35,9 @@ export function conditionsAround(body: Body, inner: Stmt, loops: readonly For[] 
 }
 
 /**
- * What of the conditions holds for all iterations of the loops `hidden` alike: the conjuncts that mention none of
- * them and read nothing that the body writes. Those that say that an element exists are always among them, where
- * its index is free of these loops.
+ * Returns the conjuncts that have the same value in all iterations of the loops `hidden`: they mention no such loop,
+ * and read nothing that the body writes. Conjuncts that test the existence of an element are included if its index does
+ * not depend on these loops.
  */
 export function hoistable(
   conditions: readonly Condition[],

@@ -1,4 +1,7 @@
-/** Values that a narrow element type has, among those that registers hold: such are stored without rounding. */
+/**
+ * Exactness of values in registers: values that a narrow element type represents, and which are stored without
+ * rounding.
+ */
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { buffersRead, freeVars } from '../ir/expr-tree.ts'
@@ -6,13 +9,13 @@ import { rounding } from '../ir/rounding.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
 export class Exact {
-  /** Register buffers that may hold others than their type has: reductions into them are stores by now. */
+  /** Register buffers that may hold values outside of their type, because reductions into them have become stores. */
   readonly #wider: ReadonlySet<string>
 
-  /** Of registers. */
+  /** The types of register buffers. */
   readonly #types = new Map<string, Dtype>()
   readonly #lets = new Map<string, Expr>()
-  /** By the name of a value: the registers it is computed from. */
+  /** The registers that each named value is computed from. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
 
   constructor(body: Body) {
@@ -37,22 +40,23 @@ export class Exact {
   }
 
   /**
-   * Whether the value goes on from what the register holds, as sums do, which keep all digits until they are stored in memory.
+   * Returns whether a value continues from the contents of the register, as sums do, which keep full precision until
+   * they are stored in memory.
    */
   goesOn(register: string, value: Expr): boolean {
     return this.#readBy(value).has(register)
   }
 
-  /** The registers that a value is computed from, through names. */
+  /** Returns the registers that a value is computed from, also through names. */
   #readBy(value: Expr): ReadonlySet<string> {
     const own = [...buffersRead(value)].filter((b) => this.#types.has(b))
     return new Set([...own, ...[...freeVars(value)].flatMap((v) => [...(this.#behind.get(v) ?? [])])])
   }
 
-  /** Whether a value is surely one of the type: arithmetic is not. */
+  /** Returns whether a value is certainly a value of the type; results of arithmetic are not. */
   is(e: Expr, type: Dtype): boolean {
     if (e.dtype !== type) return false
-    // What was loaded as a part of a vector has a name with a point in it.
+    // Components of a loaded vector have names with a dot.
     if (e.kind === 'var') {
       const value = this.#lets.get(e.name)
       return value ? this.is(value, type) : e.name.includes('.')

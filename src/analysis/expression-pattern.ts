@@ -1,9 +1,9 @@
-/** Whether an expression is a pattern: what stands for something else in it, and may stand for it in several ways. */
+/** Matching of expressions with patterns, modulo commutativity, with all possible bindings. */
 import { computeType } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 
-/** Narrow values are computed with in 32 bits: a cast that only says so is none. */
+/** Returns the expression without casts to 32 bits, in which narrow values are computed in any case. */
 function plain(e: Expr): Expr {
   let x = e
   while (x.kind === 'cast' && computeType(x.x.dtype) === x.dtype) x = x.x
@@ -13,8 +13,9 @@ function plain(e: Expr): Expr {
 const COMMUTES = new Set(['add', 'mul', 'min', 'max', 'and', 'or'])
 
 /**
- * The ways, among those given, in which the expression is the pattern: operands of sums may change places. `leaf` says in
- * which ways a part of the pattern stands for a part of the expression; `undefined`: it stands for itself.
+ * Returns the bindings, extended from those in `ways`, under which the expression matches the pattern; operands of
+ * commutative operations may be swapped. `leaf` returns the bindings under which a part of the pattern matches a part
+ * of the expression; undefined for parts that must be equal.
  */
 export function matches<W>(
   pattern: Expr,

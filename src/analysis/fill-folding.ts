@@ -1,4 +1,6 @@
-/** What expressions come to where some of what they read is at its fill: which statements change nothing there. */
+/**
+ * Partial evaluation of expressions in which some reads have their fill value: statements that change nothing there.
+ */
 import { isFloat } from '../ir/dtype.ts'
 import { constant, type Expr, isZero, type Load, not } from '../ir/expr.ts'
 import { rewriteExpr, substitute } from '../ir/expr-tree.ts'
@@ -6,12 +8,12 @@ import type { Assign, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { type Around1, someStmt1 } from '../ir/stage1-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
-/** What an access reads there, if that is known. */
+/** Returns the value that an access reads there; undefined if it is unknown. */
 export type KnownAt = (l: Load) => Expr | undefined
 
 /**
- * The value with what is `known` in place of accesses: 0 · x is 0 (a skipped zero is structural), x + 0 is x. Floating-point
- * `factors` x must be finite for that; 0 / x is no 0 for one that may be 0.
+ * Returns the value with `known` values in place of accesses: 0 · x is 0 (a skipped zero is structural), x + 0 is x.
+ * Floating-point factors x must be finite for that, and are added to `factors`. 0 / x is not simplified if x may be 0.
  */
 export function absorb(e: Expr, known: KnownAt, factors: Expr[]): Expr {
   return rewriteExpr(e, (x) => {
@@ -31,13 +33,13 @@ export function absorb(e: Expr, known: KnownAt, factors: Expr[]): Expr {
   })
 }
 
-/** Whether a factor is finite whatever the data are. */
+/** Returns whether a factor is finite for any data. */
 const alwaysFinite = (e: Expr): boolean =>
   e.kind === 'const'
     ? Number.isFinite(e.value)
     : !isFloat(e.dtype) || (e.kind === 'cast' && e.dtype !== 'f16' && alwaysFinite(e.x))
 
-/** A statement that writes, over what no `let` names. */
+/** A writing statement with the values of `let`s substituted. */
 export interface Written {
   readonly stmt: Assign | Reduce1
   readonly values: readonly Expr[]
@@ -50,16 +52,19 @@ export const writtenIn = (stmt: Assign | Reduce1, around: Around1): Written => (
   conditions: conditionsOf(stmt, around),
 })
 
-/** What a statement gives to a target. */
+/** The value that a statement gives to a target. */
 export interface Given {
   readonly value: Expr
-  /** What must be finite for that. */
+  /** Factors that must be finite for this value. */
   readonly factors: readonly Expr[]
-  /** Whether it is combined, and changes nothing. */
+  /** Whether the value is combined, and is the identity, which changes nothing. */
   readonly isIdentity: boolean
 }
 
-/** What a statement gives to each of its targets where something is `known`: nothing where it is passed over. */
+/**
+ * Returns the value that a statement gives to each of its targets under the `known` reads; an empty list if it does not
+ * run.
+ */
 export function givenBy({ stmt, values, conditions }: Written, known: KnownAt): readonly Given[] {
   if (conditions.some((c) => isNever(c, known))) return []
   return values.map((v, k) => {
@@ -73,14 +78,14 @@ export function givenBy({ stmt, values, conditions }: Written, known: KnownAt): 
   })
 }
 
-/** Whether a statement is passed over there, or combines nothing but the identity. */
+/** Returns whether a statement does not run under the `known` reads, or combines the identity only. */
 export const comesToNothing = (w: Written, known: KnownAt): boolean =>
   givenBy(w, known).every((g) => g.isIdentity)
 
 export const isIdentity = (value: Expr, identity: Expr): boolean =>
   value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
 
-/** The conditions under which a statement runs, over what no `let` names. */
+/** Returns the conditions under which a statement runs, with the values of `let`s substituted. */
 function conditionsOf(s: Stmt1, { iterations, ifs, lets }: Around1): readonly Expr[] {
   return [
     ...iterations.flatMap((it) => it.where),
@@ -88,7 +93,7 @@ function conditionsOf(s: Stmt1, { iterations, ifs, lets }: Around1): readonly Ex
   ].map((c) => substitute(c, lets))
 }
 
-/** Whether a condition does not hold there, whatever else the data are. */
+/** Returns whether a condition is false under the `known` reads, for any other data. */
 function isNever(condition: Expr, known: KnownAt): boolean {
   const factors: Expr[] = []
   const left = absorb(condition, known, factors)

@@ -1,4 +1,4 @@
-/** Whether loops visit all elements of a buffer, or of some of its dimensions. */
+/** Full coverage: whether loops visit all elements of a buffer, or of some of its dimensions. */
 import { ceildiv, div, type Expr, int, isOne } from '../ir/expr.ts'
 import type { Fact, For } from '../ir/loops.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
@@ -6,7 +6,10 @@ import { Facts } from './integers/facts.ts'
 import { keepTerms, type Linear, linear, linearKey, loopMap } from './integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from './integers/mixed-radix.ts'
 
-/** Whether loops over digits of each dimension visit every element, and each of them once; conditions may only end the last round. */
+/**
+ * Returns whether loops, as digits of each dimension, visit every element exactly once. Conditions may only cut off the
+ * last tile.
+ */
 export function visitsAll(
   index: readonly Expr[],
   shape: readonly Expr[],
@@ -33,7 +36,7 @@ export function visitsAll(
     )
     return trim !== undefined && guards.delete(trim)
   }
-  /** The last round has no rest, or ends where the dimension does. */
+  /** Returns whether the last tile has no remainder, or is cut off where the dimension ends. */
   const rounds = (digits: Linear, extent: Expr, size: number): boolean =>
     isTrimmed(digits, extent) || facts.isMultiple(extent, size)
   const covers = (e: Expr, extent: Expr): boolean => {

@@ -1,7 +1,7 @@
 /**
- * Dependence testing of spatial (S) and reduction (R) iterators. What S and R promise, checked. S: different values write
- * different elements, and nothing read in one step is written in another, so steps can run in any order or at once. R: steps
- * combine through one reducer, and no partial value is seen.
+ * Dependence testing of spatial (S) and reduction (R) iterators: checks of what they promise. S: different iterations
+ * write different elements, and no iteration reads elements that another writes, so that they can run in any order or
+ * concurrently. R: iterations combine through one reducer, and no partial value is visible.
  */
 import type { Diagnostic, Label } from '../ast/diagnostic.ts'
 import { type Axis, isAttached, isGathered } from '../ir/axis.ts'
@@ -12,7 +12,7 @@ import { type Determined, determined, distinctIn } from './coordinate-injectivit
 
 type Body = Pick<Kernel1, 'axes' | 'buffers' | 'body'>
 
-/** Everything wrong with the iterator kinds of a kernel. */
+/** Returns all violations of the iterator kinds of a kernel. */
 export function checkKinds(kernel: Body): readonly Diagnostic[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
@@ -84,7 +84,10 @@ function repeats(axis: Axis, axes: ReadonlyMap<string, Axis>, buffer: Buffer1 | 
   return `${stored?.name} is nonunique, so its coordinates repeat: make the iterator R and reduce${buffer ? `, or declare ${buffer.name} over ${stored?.name}` : ''}`
 }
 
-/** Two accesses of one buffer, at least the first a write, in the same steps of their common iterators. */
+/**
+ * Returns the diagnostic for two accesses of one buffer, the first a write, in the same iterations of their common
+ * iterators; null if they are legal.
+ */
 function checkPair(w: { access: Access; by: Determined }, x: Access): Diagnostic | null {
   const { access, by } = w
   for (const [k, o] of access.around.entries()) {

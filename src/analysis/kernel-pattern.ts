@@ -1,7 +1,6 @@
 /**
- * Whether a kernel computes what another one does because it is the same but for names: axes, buffers, iterators and sizes
- * are matched by what they are to each other, iterators of an iteration may stand in any order, operands of sums and
- * products change places.
+ * Matching of kernels up to names. Axes, buffers, iterators and sizes are matched by their relations, iterators of an
+ * iteration may be in any order, and operands of commutative operations may be swapped.
  */
 import {
   type Axis,
@@ -18,26 +17,26 @@ import type { Assign, Buffer1, Iteration, Kernel1, Reduce1, Stmt1 } from '../ir/
 import { keyOf } from '../ir/structural-equality.ts'
 import { matches } from './expression-pattern.ts'
 
-/** What the names of the pattern stand for. */
+/** The counterparts of the pattern's names. */
 export interface KernelMatch {
-  /** But for dense axes that are levels of no other. */
+  /** Axes, except dense roots, which may match several axes of the same extent. */
   readonly axes: ReadonlyMap<string, string>
   readonly buffers: ReadonlyMap<string, string>
-  /** Sizes and scalars, over those of the kernel. */
+  /** Sizes and scalars, as expressions over those of the kernel. */
   readonly params: ReadonlyMap<string, Expr>
 }
 
 interface Way extends KernelMatch {
-  /** Of the iteration that is looked at. */
+  /** The iterators of the current iteration. */
   readonly iters: ReadonlyMap<string, string>
 }
 
-/** `null`: it is another kernel. */
+/** Returns the match; null if the kernels differ. */
 export function matchKernel(pattern: Kernel1, kernel: Kernel1): KernelMatch | null {
   return new Matcher(pattern, kernel).found
 }
 
-/** With one more pair, unless one of the two is paired with another. */
+/** Returns the map with one more pair; null if either name is paired with another. */
 function paired(
   map: ReadonlyMap<string, string>,
   from: string,
@@ -114,7 +113,7 @@ class Matcher {
     })
   }
 
-  /** What does not change from element to element. */
+  /** Returns whether an expression is the same for all elements. */
   #isScalar = (e: Expr): boolean =>
     e.kind === 'const' || (e.kind === 'var' && this.#kernel.params.some((x) => x.name === e.name))
 
@@ -141,7 +140,7 @@ class Matcher {
     const own = this.#pattern.axes.find((x) => x.name === p)
     const other = this.#kernel.axes.find((x) => x.name === a)
     if (!own || !other || !storedAlike(own, other)) return []
-    // Dense ones of one extent have the same coordinates, whichever it is.
+    // Dense roots of one extent have the same coordinates, so any of them matches.
     const isRange = isDense(own) && parentOf(own) === null
     const known = ways.flatMap((w) => {
       const axes = isRange ? w.axes : paired(w.axes, p, a)
@@ -168,7 +167,7 @@ const alike = (p: Buffer1, a: Buffer1): boolean =>
   !a.table &&
   p.axes.length === a.axes.length
 
-/** Levels of one kind, in one order, with as many sizes. */
+/** Returns whether two axes are levels of the same kind and order, with the same number of sizes. */
 function storedAlike(p: Axis, a: Axis): boolean {
   if (p.kind !== a.kind || !isStored(p) || !isStored(a)) return false
   const flag = (x: Axis, name: 'ordered' | 'unique'): boolean => name in x && !!x[name as keyof Axis]

@@ -1,17 +1,17 @@
 /**
- * Ranks that follow from ranks that are known already: those of the same tuples in the same groups, and in equal shares of
- * these groups. What would take an order of all entries is a remainder then.
+ * Ranks that follow from known ranks: those of the same tuples in the same groups, or in equal chunks of these groups.
+ * A remainder then replaces a sort of all entries.
  */
 import { type Expr, mod, variable } from '../ir/expr.ts'
 import { operandsOf, type Query, sourceOf } from '../ir/queries.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
 /**
- * How many different tuples `of` are smaller among coordinates with the same `by`, over what is `known`; `null`: that
- * does not follow. `rank(j by i) / s` cuts a group into shares of s, in which ranks count from 0 again.
- *
- * @param known ranks, and places in sorts
- * @param positive whether an expression is the same for all coordinates, and at least 1
+ * Returns the number of different smaller tuples `of` among coordinates with the same `by`, over the `known` queries;
+ * null if it does not follow from them. `rank(j by i) / s` divides a group into chunks of s, in which ranks begin at 0
+ * again.
+ * @param known ranks, and places in sorts @param positive whether an expression is the same for all coordinates, and at
+ * least 1
  */
 export function rankFrom(
   of: readonly Expr[],
@@ -35,7 +35,9 @@ export function rankFrom(
   return null
 }
 
-/** Places in a sort are a permutation: what groups by them groups by what is sorted. */
+/**
+ * Returns the sorted expression in place of a place: places in a sort are a permutation, so both give the same groups.
+ */
 function unsorted(e: Expr, known: readonly Query[]): Expr {
   const place = e.kind === 'var' && known.find((q) => q.name === e.name && sourceOf(q, 'sort') !== undefined)
   return place ? unsorted(operandsOf(place)[0]!, known) : e

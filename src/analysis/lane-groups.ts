@@ -1,7 +1,7 @@
 /**
- * Warp-level (SIMT group) operations. What neighbouring threads do together without a loop that is bound to them: tiles in
- * declared register memories and instructions of several threads. They are the threads of thread.x, and one statement is
- * done by all of them.
+ * Warp-level (SIMT group) operations: tiles in declared register memories, and instructions of several threads, which
+ * neighbouring threads execute together without a loop that is bound to them. These are the threads of thread.x, and
+ * all of them execute one statement.
  */
 
 import { accessesOf } from '../ir/accesses.ts'
@@ -12,13 +12,13 @@ import { remembered } from '../ir/remembered.ts'
 import { type Body, bodiesOf, someStmt, walkStmts } from '../ir/tree.ts'
 
 export interface Lanes {
-  /** How many threads; 1 where nothing is done together. */
+  /** The number of threads; 1 if no operation is collective. */
   readonly count: number
   /** Buffers in declared register memories. */
   readonly buffers: ReadonlySet<string>
 }
 
-/** Of what has no instruction and no such buffer: most. */
+/** The result for most statements, which have no such instruction or buffer. */
 const ALONE: Lanes = Object.freeze({ count: 1, buffers: new Set<string>() })
 
 export const lanesIn = (body: Body): Lanes => {
@@ -57,7 +57,7 @@ const lanesInside = remembered((s: Stmt): Lanes => {
   return together(inside, { count: s.mode.instr.threads, buffers: ALONE.buffers })
 })
 
-/** How many threads of each axis a block of the launch has, where they are constant. */
+/** Returns the number of threads of each axis in a block of the launch, from constant extents. */
 export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
   const threads = new Map<ThreadAxis, number>()
   const most = (axis: ThreadAxis, n: number): void => {
@@ -72,7 +72,7 @@ export function threadsIn(body: Body): ReadonlyMap<ThreadAxis, number> {
   return threads
 }
 
-/** Whether the threads of thread.x do the statement, or something in it, together. */
+/** Returns whether the threads of thread.x execute the statement, or a statement inside of it, together. */
 export function isWarpCollective(s: Stmt, lanes: Lanes): boolean {
   if (lanes.count === 1) return false
   const isWide = (x: Stmt): boolean =>

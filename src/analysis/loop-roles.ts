@@ -1,6 +1,6 @@
 /**
- * Roles of loops, by what a nest writes: the rows of its result, what lies side by side in memory, what is reduced. A
- * schedule that names roles fits whatever loops a format makes (the roles of SparseTIR's and Halide's schedules by hand).
+ * Roles of loops in the writes of a loop nest: the rows of its result, contiguous elements, and reductions. A schedule
+ * that names roles fits the loops of any format (the roles in hand-written schedules of SparseTIR and Halide).
  */
 
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
@@ -9,13 +9,13 @@ import { mentions } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 
 /**
- * `contiguous`: iterations write neighbours along the last dimension of a result that has others; `rows`: they write other
- * elements, and no neighbours; `scatter`: they combine into elements that change on the way, in order (what balanced shares
- * run over) or in none; `reduction`: they combine into one element.
+ * `contiguous`: iterations write neighbours along the last dimension of a result with several dimensions. `rows`: they
+ * write different elements that are not neighbours. `scatter`: they combine into changing elements, in order (as in
+ * balanced chunks) or not. `reduction`: they combine into one element.
  */
 export type LoopRole = 'rows' | 'contiguous' | 'scatter' | 'reduction'
 
-/** The role of each loop of a nest, by its variable. */
+/** Returns the role of each loop of a loop nest, by its variable. */
 export function rolesIn(top: For): ReadonlyMap<string, LoopRole> {
   const targets = accessesOf([top]).filter((a) => a.mode === 'write')
   return new Map(loopsOf([top]).map((l) => [l.var, roleOf(l, targets)]))

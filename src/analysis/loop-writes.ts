@@ -1,4 +1,4 @@
-/** What iterations of a loop write, and whether they are known to write apart (loop-carried output dependences). */
+/** Writes of a loop's iterations, and whether these are provably disjoint (loop-carried output dependences). */
 
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../ir/accesses.ts'
 import { allocatedIn } from '../ir/bindings.ts'
@@ -13,17 +13,17 @@ export function spaceIn(kernel: Kernel2, loop: For): Space {
   return { inner, indptr: offsetsIn(kernel.buffers), distinct: kernel.distinct }
 }
 
-/** What one iteration of a loop shares with the others through memory, buffer by buffer. */
+/** The accesses to one buffer that iterations of a loop share through memory. */
 export interface Shared {
   readonly buffer: string
   readonly accesses: readonly BufferAccess[]
-  /** Iterations touch different elements, provably, without the contract. */
+  /** Whether iterations provably access different elements, without the contract of `for.reduce`. */
   readonly disjoint: boolean
-  /** Some index reads memory that the loop writes, so its value is not known to stay. */
+  /** Whether an index reads memory that the loop writes, so that its value may change. */
   readonly moving: boolean
 }
 
-/** The buffers that a loop's body writes and that outlive an iteration, with all accesses to them inside. */
+/** Returns the buffers that a loop's body writes and that outlive an iteration, with all accesses to them inside. */
 export function writtenIn(kernel: Kernel2, loop: For, space = spaceIn(kernel, loop)): readonly Shared[] {
   const local = allocatedIn(loop.body)
   const written = new Set([...writesOf([loop])].filter((b) => !local.has(b)))
@@ -35,7 +35,10 @@ export function writtenIn(kernel: Kernel2, loop: For, space = spaceIn(kernel, lo
   })
 }
 
-/** Some dimension keeps every access within one block per iteration, or within one of the places of a table whose elements differ. */
+/**
+ * Returns whether a dimension keeps all accesses of an iteration within one block, or within one place of a table of
+ * distinct elements.
+ */
 function sameBlock(accesses: readonly BufferAccess[], v: string, space: Space): boolean {
   const first = accesses[0]
   if (!first || accesses.some((a) => a.whole)) return false
@@ -46,13 +49,17 @@ function sameBlock(accesses: readonly BufferAccess[], v: string, space: Space): 
   })
 }
 
-/** Iterations are run one by one, in turn or by several threads: not ahead, not as an instruction, not summed up by rows. */
+/**
+ * Returns whether iterations run one by one, in order or on several threads: not ahead of time, as an instruction, or
+ * accumulated by rows.
+ */
 export const isPlain = ({ mode }: For): boolean =>
   ['serial', 'bind', 'unroll', 'vectorize'].includes(mode.kind)
 
 /**
- * Iterations share no element, whatever is declared of the loop: rows that differ all the same, those of a permutation, of a
- * list without repeats. What a reduction starts itself it starts once, and where that is was found for its loops.
+ * Returns whether iterations share no element, whatever the loop declares: rows that are different because of a
+ * permutation, or of a list without repeats. A reduction that initialises its elements does not qualify, because the
+ * place of its initialisation depends on the declared loops.
  */
 export function isIndependent(kernel: Kernel2, loop: For): boolean {
   if (!isPlain(loop)) return false

@@ -1,4 +1,4 @@
-/** Addresses in declared memories: the last dimensions of a buffer are tiles, each held as the memory says. */
+/** Addresses in declared memories: the last dimensions of a buffer are tiles, each stored as the memory declares. */
 import { invariant } from '../ast/diagnostic.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { add, div, type Expr, int, mod } from '../ir/expr.ts'
@@ -7,7 +7,10 @@ import { coordinateName, type Memory } from '../ir/instr.ts'
 import type { Buffer } from '../ir/loops.ts'
 import { keepTerms, linear, mapNumbers, minus, sumExpr } from './integers/linear.ts'
 
-/** `e = T·quotient + rest`; the multiples of T that the sum shows go to the quotient, the others are computed. */
+/**
+ * Returns quotient and rest of `e = T·quotient + rest`. Evident multiples of T in the sum become part of the quotient;
+ * the other terms are divided.
+ */
 export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly rest: Expr } {
   const sum = linear(e)
   const constant = sum.constant - t * Math.floor(sum.constant / t)
@@ -18,7 +21,7 @@ export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly
   return { quotient: add(quotient, div(rest, int(t))), rest: mod(rest, int(t)) }
 }
 
-/** The dimensions of a buffer that are tiles, and those before. */
+/** Returns the extents of a buffer's tiled dimensions, and the dimensions before (`lead`). */
 function tileDims(
   b: Buffer,
   m: Memory,
@@ -33,13 +36,13 @@ function tileDims(
   return { lead: b.shape.slice(0, at), extents }
 }
 
-/** The shape in which tiles are stored: those before, the tiles, and what one takes. */
+/** Returns the shape in which tiles are stored: the dimensions before, the numbers of tiles, and the size of a tile. */
 export function tiledShape(b: Buffer, m: Memory): readonly Expr[] {
   const { lead, extents } = tileDims(b, m)
   return [...lead, ...extents.map((n, d) => int(n / m.shape[d]!)), int(m.size)]
 }
 
-/** The place of an element of a shared memory with addresses of its own, in `tiledShape`. */
+/** Returns the index in `tiledShape` of an element of a shared memory with addresses. */
 export function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
   const at = index.length - m.shape.length
   const parts = m.shape.map((t, d) => splitBy(index[at + d]!, t))
@@ -48,6 +51,8 @@ export function tiledIndex(index: readonly Expr[], m: Memory): readonly Expr[] {
   return [...index.slice(0, at), ...parts.map((p) => p.quotient), substitute(m.address, map)]
 }
 
-/** Whether pairs of the elements that a thread holds share a register of 32 bits: where none is left over. */
+/**
+ * Returns whether pairs of the elements that a thread holds share a 32-bit register: an even number of 2-byte elements.
+ */
 export const isPacked = (b: Buffer): boolean =>
   b.memory?.scope === 'register' && !b.memory.opaque && DTYPE_BYTES[b.dtype] === 2 && b.memory.size % 2 === 0

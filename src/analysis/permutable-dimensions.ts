@@ -1,8 +1,9 @@
 /**
- * Which dimensions of tensors may be permuted (PIT axes; Zheng et al., SOSP 2023). Iterations have no order and reducers
- * commute, so an iterator may take its coordinates in any order; what is asked is of the data. Where an iterator does nothing
- * but name elements, alone in an index, tensors permuted along these dimensions, all alike, give the results as they were, or
- * permuted along theirs. Anything else that is done with its coordinate (arithmetic, a condition, a value) is a refusal.
+ * Dimensions of tensors that may be permuted (PIT axes; Zheng et al., SOSP 2023). Iterations are unordered and reducers
+ * commute, so an iterator may take its coordinates in any order, and only the data matter. If an iterator only names
+ * elements, alone in an index, then tensors that are permuted identically along these dimensions give the same results,
+ * or results permuted along their dimensions. Any other use of its coordinate (arithmetic, a condition, a value)
+ * forbids that.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
@@ -10,29 +11,29 @@ import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
 import type { Alike, PermutationRefusal, TensorDimension } from './permutation-classes.ts'
 import { PermutationWalk } from './permutation-walk.ts'
 
-/** A dimension of a tensor, and what permuting it does. */
+/** A dimension of a tensor, and the effect of permuting it. */
 export interface PermutableDimension extends TensorDimension {
-  /** `null`: it may be permuted. */
+  /** The reason why it may not be permuted; null if it may be. */
   readonly refusal: PermutationRefusal | null
-  /** Dimensions, of other tensors, that the same permutation has to be applied to; of results, that it is found applied to. */
+  /** Dimensions of other tensors that need the same permutation; those of results come out permuted. */
   readonly alike: readonly TensorDimension[]
-  /** Axes of the iterators that are alone in it, and in these. */
+  /** Axes of the iterators that are alone in the index of this dimension, and of those in `alike`. */
   readonly iterators: readonly string[]
-  /** `kept`: results are the same; `permuted`: along their dimensions among `alike`, or along this one. */
+  /** `kept`: results do not change; `permuted`: along their dimensions among `alike`, or along this one. */
   readonly results: 'kept' | 'permuted'
 }
 
 export interface PermutableIteration {
   readonly name: string
   readonly span?: Span | undefined
-  /** Of the tensors that it reads or writes, iterations inside of it included. */
+  /** The dimensions of the tensors that it, or an iteration inside of it, reads or writes. */
   readonly dimensions: readonly PermutableDimension[]
 }
 
 export interface PermutableDimensions {
-  /** Through all iterations: those of a temporary may be permuted where each iteration that has it allows. */
+  /** The dimensions in the whole kernel: those of a temporary may be permuted if each iteration with it permits. */
   readonly kernel: readonly PermutableDimension[]
-  /** One by one, outer before inner; results are what the iteration writes. */
+  /** The dimensions in each iteration, outer before inner; the results are the tensors that the iteration writes. */
   readonly iterations: readonly PermutableIteration[]
 }
 

@@ -1,31 +1,33 @@
-/** What is permuted alike: dimensions of tensors and iterators, joined (union-find), and what forbids it. */
+/**
+ * Classes of tensor dimensions and iterators that are permuted identically (union-find), and reasons that forbid it.
+ */
 import type { Span } from '../ast/diagnostic.ts'
 
-/** A dimension of a tensor: its place, and the name of the axis there. */
+/** A dimension of a tensor: its index, and the name of its axis. */
 export interface TensorDimension {
   readonly tensor: string
   readonly dimension: number
   readonly axis: string
 }
 
-/** Why a dimension may not be permuted, and where the text says so. */
+/** The reason why a dimension may not be permuted, and its span in the text. */
 export interface PermutationRefusal {
   readonly reason: string
   readonly span?: Span | undefined
 }
 
-/** Dimensions of one tensor that come into one class, and where the text says so. */
+/** Dimensions of one tensor that come into one class, and the span in the text that causes it. */
 interface Tie {
   readonly dims: readonly TensorDimension[]
   readonly span: Span | undefined
 }
 
-/** A member of a class: everything that has to be permuted by one permutation. */
+/** A member of a class, all of whose members are permuted by one permutation. */
 export class Alike {
   #parent: Alike | null = null
   #dims: readonly TensorDimension[]
   #iterators: readonly string[]
-  /** The first is told. */
+  /** Reasons that forbid it; the first is reported. */
   #refusals: readonly PermutationRefusal[] = []
   #ties: readonly Tie[] = []
 
@@ -44,7 +46,7 @@ export class Alike {
     return this.#root.#dims
   }
 
-  /** Axes of the iterators, in the order in which they were opened. */
+  /** Axes of the iterators, in the order in which they are opened. */
   get iterators(): readonly string[] {
     return this.#root.#iterators
   }
@@ -58,7 +60,10 @@ export class Alike {
     root.#refusals = [...root.#refusals, span ? { reason, span } : { reason }]
   }
 
-  /** Where the text first says that this dimension is permuted as another one of its tensor is. */
+  /**
+   * Returns the span in the text that first ties this dimension to another one of its tensor; undefined without such a
+   * tie.
+   */
   tiedAt(tensor: string, dimension: number): Span | undefined {
     const isOf = (d: TensorDimension): boolean => d.tensor === tensor && d.dimension === dimension
     return this.#root.#ties.find((t) => t.dims.some(isOf))?.span

@@ -1,4 +1,6 @@
-/** Goes through statements and joins what is permuted alike: an iterator with the dimensions that it is alone in. */
+/**
+ * Traversal of statements that joins an iterator with the dimensions that it indexes alone, as permuted identically.
+ */
 import type { Span } from '../ast/diagnostic.ts'
 import {
   type Axis,
@@ -29,13 +31,13 @@ interface Open {
   readonly alike: Alike
 }
 
-/** What a coordinate is used for, and the expression that is shown of it. */
+/** The use of a coordinate, and the expression that messages print for it. */
 interface Use {
   readonly what: 'condition' | 'value' | 'index'
   readonly shown: Expr | null
-  /** Of the statement, where an expression has none. */
+  /** The span of the statement, for expressions without a span. */
   readonly span: Span | undefined
-  /** Operands are shared: a node is met once a statement. */
+  /** Visited nodes: operands are shared, and a node is visited once for each statement. */
   readonly seen: Set<Expr>
 }
 
@@ -49,7 +51,7 @@ export class PermutationWalk {
   readonly #dims = new Map<string, readonly Alike[]>()
   readonly #levels = new Map<string, Alike>()
 
-  /** `only`: what is outside of this iteration counts as far as it decides which of its steps run. */
+  /** With `only`, code outside of this iteration counts only if it decides which of its iterations run. */
   constructor(kernel: Kernel1, only: Iteration | null) {
     this.#kernel = kernel
     this.#only = only
@@ -57,7 +59,7 @@ export class PermutationWalk {
     this.#buffers = new Map(kernel.buffers.map((b) => [b.name, b]))
   }
 
-  /** Of each tensor that occurs, or whose coordinates an iterator runs over, its dimensions. */
+  /** Returns the dimensions of each tensor that occurs, or whose coordinates an iterator visits. */
   dimensions(): ReadonlyMap<string, readonly Alike[]> {
     for (let known = -1; known !== this.#levels.size; ) {
       known = this.#levels.size
@@ -97,7 +99,7 @@ export class PermutationWalk {
     }
   }
 
-  /** Adds the coordinates that an iterator brings, joined with the levels of the trees that it runs over. */
+  /** Adds the coordinates of an iterator, joined with the levels of the trees that it visits. */
   #open(it: Iter, open: Open[]): void {
     const axis = this.#axes.get(it.axis)!
     for (const name of isFused(axis) ? axis.members : [it.name]) {
@@ -111,7 +113,7 @@ export class PermutationWalk {
     }
   }
 
-  /** From a coordinate of a tree to those that it was entered by. */
+  /** Joins a coordinate of a tree, and those through which it is entered, with the levels of the tree. */
   #climb(open: readonly Open[], at: number, leaf: StoredAxis, span: Span | undefined): void {
     const { axis, alike } = open[at]!
     if (isGathered(axis)) return
@@ -132,7 +134,10 @@ export class PermutationWalk {
     return isStored(a) ? a : this.#stored(this.#axes.get((a as { readonly base: string }).base)!)
   }
 
-  /** Coordinates at a level of a tree; dense levels are all there, and have a part only in trees that go on below them. */
+  /**
+   * Returns the class of a level of a tree; undefined for a tree of dense levels only. Dense levels have all
+   * coordinates, so each sparse tree below them has a class of its own.
+   */
   #level(axis: string, leaf: string): Alike | undefined {
     const top = chainTo(this.#axes, leaf).find((a) => !isDenseChain(this.#axes, a))
     if (top === undefined) return undefined
@@ -144,7 +149,7 @@ export class PermutationWalk {
     const a = this.#axes.get(axis)!
     const above = chainTo(this.#axes, axis).slice(0, -1)
     if (isRagged(a)) level.refuse(`${axis} has all coordinates of a segment up to its length`, a.span)
-    // Elements are dealt out among the positions of one coordinate in their order.
+    // Elements are distributed over the positions of one coordinate in their order.
     const apart = above.find((x) => isNonunique(this.#axes.get(x)!))
     if (apart !== undefined)
       level.refuse(`${apart} is nonunique, and elements under it are in order of ${axis}`, a.span)
@@ -178,7 +183,7 @@ export class PermutationWalk {
     own?.alike.refuse(reasonOf(own.name, use.what, use.shown ?? e), e.span ?? use.span)
     if (e.kind === 'binary' && (e.op === 'eq' || e.op === 'ne')) {
       const [a, b] = [coordinateIn(e.a, open), coordinateIn(e.b, open)]
-      // One permutation of both keeps what is equal.
+      // Equality is kept if both are permuted identically.
       if (a && b) {
         this.#meet(a, b.alike, this.#stored(b.axis), e.span)
         return
@@ -208,7 +213,10 @@ export class PermutationWalk {
     }
   }
 
-  /** A coordinate where those of an axis are expected: they are permuted alike, if they are as many. */
+  /**
+   * Joins a coordinate with the axis in whose place it is used: both are permuted identically. Their extents must be
+   * equal.
+   */
   #meet(o: Open, other: Alike | undefined, axis: StoredAxis, span?: Span, tensor?: string): void {
     if (other && !sameExpr(this.#stored(o.axis).extent, axis.extent)) {
       const [own, its] = [this.#stored(o.axis).extent, axis.extent].map((e) => printExpr1(e))

@@ -1,7 +1,7 @@
 /**
- * Pipelines that go on: whether the iterations of a loop in all iterations of the serial loop around are one sequence, in
- * which copies can be made ahead. What decides of an iteration of the loop around which rounds it has is then known before it
- * begins, to all threads alike.
+ * Continued pipelines: whether the iterations of a loop, in all iterations of the serial loop around, are one sequence
+ * in which copies can be made ahead. The number of inner iterations must be known before an outer iteration begins, and
+ * be the same for all threads.
  */
 
 import { invariant } from '../ast/diagnostic.ts'
@@ -21,19 +21,24 @@ export interface PipelineSequence {
   readonly over: For
   /** The loop itself. */
   readonly loop: For
-  /** Where all of these hold, an iteration of it has the rounds of the loop, else none. */
+  /**
+   * If all of these hold, an iteration of `over` has the iterations of the loop; otherwise it has no iterations of it.
+   */
   readonly conditions: readonly Expr[]
 }
 
-/** Why it is none. */
+/** The reason why the iterations are not a sequence. */
 export interface NoSequence {
   readonly message: string
-  /** The loop itself is the last. */
+  /** The loops of the message; the last is the loop itself. */
   readonly loops: readonly For[]
   readonly expected: string
 }
 
-/** Of a loop of `body`, with the innermost around that is not bound. */
+/**
+ * Returns the sequence of a loop of `body` with the innermost loop around that is not bound, or the reason why it has
+ * none.
+ */
 export function pipelineSequence(body: Body, name: string): PipelineSequence | NoSequence {
   const found = findLoop(body, name)
   invariant(found, () => `no loop ${name}`)
@@ -53,7 +58,7 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
     ...AXES_OF_BLOCK,
     ...path.flatMap((l) => (boundTo(l, 'thread') ? [l.var] : [])),
   ])
-  // Threads that such a guard leaves out make copies too.
+  // Threads that such a guard excludes make copies, too.
   const inside = new Set(between.flatMap((l) => l.guards.filter((g) => mentionsAny(g, threads))))
   const around = conditionsAround(over.body, loop, between).map((x) => x.cond)
   const conditions = [...over.guards, ...around.filter((x) => !inside.has(x))]

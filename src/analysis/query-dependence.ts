@@ -1,23 +1,23 @@
-/** What an expression of a format depends on, through queries: old axes by name. */
+/** Dependence of a format's expressions on old axes, by name, through queries. */
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { decidersOf, operandsOf, type Query } from '../ir/queries.ts'
 
 type Known = ReadonlyMap<string, ReadonlySet<string>>
 
-// A format of many parts asks for the same queries once for each node of its tree.
+// A format of many parts evaluates the same queries for each node of its tree.
 const known = new WeakMap<readonly Query[], Map<string, Known>>()
 
 /**
- * The coordinates that decide the value, the stored coordinates as a whole being given: a count or sort depends
- * on what it is by, a rank also on what is ranked, the value and what is ordered by it on all of them.
+ * Returns the coordinates that determine the value, given the set of stored coordinates: a count or sort depends on its
+ * groups, a rank also on the ranked tuple, and a value, or an order by values, on all coordinates.
  */
 export const dependsOn = (e: Expr, queries: readonly Query[], dims: readonly string[]): ReadonlySet<string> =>
   new Set(through(e, decisions(queries, dims)))
 
 const through = (e: Expr, by: Known): string[] => [...freeVars(e)].flatMap((v) => [...(by.get(v) ?? [])])
 
-/** What each dimension and query is decided by. */
+/** Returns the coordinates that determine each dimension and query. */
 function decisions(queries: readonly Query[], dims: readonly string[]): Known {
   const of = known.get(queries) ?? new Map<string, Known>()
   known.set(queries, of)
@@ -30,11 +30,14 @@ function decisions(queries: readonly Query[], dims: readonly string[]): Known {
   return out
 }
 
-/** The queries that an expression needs, in order; each comes after those that it uses. */
+/** Returns the queries that an expression needs, each after those that it uses. */
 export const neededBy = (e: Expr, queries: readonly Query[]): readonly Query[] =>
   reachedFrom(e, queries, operandsOf)
 
-/** Those whose answers decide its value, the stored coordinates as a whole being given: a count's are those that it is by. */
+/**
+ * Returns the queries whose results determine the value, given the set of stored coordinates: for a count, those of its
+ * groups.
+ */
 export const decidedBy = (e: Expr, queries: readonly Query[]): readonly Query[] =>
   reachedFrom(e, queries, (q) => decidersOf(q) ?? [])
 

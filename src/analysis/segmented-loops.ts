@@ -12,23 +12,29 @@ import { type Body, walkStmts } from '../ir/tree.ts'
 import { linear } from './integers/linear.ts'
 
 export interface Segments {
-  /** The one reduction inside whose element changes with the loop. */
+  /** The only reduction inside of the loop whose element changes with the loop. */
   readonly reduce: Reduce
-  /** The loops between that run over different elements, constant ones. */
+  /** The loops in between over different elements, with constant extents. */
   readonly inner: readonly For[]
-  /** What the elements' indices depend on the loop through. */
+  /** The parts of the target indices that depend on the loop. */
   readonly parts: readonly Expr[]
-  /** For each target and dimension the part it depends on, and what is added to it. */
+  /**
+   * For each target and dimension: the index of its part (undefined if it does not depend on the loop), and the
+   * expression added to the part.
+   */
   readonly rest: readonly (readonly { readonly part?: number | undefined; readonly more: Expr }[])[]
 }
 
-/** Whether a loop consists of nothing but the reduction and loops over its elements: then its values come in batches. */
+/**
+ * Returns whether a loop contains only the reduction and loops over its elements, so that its values can be computed in
+ * batches.
+ */
 export function isPerfect(loop: For, { inner, reduce }: Segments): boolean {
   const nest = [loop, ...inner]
   return nest.every((l, k) => l.body.length === 1 && l.body[0] === (nest[k + 1] ?? reduce))
 }
 
-/** The segments of a loop, or why it has none. */
+/** Returns the segments of a loop, or the reason why it has no segments. */
 export function segmentsOf(loop: For): Segments | string {
   const found: { reduce: Reduce; path: readonly For[]; conditional: boolean }[] = []
   const visit = (body: Body, path: readonly For[], conditional: boolean): void => {
@@ -94,7 +100,7 @@ export function segmentsOf(loop: For): Segments | string {
     }
     rest.push(dims)
   }
-  // All that is asked outside of the loop, when an element is complete.
+  // Expressions that are evaluated outside of the loop, when an element is complete.
   const outside = [...parts, ...rest.flat().map((d) => d.more), ...inner.flatMap((l) => l.guards)]
   const reads = readsOf(outside.map((value) => define('', value)))
   if ([...reads].some((b) => written.has(b))) return `${loop.name} writes what decides on the element`

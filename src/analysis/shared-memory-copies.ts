@@ -1,14 +1,14 @@
-/** Which statements of a loop only copy into shared memory: those that can run iterations ahead of their use. */
+/** Copies into shared memory in a loop: the statements that only copy, and can run iterations ahead of their use. */
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
 
 export interface Copies {
-  /** Statements of the loop's body, in order. */
+  /** Statements of the loop's body that only copy, in order. */
   readonly statements: readonly Stmt[]
-  /** What they fill, allocated in the loop's body. */
+  /** The buffers that they fill, allocated in the loop's body. */
   readonly buffers: readonly Buffer[]
-  /** Statements that fill such a buffer and read what the loop writes, with the buffer they read. */
+  /** Statements that fill such a buffer but read data that the loop writes, with the name of the buffer they read. */
   readonly late: readonly { readonly stmt: Stmt; readonly fills: string; readonly reads: string }[]
 }
 
@@ -29,7 +29,7 @@ export function copiesIn(loop: For): Copies {
     if (reads) late.push({ stmt: s, fills, reads: reads.buffer })
     return !reads
   })
-  // A buffer that anything else writes stays where it is, and so does what fills others along with it.
+  // A statement stays if another statement writes a buffer that it fills.
   for (let settled = false; !settled; ) {
     const other = writesOf(loop.body.filter((s) => !found.includes(s)))
     const kept = found.filter((s) => ![...writesOf([s])].some((b) => other.has(b)))

@@ -1,7 +1,8 @@
 /**
- * Sparsity attributes (SparTA; Zheng et al., OSDI 2022): what is known of tensors before any data are. Forward, which hold one
- * value everywhere, and which do where another tensor, a mask, is at its fill; backward, which nobody reads, and which are needed
- * only where a mask holds something. f(0) ≠ 0 is a constant, no zero.
+ * Sparsity propagation (sparsity attributes of SparTA; Zheng et al., OSDI 2022): facts about tensors before any data
+ * are bound. Forward: tensors with one value everywhere, or with one value wherever another tensor, a mask, has its
+ * fill value. Backward: tensors that are not read, or that are needed only where a mask differs from its fill value. A
+ * function with f(0) ≠ 0 gives a constant, not zero.
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
@@ -12,14 +13,14 @@ import { type Need, NeededElements } from './sparsity/needed-elements.ts'
 import { withoutIteration } from './sparsity/needless-iterations.ts'
 import { masksOf, sparseInputsOf, waysInto } from './sparsity/writes.ts'
 
-/** Where a mask is at its fill, or is not. */
+/** The elements at which a mask has its fill value, or differs from it. */
 export interface AtMask {
   readonly mask: string
-  /** By dimension of the mask: the dimension of the tensor that it is, and its axis. */
+  /** For each dimension of the mask: the corresponding dimension of the tensor, and its axis. */
   readonly dimensions: readonly { readonly dimension: number; readonly axis: string }[]
 }
 
-/** The value that a tensor has where a mask is at its fill; `zero`: that is the tensor's own fill. */
+/** The value of a tensor where a mask has its fill value; `zero`: it is the tensor's own fill value. */
 export interface ValueAtFill extends AtMask {
   readonly value: number
   readonly zero: boolean
@@ -27,20 +28,23 @@ export interface ValueAtFill extends AtMask {
 
 export interface TensorAttributes {
   readonly tensor: string
-  /** `zero`: its fill, everywhere. A tensor of another one value is `constant`. */
+  /** `zero`: the fill value everywhere; `constant`: another single value everywhere; `live`: any values. */
   readonly value: 'live' | 'constant' | 'zero'
-  /** The one value. */
+  /** The single value; null for `live`. */
   readonly constant: number | null
-  /** Whether a result depends on it; results are read. */
+  /** Whether a result depends on it; results count as read. */
   readonly read: boolean
   readonly atFill: readonly ValueAtFill[]
-  /** Elements have to be computed only where the mask differs from its fill: else they may keep their fill, or what they start from. */
+  /** The masks without which elements need not be computed: they may keep their fill value, or their initial value. */
   readonly neededWhere: readonly AtMask[]
-  /** Of a temporary: why it is needed where a mask is at its fill, the first reason found; `null` where there is none. */
+  /**
+   * For a temporary: the first reason found why it is needed where a mask has its fill value; null if there is no
+   * reason.
+   */
   readonly need: Need | null
 }
 
-/** A tensor outside of whose elements an iteration need not run: iterators, by dimension of it. */
+/** A tensor at whose fill value an iteration need not run; `iterators` has an iterator for each dimension. */
 export interface IterationMask {
   readonly mask: string
   readonly iterators: readonly string[]
@@ -51,17 +55,17 @@ export interface IterationAttributes {
   readonly span?: Span | undefined
   /** Whether a result depends on anything that it writes. */
   readonly read: boolean
-  /** Whether the kernel comes to the same without it, as `drop` leaves it out. */
+  /** Whether the kernel has the same results without it, so that `drop` may remove it. */
   readonly needless: boolean
-  /** By which it can be masked. */
+  /** The tensors that can mask it. */
   readonly masks: readonly IterationMask[]
-  /** By which it cannot, and why. */
+  /** The tensors that cannot mask it, with the reason. */
   readonly refusals: readonly (MaskRefusal & { readonly mask: string })[]
 }
 
 export interface SparsityAttributes {
   readonly tensors: readonly TensorAttributes[]
-  /** Outer before inner. */
+  /** The iterations, outer before inner. */
   readonly iterations: readonly IterationAttributes[]
 }
 
@@ -107,7 +111,7 @@ function tensorAttributes(
     value: constant === undefined ? 'live' : constant === b.fill ? 'zero' : 'constant',
     constant: constant ?? null,
     read: !unread.has(b.name),
-    // What holds everywhere is not said of each mask.
+    // A value that a tensor has everywhere is not repeated for each mask.
     atFill: frozen(
       constant === undefined
         ? fills.flatMap((f) =>

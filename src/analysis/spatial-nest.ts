@@ -1,4 +1,4 @@
-/** Copies of the spatial loops around an element, for setting it apart from the loops that combine into it. */
+/** Copies of the spatial loops around an element, separate from the loops that combine into it. */
 import { modeOfCopy } from '../ir/clone-loops.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { mentions, mentionsAny, substitute } from '../ir/expr-tree.ts'
@@ -8,16 +8,16 @@ import { type Body, stmt } from '../ir/tree.ts'
 
 export interface SpatialNest {
   readonly nest: Body
-  /** Guards that still hold and mention none of the copies: of all elements at once. */
+  /** Guards that still hold and mention no copy: they apply to all elements together. */
   readonly outside: readonly Expr[]
 }
 
 /**
- * What `core` makes, in copies of the spatial loops of `inside` that `index` depends on, directly or through the extents of
- * such loops; `core` is given their new names. Nothing where an extent mentions a loop that is left out.
- *
- * Invariant: each guard of the loops inside that mentions none left out, whichever loop it sits on, stands once: on the
- * innermost copy that it mentions, where all of them are bound, or else in `outside`.
+ * Returns the statements of `core` in copies of the spatial loops of `inside` that `index` depends on, directly or
+ * through the extents of such loops; `core` receives their new names. Returns undefined if an extent mentions a loop
+ * that is left out.
+ * Invariant: each guard of the loops inside that mentions no loop that is left out occurs once, whichever loop it was
+ * on: at the innermost copy that it mentions, where all copies in it are bound, or otherwise in `outside`.
  */
 export function spatialNest(
   inside: readonly For[],

@@ -1,6 +1,6 @@
 /**
- * Dependence testing of affine subscripts. The question every legality check comes down to: do different values of a loop
- * variable reach different elements?
+ * Dependence testing of affine subscripts. Every legality check is reduced to one question: do different values of a
+ * loop variable reach different elements?
  */
 import { add, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions, mentionsAny } from '../ir/expr-tree.ts'
@@ -21,24 +21,23 @@ import {
 } from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
-/** What is known inside of a loop. */
+/** Facts inside of a loop. */
 export interface Space {
-  /** The loops inside. */
+  /** The inner loops. */
   readonly inner: Loops
   /** Buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>
-  /** Buffers whose elements differ. */
+  /** Buffers whose elements are distinct. */
   readonly distinct?: readonly string[] | undefined
 }
 
 /**
- * A text that names the block of values which `e` stays in for one value of `v`, given that blocks of
- * different values are disjoint; `undefined` where that is not evident. Two accesses with equal texts in one
- * dimension touch a common element only in the same iteration of `v`.
- *
- * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < |c|`, rows
- * `x·w + rest` with `0 <= rest < w`, and segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]`,
- * whose `x` is such a sum; `table[x]` of which the elements differ in the place of v.
+ * Returns a text that identifies the block of values which `e` stays in for one value of `v`, if blocks of different
+ * values are disjoint; undefined if that is not evident. Two accesses with equal texts in one dimension reach a common
+ * element only in the same iteration of `v`.
+ * Recognised, with `inner` the loops inside of `v`: sums `c·v + rest + outer` with `0 <= rest < |c|`; rows `x·w + rest`
+ * with `0 <= rest < w`; segments `indptr[x] + rest` with `0 <= rest < indptr[x + 1] - indptr[x]`, whose `x` is such a
+ * sum; and `table[x]` in the place of v, if its elements are distinct.
  */
 export function blockOf(e: Expr, v: string, space: Space): string | undefined {
   const { inner, indptr, distinct } = space
@@ -56,7 +55,7 @@ export function blockOf(e: Expr, v: string, space: Space): string | undefined {
   const inTurn = (block: string): string | undefined => {
     const width = Math.abs(mine.coefficient)
     const range = rangesOver(inner)
-    // Where blocks are counted down, the rest begins with a multiple of their width.
+    // If blocks are counted down, the rest begins with a multiple of their width.
     const begin = width * Math.floor(rangeOfSum(rest, range).lo / width)
     return isIndex(rangeOfSum(shift(rest, -begin), range), width)
       ? `${mine.coefficient}·${block} + ${base(begin)}`
@@ -94,7 +93,9 @@ export function blockOf(e: Expr, v: string, space: Space): string | undefined {
   return mine.term.kind === 'var' ? inTurn(v) : undefined
 }
 
-/** The segment `indptr[start] <= e < indptr[start + 1]` that an index stays in, where that is evident. */
+/**
+ * Returns the segment `indptr[start] <= e < indptr[start + 1]` that an index stays in; undefined if it is not evident.
+ */
 export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; start: Expr } | undefined {
   const written = linear(e)
   const sum = upwards(written, inner)
@@ -110,8 +111,8 @@ export function segmentOf(e: Expr, { inner, indptr }: Space): { buffer: string; 
 }
 
 /**
- * A sum in which loops that are counted down, `-v`, are counted up: `extent - 1 - v` runs through what v does. Its bounds are
- * those of the sum; a name means another iteration in it than in guards.
+ * Returns a sum in which loops that are counted down, `-v`, are counted up: `extent - 1 - v` has the values of v. The
+ * bounds of the sum do not change, but a name means another iteration in it than in guards.
  */
 const upwards = (sum: Linear, inner: Loops): Linear =>
   [...sum.terms.values()].reduce((up, { term, coefficient: c }) => {
@@ -121,7 +122,7 @@ const upwards = (sum: Linear, inner: Loops): Linear =>
 
 const without = (sum: Linear, { term, coefficient }: Term): Linear => plus(sum, linear(term), -coefficient)
 
-/** Whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
+/** Returns whether `0 <= rest < indptr[x + 1] - indptr[x]`. */
 function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loops, written: Linear): boolean {
   const isLength = (e: Expr): boolean => {
     if (e.kind !== 'binary' || e.op !== 'sub' || keyOf(e.b) !== keyOf(start) || e.a.kind !== 'load')
@@ -132,7 +133,10 @@ function withinSegment(rest: Linear, start: Expr & { kind: 'load' }, inner: Loop
   return within(rest, isLength, inner, written)
 }
 
-/** Whether `0 <= rest <` a bound that `isLength` recognises, by the extent of one loop or by a guard; `written`: as guards name it. */
+/**
+ * Returns whether `0 <= rest <` a bound that `isLength` recognises, from the extent of one loop or from a guard;
+ * `written` is the sum as guards have it.
+ */
 function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, written: Linear): boolean {
   if (rest.terms.size === 0 || !isNonNegative(rangeOfSum(rest, rangesOver(inner)))) return false
   const position = linearKey(written)

@@ -1,17 +1,17 @@
-/** How many statements loops become when they are unrolled. */
+/** The number of statements after loops are unrolled. */
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf } from '../ir/tree.ts'
 
-/** Copies that an unrolled loop makes of its body; 1 of one that stays. */
+/** Returns the number of copies that an unrolled loop makes of its body; 1 for other loops. */
 export function copiesOf(l: For): number {
   if (l.mode.kind !== 'unroll' && l.mode.kind !== 'vectorize') return 1
   const factor = l.mode.kind === 'unroll' ? l.mode.factor : null
-  // What is left over by a factor is a loop of its own.
+  // A factor leaves a remainder, which is a separate loop.
   if (factor !== null) return factor + 1
   return l.extent.kind === 'const' ? Math.max(1, l.extent.value) : 1
 }
 
-/** Statements of the body, with the copies that unrolled loops make. */
+/** Returns the number of statements of the body, with the copies of unrolled loops. */
 export const unrolledSize = (body: Body, copies: (l: For) => number = copiesOf): number =>
   body.reduce((n, s) => n + sizeOf(s, copies), 0)
 

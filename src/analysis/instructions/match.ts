@@ -1,8 +1,8 @@
 /**
- * Whether a nest of loops is what an instruction does: the loops have the extents of its iterators, in order, and
- * the statement is its body with buffers for operands, which lie as the instruction wants them. It may be a copy with
- * zeros in place of what is not there, where the instruction moves a box of a matrix or fills (`zero-fill.ts`), and leave out
- * what is beyond the edges of a matrix that a box is stored to.
+ * Matching of loop nests with instructions. The loops have the extents of the instruction's iterators, in order, and
+ * the statement is its body with buffers in place of operands, in the required layout. A copy may have zeros in place
+ * of missing elements if the instruction moves a box of a matrix or fills with zeros (`zero-fill.ts`). A store of a box
+ * may skip elements beyond the edges of the matrix.
  */
 import { conjuncts, type Expr, type Load, load } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
@@ -19,17 +19,17 @@ import { filled, fillProblem, storesBox } from './zero-fill.ts'
 
 export interface Match {
   readonly kind: 'match'
-  /** One for each iterator. */
+  /** A loop for each iterator. */
   readonly loops: readonly For[]
   readonly operands: ReadonlyMap<string, Load>
-  /** Where one of these fails, zeros are copied; or nothing, to a box of a matrix. */
+  /** Conditions of the copy: if one fails, zeros are copied, or nothing is stored to a box of a matrix. */
   readonly where: readonly Expr[]
 }
 
 export function matchInstr(instr: Instr, top: For, around: Around): Match | Mismatch {
   const loops: For[] = []
   let body: Body = [top]
-  // What a box has beyond the edges of the matrix that it is stored to is left out.
+  // Elements of a box beyond the edges of the matrix that it is stored to are skipped.
   const cut = storesBox(instr)
   const beyond: Expr[] = []
   for (const it of instr.iters) {
@@ -56,7 +56,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
           hint: 'require that the tiles divide the sizes, or cache with padding',
         },
       )
-    // A copy of what a reduction reads has its loops.
+    // A copy for a reduction has the loops of the reduction, so the kinds of loops are compared for reductions only.
     if (instr.body.kind === 'reduce' && l.reduce !== it.reduce)
       return no(
         'schedule/not-matching',
@@ -100,7 +100,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
   )
 }
 
-/** What stands under conditions alone, which are added to `where`. */
+/** Returns the body inside of conditions, which are added to `where`. */
 function under(body: Body, where: Expr[]): Body {
   const s = body.length === 1 ? body[0] : undefined
   if (s?.kind !== 'if' || s.else.length > 0) return body
@@ -111,10 +111,10 @@ function under(body: Body, where: Expr[]): Body {
 const shapeOf = (instr: Instr): string =>
   `loops of ${instr.iters.map((i) => `${i.extent} (${i.name})`).join(', ')}, directly inside of each other`
 
-/** What operands stand for. */
+/** The buffer element of each operand. */
 type Bound = ReadonlyMap<string, Load>
 
-/** The ways in which a statement is the pattern. */
+/** Returns the bindings under which a statement matches the pattern. */
 function bindings(pattern: Store | Reduce, s: Store | Reduce): readonly Bound[] {
   const none: readonly Bound[] = [new Map()]
   if (pattern.kind === 'store' && s.kind === 'store') {
@@ -126,7 +126,7 @@ function bindings(pattern: Store | Reduce, s: Store | Reduce): readonly Bound[] 
   return same(pattern.values[0]!, s.values[0]!, bind(pattern.targets[0]!.buffer, s.targets[0]!, none))
 }
 
-/** One operand is one element everywhere. */
+/** Binds an operand to an element, which must be the same everywhere. */
 const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[] =>
   ways.flatMap((bound) => {
     const known = bound.get(operand)
@@ -135,13 +135,16 @@ const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[
     return equal ? [bound] : []
   })
 
-/** The ways, among those given, in which the expression is the pattern. */
+/** Returns the bindings, extended from those in `ways`, under which the expression matches the pattern. */
 const same = (pattern: Expr, actual: Expr, ways: readonly Bound[]): readonly Bound[] =>
   matches(pattern, actual, ways, (p, a, now) =>
     p.kind !== 'load' ? undefined : a.kind === 'load' && p.dtype === a.dtype ? bindAll(p, a, now) : [],
   )
 
-/** An operand, and those whose elements are in its index: each of what the kernel's index reads may be one. */
+/**
+ * Binds an operand, and the operands whose elements are in its index: each load in the kernel's index may be such an
+ * element.
+ */
 function bindAll(p: Load, a: Load, ways: readonly Bound[]): readonly Bound[] {
   const read: Load[] = []
   for (const e of a.index)

@@ -1,7 +1,8 @@
 /**
- * Indices of operands. A dimension is an iterator, or a number whose digits are iterators (`2 * g + q`), or elements of other
- * operands (`4 * g + M[i, 2 * g + q]`). In the loops that an instruction stands for, those that are digits of one dimension
- * are one loop along it, and so is all that an element may be: what is asked of operands is asked of dimensions.
+ * Indices of operands. A dimension is indexed by an iterator, or by a number whose digits are iterators (`2 * g + q`)
+ * or elements of other operands (`4 * g + M[i, 2 * g + q]`). In the loops of an instruction, the digits of one
+ * dimension become one loop along it, and so do the possible values of an element. Operands are then checked by
+ * dimension.
  */
 import { add, type Expr, int, type Load, mul, variable } from '../../ir/expr.ts'
 import { mentions, rewriteExpr, substitute } from '../../ir/expr-tree.ts'
@@ -11,14 +12,14 @@ import { keyOf } from '../../ir/structural-equality.ts'
 import { linear } from '../integers/linear.ts'
 
 export interface IndexDigit {
-  /** An iterator's, or an operand's of which it is an element. */
+  /** The name of an iterator, or of the operand that has the element. */
   readonly name: string
-  /** How far apart two of its coordinates are. */
+  /** The difference of the index between consecutive values of the digit. */
   readonly weight: number
   readonly element?: Load | undefined
 }
 
-/** The digits that a sum is, most significant first; `undefined`: it is none of names and elements. */
+/** Returns the digits of a sum, most significant first; undefined if it is not a sum of names and elements. */
 export function digitsIn(e: Expr): readonly IndexDigit[] | undefined {
   const { terms, constant } = linear(e)
   const out: IndexDigit[] = []
@@ -30,7 +31,10 @@ export function digitsIn(e: Expr): readonly IndexDigit[] | undefined {
   return constant === 0 ? out.sort((a, b) => b.weight - a.weight) : undefined
 }
 
-/** How many coordinates each digit has for `count` numbers to be named once each; `undefined`: they are not. */
+/**
+ * Returns the number of values of each digit with which they represent `count` numbers exactly once; undefined if they
+ * cannot.
+ */
 export function extentsOf(digits: readonly IndexDigit[], count: number): readonly number[] | undefined {
   const extents = digits.map((d, k) => (k === 0 ? count : digits[k - 1]!.weight) / d.weight)
   const all = digits.at(-1)?.weight === 1 && digits.every((d) => d.weight > 0)
@@ -40,15 +44,15 @@ export function extentsOf(digits: readonly IndexDigit[], count: number): readonl
 export const sumOf = (digits: readonly IndexDigit[]): Expr =>
   digits.map((d) => mul(d.element ?? variable(d.name), int(d.weight))).reduce(add)
 
-/** The iterators that index an operand, by dimension. */
+/** Returns the digits that index an operand, by dimension. */
 export const digitsOf = (o: Operand, instr: Instr): readonly (readonly IndexDigit[])[] =>
   indexOf(o, instr).map((e) => digitsIn(e) ?? [])
 
-/** The elements of other operands that say which element of this one is meant. */
+/** Returns the elements of other operands in an operand's index. */
 export const elementsIn = (index: readonly Expr[]): readonly Load[] =>
   index.flatMap((e) => digitsIn(e) ?? []).flatMap((d) => d.element ?? [])
 
-/** Those of dimensions that are one iterator each. */
+/** Returns the iterator of each dimension; an empty text for dimensions with several digits. */
 export const iteratorsOf = (o: Operand, instr: Instr): readonly string[] =>
   indexOf(o, instr).map((e) => (e.kind === 'var' ? e.name : ''))
 
@@ -68,15 +72,15 @@ function indexOf(o: Operand, { body }: Instr): readonly Expr[] {
   return found[0]!.index
 }
 
-/** An operand's element, over a loop for each of its dimensions. */
+/** An operand's element over a loop for each of its dimensions. */
 export interface Along {
   readonly load: Load
   readonly own: readonly For[]
 }
 
 /**
- * `bound`: what operands stand for in the kernel. `undefined`: in the kernel's element, loops are not the digits that they are
- * in the operand's.
+ * Returns the kernel's element over a loop for each of the operand's dimensions. `bound` has the buffer element of each
+ * operand. Returns undefined if the loops are not the same digits in the kernel's element as in the operand's.
  */
 export function alongDimensions(
   o: Operand,
@@ -101,7 +105,7 @@ export function alongDimensions(
   for (const [d, digits] of dimensions.entries()) {
     const extents = extentsOf(digits, o.shape[d]!)!
     const all = digits.map((x, k) => ({ loop: loopOf(x, extents[k]!), weight: x.weight, count: extents[k]! }))
-    // What runs once says nothing.
+    // Loops of one iteration do not matter.
     const [whole = all.at(-1)!, ...more] = all.filter((x) => x.count > 1)
     const once = new Map(
       all.flatMap((x) => (x.count > 1 || x === whole ? [] : [[x.loop.var, int(0)] as const])),
@@ -126,7 +130,7 @@ export function alongDimensions(
   return { load: index === l.index ? l : { ...l, index }, own }
 }
 
-/** A sum over digits as one over the number that they are. */
+/** Returns a sum over digits as a sum over the number that they form; undefined if it depends on them otherwise. */
 function digitsAsOne(
   e: Expr,
   members: readonly { readonly of: string; readonly weight: number }[],

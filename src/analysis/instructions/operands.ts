@@ -1,4 +1,4 @@
-/** Whether buffers lie as the operands of an instruction want them: in their memories, whole tiles, aligned. */
+/** Checks of the buffers in place of an instruction's operands: their memories, whole tiles, and alignment. */
 
 import type { Advice, Refusal } from '../../ast/diagnostic.ts'
 import { coordinatesAt } from '../../ir/arrays.ts'
@@ -132,10 +132,10 @@ export function operandProblem(
 
 const ZERO: Expr = { kind: 'const', value: 0, dtype: 'i32' }
 
-/** Whether two declarations say the same. */
+/** Returns whether two declarations of memories are equal. */
 export const sameMemory = (a: Memory, b: Memory): boolean => sameData(a, b)
 
-/** An operand in registers is whole tiles, or, of the thread's own registers, neighbouring ones. */
+/** Checks an operand in registers: it must consist of whole tiles, or of neighbouring registers of a thread. */
 function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): Mismatch | undefined {
   const at = l.index.length - o.shape.length
   const steps = o.memory ? tileSteps(o, o.memory) : []
@@ -159,7 +159,7 @@ function registerProblem(o: Operand, b: Buffer, l: Load, own: readonly For[]): M
   return undefined
 }
 
-/** Neighbours along the last dimension are those of which the buffer is known to ascend. */
+/** Checks that neighbours along the last dimension are runs in which the buffer is known to ascend. */
 function ascendingProblem(
   run: number,
   o: Operand,
@@ -180,7 +180,7 @@ function ascendingProblem(
   )
 }
 
-/** Runs of `align` bytes along the last dimension stand together, aligned. */
+/** Checks that runs of `align` bytes along the last dimension are contiguous and aligned. */
 function alignProblem(
   o: Operand,
   b: Buffer,
@@ -204,7 +204,10 @@ function alignProblem(
   return undefined
 }
 
-/** A box of the matrix that a buffer is: its last dimension, and its others as rows, which begin at whole chunks. */
+/**
+ * Checks a box of the matrix in a buffer: the columns are its last dimension, the rows all other dimensions, and boxes
+ * begin at whole chunks.
+ */
 function mappedProblem(
   o: Operand,
   b: Buffer,
@@ -243,12 +246,12 @@ function mappedProblem(
 }
 
 /**
- * What rows of matrices in global memory, of which boxes are moved, are multiples of, and where boxes begin in them. (An
- * H200 calls it an illegal instruction where a box does not.)
+ * The bytes of which row lengths of matrices with boxes, and the first columns of boxes, are multiples. (On an H200, a
+ * box elsewhere is an illegal instruction.)
  */
 export const MAPPED_BYTES = 16
 
-/** Whether a memory keeps runs of elements of the last dimension together. */
+/** Returns whether a memory stores runs of elements of the last dimension contiguously. */
 function runsIn(m: Memory, run: number): boolean {
   const known = runLengths(m)
   let holds = known.get(run)
@@ -259,7 +262,7 @@ function runsIn(m: Memory, run: number): boolean {
   return holds
 }
 
-/** By the length of runs, of a memory: every element is tried, once. */
+/** Results by the length of runs, for each memory: every element is checked once. */
 const runLengths = remembered((_: Memory) => new Map<number, boolean>())
 
 function standTogether(m: Memory, run: number): boolean {

@@ -1,4 +1,4 @@
-/** The instructions that a kernel's loops stand for (`tensorize`), by name. */
+/** Returns the instructions that the loops of a kernel are mapped to (`tensorize`), by name. */
 import type { Instr } from '../../ir/instr.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
 import { walkStmts } from '../../ir/tree.ts'

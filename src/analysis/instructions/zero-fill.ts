@@ -1,7 +1,7 @@
 /**
- * Copies with zeros in place of elements that are not there. Beyond the edges of a matrix a box is filled so by the device
- * (PTX ISA, copies of tensors), and all of it arrives; of what is stored to one, that is left out. Other copies are told
- * whether to read (`filled`: source sizes of asynchronous copies), one answer for all that they copy.
+ * Zero-filling copies. Beyond the edges of a matrix, the device fills a box with zeros (PTX ISA, copies of tensors), so
+ * that all of the box is written; in a stored box, elements beyond the edges are skipped. Other copies have one
+ * condition for all of their elements (`filled`: source sizes of asynchronous copies).
  */
 import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
 import { freeVars, mentions, mentionsAny, someExpr } from '../../ir/expr-tree.ts'
@@ -12,7 +12,7 @@ import { keyOf } from '../../ir/structural-equality.ts'
 import { boundKey } from '../integers/linear.ts'
 import { type Around, type Mismatch, no } from './operands.ts'
 
-/** A store that happens where all of `where` hold; elsewhere its element is zero. */
+/** A store under the conditions `where`; if one fails, zero is stored to the element. */
 export interface Filled {
   readonly store: Store
   readonly where: readonly Expr[]
@@ -27,13 +27,13 @@ export function filled(s: Stmt): Filled | undefined {
   return same && isZero ? { store, where: conjuncts(s.cond) } : undefined
 }
 
-/** Whether it stores to a box of a matrix, of which it leaves out what is beyond the edges. */
+/** Returns whether the instruction stores to a box of a matrix, of which it skips elements beyond the edges. */
 export const storesBox = (instr: Instr): boolean =>
   instr.operands.some((o) => o.mapped !== undefined && o.mode === 'write')
 
 /**
- * Conditions do not change within what is copied; or they are the limits of the matrix whose box it is: where they fail, it
- * has zeros itself.
+ * Checks the conditions of a copy: they have one value for all copied elements, or are the bounds of the matrix, beyond
+ * which its box has zeros.
  */
 export function fillProblem(
   instr: Instr,
@@ -84,8 +84,8 @@ export function fillProblem(
 }
 
 /**
- * What holds of columns and of rows that a matrix has: rows are all dimensions but the last, of which the first alone
- * leads beyond them, where the others go on in the next row of it.
+ * Returns the bounds of columns and rows of a matrix. Rows are all dimensions but the last. Only the first of these can
+ * exceed the matrix, because the others continue in its next row.
  */
 const limitsOf = (b: Buffer, l: Load): readonly Expr[] => [
   lt(l.index[0]!, b.shape[0]!),
@@ -93,8 +93,8 @@ const limitsOf = (b: Buffer, l: Load): readonly Expr[] => [
 ]
 
 /**
- * What an index is read from where the conditions may have protected it: the box is asked for whatever holds. (Before
- * lowering, which reads addresses ahead of their use.)
+ * Returns a read in an index that the conditions may protect, because the box is accessed even if they fail; undefined
+ * if there is no such read. (For use before lowering, which reads addresses ahead of their use.)
  */
 export function protectedRead(index: readonly Expr[], where: readonly Expr[]): Expr | undefined {
   const isRead = (e: Expr): boolean => e.kind === 'load' || e.kind === 'search'

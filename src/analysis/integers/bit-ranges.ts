@@ -1,11 +1,11 @@
-/** Ends of what functions of bits give, by those of their operands. Results are words of 32 bits, whatever goes in. */
+/** Ranges of bit operations, from the ranges of their operands. Results are 32-bit words for any operands. */
 import type { MathFn } from '../../ir/math.ts'
 
 type Ends = readonly [lo: number, hi: number]
 
 const WORD: Ends = [-(2 ** 31), 2 ** 31 - 1]
 
-/** Of functions whose type is `bits`. What leaves 32 bits may be any word. */
+/** Returns the range of a function of type `bits`. An operand beyond 32 bits may be any word. */
 export function endsOfBits(fn: MathFn, x: Ends, y: Ends = [0, 0]): Ends {
   const [a, b] = [wordOf(x), wordOf(y)]
   switch (fn) {
@@ -26,26 +26,29 @@ export function endsOfBits(fn: MathFn, x: Ends, y: Ends = [0, 0]): Ends {
 
 const wordOf = ([lo, hi]: Ends): Ends => (lo >= WORD[0] && hi <= WORD[1] ? [lo, hi] : WORD)
 
-/** How many bits a number takes that is not negative. */
+/** Returns the number of bits of a non-negative number. */
 const places = (x: number): number => 32 - Math.clz32(x)
 
-/** Shifts are by n mod 32 places. */
+/** Returns the range of shift distances, which are taken mod 32. */
 const shiftsBy = ([lo, hi]: Ends): Ends =>
   Math.floor(lo / 32) === Math.floor(hi / 32) ? [lo & 31, hi & 31] : [0, 31]
 
-/** Products by powers of two, where no bit is lost. */
+/** Returns the range of products with powers of two if no bit is lost; otherwise that of any word. */
 function shiftedLeft([lo, hi]: Ends, [least, most]: Ends): Ends {
   const ends: Ends = [lo * 2 ** (lo < 0 ? most : least), hi * 2 ** (hi < 0 ? least : most)]
   return wordOf(ends)
 }
 
-/** Zeros come in: quotients of what is not negative, and what is left of any word. */
+/** Returns the range of a logical shift: quotients of non-negative numbers, or the remaining bits of any word. */
 function shiftedRight([lo, hi]: Ends, [least, most]: Ends): Ends {
   if (lo >= 0) return [Math.floor(lo / 2 ** most), Math.floor(hi / 2 ** least)]
   return least === 0 ? WORD : [0, 2 ** (32 - least) - 1]
 }
 
-/** As many bits as the wider operand has, and the sign that theirs give; and no more of both, no less of either. */
+/**
+ * Returns the range of a bitwise operation: as many bits as the wider operand, with the possible signs. `and` is at
+ * most each non-negative operand, and `or` at least each negative one.
+ */
 function combined(fn: 'bit_and' | 'bit_or' | 'bit_xor', a: Ends, b: Ends): Ends {
   const ends = [...a, ...b]
   const most = 2 ** places(Math.max(...ends.map((x) => (x < 0 ? -1 - x : x)))) - 1
@@ -70,5 +73,5 @@ const SIGN = {
   bit_xor: (x: boolean, y: boolean) => x !== y,
 }
 
-/** Whether it may be negative, or not. */
+/** Returns the possible signs: true for negative, false for non-negative values. */
 const signsOf = ([lo, hi]: Ends): boolean[] => [...(lo < 0 ? [true] : []), ...(hi >= 0 ? [false] : [])]

@@ -1,4 +1,4 @@
-/** Rules of what integers are less than, from what is known of their operands. */
+/** Rules for upper bounds (exclusive) of integers, from facts about their operands. */
 import { ceildiv, type Expr, int, mul } from '../../ir/expr.ts'
 import { type Found, matcher, type Pattern } from '../../ir/patterns.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
@@ -6,14 +6,14 @@ import { type Interval, isIndex } from './interval.ts'
 import { keepTerms, linear, roundedUp, sumExpr } from './linear.ts'
 import { rangeOfSum } from './ranges.ts'
 
-/** What rules may ask. */
+/** The facts that rules may use. */
 export interface Bounds {
-  /** What an expression is less than. */
+  /** Returns upper bounds (exclusive) of an expression. */
   ends(e: Expr): readonly Expr[]
   nonNegative(e: Expr): boolean
   isMultiple(e: Expr, by: number): boolean
   range(e: Expr): Interval
-  /** Whether its exact value may be another one. */
+  /** Returns whether the value may differ from the exact one. */
   wraps(e: Expr): boolean
 }
 
@@ -41,7 +41,7 @@ export const END_RULES: readonly EndRule[] = [
   },
   { name: 'least', of: ['min', 'x', 'y'], ends: ({ x, y }, facts) => [...facts.ends(x!), ...facts.ends(y!)] },
   {
-    // The rows of a range, from its start on.
+    // x + w < z if x < z - w: the rows of a range, from its start w on.
     name: 'shifted',
     of: ['add', 'x', 'y'],
     ends: ({ x, y }, facts) =>
@@ -51,7 +51,8 @@ export const END_RULES: readonly EndRule[] = [
       }),
   },
   {
-    // c·v + rest with 0 <= rest < c, and v below some end: that is below as many wholes, or v below the c-th part of a multiple of c.
+    // c·v + rest < c·end if v < end and 0 <= rest < c. If end is the c-th part of a multiple of c, it is less than this
+    // multiple.
     name: 'tiles',
     of: 'x',
     ends: ({ x }, facts) => {
@@ -70,7 +71,7 @@ export const END_RULES: readonly EndRule[] = [
 
 const difference = matcher(['sub', 'z', 'w'])
 
-/** What an end may be the c-th part of, or a part of a part. */
+/** Returns the expressions of which an end may be the c-th part, also through nested parts. */
 function wholes(end: Expr, c: number): readonly Expr[] {
   const tiles = roundedUp(end)
   if (!tiles || tiles.by < 2 || c % tiles.by !== 0) return []
@@ -79,7 +80,7 @@ function wholes(end: Expr, c: number): readonly Expr[] {
 
 const rules = END_RULES.map((rule) => ({ rule, match: matcher(rule.of) }))
 
-/** What an expression is less than, by all rules. */
+/** Returns the upper bounds (exclusive) of an expression by all rules. */
 export const endsBy = (e: Expr, facts: Bounds): readonly Expr[] =>
   (facts.wraps(e) ? [] : rules).flatMap(({ rule, match }) => {
     const found = match(e)

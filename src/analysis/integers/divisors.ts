@@ -1,12 +1,12 @@
-/** What divides integer expressions. */
+/** Divisors of integer expressions. */
 import type { Expr } from '../../ir/expr.ts'
 import { perExpr } from '../../ir/expr-tree.ts'
 
 export const gcd = (a: number, b: number): number => (b === 0 ? Math.abs(a) : gcd(b, a % b))
 
 /**
- * The largest known divisor of integer expressions; 0 where one is always 0. `factor` says what divides variables and other
- * leaves (1 where nothing is known).
+ * Returns a function to the largest known divisor of an integer expression; 0 if it is always 0. `factor` returns a
+ * divisor of variables and other leaves (1 if unknown).
  */
 export const divisorsBy = (factor: (leaf: Expr) => number): ((e: Expr) => number) =>
   perExpr<number>((e, of) => {
@@ -30,7 +30,7 @@ export const divisorsBy = (factor: (leaf: Expr) => number): ((e: Expr) => number
           case 'quo': {
             const by = e.b.kind === 'const' ? e.b.value : 0
             if (by <= 0) return 1
-            // What is short of a whole is cut off.
+            // The division cuts off a remainder.
             const whole = of(withoutRest(e.a, by))
             return whole % by === 0 ? whole / by : 1
           }
@@ -42,6 +42,6 @@ export const divisorsBy = (factor: (leaf: Expr) => number): ((e: Expr) => number
     }
   })
 
-/** `e`, or what a rest of less than `by` is added to: of multiples of `by`, division cuts that off. */
+/** Returns `e` without an added constant below `by`, which does not change the quotient of a multiple of `by`. */
 const withoutRest = (e: Expr, by: number): Expr =>
   e.kind === 'binary' && e.op === 'add' && e.b.kind === 'const' && e.b.value >= 0 && e.b.value < by ? e.a : e

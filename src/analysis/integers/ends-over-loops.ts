@@ -1,6 +1,6 @@
 /**
- * Symbolic interval analysis (bounds inference). The interval that index expressions stay in while some loops run, as sums over
- * everything that does not change meanwhile.
+ * Symbolic interval analysis (bounds inference): the interval of index expressions while some loops run, as sums over
+ * terms that do not change meanwhile.
  */
 import { conjuncts, div, type Expr, int, max, sub } from '../../ir/expr.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
@@ -18,7 +18,7 @@ import {
 } from './linear.ts'
 import { neverNegative, type Premises } from './non-negative.ts'
 
-/** What is known where loops run, by their extents and guards. */
+/** Returns the premises inside of loops, from their extents and guards. */
 export function premisesIn(
   path: readonly For[],
   buffers: readonly Buffer[],
@@ -45,7 +45,7 @@ export function premisesIn(
   }
 }
 
-/** The sums that are 0 or more where a condition holds. */
+/** Returns the sums that are non-negative where a condition holds. */
 const assumed = (cond: Expr): readonly Linear[] =>
   conjuncts(cond).flatMap((c) => {
     if (c.kind !== 'binary' || c.a.dtype !== 'i32') return []
@@ -53,39 +53,39 @@ const assumed = (cond: Expr): readonly Linear[] =>
     return c.op === 'ge' ? [minus(linear(c.a), linear(c.b))] : []
   })
 
-/** Whether `a <= b`. */
+/** Returns whether `a <= b` is proved. */
 export const isAtMost = (a: Linear, b: Linear, premises: Premises): boolean => {
   const difference = minus(b, a)
   return difference.terms.size === 0 ? difference.constant >= 0 : neverNegative(difference, premises)
 }
 
-/** Loops that run, and which expressions change with them. */
+/** The loops that run, and the expressions that change with them. */
 export interface Moving {
   readonly loop: (name: string) => For | undefined
   readonly changes: (e: Expr) => boolean
 }
 
-/** An expression is not below the least of these sums, or not above the greatest: what bounds all of them bounds it. */
+/** A lower bound is the least of these sums, an upper bound the greatest: a bound of all sums bounds the expression. */
 type Bound = readonly Linear[]
 
-/** Each bound holds by itself. */
+/** Lower and upper bounds of an expression; each holds by itself. */
 interface Ends {
   readonly low: readonly Bound[]
   readonly high: readonly Bound[]
 }
 
-/** `low <= e <= high` for each of some expressions. */
+/** An interval `low <= e <= high` for each of some expressions. */
 export interface Span {
   readonly low: Linear
   readonly high: Linear
 }
 
-/** Bounds kept of one expression. */
+/** The maximum number of bounds of an expression. */
 const MOST = 6
 
 /**
- * An interval that holds all the expressions, a constant number of values wide if there is one; `undefined`: not known. Its ends
- * do not change with the loops.
+ * Returns an interval that contains all the expressions, of constant width if there is one; undefined if it is unknown.
+ * Its ends do not change with the loops.
  */
 export function spanOf(exprs: readonly Expr[], moving: Moving, premises: Premises): Span | undefined {
   const isBelow = (a: Linear, b: Linear): boolean => isAtMost(a, b, premises)
@@ -109,14 +109,14 @@ export function spanOf(exprs: readonly Expr[], moving: Moving, premises: Premise
   )
 }
 
-/** How many values an interval has; 0 where it is empty. */
+/** Returns the number of values in an interval; 0 if it is empty. */
 export function widthOf({ low, high }: Span, premises: Premises): Expr {
   const width = shift(minus(high, low), 1)
   const text = sumExpr(width)
   return text.kind === 'const' || isAtMost(constantSum(0), width, premises) ? text : max(text, int(0))
 }
 
-/** Of bounds of one expression each, the sums that bound all of these. */
+/** Returns the sums that bound all expressions, given the bounds of each. */
 function common(
   bounds: readonly (readonly Bound[])[],
   bounding: (a: Linear, b: Linear) => boolean,
@@ -146,7 +146,7 @@ function endsOfTerm(e: Expr, moving: Moving): Ends {
   return { low: [...own.low, ...inside.low], high: [...own.high, ...inside.high] }
 }
 
-/** Bounds by what an expression is made of. */
+/** Returns the bounds of an expression from those of its operands. */
 function endsInside(e: Expr, moving: Moving): Ends {
   const of = (x: Expr): Ends => endsOf(x, moving)
   if (e.kind === 'var') {
@@ -180,14 +180,14 @@ const NONE: Ends = { low: [], high: [] }
 const only = (sum: Linear): Ends => ({ low: [[sum]], high: [[sum]] })
 const few = (bounds: readonly Bound[]): readonly Bound[] => bounds.slice(0, MOST)
 
-/** Of an expression that is one or the other. */
+/** Returns the bounds of an expression that is one of two others. */
 const both = (x: readonly Bound[], y: readonly Bound[]): readonly Bound[] =>
   few(x.flatMap((a) => y.map((b) => [...a, ...b])))
 
 const sums = (x: readonly Bound[], y: readonly Bound[], by: number): readonly Bound[] =>
   few(x.flatMap((a) => y.map((b) => a.flatMap((s) => b.map((t) => plus(s, t, by))))))
 
-/** Of a sum whose terms are multiples, the sum of the quotients. */
+/** Returns the quotient of a sum; the sum of the quotients if all coefficients are multiples. */
 function quotient(sum: Linear, by: number): Linear {
   const divides = [...sum.terms.values()].every((t) => t.coefficient % by === 0)
   return divides ? mapNumbers(sum, (n) => Math.floor(n / by)) : linear(div(sumExpr(sum), int(by)))

@@ -1,7 +1,7 @@
 /**
- * Range analysis of expressions (abstract interpretation over intervals). What an expression of a launch ranges over, for
- * given sizes, by exact interval arithmetic: names stand for what they were given, index arrays for what they can hold, and
- * conditions around bound what they mention.
+ * Range analysis of expressions (abstract interpretation over intervals): the range of an expression of a launch, for
+ * given sizes, by exact interval arithmetic. Names have the ranges of their values, index arrays those of their
+ * possible contents, and surrounding conditions narrow ranges.
  */
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
@@ -22,12 +22,12 @@ import {
   wholeOf,
 } from './interval.ts'
 
-/** Least and greatest value of each parameter; of those that it lacks nothing is known. */
+/** The least and greatest value of each parameter; an absent parameter is unknown. */
 export type Box = ReadonlyMap<string, readonly [number, number]>
 
-/** An expression that leaves 32 bits. */
+/** An expression that exceeds 32 bits. */
 export interface Over {
-  /** Over parameters, loops and index arrays: no name is a `let`. */
+  /** The expression over parameters, loops and index arrays, without names of `let`s. */
   readonly expr: Expr
   readonly lo: number
   readonly hi: number
@@ -35,38 +35,41 @@ export interface Over {
 
 type Known = ReadonlyMap<string, readonly [number, number]>
 
-/** What a comparison says of the other side. */
+/** One side of a comparison, which bounds the other side. */
 interface Said {
   readonly over: Ranged['over']
   readonly lo: number
   readonly hi: number
 }
 
-/** What holds in a body: bounds by expression, from the conditions around it. */
+/** The facts in a body: bounds of expressions, from the conditions around it. */
 export interface Scope {
   readonly bounds: Known
   readonly memo: Map<Expr, Ranged>
-  /** Conditions with a name that have been looked at. */
+  /** Names of conditions that have been visited. */
   readonly seen: Set<string>
 }
 
 export const scopeOf = (bounds: Known): Scope => ({ bounds, memo: new Map(), seen: new Set() })
 
-/** Bounds, and the part of the expression that leaves 32 bits. */
+/** A range, and the part of the expression that exceeds 32 bits, if any. */
 export type Ranged = Interval & { readonly over?: Over }
 
-/** One that no text of a kernel states comes first: what a text compares may wrap, the rest may not. */
+/**
+ * Returns a part that exceeds 32 bits, first one without a span: comparisons in the text of a kernel may wrap, other
+ * expressions must not.
+ */
 export const overOf = (operands: readonly Ranged[]): Over | undefined =>
   (operands.find((x) => x.over && !x.over.expr.span) ?? operands.find((x) => x.over))?.over
 
 export class Ranges {
   readonly lets = new Map<string, Expr>()
   readonly #box: Box
-  /** Whether conditions bound what they mention. */
+  /** Whether conditions narrow the ranges of expressions that they mention. */
   readonly #refine: boolean
   readonly #buffers: ReadonlyMap<string, Buffer>
   readonly #loops = new Map<string, Interval>()
-  /** Registers that hold positions, and what these are below where that is known. */
+  /** Registers that hold positions, with their upper bounds (exclusive); undefined if unknown. */
   readonly #places = new Map<string, Expr | undefined>()
 
   constructor(buffers: readonly Buffer[], box: Box, refine: boolean) {
@@ -75,22 +78,22 @@ export class Ranges {
     this.#buffers = new Map(buffers.map((b) => [b.name, b]))
   }
 
-  /** A `let`: its bounds are asked where it is used. */
+  /** Adds a `let`, whose range is computed where it is used. */
   name(scope: Scope, name: string, value: Expr): void {
     this.#define(scope, name, this.lets, value)
   }
 
-  /** A loop, or an axis of threads, from 0 on. */
+  /** Adds a loop, or an axis of threads, from 0 on. */
   iterate(scope: Scope, name: string, extent: Interval): void {
     this.#define(scope, name, this.#loops, below(extent))
   }
 
-  /** A register of positions, all below `end` where that is known. */
+  /** Adds a register of positions below `end`, if that is known. */
   hold(scope: Scope, register: string, end: Expr | undefined): void {
     this.#define(scope, register, this.#places, end)
   }
 
-  /** Copies of a body may have names in common. */
+  /** Adds a name. Caches are cleared if it is used again, because copies of a body may have names in common. */
   #define<T>(scope: Scope, name: string, names: Map<string, T>, value: T): void {
     if (names.has(name)) {
       scope.memo.clear()
@@ -99,7 +102,7 @@ export class Ranges {
     names.set(name, value)
   }
 
-  /** The bounds of an expression where it stands. */
+  /** Returns the range of an expression in a scope. */
   of(e: Expr, scope: Scope): Ranged {
     let known = scope.memo.get(e)
     if (!known) {
@@ -145,19 +148,20 @@ export class Ranges {
     let range = wholeOf(e.dtype)
     if (this.#places.has(e.buffer)) range = this.#place(this.#places.get(e.buffer), scope)
     else if (buffer?.below) range = below(this.of(buffer.below, scope))
-    // Where a segment begins says how much is left: what is added to it is no evidence.
+    // The number of positions bounds an offset, but a sum with this bound does not prove an overflow.
     else if (buffer?.positions) range = interval(0, upTo(this.of(buffer.positions, scope)).hi, true, false)
     return over ? { ...range, over } : range
   }
 
-  /** What a register that holds a position may hold. */
+  /** Returns the range of a register that holds a position. */
   #place(below_: Expr | undefined, scope: Scope): Interval {
     return below_ ? below(this.of(below_, scope)) : NATURAL
   }
 
   /**
-   * `offsets[p + 1] - offsets[p]`: a segment is no longer than all of them. `x - offsets[p]` for the place of `x`: where in its
-   * segment it is.
+   * Returns the range of a difference: `offsets[p + 1] - offsets[p]`, the length of a segment, which is at most that of
+   * all; or `x - offsets[p]` for the segment p of `x`, the position in the segment. Returns undefined for other
+   * differences.
    */
   #segmentOf(e: Extract<Expr, { kind: 'binary' }>, scope: Scope): Ranged | undefined {
     if (e.op !== 'sub') return undefined
@@ -171,7 +175,7 @@ export class Ranges {
     return over ? { ...most, over } : most
   }
 
-  /** Whether this is the segment that a search found: the one before the first that begins later. */
+  /** Returns whether the index is the segment that a search found: the one before the first that begins later. */
   #isFound(index: Expr): boolean {
     const e = this.#defined(index)
     if (e.kind !== 'binary' || e.op !== 'sub' || e.b.kind !== 'const') return false
@@ -189,14 +193,14 @@ export class Ranges {
     return out
   }
 
-  /** The range within what conditions say. */
+  /** Returns the range narrowed by the bounds of conditions. */
   #bounded(e: Expr, range: Ranged, { bounds }: Scope): Ranged {
     const said = bounds.size > 0 && e.kind !== 'const' ? bounds.get(keyOf(e)) : undefined
     if (!said) return range
     return { ...narrowed(range, ...said), ...(range.over ? { over: range.over } : {}) }
   }
 
-  /** The scope where the condition holds. */
+  /** Returns the scope in which the condition holds. */
   where(cond: Expr, scope: Scope): Scope {
     if (!this.#refine) return scope
     const bounds = new Map(scope.bounds)
@@ -218,7 +222,7 @@ export class Ranges {
         const said = bounds.get(keyOf(x)) ?? [LOWEST, HIGHEST]
         bounds.set(keyOf(x), [Math.max(said[0], lo), Math.min(said[1], hi)])
       }
-      // x + c is bounded as x is.
+      // A bound of x + c bounds x as well.
       const sum = names.at(-1)!
       if (sum.kind === 'binary' && sum.op === 'add' && sum.b.kind === 'const')
         say(sum.a, lo - sum.b.value, hi - sum.b.value)
@@ -250,7 +254,7 @@ export class Ranges {
   }
 }
 
-/** What an index runs over whose end this is. */
+/** Returns the range of an index with this end (exclusive). */
 const below = (extent: Interval): Interval => interval(0, Math.max(0, extent.hi - 1), true, extent.knownHi)
 
 const upTo = (most: Interval): Interval => interval(0, Math.max(0, most.hi), true, most.knownHi)

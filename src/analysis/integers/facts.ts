@@ -1,7 +1,7 @@
 /**
- * What is known of integers where an expression stands, and what follows from it: bounds, signs, divisors, conditions that
- * hold. Conclusions are one-sided: what is not proved may hold as well. Sums and products of sizes and coordinates are taken
- * not to wrap; of data they may (`ranges.ts`).
+ * Facts about integers in a scope, and conclusions from them: bounds, signs, divisors, and conditions that hold.
+ * Conclusions are one-sided: a statement without a proof may hold as well. Sums and products of sizes and coordinates
+ * are assumed not to wrap; those of data may wrap (`ranges.ts`).
  */
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
 import { perExpr, readsAny } from '../../ir/expr-tree.ts'
@@ -15,30 +15,33 @@ import { neverNegative } from './non-negative.ts'
 import { type FormPremises, isWithin, normalForms, type Table } from './normal-forms.ts'
 import { type Register, registersBy } from './ranges.ts'
 
-/** What is known from the start, of names and arrays. */
+/** Initial facts about names and arrays. */
 export interface Known {
   readonly sizes?: readonly Fact[] | undefined
-  /** Values of names that stand for expressions. */
+  /** Returns the expression that a name stands for; undefined for other names. */
   readonly defined?: (name: string) => Expr | undefined
-  /** What a variable, or what an array holds, is below; neither is negative then. */
+  /**
+   * Returns the upper bound (exclusive) of a variable or array element, which is then not negative; undefined if
+   * unknown.
+   */
   readonly end?: (leaf: Expr) => Expr | undefined
-  /** What no check of sizes sees wrap: it is known as data is. */
+  /** Returns whether an expression may wrap like data, because no check of sizes covers it. */
   readonly ofData?: (e: Expr) => boolean
 }
 
 export class Facts implements Bounds, FormPremises {
   readonly #known: Known
   readonly #factors: ReadonlyMap<string, number>
-  /** By key of an expression: what it is less than. */
+  /** Upper bounds (exclusive), by the key of the expression. */
   readonly #ends: Map<string, readonly Expr[]>
-  /** By key of an expression: what it is not less than. */
+  /** Lower bounds, by the key of the expression. */
   readonly #least: Map<string, number>
-  /** Keys of coordinates, which are not data even where they are loaded. */
+  /** Keys of coordinates, which are not data even if they are loaded. */
   readonly #coordinates: Set<string>
-  /** Sums that are 0 or more. */
+  /** Sums that are known to be non-negative. */
   readonly assumptions: readonly Linear[]
   readonly #tables: Map<string, Table>
-  // What has been asked since the last fact came.
+  // Caches, which each new fact clears.
   #forms: ((e: Expr) => Linear) | undefined
   #registers: ((e: Expr) => Register) | undefined
   #allEnds: ((e: Expr) => readonly Expr[]) | undefined
@@ -53,7 +56,7 @@ export class Facts implements Bounds, FormPremises {
     this.#tables = new Map(around?.tables)
   }
 
-  /** What is known of sizes. */
+  /** The facts about sizes. */
   get ofSizes(): readonly Fact[] {
     return this.#known.sizes ?? []
   }
@@ -62,37 +65,40 @@ export class Facts implements Bounds, FormPremises {
     return this.#tables
   }
 
-  /** A copy to extend in an inner scope. */
+  /** Returns a copy for an inner scope. */
   child(): Facts {
     return new Facts(this.#known, this)
   }
 
-  /** What is known where sizes are such, too. */
+  /** Returns the facts with these facts about sizes. */
   with(sizes: readonly Fact[]): Facts {
     if (sizes.length === 0) return this
     return new Facts({ ...this.#known, sizes: [...this.ofSizes, ...sizes] }, this)
   }
 
-  /** What is known where these sums are 0 or more. */
+  /** Returns the facts under the assumption that these sums are non-negative. */
   assuming(sums: readonly Linear[]): Facts {
     return new Facts(this.#known, this, sums)
   }
 
-  /** What is known of sizes where a condition holds. */
+  /** Returns the facts about sizes where a condition holds. */
   where(cond: Expr): Facts {
     return this.with(this.multiples(cond))
   }
 
-  // --- what comes to be known ---
+  // --- adding facts ---
 
-  /** `0 <= e < end`. */
+  /** Adds `0 <= e < end`. */
   coordinate(e: Expr, end: Expr): void {
     this.#coordinates.add(keyOf(e))
     this.atLeast(e, 0)
     this.isBelow(e, end)
   }
 
-  /** A condition that holds in this scope, where `written` is: what reads that holds only until then. */
+  /**
+   * Adds a condition that holds in this scope, without conjuncts that read `written` buffers: these hold only until the
+   * write.
+   */
   holds(cond: Expr, written: ReadonlySet<string> = new Set()): void {
     for (const c of conjuncts(cond)) {
       if (c.kind !== 'binary' || c.a.dtype !== 'i32' || readsAny(c, written)) continue
@@ -101,13 +107,13 @@ export class Facts implements Bounds, FormPremises {
     }
   }
 
-  /** `e < end`. */
+  /** Adds `e < end`. */
   isBelow(e: Expr, end: Expr): void {
     this.#ends.set(keyOf(e), [...(this.#ends.get(keyOf(e)) ?? []), end])
     this.#forget()
   }
 
-  /** `e >= least`. */
+  /** Adds `e >= least`. */
   atLeast(e: Expr, least: number): void {
     this.#least.set(keyOf(e), Math.max(least, this.#least.get(keyOf(e)) ?? least))
     this.#forget()
@@ -124,7 +130,7 @@ export class Facts implements Bounds, FormPremises {
     this.#allEnds = undefined
   }
 
-  /** What a condition says of sizes where it holds: that they are multiples. */
+  /** Returns the facts that a condition implies for sizes: that they are multiples. */
   multiples(cond: Expr): readonly Fact[] {
     const named = (e: Expr): Expr => (e.kind === 'var' && this.#known.defined?.(e.name)) || e
     return conjuncts(named(cond)).flatMap((term): readonly Fact[] => {
@@ -141,16 +147,16 @@ export class Facts implements Bounds, FormPremises {
     })
   }
 
-  // --- what follows ---
+  // --- conclusions ---
 
-  /** What divides an expression; 0 where it is always 0. */
+  /** Returns a divisor of an expression; 0 if it is always 0. */
   readonly divisor: (e: Expr) => number = divisorsBy((leaf): number => {
     const value = leaf.kind === 'var' ? this.#known.defined?.(leaf.name) : undefined
     if (value) return this.divisor(value)
     return leaf.kind === 'var' ? (this.#factors.get(leaf.name) ?? 1) : 1
   })
 
-  /** What divides the terms of a sum, its constant aside; 0 where there are none. */
+  /** Returns a divisor of the terms of a sum, without its constant; 0 if it has no terms. */
   divisorOfTerms({ terms }: Linear): number {
     return [...terms.values()].reduce((n, t) => gcd(n, Math.abs(t.coefficient) * this.divisor(t.term)), 0)
   }
@@ -159,10 +165,10 @@ export class Facts implements Bounds, FormPremises {
     return this.divisor(e) % by === 0
   }
 
-  /** Bounds of an expression. */
+  /** Returns the range of an expression. */
   readonly range = (e: Expr): Interval => this.#register(e).range
 
-  /** Whether an expression may have wrapped: its exact value is another one then. */
+  /** Returns whether an expression may have wrapped, so that it may differ from its exact value. */
   readonly wraps = (e: Expr): boolean => this.#register(e).wraps
 
   #register(e: Expr): Register {
@@ -188,18 +194,18 @@ export class Facts implements Bounds, FormPremises {
     return end ? [...known, end] : known
   }
 
-  /** The normal form. */
+  /** Returns the normal form of an expression. */
   readonly form = (e: Expr): Linear => {
     this.#forms ??= normalForms(this)
     return this.#forms(e)
   }
 
-  /** Whether `a <= b`, by a proof. */
+  /** Returns whether `a <= b` is proved. */
   provesOrder(a: Expr, b: Expr): boolean {
     return neverNegative(minus(this.form(b), this.form(a)), this)
   }
 
-  /** Whether `0 <= e < end`, by a proof. */
+  /** Returns whether `0 <= e < end` is proved. */
   provesWithin(e: Expr, end: Expr): boolean {
     return isWithin(this.form(e), this.form(end), this)
   }
@@ -213,7 +219,9 @@ export class Facts implements Bounds, FormPremises {
     return [...this.#near(term, 0), ...this.#knownEnds(term).map((end) => shift(this.form(end), -1))]
   }
 
-  /** What lies in the segment of a list that begins or ends at an element. */
+  /**
+   * Returns bounds of an element of a list, from values that are in the segment which begins or ends at this element.
+   */
   #near(e: Expr, distance: 0 | 1): readonly Linear[] {
     const table = e.kind === 'load' ? this.tables.get(e.buffer) : undefined
     if (e.kind !== 'load' || !table) return []
@@ -226,20 +234,20 @@ export class Facts implements Bounds, FormPremises {
     return isNonNegative(this.range(e))
   }
 
-  /** What is known to be greater. */
+  /** Returns the known upper bounds (exclusive) of an expression. */
   readonly ends = (e: Expr): readonly Expr[] => {
     this.#allEnds ??= perExpr<readonly Expr[]>((x) => [...this.#knownEnds(x), ...endsBy(x, this)])
     return this.#allEnds(e)
   }
 
-  /** Whether `e < end`. */
+  /** Returns whether `e < end` is known. */
   below(e: Expr, end: Expr): boolean {
     const [mine, its] = [this.range(e), this.range(end)]
     if (mine.knownHi && its.knownLo && mine.hi < its.lo) return true
     return this.ends(e).some((x) => {
       if (sameExpr(x, end)) return true
       if (x.kind === 'binary' && x.op === 'min') return sameExpr(x.a, end) || sameExpr(x.b, end)
-      // 0 <= e < ceildiv(X, c) says that X is positive, so that it is no less than its c-th part.
+      // 0 <= e < ceildiv(X, c) implies that X is positive, so ceildiv(X, c) <= X.
       const part = roundedUp(x)
       return (
         part !== undefined && part.by > 0 && sameExpr(x, ceildiv(end, int(part.by))) && this.nonNegative(e)
@@ -247,7 +255,7 @@ export class Facts implements Bounds, FormPremises {
     })
   }
 
-  /** Whether a condition holds. */
+  /** Returns whether a condition is known to hold. */
   implies(cond: Expr): boolean {
     if (cond.kind === 'const') return cond.value !== 0
     if (cond.kind !== 'binary') return false
@@ -257,7 +265,7 @@ export class Facts implements Bounds, FormPremises {
   }
 }
 
-/** Divisors of sizes. */
+/** Returns the known divisor of each size. */
 function factorsOf(facts: readonly Fact[]): ReadonlyMap<string, number> {
   const known = new Map<string, number>()
   for (const f of facts) {
@@ -267,7 +275,7 @@ function factorsOf(facts: readonly Fact[]): ReadonlyMap<string, number> {
   return known
 }
 
-/** The first fact that these sizes contradict. */
+/** Returns the first fact that these sizes contradict; undefined if they contradict no fact. */
 export const brokenFact = (
   facts: readonly Fact[] | undefined,
   sizes: ReadonlyMap<string, number>,

@@ -1,4 +1,4 @@
-/** Implication of conditions (elimination of bounds checks). Conditions that facts about sizes decide. */
+/** Implication of conditions (elimination of bounds checks): conditions that follow from facts about sizes. */
 
 import { all, conjuncts, type Expr, select } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
@@ -9,9 +9,9 @@ import { isWritten, valuesIn } from '../../ir/wrapping-values.ts'
 import { Facts } from './facts.ts'
 
 /**
- * The loops without the conditions that always hold: `v c + rest < n` over `n / c` tiles, where c divides n; v may be a
- * coordinate. They are guards, or what says that an element exists, around statements and in expressions. What the text
- * computes may wrap, and is decided as data is.
+ * Returns the body without conditions that always hold, such as `v c + rest < n` over `n / c` tiles, where c divides n;
+ * v may be a coordinate. Guards, existence tests around statements, and conditions in expressions are removed.
+ * Expressions in the kernel's text may wrap, and count as data.
  */
 export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], sizes: readonly Fact[]): Body {
   const values = valuesIn(body)
@@ -52,7 +52,7 @@ export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], s
   return go(body, [], under([]))
 }
 
-/** Conditions in one place, where the facts hold. */
+/** Conditions in one scope, under its facts. */
 class Conditions {
   readonly #facts: Facts
   readonly #memo = new Map<Expr, Expr>()
@@ -61,7 +61,7 @@ class Conditions {
     this.#facts = facts
   }
 
-  /** What does not hold anyway; `undefined`: all does. */
+  /** Returns the part of a condition that is not implied; undefined if all of it is implied. */
   needed(cond: Expr): Expr | undefined {
     const terms = conjuncts(cond)
     const needed = terms.filter((c) => !this.#facts.implies(c))
@@ -69,14 +69,14 @@ class Conditions {
     return needed.length > 0 ? all(needed) : undefined
   }
 
-  /** The guards that decide something. */
+  /** Returns the guards that are not implied. */
   neededOf(guards: readonly Expr[]): readonly Expr[] {
     const own = mapSame(guards, this.without)
     const needed = own.filter((g) => this.needed(g) !== undefined)
     return needed.length === own.length ? own : needed
   }
 
-  /** An expression without what is chosen by conditions that hold. */
+  /** Returns an expression without `select`s whose conditions are implied. */
   readonly without = (e: Expr): Expr =>
     rewriteExpr(
       e,

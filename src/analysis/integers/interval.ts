@@ -1,4 +1,4 @@
-/** Interval arithmetic. Bounds of integer expressions, exactly: where 32 bits hold every result, and where they do not. */
+/** Interval arithmetic: exact bounds of integer expressions, and whether 32 bits hold every result. */
 
 import { foldInt } from '../../ir/constant-folding.ts'
 import { computeType, type Dtype, INT_RANGE, isFloat } from '../../ir/dtype.ts'
@@ -12,9 +12,9 @@ import { endsOfBits } from './bit-ranges.ts'
 export interface Interval {
   readonly lo: number
   readonly hi: number
-  /** Whether all of it fits an i32; reals always do. */
+  /** Whether the whole interval fits an i32; always true for reals. */
   readonly fits: boolean
-  /** Whether both bounds follow from what is known; otherwise they are those of the type, of data for example. */
+  /** Whether both bounds follow from facts; otherwise they are those of the type, for example for data. */
   readonly known: boolean
   readonly knownLo: boolean
   readonly knownHi: boolean
@@ -23,9 +23,9 @@ export interface Interval {
 export const LOWEST = -(2 ** 31)
 export const HIGHEST = 2 ** 31 - 1
 
-/** All of `lo … hi`, ends included. Beyond 2^53 the ends are rounded, far outside of 32 bits. */
+/** Returns the interval `lo … hi`, ends included. Ends beyond 2^53 are rounded, far outside of 32 bits. */
 export const interval = (lo: number, hi: number, knownLo = true, knownHi = knownLo): Interval => ({
-  // No end is -0.
+  // Converts -0 to 0.
   lo: lo + 0,
   hi: hi + 0,
   fits: lo >= LOWEST && hi <= HIGHEST,
@@ -34,17 +34,17 @@ export const interval = (lo: number, hi: number, knownLo = true, knownHi = known
   knownHi,
 })
 
-/** The end by which a range is known to leave 32 bits. */
+/** Returns the end by which a range is known to exceed 32 bits; undefined if it is not known to. */
 export const beyond = (x: Interval): 'lo' | 'hi' | undefined =>
   x.lo < LOWEST && x.knownLo ? 'lo' : x.hi > HIGHEST && x.knownHi ? 'hi' : undefined
-/** What is computed in 32 bits, or checked to be. */
+/** The range of values that are computed in 32 bits, or checked to fit. */
 export const ANY = interval(LOWEST, HIGHEST, false)
-/** Offsets and positions of which nothing more is known. */
+/** The range of offsets and positions without further facts. */
 export const NATURAL = interval(0, HIGHEST, true, false)
 const EITHER = interval(0, 1)
 const REAL: Interval = { ...interval(-Infinity, Infinity, false), fits: true }
 
-/** All that a type holds: what is known of data. */
+/** Returns the range of a type, which is all that is known of data. */
 export function wholeOf(dtype: Dtype): Interval {
   if (isFloat(dtype)) return REAL
   if (dtype === 'bool') return EITHER
@@ -54,8 +54,9 @@ export function wholeOf(dtype: Dtype): Interval {
 }
 
 /**
- * What a register holds of a node with the exact range `exact`: the same, where the node's type holds all of it; otherwise it
- * wraps, and all that the type holds is possible. Operands of 8 bits are computed in 32, and only casts go back.
+ * Returns the range of a node in a register, given its exact range: the same if the node's type holds all of it,
+ * otherwise the range of the type, because the value wraps. Operands of 8 bits are computed in 32 bits, and only casts
+ * narrow them again.
  */
 export function inRegister(e: Expr, exact: Interval): Interval {
   const dtype = e.kind === 'cast' ? e.dtype : computeType(e.dtype)
@@ -67,12 +68,12 @@ export function inRegister(e: Expr, exact: Interval): Interval {
   return interval(value, value, exact.known)
 }
 
-/** The numbers that a variable may be, where they are known. */
+/** Returns the range of a variable; undefined if it is unknown. */
 export type NamedRange = (name: string) => readonly [number, number] | undefined
 
 /**
- * Bounds of `e` from those of its operands, in the order of `children`; `range` knows variables, and `defined` what those
- * stand for that are expressions.
+ * Returns the bounds of `e` from those of its operands, in the order of `children`. `range` returns the range of a
+ * variable, and `defined` the expression that a name stands for.
  */
 export function intervalOf(
   e: Expr,
@@ -93,7 +94,7 @@ export function intervalOf(
       return e.op === 'neg' ? interval(-a!.hi, -a!.lo, a!.knownHi, a!.knownLo) : EITHER
     case 'binary': {
       const by = e.op === 'add' ? addedBelowZero(defined(e.a), defined(e.b), defined) : 0
-      // What is negative is raised by that much, and nothing else: a remainder as `%` has it.
+      // A select adds c to negative values only: a remainder as `%` computes it.
       if (by > 0) return interval(Math.min(0, a!.lo + by), Math.max(by - 1, a!.hi), a!.knownLo, a!.knownHi)
       return binaryInterval(e.op, a!, b!)
     }
@@ -113,7 +114,7 @@ export function intervalOf(
       if (e.fn === 'abs') return interval(Math.max(0, a!.lo, -a!.hi), Math.max(-a!.lo, a!.hi), true, a!.known)
       if (e.fn === 'sign') return interval(-1, 1)
       return MATH[e.fn].type === 'bits' ? ofBits(e.fn, a!, b) : wholeOf(e.dtype)
-    // What a search finds: where it begins, or as far as it goes.
+    // A search returns its start, or a position up to its end.
     case 'search':
       return interval(a!.lo, Math.max(a!.hi, b!.hi), a!.knownLo, a!.knownHi && b!.knownHi)
     default:
@@ -121,13 +122,16 @@ export function intervalOf(
   }
 }
 
-/** Known are ends that are not those of any word, whatever the operands are, and that no sign is left. */
+/**
+ * Returns the range of a bit operation. An end is known if it is not that of any word, or if the result has no sign
+ * while the operand has one.
+ */
 function ofBits(fn: MathFn, x: Interval, y?: Interval): Interval {
   const [lo, hi] = endsOfBits(fn, [x.lo, x.hi], y && [y.lo, y.hi])
   return interval(lo, hi, lo > LOWEST, hi < HIGHEST || (lo >= 0 && x.lo < 0))
 }
 
-/** c of `x + select(x < 0, c, 0)`; 0 for other sums. */
+/** Returns c of `x + select(x < 0, c, 0)`; 0 for other sums. */
 function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
   const cond = e.kind === 'select' ? defined(e.cond) : e
   const matches =
@@ -139,10 +143,10 @@ function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
   return matches && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
 
-/** A range within bounds that are known otherwise; infinite, or those of the type, where they say nothing. */
+/** Returns a range narrowed by other known bounds; bounds that state nothing are infinite, or those of the type. */
 export function narrowed(range: Interval, lo: number, hi: number): Interval {
   const least = Math.max(range.lo, lo)
-  // Whoever contradicts what is known is never reached.
+  // Code with contradictory facts is never reached.
   return interval(
     least,
     Math.max(least, Math.min(range.hi, hi)),
@@ -151,13 +155,13 @@ export function narrowed(range: Interval, lo: number, hi: number): Interval {
   )
 }
 
-/** Whether it is known to be 0 or more. */
+/** Returns whether the value is known to be non-negative. */
 export const isNonNegative = (x: Interval): boolean => x.knownLo && x.lo >= 0
 
-/** Whether it is known to be an index of `n` elements: `0 <= x < n`. */
+/** Returns whether the value is known to be an index of `n` elements: `0 <= x < n`. */
 export const isIndex = (x: Interval, n: number): boolean => x.known && x.lo >= 0 && x.hi < n
 
-/** Bounds of `a op b` from those of `a` and `b`. */
+/** Returns the bounds of `a op b` from those of `a` and `b`. */
 export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval {
   const known = a.known && b.known
   switch (op) {
@@ -176,7 +180,7 @@ export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval
       const known = (end: number): boolean => corners.some(([x, k]) => k && x === end)
       return interval(lo, hi, known(lo), known(hi))
     }
-    // Whatever is not known of one, the other bounds both on one side.
+    // One operand with a known bound bounds the result on one side, even if the other is unknown.
     case 'min':
       return interval(
         Math.min(a.lo, b.lo),
@@ -203,7 +207,7 @@ export function binaryInterval(op: BinaryOp, a: Interval, b: Interval): Interval
       const apart = a.hi < b.lo || b.hi < a.lo
       return op === 'eq' ? compared(same, apart) : compared(apart, same)
     }
-    // Of the others the corners decide.
+    // Other comparisons are decided by the corners.
     default: {
       const truths = [a.lo, a.hi].flatMap((x) => [b.lo, b.hi].map((y) => TRUTH[op](x, y)))
       return compared(!truths.includes(0), !truths.includes(1))
@@ -221,7 +225,7 @@ const ends = (x: Interval): readonly End[] => [
 const compared = (holds: boolean, fails: boolean): Interval =>
   holds ? interval(1, 1) : fails ? interval(0, 0) : EITHER
 
-/** Quotients are monotone on each side of a divisor of 0, which gives 0. */
+/** Returns the range of a quotient. It is monotone on each side of the divisor 0, for which the quotient is 0. */
 function quotient(round: (x: number) => number, a: Interval, b: Interval, known: boolean): Interval {
   const ends = (lo: number, hi: number): number[] =>
     lo > hi ? [] : [a.lo / lo, a.lo / hi, a.hi / lo, a.hi / hi].map(round)
@@ -231,12 +235,15 @@ function quotient(round: (x: number) => number, a: Interval, b: Interval, known:
     ...(b.lo <= 0 && b.hi >= 0 ? [0] : []),
   ]
   const [lo, hi] = [Math.min(...all), Math.max(...all)]
-  // Of a dividend that is known on one side, so is the quotient by what is positive.
+  // With a positive divisor, a known end of the dividend gives a known end of the quotient.
   if (b.lo > 0 && b.known) return interval(lo, hi, a.knownLo, a.knownHi)
   return interval(lo, hi, known || (lo >= 0 && isNonNegative(a) && isNonNegative(b)), known)
 }
 
-/** What is left is nearer to 0 than the divisor, whatever was divided; of its sign (`mod`), or of the dividend's (`rem`). */
+/**
+ * Returns the range of a remainder. It is nearer to 0 than the divisor, and has the sign of the divisor (`mod`) or of
+ * the dividend (`rem`).
+ */
 function remainder(op: 'mod' | 'rem', a: Interval, b: Interval, known: boolean): Interval {
   if (a.lo === a.hi && b.lo === b.hi) {
     const value = foldInt(op, a.lo, b.lo) ?? 0

@@ -11,12 +11,12 @@ export interface Term<T = Expr> {
 }
 
 export interface Linear<T = Expr> {
-  /** By the key of the term, which is no sum, product by a constant, or constant itself; no coefficient is 0. */
+  /** The terms by key: expressions that are not sums, products with a constant, or constants. No coefficient is 0. */
   readonly terms: ReadonlyMap<string, Term<T>>
   readonly constant: number
 }
 
-/** The sum that an expression is. */
+/** Returns the linear form of an expression. */
 export const linear = remembered((e: Expr): Linear => {
   const terms = new Map<string, Term>()
   let constant = 0
@@ -27,7 +27,7 @@ export const linear = remembered((e: Expr): Linear => {
   return { terms, constant }
 })
 
-/** No number where it is beyond exact ones, so that nothing is concluded of it. */
+/** Returns NaN for a number beyond the exact integers, so that no conclusion follows from it. */
 const exact = (n: number): number => (Number.isSafeInteger(n) ? n + 0 : Number.NaN)
 
 function addTerm<T>(terms: Map<string, Term<T>>, key: string, term: T, by: number): void {
@@ -36,7 +36,7 @@ function addTerm<T>(terms: Map<string, Term<T>>, key: string, term: T, by: numbe
   else terms.set(key, { term, coefficient })
 }
 
-/** What is summed up with its constant factor, each node once, in the order of the text. */
+/** Returns the summands with their constant factors, each node once, in the order of the text. */
 function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
   if (!summandsOf(e)) return [[e, 1]]
   const order: Expr[] = []
@@ -48,12 +48,12 @@ function summands(e: Expr): readonly (readonly [x: Expr, scale: number])[] {
     order.push(x)
   }
   visit(e)
-  // Each after all sums that it is in.
+  // Each node comes after all sums that contain it.
   const scales = new Map<Expr, number>([[e, 1]])
   for (const x of order.reverse())
     for (const [c, factor] of summandsOf(x) ?? [])
       scales.set(c, (scales.get(c) ?? 0) + factor * scales.get(x)!)
-  // Beyond exact numbers it is no sum of anything, but a term.
+  // If a factor is beyond the exact integers, the expression is a single term.
   if (![...scales.values()].every(Number.isSafeInteger)) return [[e, 1]]
   return order.reverse().flatMap((x) => (summandsOf(x) ? [] : [[x, scales.get(x)!] as const]))
 }
@@ -71,7 +71,7 @@ function summandsOf(x: Expr): readonly (readonly [x: Expr, factor: number])[] | 
   return undefined
 }
 
-/** `a + scale · b`. */
+/** Returns `a + scale · b`. */
 export function plus<T>(a: Linear<T>, b: Linear<T>, scale = 1): Linear<T> {
   const terms = new Map(a.terms)
   for (const [key, t] of b.terms) addTerm(terms, key, t.term, exact(scale * t.coefficient))
@@ -85,7 +85,7 @@ export const shift = <T>({ terms, constant }: Linear<T>, by: number): Linear<T> 
   constant: exact(constant + by),
 })
 
-/** What `f` makes of each coefficient, and of the constant. */
+/** Applies `f` to each coefficient, and to the constant. */
 export const mapNumbers = <T>({ terms, constant }: Linear<T>, f: (n: number) => number): Linear<T> => ({
   terms: new Map(
     [...terms].flatMap(([key, { term, coefficient }]) => {
@@ -96,26 +96,26 @@ export const mapNumbers = <T>({ terms, constant }: Linear<T>, f: (n: number) => 
   constant: exact(f(constant)),
 })
 
-/** The expression of a sum, in the order of its terms. */
+/** Returns the expression of a sum, in the order of its terms. */
 export const sumExpr = ({ terms, constant }: Linear): Expr =>
   add(
     [...terms.values()].reduce((sum: Expr, t) => add(sum, mul(t.term, int(t.coefficient))), int(0)),
     int(constant),
   )
 
-/** The terms that mention a variable. */
+/** Returns the terms that mention a variable. */
 export const termsWith = ({ terms }: Linear, name: string): readonly Term[] =>
   [...terms.values()].filter((t) => mentions(t.term, name))
 
-/** Whether a sum grows with each of these variables that it mentions. */
+/** Returns whether a sum rises with each of these variables that it mentions. */
 export const rises = (e: Expr, ...names: readonly string[]): boolean =>
   names.every((name) => termsWith(linear(e), name).every((t) => t.term.kind === 'var' && t.coefficient > 0))
 
-/** What a variable is multiplied by; 0 where it is no term. */
+/** Returns the coefficient of a variable; 0 if it is not a term. */
 export const coefficientOf = (e: Expr, name: string): number =>
   linear(e).terms.get(keyOf(variable(name)))?.coefficient ?? 0
 
-/** `ceildiv(total, by)`, which is `padded / by`. */
+/** `ceildiv(total, by)`, which equals `padded / by`. */
 export interface RoundedUp {
   readonly total: Linear
   readonly by: number
@@ -128,18 +128,18 @@ export function roundedUp(e: Expr): RoundedUp | undefined {
   return { total: shift(linear(e.a), 1 - by), by, padded: e.a }
 }
 
-/** The terms that pass, and the constant. */
+/** Returns the sum of the terms that pass, and the constant. */
 export const keepTerms = <T>(
   { terms, constant }: Linear<T>,
   keep: (t: Term<T>, key: string) => boolean,
 ): Linear<T> => ({ terms: new Map([...terms].filter(([key, t]) => keep(t, key))), constant })
 
-/** A proof that ran into numbers or sizes that are not worth following. */
+/** Thrown by a proof whose numbers or sizes become too large. */
 export class GivesUp extends Error {}
 
 const MOST_TERMS = 40
 
-/** A sum of few exact numbers. @throws GivesUp */
+/** Returns the sum if it has few terms and exact numbers. @throws GivesUp */
 export function handy(sum: Linear): Linear {
   const isExact = [...sum.terms.values()].every((t) => Number.isSafeInteger(t.coefficient))
   if (sum.terms.size > MOST_TERMS || !isExact || !Number.isSafeInteger(sum.constant)) throw new GivesUp()
@@ -148,7 +148,7 @@ export function handy(sum: Linear): Linear {
 
 export const constantSum = (constant: number): Linear => ({ terms: new Map(), constant })
 
-/** A text equal exactly for equal sums, whatever the order they were written in. */
+/** Returns a text that is equal exactly for equal sums, regardless of the order of terms. */
 export function linearKey<T>(l: Linear<T>): string {
   const parts = [...l.terms].map(([key, t]) => `${t.coefficient}·${key}`).sort()
   return [...parts, String(l.constant)].join(' + ')
@@ -156,15 +156,15 @@ export function linearKey<T>(l: Linear<T>): string {
 
 export const sameSum = (a: Expr, b: Expr): boolean => a === b || linearKey(linear(a)) === linearKey(linear(b))
 
-/** A text equal for equal bounds `a < b`, however they are written; of other conditions their key. */
+/** Returns a text that is equal for equivalent bounds `a < b`; for other conditions their key. */
 export const boundKey = (cond: Expr): string =>
   cond.kind === 'binary' && cond.op === 'lt'
     ? `0 < ${linearKey(minus(linear(cond.b), linear(cond.a)))}`
     : keyOf(cond)
 
 /**
- * Coefficients of a sum in `variables`, by variable: any expressions that do not mention them; `null` where it is no such
- * sum.
+ * Returns the coefficients of a sum in `variables`, by variable: expressions that do not mention these. Returns null if
+ * it is not such a sum.
  */
 export function coefficientsOf(e: Expr, variables: ReadonlySet<string>): ReadonlyMap<string, Expr> | null {
   const out = new Map<string, Expr>()
@@ -184,9 +184,9 @@ export function coefficientsOf(e: Expr, variables: ReadonlySet<string>): Readonl
   return go(e, int(1)) ? new Map([...out].filter(([, c]) => !isZero(c))) : null
 }
 
-/** Loops by variable: the ones whose ranges may be used. */
+/** Loops by variable, whose ranges may be used. */
 export type Loops = ReadonlyMap<string, For>
-/** What variables run to, from 0. */
+/** The extents of variables that start at 0. */
 export type Extents = ReadonlyMap<string, { readonly extent: Expr }>
 
 export const loopMap = (path: readonly For[]): Loops => new Map(path.map((l) => [l.var, l]))

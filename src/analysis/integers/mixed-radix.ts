@@ -1,27 +1,30 @@
-/** Mixed radix: sums `Σ stride · digit` whose digits, each from 0 up to its extent, the value tells. */
+/** Mixed radix: sums `Σ stride · digit` whose value determines the digits, each from 0 up to its extent. */
 import { type Expr, int, mul } from '../../ir/expr.ts'
 import type { For } from '../../ir/loops.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import type { Linear } from './linear.ts'
 
 export interface Digit<T> {
-  /** What runs over the digit. */
+  /** The loop or other object that runs over the digit. */
   readonly of: T
   readonly stride: Expr
-  /** Where it is not known, no digit is above. */
+  /** The number of values; undefined if unknown, and then no digit is above. */
   readonly extent: Expr | undefined
 }
 
 export interface MixedRadix<T> {
-  /** Least significant first. */
+  /** The digits, least significant first. */
   readonly digits: readonly Digit<T>[]
-  /** Every stride but the first is just the product of the one below and its extent: no value is left out in between. */
+  /**
+   * Whether every stride but the first is the product of the stride and the extent below, so that no value is skipped.
+   */
   readonly dense: boolean
 }
 
 /**
- * A sum as a number in mixed radix: the least stride is a positive constant, each other one the product of the one below
- * and its extent, or, of constants, more than that. `undefined` where it is no such sum; without terms it is 0.
+ * Returns a sum as a number in mixed radix: the least stride is a positive constant, and each other stride is the
+ * product of the stride and the extent below or, for constants, greater. Returns undefined for other sums. A sum
+ * without terms is 0.
  */
 export function mixedRadix<T>(terms: readonly Digit<T>[]): MixedRadix<T> | undefined {
   const ascending = (a: Digit<T>, b: Digit<T>): number =>
@@ -47,7 +50,7 @@ export function mixedRadix<T>(terms: readonly Digit<T>[]): MixedRadix<T> | undef
   return { digits, dense }
 }
 
-/** The terms of a linear form as digits; `undefined` where one is no loop. */
+/** Returns the terms of a linear form as digits; undefined if a term is not a loop. */
 export function loopDigits(
   { terms }: Linear,
   loopOf: (name: string) => For | undefined,
@@ -61,8 +64,8 @@ export function loopDigits(
   return digits
 }
 
-/** Of a digit of a linear form. */
+/** Returns the stride of a digit of a linear form. */
 export const strideOf = (d: Digit<unknown>): number => numberOf(d.stride)
 
-/** What is no constant comes last. */
+/** Returns the value of a constant; a large number for other expressions, which sort last. */
 const numberOf = (e: Expr | undefined): number => (e?.kind === 'const' ? e.value : Number.MAX_VALUE)

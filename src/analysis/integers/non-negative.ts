@@ -1,6 +1,6 @@
 /**
- * Proofs that a sum is never negative, to which other questions about integers come down: terms are replaced one by one by
- * what makes the sum smaller, until a constant is left that decides.
+ * Proofs that a sum is never negative, to which other questions about integers are reduced. Terms are replaced one by
+ * one by bounds that make the sum smaller, until only a constant remains.
  */
 import type { Expr } from '../../ir/expr.ts'
 import {
@@ -17,21 +17,24 @@ import {
 } from './linear.ts'
 import { relaxationOf } from './relaxations.ts'
 
-/** What proofs follow from. */
+/** The premises of proofs. */
 export interface Premises {
-  /** Sums that are 0 or more. */
+  /** Sums that are known to be non-negative. */
   readonly assumptions: readonly Linear[]
-  /** Sums that a term is not less than, and not greater than; of a name, over names that are known before it. */
+  /**
+   * Return lower bounds (`low`) and upper bounds (`high`) of a term. Those of a name are over names that are known
+   * before it.
+   */
   low(term: Expr): readonly Linear[]
   high(term: Expr): readonly Linear[]
 }
 
-/** Steps of all proofs of one question; beyond them nothing is proved. */
+/** The number of steps left for all proofs of one question; without steps, nothing is proved. */
 interface Budget {
   left: number
 }
 
-/** Whether `f >= 0` wherever the premises hold. Up to two assumptions are taken off first. `false`: not proved. */
+/** Returns whether `f >= 0` is proved under the premises. Up to two assumptions are subtracted first. */
 export function neverNegative(f: Linear, premises: Premises): boolean {
   const budget = { left: 3000 }
   const { assumptions } = premises
@@ -54,7 +57,7 @@ function descend(f: Linear, premises: Premises, budget: Budget): boolean {
   if (!t) return f.constant >= 0
   const { term, coefficient } = t
   const rest = keepTerms(f, (x) => x !== t)
-  // An integer is 0 or more exactly if so many times it is greater than -times.
+  // An integer f is non-negative if and only if times · f > -times.
   const through = (bound: Linear, times = 1): boolean => {
     const scaled = mapNumbers(rest, (n) => n * times)
     return descend(shift(plus(scaled, bound, coefficient), times - 1), premises, budget)
@@ -69,7 +72,7 @@ function descend(f: Linear, premises: Premises, budget: Budget): boolean {
   return holds && rule[side](found).some((e) => through(linear(e), rule.times?.(found)))
 }
 
-/** Sizes last, and names after what is made of them. */
+/** Returns the next term to replace: sizes come last, and names after terms that contain them. */
 function nextTerm(f: Linear, premises: Premises): Term | undefined {
   const terms = [...f.terms.values()]
   return (

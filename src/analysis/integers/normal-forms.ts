@@ -1,6 +1,6 @@
 /**
- * Normal forms of integer expressions, in exact integers: sums over terms that are made of normal forms themselves, so that
- * equal forms have equal values. 32-bit overflow is for others to see.
+ * Normal forms of integer expressions, in exact integers: sums over terms that consist of normal forms, so that equal
+ * forms have equal values. 32-bit overflow is checked elsewhere.
  */
 import { binary, div, type Expr, int, load, variable } from '../../ir/expr.ts'
 import { perExpr } from '../../ir/expr-tree.ts'
@@ -23,25 +23,25 @@ import {
 } from './linear.ts'
 import { neverNegative, type Premises } from './non-negative.ts'
 
-/** What a table holds at certain places. */
+/** Known elements of a table. */
 export interface Table {
-  /** Elements are less than it, or this. */
+  /** An upper bound (inclusive) of all elements. */
   readonly fill: Expr
-  /** By the key of a place, what the element there is (sorts: the coordinate that has this place). */
+  /** The element at each known place, by the key of the place (sorts: the coordinate that has this place). */
   readonly places: ReadonlyMap<string, Expr>
-  /** By the key of a place k, something that lies in `table[k] … table[k + 1] - 1` (ascending lists). */
+  /** A value within `table[k] … table[k + 1] - 1`, by the key of the place k (ascending lists). */
   readonly found: ReadonlyMap<string, Expr>
 }
 
-/** A place in a table, by the normal forms of its indices. */
+/** Returns the key of a place in a table, from the normal forms of its indices. */
 export const placeKey = (index: readonly Linear[]): string => index.map(linearKey).join('; ')
 
-/** What normal forms follow from. */
+/** The premises of normal forms. */
 export interface FormPremises extends Premises {
   readonly tables: ReadonlyMap<string, Table>
 }
 
-/** Normal forms where the facts hold; of what is none, an unknown. */
+/** Returns a function to normal forms under the facts; an expression without a normal form becomes an unknown. */
 export const normalForms = (facts: FormPremises): ((e: Expr) => Linear) =>
   perExpr<Linear>((e, of) => {
     try {
@@ -108,26 +108,26 @@ function binaryForm(e: Extract<Expr, { kind: 'binary' }>, a: Linear, b: Linear, 
   return unknown(`${e.op}(${linearKey(a)},${linearKey(b)})`)
 }
 
-/** One order for equal operands; constants come first, which decide at once. */
+/** Orders operands uniquely. Constants come first, because they decide at once. */
 const bySize = (x: Expr, y: Expr): number =>
   linear(x).terms.size - linear(y).terms.size || (keyOf(x) <= keyOf(y) ? -1 : 1)
 
 const isConstant = (f: Linear): boolean => f.terms.size === 0
 
-/** The same text for equal sums. */
+/** Returns an expression of the sum that is identical for equal sums. */
 const exprOf = ({ terms, constant }: Linear): Expr =>
   sumExpr({ terms: new Map([...terms].sort(([a], [b]) => (a < b ? -1 : 1))), constant })
 
-/** `0 <= f < end`. */
+/** Returns whether `0 <= f < end` is proved. */
 export const isWithin = (f: Linear, end: Linear, facts: FormPremises): boolean =>
   neverNegative(f, facts) && neverNegative(shift(minus(end, f), -1), facts)
 
 const inner = matcher(['div', 'x', 'c'])
 
-/** `floor(f / by)`, simplified by what is known of ranges. */
+/** Returns `floor(f / by)`, simplified by known ranges. */
 function quotient(f: Linear, by: number, facts: FormPremises): Linear {
   if (by === 1) return f
-  // What divides evenly comes out, the rest as it is or with remainders for coefficients.
+  // Multiples of the divisor are taken out; the rest keeps its coefficients, or has their remainders.
   const split = (part: (n: number) => number): readonly [whole: Linear, rest: Linear] => {
     const rest = mapNumbers(f, part)
     return [mapNumbers(minus(f, rest), (n) => n / by), rest]

@@ -1,10 +1,9 @@
 /**
- * Overflow checks by range analysis. What a plan computes in 32 bits, for given sizes: bounds of every extent, index and
- * condition, by exact interval arithmetic, without running anything. Kernels count and address in i32 and cannot tell where
- * that wraps.
- *
- * Arithmetic on data wraps as i32 does, and so does what the text of a kernel computes as a value or compares: the reference
- * wraps there too. What leads to an iteration or to an element is exact, or reported.
+ * Overflow checks by range analysis: the range of every extent, index and condition that a plan computes in 32 bits,
+ * for given sizes, by exact interval arithmetic without a run. Kernels count and address in i32 and cannot detect
+ * wrap-around.
+ * Arithmetic on data wraps like i32, and so do values and comparisons in the text of a kernel, because they wrap in the
+ * reference, too. An expression that leads to an iteration or to an element must be exact; otherwise it is reported.
  */
 import type { Span } from '../../ast/diagnostic.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis, variable } from '../../ir/expr.ts'
@@ -18,7 +17,7 @@ export type { Box } from './expression-ranges.ts'
 
 export interface Overflow extends Over {
   readonly launch: string
-  /** What the expression is. */
+  /** The role of the expression. */
   readonly of:
     | { readonly kind: 'loop'; readonly loop: For }
     | { readonly kind: 'grid'; readonly axis: ThreadAxis }
@@ -27,17 +26,20 @@ export interface Overflow extends Over {
     | { readonly kind: 'room' | 'slots'; readonly name: string; readonly span?: Span | undefined }
 }
 
-/** The first place where a plan leaves 32 bits for some sizes of the box, if there may be one. */
+/**
+ * Returns the first expression of a plan that may exceed 32 bits for some sizes of the box; undefined if there is no
+ * such expression.
+ */
 export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
   const counted = [
-    // The host compares with it what a run found: it has to be what devices make of it.
+    // The host compares the capacity with counts of a run, so it must have the same value on devices.
     ...(plan.capacities ?? []).map((c) => ({
       kind: 'room' as const,
       name: c.axis,
       expr: c.capacity,
       span: c.span,
     })),
-    // Loops go through all of a listed block, also where the tensor ends in it: nobody waits for more than can be stored.
+    // Loops visit all slots of a listed block, also beyond the end of the tensor, so the number of slots must fit.
     ...(plan.found ?? []).flatMap(({ tensor: name, parts, span }) =>
       parts.map(({ slots: expr }) => ({ kind: 'slots' as const, name, expr, span })),
     ),
@@ -48,7 +50,7 @@ export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
   }
   for (const step of plan.steps) {
     if (step.kind === 'clear') continue
-    // What conditions say is only asked where it matters: near the limit.
+    // Conditions are evaluated only if plain ranges come near the limit.
     const found = new Walk(plan, step, box, false).run() && new Walk(plan, step, box, true).run()
     if (found) return found
   }
@@ -66,7 +68,7 @@ class Found {
 class Walk {
   readonly #launch: Launch
   readonly #ranges: Ranges
-  /** What a user calls loops. */
+  /** The users' names of loops. */
   readonly #named = new Map<string, Expr>()
 
   constructor(plan: Plan, launch: Launch, box: Box, refine: boolean) {
@@ -97,7 +99,7 @@ class Walk {
 
   #statement(s: Stmt, scope: Scope): void {
     switch (s.kind) {
-      // Its bounds are asked where it is used: what stands before a condition may only matter behind it.
+      // Its range is computed where it is used: a value before a condition may matter only under the condition.
       case 'let':
         this.#value(s.value, scope)
         this.#ranges.name(scope, s.name, s.value)
@@ -142,7 +144,7 @@ class Walk {
     for (const b of bodiesOf(s)) this.#body(b, scope)
   }
 
-  /** Bounds of what has to be exact. */
+  /** Returns the range of an expression that must be exact. Throws `Found` if it exceeds 32 bits. */
   #exact(e: Expr, scope: Scope, of: Overflow['of']): Interval {
     const range = this.#ranges.of(e, scope)
     if (range.over) this.#fail(of, range.over)
@@ -153,7 +155,7 @@ class Walk {
     throw new Found({ launch: this.#launch.name, of, ...over, expr: this.#written(over.expr) })
   }
 
-  /** The expression without names of the launch. */
+  /** Returns the expression without names of the launch. */
   #written(e: Expr): Expr {
     let out = e
     for (;;) {
@@ -164,7 +166,7 @@ class Walk {
     return substitute(out, this.#named)
   }
 
-  /** What is computed as a value: accesses in it are exact, and conditions that no text of a kernel states. */
+  /** Checks a value: accesses in it must be exact, and so must conditions that are not in the text of the kernel. */
   #value(e: Expr, scope: Scope, condition = false): void {
     switch (e.kind) {
       case 'var': {
@@ -198,7 +200,7 @@ class Walk {
   }
 }
 
-/** Names keep a text short that would be of many lines without them. */
+/** Returns whether an expression is so long that names keep its text readable. */
 function isLong(e: Expr): boolean {
   let nodes = 0
   const count = (x: Expr): boolean => ++nodes > 60 || children(x).some(count)

@@ -1,4 +1,4 @@
-/** Bounds and signs of integer expressions, by what is known of names and arrays where they stand. */
+/** Ranges and signs of integer expressions, from facts about names and arrays in their scope. */
 import { boundVarsOf } from '../../ir/bindings.ts'
 import { allocations } from '../../ir/definitions.ts'
 import { type Expr, int, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
@@ -23,26 +23,26 @@ import {
 } from './interval.ts'
 import { type Extents, type Linear, linear } from './linear.ts'
 
-/** What is known of a register. */
+/** The properties of a value in a register. */
 export interface Register {
   readonly range: Interval
-  /** Whether it depends on data: no check of sizes sees where it leaves its type. */
+  /** Whether it depends on data, so that checks of sizes do not show whether it exceeds its type. */
   readonly ofData: boolean
-  /** Whether it may have wrapped: its exact value is another one then. */
+  /** Whether it may have wrapped, so that it may differ from its exact value. */
   readonly wraps: boolean
 }
 
-/** What a caller knows of a node beside its operands. */
+/** Properties of a node that a caller knows in addition to its operands. */
 export interface KnownOfRegister extends Partial<Pick<Register, 'range' | 'ofData'>> {
-  /** Least and greatest value that what the register holds has where it is asked for. */
+  /** The least and greatest value of the register in the scope of the query. */
   readonly within?: readonly [number, number]
 }
 
 export type KnownRegister = (e: Expr) => KnownOfRegister | undefined
 
 /**
- * The one rule of what expressions of kernels may be, each node once. Sizes, coordinates and sums of them fit, or are refused
- * before anything runs (`plan-ranges.ts`). Casts, other types than i32, and what is made of data wrap.
+ * Returns a function to the properties of expressions, which visits each node once. Sizes, coordinates and sums of
+ * these fit, or are rejected before a run (`plan-ranges.ts`). Casts, types other than i32, and arithmetic on data wrap.
  */
 export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
   perExpr<Register>((e, of) => {
@@ -59,11 +59,14 @@ export const registersBy = (known: KnownRegister): ((e: Expr) => Register) =>
     const held = unseen ? inRegister(e, exact) : exact
     const wraps = held !== exact
     const range = given?.within ? narrowed(held, ...given.within) : held
-    // Of what wrapped, or was taken bit by bit, no check knows more than of data; but every check knows how many bits a shift leaves.
+    // After wrap-around or bit operations, checks of sizes have no more information than for data; but the remaining
+    // bits of a shift are known.
     return { range, ofData: leavesBits(e) ? false : ofData || wraps || isOfBits(e), wraps }
   })
 
-/** Whether this is a word without some of its upper bits, whatever it holds: less than a power of two. */
+/**
+ * Returns whether this is a word without some of its upper bits, so that it is less than a power of two for any data.
+ */
 const leavesBits = (e: Expr): boolean =>
   e.kind === 'call' &&
   e.fn === 'shift_right' &&
@@ -79,22 +82,22 @@ const overLoops =
     return { range: extent.kind === 'const' ? interval(0, Math.max(0, extent.value - 1)) : NATURAL }
   }
 
-/** Bounds of expressions over loops. */
+/** Returns a function to the ranges of expressions over loops. */
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) => rangesBy(overLoops(loops))
 
-/** What registers hold of expressions over loops, some of them of values, which wrap. */
+/** Returns a function to the properties of expressions over loops; some are values, which wrap. */
 export function registersOver(loops: Extents, values: Values): (e: Expr) => Register {
   const known = overLoops(loops)
   return registersBy((e) => (isWritten(values, e) ? { ofData: true } : known(e)))
 }
 
-/** The ranges alone. */
+/** Returns a function to the ranges only. */
 export function rangesBy(known: KnownRegister): (e: Expr) => Interval {
   const registers = registersBy(known)
   return (e) => registers(e).range
 }
 
-/** Bounds of a sum, from those of its terms. */
+/** Returns the range of a sum from the ranges of its terms. */
 export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Interval): Interval =>
   [...terms.values()].reduce(
     (sum, { term, coefficient: c }) =>
@@ -102,10 +105,16 @@ export const rangeOfSum = ({ terms, constant }: Linear, range: (e: Expr) => Inte
     interval(constant, constant),
   )
 
-/** Bounds of what is read of arrays, by the bounds of the operands, where those who have the arrays know. */
+/**
+ * Returns the range of a read of an array, given the ranges of its operands, if the caller has the array; undefined
+ * otherwise.
+ */
 export type ReadRange = (e: Expr, operands: readonly Interval[]) => Interval | undefined
 
-/** A word is one that there may be here: formats compute nothing of it that wraps, as kernels do of data. */
+/**
+ * Returns a range in exact integers. The range of a bit operation is known here, because formats, unlike kernels,
+ * compute nothing from it that wraps.
+ */
 function exactly(e: Expr, operands: readonly Interval[], named: NamedRange, read?: ReadRange): Interval {
   const own = read?.(e, operands) ?? intervalOf(e, operands, named)
   return isOfBits(e) ? interval(own.lo, own.hi) : own
@@ -113,13 +122,19 @@ function exactly(e: Expr, operands: readonly Interval[], named: NamedRange, read
 
 const isOfBits = (e: Expr): boolean => e.kind === 'call' && MATH[e.fn].type === 'bits'
 
-/** Bounds in exact integers, as hosts compute maps, where they are known. Divisors are taken for what they may be: `x / 0` is 0. */
+/**
+ * Returns bounds in exact integers, as hosts compute maps; undefined if they are unknown. Divisors have their full
+ * range, with `x / 0` = 0.
+ */
 export function boundsOf(e: Expr, named: NamedRange, read?: ReadRange): Interval | undefined {
   const found = perExpr<Interval>((x, of) => exactly(x, children(x).map(of), named, read))(e)
   return found.known ? found : undefined
 }
 
-/** The first part (of those not known to be `fitting`) of an i32 expression that may leave 32 bits, where its bounds are known. */
+/**
+ * Returns the first part of an i32 expression that may exceed 32 bits, if its bounds are known, except parts that are
+ * `fitting`; undefined if there is no such part.
+ */
 export function overflowIn(
   e: Expr,
   named: NamedRange,
@@ -136,15 +151,15 @@ export function overflowIn(
   return found
 }
 
-/** Names of names, as far as places of offsets are looked at. */
+/** The number of nested names that are substituted in the indices of offsets. */
 const DEPTH = 3
 
-/** How many there are of each index of a launch. */
+/** The number of values of each hardware index of a launch. */
 export type HardwareExtents = ReadonlyMap<ThreadAxis, Expr>
 
 /**
- * What registers of a body hold: sizes, positions, index arrays, and what is made of them, are not negative unless they wrap,
- * as values do. A `let` may be anything.
+ * Returns a function to the properties of expressions in a body. Sizes, positions, index arrays, and expressions over
+ * these are not negative, unless they wrap like values. A `let` may have any value.
  */
 export function registersOf(
   body: Body,
@@ -166,14 +181,17 @@ export function registersOf(
     walkStmts(body, (s) => {
       if (s.kind !== 'let') return
       natural.delete(s.name)
-      // A name of two values says nothing.
+      // A name with two values is unknown.
       lets.set(s.name, (lets.get(s.name) ?? s.value) === s.value ? s.value : variable(s.name))
       if (someExpr(s.value, isData)) data.add(s.name)
     })
   }
   const values = valuesIn(body)
   const place = { range: NATURAL, ofData: false }
-  /** `indptr[p + 1] - indptr[p]`. Of other positions, and of lists and tables, the first may be less than the second. */
+  /**
+   * Returns whether this is `indptr[p + 1] - indptr[p]`. For other positions, lists and tables, the difference may be
+   * negative.
+   */
   const isLength = ({ op, a, b }: Extract<Expr, { kind: 'binary' }>): boolean => {
     if (op !== 'sub' || a.kind !== 'load' || b.kind !== 'load' || a.buffer !== b.buffer) return false
     return offsets.has(a.buffer) && isNatural(sub(a.index[0]!, b.index[0]!))
@@ -183,12 +201,12 @@ export function registersOf(
     for (let depth = 0; depth < DEPTH; depth++) gap = substitute(gap, lets)
     return isNonNegative(rangeOfSum(linear(truncated(gap)), (x) => registers(x).range))
   }
-  // Of what runs to different ends under one name nothing is known.
+  // A name with several extents is unknown.
   const extents = new Map<string, Expr | undefined>(launch)
   walkStmts(body, (s) => {
     if (s.kind === 'for') extents.set(s.var, extents.has(s.var) ? undefined : s.extent)
   })
-  /** `last - v` of a loop, or of the indices of a launch, counted down. */
+  /** Returns whether this is `last - v`: a loop, or a hardware index of a launch, counted down. */
   const isCountedDown = ({ op, a, b }: Extract<Expr, { kind: 'binary' }>): boolean => {
     const name = b.kind === 'var' ? b.name : b.kind === 'builtin' ? b.axis : ''
     const extent = op === 'sub' ? extents.get(name) : undefined
@@ -215,7 +233,7 @@ export function registersOf(
   return registers
 }
 
-/** Which integer expressions of a body cannot be negative. */
+/** Returns a test whether an integer expression of a body cannot be negative. */
 export function naturals(...of: Parameters<typeof registersOf>): (e: Expr) => boolean {
   const registers = registersOf(...of)
   return (e) => isNonNegative(registers(e).range)

@@ -1,18 +1,18 @@
-/** Rules of what terms lie between, by which a proof does without them. */
+/** Relaxation rules: bounds of terms, by which a proof eliminates the terms. */
 import { type Expr, int, sub } from '../../ir/expr.ts'
 import { type Found, matcher, type Pattern } from '../../ir/patterns.ts'
 
 export interface Relaxation {
   readonly name: string
   readonly of: Pattern
-  /** What is bounded is so many times the term. */
+  /** The factor of the term in the bounded product; 1 by default. */
   readonly times?: (found: Found) => number
-  /** None is greater than the term, and none of `high` less. */
+  /** Lower bounds (`low`) and upper bounds (`high`) of the product. */
   readonly low?: (found: Found) => readonly Expr[]
   readonly high?: (found: Found) => readonly Expr[]
-  /** The term is one of these. */
+  /** Expressions of which one equals the term. */
   readonly oneOf?: (found: Found) => readonly Expr[]
-  /** What must not be negative for `low` to hold. */
+  /** Expressions that must not be negative for `low` to hold. */
   readonly where?: (found: Found) => readonly Expr[]
 }
 
@@ -33,7 +33,7 @@ export const RELAXATIONS: readonly Relaxation[] = [
 
 const matchers = RELAXATIONS.map((rule) => ({ rule, match: matcher(rule.of) }))
 
-/** The rule for a term, and what its letters are. */
+/** Returns the rule for a term, with the values of its letters; undefined if there is no rule. */
 export function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Found } | undefined {
   for (const { rule, match } of matchers) {
     const found = match(e)

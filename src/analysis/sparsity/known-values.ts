@@ -1,7 +1,8 @@
 /**
- * Forward: which tensors hold one value wherever a mask is at its fill, by a fixpoint over the statements that write them.
- * Without a mask: which hold one value everywhere. A value that starts unknown is `pending` and becomes a number at most once,
- * and then `live`, so that it ends; what is left holds in every state that the kernel goes through.
+ * Forward sparsity propagation: tensors that have one value wherever a mask has its fill value, by a fixpoint over the
+ * statements that write them; without a mask, tensors that have one value everywhere. An unknown value is `pending`,
+ * becomes a number at most once, and then `live`, so the fixpoint terminates. The remaining values hold in every state
+ * of the kernel.
  */
 import type { Expr, Load } from '../../ir/expr.ts'
 import { someExpr } from '../../ir/expr-tree.ts'
@@ -22,13 +23,13 @@ import {
 
 interface State {
   readonly buffer: Buffer1
-  /** The dimension of the tensor that each dimension of the mask is. */
+  /** The dimension of the tensor for each dimension of the mask. */
   readonly by: readonly number[]
   readonly start: number | null
   now: 'pending' | 'live' | number
 }
 
-/** A tensor's value where the mask is at its fill. */
+/** The value of a tensor where the mask has its fill value. */
 export interface ValueWhere {
   readonly tensor: string
   readonly by: readonly number[]
@@ -41,8 +42,8 @@ export class KnownValues {
   readonly #states = new Map<string, readonly State[]>()
 
   /**
-   * @param mask - `null`: of all elements
-   * @param kept - Of tensors that hold what they start from alone: this stays so where statements that write them are left out
+   * @param mask null for the values of all elements @param kept only tensors that keep their initial value, so that the
+   * result holds even if writing statements are removed
    */
   constructor(kernel: Kernel1, mask: Buffer1 | null, kept: boolean) {
     this.#mask = mask
@@ -79,7 +80,7 @@ export class KnownValues {
     )
   }
 
-  /** What is known of a statement's accesses where the mask is at its fill at `at`. */
+  /** Returns the known values of a statement's accesses where the mask has its fill value at `at`. */
   at(at: readonly Expr[], w: Write): KnownAt {
     return (l) => {
       const value = this.#valueAt(l, at, w)
@@ -87,7 +88,7 @@ export class KnownValues {
     }
   }
 
-  /** Whether an element has its value from its first to its last moment, where the mask is at its fill at `at`. */
+  /** Returns whether an element has this value during the whole run, where the mask has its fill value at `at`. */
   keeps(l: Load, at: readonly Expr[], value: Expr): boolean {
     const s = this.#stateAt(l, at)
     return s !== undefined && value.kind === 'const' && s.now === value.value && s.start === s.now

@@ -1,11 +1,11 @@
-/** Whether arithmetic may come to no finite number where it did, because one operand has another finite value. */
+/** Detection of results that become infinite or NaN because one operand has another finite value. */
 import { isFloat } from '../../ir/dtype.ts'
 import { type Expr, isZero } from '../../ir/expr.ts'
 import { children, someExpr } from '../../ir/expr-tree.ts'
 import type { MathFn } from '../../ir/math.ts'
 import { absorb, type KnownAt } from '../fill-folding.ts'
 
-/** Finite of finite numbers, and none is large where the operand is not. */
+/** Functions whose results are finite for finite operands, and not large for operands that are not. */
 const FINITE: ReadonlySet<MathFn> = new Set([
   'abs',
   'sin',
@@ -20,8 +20,9 @@ const FINITE: ReadonlySet<MathFn> = new Set([
 ])
 
 /**
- * With `now` in place of some accesses, which were finite: sums and products of finite numbers stay so, as everywhere where zeros
- * are skipped; what is divided by it, or a function of it, need not, nor is 0 times what `mayBeInfinite` is 0.
+ * Returns whether the value may become infinite or NaN with `now` in place of some accesses, which were finite. Sums
+ * and products of finite numbers stay finite, as everywhere where zeros are skipped. A quotient by such an access, or a
+ * function of it, may become infinite, and so may 0 times a factor that `mayBeInfinite`.
  */
 export function madeInfinite(e: Expr, now: KnownAt, mayBeInfinite: (factor: Expr) => boolean): boolean {
   const isOf = (x: Expr): boolean => x.kind === 'load' && now(x) !== undefined
@@ -34,7 +35,7 @@ export function madeInfinite(e: Expr, now: KnownAt, mayBeInfinite: (factor: Expr
     if (isOf(x)) return true
     if (x.kind === 'select' && someExpr(x.cond, isOf))
       return [x.then, x.else].some((y) => someExpr(y, isRisky) || go(y))
-    // What was divided by 0 was infinite; 0 / 0 is no number.
+    // If only the dividend changes, a quotient is infinite for the divisor 0, as before; but 0 / 0 is NaN.
     const isOver = x.kind === 'binary' && !someExpr(x.b, isOf) && !isZero(absorb(x.a, now, []))
     if (isRisky(x) && !isOver) return true
     return children(x).some(go)

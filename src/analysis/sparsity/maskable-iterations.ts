@@ -1,6 +1,7 @@
 /**
- * Whether an iteration may run only where a tensor, its mask, differs from its fill: where each of its statements combines the
- * identity elsewhere, or assigns what is there, or writes what nobody needs there.
+ * Maskable iterations: whether an iteration may run only where a tensor, its mask, differs from its fill value.
+ * Elsewhere, each of its statements must combine the identity, assign the value that is there, or write elements that
+ * are not needed.
  */
 import type { Span } from '../../ast/diagnostic.ts'
 import { isFused } from '../../ir/axis.ts'
@@ -13,14 +14,14 @@ import { KnownValues } from './known-values.ts'
 import { NeededElements } from './needed-elements.ts'
 import { maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
 
-/** Why an iteration has to run where the mask is at its fill. */
+/** The reason why an iteration must run where the mask has its fill value. */
 export interface MaskRefusal {
   readonly reason: string
   readonly span?: Span | undefined
   readonly hint: string
 }
 
-/** What is known where a mask is at its fill. */
+/** Facts for elements at which a mask has its fill value. */
 export interface Facts {
   readonly mask: Buffer1
   readonly known: KnownValues
@@ -33,7 +34,7 @@ export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
   needed: new NeededElements(kernel, mask, new KnownValues(kernel, mask, true)),
 })
 
-/** Why a tensor can be no mask of an iteration, whatever is computed. */
+/** Returns the reason why a tensor cannot be a mask of an iteration, whatever it computes; null if it can be. */
 export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRefusal | null {
   const top = topOf(kernel, it)
   const written = kernel.body.findLastIndex((s) => writtenBy([s]).has(mask.name))
@@ -57,7 +58,10 @@ export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): Mask
 const topOf = (kernel: Kernel1, it: Iteration): number =>
   kernel.body.findIndex((s) => someStmt1([s], (x) => x === it))
 
-/** The element of the mask that says whether a step of the iteration runs: iterators, one for each dimension; or why none does. */
+/**
+ * Returns the element of the mask that decides whether a step of the iteration runs, with an iterator for each
+ * dimension; otherwise the reason why no element does.
+ */
 export function maskOf(
   kernel: Kernel1,
   it: Iteration,
@@ -87,7 +91,10 @@ export function maskOf(
   }
 }
 
-/** Places of the mask, at iterators in scope, that statements of the iteration go with, in the order of the text. */
+/**
+ * Returns the elements of the mask, at iterators in scope, that correspond to accesses of the iteration, in the order
+ * of the text.
+ */
 function placesIn(
   kernel: Kernel1,
   it: Iteration,
@@ -118,7 +125,9 @@ function placesIn(
   return [...found.values()]
 }
 
-/** Whether what a statement does is seen where the mask is at its fill at `at`; without a mask: anywhere. */
+/**
+ * Returns whether a statement has a visible effect where the mask has its fill value at `at`; without a mask, anywhere.
+ */
 export function isFelt(
   w: Write,
   at: readonly Expr[],

@@ -1,7 +1,8 @@
 /**
- * Backward: which tensors are needed only where a mask holds something, as the greatest set that no statement contradicts. Where
- * the mask is at its fill, who reads such a tensor comes to the same without it, or writes nothing but tensors of the set.
- * Without a mask: which tensors no result depends on. Elements that are not needed may stay what they start from.
+ * Backward sparsity propagation: tensors that are needed only where a mask differs from its fill value, as the greatest
+ * set that no statement contradicts. Where the mask has its fill value, a consumer of such a tensor has the same effect
+ * without it, or writes only tensors of the set. Without a mask: tensors that no result depends on. Elements that are
+ * not needed may keep their initial value.
  */
 import type { Span } from '../../ast/diagnostic.ts'
 import { isFloat } from '../../ir/dtype.ts'
@@ -23,7 +24,7 @@ import {
   writesOf,
 } from './writes.ts'
 
-/** Why an element is needed where the mask is at its fill. */
+/** The reason why an element is needed where the mask has its fill value. */
 export interface Need {
   readonly reason: string
   readonly span?: Span | undefined
@@ -40,7 +41,7 @@ export class NeededElements {
   readonly #kept: KnownValues
   readonly #states = new Map<string, readonly State[]>()
 
-  /** @param kept - What is known, whatever is left out */
+  /** @param kept values that hold whatever statements are removed */
   constructor(kernel: Kernel1, mask: Buffer1 | null, kept: KnownValues) {
     this.#kept = kept
     const writes = writesOf(kernel)
@@ -72,12 +73,15 @@ export class NeededElements {
     )
   }
 
-  /** Why elements of a tensor are needed where the mask is at its fill; nothing of results, and where dimensions are no mask's. */
+  /**
+   * Returns the reasons why elements of a tensor are needed where the mask has its fill value; an empty list for
+   * results, and for tensors without the mask's dimensions.
+   */
   needsOf(tensor: string): readonly Need[] {
     return (this.#states.get(tensor) ?? []).flatMap((s) => s.need ?? [])
   }
 
-  /** Whether nobody needs an element where the mask is at its fill at `at`. */
+  /** Returns whether an element is not needed where the mask has its fill value at `at`. */
   isLeft(l: Load, at: readonly Expr[]): boolean {
     return (this.#states.get(l.buffer) ?? []).some((s) => !s.need && sameIndex(maskedAt(l, s.by), at))
   }
@@ -89,7 +93,7 @@ export class NeededElements {
           const need = this.#needIn(s, l, w)
           if (need) return need
         }
-      // Components are combined with each other.
+      // A reduction of a tuple combines the components with each other.
       if (w.targets.length > 1 && w.stmt.kind === 'reduce')
         for (const t of w.targets)
           if (t.buffer === s.buffer.name && !this.#changesNothing(w, maskedAt(t, s.by)))
@@ -98,13 +102,13 @@ export class NeededElements {
     return null
   }
 
-  /** Whether a statement has no effect that anything sees, where the mask is at its fill at `at`. */
+  /** Returns whether a statement has no visible effect where the mask has its fill value at `at`. */
   #changesNothing(w: Write, at: readonly Expr[]): boolean {
     const known = this.#kept.at(at, w)
     return comesToNothing(w, known) || w.targets.every((t) => this.isLeft(t, at))
   }
 
-  /** Of nothing, least and most are infinite. */
+  /** Returns whether a read may be infinite: the minimum or maximum of no elements is. */
   readonly #mayBeInfinite = (e: Expr): boolean =>
     someExpr(
       e,
@@ -126,7 +130,7 @@ export class NeededElements {
     const reads = left.some((e) => someExpr(e, isOf))
     if (reads && !w.targets.every((t) => this.isLeft(t, at)))
       return { reason: `${nameOf(w)} reads it for ${w.targets.map((t) => t.buffer).join(', ')}`, span }
-    // What stays there instead must not make a number infinite that is multiplied by 0 later.
+    // The initial value that stays there must not make a number infinite that is later multiplied by 0.
     const now = start === null ? null : constantOf(start, l)
     const used = reads ? w.values.map((v) => w.conditions.reduce(onlyWhere, v)) : factors
     if (
@@ -146,6 +150,6 @@ const onlyWhere = (e: Expr, condition: Expr): Expr => select(condition, e, const
 
 const nameOf = (w: Write): string => w.iterations.at(-1)?.name ?? 'a statement'
 
-/** Whether an element says which other one is read or written. */
+/** Returns whether an index of the statement reads the element. */
 const isIndex = (w: Write, isOf: (x: Expr) => boolean): boolean =>
   [...w.loads, ...w.targets].some((l) => l.index.some((e) => someExpr(e, isOf)))

@@ -1,6 +1,6 @@
 /**
- * Whether a kernel comes to the same without an iteration: where what it writes is one value everywhere, which its readers may have
- * instead, or is there before, or is not needed.
+ * Removable iterations: whether a kernel has the same results without an iteration, because the written values are one
+ * value everywhere, which replaces their reads, are there before, or are not needed.
  */
 import type { Span } from '../../ast/diagnostic.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
@@ -12,13 +12,16 @@ import { isFelt } from './maskable-iterations.ts'
 import { NeededElements } from './needed-elements.ts'
 import { constantOf, readByAxes, startOf, type Write, writesOf } from './writes.ts'
 
-/** Why an iteration has to stay. */
+/** The reason why an iteration must stay. */
 export interface StayReason {
   readonly reason: string
   readonly span?: Span | undefined
 }
 
-/** The kernel without the iteration, and without temporaries that nothing is left of; or why it has to stay. */
+/**
+ * Returns the kernel without the iteration, and without temporaries that become unused; otherwise the reason why it
+ * must stay.
+ */
 export function withoutIteration(kernel: Kernel1, it: Iteration): { readonly kernel: Kernel1 } | StayReason {
   const writes = writesOf(kernel)
   const values = constantsOf(kernel, it, writes)
@@ -52,7 +55,7 @@ export function withoutIteration(kernel: Kernel1, it: Iteration): { readonly ker
   return { kernel: { ...kernel, body, buffers: kernel.buffers.filter((b) => !isGone(b)) } }
 }
 
-/** Tensors that the iteration alone writes and that are one value wherever others read them. */
+/** Returns the tensors that only the iteration writes, and that have one value wherever other statements read them. */
 function constantsOf(kernel: Kernel1, it: Iteration, writes: readonly Write[]): ReadonlyMap<string, number> {
   const inside = (w: Write): boolean => w.iterations.includes(it)
   const elsewhere = writes.filter((w) => !inside(w))
@@ -61,7 +64,7 @@ function constantsOf(kernel: Kernel1, it: Iteration, writes: readonly Write[]): 
     new KnownValues(kernel, null, false).all.flatMap(({ tensor, value }) => {
       const own = writes.some((w) => inside(w) && w.targets.some((t) => t.buffer === tensor))
       const shared = elsewhere.some((w) => w.targets.some((t) => t.buffer === tensor))
-      // Beyond a tensor's coordinates its fill is read.
+      // A read beyond a tensor's coordinates returns its fill value.
       const known = elsewhere.every((w) =>
         w.loads.every((l) => l.buffer !== tensor || w.inside.has(keyOf(l)) || value === fills.get(tensor)),
       )
@@ -70,7 +73,7 @@ function constantsOf(kernel: Kernel1, it: Iteration, writes: readonly Write[]): 
   )
 }
 
-/** With values in place of what others than the iteration read. */
+/** Returns the body with values in place of the reads outside of the iteration. */
 const folding = (body: Body1, it: Iteration, values: ReadonlyMap<string, number>): Body1 =>
   body.map((s) => {
     if (s === it) return s
@@ -86,7 +89,7 @@ const folding = (body: Body1, it: Iteration, values: ReadonlyMap<string, number>
     return mapBodies1(own, (inner) => folding(inner, it, values))
   })
 
-/** What is left; what has nothing in it any more goes as well. */
+/** Returns the body without the iteration, and without statements that become empty. */
 const without = (body: Body1, it: Iteration): Body1 =>
   body.flatMap((s) => {
     if (s === it) return []

@@ -1,4 +1,4 @@
-/** Statements that write, with all that they read written out; what tensors start from, and which of them can be masks. */
+/** Writing statements with all of their reads, the initial values of tensors, and the tensors that can be masks. */
 import { isDenseRoot, isGathered } from '../../ir/axis.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { substitute, walkExpr } from '../../ir/expr-tree.ts'
@@ -8,16 +8,16 @@ import { readsIn, walkStmts1, writtenBy } from '../../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Written, writtenIn } from '../fill-folding.ts'
 
-/** A statement that writes, without names of `let`s. */
+/** A writing statement with the values of `let`s substituted. */
 export interface Write extends Written {
-  /** Around it, outermost first. */
+  /** The enclosing iterations, outermost first. */
   readonly iterations: readonly Iteration[]
-  /** The place in the kernel of the statement that it is in. */
+  /** Index of the statement in the kernel's body that contains it. */
   readonly top: number
   readonly targets: readonly Load[]
-  /** Whatever it reads, each access once. */
+  /** All reads of the statement, each once. */
   readonly loads: readonly Load[]
-  /** The accesses of it that are at coordinates which the tensor has, by their keys; of others the fill may be read. */
+  /** Keys of the accesses at coordinates that the tensor has; other accesses may read the fill value. */
   readonly inside: ReadonlySet<string>
 }
 
@@ -56,7 +56,7 @@ export const writesOf = remembered((kernel: Kernel1): readonly Write[] => {
 const extentsOf = ({ axes }: Kernel1): ReadonlyMap<string, Expr> =>
   new Map(axes.flatMap((a) => ('extent' in a ? [[a.name, a.extent] as const] : [])))
 
-/** What elements are before anything writes them; `null`: whatever the caller has there. */
+/** Returns the value of elements before the first write; null if the caller sets it, or if it is unknown. */
 export function startOf({ role, name, fill }: Buffer1, writes: readonly Write[]): number | null {
   if (role === 'in' || role === 'inout') return null
   const isOf = (t: Load): boolean => t.buffer === name
@@ -66,7 +66,9 @@ export function startOf({ role, name, fill }: Buffer1, writes: readonly Write[])
   return identity.kind === 'const' ? identity.value : null
 }
 
-/** Tensors that axes, or what was found of them in a run, go through: they are read without being named. */
+/**
+ * Tensors that are read without being named: the lists of gathered axes, and the counts of formats built at run time.
+ */
 export const readByAxes = remembered(
   (kernel: Kernel1): ReadonlySet<string> =>
     new Set([
@@ -80,7 +82,7 @@ const MOST_DIMENSIONS = 5
 export const isAllDense = (kernel: Kernel1, b: Buffer1): boolean =>
   b.axes.every((name) => kernel.axes.some((a) => a.name === name && isDenseRoot(a)))
 
-/** Dense tensors that are complete before anything reads them: where they hold anything is one question. */
+/** Dense tensors that are complete before their first read, so that each element has one value for all consumers. */
 export const masksOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
   const reads = kernel.body.map((s) => new Set(readsIn([s]).map((l) => l.buffer)))
   const written = kernel.body.map((s) => writtenBy([s]))
@@ -91,7 +93,9 @@ export const masksOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
   })
 })
 
-/** Sparse tensors that come in: no masks of iterations, but temporaries over their axes may be at their fill where they are. */
+/**
+ * Sparse inputs: they cannot mask iterations, but temporaries over their axes may have the fill value where they do.
+ */
 export const sparseInputsOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   return kernel.buffers.filter(
@@ -103,8 +107,8 @@ const isNamed = ({ axes }: Buffer1): boolean =>
   axes.length <= MOST_DIMENSIONS && new Set(axes).size === axes.length
 
 /**
- * The ways in which dimensions of a mask are dimensions of a tensor, all of them and each another: those as long. Of tensors over
- * sparse axes, those that are over the same.
+ * Returns the assignments of a mask's dimensions to different dimensions of a tensor with the same extents. A mask over
+ * sparse axes needs the same axes.
  */
 export function waysInto(kernel: Kernel1, mask: Buffer1, b: Buffer1): readonly (readonly number[])[] {
   if (b.axes.length > MOST_DIMENSIONS) return []
@@ -124,13 +128,13 @@ export function waysInto(kernel: Kernel1, mask: Buffer1, b: Buffer1): readonly (
   return ways
 }
 
-/** The element of the mask that an element of a tensor goes with. */
+/** Returns the index in the mask that corresponds to an element of a tensor. */
 export const maskedAt = (l: Load, by: readonly number[]): readonly Expr[] => by.map((d) => l.index[d]!)
 
 export const sameIndex = (a: readonly Expr[], b: readonly Expr[]): boolean =>
   a.length === b.length && a.every((e, k) => keyOf(e) === keyOf(b[k]!))
 
-/** Whether all elements are written, by one statement, before anything else sees them. */
+/** Returns whether one statement writes all elements before any other access. */
 export function isCovered(kernel: Kernel1, b: Buffer1): boolean {
   const writes = writesOf(kernel)
   const [first, ...others] = writes.filter((w) => w.targets.some((t) => t.buffer === b.name))
