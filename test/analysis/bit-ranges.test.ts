@@ -1,5 +1,5 @@
 /** Bounds of functions of bits: they hold for all operands within theirs, and are as narrow as the words that come out. */
-import { test as law } from '@fast-check/vitest'
+import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect } from 'vitest'
 import { endsOfBits } from '../../src/analysis/integers/bit-ranges.ts'
@@ -25,7 +25,7 @@ const functions = fc.constantFrom(
   'bit_xor' as const,
 )
 
-law.prop([functions, operand, operand], RUNS)(
+property.prop([functions, operand, operand], RUNS)(
   'what comes out lies within the ends',
   (fn, [a, x, b], [c, y, d]) => {
     const [lo, hi] = endsOfBits(fn, [a, b], [c, d])
@@ -35,7 +35,7 @@ law.prop([functions, operand, operand], RUNS)(
   },
 )
 
-law.prop([functions, operand, operand], RUNS)(
+property.prop([functions, operand, operand], RUNS)(
   'whatever may not fit is any word',
   (fn, [a, x, b], [c, y, d]) => {
     const [lo, hi] = endsOfBits(fn, [a * 4 - 1, b * 4 + 1], [c * 4 - 1, d * 4 + 1])
@@ -49,19 +49,22 @@ const small = fc
   .tuple(fc.integer({ min: -20, max: 20 }), fc.nat(9))
   .map(([lo, n]) => Array.from({ length: n + 1 }, (_, k) => lo + k))
 
-law.prop([functions, small, small], RUNS)('ends of few numbers are near those that occur', (fn, xs, ys) => {
-  const [lo, hi] = endsOfBits(fn, [xs[0]!, xs.at(-1)!], [ys[0]!, ys.at(-1)!])
-  const all = xs.flatMap((x) => ys.map((y) => MATH[fn].evaluate(x, y)))
-  const most = 2 ** (32 - Math.clz32(Math.max(...[...xs, ...ys].map((x) => (x < 0 ? -1 - x : x)))))
-  // Of bits that stay where they are signs are told, and there are no more than operands have.
-  if (fn === 'bit_and' || fn === 'bit_or' || fn === 'bit_xor') {
-    expect([lo < 0, hi < 0]).toEqual([all.some((v) => v < 0), all.every((v) => v < 0)])
-    expect(hi).toBeLessThan(most)
-    expect(lo).toBeGreaterThanOrEqual(-most)
-  }
-  const places = ys[0]!
-  if (fn === 'shift_left' && places >= 0 && ys.at(-1)! < 20)
-    expect([lo, hi]).toEqual([Math.min(...all), Math.max(...all)])
-  if (fn === 'shift_right' && xs[0]! >= 0 && places >= 0)
-    expect([lo, hi]).toEqual([Math.min(...all), Math.max(...all)])
-})
+property.prop([functions, small, small], RUNS)(
+  'ends of few numbers are near those that occur',
+  (fn, xs, ys) => {
+    const [lo, hi] = endsOfBits(fn, [xs[0]!, xs.at(-1)!], [ys[0]!, ys.at(-1)!])
+    const all = xs.flatMap((x) => ys.map((y) => MATH[fn].evaluate(x, y)))
+    const most = 2 ** (32 - Math.clz32(Math.max(...[...xs, ...ys].map((x) => (x < 0 ? -1 - x : x)))))
+    // Of bits that stay where they are signs are told, and there are no more than operands have.
+    if (fn === 'bit_and' || fn === 'bit_or' || fn === 'bit_xor') {
+      expect([lo < 0, hi < 0]).toEqual([all.some((v) => v < 0), all.every((v) => v < 0)])
+      expect(hi).toBeLessThan(most)
+      expect(lo).toBeGreaterThanOrEqual(-most)
+    }
+    const places = ys[0]!
+    if (fn === 'shift_left' && places >= 0 && ys.at(-1)! < 20)
+      expect([lo, hi]).toEqual([Math.min(...all), Math.max(...all)])
+    if (fn === 'shift_right' && xs[0]! >= 0 && places >= 0)
+      expect([lo, hi]).toEqual([Math.min(...all), Math.max(...all)])
+  },
+)

@@ -1,5 +1,5 @@
 /** Reasoning about integers: whatever is concluded holds for every value that the facts allow. */
-import { test as law } from '@fast-check/vitest'
+import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { END_RULES } from '../../src/analysis/integers/bound-rules.ts'
@@ -18,7 +18,7 @@ import { EXTENTS, integers, questions, quotients, values } from '../support/inte
 
 const RUNS = { numRuns: runs(1500) }
 
-law.prop([integers, values], RUNS)('every value lies within the bounds', (e, at) => {
+property.prop([integers, values], RUNS)('every value lies within the bounds', (e, at) => {
   const value = evaluate(e, at)
   const sum = linear(e)
   for (const { lo, hi, knownLo, knownHi } of [rangesOver(EXTENTS)(e), rangeOfSum(sum, rangesOver(EXTENTS))]) {
@@ -27,18 +27,18 @@ law.prop([integers, values], RUNS)('every value lies within the bounds', (e, at)
   }
 })
 
-law.prop([integers, values], RUNS)('a sum has the value of its terms', (e, at) => {
+property.prop([integers, values], RUNS)('a sum has the value of its terms', (e, at) => {
   const { terms, constant } = linear(e)
   const sum = [...terms.values()].reduce((n, t) => n + t.coefficient * evaluate(t.term, at), constant)
   expect(sum).toBe(evaluate(e, at) + 0)
 })
 
-law.prop([integers, integers, integers], RUNS)('equal sums have one key, however written', (a, b, c) => {
+property.prop([integers, integers, integers], RUNS)('equal sums have one key, however written', (a, b, c) => {
   const key = linearKey(linear(add(a, add(b, mul(c, int(3))))))
   expect(linearKey(linear(sub(add(add(c, b), add(c, c)), sub(b, add(a, b)))))).toBe(key)
 })
 
-law.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
+property.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
   'what divides an expression divides its value',
   (e, at, by) => {
     const of = new Map([...at, ['n', at.get('n')! * by]])
@@ -49,7 +49,7 @@ law.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
   },
 )
 
-law.prop([questions('x')], RUNS)('what is implied holds', ({ facts, of, end, at }) => {
+property.prop([questions('x')], RUNS)('what is implied holds', ({ facts, of, end, at }) => {
   for (const cond of [lt(of, end), ge(of, int(0)), lt(of, int(20))])
     if (facts.implies(cond)) expect(evaluate(cond, at)).toBe(1)
 })
@@ -80,10 +80,13 @@ test('a normal form has the value of the expression', () => {
   expect(cases).toBeGreaterThan(RUNS.numRuns / 4)
 })
 
-law.prop([questions('x')], RUNS)('what is proved never to be negative is not', ({ facts, of, end, at }) => {
-  const proved = [sub(end, of), of, sub(of, end)].filter((e) => neverNegative(facts.form(e), facts))
-  for (const e of proved) expect(evaluate(e, at)).toBeGreaterThanOrEqual(0)
-})
+property.prop([questions('x')], RUNS)(
+  'what is proved never to be negative is not',
+  ({ facts, of, end, at }) => {
+    const proved = [sub(end, of), of, sub(of, end)].filter((e) => neverNegative(facts.form(e), facts))
+    for (const e of proved) expect(evaluate(e, at)).toBeGreaterThanOrEqual(0)
+  },
+)
 
 test.each(END_RULES)('less by rule: $name', (rule) => {
   const match = matcher(rule.of)

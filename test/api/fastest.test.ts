@@ -1,5 +1,5 @@
 /** `fastest { … }`: the schedule of which the cost model expects the least time, of those that are legal on the data. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, devices, type Kernel, load, resident, useCostModel } from '../../src/node.ts'
 import { type CostModel, costModel, predictor } from '../../src/search.ts'
@@ -39,29 +39,28 @@ afterEach(() => {
 })
 afterAll(() => cpu.dispose())
 
-law.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], { numRuns: runs(4) })(
-  'is what a predictor says of each, in any order of the list',
-  async (m, d, seed) => {
-    const tensors = { A: matrix(m, seed) }
-    const list = d % 4 === 0 ? LIST : LIST.slice(0, -1)
-    const inputs = { tensors, params: { d } }
-    const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
-    const predict = predictor(spmm, { device: 'cuda', inputs })
-    const times = list
-      .map((text) => {
-        const [name = '', args = ''] = text.split(/[()]/)
-        const numbers = args === '' ? [] : args.split(',').map(Number)
-        return { text, milliseconds: predict(spmm.schedule(name, ...numbers)).milliseconds }
-      })
-      .sort((a, b) => a.milliseconds - b.milliseconds)
-    for (const l of [list, list.toReversed()]) {
-      const { chosen } = await (await choosing(l)).choose('cuda', inputs)
-      expect(chosen.expected.map((e) => e.milliseconds)).toEqual(times.map((t) => t.milliseconds))
-      expect(chosen.expected[0]!.text).toBe(chosen.text)
-      expect(times.find((t) => t.text === chosen.text)?.milliseconds).toBe(times[0]!.milliseconds)
-    }
-  },
-)
+property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], {
+  numRuns: runs(4),
+})('is what a predictor says of each, in any order of the list', async (m, d, seed) => {
+  const tensors = { A: matrix(m, seed) }
+  const list = d % 4 === 0 ? LIST : LIST.slice(0, -1)
+  const inputs = { tensors, params: { d } }
+  const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
+  const predict = predictor(spmm, { device: 'cuda', inputs })
+  const times = list
+    .map((text) => {
+      const [name = '', args = ''] = text.split(/[()]/)
+      const numbers = args === '' ? [] : args.split(',').map(Number)
+      return { text, milliseconds: predict(spmm.schedule(name, ...numbers)).milliseconds }
+    })
+    .sort((a, b) => a.milliseconds - b.milliseconds)
+  for (const l of [list, list.toReversed()]) {
+    const { chosen } = await (await choosing(l)).choose('cuda', inputs)
+    expect(chosen.expected.map((e) => e.milliseconds)).toEqual(times.map((t) => t.milliseconds))
+    expect(chosen.expected[0]!.text).toBe(chosen.text)
+    expect(times.find((t) => t.text === chosen.text)?.milliseconds).toBe(times[0]!.milliseconds)
+  }
+})
 
 describe('where nothing is expected', () => {
   const inputs = { tensors: { A: matrix(9, 1) }, params: { d: 8 } }

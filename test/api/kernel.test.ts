@@ -96,7 +96,7 @@ function legal(order: readonly number[]): { readonly before: Kernel[]; readonly 
 }
 const orders = fc.array(fc.nat(calls.length - 1), { maxLength: 6 })
 
-describe('laws', () => {
+describe('properties', () => {
   test('undo takes the latest step back', () => {
     let steps = 0
     fc.assert(

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { coords, devices, load, SptError, Workspace } from '../../src/node.ts'
 import { tune } from '../../src/search.ts'
-import { segmentsOfRows } from '../formats/texts.ts'
+import { segmentsOfRows } from '../formats/programs.ts'
 import { runs } from '../support/cases.ts'
 
 const text = (list: string): string => `${segmentsOfRows('seg')}kernel spmv(m: size, n: size) {

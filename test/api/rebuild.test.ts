@@ -1,5 +1,5 @@
 /** Prepared kernels on a new device after the old one was lost. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { coords, type Device, dense, devices, load, type PreparedKernel } from '../../src/node.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
@@ -55,7 +55,7 @@ const cases = fc.record({
   schedule: fc.constantFrom('gpu', 'hyb_combined', 'bsr', null),
   written: fc.boolean(),
 })
-law.prop([cases], { numRuns: runs(4) })(
+property.prop([cases], { numRuns: runs(4) })(
   'after a loss, one call gives the kernel with what was bound and written',
   async ({ m, seed, schedule, written }) => {
     const { device, lose } = await losing()

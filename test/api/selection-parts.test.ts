@@ -10,8 +10,8 @@ import {
   type PreparedKernel,
 } from '../../src/node.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { numbers, parameters } from '../properties/law.ts'
 import { LIVE, matrix } from '../properties/live-gen.ts'
+import { numbers, parameters } from '../properties/property-cases.ts'
 import { Choices } from '../support/choices.ts'
 import { asHardware } from '../support/hardware.ts'
 
@@ -166,12 +166,12 @@ async function follows(device: Device, c: Case): Promise<void> {
   prepared!.free()
 }
 
-const property = (usual: number, most: number, law: (c: Case) => Promise<void>) =>
+const property = (usual: number, most: number, check: (c: Case) => Promise<void>) =>
   fc.assert(
     fc.asyncProperty(numbers, async (n) => {
       const c = drawn(new Choices(n), most)
       try {
-        await law(c)
+        await check(c)
       } catch (e) {
         throw new Error(`${e instanceof Error ? e.stack : e}\n${textOf(c)}`)
       }

@@ -1,5 +1,5 @@
 /** The tolerance is of each element, and in proportion to its own terms: no element hides behind another. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { type RefDenseResult, type RefOptions, reference } from '../../src/reference/index.ts'
@@ -74,7 +74,7 @@ const data = fc
     }),
   )
 
-law.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
+property.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
   const values = d.rows.map((_, r) => rowOf(d, r, d.keys))
   expect(compare(values, expectedOf(d))).toMatchObject({
     problem: null,
@@ -83,10 +83,13 @@ law.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) => {
   })
 })
 
-law.prop([data], { numRuns: runs(200) })('one term less is found, however large other elements are', (d) => {
-  const values = d.rows.map((_, r) => rowOf(d, r, d.keys, r === d.row ? d.dropped : null))
-  expect(compare(values, expectedOf(d)).problem).toMatch(`Y[${d.row}] is `)
-})
+property.prop([data], { numRuns: runs(200) })(
+  'one term less is found, however large other elements are',
+  (d) => {
+    const values = d.rows.map((_, r) => rowOf(d, r, d.keys, r === d.row ? d.dropped : null))
+    expect(compare(values, expectedOf(d)).problem).toMatch(`Y[${d.row}] is `)
+  },
+)
 
 /** Cut off, as tensor cores take factors. */
 const tf32 = (x: number): number => {
@@ -95,15 +98,18 @@ const tf32 = (x: number): number => {
   return new Float32Array(word.buffer)[0]!
 }
 
-law.prop([data], { numRuns: runs(200) })('factors of fewer bits pass where an instruction has them', (d) => {
-  const cut = {
-    ...d,
-    rows: d.rows.map((row) => row.map((v) => tf32(Math.fround(v)))),
-    x: d.x.map((v) => tf32(v)),
-  }
-  const values = d.rows.map((_, r) => rowOf(cut, r, d.keys))
-  expect(compare(values, expectedOf(d, { precision: 10 }))).toMatchObject({ problem: null, undecided: 0 })
-})
+property.prop([data], { numRuns: runs(200) })(
+  'factors of fewer bits pass where an instruction has them',
+  (d) => {
+    const cut = {
+      ...d,
+      rows: d.rows.map((row) => row.map((v) => tf32(Math.fround(v)))),
+      x: d.x.map((v) => tf32(v)),
+    }
+    const values = d.rows.map((_, r) => rowOf(cut, r, d.keys))
+    expect(compare(values, expectedOf(d, { precision: 10 }))).toMatchObject({ problem: null, undecided: 0 })
+  },
+)
 
 test('factors of fewer bits are found where no instruction has them', () => {
   const d = { rows: [[0.7]], x: [0.3] }
@@ -188,7 +194,7 @@ const CONTINUOUS = [
 ]
 const near = fc.array(fc.integer({ min: -40, max: 40 }), { minLength: 1, maxLength: 20 })
 
-law.prop([near, fc.constantFrom(...CONTINUOUS)], { numRuns: runs(200) })(
+property.prop([near, fc.constantFrom(...CONTINUOUS)], { numRuns: runs(200) })(
   'continuous functions by cases are compared everywhere',
   (steps, value) => {
     const X = [3, ...steps.map((k) => 3 + k * 2 ** -22)]

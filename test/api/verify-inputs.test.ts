@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { arrayClass } from '../../src/ir/arrays.ts'
 import { DTYPES, type Dtype, INT_RANGE, isFloat } from '../../src/ir/dtype.ts'
@@ -83,7 +83,7 @@ const cases = fc.record({ from: fc.constantFrom(...DTYPES), to: fc.constantFrom(
   })
 })
 
-law.prop([cases], { numRuns: runs(60) })(
+property.prop([cases], { numRuns: runs(60) })(
   'every source type in every role, before and after `write`',
   async ({ types: { from, to }, D, C, R, U, next, x }) => {
     const compiled = await (await load(textOf(to))).kernel().compile(cpu)

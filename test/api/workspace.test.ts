@@ -1,5 +1,5 @@
 /** Schedules of a kernel that share inputs compute what they compute by themselves, and hold them once. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, type Kernel, load, releaseConversions, Workspace } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
@@ -48,7 +48,7 @@ const matrices = fc
     })),
   )
 
-law.prop(
+property.prop(
   [matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean(), fc.boolean()],
   { numRuns: runs(25) },
 )(
@@ -79,7 +79,7 @@ law.prop(
   },
 )
 
-law.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
+property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
   'what is made on the device has the arrays of the host',
   async ({ A, B, d }, which) => {
     const inputs = { tensors: { A, B }, params: { d } }
@@ -171,7 +171,7 @@ describe('what is shared', () => {
   })
 })
 
-law.prop([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
+property.prop([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
   numRuns: runs(8),
 })('dense tensors over axes in common are held in formats of their own', async (values, there) => {
   const product = (
@@ -257,7 +257,7 @@ schedule mul.squares { A as bsr(2) }
     })
   })
 
-  law.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], {
+  property.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], {
     numRuns: runs(25),
   })(
     'each kernel of a workspace, and what a choice takes, gets those of its formats',
@@ -287,7 +287,7 @@ schedule mul.squares { A as bsr(2) }
     },
   )
 
-  law.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
+  property.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
     'what nothing takes is refused, and so is a kernel without its own',
     async ({ tensors, params }, name) => {
       const compiled = await of.schedule(name).compileAsIs(device)

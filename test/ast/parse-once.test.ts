@@ -1,5 +1,5 @@
 /** A declaration that was read before is read wherever it stands, with whatever comments, as by a parser that has seen nothing. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { type Parser, parserFor } from '../../src/ast/parse.ts'
@@ -26,7 +26,7 @@ const between = fc.constantFrom('\n', '\n\n', '\n// said\n', '/* said */\n', '\n
 const nodesOf = (x: unknown): object[] =>
   typeof x === 'object' && x !== null ? [x, ...Object.values(x).flatMap(nodesOf)] : []
 
-law.prop(
+property.prop(
   [
     fc.array(file, { minLength: 1, maxLength: 3 }),
     fc.array(fc.array(fc.tuple(fc.nat(), between), { minLength: 1, maxLength: 5 }), {

@@ -14,7 +14,7 @@ import { checkFacts } from '../../src/run/device-limits.ts'
 import type { Tensor } from '../../src/storage/tensor.ts'
 import { decoder } from '../../src/storage/values.ts'
 import { compare } from '../properties/agree.ts'
-import { caseOf, numbers } from '../properties/law.ts'
+import { caseOf, numbers } from '../properties/property-cases.ts'
 import { compilerOfC, type PlanOnArrays, runAsC } from '../support/c-program.ts'
 import { runs, SEED, sample } from '../support/cases.ts'
 

@@ -1,5 +1,5 @@
 /** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { placeShared } from '../../src/backends/shared-memory-liveness.ts'
 import { accessesOf } from '../../src/ir/accesses.ts'
@@ -98,7 +98,7 @@ const barriersIn = (body: readonly Stmt[]): number => {
 }
 
 describe('placeShared', () => {
-  law.prop([programs], { numRuns: runs(250) })(
+  property.prop([programs], { numRuns: runs(250) })(
     'on no path two arrays in use at one time meet',
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))
@@ -139,7 +139,7 @@ describe('placeShared', () => {
     },
   )
 
-  law.prop([programs], { numRuns: runs(100) })(
+  property.prop([programs], { numRuns: runs(100) })(
     'statements take the same memory under a condition that all agree on',
     ({ lengths, uses }) => {
       const body = [...lengths.map((n, k) => alloc(array(`s${k}`, n))), barrier(), ...statementsOf(uses)]

@@ -5,7 +5,7 @@ import { fieldOf } from '../../bench/gpu/candidates.ts'
 import { PRECISION } from '../../bench/gpu/expected.ts'
 import { fillNormal } from '../../bench/gpu/random.ts'
 import { attentionOf, blockCase, packedCase } from '../../bench/gpu/suites/dynamic-attention.ts'
-import { untimed } from './untimed.ts'
+import { untimed } from './simulated-suites.ts'
 
 const SHAPE = { tokens: 128, heads: 2, d: 64 }
 const seed = Date.now() & 0xffff

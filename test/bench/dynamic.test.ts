@@ -1,5 +1,5 @@
 /** Products whose zeros are found in each run, with our kernels on the CPU, and a loop in the library's place. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { breakEven } from '../../bench/gpu/break-even.ts'
 import type { Case } from '../../bench/gpu/case.ts'
@@ -10,7 +10,7 @@ import { building, buildingOnWebgpu } from '../../bench/gpu/suites/dynamic-build
 import { maskedOnWebgpu } from '../../bench/gpu/suites/dynamic-webgpu.ts'
 import { TILES, type Tile, tileName, tilesAsked } from '../../bench/gpu/tiles.ts'
 import { sample } from '../support/cases.ts'
-import { untimed } from './untimed.ts'
+import { untimed } from './simulated-suites.ts'
 
 const KERNELS: Readonly<Record<string, string>> = {
   '32x1': 'dynamic-sparsity.spt:masked_matmul_f16.cpu',
@@ -105,15 +105,15 @@ test('tiles and shares that were asked for', () => {
   expect(heldAsked({} as Options, [0.5])).toEqual([0.5])
 })
 
-law.prop([fc.double({ min: 0.01, max: 0.99, noNaN: true }), fc.double({ min: 1, max: 50, noNaN: true })])(
-  'where times are on a line, it is found where they are the same',
-  (zeros, base) => {
-    const [dense, all] = [base * 2, base]
-    // As fast at `zeros`.
-    const own = (z: number): number => all + ((dense - all) * (1 - z)) / (1 - zeros)
-    const points = [0.995, 0, 0.5, 0.9].map((z) => ({ zeros: z, own: own(z), dense }))
-    expect(breakEven(points)).toBeCloseTo(zeros, 6)
-    expect(breakEven(points.map((p) => ({ ...p, own: dense + 1 })))).toBeUndefined()
-    expect(breakEven(points.map((p) => ({ ...p, own: dense - 1 })))).toBe(0)
-  },
-)
+property.prop([
+  fc.double({ min: 0.01, max: 0.99, noNaN: true }),
+  fc.double({ min: 1, max: 50, noNaN: true }),
+])('where times are on a line, it is found where they are the same', (zeros, base) => {
+  const [dense, all] = [base * 2, base]
+  // As fast at `zeros`.
+  const own = (z: number): number => all + ((dense - all) * (1 - z)) / (1 - zeros)
+  const points = [0.995, 0, 0.5, 0.9].map((z) => ({ zeros: z, own: own(z), dense }))
+  expect(breakEven(points)).toBeCloseTo(zeros, 6)
+  expect(breakEven(points.map((p) => ({ ...p, own: dense + 1 })))).toBeUndefined()
+  expect(breakEven(points.map((p) => ({ ...p, own: dense - 1 })))).toBe(0)
+})

@@ -4,7 +4,7 @@ import type { Case } from '../../bench/gpu/case.ts'
 import { PRECISION } from '../../bench/gpu/expected.ts'
 import { ExpectedLayers, type LayerShape } from '../../bench/gpu/expected-layers.ts'
 import { expertLayersOf, Routing } from '../../bench/gpu/suites/expert-layer.ts'
-import { untimed } from './untimed.ts'
+import { untimed } from './simulated-suites.ts'
 
 const SHAPE: LayerShape = { inputs: 12, hidden: 20, outputs: 9 }
 const KERNELS = ['cpu', 'gpu(8,8,4,2)'].map((s) => `expert-layer.spt:expert_layer_f16.${s}`)

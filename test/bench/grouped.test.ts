@@ -1,5 +1,5 @@
 /** Groups of pairs: families, files, what is expected of products, and the suites with our kernels on the CPU. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { GROUP_FAMILIES, type GroupKind } from '../../bench/families/groups.ts'
 import { widen } from '../../bench/gpu/blocks.ts'
@@ -158,7 +158,7 @@ const layers = fc.record({
   type: fc.constantFrom('f32' as const, 'f16' as const, 'bf16' as const),
 })
 
-law.prop([small, layers, fc.nat(), fc.nat()], { numRuns: runs(30) })(
+property.prop([small, layers, fc.nat(), fc.nat()], { numRuns: runs(30) })(
   'expected products: right ones pass, and one that is off, missing or in another place is found',
   ({ shape, all }, layer, seed, where) => {
     const coords = [0, 1, 2].map((d) => Int32Array.from(all, (t) => t[d]!)) as unknown as Groups['coords']

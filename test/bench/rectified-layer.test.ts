@@ -5,7 +5,7 @@ import type { Case } from '../../bench/gpu/case.ts'
 import { decided, quantile, RectifiedLayer, type RectifiedShape } from '../../bench/gpu/rectified-draw.ts'
 import { rectifiedLayersOf } from '../../bench/gpu/suites/rectified-layer.ts'
 import { ELEMENT, TILES } from '../../bench/gpu/tiles.ts'
-import { untimed } from './untimed.ts'
+import { untimed } from './simulated-suites.ts'
 
 const SHAPE: RectifiedShape = { tokens: 70, inputs: 48, hidden: 130, outputs: 9 }
 

@@ -1,6 +1,6 @@
 /** Pruned layers with our kernels on the CPU, and loops in the libraries' place. */
 import { readFileSync } from 'node:fs'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { checkSchedules } from '../../bench/gpu/asked.ts'
 import { widen } from '../../bench/gpu/blocks.ts'
@@ -174,7 +174,7 @@ test('libraries that err are found out; a sparsity that a pattern cannot have is
   expect(said.some((t) => t.includes('is left out: prune/'))).toBe(true)
 })
 
-law.prop([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: runs(1) })(
+property.prop([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: runs(1) })(
   'where tiles begin to be faster is found to 2 %, and what is chosen is held against the dense product',
   async (unit) => {
     // The library takes 1, tiles as much of 1 / unit as is left of them.

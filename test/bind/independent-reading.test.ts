@@ -22,8 +22,8 @@ import {
 } from '../../src/node.ts'
 import { expectedOf } from '../../src/run/bind/reference-inputs.ts'
 import { runs } from '../support/cases.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { nearest } from '../support/plain-evaluator.ts'
-import { standard } from '../support/standard-formats.ts'
 
 const FORMATS = [
   null,

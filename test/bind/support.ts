@@ -9,7 +9,7 @@ import {
   type Kernel,
   type SptProgram,
 } from '../../src/node.ts'
-import type { CHOICES } from './texts.ts'
+import type { CHOICES } from './programs.ts'
 
 export type Choice = (typeof CHOICES)[number]
 
@@ -66,7 +66,7 @@ export const matrix = (s: Sample, values: Float32Array | null = s.values) =>
 export const numbers = (length: number): Float32Array =>
   Float32Array.from({ length }, (_, e) => ((e * 7) % 11) - 5)
 
-/** What a kernel of `texts.ts` is bound to; `V` has every other entry of `A`, backwards. */
+/** What a kernel of `programs.ts` is bound to; `V` has every other entry of `A`, backwards. */
 export function inputs(kernel: string, choice: Choice, s: Sample): RunInputs {
   const { m, n, d } = s
   const half = s.rows

@@ -4,7 +4,7 @@ import { mkdtemp, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type Source, sourceOf } from '../../src/ast/span.ts'
 import {
@@ -40,7 +40,7 @@ test('a folder is made with those around it, and where none can be, that is told
 const text = fc.string({ unit: 'binary' })
 
 describe('entries', () => {
-  law.prop([fc.uint8Array({ maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
+  property.prop([fc.uint8Array({ maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
     'one is read back, and no altered byte or length or what another key has is',
     (payload, at, flip) => {
       const file = encodeEntry('k', payload)
@@ -53,7 +53,7 @@ describe('entries', () => {
     },
   )
 
-  law.prop([fc.array(text), fc.array(text)])('keys differ where the parts do', (a, b) => {
+  property.prop([fc.array(text), fc.array(text)])('keys differ where the parts do', (a, b) => {
     expect(cacheKey(a) === cacheKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
   })
 

@@ -1,6 +1,6 @@
 /** `spt prune --predict`: what the cost model says of a kernel with each layer's weights, all and kept. */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { safetensorsChunks, writeFile } from '../../src/io/index.ts'
 import { coords, load } from '../../src/node.ts'
@@ -55,7 +55,7 @@ const CASES = [
   ],
 ] as const
 
-law.prop(
+property.prop(
   [
     fc.array(layer, { minLength: 1, maxLength: 3 }),
     fc.constantFrom(...CASES),

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { checkOutFolder, writeFolder } from '../../src/cli/prune/folder.ts'
@@ -240,7 +240,7 @@ const model = (list: readonly DrawnLayer[]): Uint8Array =>
     { format: 'pt' },
   )
 
-law.prop(
+property.prop(
   [
     fc.array(layer, { minLength: 1, maxLength: 4 }),
     fc.constantFrom(...PATTERNS),
@@ -308,7 +308,7 @@ law.prop(
   },
 )
 
-law.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
+property.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
   numRuns: runs(10),
 })(
   'masks that are given are kept as they are, where they are tile-wise',
@@ -748,7 +748,7 @@ describe('the report', () => {
     )
   }
 
-  law.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(10) })(
+  property.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(10) })(
     'that is cut is refused',
     async (where) => {
       const whole = (await made).trimEnd()

@@ -1,9 +1,9 @@
 /** `spt run` reports warm runs, and the first one by itself. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { warmUp } from '../../src/cli/run/warm-up.ts'
 
-law.prop([fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 40 })])(
+property.prop([fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 40 })])(
   'runs are repeated until they took a while, however fast they get',
   async (cold, warm) => {
     let [now, done] = [0, 0]

@@ -5,10 +5,10 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
-import { givenFor, matrix, written } from '../formats/written.ts'
+import { givenFor, matrix, written } from '../formats/user-formats.ts'
 import { runs } from '../support/cases.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
 import { diagnosticOf } from '../support/refusal.ts'
-import { arraysOf } from '../support/standard.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const { expression } = fc.letrec<{ expression: string; condition: string }>((tie) => ({

@@ -10,10 +10,10 @@ import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
-import { givenFor, matrix, written } from '../formats/written.ts'
+import { givenFor, matrix, written } from '../formats/user-formats.ts'
 import { runs } from '../support/cases.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
 import { diagnosticOf } from '../support/refusal.ts'
-import { arraysOf } from '../support/standard.ts'
 import { DEVICES, opened } from './devices.ts'
 
 /** What an expression of `x` has where `x` is a number; nothing where 32 bits do not hold what it computes on the way. */

@@ -8,7 +8,7 @@ import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import { TUNINGS } from '../../src/storage/engines/device/tuning.ts'
 import { sample } from '../support/cases.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
-import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from '../support/standard.ts'
+import { givenFor, instanceOf, packageFormats, STANDARD, tensorFor } from '../support/packaged-schedules.ts'
 
 /** Between them they need every kind of kernel (of tensors that one seed gives). */
 const TRIED = new Set([

@@ -5,10 +5,10 @@ import { parseProgram } from '../../src/api/program.ts'
 import { convertFor, dense, prepareResident, resident } from '../../src/node.ts'
 import { convertPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
-import { fitting, repeated, TEXTS } from '../formats/list-texts.ts'
-import { givenFor, matrices, written } from '../formats/written.ts'
+import { fitting, repeated, TEXTS } from '../formats/list-formats.ts'
+import { givenFor, matrices, written } from '../formats/user-formats.ts'
 import { runs, sample } from '../support/cases.ts'
-import { arraysOf } from '../support/standard.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const ROWS = `

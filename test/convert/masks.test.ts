@@ -7,11 +7,11 @@ import { convertFor, coords, dense, devices, prepareResident, resident } from '.
 import { convertPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
-import { givenFor, matrices, written } from '../formats/written.ts'
-import { FORMATS, KERNELS } from '../properties/masks-texts.ts'
+import { givenFor, matrices, written } from '../formats/user-formats.ts'
+import { FORMATS, KERNELS } from '../properties/masked-formats.ts'
 import { runs, sample } from '../support/cases.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
 import { refusal } from '../support/refusal.ts'
-import { arraysOf } from '../support/standard.ts'
 import { DEVICES, opened } from './devices.ts'
 
 const formatText = (name: string): string =>

@@ -5,9 +5,9 @@ import { convertPlan, resident } from '../../src/storage/engines/device/index.ts
 import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
-import { givenFor, matrix, written } from '../formats/written.ts'
+import { givenFor, matrix, written } from '../formats/user-formats.ts'
 import { runs } from '../support/cases.ts'
-import { arraysOf } from '../support/standard.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
 import { DEVICES, opened } from './devices.ts'
 
 interface Key {

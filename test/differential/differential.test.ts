@@ -1,7 +1,7 @@
 /**
  * Generated programs, formats and schedules through the public API, against a naive evaluation that shares nothing with
  * the compiler: nested loops over all coordinates, tensors as dictionaries, integers of any size. Values are such that
- * every order of operations gives the same result, so that equality is exact. `SPT_LAW_MINUTES` looks for so long.
+ * every order of operations gives the same result, so that equality is exact. `SPT_PROPERTY_MINUTES` looks for so long.
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { Choices, choiceNumbers } from '../support/choices.ts'
 import { check } from './agree.ts'
 import type { Type } from './numbers.ts'
 
-const MINUTES = Number(process.env.SPT_LAW_MINUTES ?? 0)
+const MINUTES = Number(process.env.SPT_PROPERTY_MINUTES ?? 0)
 
 /** `share` of the usual number of cases. */
 function parameters(share: number): fc.Parameters<[readonly number[]]> {

@@ -7,7 +7,7 @@ import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { LOOP_STEPS } from '../../src/schedule/primitives.ts'
 import { apply, start } from '../../src/schedule/state.ts'
 import { printStep } from '../../src/schedule/steps.ts'
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 
 const ROW_SUMS = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)

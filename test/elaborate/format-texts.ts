@@ -1,5 +1,5 @@
 /** Formats and compositions that use every part of the language. */
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 export const FORMATS = `
 ${standard('csr', 'sell', 'rows_ell', 'band', 'vbr', 'bitmap_blocks')}
 format bsr(b = 2) over (i, j) {

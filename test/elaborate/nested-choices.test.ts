@@ -1,5 +1,5 @@
 /** Choices that call or extend choices: flattened branches decide as evaluating the nesting does. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { choiceUse, decide } from '../../src/api/choice-conditions.ts'
 import type { Choice } from '../../src/elaborate/index.ts'
@@ -184,7 +184,7 @@ function elaboratedOrLarge(text: string): ReturnType<typeof elaborate> {
 }
 
 describe('choices within choices', () => {
-  law.prop([several, inputs])('decide as evaluating one within the other does', (all, given) => {
+  property.prop([several, inputs])('decide as evaluating one within the other does', (all, given) => {
     const text = KERNEL + all.map((w, k) => choiceText(`c${k}`, w)).join('')
     const { choices } = elaboratedOrLarge(text)
     const [last] = all.slice(-1)
@@ -234,7 +234,7 @@ const complaints = async (main: string, more: Readonly<Record<string, string>> =
   )
 
 describe('extensions of imported choices', () => {
-  law.prop([written([1], fc.constant(0)), inputs])(
+  property.prop([written([1], fc.constant(0)), inputs])(
     'leave all branches of the choice, and take them where none of their own holds',
     async (own, given) => {
       const base: Written = {

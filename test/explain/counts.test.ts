@@ -12,7 +12,7 @@ import { bindInputs } from '../../src/run/bind/index.ts'
 import { countLaunch, knownArrays } from '../../src/run/explain/count.ts'
 import { explainModel } from '../../src/run/explain/index.ts'
 import { decoder } from '../../src/storage/values.ts'
-import { carriedOut, caseOf, numbers, parameters } from '../properties/law.ts'
+import { carriedOut, caseOf, numbers, parameters } from '../properties/property-cases.ts'
 
 type Traffic = Record<string, readonly [reads: number, writes: number]>
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { coords, load, SptError } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
-import { CSR, ROW_SUMS, segmentsOfRows } from './texts.ts'
+import { CSR, ROW_SUMS, segmentsOfRows } from './programs.ts'
 
 const TEXT = `${CSR}${segmentsOfRows('segments_of')}format masked(s: set) over (i, j) {
   part csr where (held(s))

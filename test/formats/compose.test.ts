@@ -21,7 +21,7 @@ import {
   sparseFixed,
   sparseVariable,
 } from './arbitrary.ts'
-import { givenFor, matrices, matrix } from './written.ts'
+import { givenFor, matrices, matrix } from './user-formats.ts'
 
 const [row, col] = [variable('row'), variable('col')]
 const OVER: readonly StoredAxis[] = [

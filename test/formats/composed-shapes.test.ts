@@ -6,8 +6,8 @@ import { convertTensor, partsToCoords, type StoredParts } from '../../src/storag
 import type { StoredTensor } from '../../src/storage/tensor.ts'
 import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'
-import { BITMAP, CSR, DIA, HYB, PIECES_ELL, ROWS_ELL, SELL, SR_BCRS } from './texts.ts'
-import { givenFor, matrix, written } from './written.ts'
+import { BITMAP, CSR, DIA, HYB, PIECES_ELL, ROWS_ELL, SELL, SR_BCRS } from './programs.ts'
+import { givenFor, matrix, written } from './user-formats.ts'
 
 // 0 1 0 0 2
 // 0 0 0 0 0

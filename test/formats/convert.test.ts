@@ -21,8 +21,8 @@ import {
   SR_BCRS,
   TOP,
   VBR,
-} from './texts.ts'
-import { givenFor, matrices, matrix, written } from './written.ts'
+} from './programs.ts'
+import { givenFor, matrices, matrix, written } from './user-formats.ts'
 
 /** Two trees: rows that hold something, and columns. */
 const TREES = [

@@ -16,7 +16,7 @@ import { Choices, choiceNumbers } from '../support/choices.ts'
 import { refusal } from '../support/refusal.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'
 import { bijection, holdsAt, mutated, points } from './bijections.ts'
-import { givenFor, matrices, written } from './written.ts'
+import { givenFor, matrices, written } from './user-formats.ts'
 
 const BASE = `format csr over (i, j) {
   axis io = dense_fixed(i)

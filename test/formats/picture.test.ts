@@ -19,7 +19,7 @@ import { convertTensor, occupiedEntries, type StoredParts } from '../../src/stor
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { wellFormed } from '../support/xml.ts'
 import { denseFixed, sparseVariable } from './arbitrary.ts'
-import { matrices, matrix } from './written.ts'
+import { matrices, matrix } from './user-formats.ts'
 
 const TEXTS = [
   'csr',
@@ -90,7 +90,7 @@ const SMALL = matrix(
 )
 const titles = (svg: string): string[] => [...svg.matchAll(/<title>([^<]*)<\/title>/g)].map((m) => m[1]!)
 
-describe('laws', () => {
+describe('properties', () => {
   test('what parts hold is the tensor, each coordinate once; figures add up', () => {
     fc.assert(
       fc.property(texts, matrices, (text, t) => {

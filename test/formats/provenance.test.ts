@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { provenance } from '../../src/formats/proof/provenance.ts'
-import { written } from './written.ts'
+import { written } from './user-formats.ts'
 
 const BASE = `format csr over (i, j) {
   axis io = dense_fixed(i)

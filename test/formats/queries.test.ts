@@ -10,7 +10,7 @@ import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
 import { hostScope } from '../support/host-frame.ts'
 import { refusal } from '../support/refusal.ts'
-import { givenFor, matrices, matrix } from './written.ts'
+import { givenFor, matrices, matrix } from './user-formats.ts'
 
 const [i, j] = ['row', 'col'].map((name) => variable(name)) as [Expr, Expr]
 /** Keys as text, as numbers of (i, j), and as expressions. */

@@ -8,9 +8,9 @@ import { convertPlan, resident } from '../../src/storage/engines/device/index.ts
 import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
-import { arraysOf } from '../support/standard.ts'
-import { standard } from '../support/standard-formats.ts'
-import { givenFor, matrices, matrix, written } from './written.ts'
+import { standard } from '../support/packaged-formats.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
+import { givenFor, matrices, matrix, written } from './user-formats.ts'
 
 const LEAVES = `${standard('csr', 'csc', 'dcsr', 'coo', 'ell', 'bsr', 'sell', 'rows_ell')}
 format plain over (i, j) {

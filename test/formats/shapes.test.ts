@@ -9,7 +9,7 @@ import type { Storage } from '../../src/storage/storage.ts'
 import { describe as report } from '../../src/storage/storage-report.ts'
 import { coordsOfDense, toCoords } from '../../src/storage/stored-coords.ts'
 import { mapped } from '../support/host-frame.ts'
-import { without } from '../support/without.ts'
+import { without } from '../support/omit.ts'
 import { denseFixed, denseUnder, denseVariable, sparseFixed, sparseVariable } from './arbitrary.ts'
 
 // 0 5 0 0 1

@@ -5,7 +5,6 @@ import type { AnyFormat, Instance } from '../../src/ir/format.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
-import { refusal } from '../support/refusal.ts'
 import {
   givenFor,
   instanceOf as instanceIn,
@@ -13,9 +12,10 @@ import {
   STANDARD,
   type Standard,
   title,
-} from '../support/standard.ts'
+} from '../support/packaged-schedules.ts'
+import { refusal } from '../support/refusal.ts'
 import { lines } from './arbitrary.ts'
-import { matrices, matrix } from './written.ts'
+import { matrices, matrix } from './user-formats.ts'
 
 let formats: ReadonlyMap<string, AnyFormat>
 

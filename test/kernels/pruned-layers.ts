@@ -22,7 +22,7 @@ export const KINDS = {
   zeros: (n: number) => new Int32Array(n),
 }
 
-/** What all laws draw: sizes, a mask by hand (all pruned; one tile full, one empty; any), columns and outputs of a thread. */
+/** Random inputs of all properties: sizes, a mask by hand (all pruned; one tile full, one empty; any), columns and outputs of a thread. */
 export const DRAWN = {
   g: fc.constantFrom(2, 4, 8),
   n: fc.nat(21),

@@ -9,7 +9,7 @@ import { printBody } from '../../src/ir/print-stage2.ts'
 import { alloc, define, forLoop, local, store, when } from '../../src/ir/statement-builders.ts'
 import type { Body } from '../../src/ir/tree.ts'
 import { mergeCongruentRegisters } from '../../src/lower/congruent-registers.ts'
-import { numbers, parameters } from '../properties/law.ts'
+import { numbers, parameters } from '../properties/property-cases.ts'
 import { scaled } from '../support/cases.ts'
 import { Choices } from '../support/choices.ts'
 

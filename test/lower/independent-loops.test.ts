@@ -5,7 +5,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { SORTED_TILES } from '../support/tile-formats.ts'
 
 /** Rows as they are, as a permutation has them, as a list without repeats has them; and places that do meet, in turn or at once. */

@@ -1,6 +1,6 @@
 /** Results of `tune` as a page: what it holds, that it fetches nothing, and that nobody's text is taken for marks. */
 
-import { test as law } from '@fast-check/vitest'
+import { test as property } from '@fast-check/vitest'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, load } from '../../src/node.ts'
@@ -225,7 +225,7 @@ describe('the page', () => {
     minLength: 1,
     maxLength: 20,
   })
-  law.prop([texts], { numRuns: runs(25) })('shows any text, and takes none for marks', (text) => {
+  property.prop([texts], { numRuns: runs(25) })('shows any text, and takes none for marks', (text) => {
     const marked = `${text}<script>alert(1)</script>`
     const point = { [marked]: marked, other: text }
     const refused = { status: 'rejected', code: marked, message: marked } as const
@@ -267,34 +267,33 @@ describe('the page', () => {
 
 describe('charts of it', () => {
   const positive = fc.double({ min: 1e-3, max: 1e3, noNaN: true })
-  law.prop([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], { numRuns: runs(40) })(
-    'points under the roofs are drawn under them',
-    (drawn) => {
-      const [bandwidth, top] = [1e12, 1e13]
-      const points = drawn.map(([intensity, share], k) => ({
-        name: `${k}`,
-        intensity,
-        rate: Math.min(1, share) * Math.min(bandwidth * intensity, top),
-      }))
-      const { svg } = roofline(
-        [
-          { name: 'memory', kind: 'bytes', perSecond: bandwidth },
-          { name: 'f32', kind: 'operations', perSecond: top },
-        ],
-        points,
-      )
-      const numbers = (text: string): number[] => [...text.matchAll(/-?[\d.]+/g)].map(Number)
-      const [slope, flat] = [...svg.matchAll(/<path d="([^"]*)"/g)].map((m) => numbers(m[1]!))
-      const roofAt = (x: number): number => {
-        const [x0, y0, x1, y1] = slope as [number, number, number, number]
-        return Math.max(flat![1]!, y0 + ((x - x0) / (x1 - x0)) * (y1 - y0))
-      }
-      const circles = [...svg.matchAll(/<circle cx="([^"]*)" cy="([^"]*)"/g)].map((m) => [+m[1]!, +m[2]!])
-      expect(circles).toHaveLength(points.length)
-      for (const [x, y] of circles) expect(y! >= roofAt(x!) - 0.5).toBe(true)
-      wellFormed(svg)
-    },
-  )
+  property.prop([fc.array(fc.tuple(positive, positive), { minLength: 1, maxLength: 6 })], {
+    numRuns: runs(40),
+  })('points under the roofs are drawn under them', (drawn) => {
+    const [bandwidth, top] = [1e12, 1e13]
+    const points = drawn.map(([intensity, share], k) => ({
+      name: `${k}`,
+      intensity,
+      rate: Math.min(1, share) * Math.min(bandwidth * intensity, top),
+    }))
+    const { svg } = roofline(
+      [
+        { name: 'memory', kind: 'bytes', perSecond: bandwidth },
+        { name: 'f32', kind: 'operations', perSecond: top },
+      ],
+      points,
+    )
+    const numbers = (text: string): number[] => [...text.matchAll(/-?[\d.]+/g)].map(Number)
+    const [slope, flat] = [...svg.matchAll(/<path d="([^"]*)"/g)].map((m) => numbers(m[1]!))
+    const roofAt = (x: number): number => {
+      const [x0, y0, x1, y1] = slope as [number, number, number, number]
+      return Math.max(flat![1]!, y0 + ((x - x0) / (x1 - x0)) * (y1 - y0))
+    }
+    const circles = [...svg.matchAll(/<circle cx="([^"]*)" cy="([^"]*)"/g)].map((m) => [+m[1]!, +m[2]!])
+    expect(circles).toHaveLength(points.length)
+    for (const [x, y] of circles) expect(y! >= roofAt(x!) - 0.5).toBe(true)
+    wellFormed(svg)
+  })
 
   test('intervals lie around their values', () => {
     const rows = [
@@ -315,7 +314,7 @@ describe('charts of it', () => {
 
 describe('rank correlation', () => {
   const list = fc.uniqueArray(fc.integer({ min: -1000, max: 1000 }), { minLength: 2, maxLength: 20 })
-  law.prop([list], { numRuns: runs(40) })('is 1 of what rises together, −1 of what falls', (xs) => {
+  property.prop([list], { numRuns: runs(40) })('is 1 of what rises together, −1 of what falls', (xs) => {
     expect(
       rankCorrelation(
         xs,
@@ -333,7 +332,7 @@ describe('rank correlation', () => {
   const pairs = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 })), {
     maxLength: 12,
   })
-  law.prop([pairs], { numRuns: runs(60) })('is Pearson’s of ranks that ties share', (all) => {
+  property.prop([pairs], { numRuns: runs(60) })('is Pearson’s of ranks that ties share', (all) => {
     const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
     const rank = (v: readonly number[]): number[] =>
       v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)

@@ -1,5 +1,5 @@
 /** Time against memory, and the decisions that account for times. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { convergence, importance, pareto, paretoFront } from '../../src/notebook.ts'
 import { importanceOf } from '../../src/search/importance.ts'
@@ -18,7 +18,7 @@ const trials = fc.array(
 )
 const bounded = { point: {}, bytes: 1, outcome: { status: 'bounded' as const, atMost: 0 } }
 
-law.prop([trials])(
+property.prop([trials])(
   'the front has what no other trial is better than, and all else is worse than one of it',
   (all) => {
     const front = paretoFront([bounded, ...all])
@@ -34,7 +34,7 @@ law.prop([trials])(
   },
 )
 
-law.prop([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 1000 })], { numRuns: 20 })(
+property.prop([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 1000 })], { numRuns: 20 })(
   'the decision that times depend on accounts for most of them',
   (which, seed) => {
     const all = Array.from({ length: 64 }, (_, k): Trial => {

@@ -5,8 +5,8 @@ import { coords } from '../../src/api/tensors.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { Choices } from '../support/choices.ts'
-import { numbers, parameters } from './law.ts'
 import { LIVE, matrix, sizeOf } from './live-gen.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 const FORMATS = ['panels', 'strips', 'blocks', 'rows_of'] as const
 /** All call their first argument b. */
@@ -132,7 +132,7 @@ export const compiled = (s: Composed, how: string): Compilation => scheduled(s, 
 
 export const property = (
   usual: number,
-  law: (s: Composed, c: Choices) => Promise<void> | void,
+  check: (s: Composed, c: Choices) => Promise<void> | void,
   kernels = Object.keys(KERNELS) as Names,
 ) =>
   fc.assert(
@@ -140,7 +140,7 @@ export const property = (
       const c = new Choices(n)
       const s = composed(c, kernels)
       try {
-        await law(s, c)
+        await check(s, c)
       } catch (e) {
         throw new Error(`${e instanceof Error ? e.stack : e}\n${KERNELS[s.kernel]}\n${s.format}`)
       }

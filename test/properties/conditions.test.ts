@@ -9,7 +9,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { costly, LONG } from '../support/cases.ts'
 import { conditional } from '../support/condition-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from './law.ts'
+import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 
 const CASES = 50
 

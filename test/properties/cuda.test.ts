@@ -1,4 +1,4 @@
-/** The same law on CUDA, where there is a device: emitted texts compiled, run on poisoned memory, equal to the last bit. */
+/** The same property on CUDA, where there is a device: emitted texts compiled, run on poisoned memory, equal to the last bit. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
@@ -8,7 +8,7 @@ import { conditional } from '../support/condition-gen.ts'
 import { inPlace } from '../support/in-place-gen.ts'
 import { sharing } from '../support/schedule-gen.ts'
 import { agreeOnDevice } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from './law.ts'
+import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 
 let device: Device | undefined
 
@@ -23,14 +23,14 @@ afterAll(async () => {
   await device?.dispose()
 })
 
-const LAWS = [
+const PROPERTIES = [
   ['under every legal schedule', (c: readonly number[]) => caseOf(c, 12)],
   ['with its default schedule', (c: readonly number[]) => caseOf(c, 2)],
   ['whatever conditions say', (c: readonly number[]) => caseOf(c, 8 * (c.at(-1)! % 2), conditional)],
   ['what is updated in place', (c: readonly number[]) => caseOf(c, 10, inPlace, sharing)],
 ] as const
 
-test.for(LAWS)(
+test.for(PROPERTIES)(
   'cuda agrees with the reference, %s',
   { timeout: 3_600_000 },
   async ([name, make], { skip }) => {

@@ -15,8 +15,8 @@ import {
   type StoredPart,
 } from '../../src/storage/stored-parts.ts'
 import type { StoredTensor } from '../../src/storage/tensor.ts'
-import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-texts.ts'
-import { givenFor, matrices, matrix, written } from '../formats/written.ts'
+import { fitting, repeated, rowsFirst, summed, TEXTS } from '../formats/list-formats.ts'
+import { givenFor, matrices, matrix, written } from '../formats/user-formats.ts'
 import { costly } from '../support/cases.ts'
 import { refusal } from '../support/refusal.ts'
 import { agreeOnAll } from './agree.ts'

@@ -1,10 +1,10 @@
-/** The law of formats on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
+/** The property of formats on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
 import { afterAll, beforeAll, test } from 'vitest'
 import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { SEED } from '../support/cases.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { agreeInParallel } from './law.ts'
+import { agreeInParallel } from './property-cases.ts'
 
 let device: Device
 let pool: Pool

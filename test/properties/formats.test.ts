@@ -8,7 +8,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { SEED } from '../support/cases.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { carriedOut, numbers, parameters } from './law.ts'
+import { carriedOut, numbers, parameters } from './property-cases.ts'
 
 let pool: Pool
 

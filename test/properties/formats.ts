@@ -14,7 +14,7 @@ import { generate, type Sample } from '../support/program-gen.ts'
 import { readSample } from '../support/read-sample.ts'
 import { partSteps, schedule } from '../support/schedule-gen.ts'
 import { bind, expectedOf } from './agree.ts'
-import type { Case } from './law.ts'
+import type { Case } from './property-cases.ts'
 
 /** Random compositions to choose from. */
 const COMPOSED = 150

@@ -5,7 +5,7 @@ import { type Device, dense, devices, load } from '../../src/node.ts'
 import { fakeDevice } from '../runtime/cuda-fake.ts'
 import { runs } from '../support/cases.ts'
 import { KERNELS, LIVE } from './live-gen.ts'
-import { asWritten, property, SCHEDULES } from './live-law.ts'
+import { asWritten, property, SCHEDULES } from './live-properties.ts'
 
 const TEXT = `${LIVE.panels.text}
 ${KERNELS.relu}

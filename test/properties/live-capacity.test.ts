@@ -12,9 +12,9 @@ import type { Device } from '../../src/runtime/device.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
 import { agreeOnAll } from './agree.ts'
-import { numbers, parameters } from './law.ts'
 import { KERNELS, LIVE, live } from './live-gen.ts'
-import { listedIn, SCHEDULES, scheduled, told } from './live-law.ts'
+import { listedIn, SCHEDULES, scheduled, told } from './live-properties.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 let webgpu: Device
 beforeAll(async () => {

@@ -10,9 +10,9 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { sample } from '../support/cases.ts'
 import { Choices } from '../support/choices.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
-import { numbers, parameters } from './law.ts'
 import { KERNELS, LIVE, live, matrix } from './live-gen.ts'
-import { asWritten, property, SCHEDULES, sameLists, scheduled, told } from './live-law.ts'
+import { asWritten, property, SCHEDULES, sameLists, scheduled, told } from './live-properties.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 let webgpu: Device
 beforeAll(async () => {

@@ -5,7 +5,7 @@ import { type CompiledKernel, type Device, dense, devices, load, type SptError }
 import { sample } from '../support/cases.ts'
 import { Choices } from '../support/choices.ts'
 import { type Guarded, guarded } from '../support/guarded-device.ts'
-import { numbers, parameters } from './law.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 /** How P is written, and whether a number that no expert has is an element that is missing. */
 const GATES = {

@@ -10,9 +10,9 @@ import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { refusal as diagnosticOf } from '../support/refusal.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
-import { numbers, parameters } from './law.ts'
 import { KERNELS, type Live, live } from './live-gen.ts'
-import { asWritten, told } from './live-law.ts'
+import { asWritten, told } from './live-properties.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 let webgpu: Device
 beforeAll(async () => {

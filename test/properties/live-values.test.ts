@@ -14,8 +14,8 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
 import { compileCuda, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
-import { numbers, parameters } from './law.ts'
 import { KERNELS, LIVE, type Live, live } from './live-gen.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 let webgpu: Device
 beforeAll(async () => {
@@ -29,13 +29,13 @@ const own = (s: Live, room = ''): string => s.text.replaceAll(' live in place', 
 const scheduled = (text: string, name: string): Compilation =>
   parseProgram(text).kernel().schedule(name).compilation
 
-const property = (usual: number, law: (s: Live, c: Choices) => Promise<void> | void) =>
+const property = (usual: number, check: (s: Live, c: Choices) => Promise<void> | void) =>
   fc.assert(
     fc.asyncProperty(numbers, async (n) => {
       const c = new Choices(n)
       const s = live(c)
       try {
-        await law(s, c)
+        await check(s, c)
       } catch (e) {
         throw new Error(`${e instanceof Error ? e.stack : e}\n${own(s)}\n${s.sizes}`)
       }

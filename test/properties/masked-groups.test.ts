@@ -15,8 +15,8 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { Choices } from '../support/choices.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { agreeOnAll, agreeOnDevice, verifiedOn } from './agree.ts'
-import { numbers, parameters } from './law.ts'
 import { LIVE, matrix } from './live-gen.ts'
+import { numbers, parameters } from './property-cases.ts'
 
 let webgpu: Device
 beforeAll(async () => {

@@ -21,8 +21,8 @@ import { Choices, choiceNumbers } from '../support/choices.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
 import { refusal } from '../support/refusal.ts'
 import { agreeOnAll, agreeOnDevice, agreeOnStages, verifiedOn } from './agree.ts'
-import { parameters } from './law.ts'
-import { APART, FORMATS, KERNEL_NAMES, KERNELS, ROWS, USES } from './masks-texts.ts'
+import { APART, FORMATS, KERNEL_NAMES, KERNELS, ROWS, USES } from './masked-formats.ts'
+import { parameters } from './property-cases.ts'
 
 let webgpu: Device
 beforeAll(async () => {

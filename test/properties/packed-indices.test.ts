@@ -18,10 +18,10 @@ import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
 import { DEVICES } from '../convert/devices.ts'
-import { givenFor, matrices, written } from '../formats/written.ts'
+import { givenFor, matrices, written } from '../formats/user-formats.ts'
 import { costly } from '../support/cases.ts'
+import { arraysOf } from '../support/packaged-schedules.ts'
 import { refusal } from '../support/refusal.ts'
-import { arraysOf } from '../support/standard.ts'
 import { agreeOnAll, agreeOnDevice, compare } from './agree.ts'
 
 const WIDTHS = [1, 2, 4, 8, 16]

@@ -8,7 +8,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords } from '../../src/api/tensors.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { costly, sample } from '../support/cases.ts'
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { agreeOnAll } from './agree.ts'
 
 const TEXT = `

@@ -7,8 +7,8 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { costly } from '../support/cases.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { diagnosticOf } from '../support/refusal.ts'
-import { standard } from '../support/standard-formats.ts'
 import { agreeOnAll } from './agree.ts'
 
 const FORMATS = standard('csr', 'dcsr', 'csc', 'bsr')

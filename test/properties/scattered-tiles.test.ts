@@ -12,7 +12,7 @@ import { Choices } from '../support/choices.ts'
 import { products } from '../support/pair-gen.ts'
 import { gated, panels, type Scatter, scattered } from '../support/scatter-gen.ts'
 import { agreeOnAll, agreeOnDevice } from './agree.ts'
-import { numbers, parameters, runs } from './law.ts'
+import { numbers, parameters, runs } from './property-cases.ts'
 
 /** The scheduled kernel; its refusal's code where there is one. */
 function made({ text }: Scatter): Compilation | string {

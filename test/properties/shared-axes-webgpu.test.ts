@@ -5,7 +5,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { agreeInParallel } from './law.ts'
+import { agreeInParallel } from './property-cases.ts'
 
 let device: Device
 let pool: Pool

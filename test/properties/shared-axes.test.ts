@@ -7,7 +7,7 @@ import { SEED } from '../support/cases.ts'
 import { sharedAxes } from '../support/shared-axes-gen.ts'
 import { agreeOnAll, agreeOnDevice, agreeOnStages } from './agree.ts'
 import { formatCase, type Pool, poolOf } from './formats.ts'
-import { carriedOut, numbers, parameters } from './law.ts'
+import { carriedOut, numbers, parameters } from './property-cases.ts'
 
 let pool: Pool
 

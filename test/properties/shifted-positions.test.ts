@@ -16,7 +16,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, partsToCoords, type StoredPart } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
-import { givenFor, matrices, written } from '../formats/written.ts'
+import { givenFor, matrices, written } from '../formats/user-formats.ts'
 import { costly } from '../support/cases.ts'
 import { agreeOnDevice, agreeOnStages, type Expected } from './agree.ts'
 

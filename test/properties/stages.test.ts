@@ -1,12 +1,12 @@
 /**
- * The law that everything else serves: whatever the program, the data and the legal schedule, every stage and
+ * The property that everything else serves: whatever the program, the data and the legal schedule, every stage and
  * the emitted JavaScript compute what the reference computes, to the last bit.
  */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters } from './law.ts'
+import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 
 test('every stage and the cpu agree with the reference, under every legal schedule', async () => {
   const device = createCpuDevice()

@@ -15,7 +15,7 @@ import { Choices, choiceNumbers } from '../support/choices.ts'
 import { argumentsFor } from '../support/format-gen.ts'
 import { agreeOnStages } from './agree.ts'
 import { type Pool, poolOf } from './formats.ts'
-import { parameters } from './law.ts'
+import { parameters } from './property-cases.ts'
 
 const CASES = 100
 const ROOTS = [

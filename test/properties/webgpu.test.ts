@@ -1,4 +1,4 @@
-/** The same law on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
+/** The same property on WebGPU (SwiftShader where there is no GPU): fewer cases, since each launch is compiled. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
@@ -8,7 +8,7 @@ import { inPlace } from '../support/in-place-gen.ts'
 import { sharing } from '../support/schedule-gen.ts'
 import { sketching } from '../support/sketch-gen.ts'
 import { agreeOnDevice } from './agree.ts'
-import { carriedOut, caseOf, numbers, parameters, tooLongForSwiftShader } from './law.ts'
+import { carriedOut, caseOf, numbers, parameters, tooLongForSwiftShader } from './property-cases.ts'
 
 let device: Device
 

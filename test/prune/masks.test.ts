@@ -1,5 +1,5 @@
 /** Masks are those of the reference, which sorts everything; and have the structure that their pattern promises. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import {
@@ -17,7 +17,7 @@ import {
   tileWise,
   vectorNOfM,
 } from '../../src/prune.ts'
-import { type Drawn, drawn, sparsities } from './layers-gen.ts'
+import { type Drawn, drawn, sparsities } from './layer-gen.ts'
 import * as reference from './reference.ts'
 
 const by = ({ normalise }: Drawn): reference.Norm => normalise ?? 'root'
@@ -57,7 +57,7 @@ function withinOneVector(masks: readonly (readonly number[])[], s: number, vecto
 }
 
 describe('as the reference', () => {
-  law.prop([drawn(), sparsities()])('elements', async (d, s) => {
+  property.prop([drawn(), sparsities()])('elements', async (d, s) => {
     const masks = lists((await pruned(d, elementWise(), s)).masks)
     expect(masks).toEqual(reference.ew(d.chosen, s, d.most))
     if (!d.restricted) withinOneVector(masks, s, 1)
@@ -68,7 +68,7 @@ describe('as the reference', () => {
     steps: fc.array(fc.integer({ min: 0, max: 20 }), { minLength: 1, maxLength: 30 }),
     limit: fc.constantFrom(0.25, 0.5, 0.75, 1),
   })
-  law.prop([fc.array(alike, { minLength: 2, maxLength: 4 }), sparsities()])(
+  property.prop([fc.array(alike, { minLength: 2, maxLength: 4 }), sparsities()])(
     'elements that are alike in their high bits, in layers with limits',
     async (list, sparsity) => {
       const of = list.map(({ steps }) => ({
@@ -84,7 +84,7 @@ describe('as the reference', () => {
     },
   )
 
-  law.prop([drawn(), sparsities(), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })])(
+  property.prop([drawn(), sparsities(), fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 5 })])(
     'blocks',
     async (d, s, rows, cols) => {
       const masks = lists((await pruned(d, blockWise({ rows, cols }), s)).masks)
@@ -93,7 +93,7 @@ describe('as the reference', () => {
     },
   )
 
-  law.prop([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
+  property.prop([drawn(), sparsities(), granularities])('tiles', async (d, s, granularity) => {
     const { masks, tiles } = await pruned(d, tileWise({ granularity }), s)
     const expected = reference.tw(d.chosen, s, d.most, by(d), granularity)
     expect(lists(masks)).toEqual(expected.kept)
@@ -107,7 +107,7 @@ describe('as the reference', () => {
     })
   })
 
-  law.prop([drawn(), sparsities(), granularities, fc.constantFrom(0, 0.01, 0.05, 0.3)])(
+  property.prop([drawn(), sparsities(), granularities, fc.constantFrom(0, 0.01, 0.05, 0.3)])(
     'tiles and elements',
     async (d, s, granularity, delta) => {
       fc.pre(s + delta < 1)
@@ -123,7 +123,7 @@ describe('as the reference', () => {
     },
   )
 
-  law.prop([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
+  property.prop([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
     'two of four in tiles, as they are stored, each input by one output at least',
     async (d, s, granularity) => {
       const expected = reference.tw(
@@ -180,7 +180,7 @@ describe('as the reference', () => {
   )
 })
 
-law.prop([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 8 })])(
+property.prop([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max: 8 })])(
   'n of m: the best of neighbours',
   async (d, n, more) => {
     const m = n + more
@@ -202,7 +202,7 @@ law.prop([drawn(0.75), fc.integer({ min: 1, max: 9 }), fc.integer({ min: 0, max:
   },
 )
 
-law.prop([
+property.prop([
   drawn(1),
   fc.integer({ min: 1, max: 5 }),
   fc.integer({ min: 1, max: 4 }),
@@ -231,7 +231,7 @@ law.prop([
 })
 
 const shapes = fc.tuple(fc.integer({ min: 1, max: 8 }), fc.integer({ min: 1, max: 8 }))
-law.prop([
+property.prop([
   shapes.chain(([rows, cols]) =>
     fc.record({
       rows: fc.constant(rows),

@@ -1,5 +1,5 @@
 /** `examples/pruning/networks.spt`: steps against the reference, their gradients against differences, their updates against Adam's. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { coords, type DenseTensor, dense, devices, load, type RunInputs } from '../../src/node.ts'
 import { runs } from '../support/cases.ts'
@@ -201,14 +201,14 @@ const compiled = new Map(
 )
 
 describe.each(Object.keys(MASKED))('%s', (kernel) => {
-  law.prop([cases], { numRuns: runs(15) })('is what the reference computes', async (of) => {
+  property.prop([cases], { numRuns: runs(15) })('is what the reference computes', async (of) => {
     const prepared = await (await compiled.get(kernel)!).prepare(drawnNetwork(kernel, of).inputs)
     const { ok, problems } = await prepared.verify()
     expect({ ok, problems }).toMatchObject({ ok: true })
     prepared.free()
   })
 
-  law.prop([cases], { numRuns: runs(15) })(
+  property.prop([cases], { numRuns: runs(15) })(
     'gradients are what differences say, and steps Adam’s',
     async (of) => {
       const network = drawnNetwork(kernel, of)

@@ -1,5 +1,5 @@
 /** Figures and pictures of what was pruned, and pruning in stages. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import {
   blockWise,
@@ -22,7 +22,7 @@ import {
 } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
 import { wellFormed } from '../support/xml.ts'
-import { drawn, sparsities } from './layers-gen.ts'
+import { drawn, sparsities } from './layer-gen.ts'
 
 const patterns: readonly Pattern[] = [
   elementWise(),
@@ -32,7 +32,7 @@ const patterns: readonly Pattern[] = [
 ]
 const norm = (x: readonly number[]): number => Math.sqrt(x.reduce((s, v) => s + v * v, 0))
 
-law.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(50) })(
+property.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(50) })(
   'the report is of the masks',
   async ({ list, layers, exclude, limits }, sparsity, pattern) => {
     fc.pre(sparsity < 0.95)
@@ -82,9 +82,12 @@ law.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(
   },
 )
 
-law.prop([drawn(), sparsities(), fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined })], {
-  numRuns: runs(30),
-})('layers that keep a smaller share are named', async ({ layers, exclude }, sparsity, warnBelow) => {
+property.prop(
+  [drawn(), sparsities(), fc.option(fc.double({ min: 0, max: 1, noNaN: true }), { nil: undefined })],
+  {
+    numRuns: runs(30),
+  },
+)('layers that keep a smaller share are named', async ({ layers, exclude }, sparsity, warnBelow) => {
   fc.pre(sparsity < 0.95)
   const { report } = await prune(layers, { pattern: elementWise(), sparsity, exclude, warnBelow })
   const least = warnBelow ?? 0.1 * (1 - sparsity)
@@ -134,7 +137,7 @@ describe('bytes in a pattern', () => {
 })
 
 describe('stages', () => {
-  law.prop([
+  property.prop([
     drawn(),
     fc.uniqueArray(fc.integer({ min: 0, max: 90 }), { minLength: 1, maxLength: 3 }),
     fc.constantFrom(...patterns),
@@ -231,7 +234,7 @@ test('progress: every layer of every pass, those excluded not', async () => {
 })
 
 describe('pictures', () => {
-  law.prop([drawn(), sparsities(), fc.constantFrom(...patterns), fc.string()])(
+  property.prop([drawn(), sparsities(), fc.constantFrom(...patterns), fc.string()])(
     'well-formed, with a frame for each layer',
     async ({ layers }, sparsity, pattern, title) => {
       fc.pre(sparsity < 0.95)

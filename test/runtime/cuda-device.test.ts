@@ -1,4 +1,4 @@
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { load } from '../../src/node.ts'
@@ -62,7 +62,7 @@ test('what schedules are chosen by: multiprocessors, and features in the words o
 })
 
 describe('memory', () => {
-  law.prop([fc.uint8Array({ maxLength: 300 }), fc.nat(40), fc.nat(40)])(
+  property.prop([fc.uint8Array({ maxLength: 300 }), fc.nat(40), fc.nat(40)])(
     'what is uploaded at an offset comes back',
     async (data, before, after) => {
       const { device } = fakeDevice()
@@ -75,7 +75,7 @@ describe('memory', () => {
     },
   )
 
-  law.prop([fc.integer({ min: -8, max: 24 }), fc.integer({ min: 0, max: 24 })])(
+  property.prop([fc.integer({ min: -8, max: 24 }), fc.integer({ min: 0, max: 24 })])(
     'a range is taken exactly where it is inside',
     async (offset, bytes) => {
       const { device } = fakeDevice()
@@ -126,7 +126,7 @@ describe('memory', () => {
 })
 
 describe('running', () => {
-  law.prop([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 8 })])(
+  property.prop([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 8 })])(
     'commands run in order',
     async (digits) => {
       const { device, launch } = await withKernels({ append })
@@ -175,7 +175,7 @@ describe('running', () => {
     expect(new Int32Array(await device.download(y))[0]).toBe(1)
   })
 
-  law.prop([
+  property.prop([
     fc.array(fc.oneof(fc.integer({ min: -2, max: 70000 }), fc.double()), { minLength: 3, maxLength: 3 }),
   ])('a grid is refused exactly where the device cannot run it', async (grid) => {
     const { device, launch } = await withKernels({ append })

@@ -1,5 +1,5 @@
 /** Launches that overlap, on the fake driver: which ones, what becomes of fills, and drivers that refuse them. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import { canOverlap } from '../../src/runtime/cuda/chip.ts'
@@ -122,7 +122,7 @@ for (const [way, go] of Object.entries(WAYS))
       })
   })
 
-law.prop([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc.boolean(), fc.boolean()])(
+property.prop([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc.boolean(), fc.boolean()])(
   'any list of fills and launches does the same with and without',
   async (list, waits, follows) => {
     const of = async (overlap: boolean): Promise<number> => {

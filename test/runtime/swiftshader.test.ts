@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { findSwiftShader, isMissing, readTar } from '../../src/runtime/swiftshader.ts'
 
@@ -24,7 +24,7 @@ const file = fc.record({
   bytes: fc.uint8Array({ maxLength: 1200 }),
 })
 
-law.prop([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
+property.prop([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
   'an archive gives its regular files',
   (files) => {
     const regular = files.filter((f) => f.type === '0' || f.type === '\0')

@@ -10,9 +10,9 @@ import { nest, parts } from '../../src/schedule/coords/as-examples.ts'
 import { COORD_STEPS } from '../../src/schedule/coords/primitives.ts'
 import { checkStep } from '../../src/schedule/step-data.ts'
 import { runs } from '../support/cases.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { ROW_SUMS } from '../support/product.ts'
 import { refusal } from '../support/refusal.ts'
-import { standard } from '../support/standard-formats.ts'
 
 const EXAMPLES = {
   ...Object.fromEntries(Object.values(COORD_STEPS).map(({ word, example }) => [word, example])),

@@ -7,8 +7,8 @@ import { coords, dense } from '../../src/api/tensors.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { refusal } from '../support/refusal.ts'
-import { standard } from '../support/standard-formats.ts'
 
 const TEXT = `${standard('csr', 'dcsr', 'bsr')}
 kernel k(m: size, n: size, d: size) {

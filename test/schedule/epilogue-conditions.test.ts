@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { coords, dense } from '../../src/api/tensors.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { agreeOnAll } from '../properties/agree.ts'
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 
 const BODIES = [
   'SR { S[i] += X[i, p] }',

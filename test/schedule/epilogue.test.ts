@@ -16,8 +16,8 @@ import { rowSums } from '../../src/schedule/samples.ts'
 import { replay } from '../../src/schedule/state.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs, sample } from '../support/cases.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { refusal } from '../support/refusal.ts'
-import { standard } from '../support/standard-formats.ts'
 
 const TEXT = `
 ${standard('csr', 'by_length', 'bsr_by_length', 'sell', 'dcsr', 'coo', 'ell', 'rows_ell', 'pieces_ell')}

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { agreeOnAll } from '../properties/agree.ts'
-import { numbers, parameters } from '../properties/law.ts'
+import { numbers, parameters } from '../properties/property-cases.ts'
 import { Choices } from '../support/choices.ts'
 
 /** A running sum in each row of each page, which goes through memory. */

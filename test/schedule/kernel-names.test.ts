@@ -1,5 +1,5 @@
 /** Names that are kept from step to step are those of the kernel, whatever was followed before. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { int } from '../../src/ir/expr.ts'
 import type { Kernel2, Stmt } from '../../src/ir/loops.ts'
@@ -23,7 +23,7 @@ const loop = (v: string, k: number): Stmt =>
 const pool = NAMES.flatMap((v) => [0, 1, 2].map((k) => loop(v, k)))
 const bodies = fc.array(fc.shuffledSubarray(pool), { minLength: 1, maxLength: 6 })
 
-law.prop([bodies, fc.array(fc.constantFrom(...NAMES))])('follow', (all, gone) => {
+property.prop([bodies, fc.array(fc.constantFrom(...NAMES))])('follow', (all, gone) => {
   const followed = new KernelNames()
   for (const body of all) {
     const kernel = { params: [], buffers: [], body } as unknown as Kernel2

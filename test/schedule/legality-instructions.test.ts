@@ -3,10 +3,10 @@
  * them on devices which say what they do, and what a real one may do to programs that the check refuses.
  */
 import { expect, test, vi } from 'vitest'
-import { answeringYes, yes } from '../support/answering-yes.ts'
+import { answeringYes, yes } from '../support/disabled-checks.ts'
 
 vi.mock('../../src/ast/diagnostic.ts', async (original) => {
-  const support = await import('../support/answering-yes.ts')
+  const support = await import('../support/disabled-checks.ts')
   return support.answering(await original<typeof import('../../src/ast/diagnostic.ts')>())
 })
 
@@ -23,8 +23,8 @@ import type { Kernel } from '../../src/node.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs, type Inputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
-import { gather, gatherInputs } from '../lower/counted-gathers.ts'
-import { inputsOf, scheduled, scheduledBy } from '../lower/counted-products.ts'
+import { gather, gatherInputs } from '../lower/tma-gathers.ts'
+import { inputsOf, scheduled, scheduledBy } from '../lower/tma-products.ts'
 import { AsyncProxy, PROXIED } from '../support/async-proxy.ts'
 import { Device } from '../support/asynchronous.ts'
 import { sample } from '../support/cases.ts'

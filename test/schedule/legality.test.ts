@@ -1,13 +1,13 @@
 /**
- * Each check that keeps a result right (`refusals.test.ts` has what it says) prevents a wrong one: with the check answering yes, the step that it refuses
+ * Each check that keeps a result right (messages: `rejections.test.ts`) prevents a wrong one: with the check answering yes, the step that it refuses
  * changes what is computed, races, reads or writes outside of arrays, or leaves a stage that cannot be made. Where that
  * takes a device with instructions, `legality-instructions.test.ts` has it.
  */
 import { expect, test, vi } from 'vitest'
-import { answeringYes, yes } from '../support/answering-yes.ts'
+import { answeringYes, yes } from '../support/disabled-checks.ts'
 
 vi.mock('../../src/ast/diagnostic.ts', async (original) => {
-  const support = await import('../support/answering-yes.ts')
+  const support = await import('../support/disabled-checks.ts')
   return support.answering(await original<typeof import('../../src/ast/diagnostic.ts')>())
 })
 

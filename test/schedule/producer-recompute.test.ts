@@ -5,8 +5,8 @@ import { dense } from '../../src/api/tensors.ts'
 import { print2 } from '../../src/ir/print-stage2.ts'
 import type { Kernel } from '../../src/node.ts'
 import { agreeOnAll } from '../properties/agree.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { refusal } from '../support/refusal.ts'
-import { standard } from '../support/standard-formats.ts'
 
 const integers = (shape: readonly number[], by: number) =>
   dense(

@@ -9,8 +9,8 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnAll } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
+import { standard } from '../support/packaged-formats.ts'
 import { refusal } from '../support/refusal.ts'
-import { standard } from '../support/standard-formats.ts'
 
 /** Pointwise, a sum, beside its own index, with elements that nothing writes, and in two steps. */
 const PRODUCERS = [

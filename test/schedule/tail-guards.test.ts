@@ -13,7 +13,7 @@ import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs, scaled } from '../support/cases.ts'
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 
 const KERNEL = `kernel k(m: size, n: size, d: size) {
   axis i = dense_fixed(m)

@@ -11,7 +11,7 @@ import type { Compilation } from '../../src/run/compile.ts'
 import { agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
-import { standard } from '../support/standard-formats.ts'
+import { standard } from '../support/packaged-formats.ts'
 
 const made = (text: string): Compilation => {
   try {

@@ -1,5 +1,5 @@
 /** Whether a schedule is faster than the default is said where fresh preparations agree, and nothing is said otherwise. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { coords, type Kernel, load } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
@@ -14,7 +14,7 @@ import { simulatedDevice } from '../support/simulated-device.ts'
 const inTurn = (ratios: readonly number[]) => async (n: number) => ratios[n % ratios.length]!
 const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
 
-law.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
+property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
   'what is faster each time is faster',
   async (all) => {
     const found = await confirmedBy('found', inTurn(all))
@@ -26,7 +26,7 @@ law.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
   },
 )
 
-law.prop([ratio])(
+property.prop([ratio])(
   'what is faster as often as it is slower is not told apart, after more rounds',
   async (r) => {
     expect(await confirmedBy('found', inTurn([r, 1 / r]))).toMatchObject({

@@ -1,5 +1,5 @@
 /** The cost model: statistics by brute force, sums of trees, finite predictions for all schedules, and its order as a prior. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { coords, load, useCostModel } from '../../src/node.ts'
 import { DEFAULT_BOOSTING, fitTrees } from '../../src/search/model/boosting.ts'
@@ -22,7 +22,7 @@ const matrices = fc
       .map((cells) => ({ rows, columns, cells: cells.sort((a, b) => a - b) })),
   )
 
-law.prop([matrices], { numRuns: runs(60) })(
+property.prop([matrices], { numRuns: runs(60) })(
   'statistics are those of the elements',
   ({ rows, columns, cells }) => {
     const at = cells.map((c) => [Math.floor(c / columns), c % columns] as const)
@@ -49,7 +49,7 @@ law.prop([matrices], { numRuns: runs(60) })(
 
 const coordinates = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 40 })
 
-law.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], { numRuns: runs(60) })(
+property.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], { numRuns: runs(60) })(
   'recurrence says what windows have in common, as going through all of them does',
   (values, power, per) => {
     const window = 2 ** power
@@ -95,7 +95,7 @@ function offsetsOf(lengths: readonly number[]): number[] {
   return [0, ...lengths.map((n) => (at += n))]
 }
 
-law.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { numRuns: runs(40) })(
+property.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { numRuns: runs(40) })(
   'neighbouring segments wait for the longest of them',
   (lengths, power) => {
     const offsets = offsetsOf(lengths)
@@ -111,9 +111,12 @@ law.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { n
   },
 )
 
-law.prop([fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({ min: 64, max: 2000 })], {
-  numRuns: runs(40),
-})('samples of rows stand for all of them, and the longest stands for itself', (lengths, elements) => {
+property.prop(
+  [fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({ min: 64, max: 2000 })],
+  {
+    numRuns: runs(40),
+  },
+)('samples of rows stand for all of them, and the longest stands for itself', (lengths, elements) => {
   const longest = 3 * elements + 300
   const long = [...lengths, longest]
   const indptr = offsetsOf(long)
@@ -125,7 +128,7 @@ law.prop([fc.array(fc.nat(300), { minLength: 30, maxLength: 300 }), fc.integer({
   expect(alone).toBeDefined()
 })
 
-law.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 1, max: 5 })], {
+property.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 1, max: 5 })], {
   numRuns: runs(4),
 })('rows that hold nothing, of which there are many, are few of a sample', (held, length) => {
   const rows = 300_000
@@ -141,7 +144,7 @@ law.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 
   if (held.length * length <= 64) expect(stands).toBeCloseTo(held.length * length)
 })
 
-law.prop(
+property.prop(
   [
     fc.array(fc.tuple(fc.integer({ min: 0, max: 9 }), fc.integer({ min: 0, max: 9 })), {
       minLength: 20,
@@ -195,7 +198,7 @@ describe.each(['spmm', 'sddmm', 'spmv', 'softmax'] as const)('%s', (name) => {
   })
 })
 
-law.prop([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
+property.prop([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
   'what is gathered, and how often one element is updated, is counted as it is',
   async ({ rows, columns, cells }, d) => {
     fc.pre(cells.length > 0)

@@ -1,5 +1,5 @@
 /** Points become outcomes: measured where they are right, refused by code, wrong for good; little is held meanwhile. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { coords, type Device, type Kernel, load, SptError, Workspace } from '../../src/node.ts'
 import { EvaluationThreads } from '../../src/search/evaluate/evaluation-threads.ts'
@@ -78,7 +78,7 @@ const having = (device: Device, methods: Partial<Device>): Device => Object.assi
 const lost = (): SptError =>
   new SptError({ code: 'device/lost', message: 'the device is gone', hint: 'open it again' })
 
-law.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
+property.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
   'outcomes are in the order of what was asked, whatever is asked together',
   async (names) => {
     const { device, held } = await countedDevice()

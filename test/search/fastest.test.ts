@@ -1,5 +1,5 @@
 /** What counts as the fastest trials is one rule, of which the best of a search is the first. What a prior says is kept once. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { Expected } from '../../src/search/expected.ts'
 import { fastestTrials } from '../../src/search/fastest.ts'
@@ -31,7 +31,7 @@ const trial = fc
     return share === undefined ? { point, outcome } : { point, outcome, share }
   })
 
-law.prop([fc.array(trial, { maxLength: 20 })])('the fastest trials', (trials) => {
+property.prop([fc.array(trial, { maxLength: 20 })])('the fastest trials', (trials) => {
   const tally = new Tally(space, 6)
   tally.add(trials)
   const fastest = fastestTrials(tally)

@@ -1,5 +1,5 @@
 /** Lists and sets of formats in searches: candidates get those of their own, and so do predictions and records. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect, test } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import { fromTransferable, toTransferable } from '../../src/search/model/data-transfer.ts'
@@ -55,7 +55,7 @@ test('names are those that formats of schedules, and of spaces within spaces, ta
   expect([...kernel.takenData.keys()]).toEqual(expect.arrayContaining(['top', 'left', 'rows', 'cols']))
 })
 
-law.prop([inputs], { numRuns: runs(8) })(
+property.prop([inputs], { numRuns: runs(8) })(
   'the terms of a kernel are of the arrays that its lists make, in another thread as here',
   ({ A, top, left }) => {
     const [m = 0, n = 0] = A.shape

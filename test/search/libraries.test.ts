@@ -1,7 +1,7 @@
 /** Routines of libraries: recognised by structure, compared with the reference, tuned with schedules, told as what they are. */
 
 import { readFileSync } from 'node:fs'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { matchKernel } from '../../src/analysis/kernel-pattern.ts'
 import { parseProgram } from '../../src/api/program.ts'
@@ -66,7 +66,7 @@ const renaming = fc
   )
   .map((others) => new Map(NAMES.map((n, k) => [n, others[k]!])))
 
-law.prop([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
+property.prop([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
   'other names, another order of loops and of factors are the same kernel',
   async (name, renamed, swap, rotate) => {
     const whole = new RegExp(`kernel ${name}\\([^]*?\\n}\\n`).exec(TEXT)![0]
@@ -93,7 +93,7 @@ law.prop([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
   },
 )
 
-law.prop([
+property.prop([
   fc.constantFrom(
     ['C[i, f] += A[i, j] * B[j, f]', 'C[i, f] += A[i, j] + B[j, f]'],
     ['C[i, f] += A[i, j] * B[j, f]', 'C[i, f] max= A[i, j] * B[j, f]'],
@@ -120,7 +120,7 @@ const matrix = fc
     )
   })
 
-law.prop([
+property.prop([
   fc.constantFrom('spmm spmm A', 'spmv spmv A', 'sddmm sddmm_pattern j'),
   matrix,
   fc.integer({ min: 1, max: 5 }),

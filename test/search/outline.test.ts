@@ -1,5 +1,5 @@
 /** What a space decides, as a list: against all of its points, and as a sample tells it. */
-import { test as law } from '@fast-check/vitest'
+import { test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
 import { count } from '../../src/search/count.ts'
@@ -26,7 +26,7 @@ const valuesOf = (all: readonly Point[], name: string): Set<DecisionValue> =>
   new Set(all.flatMap((p) => (Object.hasOwn(p, name) ? [p[name]!] : [])))
 
 describe('generated spaces', () => {
-  law.prop([drawn], { numRuns: runs(30) })('are outlined as their points say', async (text) => {
+  property.prop([drawn], { numRuns: runs(30) })('are outlined as their points say', async (text) => {
     const made = await spaceOf(text)
     const { all } = text
     if (!made) return
@@ -42,7 +42,7 @@ describe('generated spaces', () => {
     }
   })
 
-  law.prop([drawn], { numRuns: runs(20) })('are found in part by samples', async (text) => {
+  property.prop([drawn], { numRuns: runs(20) })('are found in part by samples', async (text) => {
     const made = await spaceOf(text)
     if (!made) return
     const whole = outline(made)

@@ -1,4 +1,4 @@
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { count } from '../../src/search/count.ts'
@@ -17,7 +17,7 @@ import type { Point, PointSpace } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { refusal } from '../support/refusal.ts'
-import { drawnSpace } from './drawn-space.ts'
+import { drawnSpace } from './random-space.ts'
 
 const drawn = fc
   .tuple(choiceNumbers(60), fc.boolean())
@@ -25,7 +25,7 @@ const drawn = fc
 
 const keys = (list: Iterable<Point>): string[] => [...list].map(pointKey)
 
-/** Random numbers that a law can replay. */
+/** Random numbers that a property can replay. */
 const randoms = fc.infiniteStream(fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true }))
 const randomOf = (stream: Iterator<number>) => (): number => stream.next().value as number
 
@@ -42,13 +42,13 @@ const grid = (n: number, size: number): PointSpace => ({
 describe('points of generated spaces', () => {
   const parameters = { numRuns: runs(150) }
 
-  law.prop({ space: drawn }, parameters)('are those of a list, each once, and counted', ({ space }) => {
+  property.prop({ space: drawn }, parameters)('are those of a list, each once, and counted', ({ space }) => {
     const listed = keys(space.all).sort()
     expect(keys(points(space)).sort()).toEqual(listed)
     expect(count(space)).toEqual({ points: listed.length, isExact: true })
   })
 
-  law.prop({ space: drawn, stream: randoms }, parameters)(
+  property.prop({ space: drawn, stream: randoms }, parameters)(
     'are found again when drawn or changed',
     ({ space, stream }) => {
       const random = randomOf(stream)

@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { promisify } from 'node:util'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
 import { Shares } from '../../src/search/ranking/shares.ts'
 import { Folder } from '../cli/support.ts'
@@ -11,7 +11,7 @@ import { bundled, bundledFile } from './bundled.ts'
 
 const turns = fc.array(fc.nat({ max: 4 }), { maxLength: 200 })
 
-law.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { numRuns: runs(100) })(
+property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { numRuns: runs(100) })(
   'every place is taken once, whoever asks when',
   (count, threads, asked) => {
     const shares = Shares.of(count, threads)
@@ -32,7 +32,7 @@ law.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { numRun
   },
 )
 
-law.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 4 })], { numRuns: runs(30) })(
+property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 4 })], { numRuns: runs(30) })(
   'a thread has neighbours, and none is left once it is ended',
   (count, threads) => {
     const shares = Shares.of(count, threads)

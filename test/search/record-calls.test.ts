@@ -1,6 +1,6 @@
 /** Calls of records: what is none of their arguments is refused with what was expected, and nothing is lost of it. */
 import { existsSync } from 'node:fs'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
 import { studyOf } from '../../src/search/records/identity.ts'
@@ -88,7 +88,7 @@ const junk = fc.oneof(
 )
 
 describe('whatever is given', () => {
-  law.prop([
+  property.prop([
     fc.constantFrom(
       'id',
       'studies',

@@ -10,7 +10,7 @@ import {
   truncateSync,
   writeFileSync,
 } from 'node:fs'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import Database from 'libsql'
 import { afterAll, describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
@@ -80,7 +80,7 @@ const diagnosticOf = async (work: () => unknown): Promise<Diagnostic> => {
 }
 
 describe('what is kept', () => {
-  law.prop([studiesAndTrials, fc.array(fc.nat({ max: 2 }))], { numRuns: runs(12) })(
+  property.prop([studiesAndTrials, fc.array(fc.nat({ max: 2 }))], { numRuns: runs(12) })(
     'is what a map holds, through several connections and after each is opened again',
     async ([studies, trials], turns) => {
       const path = fresh()
@@ -113,7 +113,7 @@ describe('what is kept', () => {
     },
   )
 
-  law.prop([studiesAndTrials, fc.nat({ max: 1000 }), fc.nat({ max: 3 })], { numRuns: runs(12) })(
+  property.prop([studiesAndTrials, fc.nat({ max: 1000 }), fc.nat({ max: 3 })], { numRuns: runs(12) })(
     'is picked by filters, fastest first without what was wrong, and forgotten as asked',
     async ([studies, trials], time, most) => {
       const records = await openRecords(fresh())
@@ -188,31 +188,34 @@ describe('what is kept', () => {
     },
   )
 
-  law.prop([anyStudy], { numRuns: 3 })('is all or nothing, and of studies that are there', async (study) => {
-    const records = await openRecords(fresh())
-    records.addStudy(study)
-    const right: TrialRecord = {
-      study: study.id,
-      point: { a: 1 },
-      outcome: { status: 'wrong', message: 'a\0b' },
-    }
-    expect((await diagnosticOf(() => records.add(right, { ...right, study: 'none' }))).code).toBe(
-      'records/unknown-study',
-    )
-    const endless = {
-      status: 'measured',
-      timing: { median: Number.POSITIVE_INFINITY, interval: [0, 1], samples: [1] },
-    } as const
-    expect((await diagnosticOf(() => records.add(right, { ...right, outcome: endless }))).code).toBe(
-      'api/argument',
-    )
-    expect(records.query()).toEqual([])
-    expect(records.add(right, right)).toBe(1)
-    expect(records.query()[0]!.outcome).toEqual({ status: 'wrong', message: 'a\ufffdb' })
-    expect((await diagnosticOf(() => records.prune({}))).code).toBe('records/prune')
-    records.close()
-    expect((await diagnosticOf(() => records.query())).code).toBe('records/closed')
-  })
+  property.prop([anyStudy], { numRuns: 3 })(
+    'is all or nothing, and of studies that are there',
+    async (study) => {
+      const records = await openRecords(fresh())
+      records.addStudy(study)
+      const right: TrialRecord = {
+        study: study.id,
+        point: { a: 1 },
+        outcome: { status: 'wrong', message: 'a\0b' },
+      }
+      expect((await diagnosticOf(() => records.add(right, { ...right, study: 'none' }))).code).toBe(
+        'records/unknown-study',
+      )
+      const endless = {
+        status: 'measured',
+        timing: { median: Number.POSITIVE_INFINITY, interval: [0, 1], samples: [1] },
+      } as const
+      expect((await diagnosticOf(() => records.add(right, { ...right, outcome: endless }))).code).toBe(
+        'api/argument',
+      )
+      expect(records.query()).toEqual([])
+      expect(records.add(right, right)).toBe(1)
+      expect(records.query()[0]!.outcome).toEqual({ status: 'wrong', message: 'a\ufffdb' })
+      expect((await diagnosticOf(() => records.prune({}))).code).toBe('records/prune')
+      records.close()
+      expect((await diagnosticOf(() => records.query())).code).toBe('records/closed')
+    },
+  )
 })
 
 const trialsOf = (model: Model): number => model.trials.size

@@ -9,8 +9,8 @@ import { STRATEGIES } from '../../src/search/strategies/index.ts'
 import type { Outcome, Point, PointSpace, Trial } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
-import { drawnSpace } from './drawn-space.ts'
 import { drawnOutcome, landscape, measured } from './outcomes.ts'
+import { drawnSpace } from './random-space.ts'
 
 const grid = (n: number, size: number): PointSpace => ({
   name: 'grid',

@@ -1,5 +1,5 @@
 /** Searches on one file of records: each point is measured once, whoever asks for it, and all learn of all trials. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
 import { processorKeyBy } from '../../src/io/processor-key.ts'
 import { coords, load } from '../../src/node.ts'
@@ -77,7 +77,7 @@ describe('what others did', () => {
     (_, k): Trial => ({ point: { by: k + 1 }, outcome: measured(20 - k) }),
   )
 
-  law.prop([fc.subarray(all), fc.integer({ min: 1, max: 12 })], { numRuns: 20 })(
+  property.prop([fc.subarray(all), fc.integer({ min: 1, max: 12 })], { numRuns: 20 })(
     'is told before each ask, is not asked for, and counts in no budget',
     async (theirs, trials) => {
       const left = [...theirs]

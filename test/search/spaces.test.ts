@@ -1,5 +1,5 @@
 /** Spaces of texts: what their points are, and what becomes of them. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
@@ -25,7 +25,7 @@ const codeOf = (e: unknown): string => {
 }
 
 describe('generated spaces', () => {
-  law.prop([drawn], { numRuns: runs(30) })(
+  property.prop([drawn], { numRuns: runs(30) })(
     'have the points that a list has, print and read back',
     async ({ text, sizes, all }) => {
       let space: KernelSpace<Kernel>
@@ -49,7 +49,9 @@ describe('generated spaces', () => {
     },
   )
 
-  law.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(30) })(
+  property.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], {
+    numRuns: runs(30),
+  })(
     'have points that are refused with a code, or are schedules that read back to the same steps',
     async ({ text, sizes, all }, at) => {
       fc.pre(all.length > 0)

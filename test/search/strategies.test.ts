@@ -7,8 +7,8 @@ import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../../
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
 import { refusal } from '../support/refusal.ts'
-import { type DrawnSpace, drawnSpace } from './drawn-space.ts'
 import { drawnOutcome, landscape, measured } from './outcomes.ts'
+import { type DrawnSpace, drawnSpace } from './random-space.ts'
 
 const numbers = fc.noBias(choiceNumbers(200))
 const NAMES = Object.keys(STRATEGIES)
@@ -51,7 +51,7 @@ function exhaust(space: PointSpace, strategy: Strategy, c: Choices): Asking {
 }
 
 describe.each(NAMES)('%s', (name) => {
-  const law = (what: string, usual: number, check: (c: Choices, space: DrawnSpace) => void): void => {
+  const property = (what: string, usual: number, check: (c: Choices, space: DrawnSpace) => void): void => {
     test(what, () => {
       fc.assert(
         fc.property(numbers, (choices) => {
@@ -64,7 +64,7 @@ describe.each(NAMES)('%s', (name) => {
   }
   const made = (space: PointSpace, options: StrategyOptions): Strategy => strategyNamed(name)(space, options)
 
-  law('asks every point of a space, once, and no other, whatever is told', 30, (c, space) => {
+  property('asks every point of a space, once, and no other, whatever is told', 30, (c, space) => {
     const { asked } = exhaust(space, made(space, optionsOf(c, name)), c)
     const shares = new Map<string, number>()
     for (const { point, share } of asked) {
@@ -76,7 +76,7 @@ describe.each(NAMES)('%s', (name) => {
     expect([...shares.keys()].sort()).toEqual(space.all.map(pointKey).sort())
   })
 
-  law('asks the same after the same', 15, (c, space) => {
+  property('asks the same after the same', 15, (c, space) => {
     const options = optionsOf(c, name)
     const course = (): string[] => {
       const strategy = made(space, options)
@@ -91,7 +91,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(course()).toEqual(course())
   })
 
-  law('does not ask what it was told of, and hears of other spaces in peace', 15, (c, space) => {
+  property('does not ask what it was told of, and hears of other spaces in peace', 15, (c, space) => {
     const strategy = made(space, optionsOf(c, name))
     const told = space.all.filter(() => c.below(2) === 0)
     strategy.tell(told.map((point) => ({ point, outcome: measured(landscape(point)) })))

@@ -1,5 +1,5 @@
 /** Terms of the cost model against the rows themselves: bytes that are touched, steps of searches, what meets, what waits. */
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { expect } from 'vitest'
 import { coords, load } from '../../src/node.ts'
 import { partsOf } from '../../src/search/model/analytic.ts'
@@ -20,7 +20,7 @@ const termsOf = (lengths: readonly number[], name: string, ...args: number[]): T
 }
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
-law.prop([rows], { numRuns: runs(20) })(
+property.prop([rows], { numRuns: runs(20) })(
   'bytes that are touched and written are those of the arrays',
   (lengths) => {
     const [m, nonzeros] = [lengths.length, sum(lengths)]
@@ -32,7 +32,7 @@ law.prop([rows], { numRuns: runs(20) })(
   },
 )
 
-law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   'searches take the logarithm of the rows, and there are none without',
   (lengths) => {
     const none = termsOf(lengths, 'gpu')
@@ -43,7 +43,7 @@ law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   },
 )
 
-law.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
+property.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
   'lanes of a row exchange what they have, and a thread by itself does not',
   (lengths) => {
     const [alone, lanes] = [termsOf(lengths, 'gpu'), termsOf(lengths, 'cooperative', 4, 8, 2)]
@@ -53,7 +53,7 @@ law.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
   },
 )
 
-law.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integer({ min: 2, max: 16 })], {
+property.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integer({ min: 2, max: 16 })], {
   numRuns: runs(20),
 })('elements of one row meet where threads add them up, and single ones do not', (has, length) => {
   const single = has.map(Number)
@@ -68,7 +68,7 @@ law.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integer({ 
   ).toBeGreaterThan(0)
 })
 
-law.prop([rows, fc.constantFrom(8, 16, 32)], { numRuns: runs(20) })(
+property.prop([rows, fc.constantFrom(8, 16, 32)], { numRuns: runs(20) })(
   'a longer row is waited for longer, by its thread and by what goes on beside it',
   (lengths, least) => {
     // Loops are unrolled by four; what is left over comes one by one.
@@ -97,7 +97,7 @@ const updatesOf = (lengths: readonly number[]): Terms => {
   return predictor(spmv, { device: 'webgpu', inputs: { tensors: { A } } })(byElement).terms
 }
 
-law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
+property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   'a result has as many atomic updates as its row has elements, also where rows are searched for',
   (lengths) => {
     const t = updatesOf(lengths)
@@ -108,9 +108,12 @@ law.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   },
 )
 
-law.prop([rows.filter((r) => sum(r) > 0), fc.integer({ min: 1, max: 16 }), fc.integer({ min: 2, max: 4 })], {
-  numRuns: runs(20),
-})(
+property.prop(
+  [rows.filter((r) => sum(r) > 0), fc.integer({ min: 1, max: 16 }), fc.integer({ min: 2, max: 4 })],
+  {
+    numRuns: runs(20),
+  },
+)(
   'where updates are loops, elements of one row are expected to take longer than those of several',
   (lengths, length, of) => {
     fc.pre(Math.max(...lengths) < of * length)
@@ -126,9 +129,12 @@ law.prop([rows.filter((r) => sum(r) > 0), fc.integer({ min: 1, max: 16 }), fc.in
 )
 
 const mttkrp = (await load('sparsetile/kernels/tensor-products.spt')).kernel('mttkrp')
-law.prop([fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 })], {
-  numRuns: runs(20),
-})('updates of a result are counted through all levels of a tree', (slices, fibres, elements) => {
+property.prop(
+  [fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 1, max: 6 })],
+  {
+    numRuns: runs(20),
+  },
+)('updates of a result are counted through all levels of a tree', (slices, fibres, elements) => {
   const all = Array.from({ length: slices * fibres * elements }, (_, e) => e)
   const A = coords(
     [slices, fibres, elements],

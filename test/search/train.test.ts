@@ -2,7 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fc, test as law } from '@fast-check/vitest'
+import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   calibrationPath,
@@ -68,7 +68,7 @@ const samplesOf = (seed: number, factor: (t: Terms) => number): StudySample[] =>
 }
 
 describe('training', () => {
-  law.prop([fc.integer({ min: 1, max: 1e6 }), fc.double({ min: 1.5, max: 6, noNaN: true })], {
+  property.prop([fc.integer({ min: 1, max: 1e6 }), fc.double({ min: 1.5, max: 6, noNaN: true })], {
     numRuns: runs(3),
   })('finds what a device is slower by, and says how far off it was', (seed, slower) => {
     const { trained, ...model } = trainedModel(

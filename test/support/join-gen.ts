@@ -2,7 +2,7 @@
 import { coords, dense } from '../../src/api/tensors.ts'
 import type { Inputs } from '../../src/run/bind/index.ts'
 import type { Choices } from './choices.ts'
-import { standard } from './standard-formats.ts'
+import { standard } from './packaged-formats.ts'
 
 export interface Joined {
   readonly text: string

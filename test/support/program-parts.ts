@@ -1,5 +1,5 @@
 /** Text that generated programs share: formats, a monoid over a pair, and names that targets reserve. */
-import { standard } from './standard-formats.ts'
+import { standard } from './packaged-formats.ts'
 
 export const FORMATS = `
 ${standard('bsr', 'ell', 'csr', 'dcsr', 'csc')}

@@ -9,7 +9,7 @@ fc.configureGlobal({
   numRuns: runs(100),
   // Shrinking a program takes minutes.
   endOnFailure: process.env.SPT_FIRST !== undefined,
-  // The one case that a failure names beside its seed: with `-t`, since other laws have other cases there.
+  // The one case that a failure names beside its seed: with `-t`, since other properties have other cases there.
   ...(process.env.SPT_PATH ? { path: process.env.SPT_PATH } : {}),
 })
 

@@ -5,7 +5,7 @@ import type { Kernel1 } from '../../../src/ir/stage1.ts'
 import { type RefInputs, type RefResult, reference } from '../../../src/reference/index.ts'
 import type { Compilation } from '../../../src/run/compile.ts'
 import { verify1 } from '../../../src/verifiers/stage1.ts'
-import { constantOf, type Entry, type Given, type Held, splitBruteForce } from './oracle.ts'
+import { constantOf, type Entry, type Given, type Held, splitBruteForce } from './split-by-hand.ts'
 
 /** Programs of texts that are tried in many formats: reading a text takes longer than all the rest. */
 const programs = new Map<string, SptProgram>()

@@ -1,5 +1,5 @@
 /** Formats and compositions of many kinds, and kernels of many kinds, all over rows i and columns j. */
-import { standard } from '../../support/standard-formats.ts'
+import { standard } from '../../support/packaged-formats.ts'
 
 export const FORMATS = `
 ${standard('csr', 'dcsr', 'csc', 'coo', 'ell', 'bsr', 'sell', 'rows_ell', 'pieces_ell', 'sr_bcrs', 'band', 'vbr')}

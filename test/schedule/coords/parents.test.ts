@@ -11,7 +11,7 @@ import { bindInputs } from '../../../src/run/bind/index.ts'
 import { referenceInputs } from '../../../src/run/bind/reference-inputs.ts'
 import type { CoordStep } from '../../../src/schedule/coords/steps.ts'
 import { agreeOnStages } from '../../properties/agree.ts'
-import { parameters } from '../../properties/law.ts'
+import { parameters } from '../../properties/property-cases.ts'
 import { runs, scaled } from '../../support/cases.ts'
 import { Choices, choiceNumbers } from '../../support/choices.ts'
 

@@ -1,0 +1,137 @@
+/** Software adapters run `parallel()` where nobody named a schedule and the work does not repay compiling another one. */
+import { fc, test as property } from '@fast-check/vitest'
+import { afterEach, describe, expect, test } from 'vitest'
+import { iterationsIn, PLAIN_ITERATIONS } from '../../src/api/plain-schedule.ts'
+import { coords, type Device, dense, devices, load, useCostModel } from '../../src/node.ts'
+import { costModel } from '../../src/search.ts'
+import { runs } from '../support/cases.ts'
+import { integers } from '../support/kernels.ts'
+
+const fake = (isSoftware: boolean, name = 'some adapter'): Device =>
+  ({
+    ...{ kind: 'webgpu', name, isSoftware, storage: 'words', features: new Set(['subgroup_size(4)']) },
+    limits: {
+      ...{ maxBufferBytes: 2 ** 28, maxBindingBytes: 2 ** 27, maxBuffersPerLaunch: 8 },
+      ...{ maxThreadsPerBlock: 256, maxBlockDim: [256, 256, 64], maxGridDim: [65535, 65535, 65535] },
+      maxSharedBytes: 16384,
+    },
+  }) as unknown as Device
+const [software, hardware] = [fake(true), fake(false)]
+
+const PRODUCT = `kernel q(m: size, n: size, k: size) {
+  axis i = dense_fixed(m)
+  axis j = dense_fixed(n)
+  axis p = dense_fixed(k)
+  buffer A: f32[i, p] in
+  buffer B: f32[p, j] in
+  buffer C: f32[i, j] out
+  iterate t [i, j, p] as SSR { C[i, j] += A[i, p] * B[p, j] }
+}`
+const zeros = (rows: number, columns: number) => dense([rows, columns], new Float32Array(rows * columns))
+
+/** Of n × n with so many elements in each of the first rows. */
+function banded(n: number, rows: number, each: number) {
+  const at = Array.from({ length: rows * each }, (_, k) => k)
+  const columns = [at.map((k) => Math.floor(k / each)), at.map((k) => k % each)]
+  return coords([n, n], columns, integers(at.length, 1))
+}
+
+afterEach(() => useCostModel('webgpu', undefined))
+
+describe('a choice that nobody named', async () => {
+  const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
+  const sizes = fc.record({ rows: fc.nat(60), each: fc.nat(40), d: fc.integer({ min: 1, max: 1 << 20 }) })
+
+  property.prop([sizes], { numRuns: runs(20) })(
+    'is evaluated on software adapters for much work alone',
+    async ({ rows, each, d }) => {
+      const inputs = { tensors: { A: banded(60, rows, each) }, params: { d } }
+      const onGpu = (await spmm.schedule('auto').choose(hardware, inputs)).chosen
+      const { kernel, chosen } = await spmm.choose(software, inputs)
+      expect(chosen.text === 'parallel()').toBe(rows * each * d <= PLAIN_ITERATIONS)
+      if (chosen.text === 'parallel()') {
+        expect([chosen.schedule, chosen.choice, kernel.trace]).toEqual([null, 'auto', []])
+        expect(chosen.because).toContain('software adapter')
+      } else expect(chosen.schedule).toBeTypeOf('string')
+      // Elsewhere, and where it is named, nothing takes its place.
+      expect((await spmm.choose(hardware, inputs)).chosen.text).toBe(onGpu.text)
+      expect((await spmm.schedule('auto').choose(software, inputs)).chosen.schedule).toBeTypeOf('string')
+    },
+  )
+
+  test('does not go by a model of another chip, but by one of the adapter', async () => {
+    const inputs = { tensors: { A: banded(60, 60, 40) }, params: { d: 1 << 16 } }
+    const chosenOn = async (d: Device) => (await spmm.choose(d, inputs)).chosen
+    expect((await chosenOn(hardware)).expectedBy).toBe(costModel('webgpu')!.chip)
+    expect((await chosenOn(software)).expectedBy).toBeNull()
+    expect((await chosenOn(fake(true, costModel('webgpu')!.chip))).expectedBy).not.toBeNull()
+    useCostModel('webgpu', costModel('webgpu'))
+    expect((await chosenOn(software)).expectedBy).not.toBeNull()
+  })
+})
+
+describe('a kernel without a schedule', async () => {
+  const kernel = (await load(PRODUCT)).kernel()
+  property.prop([fc.tuple(fc.nat(3000), fc.nat(3000), fc.nat(30))], { numRuns: runs(20) })(
+    'has no other form on software adapters, but for much work',
+    ([m, n, k]) => {
+      const tensors = { A: zeros(m, k), B: zeros(k, n) }
+      const [first, ...others] = kernel.automaticForms(software, {}, tensors)
+      const isPlain = m * n * k <= PLAIN_ITERATIONS
+      expect(first!.text === 'parallel()').toBe(isPlain)
+      if (isPlain) expect([others, first!.kernel.trace]).toEqual([[], kernel.parallel().trace])
+      expect(kernel.automaticForms(hardware, {}, tensors)[0]!.text).not.toBe('parallel()')
+    },
+  )
+
+  test('has the forms of its kind where a kind is given', () => {
+    const tensors = { A: zeros(3, 3), B: zeros(3, 3) }
+    expect(kernel.automaticForms('webgpu', {}, tensors)[0]!.text).not.toBe('parallel()')
+  })
+})
+
+test.each([
+  ['in a nest', 'iterate t [i] as S { iterate u [j] as R { C[i] += A[i, j] } }', 4 + 4 * 3],
+  ['of several', 'iterate t [i, j] as SR { C[i] += A[i, j] }\niterate u [i] as S { C[i] = C[i] }', 5 + 4],
+])('iterations %s are counted at most', async (_, body, most) => {
+  const program = await load(`kernel q(m: size, n: size) {
+  axis i = dense_fixed(m)
+  axis j = sparse_variable(i, n)
+  buffer A: f32[i, j] in
+  buffer C: f32[i] inout
+  ${body}
+}`)
+  const A = coords(
+    [4, 3],
+    [
+      [0, 0, 1, 2, 3],
+      [0, 1, 1, 2, 0],
+    ],
+    [1, 1, 1, 1, 1],
+  )
+  expect(
+    iterationsIn(
+      program.kernel().source,
+      new Map([
+        ['m', 4],
+        ['n', 3],
+      ]),
+      { A },
+    ),
+  ).toBe(most)
+})
+
+test('small data run under parallel() on SwiftShader, and give the same', async () => {
+  const device = await devices.webgpu({ choice: 'swiftshader' })
+  try {
+    const kernel = (await load(PRODUCT)).kernel()
+    const tensors = { A: dense([3, 3], integers(9, 1)), B: dense([3, 3], integers(9, 2)) }
+    const prepared = await (await kernel.compile(device)).prepare({ tensors })
+    const plain = await kernel.parallel().compileAsIs(device)
+    expect(prepared.kernel.program.texts.map((t) => t.text)).toEqual(plain.program.texts.map((t) => t.text))
+    await prepared.run()
+    expect((await prepared.verify()).ok).toBe(true)
+  } finally {
+    await device.dispose()
+  }
+})

@@ -1,0 +1,237 @@
+/** What notebooks show: text that loses and injects nothing, tables, charts and PNG files. */
+import { test as property } from '@fast-check/vitest'
+import fc from 'fast-check'
+import { describe, expect, test, vi } from 'vitest'
+import { isPng } from '../../scripts/notebooks/check.mjs'
+import { coords, load } from '../../src/node.ts'
+import { scaleOf } from '../../src/notebook/chart/scale.ts'
+import {
+  bars,
+  best,
+  code,
+  comparison,
+  convergence,
+  display,
+  emitted,
+  heatmap,
+  lines,
+  outcomes,
+  parts,
+  picture,
+  predictions,
+  type Row,
+  scatter,
+  stage,
+  steps,
+  storage,
+  table,
+} from '../../src/notebook.ts'
+import type { Trial } from '../../src/search/types.ts'
+import { runs } from '../support/cases.ts'
+import { refusal } from '../support/refusal.ts'
+import { wellFormed } from '../support/xml.ts'
+
+/** Printable, with what HTML and XML take for marks. */
+const texts = fc.string({ unit: fc.constantFrom(...' <>&"\'`/*ab1_.\n{}|é🌍'), maxLength: 30 })
+const words = fc.string({ unit: fc.constantFrom(...'<>&"\'ab1é🌍'), minLength: 1, maxLength: 8 })
+const unescaped = (html: string): string =>
+  html
+    .replace(/<[^>]*>/g, '')
+    .replaceAll('&lt;', '<')
+    .replaceAll('&gt;', '>')
+    .replaceAll('&quot;', '"')
+    .replaceAll('&amp;', '&')
+const count = (names: readonly string[], name: string): number => names.filter((n) => n === name).length
+
+describe('texts', () => {
+  property.prop([texts, fc.constantFrom('spt', 'js', 'wgsl', 'cuda', 'c', 'text')], { numRuns: runs(60) })(
+    'colours lose and inject nothing',
+    async (text, language) => {
+      const shown = code(text, language as 'spt')
+      const { 'text/html': html, 'text/plain': plain } = await shown.bundle()
+      expect(new Set(wellFormed(html!))).toEqual(
+        new Set([...['pre', 'code'], ...(/<span/.test(html!) ? ['span'] : [])]),
+      )
+      expect(unescaped(html!)).toBe(text.trimEnd())
+      expect(plain).toBe(text.trimEnd())
+    },
+  )
+
+  test('long ones are cut, and say so', async () => {
+    expect(code('a\nb\nc', 'text', { limit: 2 }).toString()).toBe('a\nb\n… and 1 more lines')
+  })
+})
+
+const cells = fc.oneof(
+  fc.double({ min: -1e15, max: 1e15, noNaN: true }),
+  words,
+  fc.boolean(),
+  fc.constant(null),
+)
+
+describe('tables', () => {
+  property.prop([fc.array(fc.dictionary(words, cells, { maxKeys: 4 }), { maxLength: 6 })], {
+    numRuns: runs(60),
+  })('a cell for each row and column, in HTML and in text', async (rows: Row[]) => {
+    const bundle = await table(rows).bundle()
+    const columns = new Set(rows.flatMap((r) => Object.keys(r))).size
+    const names = wellFormed(bundle['text/html']!)
+    expect(count(names, 'th')).toBe(columns)
+    expect(count(names, 'td')).toBe(columns * rows.length)
+    expect(bundle['text/plain']!.split('\n').length).toBe(rows.length + 1)
+  })
+
+  property.prop([fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 5 })], {
+    numRuns: runs(60),
+  })('a number alone keeps its digits', ([x]) => {
+    const printed = Number(table([{ x }], { digits: 4 }).toString().split('\n')[1]!.replaceAll(',', ''))
+    expect(Math.abs(printed - x!)).toBeLessThanOrEqual(0.5e-3 * x!)
+  })
+
+  test('what is missing is a dash; more rows than the limit are counted', () => {
+    expect(table([{ a: 1 }, { a: null }, { a: 3 }], { limit: 2 }).toString()).toBe(
+      'a\n1\n–\n… and 1 more rows',
+    )
+  })
+})
+
+const numbers = fc.double({ min: 1e-6, max: 1e6, noNaN: true })
+const rows = fc.array(fc.record({ x: numbers, y: numbers, kind: words }), { minLength: 1, maxLength: 12 })
+const logs = fc.constantFrom(undefined, 'x', 'y', 'xy') as fc.Arbitrary<'x' | undefined>
+const placed = (svg: string, name: string): number[] =>
+  [...svg.matchAll(new RegExp(`<circle[^>]* ${name}="([^"]*)"`, 'g'))].map((m) => Number(m[1]))
+
+describe('charts', () => {
+  property.prop([rows, logs], { numRuns: runs(40) })(
+    'every row is a mark inside of the figure',
+    (data, log) => {
+      const { svg } = scatter(data, { x: 'x', y: 'y', color: 'kind', log, diagonal: true })
+      expect(count(wellFormed(svg), 'circle')).toBe(data.length)
+      for (const at of [...placed(svg, 'cx'), ...placed(svg, 'cy')]) expect(at >= 0 && at <= 2000).toBe(true)
+      expect(count(wellFormed(lines(data, { x: 'kind', y: 'y', log: log && 'y' }).svg), 'path')).toBe(1)
+      const kinds = new Set(data.map((r) => r.kind)).size
+      const drawn = wellFormed(bars(data, { x: 'x', y: 'kind' }).svg)
+      expect(count(drawn, 'rect')).toBe(data.length)
+      expect(count(wellFormed(heatmap(data, { x: 'kind', y: 'kind', value: 'x' }).svg), 'rect')).toBe(
+        data.length,
+      )
+      expect(count(wellFormed(heatmap(data, { x: 'kind', y: 'kind', value: 'kind' }).svg), 'rect')).toBe(
+        data.length + kinds,
+      )
+    },
+  )
+
+  property.prop([fc.array(numbers, { minLength: 2, maxLength: 8 }), fc.boolean(), fc.boolean()], {
+    numRuns: runs(60),
+  })('an axis keeps order, and its ticks lie on it', (values, log, zero) => {
+    const scale = scaleOf(values, 10, 110, { log, zero })
+    const at = [...values].sort((a, b) => a - b).map((v) => scale.at(v))
+    expect(at.every((x, k) => k === 0 || x >= at[k - 1]!)).toBe(true)
+    for (const t of scale.ticks) expect(t.at >= 9.99 && t.at <= 110.01).toBe(true)
+    expect(scale.ticks.length).toBeGreaterThan(0)
+  })
+
+  test('what cannot be drawn is refused', () => {
+    const one = [{ x: 1, y: -1, t: 'a' }]
+    expect(refusal(() => lines([], { x: 'x', y: 'y' })).code).toBe('notebook/no-rows')
+    expect(refusal(() => lines(one, { x: 'z', y: 'y' })).code).toBe('notebook/no-column')
+    expect(refusal(() => lines(one, { x: 'x', y: 't' })).code).toBe('notebook/value')
+    expect(refusal(() => lines(one, { x: 'x', y: 'y', log: 'y' })).code).toBe('notebook/log-range')
+    expect(refusal(() => bars(one, { x: 'x', y: 't', height: 3 } as never)).code).toBe('api/unknown-option')
+    expect(refusal(() => picture('<p>no</p>')).code).toBe('api/argument')
+  })
+})
+
+test('figures are PNG files, the same each time, and never SVG beside them', async () => {
+  const figure = bars([{ ms: 1, of: 'a' }], { x: 'ms', y: 'of', title: 'A title' })
+  const [a, b] = [await figure.png(), await figure.png()]
+  expect(isPng(Buffer.from(a))).toBe(true)
+  expect(Buffer.from(a).equals(Buffer.from(b))).toBe(true)
+  const bundle = await figure.bundle()
+  expect(Object.keys(bundle)).toEqual(['image/png', 'text/plain'])
+  expect(Buffer.from(bundle['image/png']!, 'base64').equals(Buffer.from(a))).toBe(true)
+  const asked = figure as unknown as Record<symbol, () => Promise<unknown>>
+  expect(await asked[Symbol.for('Jupyter.display')]!()).toEqual(bundle)
+})
+
+test('kernels and formats', async () => {
+  const program = await load('sparsetile/kernels/spmv.spt')
+  const kernel = program.kernel('spmv').split('i', 8, ['io', 'ii'])
+  expect(stage(kernel, 2).toString()).toBe(kernel.show(2).trimEnd())
+  expect(steps(kernel).toString()).toBe(kernel.trace.join('\n'))
+  expect(emitted(kernel, 'js', { limit: 999 }).toString()).toContain(kernel.emit('js')[0]!.text.trim())
+  const A = program.format('ell').convert(
+    coords(
+      [2, 3],
+      [
+        [0, 0, 1],
+        [0, 2, 1],
+      ],
+      [1, 2, 3],
+    ),
+  )
+  expect(comparison([A]).toString()).toMatch(/^format .*\nell +1 +4 +25 /)
+  expect(parts(A).toString()).toMatch(/\n\(all\) +ell +2 +3 +4 /)
+  expect(count(wellFormed(storage(A, 'A').svg), 'svg')).toBe(1)
+  expect(refusal(() => parts(program as never)).code).toBe('api/argument')
+})
+
+const trials = fc.array(
+  fc.record({
+    ms: fc.option(numbers, { nil: undefined }),
+    predicted: fc.option(numbers, { nil: undefined }),
+  }),
+  { minLength: 1, maxLength: 12 },
+)
+
+describe('studies', () => {
+  test('the fastest is told from others that take much longer, and what is no list of trials is told', async () => {
+    const timed = [0.361, 0.354, 113, 164].map((ms, k): Trial => {
+      const timing = { median: ms, interval: [ms, ms], samples: [ms] } as const
+      return { point: { k }, outcome: { status: 'measured', timing } }
+    })
+    expect(best(timed).toString().split('\n')[1]).toMatch(/^ +2 +0\.354 +0\.354 +0\.354 +1$/)
+    for (const shown of [best, outcomes, predictions])
+      expect(refusal(() => shown({ a: timed } as never)).code).toBe('api/argument')
+    const log = vi.spyOn(console, 'log').mockImplementation(() => {})
+    await display(null as never, best(timed, 1))
+    expect(log.mock.calls[0]).toEqual([null])
+    log.mockRestore()
+  })
+
+  property.prop([trials], { numRuns: runs(40) })(
+    'the best come first, the best so far never gets worse',
+    (drawn) => {
+      const study = drawn.map(({ ms, predicted }, k): Trial => {
+        const outcome: Trial['outcome'] =
+          ms === undefined
+            ? { status: 'rejected', code: 'a/b', message: 'no' }
+            : { status: 'measured', timing: { median: ms, interval: [ms, ms], samples: [ms] } }
+        return { point: { k }, outcome, predicted }
+      })
+      const measured = drawn.flatMap((t) => (t.ms === undefined ? [] : [t.ms]))
+      const shown = best(study, 20).toString().split('\n').slice(1)
+      expect(shown.length).toBe(measured.length)
+      const refused = drawn.length - measured.length
+      if (refused > 0) expect(outcomes(study).toString()).toMatch(new RegExp(`rejected +a/b +${refused} +no`))
+      if (measured.length === 0) {
+        expect(refusal(() => convergence(study)).code).toBe('notebook/no-rows')
+        return
+      }
+      const first = shown[0]!.trim().split(/ +/)
+      expect(first.at(-1)).toBe(String(drawn.findIndex((t) => t.ms === Math.min(...measured))))
+      const { svg } = convergence(study)
+      // A dot for each trial, and below all of them, or through them, how low they came so far.
+      expect(placed(svg, 'cy').length).toBe(measured.length)
+      const heights = [...svg.matchAll(/<path d="M[\d.]+ ([\d.]+)((?:H[\d.]+V[\d.]+)*)"/g)].flatMap(
+        ([, y, rest]) => [y!, ...[...rest!.matchAll(/V([\d.]+)/g)].map((m) => m[1]!)].map(Number),
+      )
+      expect(heights.length).toBeGreaterThan(0)
+      expect(heights.every((y, k) => k === 0 || y >= heights[k - 1]!)).toBe(true)
+      expect(Math.abs(heights.at(-1)! - Math.max(...placed(svg, 'cy')))).toBeLessThan(0.1)
+      expect(count(wellFormed(convergence({ a: study, b: [] }).svg), 'path')).toBe(1)
+      const both = drawn.filter((t) => t.ms !== undefined && t.predicted !== undefined).length
+      if (both > 0) expect(count(wellFormed(predictions(study).svg), 'circle')).toBe(both)
+    },
+  )
+})

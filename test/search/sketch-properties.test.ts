@@ -1,0 +1,73 @@
+/** Sketches of generated kernels: every point computes what the reference computes, or is refused with a code. */
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseProgram } from '../../src/api/program.ts'
+import { orRefused, SptError } from '../../src/ast/diagnostic.ts'
+import { createCpuDevice } from '../../src/runtime/cpu.ts'
+import { draw } from '../../src/search/points.ts'
+import { sketches } from '../../src/search/sketches.ts'
+import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
+import { carriedOut, caseOf, numbers, parameters } from '../properties/property-cases.ts'
+import { Choices } from '../support/choices.ts'
+import { sketching } from '../support/sketch-gen.ts'
+
+/** A tensor of 3 or 4 dimensions, stored in any way, with some of them summed up. */
+function manyDimensions(c: Choices): string {
+  const names = ['i', 'j', 'l', 'q'].slice(0, 3 + c.below(2))
+  const kept = names.filter(() => c.chance(50))
+  const kinds = ['sparse_variable', 'dense_variable', 'dense_fixed']
+  const axes = names.map((n, k) => {
+    const kind = c.pick(kinds)
+    const under = k === 0 || kind === 'dense_fixed' ? '' : `${names[k - 1]}, `
+    return `  axis ${n} = ${k === 0 ? 'dense_fixed' : kind}(${under}s${n})\n  axis ${n}d = dense_fixed(s${n})`
+  })
+  // A dense dimension beside them; one that is kept can go on outside of what is summed up.
+  const wide = c.chance(50)
+  const [extra, order] = wide ? [['f'], c.chance(50) ? ['f', ...names] : [...names, 'f']] : [[], names]
+  const result = [...kept, ...extra]
+  const over = [...kept.map((n) => `${n}d`), ...extra]
+  return `kernel k(${[...names, 'f'].map((n) => `s${n}: size`).join(', ')}) {
+${axes.join('\n')}
+  axis f = dense_fixed(sf)
+  axis one = dense_fixed(1)
+  buffer T: f32[${names.join(', ')}] in
+  buffer M: f32[${over.join(', ') || 'one'}] out
+  iterate v [${order.join(', ')}] as ${order.map((n) => (result.includes(n) ? 'S' : 'R')).join('')} { M[${result.join(', ') || '0'}] += T[${names.join(', ')}] }
+}`
+}
+
+test('no point of a sketch for cpu of sums over tensors of 3 and 4 dimensions is refused', () => {
+  let made = 0
+  fc.assert(
+    fc.property(numbers, (choices) => {
+      const c = new Choices(choices)
+      const text = manyDimensions(c)
+      const space = sketches(parseProgram(text).kernel(), { device: 'cpu', formats: {} })
+      for (let k = 0; k < 4; k++) {
+        const point = draw(space, () => c.below(1000) / 1000)!
+        const refused = orRefused(() => space.kernel(point))
+        if (refused instanceof SptError)
+          throw new Error(`${text}\n${JSON.stringify(point)}\n${refused.message}`)
+        made++
+      }
+    }),
+    parameters(30),
+  )
+  expect(made).toBeGreaterThan(0)
+})
+
+for (const device of ['cpu', 'webgpu', 'cuda'] as const)
+  test(`points of sketches for ${device} change no result`, async () => {
+    const cpu = createCpuDevice()
+    await fc.assert(
+      fc.asyncProperty(numbers, async (choices) => {
+        const k = caseOf(choices, 0, undefined, sketching(device))
+        if (!k) return
+        await carriedOut(k, async () => {
+          agreeOnStages(k.compilation, k.bound, k.expected)
+          expect(await agreeOnDevice(cpu, k.compilation, k.bound, k.expected)).toBe(true)
+        })
+      }),
+      parameters(8),
+    )
+  }, 600_000)
