@@ -5,7 +5,7 @@
 import { isOffsets } from '../ir/accesses.ts'
 import { type Expr, int, mul, search } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { rewriteStmts } from '../ir/tree.ts'
@@ -98,7 +98,7 @@ export function groupsOf(
   if (!loop) return `${group} is not around ${over.name}`
   const between = around.slice(at + 1)
   const chain = [loop, ...between]
-  const serial = chain.find((l) => !boundTo(l, 'thread'))
+  const serial = chain.find((l) => !boundIndex(l, 'thread'))
   if (serial) return `${serial.name} is not bound to threads`
   const beside = chain.find((l, k) => l.body.length !== 1 || l.body[0] !== (chain[k + 1] ?? over))
   if (beside) return `${beside.name} holds more than one loop`

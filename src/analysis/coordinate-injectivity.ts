@@ -5,7 +5,7 @@
  * b`, `i % b`), and the index of a load from a permutation (`row[i * b + ii]`). The loaded element may be a digit, too
  * (`tile[i] * b + ii`).
  */
-import { type Axis, denseAxis, isAttached, isGathered, isStored, repeats } from '../ir/axis.ts'
+import { type Axis, denseAxis, isAttached, isGathered, isStored, repeatsCoordinates } from '../ir/axis.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
@@ -130,7 +130,7 @@ function distinct(c: Known, axes: ReadonlyMap<string, Axis>): boolean {
   const axis = storedOf(c, axes)
   // A list may name a coordinate twice.
   if (!axis || isGathered(c.axis)) return false
-  return !repeats(axis)
+  return !repeatsCoordinates(axis)
 }
 
 /** Returns whether the iterator has at most one coordinate, which need not be distinguished. */

@@ -1,7 +1,7 @@
 /** Control dependence: the conditions around a statement, and those that can be evaluated outside of some loops. */
 import { writesOf } from '../ir/accesses.ts'
 import { all, conjuncts, type Expr, not } from '../ir/expr.ts'
-import { mentionsAny, readsAny } from '../ir/expr-tree.ts'
+import { mentionsSome, readsSome } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf } from '../ir/tree.ts'
 
@@ -46,7 +46,7 @@ export function hoistable(
 ): readonly Condition[] {
   const vars = new Set(hidden.map((l) => l.var))
   const written = writesOf(body)
-  const stays = (e: Expr): boolean => !mentionsAny(e, vars) && !readsAny(e, written)
+  const stays = (e: Expr): boolean => !mentionsSome(e, vars) && !readsSome(e, written)
   return conditions.flatMap(({ cond, absent }) => {
     const kept = conjuncts(cond).filter(stays)
     return kept.length > 0 ? [{ cond: all(kept), absent }] : []

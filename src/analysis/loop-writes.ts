@@ -1,10 +1,10 @@
 /** Writes of a loop's iterations, and whether these are provably disjoint (loop-carried output dependences). */
 
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
-import { readsAny } from '../ir/expr-tree.ts'
+import { readsSome } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { blockOf, type Space } from './subscript-injectivity.ts'
 
@@ -25,12 +25,12 @@ export interface Shared {
 
 /** Returns the buffers that a loop's body writes and that outlive an iteration, with all accesses to them inside. */
 export function writtenIn(kernel: Kernel2, loop: For, space = spaceIn(kernel, loop)): readonly Shared[] {
-  const local = allocatedIn(loop.body)
+  const local = allocatedNames(loop.body)
   const written = new Set([...writesOf([loop])].filter((b) => !local.has(b)))
   const all = accessesOf([loop], written)
   return [...written].map((buffer) => {
     const accesses = all.filter((a) => a.buffer === buffer)
-    const moving = accesses.some((a) => a.index.some((e) => readsAny(e, written)))
+    const moving = accesses.some((a) => a.index.some((e) => readsSome(e, written)))
     return { buffer, accesses, moving, disjoint: !moving && sameBlock(accesses, loop.var, space) }
   })
 }

@@ -8,8 +8,8 @@ import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf, writesOf } from '../ir/accesses.ts'
 import { findLoop } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
-import { mentionsAny, readsAny } from '../ir/expr-tree.ts'
-import { AXES_OF_BLOCK, boundTo } from '../ir/hardware-axes.ts'
+import { mentionsSome, readsSome } from '../ir/expr-tree.ts'
+import { AXES_OF_BLOCK, boundIndex } from '../ir/hardware-axes.ts'
 import type { For } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
@@ -56,13 +56,13 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
   const between = path.slice(at + 1)
   const threads = new Set<string>([
     ...AXES_OF_BLOCK,
-    ...path.flatMap((l) => (boundTo(l, 'thread') ? [l.var] : [])),
+    ...path.flatMap((l) => (boundIndex(l, 'thread') ? [l.var] : [])),
   ])
   // Threads that such a guard excludes make copies, too.
-  const inside = new Set(between.flatMap((l) => l.guards.filter((g) => mentionsAny(g, threads))))
+  const inside = new Set(between.flatMap((l) => l.guards.filter((g) => mentionsSome(g, threads))))
   const around = conditionsAround(over.body, loop, between).map((x) => x.cond)
   const conditions = [...over.guards, ...around.filter((x) => !inside.has(x))]
-  const own = [over.extent, ...conditions, loop.extent].find((e) => mentionsAny(e, threads))
+  const own = [over.extent, ...conditions, loop.extent].find((e) => mentionsSome(e, threads))
   if (own)
     return {
       message: `threads may disagree on ${printExpr(own)}, which determines the iterations of ${loop.name}`,
@@ -71,8 +71,8 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
     }
   const { statements } = copiesIn(loop)
   const hidden = new Set(between.map((l) => l.var))
-  const placed = expressionsIn(statements).find((e) => mentionsAny(e, hidden))
-  if (placed ?? loop.guards.some((g) => mentionsAny(g, hidden)))
+  const placed = expressionsIn(statements).find((e) => mentionsSome(e, hidden))
+  if (placed ?? loop.guards.some((g) => mentionsSome(g, hidden)))
     return {
       message: `what ${loop.name} copies depends on loops between it and ${over.name}`,
       loops: [over, ...between, loop],
@@ -82,7 +82,7 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
   const said = [over.extent, ...conditions, loop.extent, ...loop.guards]
   const changed =
     accessesOf(statements).find((a) => a.mode === 'read' && written.has(a.buffer))?.buffer ??
-    [...written].find((b) => said.some((e) => readsAny(e, new Set([b]))))
+    [...written].find((b) => said.some((e) => readsSome(e, new Set([b]))))
   if (changed !== undefined)
     return {
       message: `${loop.name} reads ${changed} for its copies, which ${over.name} writes`,

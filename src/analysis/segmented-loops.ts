@@ -3,7 +3,7 @@
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
 import { boundVarsOf } from '../ir/bindings.ts'
 import { add, type Expr, int, mul } from '../ir/expr.ts'
-import { freeVars, mentions, mentionsAny } from '../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsSome } from '../ir/expr-tree.ts'
 import type { For, Reduce } from '../ir/loops.ts'
 import { elementChanges } from '../ir/reductions.ts'
 import { define } from '../ir/statement-builders.ts'
@@ -86,7 +86,7 @@ export function segmentsOf(loop: For): Segments | string {
       for (const { term, coefficient } of sum.terms.values()) {
         const scaled = mul(term, int(coefficient))
         if (!mentions(term, loop.var)) more = add(scaled, more)
-        else if (mentionsAny(term, bound))
+        else if (mentionsSome(term, bound))
           return `the element depends on ${loop.name} and a loop inside of it together`
         else part = add(part, scaled)
       }

@@ -1,7 +1,7 @@
 /** Copies of the spatial loops around an element, separate from the loops that combine into it. */
-import { modeOfCopy } from '../ir/clone-loops.ts'
+import { copiedMode } from '../ir/clone-loops.ts'
 import { type Expr, variable } from '../ir/expr.ts'
-import { mentions, mentionsAny, substitute } from '../ir/expr-tree.ts'
+import { mentions, mentionsSome, substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 import { closeOver } from '../ir/reductions.ts'
 import { type Body, stmt } from '../ir/tree.ts'
@@ -28,7 +28,7 @@ export function spatialNest(
   const spatial = inside.filter((l) => !l.reduce)
   const loops = closeOver(spatial, index)
   const leftOut = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
-  const holds = (e: Expr): boolean => !mentionsAny(e, leftOut)
+  const holds = (e: Expr): boolean => !mentionsSome(e, leftOut)
   if (!loops.every((l) => holds(l.extent))) return undefined
   const names = loops.map((l) => fresh(l.var))
   const renamed = new Map<string, Expr>(loops.map((l, k) => [l.var, variable(names[k]!)]))
@@ -39,7 +39,7 @@ export function spatialNest(
       stmt<For>({
         ...l,
         var: names[k]!,
-        mode: modeOfCopy(l),
+        mode: copiedMode(l),
         extent: substitute(l.extent, renamed),
         guards: guards.filter((g) => on(g) === k).map((g) => substitute(g, renamed)),
         body,

@@ -3,7 +3,7 @@
  * loop variable reach different elements?
  */
 import { add, type Expr, int } from '../ir/expr.ts'
-import { freeVars, mentions, mentionsAny } from '../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsSome } from '../ir/expr-tree.ts'
 import { isSingle } from '../ir/reductions.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { isIndex, isNonNegative } from './integers/interval.ts'
@@ -47,7 +47,7 @@ export function blockOf(e: Expr, v: string, space: Space): string | undefined {
   const own = termsWith(sum, v)
   const mine = own[0]
   if (!mine || own.length !== 1) return undefined
-  const varies = (x: Expr): boolean => mentionsAny(x, inner)
+  const varies = (x: Expr): boolean => mentionsSome(x, inner)
   const others = keepTerms(sum, (t) => t !== mine)
   const rest = keepTerms(others, (t) => varies(t.term))
   const { terms: outer } = keepTerms(others, (t) => !varies(t.term))

@@ -5,7 +5,7 @@
 import { appliedName } from '../ast/applied-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { suitsUnevenSegments } from '../formats/uneven-segments.ts'
-import { type AnyFormat, ofOrder } from '../ir/format.ts'
+import { type AnyFormat, formatOfOrder } from '../ir/format.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { UsedFormat } from '../schedule/used-formats.ts'
@@ -84,7 +84,7 @@ function likely<K extends Automatic<K>>(kernel: K, bound: string): readonly Stor
   const take = (format: AnyFormat, args: readonly number[]): void => {
     if (out.size >= MOST_FORMATS || out.has(format)) return
     const stored = orRefused(() => {
-      if (!suitsUnevenSegments(ofOrder(format, alike[0]!.axes.length))) return null
+      if (!suitsUnevenSegments(formatOfOrder(format, alike[0]!.axes.length))) return null
       return kernel.apply([{ stage: 1, step: { kind: 'as', buffer, format, args } }])
     })
     if (!stored || stored instanceof SptError) return

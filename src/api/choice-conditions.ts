@@ -11,7 +11,7 @@ import {
   type Statistic,
   withNumbers,
 } from '../elaborate/index.ts'
-import { numberOf } from '../ir/evaluate.ts'
+import { evaluateNode } from '../ir/evaluate.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { children, freeVars, rewriteExpr } from '../ir/expr-tree.ts'
 import { valuesOf } from '../schedule/resolve.ts'
@@ -259,6 +259,6 @@ export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0,
 /** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
 function exact(e: Expr, look: Lookup, place: Span): number {
   const of = (x: Expr): number =>
-    numberOf(x, of, look, withoutDivisionByZero('choose/division', x.span ?? place))
+    evaluateNode(x, of, look, withoutDivisionByZero('choose/division', x.span ?? place))
   return of(e)
 }

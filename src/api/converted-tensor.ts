@@ -1,5 +1,5 @@
 /** A tensor in a format: its parts as arrays, and what they cost. */
-import { arraysBeside } from '../ir/format-tables.ts'
+import { additionalArrays } from '../ir/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
 import type { Sources } from '../run/launch-spans.ts'
@@ -78,7 +78,7 @@ function partOf({ part, storage, values, tables }: StoredPart, { dtype }: Stored
     axes: storage.axes.map((a) => a.name),
     tensor: { kind: 'stored', shape, arrays: arraysOf(storage.levels), values, dtype },
     tables: Object.fromEntries(
-      arraysBeside(part.instance).map(({ name, bound }) => [bound, tables.get(name)!]),
+      additionalArrays(part.instance).map(({ name, bindingName: bound }) => [bound, tables.get(name)!]),
     ),
   }
 }

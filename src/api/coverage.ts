@@ -3,7 +3,7 @@ import { byName } from '../ast/by-name.ts'
 import { type Coverage, coverageText, withNumbers } from '../elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { all, type Expr, not } from '../ir/expr.ts'
-import { type Instance, ofOrder } from '../ir/format.ts'
+import { formatOfOrder, type Instance } from '../ir/format.ts'
 import { childrenOf, type PartTree } from '../ir/part-tree.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Found } from '../ir/stage1.ts'
@@ -57,7 +57,7 @@ const storing = ({ parts, tree }: Instance): string =>
 /** Whether a run that finds these lists tells the share. */
 export const tells = ({ tensor, format, args }: Found, c: Coverage): boolean =>
   tensor === c.tensor &&
-  storing(instanceOf(ofOrder(format, c.format.over.length), args)) ===
+  storing(instanceOf(formatOfOrder(format, c.format.over.length), args)) ===
     storing(instanceOf(c.format, argumentsOf(c)))
 
 /** The share by the lengths of the lists that a run found. */

@@ -3,12 +3,12 @@ import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { SpanOption } from '../formats/instance/format-arguments.ts'
 import { instantiate } from '../formats/instance/instantiate.ts'
-import { omittedBy } from '../formats/instance/trial.ts'
+import { omittedCoordinate } from '../formats/instance/trial.ts'
 import { type Provenance, provenance } from '../formats/proof/provenance.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
 import { Names } from '../ir/bound-names.ts'
 import { variable } from '../ir/expr.ts'
-import { type AnyFormat, type Instance, type OrderedFormat, ofOrder } from '../ir/format.ts'
+import { type AnyFormat, formatOfOrder, type Instance, type OrderedFormat } from '../ir/format.ts'
 import type { TensorReport } from '../pictures/format-figures.ts'
 import type { PictureOptions } from '../pictures/picture/index.ts'
 import { givenOperands } from '../run/bind/format-inputs.ts'
@@ -61,13 +61,13 @@ export class SptFormat extends Sourced {
   /** The same for tensors of so many dimensions alone: then `over`, `given`, `parts` and `provenance` are known. */
   ofOrder(order: number): SptFormat {
     expectArgument(Number.isInteger(order) && order >= 0, 'the order', order, 'a number of dimensions')
-    return new SptFormat(ofOrder(this.#format, order), this.#args, this.sources)
+    return new SptFormat(formatOfOrder(this.#format, order), this.#args, this.sources)
   }
 
   #of(order: number): Instance {
     const known = this.#instances.get(order)
     if (known) return known
-    const made = instanceOf(ofOrder(this.#format, order), this.#args)
+    const made = instanceOf(formatOfOrder(this.#format, order), this.#args)
     this.#instances.set(order, made)
     return made
   }
@@ -110,7 +110,7 @@ export class SptFormat extends Sourced {
 
   /** A coordinate that no part stores: `(i, j) = (0, 100) of 201 × 202`; `null` where none is found. */
   get omits(): string | null {
-    return omittedBy(this.#instance)
+    return omittedCoordinate(this.#instance)
   }
 
   /** What is proved of it, and what is checked while a tensor is brought into it. */

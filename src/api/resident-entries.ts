@@ -3,7 +3,7 @@
 import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { arraysBeside } from '../ir/format-tables.ts'
+import { additionalArrays } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { withArrays } from '../run/bind/update-values.ts'
@@ -44,7 +44,7 @@ export function residentsOf(
         // Kernels change `inout` tensors; and where arrays are packed, they have copies.
         bindings[buffer] = storedOf(part, (await values(buffer)) ?? part.values, tensor.dtype)
         const { instance } = part.part
-        for (const { name, isGiven } of arraysBeside(instance)) {
+        for (const { name, isGiven } of additionalArrays(instance)) {
           const own = isGiven ? undefined : part.tables.get(name)
           if (own) bindings[name] = listTensor(own)
         }

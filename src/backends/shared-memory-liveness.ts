@@ -10,11 +10,11 @@
 
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { isAgreed } from '../ir/agreed-conditions.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import type { Buffer, Launch, Stmt } from '../ir/loops.ts'
 import { barrier } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, piecesOf, walkStmts, withBodies } from '../ir/tree.ts'
+import { isUniformCondition } from '../ir/uniform-conditions.ts'
 import { sharedAlign } from './printer.ts'
 
 export interface SharedMemory {
@@ -89,7 +89,7 @@ function allocated(body: Body): readonly Buffer[] {
  * only.
  */
 const touchedBy = (s: Stmt): ReadonlySet<string> =>
-  new Set(accessesOf([isAgreed(s) ? { ...s, then: [], else: [] } : s]).map((a) => a.buffer))
+  new Set(accessesOf([isUniformCondition(s) ? { ...s, then: [], else: [] } : s]).map((a) => a.buffer))
 
 /**
  * The first and the last statement that touches a buffer, in the order of the text, which is that of execution with branches
@@ -102,7 +102,7 @@ function momentsOf(body: Body): ReadonlyMap<string, readonly [number, number]> {
     for (const s of list) {
       for (const buffer of touchedBy(s)) out.set(buffer, [out.get(buffer)?.[0] ?? moment, moment])
       moment++
-      if (isAgreed(s)) for (const branch of bodiesOf(s)) go(branch)
+      if (isUniformCondition(s)) for (const branch of bodiesOf(s)) go(branch)
     }
   }
   go(body)
@@ -121,7 +121,7 @@ function withBarriers(body: Body, placed: readonly Placed[]): Body {
         !now.every.has(p) && (under.get(p) ?? []).some((q) => now.some.has(q))
       if ([...touched].some(takesOver)) out.push(barrier())
       now = { some: new Set([...now.some, ...touched]), every: new Set([...now.every, ...touched]) }
-      if (!isAgreed(s)) {
+      if (!isUniformCondition(s)) {
         out.push(s)
         continue
       }

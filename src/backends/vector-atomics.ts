@@ -1,7 +1,7 @@
 /** Vector atomics (`red.v4` and the like). Atomic updates of neighbouring elements as one. */
 
 import { load } from '../ir/expr.ts'
-import { readsAny } from '../ir/expr-tree.ts'
+import { readsSome } from '../ir/expr-tree.ts'
 import type { Reduce, Stmt } from '../ir/loops.ts'
 import { vectorStore } from '../ir/statement-builders.ts'
 import type { Body } from '../ir/tree.ts'
@@ -38,7 +38,7 @@ export function packAtomics(list: Body, n: Neighbours): Body {
     const element = s.kind === 'reduce' ? n.element(s) : undefined
     if (s.kind === 'reduce' && element) {
       const other = run[0] && run[0].key !== element.key
-      if (other || [...s.values, ...s.targets[0]!.index].some((v) => readsAny(v, changed))) flush()
+      if (other || [...s.values, ...s.targets[0]!.index].some((v) => readsSome(v, changed))) flush()
       run.push({ reduce: s, ...element, at })
     } else if (s.kind === 'store' && run.length > 0 && run[0]!.reduce.targets[0]!.buffer !== s.buffer)
       changed.add(s.buffer)

@@ -10,7 +10,7 @@ import {
   hasMaskSize,
   hasWidth,
   isFused,
-  isPackedWrong,
+  isInvalidPacking,
   isStored,
   MAX_BITMAP,
   parentOf,
@@ -257,7 +257,7 @@ function attached(
  */
 export function checkPackings(d: Declared): void {
   for (const a of d.axes.values()) {
-    if (!hasIndices(a) || !isPackedWrong(a)) continue
+    if (!hasIndices(a) || !isInvalidPacking(a)) continue
     const { packed } = a
     const span = packed?.span ?? a.span
     d.report.error({

@@ -3,14 +3,14 @@
  * spaces.
  */
 import { fail, type Span } from '../ast/diagnostic.ts'
-import { exactlyOr } from '../ir/evaluate.ts'
+import { exactOperationOr } from '../ir/evaluate.ts'
 import { exprPrinter, plainConstant } from '../ir/print-expr.ts'
 
 const text = exprPrinter(plainConstant)
 
 /** Returns operations of exact arithmetic, which never wrap around. @throws SptError `code` if one divides by 0 */
 export const withoutDivisionByZero = (code: 'choose/division' | 'space/division', span?: Span) =>
-  exactlyOr((divisor) =>
+  exactOperationOr((divisor) =>
     fail({
       code,
       message: 'this divides by 0 for these data',

@@ -7,7 +7,7 @@ import type * as Ast from '../ast/nodes.ts'
 import { parseFormatParts } from '../ast/parse.ts'
 import { printParts } from '../ast/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../ir/format.ts'
-import { passedAsBoth } from '../ir/format-tables.ts'
+import { listAndSetDiagnostic } from '../ir/format-tables.ts'
 import { wordsThat } from '../ir/queries.ts'
 import { elaborateRules } from './compositions.ts'
 import { Report } from './diagnostics.ts'
@@ -84,7 +84,7 @@ function composed(
         kinds: given,
         declare: (name, kind, span) => {
           const known = given.get(name)
-          if (known !== undefined && known !== kind) report.error({ ...passedAsBoth(name), span })
+          if (known !== undefined && known !== kind) report.error({ ...listAndSetDiagnostic(name), span })
           else given.set(name, kind)
           return true
         },

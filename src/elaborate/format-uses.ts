@@ -4,7 +4,7 @@ import { type Span, SptError } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { packagedFormat } from '../ast/packaged.ts'
-import { type AnyFormat, type FormatParam, type OrderedFormat, ofOrder } from '../ir/format.ts'
+import { type AnyFormat, type FormatParam, formatOfOrder, type OrderedFormat } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 
 /** Returns the elaborated format of a name; null after an error, which is reported to `to`. */
@@ -37,7 +37,7 @@ export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
 /** Returns the format for tensors of `order` dimensions; null after a reported error. */
 export function forOrder(format: AnyFormat, order: number, report: Report): OrderedFormat | null {
   try {
-    return ofOrder(format, order)
+    return formatOfOrder(format, order)
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     for (const d of e.diagnostics) report.error(d)

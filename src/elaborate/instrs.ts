@@ -209,7 +209,8 @@ function operand(o: Ast.Operand, find: FindMemory, report: Report): Operand | nu
       : m.shape.length <= shape.length &&
         tilesOf(base, m).every((n) => (m.opaque ? n === 1 : Number.isInteger(n))))
   const wrong = [memory, ...more].find((m) => !fits(m) || (more.length > 0 && m.scope !== 'shared'))
-  if (!wrong) return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { others: more } : {}) }
+  if (!wrong)
+    return { ...base, scope: memory.scope, memory, ...(more.length > 0 ? { alternatives: more } : {}) }
   return report.error({
     code: 'check/instr-operand',
     message: fits(wrong)

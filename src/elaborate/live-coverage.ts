@@ -4,7 +4,7 @@
  */
 import type { AsStep } from '../ast/nodes.ts'
 import { isDenseChain } from '../ir/axis.ts'
-import { type OrderedFormat, ofOrder } from '../ir/format.ts'
+import { formatOfOrder, type OrderedFormat } from '../ir/format.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Coverage } from './choice-coverage.ts'
 import type { Statistic } from './choice-names.ts'
@@ -28,7 +28,7 @@ export function knownStatistics(
   const isLive = (c: Coverage): boolean =>
     found.some(
       ([{ buffer }, { format }]) =>
-        buffer.name === c.tensor && isAlike(ofOrder(format, c.format.over.length), c.format),
+        buffer.name === c.tensor && isAlike(formatOfOrder(format, c.format.over.length), c.format),
     )
   const out = new Map(statistics)
   for (const [name, s] of statistics) {

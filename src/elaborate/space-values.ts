@@ -1,6 +1,6 @@
 /** Partial evaluation of expressions over known values, and the lists of values of a space's numbers. */
 import { fail, type Span } from '../ast/diagnostic.ts'
-import { numberOf } from '../ir/evaluate.ts'
+import { evaluateNode } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import { remembered } from '../ir/remembered.ts'
@@ -61,7 +61,7 @@ export function partialValue(e: Expr, known: Known): number | undefined {
       if (value === undefined) throw UNKNOWN
       return value
     }
-    return numberOf(x, of, look, withoutDivisionByZero('space/division', x.span ?? e.span))
+    return evaluateNode(x, of, look, withoutDivisionByZero('space/division', x.span ?? e.span))
   }
   try {
     return of(e)

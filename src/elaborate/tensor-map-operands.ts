@@ -88,7 +88,7 @@ export function boxesFit(
       `a declared memory in shared memory, a tile of ${box.shape.join(' × ')}`,
     )
   const period = swizzle === 0 ? LINE : (swizzle / CHUNK) * LINE
-  for (const m of [to.memory, ...(to.others ?? [])]) {
+  for (const m of [to.memory, ...(to.alternatives ?? [])]) {
     if (m.shape.join() !== box.shape.join())
       return refuse(
         `a tile of ${m.name} is ${m.shape.join(' × ')}, and a box of ${box.name} is ${box.shape.join(' × ')}`,

@@ -8,11 +8,11 @@ import type { Query } from '../ir/queries.ts'
  * then be treated differently.
  */
 export const suitsUnevenSegments = (format: OrderedFormat): boolean =>
-  format.kind === 'composition' ? format.parts.some(partsByLength) : holdsElements(format)
+  format.kind === 'composition' ? format.parts.some(selectsByLength) : holdsElements(format)
 
-function partsByLength(rule: PartRule): boolean {
+function selectsByLength(rule: PartRule): boolean {
   if (rule.kind === 'bucket') return true
-  if (rule.kind === 'partition') return rule.parts.some(partsByLength)
+  if (rule.kind === 'partition') return rule.parts.some(selectsByLength)
   return rule.where !== null && rule.queries.some(isLength)
 }
 
@@ -21,7 +21,7 @@ const isLength = (q: Query): boolean => q.kind === 'count' && q.by.every((e) => 
 
 /** True for a list of positions with one element each. */
 function holdsElements({ axes }: Format): boolean {
-  const [root, ...others] = axes
+  const [root, ...otherAxes] = axes
   const isSingle = (a: StoredAxis): boolean => {
     const size = segmentSize(a)
     return size?.kind === 'const' && size.value === 1
@@ -31,7 +31,7 @@ function holdsElements({ axes }: Format): boolean {
     hasIndptr(root) &&
     hasIndices(root) &&
     parentOf(root) === null &&
-    others.length > 0 &&
-    others.every(isSingle)
+    otherAxes.length > 0 &&
+    otherAxes.every(isSingle)
   )
 }

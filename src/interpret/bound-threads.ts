@@ -6,7 +6,7 @@
  */
 
 import type { ThreadAxis } from '../ir/expr.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, Lanes, Stmt } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
@@ -24,7 +24,7 @@ export class Threads {
   constructor(body: Body, enabled: boolean) {
     if (!enabled) return
     walkStmts(body, (s: Stmt) => {
-      const axis = boundTo(s, 'thread')
+      const axis = boundIndex(s, 'thread')
       if (s.kind !== 'for' || axis === undefined || s.extent.kind !== 'const') return
       const extent = Math.max(1, s.extent.value, this.#axes.get(axis)?.extent ?? 1)
       this.#axes.set(axis, { extent, value: 0 })
@@ -44,7 +44,7 @@ export class Threads {
 
   /** Compiles the body of a loop; `enter` prepares an iteration, if the loop needs it. */
   inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter?: (k: number) => void } {
-    const name = boundTo(loop, 'thread')
+    const name = boundIndex(loop, 'thread')
     const axis = name === undefined ? undefined : this.#axes.get(name)
     if (name === undefined || !axis) return { inner: compile() }
     this.#around.push(name)
@@ -117,7 +117,7 @@ export class Threads {
   /** `action` at the first thread of the axes of these loops, or at each of them. */
   reached(loops: readonly For[], byAll: boolean, action: () => void): () => void {
     const axes = loops.flatMap((l) => {
-      const name = boundTo(l, 'thread')
+      const name = boundIndex(l, 'thread')
       const axis = name === undefined ? undefined : this.#axes.get(name)
       return axis ? [axis] : []
     })

@@ -41,20 +41,20 @@ export interface BufferAccess {
 export function accessesOf(body: Body, only?: ReadonlySet<string>): readonly BufferAccess[] {
   const out: BufferAccess[] = []
   walkStmts(body, (s, path) => {
-    for (const { buffer, index, mode, whole } of ownOf(s))
+    for (const { buffer, index, mode, whole } of accessesOfStatement(s))
       if (!only || only.has(buffer)) out.push({ buffer, index, mode, whole, stmt: s, path })
   })
   return out
 }
 
-type Own = Omit<BufferAccess, 'stmt' | 'path'>
+type StatementAccess = Omit<BufferAccess, 'stmt' | 'path'>
 
 /**
  * Accesses of the statement itself, without nested statements. Cached, because passes query the same statements
  * repeatedly.
  */
-const ownOf = remembered((s: Stmt): readonly Own[] => {
-  const out: Own[] = []
+const accessesOfStatement = remembered((s: Stmt): readonly StatementAccess[] => {
+  const out: StatementAccess[] = []
   const read = (e: Expr): void => {
     if (e.kind === 'load') out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false })
     if (e.kind === 'search') out.push({ buffer: e.buffer, index: [], mode: 'read', whole: true })
@@ -75,7 +75,7 @@ const ownOf = remembered((s: Stmt): readonly Own[] => {
   return out
 })
 
-/** The elements a statement itself writes (a fill aside). */
+/** The elements that a statement itself writes, except those of a fill. */
 export function targetsOf(s: Stmt): readonly (Load | Store)[] {
   if (s.kind === 'vector_store') return [s.target]
   return s.kind === 'store' ? [s] : s.kind === 'reduce' ? s.targets : []
@@ -90,7 +90,7 @@ export const writesOf = (body: Body): ReadonlySet<string> => buffersIn(body, 'wr
 function buffersIn(body: Body, mode: BufferAccess['mode']): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(body, (s) => {
-    for (const own of ownOf(s)) if (own.mode === mode) out.add(own.buffer)
+    for (const access of accessesOfStatement(s)) if (access.mode === mode) out.add(access.buffer)
   })
   return out
 }

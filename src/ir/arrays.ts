@@ -30,9 +30,9 @@ export const arrayClass = (dtype: Dtype): (typeof ARRAY)[Dtype] => ARRAY[dtype]
 /** The coordinates of an element in row-major order. */
 export function coordinatesAt(element: number, shape: readonly number[]): number[] {
   const out: number[] = []
-  for (let d = shape.length - 1, rest = element; d >= 0; d--) {
-    out.unshift(rest % shape[d]!)
-    rest = Math.floor(rest / shape[d]!)
+  for (let d = shape.length - 1, remainder = element; d >= 0; d--) {
+    out.unshift(remainder % shape[d]!)
+    remainder = Math.floor(remainder / shape[d]!)
   }
   return out
 }

@@ -49,19 +49,19 @@ interface Padding {
 }
 type WidthKind = LevelKind<{ readonly positions: 'width' }>
 /** Fields of dense levels. */
-interface Counting {
+interface CountedLoop {
   /**
    * End of the loops over this level: a count computed by the kernel, at most the extent, over the coordinates of the
    * enclosing axes. Only loops use it; statements carry an equivalent condition.
    */
-  readonly counted?: Expr | undefined
+  readonly count?: Expr | undefined
   /**
    * Name of the array of offsets that the kernel fills: the first position under each parent position, then the total.
    * Positions are contiguous, as on an axis with an indptr. Only loops use it.
    */
   readonly offsets?: string | undefined
   /** Capacity: the total number of contiguous positions, over sizes. */
-  readonly room?: Expr | undefined
+  readonly capacity?: Expr | undefined
 }
 type DenseKind = LevelKind<{ readonly positions: 'extent' }>
 /** Fields of levels with index arrays. */
@@ -78,13 +78,13 @@ type AxisOf<K extends AxisWord> = AxisBase & { readonly kind: K } & {
   readonly [F in keyof (typeof AXES)[K]['takes']]: Operands[(typeof AXES)[K]['takes'][F] & OperandKind]
 } & (K extends SparseKind ? Flags : unknown) &
   (K extends WidthKind ? Padding : unknown) &
-  (K extends DenseKind ? Counting : unknown) &
+  (K extends DenseKind ? CountedLoop : unknown) &
   (K extends IndexedKind ? Packing : unknown)
 type AxesOf<K extends AxisWord> = { readonly [X in K]: AxisOf<X> }[K]
 
 /** Axes that own storage. */
 export type StoredAxis = AxesOf<LevelKind>
-/** Axes that are views of others and can be iterated, not stored. */
+/** Axes that are views of other axes: they can be iterated, but are not stored. */
 export type DerivedAxis = AxesOf<ViewKind>
 export type Axis = StoredAxis | DerivedAxis
 
@@ -97,36 +97,38 @@ export type FusedAxis = AxisOf<'fused'>
 export type AttachedAxis = AxisOf<'attached'>
 export type GatheredAxis = AxisOf<'gathered'>
 
-const has = <F extends keyof LevelFormat>(
+const hasProperty = <F extends keyof LevelFormat>(
   a: Axis | null | undefined,
   field: F,
   value: LevelFormat[F],
 ): boolean => !!a && levelFormat(a.kind)?.[field] === value
 
 export const isStored = (a: Axis): a is StoredAxis => levelFormat(a.kind) !== undefined
-/** Every coordinate is present: positions are arithmetic, and need no arrays. */
-export const isDense = (a: Axis | null | undefined): a is DenseAxis => has(a, 'positions', 'extent')
-/** Every parent position has the same number of positions, padding included. */
-export const hasWidth = (a: Axis | null | undefined): a is PaddedAxis => has(a, 'positions', 'width')
-export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis => has(a, 'positions', 'indptr')
-export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis => has(a, 'coordinates', 'indices')
-export const hasMask = (a: Axis | null | undefined): a is MaskedAxis => has(a, 'coordinates', 'mask')
-/** Coordinates are stored, one for each position. */
+/** True if every coordinate is present: positions are computed arithmetically and need no arrays. */
+export const isDense = (a: Axis | null | undefined): a is DenseAxis => hasProperty(a, 'positions', 'extent')
+/** True if every parent position has the same number of positions, padding included. */
+export const hasWidth = (a: Axis | null | undefined): a is PaddedAxis => hasProperty(a, 'positions', 'width')
+export const hasIndptr = (a: Axis | null | undefined): a is SegmentedAxis =>
+  hasProperty(a, 'positions', 'indptr')
+export const hasIndices = (a: Axis | null | undefined): a is IndexedAxis =>
+  hasProperty(a, 'coordinates', 'indices')
+export const hasMask = (a: Axis | null | undefined): a is MaskedAxis => hasProperty(a, 'coordinates', 'mask')
+/** True if coordinates are stored, one for each position. */
 export const isSparse = (a: Axis | null | undefined): boolean => hasIndices(a) || hasMask(a)
-/** Segments of all coordinates up to a length that is stored. */
+/** True for segments that contain all coordinates up to a stored length. */
 export const isRagged = (a: Axis | null | undefined): boolean =>
-  hasIndptr(a) && has(a, 'coordinates', 'implicit')
+  hasIndptr(a) && hasProperty(a, 'coordinates', 'implicit')
 
 /** Axes whose coordinates determine the end of loops over a counted axis; empty for other axes. */
-export const endsBy = (a: Axis | null | undefined): readonly string[] =>
-  isDense(a) && a.counted ? [...freeVars(a.counted)] : []
+export const countedBy = (a: Axis | null | undefined): readonly string[] =>
+  isDense(a) && a.count ? [...freeVars(a.count)] : []
 
 export const isFused = (a: Axis | null | undefined): a is FusedAxis => a?.kind === 'fused'
 export const isAttached = (a: Axis | null | undefined): a is AttachedAxis => a?.kind === 'attached'
 export const isGathered = (a: Axis | null | undefined): a is GatheredAxis => a?.kind === 'gathered'
 
 /** The name of an axis in the kernel's source. */
-export const axisInText = ({ name, copyOf }: Pick<AxisBase, 'name' | 'copyOf'>): string => copyOf ?? name
+export const sourceName = ({ name, copyOf }: Pick<AxisBase, 'name' | 'copyOf'>): string => copyOf ?? name
 
 export const denseAxis = (name: string, extent: Expr, parent: string | null = null): DenseAxis => ({
   kind: 'dense_fixed',
@@ -151,7 +153,7 @@ export const compressedAxis = (name: string, parent: string | null, extent: Expr
   unique: true,
 })
 /** A level that stores `width` coordinates per parent position: ordered, unique and compact. */
-export const listedAxis = (name: string, parent: string, extent: Expr, width: Expr): PaddedAxis => ({
+export const listAxis = (name: string, parent: string, extent: Expr, width: Expr): PaddedAxis => ({
   kind: 'sparse_fixed',
   name,
   parent,
@@ -176,7 +178,11 @@ export const attachedAxis = (name: string, base: string, parent: string): Attach
 export const parentOf = (a: Axis): string | null => ('parent' in a ? a.parent : null)
 /** The operands of an axis as written: field name, kind and value. */
 export const operandsOfAxis = (a: Axis): readonly (readonly [string, OperandKind, unknown])[] =>
-  Object.entries<OperandKind>(AXES[a.kind].takes).map(([field, of]) => [field, of, a[field as keyof Axis]])
+  Object.entries<OperandKind>(AXES[a.kind].takes).map(([field, operandKind]) => [
+    field,
+    operandKind,
+    a[field as keyof Axis],
+  ])
 
 /** The number of positions under each parent position if it is uniform, otherwise `null`. */
 export const segmentSize = (a: StoredAxis): Expr | null =>
@@ -188,12 +194,12 @@ export const sizesOfAxis = (a: StoredAxis): readonly Expr[] => {
 }
 /** The axis with its own name, its parent's name and its sizes mapped. */
 export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e: Expr) => Expr): StoredAxis {
-  const operands = operandsOfAxis(a).map(([field, of, x]) => [
+  const operands = operandsOfAxis(a).map(([field, operandKind, x]) => [
     field,
-    of === 'size' ? size(x as Expr) : x === null ? null : name(x as string),
+    operandKind === 'size' ? size(x as Expr) : x === null ? null : name(x as string),
   ])
-  const own = paddingOf(a)
-  const padding = own ? { padding: size(own) } : {}
+  const paddingExpr = paddingOf(a)
+  const padding = paddingExpr ? { padding: size(paddingExpr) } : {}
   const packed = hasIndices(a) && a.packed ? { packed: size(a.packed) } : {}
   return { ...a, name: name(a.name), ...Object.fromEntries(operands), ...padding, ...packed }
 }
@@ -201,7 +207,7 @@ export function mapAxis(a: StoredAxis, name: (axis: string) => string, size: (e:
 /** True if fields of this many bits do not cross word boundaries. */
 export const isFieldWidth = (bits: number): boolean => [1, 2, 4, 8, 16].includes(bits)
 /** True if coordinates are packed into a width that is not a valid field width. */
-export const isPackedWrong = ({ packed: e }: IndexedAxis): boolean =>
+export const isInvalidPacking = ({ packed: e }: IndexedAxis): boolean =>
   e !== undefined && !(e.kind === 'const' && isFieldWidth(e.value))
 export const FIELD_WIDTHS = '1, 2, 4, 8 or 16 bits'
 /** Bits of each element of an axis' index array: 32 unless packed. */
@@ -236,13 +242,13 @@ export const paddingOf = (a: Axis): Expr | null =>
   hasWidth(a) && a.padding && a.padding !== 'last' ? a.padding : null
 /** True if empty positions repeat the coordinate of the segment's last element. */
 export const padsWithLast = (a: Axis): boolean => hasWidth(a) && a.padding === 'last'
-/** True if a position may be empty, without a coordinate. */
+/** True if a position may be empty, that is, without a coordinate. */
 export const hasHoles = (a: Axis): boolean => hasWidth(a) && a.padding === undefined && a.compact !== true
 /** True if the axis is declared `nonunique`: duplicate coordinates stay separate entries. */
 export const isNonunique = (a: Axis): boolean => 'unique' in a && !a.unique
 
 /** True if a loop over a segment can visit a coordinate twice. */
-export const repeats = (a: Axis): boolean => isNonunique(a) || isPadded(a)
+export const repeatsCoordinates = (a: Axis): boolean => isNonunique(a) || isPadded(a)
 
 /** Names of the arrays an axis owns, as buffers of Stages II and III and as keys of bound arrays. */
 export const indptrOf = (axis: string): string => `${axis}_indptr`

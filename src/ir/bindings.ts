@@ -17,7 +17,7 @@ export function boundVarsOf(body: Body): ReadonlySet<string> {
 }
 
 /** Names of the buffers allocated inside, in any memory or in the given one. */
-export function allocatedIn(body: Body, scope?: Buffer['scope']): ReadonlySet<string> {
+export function allocatedNames(body: Body, scope?: Buffer['scope']): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && (scope === undefined || s.buffer.scope === scope)) out.add(s.buffer.name)
@@ -25,14 +25,14 @@ export function allocatedIn(body: Body, scope?: Buffer['scope']): ReadonlySet<st
   return out
 }
 
-/** Names that are used inside and bound outside (params included). */
+/** Names that statements use and that are bound outside, parameters included. */
 export function freeVarsOf(body: Body): ReadonlySet<string> {
-  const used = new Set<string>()
+  const names = new Set<string>()
   walkStmts(body, (s) => {
-    for (const e of exprsOf(s)) for (const v of freeVars(e)) used.add(v)
+    for (const e of exprsOf(s)) for (const v of freeVars(e)) names.add(v)
   })
-  for (const v of boundVarsOf(body)) used.delete(v)
-  return used
+  for (const v of boundVarsOf(body)) names.delete(v)
+  return names
 }
 
 /** Replaces variables by name. Names are unique in a kernel, so nothing is captured. */
@@ -51,7 +51,7 @@ export function renameBound(
   { values, copy }: { readonly values?: ReadonlyMap<string, Expr>; readonly copy?: boolean } = {},
 ): Body {
   const uses = new Map<string, Expr>(values)
-  const same = (s: Stmt): Stmt | undefined => (copy ? stmt({ ...s }) : undefined)
+  const copyIfRequested = (s: Stmt): Stmt | undefined => (copy ? stmt({ ...s }) : undefined)
   walkStmts(body, (s) => {
     if (s.kind === 'for' && rename.has(s.var)) uses.set(s.var, variable(rename.get(s.var)!))
     if (s.kind === 'let' && rename.has(s.name)) uses.set(s.name, variable(rename.get(s.name)!, s.dtype))
@@ -61,29 +61,29 @@ export function renameBound(
     stmt: (s) => {
       if (s.kind === 'for') {
         const { mode } = s
-        const within = mode.kind === 'accumulate' && mode.within ? rename.get(mode.within) : undefined
+        const outerName = mode.kind === 'accumulate' && mode.within ? rename.get(mode.within) : undefined
         const name = rename.get(s.var)
-        if (name === undefined && within === undefined) return same(s)
+        if (name === undefined && outerName === undefined) return copyIfRequested(s)
         return stmt({
           ...s,
           var: name ?? s.var,
-          mode: within === undefined ? mode : { ...mode, within },
+          mode: outerName === undefined ? mode : { ...mode, within: outerName },
         } as For)
       }
       if (s.kind === 'let' && rename.has(s.name)) return stmt({ ...s, name: rename.get(s.name)! })
-      return same(s)
+      return copyIfRequested(s)
     },
   })
 }
 
 /** True if the statements are equal up to the names that they bind. */
 export function sameStmts(a: Body, b: Body): boolean {
-  const numbered = (body: Body): Body =>
+  const renumber = (body: Body): Body =>
     renameBound(body, new Map([...boundVarsOf(body)].map((v, k) => [v, `#${k}`])))
-  return sameData(numbered(a), numbered(b))
+  return sameData(renumber(a), renumber(b))
 }
 
-/** Every access to `from` (loads, searches, writes, allocations, fills) goes to `to` instead. */
+/** Redirects every access to `from` (loads, searches, writes, allocations, fills) to `to`. */
 export const renameBuffer = (body: Body, from: string, to: string): Body =>
   renameBuffers(body, new Map([[from, to]]))
 

@@ -11,14 +11,14 @@ export interface FreshNames {
 }
 
 /** `base` if it is free, otherwise the first free name among `base_from`, `base_(from + 1)` … */
-export const unusedName = (base: string, isTaken: (name: string) => boolean, from = 2): string =>
-  isTaken(base) ? `${base}_${unusedNumber(base, isTaken, from)}` : base
+export const unusedName = (base: string, isReserved: (name: string) => boolean, from = 2): string =>
+  isReserved(base) ? `${base}_${unusedNumber(base, isReserved, from)}` : base
 
 /** The least k ≥ `from` such that `base_k` is free. */
-export function unusedNumber(base: string, isTaken: (name: string) => boolean, from = 2): number {
-  let k = from
-  while (isTaken(`${base}_${k}`)) k++
-  return k
+export function unusedNumber(base: string, isReserved: (name: string) => boolean, from = 2): number {
+  let number = from
+  while (isReserved(`${base}_${number}`)) number++
+  return number
 }
 
 /** A set of reserved names. */
@@ -27,8 +27,8 @@ export class Names implements FreshNames {
   /** The next number to try for a base, so that n requests for one name take O(n) steps. */
   readonly #next: Map<string, number>
 
-  constructor(taken: Iterable<string> = [], next: Iterable<readonly [string, number]> = []) {
-    this.#taken = new Set(taken)
+  constructor(reserved: Iterable<string> = [], next: Iterable<readonly [string, number]> = []) {
+    this.#taken = new Set(reserved)
     this.#next = new Map(next)
   }
 
@@ -38,36 +38,36 @@ export class Names implements FreshNames {
   }
 
   /** Reserves a name; returns false if it was reserved already. */
-  take(name: string): boolean {
-    const free = !this.#taken.has(name)
+  reserve(name: string): boolean {
+    const isFree = !this.#taken.has(name)
     this.#taken.add(name)
-    return free
+    return isFree
   }
 
   fresh(base: string): string {
-    if (this.take(base)) return base
-    const k = unusedNumber(base, (name) => this.#taken.has(name), this.#next.get(base))
-    this.#next.set(base, k + 1)
-    this.take(`${base}_${k}`)
-    return `${base}_${k}`
+    if (this.reserve(base)) return base
+    const number = unusedNumber(base, (name) => this.#taken.has(name), this.#next.get(base))
+    this.#next.set(base, number + 1)
+    this.reserve(`${base}_${number}`)
+    return `${base}_${number}`
   }
 }
 
-/** Every name that a kernel binds, together with `others`. */
+/** Every name that a kernel binds, together with `additional`. */
 export const namesOf = (
   kernel: {
     readonly params: readonly Param[]
     readonly buffers: readonly Buffer[]
     readonly body: readonly Stmt[]
   },
-  others: readonly string[] = [],
+  additional: readonly string[] = [],
 ): Names =>
   new Names(
     [
       kernel.params.map((p) => p.name),
       kernel.buffers.map((b) => b.name),
       ...kernel.body.map((s) => definitionsIn(s).names),
-      others,
+      additional,
     ].flatMap((names) => [...names]),
   )
 

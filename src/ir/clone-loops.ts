@@ -9,13 +9,13 @@ import { type Body, stmt } from './tree.ts'
 
 /** The body at one value of the loop variable, with fresh names for the names that it binds. */
 export const bodyAt = (loop: For, value: Expr, names: FreshNames): Body =>
-  copyOf(loop.body, names, new Map([[loop.var, value]]))
+  copyStatements(loop.body, names, new Map([[loop.var, value]]))
 
 /**
  * A copy of statements with fresh names for their loops, lets and allocations, and with variables replaced by `values`.
  * Every statement is a new object, because statements are looked up by identity.
  */
-export function copyOf(
+export function copyStatements(
   statements: Body,
   names: FreshNames,
   values: ReadonlyMap<string, Expr> = new Map(),
@@ -29,26 +29,26 @@ export function copyOf(
  * The mode of a copied loop around other statements. Instruction and pipeline loops become serial: the copy does not
  * execute the instruction, and only the original loop is pipelined.
  */
-export const modeOfCopy = ({ mode }: For): LoopMode =>
+export const copiedMode = ({ mode }: For): LoopMode =>
   mode.kind === 'instr' || mode.kind === 'pipeline' ? { kind: 'serial' } : mode
 
 /**
- * Copies of the loops under new names around the body returned by `make`, which receives the new loop variables and
- * `around`.
+ * Copies of the loops under new names around the body returned by `makeBody`, which receives the new loop variables and
+ * `values`.
  */
-export function nestOf(
+export function copyNest(
   loops: readonly For[],
   names: FreshNames,
-  around: ReadonlyMap<string, Expr>,
-  make: (map: ReadonlyMap<string, Expr>) => Body,
+  values: ReadonlyMap<string, Expr>,
+  makeBody: (map: ReadonlyMap<string, Expr>) => Body,
 ): Body {
-  const map = new Map(around)
+  const map = new Map(values)
   const copies = loops.map((l): For => {
     const name = names.fresh(l.var)
     map.set(l.var, variable(name))
     const extent = substitute(l.extent, map)
     const guards = l.guards.map((g) => substitute(g, map))
-    return { ...l, var: name, mode: modeOfCopy(l), extent, guards }
+    return { ...l, var: name, mode: copiedMode(l), extent, guards }
   })
-  return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], make(map))
+  return copies.reduceRight<Body>((body, l) => [stmt({ ...l, body })], makeBody(map))
 }

@@ -24,8 +24,8 @@ export const foldCall = (fn: MathFn, [x = 0, y = 0]: readonly number[], dtype: D
   rounding(computeType(dtype))(mathOf(fn)(x, y))
 
 /**
- * True if the result is representable in the type. Results that wrap, or are wider than a half, are computed in
- * registers.
+ * True if the result is representable in the type. Other results are computed in registers: those that wrap,
+ * and those with more digits than a half type has.
  */
 export const isValue = (v: number, dtype: Dtype): boolean => {
   if (isFloat(dtype)) return Object.is(rounding(dtype)(v), v)

@@ -37,5 +37,5 @@ export function loadsOfLists(
 }
 
 /** Conditions for a coordinate to exist at the loaded position: padding without a coordinate stores the extent. */
-export const isListed = (load: Expr, { axis }: CoordinateList): readonly Expr[] =>
+export const existenceConditions = (load: Expr, { axis }: CoordinateList): readonly Expr[] =>
   hasHoles(axis) ? [lt(load, axis.extent)] : []

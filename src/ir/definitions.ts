@@ -42,7 +42,7 @@ export function boundBy(s: Stmt): readonly string[] {
   }
 }
 
-function bindsNothing({ kind }: Stmt): boolean {
+function neverBinds({ kind }: Stmt): boolean {
   switch (kind) {
     case 'store':
     case 'reduce':
@@ -56,12 +56,12 @@ function bindsNothing({ kind }: Stmt): boolean {
   }
 }
 
-export const definitionsIn = (s: Stmt): Definitions => (bindsNothing(s) ? NOTHING : definitionsInside(s))
+export const definitionsIn = (s: Stmt): Definitions => (neverBinds(s) ? NOTHING : definitionsInside(s))
 
-const definitionsInside = remembered((s: Stmt): Definitions => new Inside(s))
+const definitionsInside = remembered((s: Stmt): Definitions => new StatementDefinitions(s))
 
 /** Computed on first use: for most statements only the loops are needed. */
-class Inside implements Definitions {
+class StatementDefinitions implements Definitions {
   readonly #stmt: Stmt
   #loops: readonly For[] | undefined
   #named: ReadonlyMap<string, readonly For[]> | undefined
@@ -73,7 +73,7 @@ class Inside implements Definitions {
   }
 
   get loops(): readonly For[] {
-    this.#loops ??= loopsInside(this.#stmt)
+    this.#loops ??= collectLoops(this.#stmt)
     return this.#loops
   }
 
@@ -82,8 +82,8 @@ class Inside implements Definitions {
     const named = new Map<string, For[]>()
     for (const l of this.loops)
       for (const name of [l.name, `${l.nest}.${l.name}`]) {
-        const others = named.get(name)
-        if (others) others.push(l)
+        const loopsOfName = named.get(name)
+        if (loopsOfName) loopsOfName.push(l)
         else named.set(name, [l])
       }
     this.#named = named
@@ -93,7 +93,7 @@ class Inside implements Definitions {
   get allocs(): ReadonlyMap<string, Buffer> {
     if (this.#allocs) return this.#allocs
     const allocs = new Map<string, Buffer>()
-    eachInside(this.#stmt, (x) => {
+    visitStatements(this.#stmt, (x) => {
       if (x.kind === 'alloc') allocs.set(x.buffer.name, x.buffer)
     })
     this.#allocs = allocs
@@ -103,7 +103,7 @@ class Inside implements Definitions {
   get names(): ReadonlySet<string> {
     if (this.#names) return this.#names
     const names = new Set<string>()
-    eachInside(this.#stmt, (x) => {
+    visitStatements(this.#stmt, (x) => {
       for (const name of boundBy(x)) names.add(name)
     })
     this.#names = names
@@ -112,28 +112,28 @@ class Inside implements Definitions {
 }
 
 /** True if the statement, or one nested in it, binds the name. */
-export function binds(s: Stmt, name: string): boolean {
+export function bindsName(s: Stmt, name: string): boolean {
   switch (s.kind) {
     case 'for':
-      return s.var === name || s.body.some((x) => binds(x, name))
+      return s.var === name || s.body.some((x) => bindsName(x, name))
     case 'while':
-      return s.body.some((x) => binds(x, name))
+      return s.body.some((x) => bindsName(x, name))
     case 'if':
-      return s.then.some((x) => binds(x, name)) || s.else.some((x) => binds(x, name))
+      return s.then.some((x) => bindsName(x, name)) || s.else.some((x) => bindsName(x, name))
     default:
       return boundBy(s).includes(name)
   }
 }
 
 /** Visits the statement and those nested in it, outer before inner. */
-function eachInside(s: Stmt, visit: (s: Stmt) => void): void {
+function visitStatements(s: Stmt, visit: (s: Stmt) => void): void {
   visit(s)
-  for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) eachInside(b[k]!, visit)
+  for (const b of bodiesOf(s)) for (let k = 0; k < b.length; k++) visitStatements(b[k]!, visit)
 }
 
-function loopsInside(s: Stmt): readonly For[] {
-  const inner = bodiesOf(s).flatMap(loopsOf)
-  return s.kind === 'for' ? [s, ...inner] : inner
+function collectLoops(s: Stmt): readonly For[] {
+  const innerPath = bodiesOf(s).flatMap(loopsOf)
+  return s.kind === 'for' ? [s, ...innerPath] : innerPath
 }
 
 /** All loops, outer before inner. */
@@ -144,7 +144,7 @@ export const loopsOf = (body: Body): readonly For[] =>
 export const allocations = (body: Body): ReadonlyMap<string, Buffer> =>
   new Map(body.flatMap((s) => [...definitionsIn(s).allocs]))
 
-export interface Found {
+export interface LoopLocation {
   readonly loop: For
   /** The loops around it, outermost first. */
   readonly path: readonly For[]
@@ -154,43 +154,43 @@ export interface Found {
 }
 
 /** Up to this many nests, a linear scan is faster than a cached index. */
-const FEW = 4
+const SMALL_BODY = 4
 
 /** Index of the top-level statement that contains a loop, by loop variable: a step looks up one loop several times. */
-const holders = remembered((_: Body): Map<string, number> => new Map())
+const indexCaches = remembered((_: Body): Map<string, number> => new Map())
 
-function scanned(body: Body, name: string): number {
-  let at = body.length - 1
-  while (at >= 0 && !definitionsIn(body[at]!).loops.some((l) => l.var === name)) at--
-  return at
+function scanForLoop(body: Body, name: string): number {
+  let index = body.length - 1
+  while (index >= 0 && !definitionsIn(body[index]!).loops.some((l) => l.var === name)) index--
+  return index
 }
 
 /** Index of the statement that contains the loop, or −1. Loop variables are unique. */
-function holderOf(body: Body, name: string): number {
-  if (body.length <= FEW) return scanned(body, name)
-  const known = holders(body)
-  let at = known.get(name)
-  if (at === undefined) {
-    at = scanned(body, name)
-    known.set(name, at)
+function indexOfContainer(body: Body, name: string): number {
+  if (body.length <= SMALL_BODY) return scanForLoop(body, name)
+  const cache = indexCaches(body)
+  let index = cache.get(name)
+  if (index === undefined) {
+    index = scanForLoop(body, name)
+    cache.set(name, index)
   }
-  return at
+  return index
 }
 
 /** The loop with this variable, with its path and position; `undefined` if there is none. */
-export function findLoop(body: Body, name: string): Found | undefined {
-  const at = holderOf(body, name)
-  return at < 0 ? undefined : foundIn(body, at, name, [])
+export function findLoop(body: Body, name: string): LoopLocation | undefined {
+  const index = indexOfContainer(body, name)
+  return index < 0 ? undefined : locateLoop(body, index, name, [])
 }
 
-function foundIn(body: Body, from: number, name: string, path: readonly For[]): Found | undefined {
-  for (let index = from; index < body.length; index++) {
+function locateLoop(body: Body, start: number, name: string, path: readonly For[]): LoopLocation | undefined {
+  for (let index = start; index < body.length; index++) {
     const s = body[index]!
     if (s.kind === 'for' && s.var === name) return { loop: s, path, siblings: body, index }
-    const inner = s.kind === 'for' ? [...path, s] : path
+    const innerPath = s.kind === 'for' ? [...path, s] : path
     for (const b of bodiesOf(s)) {
-      const found = foundIn(b, 0, name, inner)
-      if (found) return found
+      const location = locateLoop(b, 0, name, innerPath)
+      if (location) return location
     }
   }
   return undefined
@@ -198,39 +198,39 @@ function foundIn(body: Body, from: number, name: string, path: readonly For[]): 
 
 /** Replaces the loop with this variable by the result of `f`. */
 export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | Body): Body {
-  const at = holderOf(body, name)
-  const replaced = at < 0 ? undefined : replacedIn(body[at]!, name, f)
+  const index = indexOfContainer(body, name)
+  const replaced = index < 0 ? undefined : replaceInStatement(body[index]!, name, f)
   invariant(replaced, () => `no loop ${name}`)
-  return replacedAt(body, at, replaced)
+  return replacedAt(body, index, replaced)
 }
 
 /** The replacement of a statement that contains the loop; `undefined` if it does not. */
-function replacedIn(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
+function replaceInStatement(s: Stmt, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
   if (s.kind === 'for' && s.var === name) {
-    const by = f(s)
-    return Array.isArray(by) ? (by as Body) : [by as Stmt]
+    const replacement = f(s)
+    return Array.isArray(replacement) ? (replacement as Body) : [replacement as Stmt]
   }
   switch (s.kind) {
     case 'for':
     case 'while': {
-      const body = replacedInside(s.body, name, f)
+      const body = replaceInBody(s.body, name, f)
       return body && [withBodies(s, [body])]
     }
     case 'if': {
-      const then = replacedInside(s.then, name, f)
+      const then = replaceInBody(s.then, name, f)
       if (then) return [withBodies(s, [then, s.else])]
-      const other = replacedInside(s.else, name, f)
-      return other && [withBodies(s, [s.then, other])]
+      const elseBody = replaceInBody(s.else, name, f)
+      return elseBody && [withBodies(s, [s.then, elseBody])]
     }
     default:
       return undefined
   }
 }
 
-function replacedInside(body: Body, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
-  for (let at = 0; at < body.length; at++) {
-    const by = replacedIn(body[at]!, name, f)
-    if (by) return replacedAt(body, at, by)
+function replaceInBody(body: Body, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
+  for (let index = 0; index < body.length; index++) {
+    const replacement = replaceInStatement(body[index]!, name, f)
+    if (replacement) return replacedAt(body, index, replacement)
   }
   return undefined
 }

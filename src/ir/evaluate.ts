@@ -21,7 +21,7 @@ type Operation = (a: number, b: number) => number
 
 const not: Operation = (x) => (x === 0 ? 1 : 0)
 
-/** The most frequent operations, without nested calls. */
+/** The most frequent operations, as functions without nested calls. */
 const FREQUENT: Readonly<Record<string, Operation>> = {
   'i32 add': (a, b) => (a + b) | 0,
   'i32 sub': (a, b) => (a - b) | 0,
@@ -48,20 +48,23 @@ const FUSED_CONSTANT: Readonly<Record<string, <F>(a: Value<F>, b: number) => Val
 }
 
 /** The fused closure of a frequent binary operator; `undefined` for other operators. */
-function fused<F>(e: Extract<Operator, { kind: 'binary' }>, of: (e: Expr) => Value<F>): Value<F> | undefined {
+function fuseOperator<F>(
+  e: Extract<Operator, { kind: 'binary' }>,
+  operandValue: (e: Expr) => Value<F>,
+): Value<F> | undefined {
   const key = `${computeType(e.dtype)} ${e.op}`
   const withConstant = e.b.kind === 'const' ? FUSED_CONSTANT[key] : undefined
-  if (withConstant && e.b.kind === 'const') return withConstant(of(e.a), e.b.value)
-  return FUSED[key]?.(of(e.a), of(e.b))
+  if (withConstant && e.b.kind === 'const') return withConstant(operandValue(e.a), e.b.value)
+  return FUSED[key]?.(operandValue(e.a), operandValue(e.b))
 }
 
 /**
  * Register semantics, in `computeType`: integers wrap, f32 is rounded after every operation, 16-bit floats are f32
  * until they are stored.
  */
-export function inRegisters(e: Operator): Operation {
+export function registerOperation(e: Operator): Operation {
   const type = computeType(e.dtype)
-  const rounded = (f: Operation): Operation => (type === 'f32' ? (a, b) => Math.fround(f(a, b)) : f)
+  const roundResult = (f: Operation): Operation => (type === 'f32' ? (a, b) => Math.fround(f(a, b)) : f)
   switch (e.kind) {
     case 'unary': {
       const toType = wrap(type)
@@ -69,19 +72,19 @@ export function inRegisters(e: Operator): Operation {
     }
     case 'binary':
       if (isTruth(e.op)) return TRUTH[e.op]
-      return FREQUENT[`${type} ${e.op}`] ?? rounded(arithmetic(e.op, type))
+      return FREQUENT[`${type} ${e.op}`] ?? roundResult(arithmetic(e.op, type))
     case 'call': {
       const f = mathOf(e.fn)
       const toType = wrap(type)
-      return rounded((a, b) => toType(f(a, b)))
+      return roundResult((a, b) => toType(f(a, b)))
     }
     case 'cast':
-      return rounded(convert(e.x.dtype, e.dtype))
+      return roundResult(convert(e.x.dtype, e.dtype))
   }
 }
 
 /** Exact integer semantics, as for sizes: nothing wraps, and x / 0 is 0. Quotients of floats are not rounded. */
-export function exactly(e: Operator): Operation {
+export function exactOperation(e: Operator): Operation {
   switch (e.kind) {
     case 'unary':
       return e.op === 'not' ? not : (x) => -x
@@ -99,41 +102,42 @@ export function exactly(e: Operator): Operation {
   }
 }
 
-/** True for operators that are undefined for a right operand of 0. */
+/** True for operators that are undefined if their right operand is 0. */
 export const isDivision = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && DIVISIONS.has(e.op)
 
 const DIVISIONS: ReadonlySet<string> = new Set(['div', 'mod', 'quo', 'rem'])
 
-/** As `exactly`, for expressions that users write about their data: `byZero` reports a division by 0. */
-export const exactlyOr =
+/** As `exactOperation`, for expressions that users write about their data: `byZero` reports a division by 0. */
+export const exactOperationOr =
   (byZero: (divisor: Expr) => never) =>
   (e: Operator): Operation => {
-    const operation = exactly(e)
+    const operation = exactOperation(e)
     return isDivision(e) ? (a, b) => (b === 0 ? byZero(e.b) : operation(a, b)) : operation
   }
 
 /** Evaluates an integer expression over sizes; x / 0 is 0, as in kernels. */
 export function evaluate(e: Expr, params: Params): number {
-  if (treeSize(e) <= SMALL) return compiled(e)(params)
-  const known = ({ name }: Var): number => valueIn(params, name)
-  return perExpr<number>((x, of) => numberOf(x, of, known, onHost))(e)
+  if (treeSize(e) <= MAX_CACHED_SIZE) return compiled(e)(params)
+  const variableValue = ({ name }: Var): number => lookUp(params, name)
+  return perExpr<number>((x, operandValue) => evaluateNode(x, operandValue, variableValue, hostOperation))(e)
 }
 
 type Params = ReadonlyMap<string, number>
 
 /** Largest expression (in nodes, shared ones repeated) that is evaluated by a cached closure. */
-const SMALL = 64
+const MAX_CACHED_SIZE = 64
 
-const onHost = (x: Operator): Operation => (x.kind === 'call' ? inRegisters(x) : exactly(x))
+const hostOperation = (x: Operator): Operation =>
+  x.kind === 'call' ? registerOperation(x) : exactOperation(x)
 
-function valueIn(params: Params, name: string): number {
+function lookUp(params: Params, name: string): number {
   const v = params.get(name)
   if (v === undefined) throw new InternalError(`no value for ${name}`)
   return v
 }
 
-const notOnHost =
+const rejectOnHost =
   ({ kind }: Expr) =>
   (): never => {
     throw new InternalError(`${kind} cannot be evaluated on the host`)
@@ -144,38 +148,38 @@ const compiled = remembered((e: Expr) =>
     variable:
       ({ name }) =>
       (params) =>
-        valueIn(params, name),
-    builtin: notOnHost,
-    load: notOnHost,
-    search: notOnHost,
-    operation: onHost,
+        lookUp(params, name),
+    builtin: rejectOnHost,
+    load: rejectOnHost,
+    search: rejectOnHost,
+    operation: hostOperation,
   }),
 )
 
 /** The exact value of one node; operands that do not affect the result are not evaluated. */
-export function numberOf(
+export function evaluateNode(
   e: Expr,
-  of: (e: Expr) => number,
-  known: (v: Var) => number,
-  operation: (e: Operator) => Operation = exactly,
+  operandValue: (e: Expr) => number,
+  variableValue: (v: Var) => number,
+  operation: (e: Operator) => Operation = exactOperation,
 ): number {
   switch (e.kind) {
     case 'const':
       return e.value
     case 'var':
-      return known(e)
+      return variableValue(e)
     case 'select':
-      return of(e.cond) !== 0 ? of(e.then) : of(e.else)
+      return operandValue(e.cond) !== 0 ? operandValue(e.then) : operandValue(e.else)
     case 'unary':
     case 'cast':
-      return operation(e)(of(e.x), 0)
+      return operation(e)(operandValue(e.x), 0)
     case 'call':
-      return operation(e)(of(e.args[0]!), e.args[1] ? of(e.args[1]) : 0)
+      return operation(e)(operandValue(e.args[0]!), e.args[1] ? operandValue(e.args[1]) : 0)
     case 'binary': {
-      const a = of(e.a)
+      const a = operandValue(e.a)
       if (e.op === 'and' && a === 0) return 0
       if (e.op === 'or' && a !== 0) return 1
-      return operation(e)(a, of(e.b))
+      return operation(e)(a, operandValue(e.b))
     }
     default:
       throw new InternalError(`${e.kind} cannot be evaluated on the host`)
@@ -189,8 +193,8 @@ export type Value<F> = (f: F) => number
 export interface Leaves<F> {
   variable(e: Var): Value<F>
   builtin(e: Builtin): Value<F>
-  load(e: Load, of: (e: Expr) => Value<F>): Value<F>
-  search(e: Search, of: (e: Expr) => Value<F>): Value<F>
+  load(e: Load, operandValue: (e: Expr) => Value<F>): Value<F>
+  search(e: Search, operandValue: (e: Expr) => Value<F>): Value<F>
   /** Wraps the closure of a node, for example to cache its value. */
   node?(e: Expr, value: Value<F>): Value<F>
   /** NaN marks an unknown value, which propagates to everything that depends on it. */
@@ -200,22 +204,22 @@ export interface Leaves<F> {
 }
 
 /** The expression as a closure over frames. Shared nodes share a closure. */
-export function compileExpr<F>(e: Expr, leaves: Leaves<F>, known = new Map<Expr, Value<F>>()): Value<F> {
-  const of = (x: Expr): Value<F> => {
-    let value = known.get(x)
+export function compileExpr<F>(e: Expr, leaves: Leaves<F>, closures = new Map<Expr, Value<F>>()): Value<F> {
+  const operandValue = (x: Expr): Value<F> => {
+    let value = closures.get(x)
     if (!value) {
-      value = closureOf(x, of, leaves)
+      value = closureOf(x, operandValue, leaves)
       if (leaves.node) value = leaves.node(x, value)
-      known.set(x, value)
+      closures.set(x, value)
     }
     return value
   }
-  return of(e)
+  return operandValue(e)
 }
 
-function closureOf<F>(e: Expr, of: (e: Expr) => Value<F>, leaves: Leaves<F>): Value<F> {
+function closureOf<F>(e: Expr, operandValue: (e: Expr) => Value<F>, leaves: Leaves<F>): Value<F> {
   const operationOf = (x: Operator): Operation => {
-    const f = (leaves.operation ?? inRegisters)(x)
+    const f = (leaves.operation ?? registerOperation)(x)
     return leaves.partial ? (a, b) => (Number.isNaN(a) || Number.isNaN(b) ? Number.NaN : f(a, b)) : f
   }
   switch (e.kind) {
@@ -228,11 +232,11 @@ function closureOf<F>(e: Expr, of: (e: Expr) => Value<F>, leaves: Leaves<F>): Va
     case 'builtin':
       return leaves.builtin(e)
     case 'load':
-      return leaves.load(e, of)
+      return leaves.load(e, operandValue)
     case 'search':
-      return leaves.search(e, of)
+      return leaves.search(e, operandValue)
     case 'select': {
-      const [cond, then, otherwise] = [of(e.cond), of(e.then), of(e.else)]
+      const [cond, then, otherwise] = [operandValue(e.cond), operandValue(e.then), operandValue(e.else)]
       if (leaves.partial)
         return (f) => {
           const c = cond(f)
@@ -242,34 +246,34 @@ function closureOf<F>(e: Expr, of: (e: Expr) => Value<F>, leaves: Leaves<F>): Va
     }
     case 'unary':
     case 'cast': {
-      const x = of(e.x)
+      const x = operandValue(e.x)
       const operation = operationOf(e)
       return (f) => operation(x(f), 0)
     }
     case 'call': {
-      const [x, y] = e.args.map(of)
+      const [x, y] = e.args.map(operandValue)
       const operation = operationOf(e)
       return y ? (f) => operation(x!(f), y(f)) : (f) => operation(x!(f), 0)
     }
     case 'binary': {
-      const direct = leaves.partial || leaves.operation ? undefined : fused(e, of)
-      if (direct) return direct
-      const [a, b] = [of(e.a), of(e.b)]
-      if (e.op === 'and' || e.op === 'or') return logic(e.op, a, b)
+      const fusedClosure = leaves.partial || leaves.operation ? undefined : fuseOperator(e, operandValue)
+      if (fusedClosure) return fusedClosure
+      const [a, b] = [operandValue(e.a), operandValue(e.b)]
+      if (e.op === 'and' || e.op === 'or') return logicalOperator(e.op, a, b)
       const operation = operationOf(e)
       return (f) => operation(a(f), b(f))
     }
   }
 }
 
-/** `and`, `or`: one operand may decide alone, so the other may be out of range or unknown. */
-function logic<F>(op: 'and' | 'or', a: Value<F>, b: Value<F>): Value<F> {
-  const decides = op === 'or'
+/** `and` and `or`: one operand may determine the result, so the other may be out of range or unknown. */
+function logicalOperator<F>(op: 'and' | 'or', a: Value<F>, b: Value<F>): Value<F> {
+  const decisive = op === 'or'
   return (f) => {
     const x = a(f)
-    if (!Number.isNaN(x) && (x !== 0) === decides) return Number(decides)
+    if (!Number.isNaN(x) && (x !== 0) === decisive) return Number(decisive)
     const y = b(f)
-    if (Number.isNaN(y) || (y !== 0) === decides) return Number.isNaN(y) ? y : Number(decides)
-    return Number.isNaN(x) ? x : Number(!decides)
+    if (Number.isNaN(y) || (y !== 0) === decisive) return Number.isNaN(y) ? y : Number(decisive)
+    return Number.isNaN(x) ? x : Number(!decisive)
   }
 }

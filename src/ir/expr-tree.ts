@@ -38,38 +38,38 @@ export const isLazy = (e: Expr): boolean =>
   e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
 /**
- * The condition under which a node evaluates its `k`-th operand, given the first operand `first`; `undefined` if it
- * always does.
+ * The condition under which a node evaluates its `k`-th operand, given the first operand `first`; `undefined`
+ * if the operand is always evaluated.
  */
 export function evaluationGuard(e: Expr, k: number, first = children(e)[0]): Expr | undefined {
   if (!first || k === 0 || !isLazy(e)) return undefined
-  const unless = e.kind === 'select' ? k === 2 : e.kind === 'binary' && e.op === 'or'
-  return unless ? not(first) : first
+  const isElse = e.kind === 'select' ? k === 2 : e.kind === 'binary' && e.op === 'or'
+  return isElse ? not(first) : first
 }
 
 /** Rebuilds a node over new operands through the normalising constructors; the same operands give the same node. */
-export function withChildren(e: Expr, xs: readonly Expr[]): Expr {
-  const old = children(e)
-  if (old.every((c, k) => c === xs[k])) return e
+export function withChildren(e: Expr, operands: readonly Expr[]): Expr {
+  const previous = children(e)
+  if (previous.every((c, k) => c === operands[k])) return e
   switch (e.kind) {
     case 'const':
     case 'var':
     case 'builtin':
       return e
     case 'unary':
-      return e.op === 'neg' ? neg(xs[0]!, e.span) : not(xs[0]!, e.span)
+      return e.op === 'neg' ? neg(operands[0]!, e.span) : not(operands[0]!, e.span)
     case 'cast':
-      return cast(xs[0]!, e.dtype, e.span)
+      return cast(operands[0]!, e.dtype, e.span)
     case 'binary':
-      return binary(e.op, xs[0]!, xs[1]!, e.span)
+      return binary(e.op, operands[0]!, operands[1]!, e.span)
     case 'call':
-      return call(e.fn, xs, e.span)
+      return call(e.fn, operands, e.span)
     case 'select':
-      return select(xs[0]!, xs[1]!, xs[2]!, e.span)
+      return select(operands[0]!, operands[1]!, operands[2]!, e.span)
     case 'load':
-      return load(e.buffer, xs, e.dtype, e.span)
+      return load(e.buffer, operands, e.dtype, e.span)
     case 'search':
-      return Object.freeze({ ...e, lo: xs[0]!, hi: xs[1]!, value: xs[2]! })
+      return Object.freeze({ ...e, lo: operands[0]!, hi: operands[1]!, value: operands[2]! })
   }
 }
 
@@ -82,21 +82,21 @@ export function rewriteExpr(
   visit: (e: Expr) => Expr | undefined,
   memo: Map<Expr, Expr> = new Map(),
 ): Expr {
-  const done = memo.get(e)
-  if (done) return done
-  const old = children(e)
-  if (old.length === 0) {
+  const cached = memo.get(e)
+  if (cached) return cached
+  const previous = children(e)
+  if (previous.length === 0) {
     const leaf = visit(e) ?? e
     if (leaf !== e) memo.set(e, leaf)
     return leaf
   }
-  let operands = old
-  for (let k = 0; k < old.length; k++) {
-    const now = rewriteExpr(old[k]!, visit, memo)
-    if (operands !== old) (operands as Expr[]).push(now)
-    else if (now !== old[k]) operands = [...old.slice(0, k), now]
+  let operands = previous
+  for (let k = 0; k < previous.length; k++) {
+    const rewritten = rewriteExpr(previous[k]!, visit, memo)
+    if (operands !== previous) (operands as Expr[]).push(rewritten)
+    else if (rewritten !== previous[k]) operands = [...previous.slice(0, k), rewritten]
   }
-  const rebuilt = operands === old ? e : withChildren(e, operands)
+  const rebuilt = operands === previous ? e : withChildren(e, operands)
   const folded = rebuilt !== e && operands.some((x) => x === rebuilt || children(x).includes(rebuilt))
   const result = folded ? rebuilt : (visit(rebuilt) ?? rebuilt)
   memo.set(e, result)
@@ -141,16 +141,16 @@ export function walkExpr(e: Expr, visit: (e: Expr) => void, seen?: Set<Expr>): v
  * A recursive function over expressions, evaluated once per node: `f` computes the value of a node, and its second
  * argument returns the values of operands. Use it for every recursion, because operands are shared.
  */
-export function perExpr<T>(f: (e: Expr, of: (e: Expr) => T) => T): (e: Expr) => T {
-  const known = new Map<Expr, T>()
-  const of = (e: Expr): T => {
-    const before = known.get(e)
-    if (before !== undefined || known.has(e)) return before as T
-    const rewritten = f(e, of)
-    known.set(e, rewritten)
-    return rewritten
+export function perExpr<T>(f: (e: Expr, operandValue: (e: Expr) => T) => T): (e: Expr) => T {
+  const results = new Map<Expr, T>()
+  const operandValue = (e: Expr): T => {
+    const previous = results.get(e)
+    if (previous !== undefined || results.has(e)) return previous as T
+    const result = f(e, operandValue)
+    results.set(e, result)
+    return result
   }
-  return of
+  return operandValue
 }
 
 /** The number of nodes of the expression as a tree, shared nodes counted at each occurrence; may be infinite. */
@@ -158,32 +158,36 @@ export const treeSize: (e: Expr) => number = remembered((e: Expr) =>
   children(e).reduce((size, c) => size + treeSize(c), 1),
 )
 
-/** Names of the variables an expression mentions; hardware indices count by their axis name. */
+/** Names of the variables in an expression; hardware indices are included by their axis name. */
 export const freeVars: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) =>
-  e.kind === 'var' ? new Set([e.name]) : e.kind === 'builtin' ? new Set([e.axis]) : ofOperands(e, freeVars),
+  e.kind === 'var'
+    ? new Set([e.name])
+    : e.kind === 'builtin'
+      ? new Set([e.axis])
+      : unionOfOperands(e, freeVars),
 )
 
 /** Names of the arrays that an expression reads. */
 export const buffersRead: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) => {
-  const inner = ofOperands(e, buffersRead)
-  return e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...inner]) : inner
+  const operandBuffers = unionOfOperands(e, buffersRead)
+  return e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...operandBuffers]) : operandBuffers
 })
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
 /** The union of the names in all operands, in their order. Reuses the first non-empty set if the others add nothing. */
-function ofOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): ReadonlySet<string> {
+function unionOfOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): ReadonlySet<string> {
   let out = NO_NAMES
-  let own: Set<string> | undefined
+  let extended: Set<string> | undefined
   for (const c of children(e)) {
     const names = namesOf(c)
     if (out.size === 0) out = names
     else
       for (const v of names)
         if (!out.has(v)) {
-          own ??= new Set(out)
-          own.add(v)
-          out = own
+          extended ??= new Set(out)
+          extended.add(v)
+          out = extended
         }
   }
   return out
@@ -191,29 +195,29 @@ function ofOperands(e: Expr, namesOf: (c: Expr) => ReadonlySet<string>): Readonl
 
 export const mentions = (e: Expr, name: string): boolean => freeVars(e).has(name)
 
-export const mentionsAny = (e: Expr, names: { has(name: string): boolean }): boolean =>
+export const mentionsSome = (e: Expr, names: { has(name: string): boolean }): boolean =>
   [...freeVars(e)].some((v) => names.has(v))
 
 /** True if the expression reads memory. */
 export const readsMemory = (e: Expr): boolean => buffersRead(e).size > 0
 
 /** True if the expression reads one of these arrays. */
-export const readsAny = (e: Expr, arrays: { has(name: string): boolean }): boolean =>
+export const readsSome = (e: Expr, arrays: { has(name: string): boolean }): boolean =>
   [...buffersRead(e)].some((b) => arrays.has(b))
 
 /** Conditions reordered such that those that read memory come after those that protect the reads. */
-export function readingLast(conditions: readonly Expr[]): readonly Expr[] {
+export function orderReadsLast(conditions: readonly Expr[]): readonly Expr[] {
   const first = conditions.findIndex(readsMemory)
   if (first < 0 || conditions.slice(first).every(readsMemory)) return conditions
   return [...conditions.filter((c) => !readsMemory(c)), ...conditions.filter(readsMemory)]
 }
 
 /** True for a division by a non-constant with the semantics of targets, where a divisor of 0 is undefined. */
-export const dividesByAny = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
+export const dividesByVariable = (e: Expr): e is Extract<Expr, { kind: 'binary' }> =>
   e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem') && e.b.kind !== 'const'
 
 /** Replaces flooring divisions by truncating ones; valid for operands that are not negative, such as sizes. */
-export const truncated = (e: Expr): Expr =>
+export const truncateDivisions = (e: Expr): Expr =>
   rewriteExpr(e, (x) =>
     x.kind === 'binary' && (x.op === 'div' || x.op === 'mod')
       ? binary(x.op === 'div' ? 'quo' : 'rem', x.a, x.b)

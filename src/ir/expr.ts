@@ -20,7 +20,7 @@ const freeze = <T extends Expr>(node: T): T => Object.freeze(remembering(node))
 /** The number of the type nearest to `value`. For integer types, `value` must be an integer. */
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {
   invariant(isFloat(dtype) || Number.isInteger(value), `${value} is no ${dtype}`)
-  // Integers have one zero: as a float, -0 would be another number.
+  // Adding 0 turns -0 into 0: integers have one zero, and as a float -0 would be another number.
   return freeze({ kind: 'const', value: isFloat(dtype) ? rounding(dtype)(value) : value + 0, dtype, span })
 }
 export const int = (value: number): Const => constant(value, 'i32')
@@ -60,9 +60,9 @@ export function call(fn: MathFn, args: readonly Expr[], span?: Span): Expr {
   invariant(args.length === arity, `${fn} takes ${arity} arguments`)
   const t = args.map((a) => a.dtype).reduce(join)
   const dtype = type === 'bits' ? 'i32' : type === 'operand' || isFloat(t) ? t : 'f32'
-  const known = args.flatMap((a) => (a.kind === 'const' ? [a.value] : []))
-  if (known.length === args.length) {
-    const v = foldCall(fn, known, dtype)
+  const constantArgs = args.flatMap((a) => (a.kind === 'const' ? [a.value] : []))
+  if (constantArgs.length === args.length) {
+    const v = foldCall(fn, constantArgs, dtype)
     if (isValue(v, dtype)) return constant(v, dtype, span)
   }
   return freeze({ kind: 'call', fn, args: Object.freeze([...args]), dtype, span })
@@ -92,11 +92,12 @@ export function binaryType(op: BinaryOp, a: Dtype, b: Dtype): Dtype {
   return isTruth(op) ? 'bool' : a === b ? a : join(a, b)
 }
 
-const is = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
+const isConstant = (e: Expr, value: number): boolean => e.kind === 'const' && e.value === value
 
 /**
- * `a op b`. Constants fold to what every target computes of them; neutral elements of integers vanish. Other
- * floating-point arithmetic is left alone, since its rounding, infinities and NaN are the program's.
+ * `a op b`. Constants are folded to the value that every target computes, and neutral elements of integer
+ * operations are removed. Other floating-point arithmetic is unchanged, because its rounding, infinities and
+ * NaN belong to the program.
  */
 export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
   const dtype = binaryType(op, a.dtype, b.dtype)
@@ -109,39 +110,61 @@ export function binary(op: BinaryOp, a: Expr, b: Expr, span?: Span): Expr {
     return v !== undefined && isValue(v, dtype) ? constant(v, dtype, span) : make()
   }
   if (op === 'and')
-    return is(a, 1) ? b : is(b, 1) ? a : is(a, 0) || is(b, 0) ? bool(false) : sameExpr(a, b) ? a : make()
+    return isConstant(a, 1)
+      ? b
+      : isConstant(b, 1)
+        ? a
+        : isConstant(a, 0) || isConstant(b, 0)
+          ? bool(false)
+          : sameExpr(a, b)
+            ? a
+            : make()
   if (op === 'or')
-    return is(a, 0) ? b : is(b, 0) ? a : is(a, 1) || is(b, 1) ? bool(true) : sameExpr(a, b) ? a : make()
+    return isConstant(a, 0)
+      ? b
+      : isConstant(b, 0)
+        ? a
+        : isConstant(a, 1) || isConstant(b, 1)
+          ? bool(true)
+          : sameExpr(a, b)
+            ? a
+            : make()
   if (!isInt(dtype) || a.dtype !== b.dtype) return make()
   switch (op) {
     case 'add':
-      if (is(a, 0)) return b
-      if (is(b, 0)) return a
+      if (isConstant(a, 0)) return b
+      if (isConstant(b, 0)) return a
       if (b.kind === 'binary' && b.op === 'sub' && sameExpr(b.b, a)) return b.a
       if (a.kind === 'binary' && a.op === 'sub' && sameExpr(a.b, b)) return a.a
-      // Constants come last, so that neighbouring elements share the rest of their address. A sum of a value, which may wrap,
-      // and a position, as `v + 1` for an iterator, may wrap at each step.
+      // Constants come last, so that neighbouring elements share the variable part of their addresses. A sum
+      // of a value, which may wrap, and a position, such as `v + 1` for an iterator, may wrap at each step.
       if (b.kind === 'binary' && b.op === 'add' && b.b.kind === 'const' && a.kind !== 'const')
         return binary('add', binary('add', a, b.a, b.span ?? span), b.b, span ?? b.span)
       if (b.kind === 'const' && a.kind === 'binary' && a.op === 'add' && a.b.kind === 'const') {
-        const both = a.b.value + b.value
-        if (isValue(both, dtype)) return binary('add', a.a, constant(both, dtype), span ?? a.span)
+        const sum = a.b.value + b.value
+        if (isValue(sum, dtype)) return binary('add', a.a, constant(sum, dtype), span ?? a.span)
       }
       return make()
     case 'sub':
-      if (is(b, 0)) return a
+      if (isConstant(b, 0)) return a
       if (sameExpr(a, b)) return constant(0, dtype)
       if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.a, b)) return a.b
       if (a.kind === 'binary' && a.op === 'add' && sameExpr(a.b, b)) return a.a
       return make()
     case 'mul':
-      return is(a, 1) ? b : is(b, 1) ? a : is(a, 0) || is(b, 0) ? constant(0, dtype) : make()
+      return isConstant(a, 1)
+        ? b
+        : isConstant(b, 1)
+          ? a
+          : isConstant(a, 0) || isConstant(b, 0)
+            ? constant(0, dtype)
+            : make()
     case 'div':
     case 'quo':
-      return is(b, 1) ? a : make()
+      return isConstant(b, 1) ? a : make()
     case 'mod':
     case 'rem':
-      return is(b, 1) ? constant(0, dtype) : make()
+      return isConstant(b, 1) ? constant(0, dtype) : make()
     case 'min':
     case 'max':
       return sameExpr(a, b) ? a : make()
@@ -169,16 +192,16 @@ export const all = (terms: readonly Expr[]): Expr => terms.reduce(and, bool(true
 export function conjuncts(e: Expr): readonly Expr[] {
   const out = new Set<Expr>()
   const seen = new Set<Expr>()
-  const go = (x: Expr): void => {
+  const visit = (x: Expr): void => {
     if (seen.has(x)) return
     seen.add(x)
     if (x.kind === 'binary' && x.op === 'and') {
-      go(x.a)
-      go(x.b)
+      visit(x.a)
+      visit(x.b)
     } else out.add(x)
   }
-  go(e)
+  visit(e)
   return [...out]
 }
 /** ceil(a / b) for a >= 0, b > 0. */
-export const ceildiv = (a: Expr, b: Expr): Expr => (is(b, 1) ? a : div(add(a, sub(b, int(1))), b))
+export const ceildiv = (a: Expr, b: Expr): Expr => (isConstant(b, 1) ? a : div(add(a, sub(b, int(1))), b))

@@ -2,7 +2,7 @@
 import type { AnyFormat, FormatInstance, Instance, PartRule } from './format.ts'
 
 /** Diagnostic for a data name that is used both as a list and as a set. */
-export const passedAsBoth = (name: string) =>
+export const listAndSetDiagnostic = (name: string) =>
   ({
     code: 'format/argument-kind',
     message: `${name} is passed as a list and as a set`,
@@ -17,32 +17,33 @@ export const labelled = (name: string, label: string): string => (label === '' ?
 export const segmentsOf = (list: string): string => `segments of ${list}`
 
 /**
- * The arrays that a converted tensor brings in addition to those of its axes: orders, lists and masks. `name` is the
- * array's own name, `bound` the name it is bound by; they differ for lists that come with the data (`isGiven`).
+ * The arrays of a converted tensor in addition to those of its axes: orders, lists and masks. `name` is the
+ * array's own name, and `bindingName` the name by which it is bound. The two differ for lists that come with
+ * the data (`isGiven`).
  */
-export const arraysBeside = ({
+export const additionalArrays = ({
   tables,
   mask,
 }: Pick<FormatInstance, 'tables' | 'mask'>): readonly {
   readonly name: string
-  readonly bound: string
+  readonly bindingName: string
   readonly isGiven: boolean
 }[] => [
-  ...tables.map(({ name, of, source }) => ({
+  ...tables.map(({ name, kind: of, source }) => ({
     name,
-    bound: of === 'list' ? source : name,
+    bindingName: of === 'list' ? source : name,
     isGiven: of === 'list',
   })),
-  ...(mask === undefined ? [] : [{ name: mask, bound: mask, isGiven: false }]),
+  ...(mask === undefined ? [] : [{ name: mask, bindingName: mask, isGiven: false }]),
 ]
 
 /** Tables of a kernel that hold lists given with the data: the lists are bound, the tables are not. */
-export const tablesOfGiven = (
+export const givenTables = (
   reformats: readonly { readonly instance: Pick<Instance, 'parts'> }[],
 ): ReadonlySet<string> =>
   new Set(
     reformats.flatMap((r) =>
-      r.instance.parts.flatMap((p) => p.instance.tables.flatMap((t) => (t.of === 'list' ? [t.name] : []))),
+      r.instance.parts.flatMap((p) => p.instance.tables.flatMap((t) => (t.kind === 'list' ? [t.name] : []))),
     ),
   )
 
@@ -58,7 +59,7 @@ export function tablesOf(format: AnyFormat): readonly string[] {
       ...format.lists.map((l) => l.axis.name),
       ...(format.mask === undefined ? [] : [format.mask]),
     ]
-  const of = (r: PartRule): readonly string[] =>
-    r.kind === 'part' ? tablesOf(r.use.format) : r.parts.flatMap(of)
-  return format.parts.flatMap(of)
+  const tablesOfRule = (r: PartRule): readonly string[] =>
+    r.kind === 'part' ? tablesOf(r.use.format) : r.parts.flatMap(tablesOfRule)
+  return format.parts.flatMap(tablesOfRule)
 }

@@ -93,7 +93,10 @@ export interface Format {
   readonly span?: Span | undefined
 }
 
-/** A format with arguments over the parameters of the enclosing format; a list or set is passed on by name. */
+/**
+ * A format with arguments, over the parameters of the enclosing format. A list or set is passed on by its
+ * name.
+ */
 export interface FormatUse {
   readonly format: OrderedFormat
   readonly args: readonly Expr[]
@@ -176,7 +179,7 @@ export interface FormatFamily {
 export type AnyFormat = OrderedFormat | FormatFamily
 
 /** The format for tensors of an order. @throws SptError as `FormatFamily.ofOrder` */
-export const ofOrder = (format: AnyFormat, order: number): OrderedFormat =>
+export const formatOfOrder = (format: AnyFormat, order: number): OrderedFormat =>
   format.kind === 'family' ? format.ofOrder(order) : format
 
 // Instances: formats with their arguments over the axes of one kernel --------------------------------------------
@@ -188,7 +191,7 @@ export const ofOrder = (format: AnyFormat, order: number): OrderedFormat =>
  */
 export interface Table {
   readonly name: string
-  readonly of: 'sort' | 'list' | 'positions'
+  readonly kind: 'sort' | 'list' | 'positions'
   readonly source: string
   /** Axes of the format that the table is indexed by; empty for a single array. */
   readonly under: readonly string[]
@@ -214,10 +217,11 @@ export interface FormatInstance {
   /** Format axis name → name in the kernel. */
   readonly names: ReadonlyMap<string, string>
   /**
-   * Names of the orders, lists and mask in the format's declaration → names in the kernel. If a list or set of the data
-   * has that name already, the format's one is renamed (`held_2`), identically in every kernel.
+   * Names of the orders, lists and mask in the format's declaration → names in the kernel. If a list or set
+   * of the data already has that name, the array of the format is renamed (`held_2`), identically in every
+   * kernel.
    */
-  readonly beside: ReadonlyMap<string, string>
+  readonly arrayNames: ReadonlyMap<string, string>
   readonly sorts: readonly Sort[]
   readonly queries: readonly Query[]
   /** Over the names of the old axes and queries: one coordinate for each axis of `order`. */
@@ -240,10 +244,7 @@ export interface FormatInstance {
 }
 
 /** Dense axes that are claimed full: if the tensor stores an element, it stores all coordinates on these axes. */
-export const filledAxes = ({
-  axes,
-  claims,
-}: Pick<FormatInstance, 'axes' | 'claims'>): readonly StoredAxis[] =>
+export const fullAxes = ({ axes, claims }: Pick<FormatInstance, 'axes' | 'claims'>): readonly StoredAxis[] =>
   axes.filter((a) => isDense(a) && claims.some((c) => c.axis === a.name && c.claim === 'full'))
 
 export interface PartInstance {

@@ -79,10 +79,10 @@ export function f32BitsToF16(bits: number): number {
   if (abs <= 0x33000000) return sign
   const shift = 126 - (abs >>> 23)
   const mantissa = (abs & 0x7fffff) | 0x800000
-  const kept = mantissa >>> shift
-  const rest = mantissa & ((1 << shift) - 1)
+  const fraction = mantissa >>> shift
+  const remainder = mantissa & ((1 << shift) - 1)
   const half = 1 << (shift - 1)
-  return sign | (rest > half || (rest === half && (kept & 1) === 1) ? kept + 1 : kept)
+  return sign | (remainder > half || (remainder === half && (fraction & 1) === 1) ? fraction + 1 : fraction)
 }
 
 /** f32 bits to bf16 bits; NaN payloads are kept as far as they fit. */

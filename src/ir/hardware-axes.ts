@@ -17,11 +17,11 @@ const AXES: Readonly<Record<ThreadAxis, readonly [AxisLevel, Direction]>> = {
 
 export const levelOf = (axis: ThreadAxis): AxisLevel => AXES[axis][0]
 export const directionOf = (axis: ThreadAxis): Direction => AXES[axis][1]
-/** In the order in which the threads of a block are numbered. */
+/** The thread indices, in the order in which the threads of a block are numbered. */
 export const AXES_OF_BLOCK: readonly ThreadAxis[] = ['thread.x', 'thread.y', 'thread.z']
 /** The dimension (0, 1, 2 for x, y, z) of an index in the grid or block. */
 export const dimensionOf = (axis: ThreadAxis): number => 'xyz'.indexOf(directionOf(axis))
 
 /** The index of this level that a loop is bound to; `undefined` if it is not. */
-export const boundTo = (s: Stmt, level: AxisLevel): ThreadAxis | undefined =>
+export const boundIndex = (s: Stmt, level: AxisLevel): ThreadAxis | undefined =>
   s.kind === 'for' && s.mode.kind === 'bind' && levelOf(s.mode.to) === level ? s.mode.to : undefined

@@ -64,7 +64,7 @@ export interface Operand {
   readonly scope: 'global' | 'shared' | 'register'
   readonly memory?: Memory | undefined
   /** Alternative declared memories in shared memory. */
-  readonly others?: readonly Memory[] | undefined
+  readonly alternatives?: readonly Memory[] | undefined
   /** Bytes that are contiguous in the last dimension, from an aligned address on; 0: any. */
   readonly align: number
   /**
@@ -212,7 +212,7 @@ export interface Multicast {
 }
 
 /** True if asynchronous instructions are committed and waited for together. */
-export const endTogether = (a: Instr, b: Instr): boolean => sameData(a.asynchronous, b.asynchronous)
+export const sharesCompletion = (a: Instr, b: Instr): boolean => sameData(a.asynchronous, b.asynchronous)
 
 /** Commits a group of asynchronous instructions; every thread that may have executed some must call it. */
 export const commitGroup = (instr: Instr): InstrCall => callOf(instr, instr.asynchronous?.commit, {})

@@ -248,10 +248,11 @@ export interface DisjointWrites {
   /** The nest names of their loops, by group. */
   readonly nests: readonly (readonly string[])[]
   /**
-   * Dimensions of the buffer such that no two elements that agree in them are written by both groups. Empty if unknown.
+   * Dimensions of the buffer whose coordinates determine the group: elements that agree in these dimensions are written
+   * by one group only. Empty if unknown.
    */
   readonly by: readonly number[]
-  /** Neither group initialises elements of the other, as a nest over all rows would before others combine into some. */
+  /** No group initialises elements of another group. A nest that initialises all rows for other nests would do so. */
   readonly own?: boolean | undefined
 }
 

@@ -2,8 +2,8 @@
 
 import { writesOf } from './accesses.ts'
 import { cast, type Expr, int } from './expr.ts'
-import { freeVars, mentions, mentionsAny, readsAny, substitute } from './expr-tree.ts'
-import { boundTo } from './hardware-axes.ts'
+import { freeVars, mentions, mentionsSome, readsSome, substitute } from './expr-tree.ts'
+import { boundIndex } from './hardware-axes.ts'
 import type { For, Reduce } from './loops.ts'
 import { widened } from './monoid.ts'
 import { type Body, bodiesOf, stmt } from './tree.ts'
@@ -59,7 +59,7 @@ export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[
   for (const l of needed) hidden.delete(l.var)
   return needed.map((l) => ({
     ...l,
-    guards: l.guards.filter((g) => !mentionsAny(g, hidden)),
+    guards: l.guards.filter((g) => !mentionsSome(g, hidden)),
   }))
 }
 
@@ -68,12 +68,12 @@ export function initLoops(reduce: Reduce, inside: readonly For[]): readonly For[
  */
 export function elementChanges(reduce: Reduce, loop: For): boolean {
   const written = writesOf(loop.body)
-  return reduce.targets.some((t) => t.index.some((e) => mentions(e, loop.var) || readsAny(e, written)))
+  return reduce.targets.some((t) => t.index.some((e) => mentions(e, loop.var) || readsSome(e, written)))
 }
 
 /** True if the updated element changes with a reduction loop, so that no thread can update it on behalf of others. */
 export const scatters = (reduce: Reduce, path: readonly For[]): boolean =>
-  path.some((l) => l.reduce && !boundTo(l, 'block') && elementChanges(reduce, l))
+  path.some((l) => l.reduce && !boundIndex(l, 'block') && elementChanges(reduce, l))
 
 /** The loops whose variables `exprs` mention, and those that the extents of such loops mention; in path order. */
 export function closeOver(path: readonly For[], exprs: readonly Expr[]): readonly For[] {

@@ -4,7 +4,7 @@
  * later. Compilers of targets may reject overflows that they fold themselves.
  */
 import { computeType } from './dtype.ts'
-import { inRegisters } from './evaluate.ts'
+import { registerOperation } from './evaluate.ts'
 import { type Const, constant, type Expr } from './expr.ts'
 import { children, perExpr } from './expr-tree.ts'
 
@@ -33,11 +33,11 @@ function computed(e: Expr, [a = 0, b = 0, c = 0]: readonly number[]): number | u
     case 'binary':
       // Unreachable code: C leaves division by 0 undefined.
       if ((e.op === 'quo' || e.op === 'rem') && b === 0) return undefined
-      return inRegisters(e)(a, b)
+      return registerOperation(e)(a, b)
     case 'unary':
     case 'call':
     case 'cast':
-      return inRegisters(e)(a, b)
+      return registerOperation(e)(a, b)
     default:
       return undefined
   }

@@ -4,7 +4,7 @@
  */
 import { invariant, unreachable } from '../ast/diagnostic.ts'
 import { type Expr, load } from './expr.ts'
-import { readingLast, rewriteExpr } from './expr-tree.ts'
+import { orderReadsLast, rewriteExpr } from './expr-tree.ts'
 import type { Signals } from './instr.ts'
 import type { CallPiece, InstrCall } from './instr-call.ts'
 import { mapSame } from './lists.ts'
@@ -20,7 +20,7 @@ export type Body = readonly Stmt[]
  */
 export function stmt<T extends Stmt>(s: T): T {
   invariant(isTyped(s), () => `a statement ${s.kind} of another type than what it holds`)
-  const guards = s.kind === 'for' ? readingLast(s.guards) : undefined
+  const guards = s.kind === 'for' ? orderReadsLast(s.guards) : undefined
   return Object.freeze(remembering(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s))
 }
 

@@ -10,7 +10,7 @@ import { isWarpCollective, type Lanes } from '../analysis/lane-groups.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { type BufferAccess, targetsOf } from '../ir/accesses.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
-import { mentions, mentionsAny, substitute } from '../ir/expr-tree.ts'
+import { mentions, mentionsSome, substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 
 export interface Block {
@@ -152,7 +152,7 @@ function residueOf(e: Expr, axis: ThreadAxis, extent: Expr | undefined, space: S
   const scale = coefficientOf(e, axis)
   if (scale < 1 || termsWith(sum, axis).length !== 1) return undefined
   const modulus = scale * extent.value
-  const varies = (x: Expr): boolean => mentionsAny(x, space.inner)
+  const varies = (x: Expr): boolean => mentionsSome(x, space.inner)
   const others = keepTerms(sum, (t) => !mentions(t.term, axis))
   const rest = keepTerms(others, (t) => varies(t.term) && t.coefficient % modulus !== 0)
   if (!isIndex(rangeOfSum(rest, rangesOver(space.inner)), scale)) return undefined

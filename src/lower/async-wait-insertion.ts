@@ -12,7 +12,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { bool, int } from '../ir/expr.ts'
-import { commitGroup, endTogether, type Instr, waitGroup, waitRead } from '../ir/instr.ts'
+import { commitGroup, type Instr, sharesCompletion, waitGroup, waitRead } from '../ir/instr.ts'
 import { mapSame, unlessSame } from '../ir/lists.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
@@ -126,7 +126,7 @@ function needs(a: Stmt, b: Stmt): boolean {
 /** What a statement starts that can be waited for behind it: of several kinds, some wait for others within. */
 function startsOf(s: Stmt): readonly Instr[] {
   const all = asynchronousInstrs(s)
-  return all.every((i) => endTogether(i, all[0]!)) ? all : []
+  return all.every((i) => sharesCompletion(i, all[0]!)) ? all : []
 }
 
 /** The asynchronous instructions that do all a statement does; none where it does anything else. */

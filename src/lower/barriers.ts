@@ -11,11 +11,11 @@
 import { linear } from '../analysis/integers/linear.ts'
 import { isWarpCollective, lanesIn, threadsIn, type Lanes as WarpLanes } from '../analysis/lane-groups.ts'
 import { accessesOf, type BufferAccess, targetsOf, writesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
-import { freeVars, mentions, readsAny } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { freeVars, mentions, readsSome } from '../ir/expr-tree.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
 import { isSingle } from '../ir/reductions.ts'
 import { remembered } from '../ir/remembered.ts'
@@ -36,8 +36,8 @@ interface BarrierScope extends Block {
 
 /** `indptr`: buffers that are known to be monotone. `warp`: lanes that can meet without the block, 1 for none. */
 export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number, names: Names): Body {
-  const registers = allocatedIn(body, 'register')
-  const shared = allocatedIn(body, 'shared')
+  const registers = allocatedNames(body, 'register')
+  const shared = allocatedNames(body, 'shared')
   const changing = new Set([...writesOf(body)].filter((b) => !registers.has(b)))
   const lanes = lanesIn(body)
   // One thread waits for nobody.
@@ -53,7 +53,7 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
 function rowOf(body: Body, least: number): number | undefined {
   let width: number | undefined = least
   walkStmts(body, (s) => {
-    if (s.kind !== 'for' || boundTo(s, 'thread') !== 'thread.x') return
+    if (s.kind !== 'for' || boundIndex(s, 'thread') !== 'thread.x') return
     width = width === undefined || s.extent.kind !== 'const' ? undefined : Math.max(width, s.extent.value)
   })
   return width
@@ -62,7 +62,7 @@ function rowOf(body: Body, least: number): number | undefined {
 function between(list: Body, block: BarrierScope): Body {
   const inner = list.flatMap((s): Body => {
     if (s.kind === 'for' && s.mode.kind === 'instr') return [s]
-    const axis = boundTo(s, 'thread')
+    const axis = boundIndex(s, 'thread')
     const inside = axis ? { ...block, axes: block.axes.filter((a) => a !== axis) } : block
     const rebuilt = withBodies(
       s,
@@ -84,7 +84,7 @@ function decided(s: If, block: BarrierScope): Body {
   const body = [...s.then, ...s.else]
   const haveBarrier = body.some(isConvergent)
   const changes = new Set([...writesOf(body)].filter((b) => haveBarrier || !block.registers.has(b)))
-  const reads = (e: Expr): boolean => readsAny(e, changes)
+  const reads = (e: Expr): boolean => readsSome(e, changes)
   if (!reads(s.cond)) return [s]
   const name = block.names.fresh('holds')
   // What indices are in range by is still seen.

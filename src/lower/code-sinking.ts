@@ -3,13 +3,14 @@
  * so that it takes no register while the loop runs; one that only the branches of a condition use, with loops in which all
  * threads of a block meet, is computed in each. What reads memory stays early: it takes time to arrive.
  */
-import { isAgreed, meets } from '../ir/agreed-conditions.ts'
+
 import { freeVarsOf, renameBound } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { mentions, someExpr } from '../ir/expr-tree.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { If, Let, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, someStmt, withBodies } from '../ir/tree.ts'
+import { hasBlockBarrier, isUniformCondition } from '../ir/uniform-conditions.ts'
 
 export function sinkCode(body: Body, names: Names): Body {
   const inner = mapSame(intoBranches(body, names), (s) =>
@@ -73,7 +74,7 @@ function intoBranches(body: Body, names: Names): Body {
 
 /** Branches of which all threads take the same, none computing anything twice, with loops in which they meet. */
 const hasVersions = (s: Stmt): s is If =>
-  isAgreed(s) && s.else.length > 0 && someStmt([s], (x) => isLoop(x) && meets(x))
+  isUniformCondition(s) && s.else.length > 0 && someStmt([s], (x) => isLoop(x) && hasBlockBarrier(x))
 
 /** The body behind those of the names that it uses. */
 function withUsed(lets: readonly Let[], body: Body): Body {

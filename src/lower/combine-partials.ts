@@ -5,7 +5,7 @@
  */
 
 import type { Names } from '../ir/bound-names.ts'
-import { nestOf } from '../ir/clone-loops.ts'
+import { copyNest } from '../ir/clone-loops.ts'
 import { add, and, div, type Expr, eq, int, type Load, load, lt, mod, mul, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
@@ -153,7 +153,7 @@ function update({ reduce, roles }: PartialResults, values: readonly Load[], map:
 
 /** Copies of loops, with the guards that speak of them. */
 export const nest = (loops: readonly For[], names: Names, make: (map: Vars) => Body): Body =>
-  nestOf(
+  copyNest(
     loops.map((l) => ({ ...l, guards: l.guards.filter((g) => mentions(g, l.var)) })),
     names,
     new Map(),

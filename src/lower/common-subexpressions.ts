@@ -18,8 +18,7 @@
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import { InternalError } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { isAgreed } from '../ir/agreed-conditions.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { children, freeVars, isLazy, withChildren } from '../ir/expr-tree.ts'
@@ -27,6 +26,7 @@ import type { Buffer, Stmt } from '../ir/loops.ts'
 import { define } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, stmt } from '../ir/tree.ts'
+import { isUniformCondition } from '../ir/uniform-conditions.ts'
 import { ProtectedAccesses } from './protected-accesses.ts'
 
 /** What one evaluation costs, roughly in cycles of arithmetic; decides what is worth a name. */
@@ -96,7 +96,7 @@ class Hoister {
 
   constructor(body: Body, names: Names, accesses: ProtectedAccesses) {
     this.#accesses = accesses
-    this.#mutable = new Set([...writesOf(body), ...allocatedIn(body)])
+    this.#mutable = new Set([...writesOf(body), ...allocatedNames(body)])
     this.#names = names
   }
 
@@ -137,7 +137,7 @@ class Hoister {
         this.#analyse(s.then, then)
         const otherwise = this.#open(here, 'if', [], vars)
         this.#analyse(s.else, otherwise)
-        if (isAgreed(s)) shareUsers(here, then, otherwise)
+        if (isUniformCondition(s)) shareUsers(here, then, otherwise)
       }
     }
   }

@@ -10,7 +10,7 @@ import { Facts } from '../analysis/integers/facts.ts'
 import { linear, minus } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
-import { readsAny, rewriteExpr } from '../ir/expr-tree.ts'
+import { readsSome, rewriteExpr } from '../ir/expr-tree.ts'
 import { unlessSame } from '../ir/lists.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -82,5 +82,5 @@ function joins(first: If, second: If): boolean {
   if (first.absent !== second.absent) return false
   if (keyOf(first.cond) !== keyOf(second.cond)) return false
   const written = writesOf([...first.then, ...first.else])
-  return !readsAny(first.cond, written)
+  return !readsSome(first.cond, written)
 }

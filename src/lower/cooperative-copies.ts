@@ -6,7 +6,7 @@
 
 import { isWarpCollective, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
+import { allocatedNames, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import {
@@ -38,8 +38,8 @@ export function makeCopiesCooperative(kernel: Kernel2): Kernel2 {
 }
 
 function distributeIn(top: Stmt, names: Names): Stmt {
-  const local = allocatedIn([top])
-  const shared = allocatedIn([top], 'shared')
+  const local = allocatedNames([top])
+  const shared = allocatedNames([top], 'shared')
   const threads = threadsIn([top])
   const lanes = lanesIn([top])
   if (shared.size === 0 || threads.size === 0) return top

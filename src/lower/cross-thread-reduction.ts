@@ -11,13 +11,13 @@
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { accessesOf, writesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { replaceLoop } from '../ir/definitions.ts'
 import { all, bool, constant, type Expr, int, type Load, load } from '../ir/expr.ts'
-import { children, isLazy, mentionsAny, withChildren } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { children, isLazy, mentionsSome, withChildren } from '../ir/expr-tree.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
@@ -44,7 +44,7 @@ export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): K
     if (!found) break
     body = rewrite(body, found.reduce, found.path, {
       names,
-      inRegisters: new Set([...allocatedIn(body, 'register'), ...registersOf(kernel)]),
+      inRegisters: new Set([...allocatedNames(body, 'register'), ...registersOf(kernel)]),
       done: shares,
       exchange,
     })
@@ -66,7 +66,7 @@ const registersOf = ({ buffers }: Kernel2): readonly string[] =>
 const extent = (l: For): Expr => l.extent
 const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent.value : 1)
 
-const onThreads = (l: For): boolean => boundTo(l, 'thread') !== undefined
+const onThreads = (l: For): boolean => boundIndex(l, 'thread') !== undefined
 
 /**
  * The last reduction over threads that is not into shares yet. What is completed after a loop comes before what
@@ -192,7 +192,7 @@ function loadedEarly(
   const isProtected = conditionsAround([root], reduce).length > 0
   const moved = (x: Expr): Expr => {
     if (isProtected) return x
-    if (x.kind !== 'load' || written.has(x.buffer) || mentionsAny(x, inside))
+    if (x.kind !== 'load' || written.has(x.buffer) || mentionsSome(x, inside))
       return withChildren(
         x,
         // What a condition protects is read under it only.
@@ -215,7 +215,7 @@ function loadedEarly(
 function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
-  const first = path.findIndex((l, k) => k >= outside && l.reduce && !boundTo(l, 'block'))
+  const first = path.findIndex((l, k) => k >= outside && l.reduce && !boundIndex(l, 'block'))
   const root = path[first]!
   const inside = path.slice(first)
   const depends = (l: For): boolean => elementChanges(reduce, l)
@@ -235,7 +235,7 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   )
   const exists = ifs.flatMap((c) => (c.absent === undefined ? [] : [c.cond]))
   const conditions = [
-    ...spatial.flatMap((l) => l.guards).filter((g) => !mentionsAny(g, hidden)),
+    ...spatial.flatMap((l) => l.guards).filter((g) => !mentionsSome(g, hidden)),
     ...ifs.map((c) => c.cond),
   ]
   const kept = spatial.map((l): For => ({ ...l, guards: [] }))

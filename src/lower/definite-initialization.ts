@@ -48,7 +48,7 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
   /** Whether the nest has a step for any coordinates within dense axes under its conditions; loops that are counted have an end beside these. */
   const isFree = written.every((name, k) => {
     const axis = axes.get(buffer.axes[k]!)
-    return isDense(axis) && (!axis.counted || where.some((c) => mentions(c, name)))
+    return isDense(axis) && (!axis.count || where.some((c) => mentions(c, name)))
   })
   let alike = true
   walkStmts1(kernel.body, (s, { iterations, lets }) => {

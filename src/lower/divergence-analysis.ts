@@ -6,10 +6,10 @@
  */
 
 import { targetsOf, writesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
-import { boundTo, levelOf } from '../ir/hardware-axes.ts'
+import { boundIndex, levelOf } from '../ir/hardware-axes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
 
@@ -34,7 +34,7 @@ export class Varying {
     this.#threads = threads
     this.#written = writesOf(body)
     for (const axis of threads.keys()) this.#add(axis, [axis])
-    this.#registers = allocatedIn(body, 'register')
+    this.#registers = allocatedNames(body, 'register')
     // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
     do {
       this.#changed = false
@@ -78,7 +78,7 @@ export class Varying {
    * they say which elements exist, and what does not depend on a thread's element does no harm without it.
    */
   ofControl(s: Stmt): Axes {
-    if (s.kind === 'for') return boundTo(s, 'thread') ? NONE : this.of(s.extent)
+    if (s.kind === 'for') return boundIndex(s, 'thread') ? NONE : this.of(s.extent)
     return s.kind === 'if' || s.kind === 'while' ? this.of(s.cond) : NONE
   }
 
@@ -124,7 +124,7 @@ export class Varying {
   #statement(s: Stmt, control: Axes, always: Axes): void {
     if (s.kind === 'for') {
       const all = new Set([...control, ...this.#loop(s)])
-      this.#list(s.body, all, boundTo(s, 'thread') ? always : new Set([...always, ...this.of(s.extent)]))
+      this.#list(s.body, all, boundIndex(s, 'thread') ? always : new Set([...always, ...this.of(s.extent)]))
     } else if (s.kind === 'if' || s.kind === 'while') {
       const cond = this.of(s.cond)
       for (const body of bodiesOf(s))
@@ -140,7 +140,7 @@ export class Varying {
   /** What the loop decides by threads about what its body leaves behind: a thread may sit out. */
   #loop(l: For): Axes {
     const guards = l.guards.flatMap((g) => [...this.of(g)])
-    const axis = boundTo(l, 'thread')
+    const axis = boundIndex(l, 'thread')
     if (!axis) {
       const rounds = this.of(l.extent)
       this.#add(l.var, rounds)

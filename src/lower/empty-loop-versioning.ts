@@ -9,15 +9,15 @@
 
 import { unrolledSize } from '../analysis/unrolled-size.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { copyOf } from '../ir/clone-loops.ts'
+import { copyStatements } from '../ir/clone-loops.ts'
 import { MAX_UNROLLED } from '../ir/code-size-budgets.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { int, lt } from '../ir/expr.ts'
-import { mentionsAny, readsAny, readsMemory } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { mentionsSome, readsMemory, readsSome } from '../ir/expr-tree.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Alloc, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
@@ -49,8 +49,8 @@ class Versions {
   constructor(nest: Stmt, names: Names) {
     this.#nest = nest
     this.#names = names
-    this.#changed = new Set([...writesOf([nest]), ...allocatedIn([nest])])
-    const threads = loopsOf([nest]).filter((l) => boundTo(l, 'thread'))
+    this.#changed = new Set([...writesOf([nest]), ...allocatedNames([nest])])
+    const threads = loopsOf([nest]).filter((l) => boundIndex(l, 'thread'))
     this.#threads = new Set(threads.map((l) => l.var))
   }
 
@@ -74,10 +74,10 @@ class Versions {
   /** The pipelined loop that every thread of a block comes to in the statement, as often as all others. */
   #decisive(s: Stmt): For | undefined {
     if (s.kind !== 'for') return undefined
-    if (boundTo(s, 'thread'))
+    if (boundIndex(s, 'thread'))
       return s.guards.length > 0 ? undefined : s.body.map((x) => this.#decisive(x)).find((l) => l)
     const { extent } = s
-    const agreed = !mentionsAny(extent, this.#threads) && !readsAny(extent, this.#changed)
+    const agreed = !mentionsSome(extent, this.#threads) && !readsSome(extent, this.#changed)
     return isPipelined(s) && agreed && readsMemory(extent) ? s : undefined
   }
 
@@ -85,8 +85,8 @@ class Versions {
     const rest = list.slice(at)
     const shared = rest.filter((s): s is Alloc => s.kind === 'alloc')
     const then = rest.filter((s) => s.kind !== 'alloc')
-    const otherwise = copyOf(without(then, keyOf(extent)), this.#names)
-    const again = allocatedIn(otherwise, 'shared').size > 0 || loopsOf(otherwise).some(isPipelined)
+    const otherwise = copyStatements(without(then, keyOf(extent)), this.#names)
+    const again = allocatedNames(otherwise, 'shared').size > 0 || loopsOf(otherwise).some(isPipelined)
     if (again || unrolledSize([this.#nest]) + unrolledSize(otherwise) > MAX_UNROLLED) return undefined
     return [...list.slice(0, at), ...shared, when(lt(int(0), extent), then, otherwise)]
   }

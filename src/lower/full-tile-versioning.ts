@@ -14,7 +14,7 @@ import { namesOf } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { all, div, type Expr, int, lt, sub, variable } from '../ir/expr.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
@@ -29,8 +29,8 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
   const values = valuesIn(kernel.body)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
-      const blocks = s.kind === 'for' && boundTo(s, 'block') ? [...around, s] : around
-      if (s.kind === 'for' && boundTo(s, 'block') && !loopsOf(s.body).some((l) => boundTo(l, 'block')))
+      const blocks = s.kind === 'for' && boundIndex(s, 'block') ? [...around, s] : around
+      if (s.kind === 'for' && boundIndex(s, 'block') && !loopsOf(s.body).some((l) => boundIndex(l, 'block')))
         return withFullTileVersion(s, blocks, values, natural, names)
       return withBodies(
         s,

@@ -11,7 +11,7 @@ import { namesOf } from '../ir/bound-names.ts'
 import { replaceLoop } from '../ir/definitions.ts'
 import { add, binary, bool, type Expr, int, load, lt, type Search, search, select } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, define, place as placeIn, store, when, whenAll } from '../ir/statement-builders.ts'
@@ -32,7 +32,7 @@ export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
       const searches = s.kind === 'for' && !(onThreads && sharesWork(s.body))
       const incremental = searches ? incrementalLoop(s, written, names) : undefined
       const next = incremental?.loop ?? s
-      const inThread = onThreads || boundTo(s, 'thread') !== undefined
+      const inThread = onThreads || boundIndex(s, 'thread') !== undefined
       const inside = withBodies(
         next,
         bodiesOf(next).map((b) => go(b, inThread)),

@@ -7,10 +7,10 @@
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
 import { fail, InternalError, invariant } from '../ast/diagnostic.ts'
 import { accessesOf, offsetsIn } from '../ir/accesses.ts'
-import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
+import { allocatedNames, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { all, builtin, type Expr, eq, int, lt, max, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
-import { truncated } from '../ir/expr-tree.ts'
+import { truncateDivisions } from '../ir/expr-tree.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, Fill, For, Kernel2, Launch, PlanStep, Stmt } from '../ir/loops.ts'
 import { store } from '../ir/statement-builders.ts'
@@ -60,7 +60,11 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
   return {
     kind: 'launch',
     name,
-    grid: [truncated(extent('block.x')), truncated(extent('block.y')), truncated(extent('block.z'))],
+    grid: [
+      truncateDivisions(extent('block.x')),
+      truncateDivisions(extent('block.y')),
+      truncateDivisions(extent('block.z')),
+    ],
     block: [threads('thread.x'), threads('thread.y'), threads('thread.z')],
     ...inClusters(body),
     body: new Binder(extents, body, new Conditions(new Varying(body, threadsIn(body)), names)).run(),
@@ -191,7 +195,7 @@ class Binder {
     if (isWarpCollective(s, this.#lanes)) inside.add('thread.x')
     const idle = THREAD_AXES.filter((a) => this.#extents.has(a) && !on.has(a) && !inside.has(a))
     if (idle.length === 0 || hasBarrier([s]) || isCooperative(s)) return []
-    const local = allocatedIn([s])
+    const local = allocatedNames([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
     const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
     // Registers are each thread's own: all threads must run what fills them.

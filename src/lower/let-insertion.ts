@@ -28,7 +28,7 @@ import {
 import {
   buffersRead,
   children,
-  dividesByAny,
+  dividesByVariable,
   isLazy,
   perExpr,
   treeSize,
@@ -169,7 +169,7 @@ class Sharing {
 
   /** Reads nothing outside of an array, whatever the index, and divides by nothing that is 0. */
   #anywhere(e: Expr): Expr {
-    if (dividesByAny(e)) {
+    if (dividesByVariable(e)) {
       const by = this.#named(e.b)
       const zero = constant(0, e.dtype)
       return select(eq(by, constant(0, by.dtype)), zero, binary(e.op, e.a, by, e.span))

@@ -10,7 +10,7 @@ import { loopMap, roundedUp } from '../analysis/integers/linear.ts'
 import { registersOver } from '../analysis/integers/ranges.ts'
 import { div, type Expr, int, max, sub } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { mapLoops, stmt } from '../ir/tree.ts'
 import { type Values, valuesIn } from '../ir/wrapping-values.ts'
@@ -27,7 +27,7 @@ function tightened(loop: For, path: readonly For[], values: Values): For {
   // Threads that share what is inside go round as often as each other: by what is the same for all of a block.
   const shared = isShared(loop)
   if (shared && loop.mode.kind !== 'serial') return loop
-  const blocks = new Set(path.flatMap((l) => (boundTo(l, 'block') === undefined ? [] : [l.var])))
+  const blocks = new Set(path.flatMap((l) => (boundIndex(l, 'block') === undefined ? [] : [l.var])))
   const tiles = roundedUp(loop.extent)
   if (!tiles) return loop
   const size = tiles.by

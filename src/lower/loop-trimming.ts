@@ -7,7 +7,7 @@
 import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../analysis/integers/linear.ts'
 import { naturals, registersOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import { type Expr, int, max, min, sub } from '../ir/expr.ts'
 import { mentions, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
@@ -24,7 +24,7 @@ export function trimLoops(
   const least = promote ? LONG.alone : LONG.threads
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
   const values = valuesIn(kernel.body)
-  const own = allocatedIn(kernel.body)
+  const own = allocatedNames(kernel.body)
   const isLong = (l: For): boolean =>
     l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial' && !l.cooperative
   const ended = (l: For, path: readonly For[]): For => {

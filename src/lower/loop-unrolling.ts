@@ -9,7 +9,7 @@
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { bodyAt } from '../ir/clone-loops.ts'
 import { MAX_UNROLLED } from '../ir/code-size-budgets.ts'
@@ -24,7 +24,7 @@ const LONGEST = 64
 
 export function unrollLoops(body: Body, names: Names): Body {
   const implied = impliedBy(body)
-  const registers = allocatedIn(body, 'register')
+  const registers = allocatedNames(body, 'register')
   return rewriteStmts(body, {
     stmt: (s) => {
       if (s.kind !== 'for') return undefined
@@ -48,7 +48,7 @@ function impliedBy(body: Body): ReadonlySet<string> {
 
 /** The serial loops that run over register arrays which loops unrolled whole run over, or others of these. */
 function alongside(body: Body): ReadonlySet<string> {
-  const registers = allocatedIn(body, 'register')
+  const registers = allocatedNames(body, 'register')
   const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
   const over = (a: (typeof uses)[number]): readonly For[] =>
     a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))

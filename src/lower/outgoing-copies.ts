@@ -5,7 +5,7 @@
  */
 
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Instr } from '../ir/instr.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
@@ -27,8 +27,8 @@ export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[
   const carried = new Set<Stmt>()
   const before = new Map<Stmt, readonly Instr[]>()
   const after = new Map<Stmt, readonly Instr[]>()
-  const shared = allocatedIn([top], 'shared')
-  const local = allocatedIn([top])
+  const shared = allocatedNames([top], 'shared')
+  const local = allocatedNames([top])
   const isAlone = (s: Stmt): boolean => {
     const written = writesOf([s])
     const read = [...readsOf([s])].filter((b) => local.has(b))

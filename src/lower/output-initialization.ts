@@ -10,7 +10,7 @@
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { type Axis, type DenseAxis, endsBy, isDense, isDenseRoot } from '../ir/axis.ts'
+import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
 import { startOf } from '../ir/monoid.ts'
@@ -203,6 +203,6 @@ function onlyCombined(
 ): boolean {
   const asked = [...freeVars(cond)].flatMap((n) => iters.get(n) ?? [])
   const reduced = asked.filter((it) => it.kind === 'R')
-  const ends = reduced.flatMap((it) => endsBy(axes.get(it.axis)))
+  const ends = reduced.flatMap((it) => countedBy(axes.get(it.axis)))
   return reduced.length > 0 && asked.every((it) => it.kind === 'R' || ends.includes(it.axis))
 }

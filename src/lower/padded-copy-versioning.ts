@@ -11,10 +11,10 @@ import { loopMap, rises } from '../analysis/integers/linear.ts'
 import { registersOver } from '../analysis/integers/ranges.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Names, namesOf } from '../ir/bound-names.ts'
-import { copyOf } from '../ir/clone-loops.ts'
+import { copyStatements } from '../ir/clone-loops.ts'
 import { allocations } from '../ir/definitions.ts'
 import { all, conjuncts, type Expr, int } from '../ir/expr.ts'
-import { mentions, readsAny, someExpr, substitute } from '../ir/expr-tree.ts'
+import { mentions, readsSome, someExpr, substitute } from '../ir/expr-tree.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, If, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
@@ -61,9 +61,9 @@ function versioned(loop: For, around: readonly For[], { values, names, buffers }
     return rises(c.a, ...loops.map((l) => l.var)) && !someExpr(c, (e) => registers(e).wraps)
   }
   if (!parts.every(follows) || !repeated.some((l) => mentions(padded.cond, l.var))) return undefined
-  if (readsAny(padded.cond, writesOf([loop]))) return undefined
+  if (readsSome(padded.cond, writesOf([loop]))) return undefined
   const whole = loops.reduceRight<Body>((body, l) => [stmt({ ...l, body })], padded.then)
-  return when(all(parts.map((c) => substitute(c, last))), whole, copyOf([loop], names))
+  return when(all(parts.map((c) => substitute(c, last))), whole, copyStatements([loop], names))
 }
 
 /** Constant loops directly inside of each other around a store into a register, of an element where it is there. */

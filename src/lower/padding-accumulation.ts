@@ -12,7 +12,7 @@ import { coefficientOf, keepTerms, linear, roundedUp, sameSum, sumExpr } from '.
 import { accessesOf, type BufferAccess, writesOf } from '../ir/accesses.ts'
 import { isDivision } from '../ir/evaluate.ts'
 import { conjuncts, type Expr, int, type Load, mul, variable } from '../ir/expr.ts'
-import { freeVars, mentions, readsAny, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
+import { freeVars, mentions, readsSome, someExpr, substitute, walkExpr } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2 } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { exprsOf, rewriteStmts, someStmt, stmt, walkStmts } from '../ir/tree.ts'
@@ -37,7 +37,7 @@ export function accumulateIntoPadding(kernel: Kernel2): Kernel2 {
         const stable = loop.guards.filter(
           (g) =>
             mentions(g, loop.var) &&
-            !readsAny(g, written) &&
+            !readsSome(g, written) &&
             [...freeVars(g)].every((v) => v === loop.var || outside.has(v)) &&
             isAskedByReaders(g, loop, writer, uses) &&
             runsFirst(g, loop, [...path, s, ...writer.path.slice(0, k)], kernel.buffers),

@@ -24,7 +24,7 @@
 import type { PipelineSequence } from '../analysis/pipeline-sequence.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { copyOf } from '../ir/clone-loops.ts'
+import { copyStatements } from '../ir/clone-loops.ts'
 import { findLoop } from '../ir/definitions.ts'
 import { add, all, type Expr, ge, int, type Load, load, lt, max, mod } from '../ir/expr.ts'
 import { someExpr, substitute } from '../ir/expr-tree.ts'
@@ -140,7 +140,7 @@ export class PipelineCursor {
       whileHolds(all([this.exists, ge(held(this.#slice), held(this.#length))]), [
         set(this.#tile, add(held(this.#tile), int(1))),
         set(this.#slice, int(0)),
-        ...this.#enter(copyOf(fill, this.#names)),
+        ...this.#enter(copyStatements(fill, this.#names)),
       ]),
     ]
   }

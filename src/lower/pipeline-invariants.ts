@@ -4,7 +4,7 @@
  */
 
 import type { Facts } from '../analysis/integers/facts.ts'
-import { allocatedIn, boundVarsOf } from '../ir/bindings.ts'
+import { allocatedNames, boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Expr, int, load } from '../ir/expr.ts'
 import {
@@ -12,7 +12,7 @@ import {
   evaluationGuard,
   freeVars,
   mentions,
-  mentionsAny,
+  mentionsSome,
   readsMemory,
   rewriteExpr,
   someExpr,
@@ -42,11 +42,11 @@ export function pipelineInvariants(
   names: Names,
 ): PipelineInvariants {
   const own = new Set([loop.var, ...boundVarsOf(copies)])
-  const memory = allocatedIn(copies)
+  const memory = allocatedNames(copies)
   const isOne = (e: Expr): boolean =>
     e.dtype === 'i32' &&
     mentions(e, over.var) &&
-    !mentionsAny(e, own) &&
+    !mentionsSome(e, own) &&
     !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
     isCostly(e) &&
     // Of a register nobody knows what divides it.

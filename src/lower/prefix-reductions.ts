@@ -13,7 +13,7 @@ import { type Names, namesOf } from '../ir/bound-names.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { add, binary, bool, type Expr, int, load, lt, mul, sub, variable } from '../ir/expr.ts'
-import { mentionsAny, readsAny, substitute } from '../ir/expr-tree.ts'
+import { mentionsSome, readsSome, substitute } from '../ir/expr-tree.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { startOf } from '../ir/monoid.ts'
@@ -84,7 +84,7 @@ function lengthsOf(loop: For, inner: For, reduce: Reduce): Prefix | undefined {
   const bound = new Set([...boundVarsOf(loop.body), loop.var])
   bound.delete(inner.var)
   const written = writesOf(loop.body)
-  const moves = (e: Expr): boolean => mentionsAny(e, bound) || readsAny(e, written)
+  const moves = (e: Expr): boolean => mentionsSome(e, bound) || readsSome(e, written)
   return moves(first) || reduce.values.some(moves) ? undefined : { inner, reduce, first, more: each }
 }
 

@@ -4,7 +4,7 @@
  */
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import type { Expr, Load, Search } from '../ir/expr.ts'
-import { buffersRead, children, dividesByAny, freeVars, isLazy, readsMemory } from '../ir/expr-tree.ts'
+import { buffersRead, children, dividesByVariable, freeVars, isLazy, readsMemory } from '../ir/expr-tree.ts'
 import type { Buffer } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
@@ -111,7 +111,7 @@ export class ProtectedAccesses {
       const [first, ...others] = children(e)
       const guards = isLazy(e) && first ? this.#dependsOn(first) : NO_NAMES
       const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !guards.has(v))
-      const own = dividesByAny(e) ? this.#dependsOn(e.b) : NO_NAMES
+      const own = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
       const ahead = first ? this.ofDivisors(first) : NO_NAMES
       const isNone = own.size + ahead.size + behind.length === 0
       known = isNone ? NO_NAMES : new Set([...own, ...ahead, ...behind])

@@ -12,7 +12,7 @@ import { boundVarsOf } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
-import { mentionsAny, readsAny, someExpr } from '../ir/expr-tree.ts'
+import { mentionsSome, readsSome, someExpr } from '../ir/expr-tree.ts'
 import { unlessSame } from '../ir/lists.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { alloc, local, store, when } from '../ir/statement-builders.ts'
@@ -113,7 +113,7 @@ function elementsOf(loop: For, cx: Context): readonly Element[] {
     if (a.mode === 'write') written.add(a.buffer)
   }
   const bound = boundVarsOf([loop])
-  const varies = (e: Expr): boolean => mentionsAny(e, bound) || readsAny(e, written)
+  const varies = (e: Expr): boolean => mentionsSome(e, bound) || readsSome(e, written)
   return [...written].flatMap((buffer): Element[] => {
     const all = of.get(buffer)!
     const [{ index }] = all as [BufferAccess]

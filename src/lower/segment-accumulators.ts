@@ -2,7 +2,7 @@
 
 import type { Segments } from '../analysis/segmented-loops.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { nestOf } from '../ir/clone-loops.ts'
+import { copyNest } from '../ir/clone-loops.ts'
 import {
   add,
   and,
@@ -220,7 +220,7 @@ export function nest(
   around: LoopValues,
   make: (map: LoopValues) => Body,
 ): Body {
-  return nestOf(
+  return copyNest(
     loops.map((l) => ({ ...l, reduce: false, guards: guarded ? l.guards : [] })),
     names,
     around,

@@ -5,7 +5,7 @@
  */
 import { writesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
-import { mentions, readsAny, someExpr } from '../ir/expr-tree.ts'
+import { mentions, readsSome, someExpr } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
@@ -19,7 +19,7 @@ function branched(loop: For): Stmt | undefined {
   if (loop.mode.kind !== 'serial' && loop.mode.kind !== 'unroll') return undefined
   const { cond, then, else: otherwise } = only.value
   if (selects(then) === selects(otherwise)) return undefined
-  if (mentions(cond, loop.var) || readsAny(cond, writesOf(loop.body))) return undefined
+  if (mentions(cond, loop.var) || readsSome(cond, writesOf(loop.body))) return undefined
   const under = (value: Expr): Body => [stmt({ ...only, value })]
   return stmt<For>({ ...loop, body: [when(cond, under(then), under(otherwise))] })
 }

@@ -4,10 +4,10 @@
  * asked otherwise is a branch for each bit, of which nobody knows which way it goes.
  */
 import { writesOf } from '../ir/accesses.ts'
-import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
+import { allocatedNames, substituteStmts } from '../ir/bindings.ts'
 import { type Names, namesOf } from '../ir/bound-names.ts'
 import { bool, call, type Expr, int, isZero, load, sub, variable } from '../ir/expr.ts'
-import { mentions, readsAny, substitute } from '../ir/expr-tree.ts'
+import { mentions, readsSome, substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, forLoop, local, place, store, when, whenAll } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
@@ -24,12 +24,12 @@ export function iterateSetBits(
 ): Kernel2 {
   if (!promote) return kernel
   const names = namesOf(kernel)
-  const own = allocatedIn(kernel.body)
+  const own = allocatedNames(kernel.body)
   const body = rewriteStmts(kernel.body, {
     stmt: (s) => {
       if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.cooperative) return undefined
       const word = wordOf(s)
-      return word && !readsAny(word, writesOf(s.body)) && !isShared(s) && !indexes(s, own)
+      return word && !readsSome(word, writesOf(s.body)) && !isShared(s) && !indexes(s, own)
         ? overSetBits(s, word, names)
         : undefined
     },

@@ -25,14 +25,14 @@ import { type PipelineSequence, pipelineSequence } from '../analysis/pipeline-se
 import { copiesIn } from '../analysis/shared-memory-copies.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { writesOf } from '../ir/accesses.ts'
-import { allocatedIn, substituteStmts } from '../ir/bindings.ts'
+import { allocatedNames, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { namesOf } from '../ir/bound-names.ts'
-import { copyOf } from '../ir/clone-loops.ts'
+import { copyStatements } from '../ir/clone-loops.ts'
 import { loopsOf, replaceLoop } from '../ir/definitions.ts'
 import { add, bool, type Expr, int, load, lt, mod, variable } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
-import { commitGroup, endTogether, type Instr, waitGroup } from '../ir/instr.ts'
+import { commitGroup, type Instr, sharesCompletion, waitGroup } from '../ir/instr.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { alloc, forLoop, when, whenAll } from '../ir/statement-builders.ts'
 import { type Body, type Rewriter, rewriteStmts, stmt } from '../ir/tree.ts'
@@ -48,7 +48,7 @@ import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } fro
 
 export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
-  const memory = allocatedIn(kernel.body)
+  const memory = allocatedNames(kernel.body)
   const facts = new Facts({ sizes: kernel.facts })
   // Each statement of the kernel is a launch, and what became of one loop stays in one.
   const nests = kernel.body.map((nest): Stmt => {
@@ -129,7 +129,7 @@ function expandLoop(
   const once = addressesOnce(tile?.copies ?? statements, loop, stable, names, sequence?.over)
   const enter = (): Body => [...(tile?.fill ?? []), ...once.fill()]
   const copiesAt = (values: ReadonlyMap<string, Expr>, number: Expr): Body =>
-    inStage(copyOf(substituteStmts(once.copies, values), names), staged, mod(number, int(stages)))
+    inStage(copyStatements(substituteStmts(once.copies, values), names), staged, mod(number, int(stages)))
 
   const rest = loop.body.filter(
     (s) => !statements.includes(s) && !(s.kind === 'alloc' && staged.has(s.buffer.name)),
@@ -138,7 +138,7 @@ function expandLoop(
   const barriers = kinds
     .filter((i) => i.asynchronous?.mbarrier)
     .map((i) => {
-      const own = statements.filter((s) => asynchronousIn([s]).some((x) => endTogether(x, i)))
+      const own = statements.filter((s) => asynchronousIn([s]).some((x) => sharesCompletion(x, i)))
       if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) refuseConditions(loop, i)
       const together = blockInvariantCopies(own, loop, top, memory)
       if (together && cursor) refuseCluster(loop)
@@ -274,5 +274,5 @@ function asynchronousIn(body: Body): readonly Instr[] {
   const all = loopsOf(body).flatMap(({ mode }) =>
     mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],
   )
-  return all.filter((i, k) => all.findLastIndex((x) => endTogether(x, i)) === k)
+  return all.filter((i, k) => all.findLastIndex((x) => sharesCompletion(x, i)) === k)
 }

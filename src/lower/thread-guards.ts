@@ -4,8 +4,8 @@
  */
 
 import type { Expr } from '../ir/expr.ts'
-import { mentionsAny } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { mentionsSome } from '../ir/expr-tree.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { whenAll } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, withBodies } from '../ir/tree.ts'
@@ -25,8 +25,8 @@ export function guardsInside(over: For, loop: For, alone: Body): For {
             bodiesOf(s).map((b) => within(b, guards, threads)),
           ),
         ]
-      const known = boundTo(s, 'thread') ? new Set([...threads, s.var]) : threads
-      const own = s.guards.filter((g) => mentionsAny(g, known))
+      const known = boundIndex(s, 'thread') ? new Set([...threads, s.var]) : threads
+      const own = s.guards.filter((g) => mentionsSome(g, known))
       const body = within(s.body, [...guards, ...own], known)
       return [stmt({ ...s, guards: s.guards.filter((g) => !own.includes(g)), body })]
     })

@@ -27,9 +27,9 @@ import {
   barrierInit,
   barrierInitFence,
   barrierWait,
-  endTogether,
   expectBytes,
   type Instr,
+  sharesCompletion,
 } from '../ir/instr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
@@ -196,7 +196,7 @@ const local = (
 
 /** Whether a loop is a copy with an mbarrier, of the kind of `instr` that has no barrier yet. */
 const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>
-  s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && endTogether(s.mode.instr, instr)
+  s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && sharesCompletion(s.mode.instr, instr)
 
 /**
  * The bytes that one round of copies brings, whichever threads share them out.

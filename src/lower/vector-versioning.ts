@@ -13,9 +13,9 @@
 import { Facts } from '../analysis/integers/facts.ts'
 import { keepTerms, type Linear, linear, minus } from '../analysis/integers/linear.ts'
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
-import { copyOf } from '../ir/clone-loops.ts'
+import { copyStatements } from '../ir/clone-loops.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { all, conjuncts, type Expr, eq, int, mod, variable } from '../ir/expr.ts'
@@ -43,7 +43,7 @@ export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body 
  * unrolled with them.
  */
 function vectorizeRegisterLoops(body: Body): Body {
-  const registers = allocatedIn(body, 'register')
+  const registers = allocatedNames(body, 'register')
   const over = (loop: For): readonly string[] =>
     accessesOf(loop.body).flatMap((a) =>
       registers.has(a.buffer) && a.index.some((e) => mentions(e, loop.var)) ? [a.buffer] : [],
@@ -93,7 +93,7 @@ class Multiversioning {
       return list.flatMap((s) => (range.length > 1 ? this.list([s], known) : [this.#versionInside(s, known)]))
     const facts = strongest(missingFacts.flat())
     const cond = all(facts.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
-    const then = this.list(copyOf(range, this.#names), known.with(facts))
+    const then = this.list(copyStatements(range, this.#names), known.with(facts))
     const others = (from: number, to?: number): Body =>
       list.slice(from, to).map((s) => this.#guardByLastLane(s, known))
     return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
@@ -198,7 +198,7 @@ class Multiversioning {
     if (s.body.length !== 1 || only?.kind !== 'if') return s
     const rest = conjuncts(only.cond).filter((c) => !open.includes(c))
     const body = rest.length > 0 ? [stmt({ ...only, cond: all(rest) })] : only.then
-    return when(all(last as Expr[]), copyOf([stmt<For>({ ...s, body })], this.#names), [s])
+    return when(all(last as Expr[]), copyStatements([stmt<For>({ ...s, body })], this.#names), [s])
   }
 }
 

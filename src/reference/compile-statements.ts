@@ -2,7 +2,7 @@
 import { fail, invariant, unreachable } from '../ast/diagnostic.ts'
 import { isStored, parentOf } from '../ir/axis.ts'
 import type { Expr } from '../ir/expr.ts'
-import { mentionsAny } from '../ir/expr-tree.ts'
+import { mentionsSome } from '../ir/expr-tree.ts'
 import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
 import { coordinateOf, findNode, type Level } from './axis-trees.ts'
 import { compileBounded, isExact } from './bounded.ts'
@@ -136,7 +136,7 @@ function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restri
     scope = opened.scope
   }
   // Each condition is tested by the outermost loop that determines it.
-  const at = (cond: Expr): number => loops.findLastIndex((l) => mentionsAny(cond, l.names))
+  const at = (cond: Expr): number => loops.findLastIndex((l) => mentionsSome(cond, l.names))
   const guards = (k: number): Thunk[] =>
     s.where.filter((c) => at(c) === k).map((c) => compileBounded(c, scope, ctx))
   let run = compileBody(s.body, scope, ctx, null)

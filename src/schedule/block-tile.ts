@@ -7,10 +7,10 @@
 
 import { coefficientOf, linear, termsWith } from '../analysis/integers/linear.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { allocations, type Found } from '../ir/definitions.ts'
+import { allocations, type LoopLocation } from '../ir/definitions.ts'
 import { add, div, type Expr, int, mod, mul, variable } from '../ir/expr.ts'
-import { children, mentions, mentionsAny, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { children, mentions, mentionsSome, perExpr, someExpr, withChildren } from '../ir/expr-tree.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { bodiesOf, exprsOf } from '../ir/tree.ts'
@@ -53,13 +53,13 @@ export interface Tile {
  */
 export function tileOf(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   print: Footprint,
   buffer: Buffer,
   { padded, memory }: { readonly padded?: number | undefined; readonly memory?: Memory | undefined },
 ): Tile | undefined {
   const around = [...at.path, at.loop]
-  const onThreads = around.filter((l) => boundTo(l, 'thread'))
+  const onThreads = around.filter((l) => boundIndex(l, 'thread'))
   const threads = onThreads.filter((l) => print.index.some((e) => mentions(e, l.var)))
   const members = [...threads, ...print.loops]
   // A padded copy needs all guards, because they separate elements of the buffer from padding.
@@ -93,7 +93,7 @@ function inTiles(box: Tile, memory: Memory): Tile {
  */
 export function ownBox(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   print: Footprint,
   buffer: Buffer,
   memory: Memory | undefined,
@@ -158,7 +158,12 @@ export function tileIndex(tile: Tile, use: Pick<Use, 'index' | 'path'>): readonl
  * writes to the memory between the outermost thread loop and the copy must not depend on the thread, neither by its
  * index nor through registers.
  */
-function sameForAll(at: Found, threads: readonly For[], naming: readonly Expr[], buffer: Buffer): boolean {
+function sameForAll(
+  at: LoopLocation,
+  threads: readonly For[],
+  naming: readonly Expr[],
+  buffer: Buffer,
+): boolean {
   const outermost = threads[0]
   if (!outermost) return true
   const local = allocations([outermost])
@@ -215,7 +220,7 @@ function regrouped(e: Expr, dims: readonly TileDim[], print: Pick<Footprint, 'lo
       digits.set(l.var, k === 0 ? high : mod(high, int(extentOf(l))))
     }
   const go = perExpr<Expr>((x, go) => {
-    if (!mentionsAny(x, digits)) return x
+    if (!mentionsSome(x, digits)) return x
     if (x.kind === 'var') return digits.get(x.name) ?? x
     if (x.kind !== 'binary' || !['add', 'sub', 'mul'].includes(x.op) || x.dtype !== 'i32')
       return withChildren(x, children(x).map(go))

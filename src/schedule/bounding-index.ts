@@ -4,7 +4,7 @@
  */
 import { Facts } from '../analysis/integers/facts.ts'
 import { boundKey, linear } from '../analysis/integers/linear.ts'
-import type { Found } from '../ir/definitions.ts'
+import type { LoopLocation } from '../ir/definitions.ts'
 import { type Expr, int, type Load, lt, variable } from '../ir/expr.ts'
 import { mentions, rewriteExpr, someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, For } from '../ir/loops.ts'
@@ -43,7 +43,7 @@ function addends(e: Expr, bounded: (x: Load) => boolean, asked: readonly Expr[])
  * Returns a function that adds loops to an access: one loop for each bounded array element in an index of the access.
  * Guards restrict the new loops to indices inside of the buffer.
  */
-export function boundingOf(cx: Context, at: Found, buffer: Buffer) {
+export function boundingOf(cx: Context, at: LoopLocation, buffer: Buffer) {
   const endOf = (e: Expr): number | undefined => {
     const below = e.kind === 'load' ? cx.buffer(e.buffer).below : undefined
     return below?.kind === 'const' ? below.value : undefined

@@ -9,10 +9,10 @@ import { visitsAll } from '../analysis/full-coverage.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import type { Segments } from '../analysis/segmented-loops.ts'
 import { invariant } from '../ast/diagnostic.ts'
-import { modeOfCopy } from '../ir/clone-loops.ts'
-import { type Found, findLoop } from '../ir/definitions.ts'
+import { copiedMode } from '../ir/clone-loops.ts'
+import { findLoop, type LoopLocation } from '../ir/definitions.ts'
 import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
-import { freeVars, mentionsAny, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentionsSome, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -38,7 +38,7 @@ export interface CarryOut {
  */
 export function carryOut(
   cx: Context,
-  over: Found,
+  over: LoopLocation,
   segments: Segments,
   shares: Shares & { readonly count: Expr },
   groups: Groups | undefined,
@@ -100,7 +100,7 @@ const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body
     ...l,
     var: own.name,
     nest,
-    mode: modeOfCopy(l),
+    mode: copiedMode(l),
     extent: substitute(l.extent, map),
     guards,
     body,
@@ -153,7 +153,7 @@ function columnName(d: number, row: number): string {
  * Checks that each position is in one iteration of the loop nest. Guards of loops that the chunk number depends on
  * may end the last iterations, but may not skip earlier positions. Throws `schedule/no-shares`.
  */
-function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
+function checkWhole(cx: Context, { loop, path }: LoopLocation, shares: Shares): void {
   const nest = [...path, loop]
   const top = cx.kernel.body.find((s) => findLoop([s], loop.var))
   invariant(top, 'a loop is in the kernel')
@@ -166,7 +166,7 @@ function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
   const partial = nest
     .flatMap((l) => l.guards)
     .find((g) => {
-      if (!mentionsAny(g, digits)) return false
+      if (!mentionsSome(g, digits)) return false
       if (g.kind !== 'binary' || g.op !== 'lt' || !overParams(cx, g.b)) return true
       const own = new Map([...linear(g.a).terms].filter(([, t]) => moves(t.term)))
       const scales = terms.flatMap(({ term, coefficient }) => {
@@ -183,7 +183,12 @@ function checkWhole(cx: Context, { loop, path }: Found, shares: Shares): void {
 /**
  * Checks that a chunk visits every column of a row, because the fix-up adds all columns. Throws `schedule/no-shares`.
  */
-function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segments, shares: Shares): void {
+function checkColumns(
+  cx: Context,
+  over: LoopLocation,
+  { reduce, rest, inner }: Segments,
+  shares: Shares,
+): void {
   const [target] = reduce.targets
   const { shape } = cx.buffer(target!.buffer)
   const digits = freeVars(positionOf(shares, over.loop))
@@ -193,7 +198,7 @@ function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segment
     columns.map((k) => target!.index[k]!),
     columns.map((k) => shape[k]!),
     nest.filter((l) => !digits.has(l.var)),
-    nest.flatMap((l) => l.guards.filter((g) => !mentionsAny(g, digits))),
+    nest.flatMap((l) => l.guards.filter((g) => !mentionsSome(g, digits))),
     cx.kernel.facts,
   )
   if (!whole) refuseShares(cx, over, `loops may leave out columns of ${target!.buffer}`)
@@ -202,7 +207,7 @@ function checkColumns(cx: Context, over: Found, { reduce, rest, inner }: Segment
 /** Throws `schedule/no-shares`: the carried partial results may be incomplete, for the reason `why`. */
 export function refuseShares(
   cx: Context,
-  { loop, path }: Omit<Found, 'siblings' | 'index'>,
+  { loop, path }: Omit<LoopLocation, 'siblings' | 'index'>,
   why: string,
 ): never {
   return cx.refuse({

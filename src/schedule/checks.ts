@@ -4,11 +4,11 @@
  */
 
 import { accessesOf } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
-import type { Found } from '../ir/definitions.ts'
+import { allocatedNames } from '../ir/bindings.ts'
+import type { LoopLocation } from '../ir/definitions.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { combinesIn, reductionsOf } from '../ir/reductions.ts'
@@ -60,7 +60,7 @@ export function checkFactor(cx: Context, value: number, low: number, what: strin
  * Returns the loops, outermost first. Throws `schedule/repeated-loop`, `schedule/not-nested` or
  * `schedule/not-perfect` unless they are perfectly nested.
  */
-export function checkPerfectChain(cx: Context, found: readonly Found[], verb: string): readonly For[] {
+export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], verb: string): readonly For[] {
   const sorted = [...found].sort((a, b) => a.path.length - b.path.length)
   const loops = sorted.map((f) => f.loop)
   if (new Set(loops.map((l) => l.var)).size !== loops.length)
@@ -216,7 +216,7 @@ export function checkNoReduction(cx: Context, loop: For, verb: string, hint: str
  * of `top`.
  */
 export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: string): void {
-  const local = allocatedIn([top])
+  const local = allocatedNames([top])
   const names = reduce.targets.flatMap((t) => t.index)
   const copy = accessesOf([top]).find(
     (a) =>
@@ -234,7 +234,7 @@ export function checkNamedOutside(cx: Context, top: Stmt, reduce: Reduce, verb: 
 /** Throws `schedule/merged-loop` if the blocks of the loop belong to several merged loop nests. */
 export function checkOneNest(cx: Context, loop: For, verb: string): void {
   const [only] = loop.body
-  if (!boundTo(loop, 'block') || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0)
+  if (!boundIndex(loop, 'block') || loop.body.length !== 1 || only?.kind !== 'if' || only.else.length === 0)
     return
   cx.refuse({
     code: 'schedule/merged-loop',

@@ -5,7 +5,14 @@
 import { fail, type Refusal, type Span } from '../ast/diagnostic.ts'
 import { orList } from '../ast/suggest.ts'
 import { type FreshNames, unusedName } from '../ir/bound-names.ts'
-import { allocations, binds, definitionsIn, type Found, findLoop, loopsOf } from '../ir/definitions.ts'
+import {
+  allocations,
+  bindsName,
+  definitionsIn,
+  findLoop,
+  type LoopLocation,
+  loopsOf,
+} from '../ir/definitions.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { print2 } from '../ir/print-stage2.ts'
 import { KernelNames } from './kernel-names.ts'
@@ -80,7 +87,7 @@ export class Context implements FreshNames {
     const { params, buffers, body } = this.#whole
     if (body.length > FEW_NESTS) return this.#names.has(name)
     return (
-      body.some((s) => binds(s, name)) ||
+      body.some((s) => bindsName(s, name)) ||
       params.some((p) => p.name === name) ||
       buffers.some((b) => b.name === name) ||
       this.consumed.some((c) => c.var === name)
@@ -122,7 +129,7 @@ export class Context implements FreshNames {
    * Returns the loop of a name or handle. Throws `schedule/unknown-loop`, `schedule/ambiguous-loop` or
    * `schedule/consumed-loop`.
    */
-  loop(ref: LoopRef): Found {
+  loop(ref: LoopRef): LoopLocation {
     const found = findLoop(this.kernel.body, typeof ref === 'string' ? this.#resolve(ref).var : ref.var)
     if (found) return found
     const gone = typeof ref === 'string' ? undefined : this.consumed.find((c) => c.var === ref.var)

@@ -4,7 +4,7 @@ import { boundOfRun } from '../analysis/aligned-runs.ts'
 import { Facts } from '../analysis/integers/facts.ts'
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import { add, all, type Expr, int, mul, variable } from '../ir/expr.ts'
-import { mentions, readingLast, substitute } from '../ir/expr-tree.ts'
+import { mentions, orderReadsLast, substitute } from '../ir/expr-tree.ts'
 import type { For, Stmt } from '../ir/loops.ts'
 import { forLoop, when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -39,7 +39,7 @@ export function fillNest(
     })
   }
   const together = (g: Expr): Expr => (lane ? boundOfRun(g, lane, vector, facts) : g)
-  const conditions = readingLast(
+  const conditions = orderReadsLast(
     unique([...tile.guards, ...tile.conditions].map((g) => together(substitute(g, map)))),
   )
   const within = (s: Stmt): Stmt => substituteStmts([s], map)[0]!

@@ -4,18 +4,18 @@
  */
 
 import { rises } from '../analysis/integers/linear.ts'
-import type { Found } from '../ir/definitions.ts'
+import type { LoopLocation } from '../ir/definitions.ts'
 import { type Expr, int, lt, variable } from '../ir/expr.ts'
 import {
   buffersRead,
   children,
   freeVars,
   mentions,
-  mentionsAny,
+  mentionsSome,
   readsMemory,
   substitute,
 } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -33,7 +33,7 @@ import { beginsTile, namedAlike, neededBy } from './footprint.ts'
  */
 export function readConditions(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   uses: readonly Use[],
   scope: CacheScope,
 ): readonly Expr[] {
@@ -56,7 +56,7 @@ export function readConditions(
   return lists[weakest]!
 }
 
-function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): readonly Expr[] {
+function conditionsOf(cx: Context, at: LoopLocation, use: Use, scope: CacheScope): readonly Expr[] {
   const needed = neededBy(use)
   const hidden = use.path.filter((l) => !needed.includes(l))
   const around = [...at.path, at.loop]
@@ -75,7 +75,7 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
       hint: `cache at ${l.name} instead`,
     })
   const positive = (l: For, e: Expr): void => {
-    if (mentionsAny(e, names)) refuse(l, e)
+    if (mentionsSome(e, names)) refuse(l, e)
     if (e.kind !== 'const' || e.value <= 0) out.push(lt(int(0), e))
   }
   const gathers = use.index.some(readsMemory)
@@ -89,13 +89,13 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
       const first = less && atFirst(less.a, free)
       if (!bound || !first || needed.some((x) => mentions(first, x.var))) return refuse(l, g)
       if (first.kind === 'const' && first.value === 0) positive(l, bound)
-      else if (mentionsAny(bound, names)) refuse(l, g)
+      else if (mentionsSome(bound, names)) refuse(l, g)
       else if (!around.some((x) => isWithin(first, bound, x))) out.push(lt(first, bound))
     }
   }
   for (const e of use.under ?? []) {
     const innermost = use.path.at(-1)
-    if (innermost && mentionsAny(e, names)) return refuse(innermost, e)
+    if (innermost && mentionsSome(e, names)) return refuse(innermost, e)
     out.push(e)
   }
   return [...new Map(out.map((e) => [keyOf(e), e])).values()]
@@ -105,8 +105,8 @@ function conditionsOf(cx: Context, at: Found, use: Use, scope: CacheScope): read
  * Returns whether a thread-bound loop only distributes the filling of the copy: neither the path to the copy nor the
  * element depends on the thread.
  */
-const isForAll = (l: For, at: Found, naming: readonly Expr[]): boolean =>
-  boundTo(l, 'thread') !== undefined &&
+const isForAll = (l: For, at: LoopLocation, naming: readonly Expr[]): boolean =>
+  boundIndex(l, 'thread') !== undefined &&
   ![
     ...naming,
     ...wayTo(l, at.loop).flatMap((s) => (s.kind === 'for' || s.kind === 'if' ? exprsOf(s) : [])),

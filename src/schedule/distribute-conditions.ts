@@ -7,7 +7,7 @@
 import { writesOf } from '../ir/accesses.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { not } from '../ir/expr.ts'
-import { readsAny } from '../ir/expr-tree.ts'
+import { readsSome } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
@@ -25,7 +25,7 @@ export function distributeConditions(body: Body): Body {
 function distributed(s: Stmt): Body {
   if (s.kind !== 'if' || loopsOf([s]).length === 0) return [s]
   if (s.else.length > 0) {
-    if (readsAny(s.cond, writesOf(s.then))) return [s]
+    if (readsSome(s.cond, writesOf(s.then))) return [s]
     return [
       stmt<Stmt>({ ...s, else: [] }),
       stmt<Stmt>({ ...s, cond: not(s.cond), then: s.else, else: [] }),
@@ -34,7 +34,7 @@ function distributed(s: Stmt): Body {
   const then = s.then.flatMap(distributed)
   if (then.length < 2) return [s]
   const written = writesOf(then.slice(0, -1))
-  if (readsAny(s.cond, written)) return [s]
+  if (readsSome(s.cond, written)) return [s]
   return then.map((x) => stmt<Stmt>({ ...s, then: [x] }))
 }
 

@@ -6,10 +6,10 @@
 
 import { linear, linearKey, roundedUp, sameSum } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
-import type { Found } from '../ir/definitions.ts'
+import type { LoopLocation } from '../ir/definitions.ts'
 import { type Expr, int, mul, variable } from '../ir/expr.ts'
-import { buffersRead, freeVars, mentionsAny, substitute } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { buffersRead, freeVars, mentionsSome, substitute } from '../ir/expr-tree.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
@@ -78,7 +78,7 @@ export function namedAlike(loops: readonly For[], use: Pick<Use, 'index' | 'path
  */
 export function footprint(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   buffer: Buffer,
   uses: readonly Use[],
   { scope, memory }: { readonly scope: CacheScope; readonly memory?: Memory | undefined },
@@ -105,13 +105,13 @@ export function footprint(
     })
   const loops = neededBy(first)
   checkGuards(cx, loop, first, loops)
-  const around = outside.filter((l) => boundTo(l, 'thread'))
+  const around = outside.filter((l) => boundIndex(l, 'thread'))
   const speaksOf = [...first.index, ...loops.flatMap((l) => l.guards)]
   const threads = scope === 'shared' ? around.filter((l) => speaksOf.some((e) => freeVars(e).has(l.var))) : []
   const why = `a copy in ${scope === 'shared' ? 'shared memory' : 'registers'} has constant size`
   const sizes = [...threads, ...loops].map((l) => Math.max(1, checkConstantExtent(cx, l, why)))
   // Registers are each thread's own (`lower/tile-privatization.ts`).
-  const others = scope === 'register' ? loops.filter((l) => boundTo(l, 'thread')) : []
+  const others = scope === 'register' ? loops.filter((l) => boundIndex(l, 'thread')) : []
   const total = [...threads, ...loops].reduce((n, l, k) => (others.includes(l) ? n : n * sizes[k]!), 1)
   const limit = SIZE_LIMIT[scope] * (memory?.threads ?? 1)
   if (total > limit)
@@ -229,12 +229,12 @@ export function copyNest(
   const nest = clones.reduceRight<Stmt>(
     (inside, l) => stmt<For>({ ...l, body: [inside] }),
     conditional(
-      print.conditions.filter((c) => mentionsAny(c, own)),
+      print.conditions.filter((c) => mentionsSome(c, own)),
       core,
     ),
   )
   return conditional(
-    print.conditions.filter((c) => !mentionsAny(c, own)),
+    print.conditions.filter((c) => !mentionsSome(c, own)),
     nest,
   )
 }

@@ -6,11 +6,11 @@
 import { conditionsAround } from '../analysis/dominating-conditions.ts'
 import { blockOf, type Space } from '../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { type Expr, type ThreadAxis, variable } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { reductionsOf } from '../ir/reductions.ts'
 import { bodiesOf, exprsOf, walkStmts } from '../ir/tree.ts'
@@ -39,7 +39,7 @@ export function checkAllocations(cx: Context, next: Kernel2): void {
 function partialRegisters(next: Kernel2, paths: Paths): ReadonlyMap<ThreadAxis, ReadonlySet<string>> {
   const out = new Map<ThreadAxis, Set<string>>()
   if ([...paths].every(([reduce, path]) => axesTogether(reduce, path).length === 0)) return out
-  const registers = allocatedIn(next.body, 'register')
+  const registers = allocatedNames(next.body, 'register')
   const all = accessesOf(next.body)
   for (const a of all)
     for (const axis of collectiveAxes(a, paths))
@@ -81,7 +81,7 @@ function collectiveAxes(a: BufferAccess, paths: Paths): readonly ThreadAxis[] {
 }
 
 const axesTogether = (reduce: Reduce, path: readonly For[]): readonly ThreadAxis[] =>
-  reduce.atomic ? [] : path.flatMap((l) => (l.reduce ? (boundTo(l, 'thread') ?? []) : []))
+  reduce.atomic ? [] : path.flatMap((l) => (l.reduce ? (boundIndex(l, 'thread') ?? []) : []))
 
 /** The loops around each reduction, from the allocation of its targets inwards. */
 type Paths = ReadonlyMap<Reduce, readonly For[]>
@@ -126,7 +126,7 @@ function threadsAround(a: BufferAccess, paths: Paths): ReadonlyMap<ThreadAxis, F
   const collective = collectiveAxes(a, paths)
   const out = new Map<ThreadAxis, For>()
   for (const l of a.path) {
-    const to = boundTo(l, 'thread')
+    const to = boundIndex(l, 'thread')
     if (to && !collective.includes(to)) out.set(to, l)
   }
   return out
@@ -169,7 +169,7 @@ function checkShared(
   path: readonly For[],
 ): void {
   const accesses = accessesOf(scope).filter((a) => a.buffer === buffer.name)
-  for (const t of path.filter((l) => boundTo(l, 'thread'))) {
+  for (const t of path.filter((l) => boundIndex(l, 'thread'))) {
     const own = buffer.shape.some((_, d) => {
       const blocks = accesses.map((a) => blockOf(a.index[d]!, t.var, spaceOf(next, a)))
       return blocks[0] !== undefined && blocks.every((b) => b === blocks[0])
@@ -192,7 +192,7 @@ function sameForAll(accesses: readonly BufferAccess[], t: For, around: readonly 
   const loops = new Map(loopsOf(t.body).map((l) => [l.var, l]))
   const lets = new Map<string, Expr>()
   // Registers differ between threads, so a store of registers does too.
-  const held = allocatedIn(t.body, 'register')
+  const held = allocatedNames(t.body, 'register')
   walkStmts(t.body, (s) => {
     if (s.kind === 'let') lets.set(s.name, s.value)
   })

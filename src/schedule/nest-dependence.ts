@@ -1,7 +1,7 @@
 /** Dependences between complete loop nests: whether they may run in any order, or concurrently. */
 
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
-import { allocatedIn } from '../ir/bindings.ts'
+import { allocatedNames } from '../ir/bindings.ts'
 import type { DisjointWrites, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { remembered } from '../ir/remembered.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -136,7 +136,7 @@ function worst(
  * it.
  */
 const byBuffer = remembered((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
-  const local = allocatedIn([s])
+  const local = allocatedNames([s])
   const out = new Map<string, BufferAccess[]>()
   for (const a of accessesOf([s])) {
     if (local.has(a.buffer)) continue

@@ -12,7 +12,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { countText, MAX_NEST, MAX_UNROLLED } from '../ir/code-size-budgets.ts'
 import { allocations, findLoop, loopsOf } from '../ir/definitions.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
-import { boundTo } from '../ir/hardware-axes.ts'
+import { boundIndex } from '../ir/hardware-axes.ts'
 import { differing } from '../ir/lists.ts'
 import type { Kernel2, LoopMode, Stmt } from '../ir/loops.ts'
 import { elementChanges, reductionsOf } from '../ir/reductions.ts'
@@ -91,7 +91,7 @@ function checkShared(cx: Context, top: Stmt, v: string, { carry, within, shares 
       hint: 'accumulate after this step',
     })
   const at = path.findIndex((l) => l.var === within)
-  const other = path.slice(0, Math.max(0, at)).find((l) => boundTo(l, 'thread'))
+  const other = path.slice(0, Math.max(0, at)).find((l) => boundIndex(l, 'thread'))
   if (other)
     cx.refuse({
       code: 'schedule/no-groups',
@@ -166,21 +166,21 @@ function checkAxes(cx: Context, next: Kernel2): void {
  */
 function checkBlocks(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
-    const bound = loopsOf([top]).find((l) => boundTo(l, 'block'))
+    const bound = loopsOf([top]).find((l) => boundIndex(l, 'block'))
     invariant(
       !bound || isAlone(top),
       () => `other statements stand beside the block-bound loop ${bound!.name}`,
     )
   }
   walkStmts(next.body, (s, path) => {
-    if (s.kind !== 'for' || !boundTo(s, 'block')) return
+    if (s.kind !== 'for' || !boundIndex(s, 'block')) return
     const beside = path.find(
-      (l, k) => !boundTo(l, 'block') || l.body.length > 1 || l.body[0] !== (path[k + 1] ?? s),
+      (l, k) => !boundIndex(l, 'block') || l.body.length > 1 || l.body[0] !== (path[k + 1] ?? s),
     )
     if (beside)
       cx.refuse({
         code: 'schedule/block-not-outermost',
-        message: boundTo(beside, 'block')
+        message: boundIndex(beside, 'block')
           ? `${beside.name} has other statements beside the block-bound loop ${s.name}`
           : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
         loops: [beside, s],
@@ -193,7 +193,7 @@ function checkBlocks(cx: Context, next: Kernel2): void {
 function checkThreadCount(cx: Context, next: Kernel2): void {
   for (const top of next.body) {
     const extents = new Map<ThreadAxis, number>()
-    const bound = loopsOf([top]).filter((l) => boundTo(l, 'thread'))
+    const bound = loopsOf([top]).filter((l) => boundIndex(l, 'thread'))
     for (const l of bound) {
       if (l.mode.kind !== 'bind' || l.extent.kind !== 'const') continue
       extents.set(l.mode.to, Math.max(extents.get(l.mode.to) ?? 1, l.extent.value))
@@ -256,9 +256,9 @@ function checkInstructions(cx: Context, next: Kernel2): void {
  */
 function checkShares(cx: Context, next: Kernel2): void {
   for (const { reduce, path } of reductionsOf(next.body)) {
-    const root = path.findIndex((l) => l.reduce && !boundTo(l, 'block'))
+    const root = path.findIndex((l) => l.reduce && !boundIndex(l, 'block'))
     const inside = root < 0 ? [] : path.slice(root)
-    const threads = inside.filter((l) => l.reduce && boundTo(l, 'thread'))
+    const threads = inside.filter((l) => l.reduce && boundIndex(l, 'thread'))
     if (threads.length === 0) continue
     const changing = inside.filter((l) => elementChanges(reduce, l))
     const scattered = changing.find((l) => l.reduce)
@@ -270,7 +270,7 @@ function checkShares(cx: Context, next: Kernel2): void {
         loops: [scattered, ...threads],
         hint: 'make the updates atomic first',
       })
-    const open = changing.find((l) => !l.reduce && !boundTo(l, 'thread') && l.extent.kind !== 'const')
+    const open = changing.find((l) => !l.reduce && !boundIndex(l, 'thread') && l.extent.kind !== 'const')
     if (open)
       cx.refuse({
         code: 'schedule/extent-not-constant',

@@ -7,9 +7,9 @@ import { isIndex } from '../analysis/integers/interval.ts'
 import { boundKey, linear, linearKey, loopMap } from '../analysis/integers/linear.ts'
 import { rangesOver } from '../analysis/integers/ranges.ts'
 import { accessesOf } from '../ir/accesses.ts'
-import { allocations, type Found } from '../ir/definitions.ts'
+import { allocations, type LoopLocation } from '../ir/definitions.ts'
 import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
-import { freeVars, mentions, mentionsAny, rewriteExpr, substitute } from '../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsSome, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
 import { atSingles } from '../ir/reductions.ts'
@@ -30,7 +30,7 @@ export function eliminateRedundantGuards(body: Body, within?: string): Body {
  * Returns the body with a loop nest that copies between local buffers completely: without its conditions, if these only
  * select elements and each consumer evaluates them as well.
  */
-export function withoutUnreadGuards(body: Body, { path, loop }: Found): Body {
+export function withoutUnreadGuards(body: Body, { path, loop }: LoopLocation): Body {
   const loops: For[] = []
   let inner: Stmt | undefined = loop
   while (inner?.kind === 'for') {
@@ -88,7 +88,7 @@ function readsAnyway(
   local: ReadonlyMap<string, Buffer>,
 ): boolean {
   const decided = new Set([loop!.var])
-  const names = (e: Expr): boolean => mentionsAny(e, decided)
+  const names = (e: Expr): boolean => mentionsSome(e, decided)
   for (const l of inner) if ([l.extent, ...l.guards].some(names)) decided.add(l.var)
   return accessesOf([s]).every(
     (a) => a.mode === 'write' || local.get(a.buffer)?.padding !== undefined || !a.index.some(names),
@@ -151,7 +151,7 @@ function isUnread(
   body: Body,
 ): boolean {
   const reduced = new Set(inside.flatMap((l) => (l.reduce ? [l.var] : [])))
-  if (mentionsAny(guard, reduced)) return false
+  if (mentionsSome(guard, reduced)) return false
   return targets.every((t) =>
     accessesOf(body).every((a) => {
       if (a.buffer !== t.buffer || a.stmt === s) return true

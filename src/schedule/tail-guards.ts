@@ -2,7 +2,7 @@
 
 import { Facts } from '../analysis/integers/facts.ts'
 import { linear } from '../analysis/integers/linear.ts'
-import type { Found } from '../ir/definitions.ts'
+import type { LoopLocation } from '../ir/definitions.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions, someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For } from '../ir/loops.ts'
@@ -17,7 +17,7 @@ import { beginsTile, type Footprint } from './footprint.ts'
  */
 export function tailGuards(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   buffer: Buffer,
   print: Pick<Footprint, 'index' | 'conditions'>,
   members: readonly For[],

@@ -121,7 +121,9 @@ export const capacitiesOf = (
 ): Map<string, number> =>
   new Map(
     axes.flatMap((a) =>
-      isDense(a) && a.room && isKnown(a.room, sizes) ? [[a.name, evaluate(a.room, sizes)] as const] : [],
+      isDense(a) && a.capacity && isKnown(a.capacity, sizes)
+        ? [[a.name, evaluate(a.capacity, sizes)] as const]
+        : [],
     ),
   )
 

@@ -8,7 +8,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Proved } from '../formats/proof/proved.ts'
-import { axisInText, isNonunique, type StoredAxis } from '../ir/axis.ts'
+import { isNonunique, type StoredAxis, sourceName } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
 import type { Instance, PartInstance } from '../ir/format.ts'
@@ -188,7 +188,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
   fail({
     code: 'bind/shape',
     message: `a tensor of ${shape.length} ${shape.length === 1 ? 'dimension' : 'dimensions'} cannot be converted to ${to.text}, which is over ${to.over.length}`,
-    expected: `a tensor over ${to.over.map(axisInText).join(', ')}`,
+    expected: `a tensor over ${to.over.map(sourceName).join(', ')}`,
     hint: 'choose a format over as many dimensions',
   })
 }

@@ -1,5 +1,5 @@
 /** Coordinates of entries as text, for messages. */
-import { axisInText, type StoredAxis } from '../ir/axis.ts'
+import { type StoredAxis, sourceName } from '../ir/axis.ts'
 import { variable } from '../ir/expr.ts'
 import type { Column, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -15,5 +15,5 @@ export function* pointAt<C extends Column>(
   entry: number,
 ): Coroutine<string> {
   const exprs = dims.map((d) => variable(d.name))
-  return pointOf(dims.map(axisInText), yield* frame.engine.valuesAt(frame, exprs, entry))
+  return pointOf(dims.map(sourceName), yield* frame.engine.valuesAt(frame, exprs, entry))
 }

@@ -6,7 +6,7 @@ import { fail } from '../ast/diagnostic.ts'
 import { compressedAxis, denseAxis, type StoredAxis } from '../ir/axis.ts'
 import { all, type Expr, eq, ge, int, load, lt, variable } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { type FormatInstance, filledAxes } from '../ir/format.ts'
+import { type FormatInstance, fullAxes } from '../ir/format.ts'
 import { computeAncestorCoordinates } from './ancestor-coordinates.ts'
 import { type Column, ENTRY, Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
@@ -30,7 +30,7 @@ export function* checkFilled<C extends Column>(
   frame: Frame<C>,
   { instance, dims, coordinates, tables }: Placement<C>,
 ): Coroutine<void> {
-  const filled = filledAxes(instance)
+  const filled = fullAxes(instance)
   if (filled.length === 0 || frame.n === 0) return
   const { engine } = frame
   // Every coordinate on the other axes once, with a slot for each coordinate on the full axes.

@@ -62,7 +62,7 @@ export function inverseTables<C>(
   given: Pick<FormatOperands, 'lists'>,
 ): Tables<C> {
   return new Map(
-    instance.tables.map(({ name, of, source, fill }) => {
+    instance.tables.map(({ name, kind: of, source, fill }) => {
       const column = tables.get(name)
       invariant(column, `nothing gives the table ${name}`)
       const list = of === 'list' ? givenList(given, source) : undefined

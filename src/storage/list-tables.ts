@@ -4,7 +4,7 @@
  * indexed by positions.
  */
 import type { StoredAxis } from '../ir/axis.ts'
-import { type CoordinateList, isListed, loadsOfLists } from '../ir/coordinate-lists.ts'
+import { type CoordinateList, existenceConditions, loadsOfLists } from '../ir/coordinate-lists.ts'
 import { add, and, type Expr, ge, int, load, lt, mul, select, variable } from '../ir/expr.ts'
 import { rewriteExpr } from '../ir/expr-tree.ts'
 import type { FormatInstance } from '../ir/format.ts'
@@ -110,4 +110,4 @@ export function rewriteListLoads<C extends Column>(
 
 /** Conditions that the lists have coordinates at the positions that expressions load. */
 export const listConditions = (exprs: readonly Expr[], lists: readonly CoordinateList[]): readonly Expr[] =>
-  exprs.flatMap((e) => loadsOfLists(e, lists).flatMap(({ load: x, list }) => isListed(x, list)))
+  exprs.flatMap((e) => loadsOfLists(e, lists).flatMap(({ load: x, list }) => existenceConditions(x, list)))

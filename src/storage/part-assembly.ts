@@ -80,7 +80,7 @@ export function* remapCoordinates<C extends Column>(
   const places = new Map<string, C>()
   const tables = new Map<string, C>()
   for (const table of instance.tables) {
-    const list = table.of === 'list' ? context.lists.get(table.source) : undefined
+    const list = table.kind === 'list' ? context.lists.get(table.source) : undefined
     if (!list) continue
     tables.set(table.name, list)
     // Maps load the list by its name in the format, which may differ from its name among the operands.

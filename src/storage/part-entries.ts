@@ -1,7 +1,7 @@
 /** The entries of one part of a tensor in a format. */
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
-import { filledAxes } from '../ir/format.ts'
+import { fullAxes } from '../ir/format.ts'
 import type { Column, Engine, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
 import { entriesOf, isExact, type StoredLevels } from './entry-enumeration.ts'
@@ -50,6 +50,6 @@ export function levelsOfPart<C extends Column>(
   const trees = levelChains(instance.axes, levels)
   const mask =
     instance.mask === undefined ? null : { words: tables.get(instance.mask)!, axes: instance.order }
-  const drop = isExact(trees, filledAxes(instance)) || mask ? null : tensor.fill
+  const drop = isExact(trees, fullAxes(instance)) || mask ? null : tensor.fill
   return { stored: { trees, size, values, dtype: tensor.dtype, drop, mask }, inverse }
 }

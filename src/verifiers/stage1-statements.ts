@@ -1,6 +1,6 @@
 /** The invariants of statements of Stage I, and of the expressions in them. */
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
-import { type Axis, endsBy, isAttached, isFused, isStored, parentOf } from '../ir/axis.ts'
+import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
 import { walkExpr } from '../ir/expr-tree.ts'
@@ -89,7 +89,7 @@ export class Verifier {
         )
         types.set(name, 'i32')
       }
-      for (const by of endsBy(a))
+      for (const by of countedBy(a))
         check(types.has(by), `${it.name} of ${s.name} ends by ${by}, which is not in sight`)
       for (const name of isFused(a) ? a.members : [it.axis]) open.add(name)
       if (isAttached(a)) open.add(a.base)

@@ -8,8 +8,8 @@ import { isReadOnly, targetsOf, writesOf } from '../ir/accesses.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'
-import { freeVars, readingLast, readsAny, readsMemory } from '../ir/expr-tree.ts'
-import { boundTo, levelOf } from '../ir/hardware-axes.ts'
+import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expr-tree.ts'
+import { boundIndex, levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
 import { combinesIn, initsOf } from '../ir/reductions.ts'
@@ -136,13 +136,13 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
     invariant(own, () => `${what()}: guard ${printExpr(g)} belongs to a loop further out`)
   }
   invariant(
-    readingLast(s.guards) === s.guards,
+    orderReadsLast(s.guards) === s.guards,
     () => `${what()}: a guard reads memory before bounds are tested`,
   )
   // It is asked again wherever the loop is taken apart: the answer may not change by then.
   if (s.guards.some(readsMemory)) {
     const written = writesOf(s.body)
-    const changed = s.guards.find((g) => readsAny(g, written))
+    const changed = s.guards.find((g) => readsSome(g, written))
     invariant(!changed, () => `${what()}: guard ${printExpr(changed!)} reads what the loop writes`)
   }
   const { mode } = s
@@ -183,7 +183,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
   verifyBody(s.body, inside, cx)
 }
 
-const isBlock = (l: For): boolean => boundTo(l, 'block') !== undefined
+const isBlock = (l: For): boolean => boundIndex(l, 'block') !== undefined
 
 function verifyReduce(s: Reduce, scope: Scope): void {
   const what = describe(s)

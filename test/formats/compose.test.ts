@@ -41,7 +41,7 @@ const plain = (label: string): PartInstance => ({
     ],
     order: ['io', 'jo'],
     names: new Map(),
-    beside: new Map(),
+    arrayNames: new Map(),
     sorts: [],
     lists: [],
     queries: [],

@@ -229,7 +229,7 @@ describe('arguments', () => {
     const cut = of('format x(r: list) over (i, j) { part cut(r) }', 'steps')
     expect(cut.given).toEqual([{ name: 'steps', kind: 'list' }])
     const part = cut.parts[0]!.instance
-    expect(part.tables).toMatchObject([{ name: 'rows', of: 'list', source: 'steps', fill: variable('m') }])
+    expect(part.tables).toMatchObject([{ name: 'rows', kind: 'list', source: 'steps', fill: variable('m') }])
     expect(part.axes[0]!.extent).toEqual(variable(segmentsOf('steps')))
     expect(part.queries).toMatchObject([{ kind: 'find', list: 'steps' }])
     expect(of('format x(own: list) over (i, j) { part cut(own) }').given).toEqual([

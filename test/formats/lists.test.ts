@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { render } from '../../src/ast/render.ts'
-import { ofOrder } from '../../src/ir/format.ts'
+import { formatOfOrder } from '../../src/ir/format.ts'
 import { coords, type SptError } from '../../src/node.ts'
 import { refusal } from '../support/refusal.ts'
 
@@ -62,9 +62,9 @@ describe('a list of dimensions', () => {
   it('is written out as one would by hand', () => {
     const listed = parseProgram(tree).formats.get('tree')!
     const plain = parseProgram(byHand).formats.get('tree')!
-    expect(withoutSpans(ofOrder(listed, 3))).toEqual(withoutSpans(plain))
-    expect(ofOrder(listed, 3)).toBe(ofOrder(listed, 3))
-    expect(ofOrder(listed, 2).over).toEqual(['d0', 'd1'])
+    expect(withoutSpans(formatOfOrder(listed, 3))).toEqual(withoutSpans(plain))
+    expect(formatOfOrder(listed, 3)).toBe(formatOfOrder(listed, 3))
+    expect(formatOfOrder(listed, 2).over).toEqual(['d0', 'd1'])
   })
 
   it('stands next to single dimensions, and axes in several lists', () => {

@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { factsOf } from '../../src/formats/proof/format-facts.ts'
 import {
-  provesBelow,
-  provesCover,
-  provesDisjoint,
-  provesInverse,
-  provesRange,
+  proveBelow,
+  proveCover,
+  proveDisjoint,
+  proveInverse,
+  proveRange,
 } from '../../src/formats/proof/prove.ts'
 import type { StoredAxis } from '../../src/ir/axis.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
@@ -61,7 +61,7 @@ const part = (m: Map2): FormatInstance => {
     axes: order.map((name, k) => dense(name, m.extents[k]!)),
     order,
     names: new Map(order.map((n) => [n, n])),
-    beside: new Map(),
+    arrayNames: new Map(),
     sorts: m.sorts ?? [],
     lists: [],
     queries: m.queries ?? [],
@@ -77,7 +77,7 @@ const part = (m: Map2): FormatInstance => {
 const proofs = (m: Map2): readonly [boolean, boolean] => {
   const p = part(m)
   const facts = factsOf(over, p.queries, p)
-  return [provesInverse(p, over, facts), provesRange(p, facts)]
+  return [proveInverse(p, over, facts), proveRange(p, facts)]
 }
 
 const blocks = (b: number): Map2 => ({
@@ -139,7 +139,7 @@ describe('maps', () => {
     const sliced: Map2 = {
       queries: [place],
       sorts: [sort],
-      tables: [{ name: 'row', of: 'sort', under: [], source: 'row', length: v('m'), fill: v('m') }],
+      tables: [{ name: 'row', kind: 'sort', under: [], source: 'row', length: v('m'), fill: v('m') }],
       map: [div(v('at#0'), int(4)), mod(v('at#0'), int(4)), v('j')],
       inverse: [row(add(mul(v('x0'), int(4)), v('x1'))), v('x2')],
       extents: [ceildiv(v('m'), int(4)), int(4), v('n')],
@@ -156,7 +156,7 @@ describe('maps', () => {
       tables: [
         {
           name: 'rows',
-          of: 'list',
+          kind: 'list',
           source: 'rows',
           under: [],
           length: add(v(segmentsOf('rows')), int(1)),
@@ -195,8 +195,8 @@ describe('maps', () => {
   it('gives up on a comparison that takes too long, and goes on without it', () => {
     const next = add(v('i'), int(1))
     const sum = Array.from({ length: 12 }, (_, k) => min(next, int(k + 1))).reduce(add)
-    expect(provesBelow(int(0), sum, over)).toBe(false)
-    expect(provesBelow(min(int(0), sum), int(0), over)).toBe(true)
+    expect(proveBelow(int(0), sum, over)).toBe(false)
+    expect(proveBelow(min(int(0), sum), int(0), over)).toBe(true)
   })
 
   it('sees through minima and maxima that are one side', () => {
@@ -255,24 +255,24 @@ describe('conditions', () => {
   it('proves complements, comparisons with constants, residues and bands', () => {
     const dense = ge(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.5, 'f64'))
     const sparse = lt(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.5, 'f64'))
-    expect(provesDisjoint([dense, sparse], facts)).toBe(true)
-    expect(provesCover([dense, sparse], facts)).toBe(true)
-    expect(provesCover([dense, not(dense)], facts)).toBe(true)
+    expect(proveDisjoint([dense, sparse], facts)).toBe(true)
+    expect(proveCover([dense, sparse], facts)).toBe(true)
+    expect(proveCover([dense, not(dense)], facts)).toBe(true)
     const lower = lt(div(cast(v('c'), 'f64'), constant(256, 'f64')), constant(0.4, 'f64'))
-    expect(provesDisjoint([dense, lower], facts)).toBe(true)
-    expect(provesCover([dense, lower], facts)).toBe(false)
+    expect(proveDisjoint([dense, lower], facts)).toBe(true)
+    expect(proveCover([dense, lower], facts)).toBe(false)
 
     const [yes, no] = [constant(1, 'bool'), constant(0, 'bool')]
-    expect(provesDisjoint([no, dense], facts)).toBe(true)
-    expect(provesCover([yes], facts)).toBe(true)
-    expect(provesDisjoint([yes, dense], facts) || provesCover([no], facts)).toBe(false)
+    expect(proveDisjoint([no, dense], facts)).toBe(true)
+    expect(proveCover([yes], facts)).toBe(true)
+    expect(proveDisjoint([yes, dense], facts) || proveCover([no], facts)).toBe(false)
 
     const odd = binary('eq', mod(v('j'), int(3)), int(1))
     const even = binary('eq', mod(v('j'), int(3)), int(2))
     const none = binary('eq', mod(v('j'), int(3)), int(0))
-    expect(provesDisjoint([odd, even, none], facts)).toBe(true)
-    expect(provesCover([odd, even, none], facts)).toBe(true)
-    expect(provesCover([odd, even], facts)).toBe(false)
+    expect(proveDisjoint([odd, even, none], facts)).toBe(true)
+    expect(proveCover([odd, even, none], facts)).toBe(true)
+    expect(proveCover([odd, even], facts)).toBe(false)
 
     const band = all([binary('le', sub(v('i'), v('j')), int(1)), binary('le', sub(v('j'), v('i')), int(1))])
     const outside = binary(
@@ -280,19 +280,19 @@ describe('conditions', () => {
       binary('gt', sub(v('i'), v('j')), int(1)),
       binary('gt', sub(v('j'), v('i')), int(1)),
     )
-    expect(provesDisjoint([band, outside], facts)).toBe(true)
-    expect(provesCover([band, outside], facts)).toBe(true)
-    expect(provesDisjoint([band, ge(v('j'), v('i'))], facts)).toBe(false)
+    expect(proveDisjoint([band, outside], facts)).toBe(true)
+    expect(proveCover([band, outside], facts)).toBe(true)
+    expect(proveDisjoint([band, ge(v('j'), v('i'))], facts)).toBe(false)
   })
 
   it('knows that NaN satisfies no comparison', () => {
     const value = v('value#0', 'f64')
     const small = lt(value, constant(1, 'f64'))
     const large = ge(value, constant(1, 'f64'))
-    expect(provesDisjoint([small, large], facts)).toBe(true)
-    expect(provesCover([small, large], facts)).toBe(false)
-    expect(provesCover([small, not(small)], facts)).toBe(true)
-    expect(provesDisjoint([not(small), large], facts)).toBe(false)
+    expect(proveDisjoint([small, large], facts)).toBe(true)
+    expect(proveCover([small, large], facts)).toBe(false)
+    expect(proveCover([small, not(small)], facts)).toBe(true)
+    expect(proveDisjoint([not(small), large], facts)).toBe(false)
   })
 
   it('never proves what is wrong', () => {
@@ -337,8 +337,8 @@ describe('conditions', () => {
           if (n > 1) disjoint = false
           if (n === 0) cover = false
         }
-        if (provesDisjoint(conditions, facts)) expect([proved++, disjoint][1]).toBe(true)
-        if (provesCover(conditions, facts)) expect([proved++, cover][1]).toBe(true)
+        if (proveDisjoint(conditions, facts)) expect([proved++, disjoint][1]).toBe(true)
+        if (proveCover(conditions, facts)) expect([proved++, cover][1]).toBe(true)
       }),
       { numRuns: runs(150) },
     )

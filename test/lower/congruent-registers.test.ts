@@ -1,7 +1,7 @@
 /** Of registers that always hold the same, one is left, and what is computed stays. */
 import fc from 'fast-check'
 import { afterAll, expect, test } from 'vitest'
-import { allocatedIn } from '../../src/ir/bindings.ts'
+import { allocatedNames } from '../../src/ir/bindings.ts'
 import { Names } from '../../src/ir/bound-names.ts'
 import { add, type Expr, int, load, lt, max, mul, sub, variable } from '../../src/ir/expr.ts'
 import type { Stmt } from '../../src/ir/loops.ts'
@@ -68,7 +68,7 @@ test('branches that change both alike keep them equal, others do not', () => {
     forLoop('k', variable('e'), [when(lt(x, int(3)), alike(int(2)), otherwise)]),
     ...out(held('m'), held('n')),
   ]
-  expect(allocatedIn(merged(body(alike(int(5)))))).toEqual(new Set(['m']))
+  expect(allocatedNames(merged(body(alike(int(5)))))).toEqual(new Set(['m']))
   const [first] = alike(int(5))
   for (const apart of [body([first!]), body([...alike(int(5)), put('n', x)])])
     expect(merged(apart)).toBe(apart)
@@ -179,7 +179,7 @@ test('bodies compute what they did', () => {
         ...out(...REGISTERS.filter(() => c.chance(50)).map(held)),
       ]
       const after = merged(body)
-      if (allocatedIn(after).size < REGISTERS.length) fewer++
+      if (allocatedNames(after).size < REGISTERS.length) fewer++
       const memory = (): Memory =>
         new Map([
           ['A', [3, -1]],

@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { arraysBeside } from '../../src/ir/format-tables.ts'
+import { additionalArrays } from '../../src/ir/format-tables.ts'
 import { coords, type Device, dense, devices, load, SptError, type Tensor } from '../../src/node.ts'
 import { costly } from '../support/cases.ts'
 import { diagnosticOf } from '../support/refusal.ts'
@@ -236,9 +236,9 @@ test('lists of two formats are called as what the other one keeps', async () => 
       for (const [k, { instance }] of kernel.compilation.kernel.reformats.entries()) {
         const name = names[k]!
         const [part] = program.format(`seg(${name})`).convert(T, { [name]: lists[name]! }).parts
-        const inKernel = arraysBeside(instance.parts[0]!.instance)
+        const inKernel = additionalArrays(instance.parts[0]!.instance)
         Object.values(part!.tables).forEach((t, at) => {
-          tables[inKernel[at]!.bound] = t
+          tables[inKernel[at]!.bindingName] = t
         })
         arrays[kernel.parts(k === 0 ? 'A' : 'B')[0]!.buffer] = part!.tensor
       }

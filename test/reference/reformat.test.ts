@@ -75,7 +75,7 @@ const one = (order: readonly string[], map: readonly Expr[], inverse: readonly E
         axes: [],
         order,
         names: new Map(),
-        beside: new Map(),
+        arrayNames: new Map(),
         sorts: [],
         lists: [],
         queries: [],

@@ -57,7 +57,7 @@ export function operandProblem(
       `${b.name} holds coordinates of ${b.packed ?? 32} bits, and operand ${o.name} of ${instr.name} is ${o.dtype}${o.packed === undefined ? '' : ` packed ${o.packed}`}`,
       { expected: o.packed === undefined ? `elements of type ${o.dtype}` : `fields of ${o.packed} bits` },
     )
-  const allowed = [...(o.memory ? [o.memory] : []), ...(o.others ?? [])]
+  const allowed = [...(o.memory ? [o.memory] : []), ...(o.alternatives ?? [])]
   const wanted = allowed.map((m) => m.name).join(' or ') || o.scope
   const found = b.memory?.name ?? b.scope
   const right =

@@ -4,7 +4,7 @@
  * condition for all of their elements (`filled`: source sizes of asynchronous copies).
  */
 import { conjuncts, type Expr, type Load, lt } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsAny, someExpr } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsSome, someExpr } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -104,7 +104,7 @@ export function protectedRead(index: readonly Expr[], where: readonly Expr[]): E
     someExpr(e, (x) => {
       if (!isRead(x)) return false
       const [key, names] = [keyOf(x), freeVars(x)]
-      if (where.some((g) => !reads(g, key) && mentionsAny(g, names))) found ??= x
+      if (where.some((g) => !reads(g, key) && mentionsSome(g, names))) found ??= x
       return found !== undefined
     })
   return found

@@ -4,7 +4,7 @@
  * are assumed not to wrap; those of data may wrap (`ranges.ts`).
  */
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
-import { perExpr, readsAny } from '../../ir/expr-tree.ts'
+import { perExpr, readsSome } from '../../ir/expr-tree.ts'
 import type { Fact } from '../../ir/loops.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Bounds, endsBy } from './bound-rules.ts'
@@ -101,7 +101,7 @@ export class Facts implements Bounds, FormPremises {
    */
   holds(cond: Expr, written: ReadonlySet<string> = new Set()): void {
     for (const c of conjuncts(cond)) {
-      if (c.kind !== 'binary' || c.a.dtype !== 'i32' || readsAny(c, written)) continue
+      if (c.kind !== 'binary' || c.a.dtype !== 'i32' || readsSome(c, written)) continue
       if (c.op === 'lt') this.isBelow(c.a, c.b)
       if (c.op === 'ge' && c.b.kind === 'const' && c.b.value >= 0) this.atLeast(c.a, c.b.value)
     }

@@ -1,6 +1,6 @@
 /** Linear (affine) forms: integer expressions as sums `Σ coefficient · term + constant`, and arithmetic on such sums. */
 import { add, type Expr, int, isZero, mul, variable } from '../../ir/expr.ts'
-import { mentions, mentionsAny } from '../../ir/expr-tree.ts'
+import { mentions, mentionsSome } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { remembered } from '../../ir/remembered.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
@@ -168,7 +168,7 @@ export const boundKey = (cond: Expr): string =>
  */
 export function coefficientsOf(e: Expr, variables: ReadonlySet<string>): ReadonlyMap<string, Expr> | null {
   const out = new Map<string, Expr>()
-  const isFree = (x: Expr): boolean => !mentionsAny(x, variables)
+  const isFree = (x: Expr): boolean => !mentionsSome(x, variables)
   const go = (part: Expr, scale: Expr): boolean =>
     summands(part).every(([x, by]): boolean => {
       const factor = mul(scale, int(by))

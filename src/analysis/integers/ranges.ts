@@ -2,7 +2,7 @@
 import { boundVarsOf } from '../../ir/bindings.ts'
 import { allocations } from '../../ir/definitions.ts'
 import { type Expr, int, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
-import { children, perExpr, someExpr, substitute, truncated } from '../../ir/expr-tree.ts'
+import { children, perExpr, someExpr, substitute, truncateDivisions } from '../../ir/expr-tree.ts'
 import type { Buffer } from '../../ir/loops.ts'
 import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
@@ -199,7 +199,7 @@ export function registersOf(
   const isNatural = (difference: Expr): boolean => {
     let gap = difference
     for (let depth = 0; depth < DEPTH; depth++) gap = substitute(gap, lets)
-    return isNonNegative(rangeOfSum(linear(truncated(gap)), (x) => registers(x).range))
+    return isNonNegative(rangeOfSum(linear(truncateDivisions(gap)), (x) => registers(x).range))
   }
   // A name with several extents is unknown.
   const extents = new Map<string, Expr | undefined>(launch)

@@ -23,7 +23,7 @@ export function withFilledBlocks(
       for (const { where, child } of node.cases) {
         if (!where || child.kind !== 'leaf') continue
         const part = out[child.part]!
-        const blocks = heldBlocks(where, node.queries, over)
+        const blocks = selectedBlocks(where, node.queries, over)
         if (blocks.length === 0) continue
         const claims = blocks.flatMap((b) => claimsOf(part.instance, b))
         out[child.part] = {
@@ -37,66 +37,71 @@ export function withFilledBlocks(
   return out
 }
 
-/** Blocks that are selected only if they store at least `least` coordinates. */
+/** Blocks that are selected only if they store at least `minimum` coordinates. */
 interface Block {
   /** Keys of the expressions that are constant in a block. */
   readonly by: ReadonlySet<string>
-  readonly least: number
+  readonly minimum: number
 }
 
 /** The blocks that a condition selects as a whole, or not at all. */
-function heldBlocks(where: Expr, queries: readonly Query[], over: readonly StoredAxis[]): readonly Block[] {
+function selectedBlocks(
+  where: Expr,
+  queries: readonly Query[],
+  over: readonly StoredAxis[],
+): readonly Block[] {
   const byName = new Map(queries.map((q) => [q.name, q]))
-  const all = conjuncts(where)
-  return all.flatMap((c, k) => {
-    const found = leastOf(c)
-    const q = found && byName.get(found.query)
-    if (!found || q?.kind !== 'count') return []
+  const conjunctTerms = conjuncts(where)
+  return conjunctTerms.flatMap((c, k) => {
+    const bound = lowerBoundOf(c)
+    const q = bound && byName.get(bound.query)
+    if (!bound || q?.kind !== 'count') return []
     const names = new Set(q.of.flatMap((e) => (e.kind === 'var' ? [e.name] : [])))
     if (!over.every((a) => names.has(a.name))) return []
     const by = new Set(q.by.map(keyOf))
-    const same = (name: string): boolean => {
+    const sameGroups = (name: string): boolean => {
       const other = byName.get(name)
       return (
         other?.kind === 'count' && other.by.length === q.by.length && other.by.every((e) => by.has(keyOf(e)))
       )
     }
-    // Other conditions may select some of a block's elements only.
-    const whole = all.every((d, at) => at === k || [...freeVars(d)].every(same))
-    return whole ? [{ by, least: found.least }] : []
+    // Other conditions may select only some of a block's elements.
+    const isWhole = conjunctTerms.every((d, other) => other === k || [...freeVars(d)].every(sameGroups))
+    return isWhole ? [{ by, minimum: bound.minimum }] : []
   })
 }
 
 /** The lower bound that a condition sets on a count, directly or as a ratio. */
-function leastOf(e: Expr): { readonly query: string; readonly least: number } | undefined {
+function lowerBoundOf(e: Expr): { readonly query: string; readonly minimum: number } | undefined {
   if (e.kind !== 'binary') return undefined
   const constantOf = (x: Expr): number | undefined =>
     x.kind === 'const' ? x.value : x.kind === 'cast' ? constantOf(x.x) : undefined
-  const counted = (x: Expr): string | undefined =>
-    x.kind === 'var' ? x.name : x.kind === 'cast' ? counted(x.x) : undefined
-  if (e.op === 'le') return leastOf({ ...e, op: 'ge', a: e.b, b: e.a })
-  const least = constantOf(e.b)
-  if ((e.op !== 'ge' && e.op !== 'eq') || least === undefined) return undefined
-  const [share, size] = e.a.kind === 'binary' && e.a.op === 'div' ? [e.a.a, constantOf(e.a.b)] : [e.a, 1]
-  const query = counted(share)
+  const countName = (x: Expr): string | undefined =>
+    x.kind === 'var' ? x.name : x.kind === 'cast' ? countName(x.x) : undefined
+  if (e.op === 'le') return lowerBoundOf({ ...e, op: 'ge', a: e.b, b: e.a })
+  const minimum = constantOf(e.b)
+  if ((e.op !== 'ge' && e.op !== 'eq') || minimum === undefined) return undefined
+  const [dividend, size] = e.a.kind === 'binary' && e.a.op === 'div' ? [e.a.a, constantOf(e.a.b)] : [e.a, 1]
+  const query = countName(dividend)
   // A ratio below 1 is subject to rounding.
-  if (query === undefined || size === undefined || (size !== 1 && !Number.isInteger(least))) return undefined
-  return { query, least: least * size }
+  if (query === undefined || size === undefined || (size !== 1 && !Number.isInteger(minimum)))
+    return undefined
+  return { query, minimum: minimum * size }
 }
 
 /**
  * Claims that a part's axes are full: those that vary within a block, if the block stores as many elements as they have
  * slots.
  */
-function claimsOf(part: FormatInstance, { by, least }: Block): FormatInstance['claims'] {
+function claimsOf(part: FormatInstance, { by, minimum }: Block): FormatInstance['claims'] {
   const byName = new Map(part.axes.map((a) => [a.name, a]))
   if (part.lists.length > 0) return []
-  const within = part.order.filter((_, k) => !by.has(keyOf(part.map[k]!))).map((a) => byName.get(a)!)
-  let places = 1
-  for (const a of within) {
+  const varyingAxes = part.order.filter((_, k) => !by.has(keyOf(part.map[k]!))).map((a) => byName.get(a)!)
+  let slots = 1
+  for (const a of varyingAxes) {
     if (!isDense(a) || a.extent.kind !== 'const') return []
-    places *= a.extent.value
+    slots *= a.extent.value
   }
-  if (places > least) return []
-  return within.map((a) => ({ axis: a.name, claim: 'full', follows: true }))
+  if (slots > minimum) return []
+  return varyingAxes.map((a) => ({ axis: a.name, claim: 'full', follows: true }))
 }

@@ -31,32 +31,35 @@ export const spanOf = (...spans: readonly (Span | undefined)[]): { span?: Span }
 export const segments = (list: string): Expr => variable(segmentsOf(list))
 
 /**
- * One argument for each parameter: a constant, a variable (the name of a list or set; a size measured in the enclosing
- * format), or the parameter's default. A measured parameter without an argument becomes the variable `open(name)`; a
- * list or set without one has its parameter's name. @throws SptError `format/arguments`, `format/argument-kind`
+ * One argument for each parameter: a constant, a variable (the name of a list or set; a size measured in the
+ * enclosing format), or the parameter's default. A measured parameter without an argument becomes the
+ * variable `declareSize(name)`. A list or set parameter without an argument has its own name. @throws
+ * SptError `format/arguments`, `format/argument-kind`
  */
 export function bindArguments(
   format: OrderedFormat,
   args: readonly Expr[],
-  open: (name: string) => string,
-  at: SpanOption = {},
+  declareSize: (name: string) => string,
+  site: SpanOption = {},
 ): Arguments {
-  checkNumber(format, args, at)
+  checkArgumentCount(format, args, site)
   const values = new Map<string, Expr>()
   const given = new Map<string, { name: string; kind: 'list' | 'set' }>()
   const measured: { name: string; span?: Span | undefined }[] = []
   format.params.forEach((p, k) => {
     const arg = args[k]
     if (p.kind === 'list' || p.kind === 'set') {
-      if (arg && arg.kind !== 'var') wrongKind(format, p, arg, `the name of a ${p.kind} among the data`, at)
+      if (arg && arg.kind !== 'var')
+        rejectKind(format, p, arg, `the name of a ${p.kind} among the data`, site)
       given.set(p.name, { name: arg?.kind === 'var' ? arg.name : p.name, kind: p.kind })
     } else if (arg) {
-      const value = numberFor(format, p, arg, at)
+      const value = numericArgument(format, p, arg, site)
       values.set(p.name, value)
       if (value.kind === 'var') measured.push({ name: value.name, span: p.span })
-    } else if (p.default !== null) values.set(p.name, numberFor(format, p, substitute(p.default, values), at))
+    } else if (p.default !== null)
+      values.set(p.name, numericArgument(format, p, substitute(p.default, values), site))
     else {
-      const name = open(p.name)
+      const name = declareSize(p.name)
       measured.push({ name, span: p.span })
       values.set(p.name, variable(name))
     }
@@ -64,15 +67,15 @@ export function bindArguments(
   return { values, given, measured, text: textOf(format, args) }
 }
 
-function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOption): void {
+function checkArgumentCount(format: OrderedFormat, args: readonly Expr[], site: SpanOption): void {
   const optional = (p: FormatParam): boolean => p.default !== null || p.measured || !isNumber(p)
-  const least = format.params.findLastIndex((p) => !optional(p)) + 1
-  if (args.length >= least && args.length <= format.params.length) return
-  const range = least === format.params.length ? String(least) : `${least} to ${format.params.length}`
+  const minimum = format.params.findLastIndex((p) => !optional(p)) + 1
+  if (args.length >= minimum && args.length <= format.params.length) return
+  const range = minimum === format.params.length ? String(minimum) : `${minimum} to ${format.params.length}`
   fail({
     code: 'format/arguments',
     message: `format ${format.name} has ${args.length} argument${args.length === 1 ? '' : 's'}`,
-    ...spanOf(at.span, format.span),
+    ...spanOf(site.span, format.span),
     expected: `${range} argument${range === '1' ? '' : 's'}: ${signature(format)}`,
     // A composition written in place has no declaration: its text is its name.
     hint: /\W/.test(format.name)
@@ -83,28 +86,28 @@ function checkNumber(format: OrderedFormat, args: readonly Expr[], at: SpanOptio
 
 const isNumber = (p: FormatParam): boolean => p.kind === 'integer' || p.kind === 'real'
 
-function numberFor(format: OrderedFormat, p: FormatParam, e: Expr, at: SpanOption): Expr {
+function numericArgument(format: OrderedFormat, p: FormatParam, e: Expr, site: SpanOption): Expr {
   if (p.kind === 'real') {
     if (e.kind === 'const' && Number.isFinite(e.value)) return constant(e.value, 'f64')
-    return wrongKind(format, p, e, 'a finite number', at)
+    return rejectKind(format, p, e, 'a finite number', site)
   }
   if (e.kind === 'const' && Number.isInteger(e.value) && Math.abs(e.value) < 2 ** 31)
     return constant(e.value, 'i32')
   if (e.kind === 'var' && p.measured) return e
-  return wrongKind(format, p, e, p.measured ? 'an integer, or a size' : 'an integer', at)
+  return rejectKind(format, p, e, p.measured ? 'an integer, or a size' : 'an integer', site)
 }
 
-function wrongKind(
+function rejectKind(
   format: OrderedFormat,
   p: FormatParam,
   arg: Expr,
   expected: string,
-  at: SpanOption,
+  site: SpanOption,
 ): never {
   return fail({
     code: 'format/argument-kind',
     message: `${p.name} of format ${format.name} is given ${argText(arg)}`,
-    ...spanOf(arg.span, at.span, format.span),
+    ...spanOf(arg.span, site.span, format.span),
     expected,
     hint: `the parameters are ${signature(format)}`,
   })
@@ -116,15 +119,15 @@ export const signature = (format: OrderedFormat): string =>
     : `${format.name}(${format.params.map((p) => (p.kind === 'integer' ? (p.measured ? `${p.name}: size` : p.name) : `${p.name}: ${p.kind}`)).join(', ')})`
 
 /** A format with its arguments (numbers, names of lists and sets) as text. */
-export const useText = (format: Named, args: readonly (number | string)[]): string =>
+export const useText = (format: FormatSignature, args: readonly (number | string)[]): string =>
   textOf(
     format,
     args.map((a) => (typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'))),
   )
 
-type Named = Pick<OrderedFormat, 'name' | 'params'>
+type FormatSignature = Pick<OrderedFormat, 'name' | 'params'>
 
-const textOf = (format: Named, args: readonly Expr[]): string =>
+const textOf = (format: FormatSignature, args: readonly Expr[]): string =>
   appliedFormat(format.name, format.params, args.map(argText))
 
 const argText = (e: Expr): string => (e.kind === 'const' ? String(e.value) : e.kind === 'var' ? e.name : '…')

@@ -7,7 +7,7 @@ import {
   hasMask,
   hasMaskSize,
   hasWidth,
-  isPackedWrong,
+  isInvalidPacking,
   MAX_BITMAP,
   mapAxis,
   type PaddedAxis,
@@ -20,10 +20,10 @@ import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
 import { cutByPart } from '../../ir/list-extents.ts'
 import { checkFields } from '../../ir/packed-fields.ts'
 import type { Query } from '../../ir/queries.ts'
+import { type ArrayNames, makeArrayNames } from './array-names.ts'
 import { type Arguments, bindArguments, type SpanOption, segments, spanOf } from './format-arguments.ts'
-import { type NamesBeside, namesBeside } from './names-beside.ts'
 import {
-  asWritten,
+  declaredWithValue,
   extentScope,
   type Scope,
   scopeOf,
@@ -49,14 +49,14 @@ export function instantiateFormat(
 ): FormatInstance {
   const bound = bindArguments(format, args, rename)
   const data = new Set([...bound.given.values()].map((g) => g.name))
-  const beside = namesBeside(format, '', data, rename)
-  return formatInstance(format, bound, over, { axis: rename, beside, query: rename })
+  const arrayNames = makeArrayNames(format, '', data, rename)
+  return formatInstance(format, bound, over, { axis: rename, arrayNames, query: rename })
 }
 
-/** Naming of axes, of tables, and of queries, which do not occur in kernels. */
+/** Names of axes, of tables, and of queries, which do not occur in kernels. */
 export interface NamesInKernel {
   readonly axis: (name: string) => string
-  readonly beside: NamesBeside
+  readonly arrayNames: ArrayNames
   readonly query: (name: string) => string
 }
 
@@ -65,55 +65,60 @@ export function formatInstance(
   args: Arguments,
   over: readonly StoredAxis[],
   names: NamesInKernel,
-  at: SpanOption = {},
+  site: SpanOption = {},
 ): FormatInstance {
-  const { beside, query: fresh } = names
-  checkOver(format, over, at)
+  const { arrayNames, query: renameQuery } = names
+  checkOver(format, over, site)
   const axisNames = new Map(format.order.map((n) => [n, names.axis(n)]))
-  const named = (axis: string): string => axisNames.get(axis) ?? axis
-  const tables = tablesOf(format, args, over, beside.inKernel, named)
-  const mask = format.mask === undefined ? undefined : beside.inKernel(format.mask)
-  const inTable = (axis: string): string => tables.get(axis)?.name ?? named(axis)
-  const outer: Scope = {
+  const axisName = (axis: string): string => axisNames.get(axis) ?? axis
+  const tables = tablesOf(format, args, over, arrayNames.kernelName, axisName)
+  const mask = format.mask === undefined ? undefined : arrayNames.kernelName(format.mask)
+  const tableOrAxisName = (axis: string): string => tables.get(axis)?.name ?? axisName(axis)
+  const mapScope: Scope = {
     ...scopeOf(format, args, over),
     tables: new Map([...tables].map(([text, t]) => [text, t.name])),
   }
-  const extents = extentScope(outer, over)
-  const asking = [...format.map, ...format.lists.map((l) => l.coordinate)]
-  const { queries, scope } = translateQueries(format.queries, asking, outer, fresh)
+  const extents = extentScope(mapScope, over)
+  const queryUsers = [...format.map, ...format.lists.map((l) => l.coordinate)]
+  const { queries, scope } = translateQueries(format.queries, queryUsers, mapScope, renameQuery)
   const sorts = format.sorts.map((s) => {
-    const dim = dimOf(s, format, over, named)
-    const own = withVariables(outer, [[s.dim, variable(dim)]])
+    const dim = dimensionName(s, format, over, axisName)
+    const sortScope = withVariables(mapScope, [[s.dim, variable(dim)]])
     return {
-      ...translateSort(s, own, tables, over, fresh),
+      ...translateSort(s, sortScope, tables, over, renameQuery),
       dim,
       of: translate(s.of, scope),
       extent: translate(s.extent, extents),
     }
   })
   const positions: Scope = {
-    ...outer,
-    variables: new Map([...outer.variables, ...format.order.map((n) => [n, variable(named(n))] as const)]),
+    ...mapScope,
+    variables: new Map([
+      ...mapScope.variables,
+      ...format.order.map((n) => [n, variable(axisName(n))] as const),
+    ]),
   }
   const where =
-    format.where && asksNothing(format.where, format.queries) ? translate(format.where, outer) : null
+    format.where && usesNoQueries(format.where, format.queries) ? translate(format.where, mapScope) : null
   return {
     text: args.text,
     constants: new Map(
       [...args.values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : [])),
     ),
-    axes: format.axes.map((a) => checkAxis(translateAxis(a, extents, named), a, args, at)),
+    axes: format.axes.map((a) => checkAxis(translateAxis(a, extents, axisName), a, args, site)),
     lists: format.lists.map(({ axis, under, coordinate, position }) => ({
-      axis: checkAxis(translateAxis(axis, extents, inTable), axis, args, at) as PaddedAxis,
-      under: under.map(named),
+      axis: checkAxis(translateAxis(axis, extents, tableOrAxisName), axis, args, site) as PaddedAxis,
+      under: under.map(axisName),
       coordinate: translate(coordinate, scope),
-      position: position === null ? null : nameIn(scope, position),
+      position: position === null ? null : nameInScope(scope, position),
     })),
-    order: format.order.map(named),
+    order: format.order.map(axisName),
     names: axisNames,
-    beside: new Map([
-      ...[...tables].flatMap(([text, t]) => (t.of === 'list' ? [] : [[beside.told(text), t.name] as const])),
-      ...(mask === undefined ? [] : [[beside.told(format.mask!), mask] as const]),
+    arrayNames: new Map([
+      ...[...tables].flatMap(([text, t]) =>
+        t.kind === 'list' ? [] : [[arrayNames.bindingName(text), t.name] as const],
+      ),
+      ...(mask === undefined ? [] : [[arrayNames.bindingName(format.mask!), mask] as const]),
     ]),
     sorts,
     queries,
@@ -121,10 +126,10 @@ export function formatInstance(
     inverse: format.inverse.map((e) => translateCoordinate(e, positions)),
     where,
     tables: [...tables.values()].map((t) =>
-      t.of === 'list' ? { ...t, fill: cutByPart(t.source, { queries, sorts }, over) } : t,
+      t.kind === 'list' ? { ...t, fill: cutByPart(t.source, { queries, sorts }, over) } : t,
     ),
     ...(mask !== undefined && { mask }),
-    claims: format.claims.map((c) => ({ ...c, axis: named(c.axis) })),
+    claims: format.claims.map((c) => ({ ...c, axis: axisName(c.axis) })),
     measured: args.measured,
   }
 }
@@ -132,36 +137,36 @@ export function formatInstance(
 export function checkOver(
   format: { readonly name: string; readonly over: readonly string[]; readonly span?: Format['span'] },
   over: readonly StoredAxis[],
-  at: SpanOption,
+  site: SpanOption,
 ): void {
   if (over.length === format.over.length) return
   fail({
     code: 'format/over',
     message: `format ${format.name} replaces ${format.over.length} axes (${format.over.join(', ')}), not ${over.length}`,
-    ...spanOf(at.span, format.span),
+    ...spanOf(site.span, format.span),
     expected: `a buffer with ${format.over.length} axes`,
     hint: 'choose a format over as many dimensions',
   })
 }
 
 /** The name of a sort's dimension or axis. */
-function dimOf(
+function dimensionName(
   { dim }: Sort,
   format: Format,
   over: readonly StoredAxis[],
-  named: (axis: string) => string,
+  axisName: (axis: string) => string,
 ): string {
   const k = format.over.indexOf(dim)
-  return k < 0 ? named(dim) : over[k]!.name
+  return k < 0 ? axisName(dim) : over[k]!.name
 }
 
 /** The name of a query in a kernel; `null` if it is not used there. */
-function nameIn(scope: Scope, query: string): string | null {
-  const now = scope.variables.get(query)
-  return now?.kind === 'var' ? now.name : null
+function nameInScope(scope: Scope, query: string): string | null {
+  const bound = scope.variables.get(query)
+  return bound?.kind === 'var' ? bound.name : null
 }
 
-const asksNothing = (e: Expr, queries: readonly Query[]): boolean =>
+const usesNoQueries = (e: Expr, queries: readonly Query[]): boolean =>
   queries.every((q) => !freeVars(e).has(q.name))
 
 /** Tables by their names in the format: the order of each sort, each list, and each list parameter. */
@@ -169,30 +174,30 @@ function tablesOf(
   format: Format,
   args: Arguments,
   over: readonly StoredAxis[],
-  rename: NamesBeside['inKernel'],
-  named: (axis: string) => string,
+  rename: ArrayNames['kernelName'],
+  axisName: (axis: string) => string,
 ): ReadonlyMap<string, Table> {
   const out = new Map<string, Table>()
   for (const s of format.sorts) {
     const name = rename(s.at)
     const length = translate(s.extent, extentScope(scopeOf(format, args, over), over))
-    out.set(s.at, { name, of: 'sort', source: name, under: [], length, fill: length })
+    out.set(s.at, { name, kind: 'sort', source: name, under: [], length, fill: length })
   }
   for (const { axis, under } of format.lists) {
-    const sized = (e: Expr): Expr => translate(e, extentScope(scopeOf(format, args, over), over))
+    const translateSize = (e: Expr): Expr => translate(e, extentScope(scopeOf(format, args, over), over))
     const name = rename(axis.name)
-    const sizes = { length: sized(axis.width), fill: sized(axis.extent) }
-    out.set(axis.name, { name, of: 'positions', source: name, under: under.map(named), ...sizes })
+    const sizes = { length: translateSize(axis.width), fill: translateSize(axis.extent) }
+    out.set(axis.name, { name, kind: 'positions', source: name, under: under.map(axisName), ...sizes })
   }
   for (const [param, { name, kind }] of args.given) {
     if (kind !== 'list') continue
     out.set(param, {
       name: rename(param, name),
-      of: 'list',
+      kind: 'list',
       source: name,
       under: [],
       length: add(segments(name), int(1)),
-      // Replaced once its queries are known.
+      // A placeholder: the extent is set when the queries of the list are known.
       fill: over[0]!.extent,
     })
   }
@@ -204,14 +209,14 @@ function translateSort(
   scope: Scope,
   tables: ReadonlyMap<string, Table>,
   over: readonly StoredAxis[],
-  fresh: (name: string) => string,
+  rename: (name: string) => string,
 ): Sort {
-  const inner = translateQueries(s.queries, [s.key], scope, fresh)
+  const keyQueries = translateQueries(s.queries, [s.key], scope, rename)
   const within = s.within && translate(s.within, extentScope(scope, over))
   if (within?.kind === 'const' && within.value < 1)
     fail({
       code: 'format/sort-window',
-      message: `format ${scope.format.name} sorts ${s.dim} within windows of ${asWritten(s.within!, within.value)}`,
+      message: `format ${scope.format.name} sorts ${s.dim} within windows of ${declaredWithValue(s.within!, within.value)}`,
       ...spanOf(within.span, s.span, scope.format.span),
       expected: 'a positive number of coordinates',
       hint: 'leave `within` out to sort all of them',
@@ -219,49 +224,52 @@ function translateSort(
   return {
     ...s,
     at: tables.get(s.at)!.name,
-    key: translate(s.key, inner.scope),
-    queries: inner.queries,
+    key: translate(s.key, keyQueries.scope),
+    queries: keyQueries.queries,
     within,
   }
 }
 
-const translateAxis = (axis: StoredAxis, scope: Scope, named: (axis: string) => string): StoredAxis =>
-  mapAxis(axis, named, (e) => translate(e, scope))
+const translateAxis = (axis: StoredAxis, scope: Scope, axisName: (axis: string) => string): StoredAxis =>
+  mapAxis(axis, axisName, (e) => translate(e, scope))
 
 /** The value of a constant extent as text, which may exceed the IR's constants; `null` if it depends on sizes. */
-const bitsOf = (extent: Expr): string | null =>
+const constantText = (extent: Expr): string | null =>
   freeVars(extent).size > 0 || readsMemory(extent) ? null : countText(evaluate(extent, new Map()))
 
-/** `written`: the axis as in the format's declaration. */
-function checkAxis(axis: StoredAxis, written: StoredAxis, args: Arguments, at: SpanOption): StoredAxis {
-  const refuse = (what: string, expected: string): never =>
+/** Checks the sizes of a translated axis. `declared`: the axis in the format's declaration. */
+function checkAxis(axis: StoredAxis, declared: StoredAxis, args: Arguments, site: SpanOption): StoredAxis {
+  const reject = (problem: string, expected: string): never =>
     fail({
       code: 'format/extent',
-      message: `axis ${axis.name} of ${args.text} has ${what}`,
-      ...spanOf(at.span, axis.span),
+      message: `axis ${axis.name} of ${args.text} has ${problem}`,
+      ...spanOf(site.span, axis.span),
       expected,
       hint: 'correct the arguments, or the extents that are computed from them',
     })
   const constantOf = (e: Expr): number | undefined => (e.kind === 'const' ? e.value : undefined)
   const extent = constantOf(axis.extent)
   if (extent !== undefined && extent < 0)
-    refuse(`the extent ${asWritten(written.extent, extent)}`, '0 or more coordinates')
+    reject(`the extent ${declaredWithValue(declared.extent, extent)}`, '0 or more coordinates')
   if (hasMask(axis) && !hasMaskSize(axis)) {
-    const bits = bitsOf(axis.extent)
-    if (bits === null) refuse('an extent that is not a constant', 'a constant: masks are of one size')
-    else refuse(`masks of ${bits} bits`, `at most ${MAX_BITMAP}`)
+    const bits = constantText(axis.extent)
+    if (bits === null) reject('an extent that is not a constant', 'a constant: masks are of one size')
+    else reject(`masks of ${bits} bits`, `at most ${MAX_BITMAP}`)
   }
   const packed = hasIndices(axis) ? axis.packed : undefined
-  if (hasIndices(axis) && isPackedWrong(axis))
+  if (hasIndices(axis) && isInvalidPacking(axis))
     fail({
       code: 'format/packed',
       message: `axis ${axis.name} of ${args.text} packs coordinates into ${packed?.kind === 'const' ? `${packed.value} bits` : 'fields of no constant size'}`,
-      ...spanOf(at.span, packed?.span, axis.span),
+      ...spanOf(site.span, packed?.span, axis.span),
       expected: FIELD_WIDTHS,
     })
   if (extent !== undefined) checkFields(axis, extent)
   const width = hasWidth(axis) ? constantOf(axis.width) : undefined
   if (width !== undefined && width < 1)
-    refuse(`the width ${hasWidth(written) ? asWritten(written.width, width) : width}`, 'a positive width')
+    reject(
+      `the width ${hasWidth(declared) ? declaredWithValue(declared.width, width) : width}`,
+      'a positive width',
+    )
   return axis
 }

@@ -4,19 +4,25 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
 import { all, constant, type Expr, variable } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { type AnyFormat, type Format, type Instance, ofOrder, type PartInstance } from '../../ir/format.ts'
-import { passedAsBoth } from '../../ir/format-tables.ts'
+import {
+  type AnyFormat,
+  type Format,
+  formatOfOrder,
+  type Instance,
+  type PartInstance,
+} from '../../ir/format.ts'
+import { listAndSetDiagnostic } from '../../ir/format-tables.ts'
 import type { PartTree } from '../../ir/part-tree.ts'
 import { type Query, sourceOf } from '../../ir/queries.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
+import { makeArrayNames } from './array-names.ts'
 import { withFilledBlocks } from './filled-blocks.ts'
 import { type Arguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { formatInstance } from './instantiate-format.ts'
-import { namesBeside } from './names-beside.ts'
 import { cutToRanges } from './ranges.ts'
-import { type Asking, type Planned, type PlannedLeaf, planParts } from './rules.ts'
+import { type Planned, type PlannedLeaf, planParts, type Selector } from './rules.ts'
 import { translate, translateQueries } from './translate-names.ts'
-import { tryInstance } from './trial.ts'
+import { testInstance } from './trial.ts'
 
 export type { FormatInstance } from '../../ir/format.ts'
 export { instantiateFormat } from './instantiate-format.ts'
@@ -43,38 +49,44 @@ export function instantiate(
   use: InstantiateUse,
   over: readonly StoredAxis[],
   rename: (name: string, label: string) => string,
-  at: SpanOption = {},
+  site: SpanOption = {},
 ): Instance {
   const args = use.args.map((a) =>
     typeof a === 'string' ? variable(a) : constant(a, Number.isInteger(a) ? 'i32' : 'f64'),
   )
-  const open = new OpenSizes()
-  const plan = planParts(ofOrder(use.format, over.length), args, over, (name) => open.declare(name), at)
-  const given = givenOf(plan.bound, at)
+  const openSizes = new OpenSizes()
+  const plan = planParts(
+    formatOfOrder(use.format, over.length),
+    args,
+    over,
+    (name) => openSizes.declare(name),
+    site,
+  )
+  const given = givenData(plan.bound, site)
   const data = new Set(given.map((g) => g.name))
   const leaves = leavesOf(plan.tree)
   const labels = labelsOf(leaves)
-  const sizes = open.named(leaves, labels, rename)
-  const fresh = queryNames()
-  const cut = new Set<number>()
+  const sizes = openSizes.assignNames(leaves, labels, rename)
+  const queryName = queryNames()
+  const cutParts = new Set<number>()
   const parts = leaves.map((leaf, k): PartInstance => {
     const label = labels[k]!
-    const own = withSizes(leaf.args, sizes)
+    const leafArgs = withSizes(leaf.args, sizes)
     const names = {
       axis: (name: string) => rename(name, label),
-      beside: namesBeside(leaf.format, label, data, rename),
-      query: fresh,
+      arrayNames: makeArrayNames(leaf.format, label, data, rename),
+      query: queryName,
     }
-    const whole = formatInstance(leaf.format, own, over, names, at)
-    const instance = cutToRanges(whole, over, leaf.ranges)
-    if (instance !== whole) cut.add(k)
+    const uncut = formatInstance(leaf.format, leafArgs, over, names, site)
+    const instance = cutToRanges(uncut, over, leaf.ranges)
+    if (instance !== uncut) cutParts.add(k)
     return {
       label,
       instance: { ...instance, constants: new Map([...leaf.constants, ...instance.constants]) },
     }
   })
   const numbers = new Map(leaves.map((leaf, k) => [leaf, k]))
-  const tree = nameTree(plan.tree, numbers, fresh, at)
+  const tree = nameTree(plan.tree, numbers, queryName, site)
   const instance: Instance = {
     text: plan.args.text,
     over,
@@ -82,24 +94,27 @@ export function instantiate(
     parts: withFilledBlocks(tree, parts, over),
     given,
   }
-  tryInstance(instance, firstAlike(leaves, cut), at)
+  testInstance(instance, firstIdentical(leaves, cutParts), site)
   return instance
 }
 
-/** For each part the first one with the same format and arguments; a part that is cut to a range equals no other. */
-function firstAlike(leaves: readonly PlannedLeaf[], cut: ReadonlySet<number>): readonly number[] {
-  const first = new Map<Format, Map<string, number>>()
+/**
+ * For each part, the first part with the same format and arguments. A part that is cut to a range is
+ * identical to no other part.
+ */
+function firstIdentical(leaves: readonly PlannedLeaf[], cutParts: ReadonlySet<number>): readonly number[] {
+  const byFormat = new Map<Format, Map<string, number>>()
   return leaves.map(({ format, args }, k) => {
-    if (cut.has(k)) return k
-    const known = first.get(format) ?? new Map<string, number>()
-    first.set(format, known)
+    if (cutParts.has(k)) return k
+    const byArguments = byFormat.get(format) ?? new Map<string, number>()
+    byFormat.set(format, byArguments)
     const key = [...args.values.values()].map(keyOf).join()
-    if (!known.has(key)) known.set(key, k)
-    return known.get(key)!
+    if (!byArguments.has(key)) byArguments.set(key, k)
+    return byArguments.get(key)!
   })
 }
 
-/** Unique numbered names for queries, which have none in a kernel. */
+/** Unique numbered names for queries, which have no names in a kernel. */
 function queryNames(): (name: string) => string {
   const numbers = new Map<string, number>()
   return (name) => {
@@ -115,32 +130,34 @@ class OpenSizes {
   readonly #names = new Map<string, string>()
 
   declare(name: string): string {
-    const stand = `${name}#${this.#names.size}`
-    this.#names.set(stand, name)
-    return stand
+    const placeholder = `${name}#${this.#names.size}`
+    this.#names.set(placeholder, name)
+    return placeholder
   }
 
   /** A size used by a single part gets that part's label. */
-  named(
+  assignNames(
     leaves: readonly PlannedLeaf[],
     labels: readonly string[],
     rename: (name: string, label: string) => string,
   ): ReadonlyMap<string, string> {
     const out = new Map<string, string>()
-    for (const [stand, name] of this.#names) {
-      const users = labels.filter((_, k) => leaves[k]!.args.measured.some((m) => m.name === stand))
-      if (users.length > 0) out.set(stand, rename(name, users.length === 1 ? users[0]! : ''))
+    for (const [placeholder, name] of this.#names) {
+      const users = labels.filter((_, k) => leaves[k]!.args.measured.some((m) => m.name === placeholder))
+      if (users.length > 0) out.set(placeholder, rename(name, users.length === 1 ? users[0]! : ''))
     }
     return out
   }
 }
 
 function withSizes(args: Arguments, sizes: ReadonlyMap<string, string>): Arguments {
-  const named = (name: string): string => sizes.get(name) ?? name
+  const finalName = (name: string): string => sizes.get(name) ?? name
   return {
     ...args,
-    values: new Map([...args.values].map(([p, e]) => [p, e.kind === 'var' ? variable(named(e.name)) : e])),
-    measured: args.measured.map((m) => ({ ...m, name: named(m.name) })),
+    values: new Map(
+      [...args.values].map(([p, e]) => [p, e.kind === 'var' ? variable(finalName(e.name)) : e]),
+    ),
+    measured: args.measured.map((m) => ({ ...m, name: finalName(m.name) })),
   }
 }
 
@@ -149,7 +166,7 @@ function leavesOf(p: Planned): PlannedLeaf[] {
   return p.kind === 'index' ? p.children.flatMap(leavesOf) : p.cases.flatMap((c) => leavesOf(c.child))
 }
 
-/** Empty for a single part; otherwise the path to the part, made unique. */
+/** Labels of the parts: empty for a single part, otherwise the path to the part, made unique. */
 function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
   if (leaves.length === 1) return ['']
   const labels = new Names()
@@ -157,83 +174,84 @@ function labelsOf(leaves: readonly PlannedLeaf[]): string[] {
 }
 
 function nameTree(
-  p: Planned,
+  plan: Planned,
   numbers: ReadonlyMap<PlannedLeaf, number>,
-  fresh: (name: string) => string,
-  at: SpanOption,
+  queryName: (name: string) => string,
+  site: SpanOption,
 ): PartTree {
-  switch (p.kind) {
+  switch (plan.kind) {
     case 'leaf': {
-      const part = numbers.get(p)
+      const part = numbers.get(plan)
       invariant(part !== undefined, 'a leaf without a number')
       return { kind: 'leaf', part }
     }
     case 'index': {
-      const { expr, queries } = ask(p.index, fresh, at)
+      const { expr, queries } = translateSelector(plan.index, queryName, site)
       return {
         kind: 'index',
-        text: p.text,
+        text: plan.text,
         queries,
         index: expr,
-        total: p.total,
-        holds: p.holds,
-        children: p.children.map((c) => nameTree(c, numbers, fresh, at)),
-        ...spanOf(p.span),
+        total: plan.total,
+        holds: plan.holds,
+        children: plan.children.map((c) => nameTree(c, numbers, queryName, site)),
+        ...spanOf(plan.span),
       }
     }
     case 'cases': {
       const queries: Query[] = []
       const namesByQuery = new Map<string, string>()
-      const cases = p.cases.map((c) => {
+      const cases = plan.cases.map((c) => {
         const conditions = c.where.map((w) => {
-          const answer = ask(w, fresh, at, namesByQuery)
-          queries.push(...answer.queries)
-          return answer.expr
+          const translated = translateSelector(w, queryName, site, namesByQuery)
+          queries.push(...translated.queries)
+          return translated.expr
         })
         return {
           text: c.text,
           where: conditions.length === 0 ? null : all(conditions),
-          child: nameTree(c.child, numbers, fresh, at),
+          child: nameTree(c.child, numbers, queryName, site),
         }
       })
-      return { kind: 'cases', queries, cases, ...spanOf(p.span) }
+      return { kind: 'cases', queries, cases, ...spanOf(plan.span) }
     }
   }
 }
 
 /** Translates a condition or index and its queries. @throws SptError `format/condition` */
-function ask(
-  a: Asking,
-  fresh: (name: string) => string,
-  at: SpanOption,
+function translateSelector(
+  a: Selector,
+  queryName: (name: string) => string,
+  site: SpanOption,
   namesByQuery: Map<string, string> = new Map(),
 ): { readonly expr: Expr; readonly queries: readonly Query[] } {
-  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, fresh, namesByQuery)
+  const { queries, scope } = translateQueries(a.queries, [a.expr], a.scope, queryName, namesByQuery)
   // A sort orders the elements of one part, so it cannot select parts.
   invariant(
     queries.every((q) => sourceOf(q, 'sort') === undefined),
     'a condition asks for a place in a sort',
   )
   const { format, variables } = a.scope
-  const open = format.params.find((p) => p.measured && variables.get(p.name)?.kind === 'var')
-  if (open && freeVars(a.expr).has(open.name))
+  const measuredParam = format.params.find((p) => p.measured && variables.get(p.name)?.kind === 'var')
+  if (measuredParam && freeVars(a.expr).has(measuredParam.name))
     fail({
       code: 'format/condition',
-      message: `${format.name} selects by ${open.name}, which is measured`,
-      ...spanOf(a.expr.span, format.span, at.span),
+      message: `${format.name} selects by ${measuredParam.name}, which is measured`,
+      ...spanOf(a.expr.span, format.span, site.span),
       expected: 'a condition over coordinates, sizes, arguments and queries of stored coordinates',
-      hint: `pass ${open.name}: parts are determined before widths are measured`,
+      hint: `pass ${measuredParam.name}: parts are determined before widths are measured`,
     })
   const expr = translate(a.expr, scope)
   return { expr, queries }
 }
 
-function givenOf(bound: readonly Arguments[], at: SpanOption): Instance['given'] {
+function givenData(bound: readonly Arguments[], site: SpanOption): Instance['given'] {
   const out = new Map<string, { readonly name: string; readonly kind: 'list' | 'set' }>()
   for (const { given } of bound)
     for (const g of given.values()) {
-      const known = out.get(g.name)
-      if (known && known.kind !== g.kind) fail({ ...passedAsBoth(g.name), ...spanOf(at.span) })
+      const previous = out.get(g.name)
+      if (previous && previous.kind !== g.kind)
+        fail({ ...listAndSetDiagnostic(g.name), ...spanOf(site.span) })
       out.set(g.name, g)
     }
   return [...out.values()]

@@ -9,9 +9,9 @@ import type { Composition, Format, OrderedFormat, PartRule } from '../../ir/form
 import type { Query } from '../../ir/queries.ts'
 import { type Arguments, bindArguments, type SpanOption, spanOf } from './format-arguments.ts'
 import { checkOver } from './instantiate-format.ts'
-import { isIn, type Ranges, rangeOf, within } from './ranges.ts'
+import { addRange, isInRange, type Ranges, rangeOf } from './ranges.ts'
 import {
-  asWritten,
+  declaredWithValue,
   extentScope,
   type Scope,
   scopeOf,
@@ -28,15 +28,15 @@ export interface PlannedLeaf {
   readonly kind: 'leaf'
   readonly format: Format
   readonly args: Arguments
-  /** `p0`, `w4`, `rest`: path of distinguishing names from the root. */
+  /** `p0`, `w4`, `otherDims`: path of distinguishing names from the root. */
   readonly label: readonly string[]
   /** Constants of the enclosing rules; its own are added. */
   readonly constants: ReadonlyMap<string, number>
   readonly ranges: Ranges
 }
 
-/** A condition or index before its queries are named. */
-export interface Asking {
+/** The condition or index of a node, before its queries are named. */
+export interface Selector {
   readonly expr: Expr
   readonly queries: readonly Query[]
   readonly scope: Scope
@@ -47,7 +47,7 @@ export type Planned =
   | (SpanOption & {
       readonly kind: 'index'
       readonly text: string
-      readonly index: Asking
+      readonly index: Selector
       readonly total: boolean
       readonly holds: readonly Expr[]
       readonly children: readonly Planned[]
@@ -56,8 +56,8 @@ export type Planned =
       readonly kind: 'cases'
       readonly cases: readonly {
         readonly text: string
-        /** A conjunction; empty for the rest. */
-        readonly where: readonly Asking[]
+        /** A conjunction; empty for the case that holds all remaining coordinates. */
+        readonly where: readonly Selector[]
         readonly child: Planned
       }[]
     })
@@ -71,8 +71,8 @@ export interface Plan {
 
 interface Context {
   readonly over: readonly StoredAxis[]
-  readonly open: (name: string) => string
-  readonly at: SpanOption
+  readonly declareSize: (name: string) => string
+  readonly site: SpanOption
   readonly bound: Arguments[]
   parts: number
 }
@@ -82,86 +82,90 @@ export function planParts(
   format: OrderedFormat,
   args: readonly Expr[],
   over: readonly StoredAxis[],
-  open: (name: string) => string,
-  at: SpanOption,
+  declareSize: (name: string) => string,
+  site: SpanOption,
 ): Plan {
-  const context: Context = { over, open, at, bound: [], parts: 0 }
-  const bound = bindArguments(format, args, open, at)
+  const context: Context = { over, declareSize, site, bound: [], parts: 0 }
+  const bound = bindArguments(format, args, declareSize, site)
   const tree = plan(format, bound, { label: [], constants: new Map(), ranges: new Map(), context })
   // A format that cannot hold every coordinate is a part without siblings.
-  const where = tree.kind === 'leaf' ? ownCondition(tree, over) : []
-  const alone: Planned =
-    where.length === 0
+  const condition = tree.kind === 'leaf' ? formatCondition(tree, over) : []
+  const root: Planned =
+    condition.length === 0
       ? tree
-      : { kind: 'cases', cases: [{ text: bound.text, where, child: tree }], ...spanOf(format.span) }
-  return { tree: alone, args: bound, bound: context.bound }
+      : {
+          kind: 'cases',
+          cases: [{ text: bound.text, where: condition, child: tree }],
+          ...spanOf(format.span),
+        }
+  return { tree: root, args: bound, bound: context.bound }
 }
 
-function plan(format: OrderedFormat, args: Arguments, around: Around): Planned {
-  const { label, constants, ranges, context } = around
-  checkOver(format, context.over, context.at)
+function plan(format: OrderedFormat, args: Arguments, surroundings: Surroundings): Planned {
+  const { label, constants, ranges, context } = surroundings
+  checkOver(format, context.over, context.site)
   context.bound.push(args)
   if (format.kind === 'format') {
-    if (++context.parts > MAX_PARTS) tooMany(`${MAX_PARTS + 1} or more`, format, context)
+    if (++context.parts > MAX_PARTS) rejectPartCount(`${MAX_PARTS + 1} or more`, format, context)
     return { kind: 'leaf', format, args, label, constants, ranges }
   }
   const own = [...args.values].flatMap(([n, e]) => (e.kind === 'const' ? [[n, e.value] as const] : []))
   return planRules(format.parts, {
     composition: format,
     scope: scopeOf(format, args, context.over),
-    ...around,
+    ...surroundings,
     constants: new Map([...constants, ...own]),
   })
 }
 
-/** The context of a format. */
-interface Around {
+/** The enclosing rules of a format. */
+interface Surroundings {
   readonly label: readonly string[]
   readonly constants: ReadonlyMap<string, number>
   readonly ranges: Ranges
   readonly context: Context
 }
 
-interface RuleScope extends Around {
+interface RuleScope extends Surroundings {
   readonly composition: Composition
   readonly scope: Scope
 }
 
-/** The context of a child: `step` is added to its label, and `name` is bound to the constant `value`. */
-const under = (p: RuleScope, step: string | null, name: string | null, value: number): RuleScope => ({
+/** The scope of a child: `step` is added to its label, and `name` is bound to the constant `value`. */
+const childScope = (p: RuleScope, step: string | null, name: string | null, value: number): RuleScope => ({
   ...p,
   label: step === null ? p.label : [...p.label, step],
   scope: name === null ? p.scope : withVariables(p.scope, [[name, int(value)]]),
   constants: name === null ? p.constants : new Map([...p.constants, [name, value]]),
 })
 
-function planRules(rules: readonly PartRule[], place: RuleScope): Planned {
-  const only = rules.length === 1
-  const cases = rules.map((rule) => planRule(rule, place, only))
+function planRules(rules: readonly PartRule[], ruleScope: RuleScope): Planned {
+  const isOnly = rules.length === 1
+  const cases = rules.map((rule) => planRule(rule, ruleScope, isOnly))
   invariant(
     cases.every((c, k) => c.where.length > 0 || k === cases.length - 1),
     'a part that takes the rest comes last',
   )
   const first = cases[0]
-  if (first && only && first.where.length === 0) return first.child
-  return { kind: 'cases', cases, ...spanOf(place.composition.span) }
+  if (first && isOnly && first.where.length === 0) return first.child
+  return { kind: 'cases', cases, ...spanOf(ruleScope.composition.span) }
 }
 
-function planRule(rule: PartRule, place: RuleScope, only: boolean) {
+function planRule(rule: PartRule, ruleScope: RuleScope, isOnly: boolean) {
   if (rule.kind === 'partition')
-    return { text: `partition ${rule.dim}`, where: [], child: planPartition(rule, place) }
+    return { text: `partition ${rule.dim}`, where: [], child: planPartition(rule, ruleScope) }
   if (rule.kind === 'bucket')
-    return { text: `bucket ${rule.dims.join(', ')}`, where: [], child: planBucket(rule, place) }
-  const { context, scope } = place
+    return { text: `bucket ${rule.dims.join(', ')}`, where: [], child: planBucket(rule, ruleScope) }
+  const { context, scope } = ruleScope
   const args = rule.use.args.map((a) => argument(a, scope))
-  const at = spanOf(rule.use.span, rule.span, context.at.span)
-  const bound = bindArguments(rule.use.format, args, context.open, at)
+  const site = spanOf(rule.use.span, rule.span, context.site.span)
+  const bound = bindArguments(rule.use.format, args, context.declareSize, site)
   const name = rule.name ?? rule.use.format.name
-  const label = only ? place.label : [...place.label, name]
-  const { constants, ranges } = place
+  const label = isOnly ? ruleScope.label : [...ruleScope.label, name]
+  const { constants, ranges } = ruleScope
   const child = plan(rule.use.format, bound, { label, constants, ranges, context })
-  const where: Asking[] = rule.where ? [{ expr: rule.where, queries: rule.queries, scope }] : []
-  if (child.kind === 'leaf') where.push(...ownCondition(child, context.over))
+  const where: Selector[] = rule.where ? [{ expr: rule.where, queries: rule.queries, scope }] : []
+  if (child.kind === 'leaf') where.push(...formatCondition(child, context.over))
   return { text: rule.name === null ? bound.text : `${rule.name} = ${bound.text}`, where, child }
 }
 
@@ -171,59 +175,59 @@ function argument(arg: Expr, scope: Scope): Expr {
   return source === undefined ? translate(arg, scope) : variable(source)
 }
 
-function ownCondition(leaf: PlannedLeaf, over: readonly StoredAxis[]): Asking[] {
+function formatCondition(leaf: PlannedLeaf, over: readonly StoredAxis[]): Selector[] {
   const { format, args } = leaf
   return format.where
     ? [{ expr: format.where, queries: format.queries, scope: scopeOf(format, args, over) }]
     : []
 }
 
-function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, place: RuleScope): Planned {
-  const { context, composition } = place
-  const into = constantIn(rule.into, place, 'the number of ranges')
+function planPartition(rule: Extract<PartRule, { kind: 'partition' }>, ruleScope: RuleScope): Planned {
+  const { context, composition } = ruleScope
+  const count = constantIn(rule.into, ruleScope, 'the number of ranges')
   const dim = composition.over.indexOf(rule.dim)
-  const at = spanOf(rule.span, composition.span)
-  if (into < 1)
+  const site = spanOf(rule.span, composition.span)
+  if (count < 1)
     fail({
       code: 'format/partition',
-      message: `${composition.name} partitions ${rule.dim} into ${asWritten(rule.into, into)}`,
-      ...spanOf(context.at.span, rule.span),
+      message: `${composition.name} partitions ${rule.dim} into ${declaredWithValue(rule.into, count)}`,
+      ...spanOf(context.site.span, rule.span),
       expected: 'a positive number of ranges',
       hint: 'omit the partition for one range',
     })
-  if (into > MAX_PARTS) tooMany(`${into} ranges`, composition, context)
+  if (count > MAX_PARTS) rejectPartCount(`${count} ranges`, composition, context)
   const axis = context.over[dim]!
-  const ranges = Array.from({ length: into }, (_, p) => rangeOf(axis.extent, p, into))
+  const ranges = Array.from({ length: count }, (_, p) => rangeOf(axis.extent, p, count))
   const children = ranges.map((range, p) => {
-    const inside = under(place, into === 1 ? null : `p${p}`, rule.as, p)
-    return planRules(rule.parts, { ...inside, ranges: within(place.ranges, dim, range) })
+    const rangeScope = childScope(ruleScope, count === 1 ? null : `p${p}`, rule.as, p)
+    return planRules(rule.parts, { ...rangeScope, ranges: addRange(ruleScope.ranges, dim, range) })
   })
-  if (into === 1) return children[0]!
+  if (count === 1) return children[0]!
   // Expressed in the format's names, as all queries are: names of the kernel may clash with its parameters.
-  const index = div(variable(rule.dim), ceildiv(variable(sizeOf(rule.dim)), int(into)))
+  const index = div(variable(rule.dim), ceildiv(variable(sizeOf(rule.dim)), int(count)))
   return {
     kind: 'index',
-    text: `partition ${rule.dim} into ${into}`,
-    index: { expr: index, queries: [], scope: place.scope },
+    text: `partition ${rule.dim} into ${count}`,
+    index: { expr: index, queries: [], scope: ruleScope.scope },
     total: true,
-    holds: ranges.map((r) => isIn(variable(axis.name), r)),
+    holds: ranges.map((r) => isInRange(variable(axis.name), r)),
     children,
-    ...at,
+    ...site,
   }
 }
 
-function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: RuleScope): Planned {
-  const { composition, context } = place
-  const widths = bucketWidths(rule, composition, (e, what) => constantIn(e, place, what), context.at)
-  if (widths.length > MAX_PARTS) tooMany(`${widths.length} buckets`, composition, context)
+function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, ruleScope: RuleScope): Planned {
+  const { composition, context } = ruleScope
+  const widths = bucketWidths(rule, composition, (e, what) => constantIn(e, ruleScope, what), context.site)
+  if (widths.length > MAX_PARTS) rejectPartCount(`${widths.length} buckets`, composition, context)
   const text = `bucket ${rule.dims.join(', ')} by length into ${widths.join(', ')}${rule.split ? ' split' : ''}`
-  const children = widths.map((w) => planRules(rule.parts, under(place, `w${w}`, rule.as, w)))
+  const children = widths.map((w) => planRules(rule.parts, childScope(ruleScope, `w${w}`, rule.as, w)))
   const by = rule.dims.map((d) => variable(d))
-  const rest = composition.over.filter((d) => !rule.dims.includes(d)).map((d) => variable(d))
-  const of = rest.length > 0 ? rest : by
+  const otherDims = composition.over.filter((d) => !rule.dims.includes(d)).map((d) => variable(d))
+  const counted = otherDims.length > 0 ? otherDims : by
   // No dimension or parameter can have these names.
-  const length: Query = { kind: 'count', name: '#length', of, by }
-  const rank: Query = { kind: 'rank', name: '#rank', of, by }
+  const length: Query = { kind: 'count', name: '#length', of: counted, by }
+  const rank: Query = { kind: 'rank', name: '#rank', of: counted, by }
   const last = widths[widths.length - 1]!
   // All pieces of a split segment have the last width, except the last piece.
   const piece = sub(variable(length.name), mul(div(variable(rank.name), int(last)), int(last)))
@@ -234,7 +238,7 @@ function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: RuleScop
   return {
     kind: 'index',
     text,
-    index: { expr: index, queries: rule.split ? [length, rank] : [length], scope: place.scope },
+    index: { expr: index, queries: rule.split ? [length, rank] : [length], scope: ruleScope.scope },
     total: rule.split,
     holds: [],
     children,
@@ -242,24 +246,24 @@ function planBucket(rule: Extract<PartRule, { kind: 'bucket' }>, place: RuleScop
   }
 }
 
-function constantIn(e: Expr, place: RuleScope, what: string): number {
-  const { composition, scope, context } = place
+function constantIn(e: Expr, ruleScope: RuleScope, what: string): number {
+  const { composition, scope, context } = ruleScope
   const value = translate(e, extentScope(scope, context.over))
   if (value.kind === 'const' && Number.isInteger(value.value)) return value.value
   return fail({
     code: 'format/not-constant',
     message: `${what} of ${composition.name} is not a constant`,
-    ...spanOf(e.span, composition.span, context.at.span),
+    ...spanOf(e.span, composition.span, context.site.span),
     expected: 'an integer, from constants and arguments',
     hint: 'the number of parts must be known before there are data',
   })
 }
 
-function tooMany(found: string, format: OrderedFormat, context: Context): never {
+function rejectPartCount(count: string, format: OrderedFormat, context: Context): never {
   return fail({
     code: 'format/too-many-parts',
-    message: `${format.name} has ${found}`,
-    ...spanOf(context.at.span, format.span),
+    message: `${format.name} has ${count}`,
+    ...spanOf(context.site.span, format.span),
     expected: `at most ${MAX_PARTS} parts`,
     hint: 'each part is a separate iteration: use fewer ranges or buckets',
   })

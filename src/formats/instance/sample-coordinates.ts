@@ -8,7 +8,7 @@ import { freeVars } from '../../ir/expr-tree.ts'
 
 /** Largest size for which every combination is tested, by the number of sizes. */
 const SMALL = [1, 6, 5, 4, 3, 2]
-/** Most sampled coordinates per dimension, by the number of dimensions. */
+/** Maximum number of sampled coordinates per dimension, by the number of dimensions. */
 const COORDINATES = [1, 40, 12, 7, 4, 3]
 const MAX_ROWS = 8192
 
@@ -50,16 +50,16 @@ export class Samples {
  * Samples of the coordinates over axes; `null` if extents depend on more than sizes. `constants`: probable ends of
  * blocks, bands and strides.
  */
-export function samples(over: readonly StoredAxis[], constants: readonly number[]): Samples | null {
+export function sampleCoordinates(over: readonly StoredAxis[], constants: readonly number[]): Samples | null {
   const sizes = [...new Set(over.flatMap((a) => [...freeVars(a.extent)]))]
   const steps = constants.filter((c) => c > 1 && c < 2 ** 20).sort((a, b) => b - a)
   const rows: number[][] = []
   const shapes: number[][] = []
-  const most = COORDINATES[Math.min(over.length, COORDINATES.length - 1)]!
-  const cover = (values: readonly number[]): void => {
-    const known = new Map(sizes.map((s, k) => [s, values[k]!]))
-    const extents = over.map((a) => evaluate(a.extent, known))
-    for (const coords of product(extents.map((n) => pick(n, steps, most)))) {
+  const maxCoordinates = COORDINATES[Math.min(over.length, COORDINATES.length - 1)]!
+  const addShape = (values: readonly number[]): void => {
+    const sizeValues = new Map(sizes.map((s, k) => [s, values[k]!]))
+    const extents = over.map((a) => evaluate(a.extent, sizeValues))
+    for (const coords of product(extents.map((n) => pick(n, steps, maxCoordinates)))) {
       if (rows.length >= MAX_ROWS) return
       rows.push([...coords, ...values])
       shapes.push(extents)
@@ -67,8 +67,9 @@ export function samples(over: readonly StoredAxis[], constants: readonly number[
   }
   // Small tensors come first, because they give readable counterexamples.
   const small = SMALL[Math.min(sizes.length, SMALL.length - 1)]!
-  for (const values of product(sizes.map(() => Array.from({ length: small }, (_, v) => v + 1)))) cover(values)
-  for (const c of steps.slice(0, 4)) cover(sizes.map((_, k) => 2 * c + 1 + k))
+  for (const values of product(sizes.map(() => Array.from({ length: small }, (_, v) => v + 1))))
+    addShape(values)
+  for (const c of steps.slice(0, 4)) addShape(sizes.map((_, k) => 2 * c + 1 + k))
   if (rows.length === 0) return null
   const column = (k: number, from: number[][]): Int32Array => Int32Array.from(from, (r) => r[k]!)
   return new Samples(
@@ -78,12 +79,14 @@ export function samples(over: readonly StoredAxis[], constants: readonly number[
   )
 }
 
-/** At most `most` coordinates below `n`: the ends, and those around multiples of the steps. */
-function pick(n: number, steps: readonly number[], most: number): number[] {
-  if (n <= most) return Array.from({ length: n }, (_, c) => c)
-  const wanted = [0, n - 1, ...steps.flatMap((s) => [s, s - 1, n - s, s >> 1]), 1, n - 2, n >> 1]
-  const inside = new Set(wanted.filter((c) => c >= 0 && c < n))
-  return [...inside].slice(0, most).sort((a, b) => a - b)
+/**
+ * At most `maxCoordinates` coordinates below `n`: the ends, and coordinates next to multiples of the steps.
+ */
+function pick(n: number, steps: readonly number[], maxCoordinates: number): number[] {
+  if (n <= maxCoordinates) return Array.from({ length: n }, (_, c) => c)
+  const candidates = [0, n - 1, ...steps.flatMap((s) => [s, s - 1, n - s, s >> 1]), 1, n - 2, n >> 1]
+  const valid = new Set(candidates.filter((c) => c >= 0 && c < n))
+  return [...valid].slice(0, maxCoordinates).sort((a, b) => a - b)
 }
 
 function product(sets: readonly (readonly number[])[]): number[][] {

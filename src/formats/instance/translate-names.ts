@@ -48,62 +48,65 @@ export function extentScope(scope: Scope, over: readonly StoredAxis[]): Scope {
   return { ...scope, variables: new Map([...scope.variables, ...extents]) }
 }
 
-export const withVariables = (scope: Scope, more: Iterable<readonly [string, Expr]>): Scope => ({
+export const withVariables = (scope: Scope, bindings: Iterable<readonly [string, Expr]>): Scope => ({
   ...scope,
-  variables: new Map([...scope.variables, ...more]),
+  variables: new Map([...scope.variables, ...bindings]),
 })
 
 /** Translates `e` into the names of the kernel. @throws SptError `format/division-by-zero` */
 export function translate(e: Expr, scope: Scope): Expr {
   // Top-down: a name outside may equal one of the format's own, and must not be replaced again.
-  const go = (x: Expr): Expr => {
+  const visit = (x: Expr): Expr => {
     if (x.kind === 'var') return scope.variables.get(x.name) ?? x
-    const rebuilt = withChildren(x, children(x).map(go))
-    if (isDivision(x)) checkDivisor(x.b, go(x.b), scope)
+    const rebuilt = withChildren(x, children(x).map(visit))
+    if (isDivision(x)) checkDivisor(x.b, visit(x.b), scope)
     const table = x.kind === 'load' ? scope.tables.get(x.buffer) : undefined
     return table !== undefined && rebuilt.kind === 'load'
       ? load(table, rebuilt.index, x.dtype, x.span)
       : rebuilt
   }
-  return go(e)
+  return visit(e)
 }
 
 /** `translate` for a coordinate, keeping the span even for a bare name. */
 export function translateCoordinate(e: Expr, scope: Scope): Expr {
-  const now = translate(e, scope)
-  return now.kind === 'var' && e.span && !now.span ? variable(now.name, now.dtype, e.span) : now
+  const translated = translate(e, scope)
+  return translated.kind === 'var' && e.span && !translated.span
+    ? variable(translated.name, translated.dtype, e.span)
+    : translated
 }
 
-/** `written`: the divisor as in the format's declaration. */
-function checkDivisor(written: Expr, divisor: Expr, { format }: Scope): void {
+/** Rejects a divisor that is not positive. `declared`: the divisor in the format's declaration. */
+function checkDivisor(declared: Expr, divisor: Expr, { format }: Scope): void {
   if (divisor.kind !== 'const' || divisor.value > 0) return
   fail({
     code: 'format/division-by-zero',
-    message: `format ${format.name} divides by ${asWritten(written, divisor.value)}`,
-    ...spanOf(written.span, format.span),
-    expected: written.kind === 'const' ? 'a positive divisor' : `a positive ${writtenText(written)}`,
+    message: `format ${format.name} divides by ${declaredWithValue(declared, divisor.value)}`,
+    ...spanOf(declared.span, format.span),
+    expected: declared.kind === 'const' ? 'a positive divisor' : `a positive ${declaredText(declared)}`,
     hint:
-      written.kind === 'const'
+      declared.kind === 'const'
         ? 'in formats, constant divisors are positive: 1 or more'
         : `pass positive arguments: ${signature(format)}`,
   })
 }
 
-const writtenText = exprPrinter(plainConstant)
+const declaredText = exprPrinter(plainConstant)
 
 /** `b, which is 0`: an expression of the format's declaration, and its value. */
-export const asWritten = (e: Expr, value: number): string =>
-  e.kind === 'const' ? String(value) : `${writtenText(e)}, which is ${value}`
+export const declaredWithValue = (e: Expr, value: number): string =>
+  e.kind === 'const' ? String(value) : `${declaredText(e)}, which is ${value}`
 
 /**
- * The queries that `expressions` depend on, under fresh names, and the scope that contains them. A query is over the
- * coordinates that reach its node, so each node has its own queries: `namesByQuery` holds the existing ones by key.
+ * The queries on which `expressions` depend, under fresh names, and the scope that contains them. A query is
+ * over the coordinates that reach its node, so each node has its own queries: `namesByQuery` holds the names
+ * of existing queries by key.
  */
 export function translateQueries(
   queries: readonly Query[],
   expressions: readonly Expr[],
   scope: Scope,
-  fresh: (name: string) => string,
+  rename: (name: string) => string,
   namesByQuery: Map<string, string> = new Map(),
 ): { readonly queries: readonly Query[]; readonly scope: Scope } {
   const needed = new Set(expressions.flatMap((e) => [...freeVars(e)]))
@@ -116,7 +119,7 @@ export function translateQueries(
     const key = keyOfQuestion(translateQuery(q, '', inner))
     let name = namesByQuery.get(key)
     if (name === undefined) {
-      name = fresh(q.name)
+      name = rename(q.name)
       namesByQuery.set(key, name)
       out.push(translateQuery(q, name, inner))
     }

@@ -14,14 +14,14 @@ export function bucketWidths(
   rule: Extract<PartRule, { kind: 'bucket' }>,
   composition: Composition,
   constantOf: (e: Expr, what: string) => number,
-  at: SpanOption,
+  site: SpanOption,
 ): readonly number[] {
   const widths: number[] = []
-  const refuse = (found: string): never =>
+  const reject = (problem: string): never =>
     fail({
       code: 'format/bucket-widths',
-      message: `${composition.name} has buckets of ${found}`,
-      ...spanOf(at.span, rule.span, composition.span),
+      message: `${composition.name} has buckets of ${problem}`,
+      ...spanOf(site.span, rule.span, composition.span),
       expected: `ascending widths from 1 to ${MAX_WIDTH}`,
       hint: '`a .. b` doubles from a up to b; `2^k` is a power',
     })
@@ -30,12 +30,12 @@ export function bucketWidths(
     const power = w.power === null ? 1 : constantOf(w.power, 'the power of a bucket width')
     const end = base ** power
     const last = widths[widths.length - 1]
-    if (!Number.isInteger(end) || end < 1 || end > MAX_WIDTH) refuse(`width ${end}`)
+    if (!Number.isInteger(end) || end < 1 || end > MAX_WIDTH) reject(`width ${end}`)
     if (w.doubling && last !== undefined) {
-      if (end < last) refuse(`widths ${last} .. ${end}`)
+      if (end < last) reject(`widths ${last} .. ${end}`)
       for (let next = last * 2; next < end; next *= 2) widths.push(next)
       if (end > last) widths.push(end)
-    } else if (last !== undefined && end <= last) refuse(`widths ${last}, ${end}`)
+    } else if (last !== undefined && end <= last) reject(`widths ${last}, ${end}`)
     else widths.push(end)
   }
   return widths

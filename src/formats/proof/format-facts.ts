@@ -24,17 +24,17 @@ export function factsOf(
     if (extent.kind === 'var') facts.atLeast(extent, 1)
     facts.coordinate(variable(name), extent)
   }
-  for (const q of queries) addQuery(q, queries, facts, extents, part)
-  // Longer lists are rejected while they are built.
+  for (const q of queries) addQueryFacts(q, queries, facts, extents, part)
+  // Longer lists are rejected when they are assembled.
   for (const { axis, position } of part?.lists ?? [])
     if (position !== null) facts.isBelow(variable(position), axis.width)
-  const last = [...extents.values()].map((e) => shift(facts.form(e), -1))
-  const known = facts.assuming(last.filter((f) => f.terms.size > 0))
-  if (part) addTables(part, known)
-  return known
+  const lastCoordinates = [...extents.values()].map((e) => shift(facts.form(e), -1))
+  const assumed = facts.assuming(lastCoordinates.filter((f) => f.terms.size > 0))
+  if (part) addTableFacts(part, assumed)
+  return assumed
 }
 
-function addQuery(
+function addQueryFacts(
   q: Query,
   queries: readonly Query[],
   facts: Facts,
@@ -45,8 +45,8 @@ function addQuery(
   const { least, end } = boundsOfQuery(q, {
     different(of) {
       // Upper bound of distinct values: for an expression of one coordinate, the number of that coordinate's values.
-      const [dim, ...others] = new Set(of.flatMap((e) => [...freeVars(e)]))
-      return others.length === 0 ? extents.get(dim!) : undefined
+      const [dim, ...otherDims] = new Set(of.flatMap((e) => [...freeVars(e)]))
+      return otherDims.length === 0 ? extents.get(dim!) : undefined
     },
     list(list, of) {
       const segments = variable(segmentsOf(list))
@@ -69,18 +69,18 @@ function addQuery(
  * Adds facts about tables: the element of a sort or list at a coordinate's place is that coordinate; a found segment's
  * boundaries enclose the value.
  */
-function addTables(part: FormatInstance, facts: Facts): void {
+function addTableFacts(part: FormatInstance, facts: Facts): void {
   for (const t of part.tables) {
-    const { of } = t
+    const { kind: of } = t
     if (of === 'positions') continue
     const source = of === 'sort' ? part.sorts.find((s) => s.at === t.source)?.place : t.source
-    const asking = part.queries.filter((q) => source !== undefined && sourceOf(q, of) === source)
-    const operands = (inverse: 'places' | 'found') =>
-      asking
+    const sourceQueries = part.queries.filter((q) => source !== undefined && sourceOf(q, of) === source)
+    const operandsByPosition = (inverse: 'places' | 'found') =>
+      sourceQueries
         .filter((q) => declarationOf(q).inverse === inverse)
         .flatMap((q) => operandsOf(q).map((of) => [linearKey(linear(variable(q.name))), of] as const))
-    const places = operands('places').filter(([, of]) => facts.provesWithin(of, t.fill))
-    const found = operands('found')
+    const places = operandsByPosition('places').filter(([, of]) => facts.provesWithin(of, t.fill))
+    const found = operandsByPosition('found')
     facts.table(t.name, { fill: t.fill, places: new Map(places), found: new Map(found) })
   }
   for (const { axis, under, coordinate, position } of part.lists) {

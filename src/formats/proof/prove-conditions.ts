@@ -13,8 +13,13 @@ type Literal =
   /** A linear form that is at least 0. */
   | { readonly kind: 'form'; readonly form: Linear }
   /** A comparison of a real with a constant; false for NaN. */
-  | { readonly kind: 'real'; readonly of: string; readonly op: Exclude<CompareOp, 'ne'>; readonly to: number }
-  | { readonly kind: 'truth'; readonly of: string; readonly holds: boolean }
+  | {
+      readonly kind: 'real'
+      readonly key: string
+      readonly op: Exclude<CompareOp, 'ne'>
+      readonly to: number
+    }
+  | { readonly kind: 'truth'; readonly key: string; readonly holds: boolean }
 
 /** A conjunction of literals. */
 export type Conjunction = readonly Literal[]
@@ -28,19 +33,19 @@ export function alternatives(e: Expr, holds: boolean, facts: Facts): readonly Co
   if (e.kind === 'binary' && (e.op === 'and' || e.op === 'or')) {
     const a = alternatives(e.a, holds, facts)
     const b = alternatives(e.b, holds, facts)
-    return (e.op === 'and') === holds ? product(a, b) : limited([...a, ...b])
+    return (e.op === 'and') === holds ? product(a, b) : checkCount([...a, ...b])
   }
   if (e.kind === 'binary' && isCompare(e.op)) {
-    if (e.a.dtype === 'i32' && e.b.dtype === 'i32') return integers(e.op, e.a, e.b, holds, facts)
-    if (isFloat(e.a.dtype) || isFloat(e.b.dtype)) return reals(e.op, e.a, e.b, holds)
+    if (e.a.dtype === 'i32' && e.b.dtype === 'i32') return integerLiterals(e.op, e.a, e.b, holds, facts)
+    if (isFloat(e.a.dtype) || isFloat(e.b.dtype)) return realLiterals(e.op, e.a, e.b, holds)
   }
-  return [[{ kind: 'truth', of: keyOf(e), holds }]]
+  return [[{ kind: 'truth', key: keyOf(e), holds }]]
 }
 
 export const product = (a: readonly Conjunction[], b: readonly Conjunction[]): readonly Conjunction[] =>
-  limited(a.flatMap((x) => b.map((y) => [...x, ...y])))
+  checkCount(a.flatMap((x) => b.map((y) => [...x, ...y])))
 
-function limited(list: readonly Conjunction[]): readonly Conjunction[] {
+function checkCount(list: readonly Conjunction[]): readonly Conjunction[] {
   if (list.length > MAX_ALTERNATIVES) throw new GivesUp()
   return list
 }
@@ -62,17 +67,23 @@ const MIRRORED: Readonly<Record<CompareOp, CompareOp>> = {
   ne: 'ne',
 }
 
-function integers(op: CompareOp, a: Expr, b: Expr, holds: boolean, facts: Facts): readonly Conjunction[] {
+function integerLiterals(
+  op: CompareOp,
+  a: Expr,
+  b: Expr,
+  holds: boolean,
+  facts: Facts,
+): readonly Conjunction[] {
   const difference = minus(facts.form(a), facts.form(b))
   const opposite = minus(facts.form(b), facts.form(a))
-  const least = (form: Linear, by = 0): Conjunction => [{ kind: 'form', form: shift(form, by) }]
+  const atLeast = (form: Linear, by = 0): Conjunction => [{ kind: 'form', form: shift(form, by) }]
   const alternatives: Readonly<Record<CompareOp, readonly Conjunction[]>> = {
-    lt: [least(opposite, -1)],
-    le: [least(opposite)],
-    gt: [least(difference, -1)],
-    ge: [least(difference)],
-    eq: [[...least(difference), ...least(opposite)]],
-    ne: [least(difference, -1), least(opposite, -1)],
+    lt: [atLeast(opposite, -1)],
+    le: [atLeast(opposite)],
+    gt: [atLeast(difference, -1)],
+    ge: [atLeast(difference)],
+    eq: [[...atLeast(difference), ...atLeast(opposite)]],
+    ne: [atLeast(difference, -1), atLeast(opposite, -1)],
   }
   return alternatives[holds ? op : OPPOSITE[op]]
 }
@@ -81,22 +92,22 @@ function integers(op: CompareOp, a: Expr, b: Expr, holds: boolean, facts: Facts)
  * Literals for a comparison of reals. Equal comparisons are one literal; a comparison is negated only if neither side
  * can be NaN.
  */
-function reals(op: CompareOp, a: Expr, b: Expr, holds: boolean): readonly Conjunction[] {
-  const wanted = holds ? op : OPPOSITE[op]
-  const positive = (is: CompareOp): Conjunction[] => {
-    if (is === 'ne') return [...positive('lt'), ...positive('gt')]
-    if (b.kind === 'const') return [[{ kind: 'real', of: keyOf(a), op: is, to: b.value }]]
+function realLiterals(op: CompareOp, a: Expr, b: Expr, holds: boolean): readonly Conjunction[] {
+  const effectiveOp = holds ? op : OPPOSITE[op]
+  const literalsOf = (op: CompareOp): Conjunction[] => {
+    if (op === 'ne') return [...literalsOf('lt'), ...literalsOf('gt')]
+    if (b.kind === 'const') return [[{ kind: 'real', key: keyOf(a), op: op, to: b.value }]]
     if (a.kind === 'const')
-      return [[{ kind: 'real', of: keyOf(b), op: MIRRORED[is] as Exclude<CompareOp, 'ne'>, to: a.value }]]
+      return [[{ kind: 'real', key: keyOf(b), op: MIRRORED[op] as Exclude<CompareOp, 'ne'>, to: a.value }]]
     const [first, second] = [keyOf(a), keyOf(b)]
     const ordered = first <= second
     const of = ordered ? `${first} ? ${second}` : `${second} ? ${first}`
-    return [[{ kind: 'real', of, op: (ordered ? is : MIRRORED[is]) as Exclude<CompareOp, 'ne'>, to: 0 }]]
+    return [[{ kind: 'real', key: of, op: (ordered ? op : MIRRORED[op]) as Exclude<CompareOp, 'ne'>, to: 0 }]]
   }
-  if (isNumber(a) && isNumber(b)) return positive(wanted)
+  if (isNumber(a) && isNumber(b)) return literalsOf(effectiveOp)
   // NaN satisfies `!=` and negated comparisons; the others imply that there is none.
-  const truth: Literal = { kind: 'truth', of: `${op} ${keyOf(a)} ${keyOf(b)}`, holds }
-  return holds === (op !== 'ne') ? positive(wanted).map((c) => [...c, truth]) : [[truth]]
+  const truth: Literal = { kind: 'truth', key: `${op} ${keyOf(a)} ${keyOf(b)}`, holds }
+  return holds === (op !== 'ne') ? literalsOf(effectiveOp).map((c) => [...c, truth]) : [[truth]]
 }
 
 /** True if the value is neither NaN nor near overflow: few operations on integers and constants. */
@@ -113,42 +124,47 @@ function isNumber(e: Expr): boolean {
 const size = (e: Expr): number => 1 + children(e).reduce((n, c) => n + size(c), 0)
 
 /** True if no coordinate satisfies all literals; `false`: not proved. */
-export function impossible(all: Conjunction, facts: Facts): boolean {
-  return truthsClash(all) || realsClash(all) || formsClash(all, facts)
+export function isContradictory(literals: Conjunction, facts: Facts): boolean {
+  return truthsContradict(literals) || realsContradict(literals) || formsContradict(literals, facts)
 }
 
-const truthsClash = (all: Conjunction): boolean =>
-  all.some(
-    (x) => x.kind === 'truth' && x.holds && all.some((y) => y.kind === 'truth' && !y.holds && y.of === x.of),
+const truthsContradict = (literals: Conjunction): boolean =>
+  literals.some(
+    (x) =>
+      x.kind === 'truth' &&
+      x.holds &&
+      literals.some((y) => y.kind === 'truth' && !y.holds && y.key === x.key),
   )
 
-/** Comparisons with constants are contradictory if they fail at these constants, between them and outside. */
-function realsClash(all: Conjunction): boolean {
-  const reals = all.flatMap((x) => (x.kind === 'real' ? [x] : []))
-  return reals.some(({ of }) => {
-    const mine = reals.filter((x) => x.of === of)
-    const ends = [...ENDS, ...mine.map((x) => x.to)].sort((a, b) => a - b)
+/**
+ * Comparisons with constants contradict each other if they fail at these constants, between them and outside.
+ */
+function realsContradict(literals: Conjunction): boolean {
+  const realLiterals = literals.flatMap((x) => (x.kind === 'real' ? [x] : []))
+  return realLiterals.some(({ key: of }) => {
+    const comparisons = realLiterals.filter((x) => x.key === of)
+    const ends = [...ENDS, ...comparisons.map((x) => x.to)].sort((a, b) => a - b)
     const between = ends.slice(1).map((x, k) => x / 2 + ends[k]! / 2)
-    return ![...ends, ...between].some((x) => mine.every(({ op, to }) => COMPARE[op](x, to) !== 0))
+    return ![...ends, ...between].some((x) => comparisons.every(({ op, to }) => COMPARE[op](x, to) !== 0))
   })
 }
 
 const ENDS = [Number.NEGATIVE_INFINITY, -Number.MAX_VALUE, Number.MAX_VALUE, Number.POSITIVE_INFINITY]
 
 /** True if one of the forms is negative wherever the others are not. */
-function formsClash(all: Conjunction, facts: Facts): boolean {
-  const forms = all.flatMap((x) => (x.kind === 'form' ? [x.form] : []))
+function formsContradict(literals: Conjunction, facts: Facts): boolean {
+  const forms = literals.flatMap((x) => (x.kind === 'form' ? [x.form] : []))
   return forms.some((f, k) => {
-    const others = facts.assuming(forms.filter((_, m) => m !== k))
-    return neverNegative(minus(constantSum(-1), f), others)
+    const otherFacts = facts.assuming(forms.filter((_, m) => m !== k))
+    return neverNegative(minus(constantSum(-1), f), otherFacts)
   })
 }
 
 /** Linear forms that are at least 0 if a condition holds (or fails), provided that it is a single conjunction. */
 export function assumptionsOf(e: Expr, holds: boolean, facts: Facts): readonly Linear[] {
   try {
-    const [only, more] = alternatives(e, holds, facts)
-    return only && !more ? only.flatMap((x) => (x.kind === 'form' ? [x.form] : [])) : []
+    const [conjunction, second] = alternatives(e, holds, facts)
+    return conjunction && !second ? conjunction.flatMap((x) => (x.kind === 'form' ? [x.form] : [])) : []
   } catch (error) {
     if (error instanceof GivesUp) return []
     throw error

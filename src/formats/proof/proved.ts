@@ -3,7 +3,7 @@ import type { StoredAxis } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { sourceOf } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
-import { provesInjective, provesInverse, provesRange } from './prove.ts'
+import { proveInjective, proveInverse, proveRange } from './prove.ts'
 
 export interface Proved {
   /** The inverse undoes the map, in exact integers, for coordinates within their extents. */
@@ -12,36 +12,36 @@ export interface Proved {
   readonly range: boolean
 }
 
-const NOTHING: Proved = { inverse: false, range: false }
-const known = new WeakMap<FormatInstance, Proved>()
+const UNPROVED: Proved = { inverse: false, range: false }
+const cache = new WeakMap<FormatInstance, Proved>()
 
 /**
  * The proved properties of an instance over these axes, cached. Lists are given with the data, so nothing is assumed
  * about them.
  */
 export function provedOf(instance: FormatInstance, over: readonly StoredAxis[]): Proved {
-  const done = known.get(instance)
-  if (done) return done
+  const cached = cache.get(instance)
+  if (cached) return cached
   const lists =
-    instance.tables.some((t) => t.of === 'list') ||
+    instance.tables.some((t) => t.kind === 'list') ||
     instance.queries.some((q) => sourceOf(q, 'list') !== undefined)
   const facts = lists ? null : factsOf(over, instance.queries, instance)
   const proved = facts
-    ? { inverse: provesInverse(instance, over, facts), range: provesRange(instance, facts) }
-    : NOTHING
-  known.set(instance, proved)
+    ? { inverse: proveInverse(instance, over, facts), range: proveRange(instance, facts) }
+    : UNPROVED
+  cache.set(instance, proved)
   return proved
 }
 
-const injective = new WeakMap<FormatInstance, boolean>()
+const injectiveCache = new WeakMap<FormatInstance, boolean>()
 
 /**
  * True if different coordinates on the axes of an instance over `dims` provably map to different ones of the tensor.
  */
 export function isInjective(instance: FormatInstance, dims: readonly string[]): boolean {
-  const done = injective.get(instance)
-  if (done !== undefined) return done
-  const proved = provesInjective(instance, dims)
-  injective.set(instance, proved)
+  const cached = injectiveCache.get(instance)
+  if (cached !== undefined) return cached
+  const proved = proveInjective(instance, dims)
+  injectiveCache.set(instance, proved)
   return proved
 }

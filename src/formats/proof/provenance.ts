@@ -5,7 +5,7 @@ import type { FormatInstance, Instance } from '../../ir/format.ts'
 import { decidingIn, type PartTree, partsUnder } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
-import { provesCover, provesDisjoint, provesInverse, provesRange } from './prove.ts'
+import { proveCover, proveDisjoint, proveInverse, proveRange } from './prove.ts'
 import { assumptionsOf } from './prove-conditions.ts'
 
 /**
@@ -43,17 +43,17 @@ export interface Provenance {
   readonly nodes: readonly NodeProvenance[]
 }
 
-const known = new WeakMap<Instance, Provenance>()
+const cache = new WeakMap<Instance, Provenance>()
 
 /** Proves the properties of an instance as far as possible; cached. */
 export function provenance(instance: Instance): Provenance {
-  const done = known.get(instance)
-  if (done) return done
+  const cached = cache.get(instance)
+  if (cached) return cached
   const parts: PartProvenance[] = []
   const nodes: NodeProvenance[] = []
   visit(instance.tree, { instance, parts, nodes, conditions: [], queries: [] })
   const result: Provenance = { parts, nodes }
-  known.set(instance, result)
+  cache.set(instance, result)
   return result
 }
 
@@ -69,63 +69,69 @@ interface Path {
 function visit(tree: PartTree, path: Path): void {
   switch (tree.kind) {
     case 'leaf':
-      path.parts.push(ofPart(tree.part, path))
+      path.parts.push(partProvenance(tree.part, path))
       return
     case 'index': {
       const cover = tree.total ? 'construction' : 'checked'
-      path.nodes.push(ofNode(tree, tree.text, 'construction', cover, path))
+      path.nodes.push(nodeProvenance(tree, tree.text, 'construction', cover, path))
       tree.children.forEach((child, k) => {
-        const here = tree.holds[k]
-        visit(child, here ? { ...path, conditions: [...path.conditions, here] } : path)
+        const condition = tree.holds[k]
+        visit(child, condition ? { ...path, conditions: [...path.conditions, condition] } : path)
       })
       return
     }
     case 'cases': {
-      const below: Path = { ...path, queries: [...path.queries, ...tree.queries] }
+      const casePath: Path = { ...path, queries: [...path.queries, ...tree.queries] }
       const conditions = decidingIn(tree)
-      const facts = factsAt(below)
+      const facts = factsOnPath(casePath)
       const disjoint =
-        conditions.length < 2 ? 'construction' : provesDisjoint(conditions, facts) ? 'proved' : 'checked'
-      const rest = conditions.length < tree.cases.length
-      const cover = rest ? 'construction' : provesCover(conditions, facts) ? 'proved' : 'checked'
-      path.nodes.push(ofNode(tree, tree.cases.map((c) => c.text).join(' + '), disjoint, cover, path))
+        conditions.length < 2 ? 'construction' : proveDisjoint(conditions, facts) ? 'proved' : 'checked'
+      const hasFallback = conditions.length < tree.cases.length
+      const cover = hasFallback ? 'construction' : proveCover(conditions, facts) ? 'proved' : 'checked'
+      path.nodes.push(nodeProvenance(tree, tree.cases.map((c) => c.text).join(' + '), disjoint, cover, path))
       for (const c of tree.cases) {
-        const here = c.where ?? conjunction(conditions.map((x) => not(x)))
-        visit(c.child, { ...below, conditions: [...path.conditions, here] })
+        const condition = c.where ?? conjunction(conditions.map((x) => not(x)))
+        visit(c.child, { ...casePath, conditions: [...path.conditions, condition] })
       }
       return
     }
   }
 }
 
-function factsAt({ instance, queries, conditions }: Path, part?: FormatInstance): Facts {
+function factsOnPath({ instance, queries, conditions }: Path, part?: FormatInstance): Facts {
   const facts = factsOf(instance.over, [...queries, ...(part?.queries ?? [])], part)
   return conditions.reduce((f, c) => f.assuming(assumptionsOf(c, true, f)), facts)
 }
 
-function ofPart(part: number, path: Path): PartProvenance {
+function partProvenance(part: number, path: Path): PartProvenance {
   const { label, instance } = path.instance.parts[part]!
-  const facts = factsAt(path, instance)
-  const inverse = provesInverse(instance, path.instance.over, facts) ? 'proved' : 'checked'
-  const range = provesRange(instance, facts) ? 'proved' : 'checked'
+  const facts = factsOnPath(path, instance)
+  const inverse = proveInverse(instance, path.instance.over, facts) ? 'proved' : 'checked'
+  const range = proveRange(instance, facts) ? 'proved' : 'checked'
   const name = label === '' ? instance.text : `${label}, ${instance.text}`
   return {
     label,
     format: instance.text,
     inverse,
     range,
-    text: `${name}: ${joined('the inverse undoes the map', inverse, 'coordinates are in range', range)}`,
+    text: `${name}: ${combineGrounds('the inverse undoes the map', inverse, 'coordinates are in range', range)}`,
   }
 }
 
-function ofNode(tree: PartTree, node: string, disjoint: Ground, cover: Ground, path: Path): NodeProvenance {
+function nodeProvenance(
+  tree: PartTree,
+  node: string,
+  disjoint: Ground,
+  cover: Ground,
+  path: Path,
+): NodeProvenance {
   const labels = partsUnder(tree).map((p) => path.instance.parts[p]!.label)
   return {
     node,
     parts: labels,
     disjoint,
     cover,
-    text: `${node}: ${joined('parts are disjoint', disjoint, 'hold every coordinate', cover)}`,
+    text: `${node}: ${combineGrounds('parts are disjoint', disjoint, 'hold every coordinate', cover)}`,
   }
 }
 
@@ -135,5 +141,5 @@ const GROUND: Readonly<Record<Ground, string>> = {
   checked: 'checked while building',
 }
 
-const joined = (a: string, x: Ground, b: string, y: Ground): string =>
+const combineGrounds = (a: string, x: Ground, b: string, y: Ground): string =>
   x === y ? `${a} and ${b} (${GROUND[x]})` : `${a} (${GROUND[x]}) and ${b} (${GROUND[y]})`

@@ -11,7 +11,7 @@ import {
   indicesOf,
   isDense,
   isPadded,
-  repeats,
+  repeatsCoordinates,
   type StoredAxis,
 } from '../../ir/axis.ts'
 import { add, all, and, type Expr, eq, ge, int, load, lt, max, search, select } from '../../ir/expr.ts'
@@ -63,7 +63,7 @@ function looseAxes(
   const out = new Set<string>()
   for (const tree of levels.trees(axes)) {
     const stored = tree.map((name) => levels.stored(name))
-    const first = stored.findIndex(repeats)
+    const first = stored.findIndex(repeatsCoordinates)
     if (first < 0) continue
     let parent: Expr | null = null
     let stands = true
@@ -81,7 +81,7 @@ function looseAxes(
 
 /** Entries of one coordinate have to lie together for what is under them to be found by that coordinate. */
 function checkTogether(axis: StoredAxis): void {
-  if (!repeats(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
+  if (!repeatsCoordinates(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
   fail({
     code: 'lower/unordered-lookup',
     message: `axis ${axis.name} is nonunique and unordered, so entries of one coordinate lie apart, and what is under them cannot be looked up`,
@@ -176,7 +176,7 @@ export function segmentAt(
 ): { readonly parent: Expr; readonly certain: Expr; readonly base: Expr; readonly length: Expr } {
   checkTogether(root)
   const present: Expr[] = []
-  const found = step(levels, scope, root, null, coord, present, repeats(root))
+  const found = step(levels, scope, root, null, coord, present, repeatsCoordinates(root))
   if (found.end && !hasIndices(axis)) refuseSeveral(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)

@@ -15,11 +15,11 @@ import {
   indptrOf,
   isStored,
   maskOf,
-  repeats,
+  repeatsCoordinates,
 } from '../../ir/axis.ts'
 import { Names } from '../../ir/bound-names.ts'
 import { all, constant, type Expr, ge, int, load, variable } from '../../ir/expr.ts'
-import { freeVars, readsAny, rewriteExpr } from '../../ir/expr-tree.ts'
+import { freeVars, readsSome, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
 import { writtenBy } from '../../ir/stage1-tree.ts'
@@ -89,7 +89,9 @@ class PositionLowering {
       distinct: [
         ...permutations,
         ...kernel.axes.flatMap((a) =>
-          hasIndices(a) && a.parent === null && !repeats(a) && !hasHoles(a) ? [indicesOf(a.name)] : [],
+          hasIndices(a) && a.parent === null && !repeatsCoordinates(a) && !hasHoles(a)
+            ? [indicesOf(a.name)]
+            : [],
         ),
       ],
       span: kernel.span,
@@ -115,7 +117,7 @@ class PositionLowering {
         const written = new Set(s.targets.map((t) => t.buffer))
         const several = s.targets.length > 1
         const before = (e: Expr, name: string): Expr =>
-          several && readsAny(e, written) ? this.#copies.keep(e, name, out) : e
+          several && readsSome(e, written) ? this.#copies.keep(e, name, out) : e
         const stores = s.targets.map((t, k) => {
           const { index, present } = this.#place(t, scope)
           const at = index.map((e) => before(e, `${t.buffer}_index`))
@@ -217,8 +219,8 @@ class PositionLowering {
     // A guard may be asked again in other places and at other times. What it reads must not have changed by then.
     const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => {
       const written = writesOf(body)
-      const once = loop.guards.filter((g) => readsAny(g, written))
-      const guards = loop.guards.filter((g) => !readsAny(g, written))
+      const once = loop.guards.filter((g) => readsSome(g, written))
+      const guards = loop.guards.filter((g) => !readsSome(g, written))
       return [stmt<For>({ ...loop, guards, body: guarded(once, body) })]
     }, innermost)
     if (outside.length === 0) return [...nest]

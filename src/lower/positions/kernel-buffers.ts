@@ -11,7 +11,7 @@ import {
   indptrOf,
   isStored,
   maskOf,
-  repeats,
+  repeatsCoordinates,
 } from '../../ir/axis.ts'
 import { add, type Expr, int, mul, variable } from '../../ir/expr.ts'
 import type { Buffer } from '../../ir/loops.ts'
@@ -70,7 +70,7 @@ export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
     if (hasIndices(a)) {
       const below = hasHoles(a) ? {} : { below: a.extent }
       const packed = a.packed ? { packed: indexBits(a) } : {}
-      const width = hasWidth(a) && !hasHoles(a) && !repeats(a) && a.ordered ? a.width : undefined
+      const width = hasWidth(a) && !hasHoles(a) && !repeatsCoordinates(a) && a.ordered ? a.width : undefined
       const ascending = width?.kind === 'const' ? { ascending: width.value } : {}
       out.push(index(indicesOf(a.name), levels.positions(a.name), { ...below, ...ascending, ...packed }))
     }

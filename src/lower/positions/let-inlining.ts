@@ -7,7 +7,7 @@ import { writesOf } from '../../ir/accesses.ts'
 import type { Names } from '../../ir/bound-names.ts'
 import { computeType, isHalf } from '../../ir/dtype.ts'
 import { type Expr, int, load } from '../../ir/expr.ts'
-import { mentions, readsAny } from '../../ir/expr-tree.ts'
+import { mentions, readsSome } from '../../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../../ir/loops.ts'
 import type { Stmt1 } from '../../ir/stage1.ts'
 import { exprsOf1 } from '../../ir/stage1-tree.ts'
@@ -32,7 +32,7 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
         const [then, otherwise] = [visit(s.then, written), visit(s.else, written)]
         written = then || otherwise
       } else if (s.kind !== 'let') {
-        written ||= s.targets.some((t) => readsAny(value, new Set([t.buffer])))
+        written ||= s.targets.some((t) => readsSome(value, new Set([t.buffer])))
       }
     }
     return written
@@ -76,6 +76,6 @@ export class Copies {
 
   /** A condition on the launches of `body`, of which no block may change what others ask: it is asked before. */
   decided(cond: Expr, body: readonly Stmt[], out: Stmt[]): Expr {
-    return this.around === 0 && readsAny(cond, writesOf(body)) ? this.keep(cond, 'holds', out) : cond
+    return this.around === 0 && readsSome(cond, writesOf(body)) ? this.keep(cond, 'holds', out) : cond
   }
 }

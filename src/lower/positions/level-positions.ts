@@ -36,13 +36,13 @@ export class Levels {
     this.#axes = new Map(axes.map((a) => [a.name, withOffsets(a)]))
     this.#offsets = new Map(
       axes.flatMap((a) =>
-        isDense(a) && a.offsets ? [[a.name, { array: a.offsets, room: a.room }] as const] : [],
+        isDense(a) && a.offsets ? [[a.name, { array: a.offsets, room: a.capacity }] as const] : [],
       ),
     )
     // Where there may be no room for all of them, the offsets know better.
     this.#ends = new Map(
       axes.flatMap((a) =>
-        isDense(a) && a.counted && !(a.offsets && a.room) ? [[a.name, a.counted] as const] : [],
+        isDense(a) && a.count && !(a.offsets && a.capacity) ? [[a.name, a.count] as const] : [],
       ),
     )
   }

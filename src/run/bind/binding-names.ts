@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { chainTo, isStored } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
-import { segmentsOf, tablesOfGiven } from '../../ir/format-tables.ts'
+import { givenTables, segmentsOf } from '../../ir/format-tables.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import {
@@ -108,7 +108,7 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
 
 /** Tables that formats make of what is brought into them. */
 function tablesMade({ buffers, reformats }: Kernel1): readonly Buffer1[] {
-  const given = tablesOfGiven(reformats)
+  const given = givenTables(reformats)
   return buffers.filter((b) => b.table && !given.has(b.name))
 }
 

@@ -5,7 +5,7 @@ import { largest } from '../../columns/key-columns.ts'
 import { Occurrences } from '../../columns/occurrences.ts'
 import { provenance } from '../../formats/proof/provenance.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { arraysBeside } from '../../ir/format-tables.ts'
+import { additionalArrays } from '../../ir/format-tables.ts'
 import type { Buffer1, Kernel1, Reformat } from '../../ir/stage1.ts'
 import type { Storage } from '../../storage/storage.ts'
 import { describe } from '../../storage/storage-report.ts'
@@ -106,7 +106,7 @@ function partOf(
   return {
     label: found.map((p) => p.label).findLast((l) => l !== '') ?? '',
     text: found.map((p) => p.instance.text).at(-1) ?? '',
-    tableNames: found.flatMap((p) => arraysBeside(p.instance).map((a) => a.name)),
+    tableNames: found.flatMap((p) => additionalArrays(p.instance).map((a) => a.name)),
   }
 }
 

@@ -26,13 +26,13 @@ const namesInTexts = (
 
 /** The table that the text of a format calls so. */
 export function tableInText(kernel: Kernel1, name: string): Buffer1 | undefined {
-  const found = namesInTexts(kernel, (i) => i.beside).findLast(([text]) => text === name)
+  const found = namesInTexts(kernel, (i) => i.arrayNames).findLast(([text]) => text === name)
   return found && kernel.buffers.find((b) => b.table && b.name === found[1])
 }
 
 /** What the text of a format calls a table: the name by which one of several parts has it is as it is. */
 export function nameInText(kernel: Kernel1, table: Buffer1): string {
-  const texts = namesInTexts(kernel, (i) => i.beside).flatMap(([text, name]) =>
+  const texts = namesInTexts(kernel, (i) => i.arrayNames).flatMap(([text, name]) =>
     name === table.name ? [text] : [],
   )
   return texts.find((text) => tableInText(kernel, text)?.name === table.name) ?? table.name

@@ -10,7 +10,7 @@ import type { CoordinateList } from '../../ir/coordinate-lists.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
-import { filledAxes } from '../../ir/format.ts'
+import { fullAxes } from '../../ir/format.ts'
 import { conditionsOf } from '../../ir/part-tree.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import { paddingsOf, widthsOf } from '../../storage/build-storage.ts'
@@ -208,7 +208,7 @@ function partEntries(
     const part = r.instance.parts.find((p) => p.instance.order.every((a) => now.has(a)))
     if (!part) continue
     const { order, inverse } = part.instance
-    for (const { name, of, source, fill } of part.instance.tables) {
+    for (const { name, kind: of, source, fill } of part.instance.tables) {
       const list = of === 'list' ? givenList(known, source) : undefined
       loads.set(name, { column: tables.get(name)!, fill: evaluate(fill, known.params), list })
     }
@@ -236,7 +236,7 @@ function partEntries(
   // Dense axes that no format made are the tensor's own, and hold all of their coordinates.
   const isOwn = (a: StoredAxis): boolean => !placed.some((p) => p.instance.order.includes(a.name))
   const filled = [
-    ...placed.flatMap((p) => filledAxes(p.instance)),
+    ...placed.flatMap((p) => fullAxes(p.instance)),
     ...storage.axes.filter((a) => isDense(a) && isOwn(a)),
   ]
   const { trees, drops } = chainsOf(storage, filled)

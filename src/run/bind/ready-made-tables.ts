@@ -22,7 +22,7 @@ export function tablesOf(
       for (const table of instance.tables)
         out.set(
           table.name,
-          table.of === 'list'
+          table.kind === 'list'
             ? known.lists.get(table.source)!
             : broughtTable(kernel, t, table, tensors, known),
         )
@@ -41,7 +41,7 @@ function broughtTable(
   tensors: ReadonlyMap<string, Tensor>,
   known: Known,
 ): Int32Array {
-  if (table.of !== 'sort') return brought(kernel, t, table.name, 'list', 'coordinates', tensors)
+  if (table.kind !== 'sort') return brought(kernel, t, table.name, 'list', 'coordinates', tensors)
   return checkPermutation(
     table,
     brought(kernel, t, table.name, 'order', 'a permutation', tensors),

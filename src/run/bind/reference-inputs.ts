@@ -2,7 +2,7 @@
 
 import { byName } from '../../ast/by-name.ts'
 import { SptError } from '../../ast/diagnostic.ts'
-import { chainTo, repeats } from '../../ir/axis.ts'
+import { chainTo, repeatsCoordinates } from '../../ir/axis.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import {
@@ -67,7 +67,8 @@ function storedPrefixes(
       const prefix = tree.slice(0, depth + 1)
       const elements = depth + 1 === tree.length && storage.trees.length === 1
       // What stays apart under a nonunique axis is told by elements alone.
-      if (elements || !isStructured(axes, axis) || prefix.some((a) => repeats(axes.get(a)!))) return []
+      if (elements || !isStructured(axes, axis) || prefix.some((a) => repeatsCoordinates(axes.get(a)!)))
+        return []
       return [{ axis, coords: [...expandTree(storage, prefix).coords] }]
     }),
   )

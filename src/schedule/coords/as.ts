@@ -10,7 +10,14 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { isRecord } from '../../ast/expect-argument.ts'
 import { instantiate } from '../../formats/instance/instantiate.ts'
-import { denseAxis, hasHoles, namesOfAxis, repeats, type StoredAxis, sizesOfAxis } from '../../ir/axis.ts'
+import {
+  denseAxis,
+  hasHoles,
+  namesOfAxis,
+  repeatsCoordinates,
+  type StoredAxis,
+  sizesOfAxis,
+} from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import type { Const } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -179,7 +186,7 @@ function tablesOf(split: Split, unused: Unused) {
         fill: 0,
         accumulate: 'i32',
         table: true,
-        ...(t.of === 'sort' ? { distinct: true } : {}),
+        ...(t.kind === 'sort' ? { distinct: true } : {}),
         ...(isFilled(t, instance) ? { below: t.fill } : {}),
       })
     }
@@ -200,7 +207,7 @@ function splitStmt(s: Stmt1, kernel: Kernel1, split: Split, locals: Locals, unus
   if (s.kind !== 'iterate' || !enters(s, leaving)) return [rewriteStmt(s, outside)]
   if (!isNest(s, leaving)) return inParts(s, split, unused)
   const only = instance.parts.length === 1 ? instance.parts[0]!.instance : null
-  if (only && !only.axes.some(repeats)) {
+  if (only && !only.axes.some(repeatsCoordinates)) {
     const whole: PartRewrite = { split, part: 0, problems: [] }
     const nest = rewriteStmt(s, whole)
     if (whole.problems.length === 0) return [nest]

@@ -4,7 +4,7 @@
 
 import { dependsOn } from '../../analysis/query-dependence.ts'
 import type { Diagnostic } from '../../ast/diagnostic.ts'
-import { axisInText, isDense } from '../../ir/axis.ts'
+import { isDense, sourceName } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import type { Iter, Iteration, Stmt1 } from '../../ir/stage1.ts'
 import type { Split } from './tensor-split.ts'
@@ -123,4 +123,4 @@ export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split
   hint: `declare ${x.axis} over a root of its own with the same size, iterate that one too, and compare: if (r == ${parent}) { … }`,
 })
 
-const namesOf = (split: Split): string => split.over.map(axisInText).join(', ')
+const namesOf = (split: Split): string => split.over.map(sourceName).join(', ')

@@ -2,9 +2,9 @@
  * Range checks of computed coordinates: conditions under which the value of a format's inverse map, or of a table, is
  * a coordinate of the old axis.
  */
-import { provesBelow } from '../../formats/proof/prove.ts'
+import { proveBelow } from '../../formats/proof/prove.ts'
 import { hasHoles, type StoredAxis } from '../../ir/axis.ts'
-import { isListed } from '../../ir/coordinate-lists.ts'
+import { existenceConditions } from '../../ir/coordinate-lists.ts'
 import { add, type Expr, ge, int, lt } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
@@ -17,7 +17,7 @@ import { sameExpr } from '../../ir/structural-equality.ts'
 export function inRange(e: Expr, old: StoredAxis, part: FormatInstance): Expr[] {
   if (staysBelow(e, old, part)) return []
   const conditions = tableConditions(e, part)
-  const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.of === 'sort')
+  const sort = e.kind === 'load' && part.tables.find((t) => t.name === e.buffer && t.kind === 'sort')
   if (sort && sameExpr(sort.length, old.extent)) return conditions
   const list = e.kind === 'load' && part.lists.find((l) => l.axis.name === e.buffer)
   if (list && !hasHoles(list.axis) && sameExpr(list.axis.extent, old.extent)) return conditions
@@ -36,7 +36,7 @@ function staysBelow(e: Expr, old: StoredAxis, part: FormatInstance): boolean {
   const axis = v.kind === 'var' ? part.axes.find((a) => a.name === v.name) : undefined
   if (!axis || mayBeNegative(start) || part.axes.some((a) => freeVars(start).has(a.name))) return false
   const end = add(start, axis.extent)
-  return sameExpr(end, old.extent) || provesBelow(end, old.extent, [old])
+  return sameExpr(end, old.extent) || proveBelow(end, old.extent, [old])
 }
 
 /**
@@ -52,10 +52,10 @@ function tableConditions(e: Expr, part: FormatInstance): Expr[] {
     const axis = index.kind === 'var' ? part.axes.find((a) => a.name === index.name) : undefined
     const within =
       axis && (sameExpr(axis.extent, table.length) || sameExpr(add(axis.extent, int(1)), table.length))
-    if (mayBeNegative(index) && !provesBelow(int(0), index, part.axes)) out.push(ge(index, int(0)))
+    if (mayBeNegative(index) && !proveBelow(int(0), index, part.axes)) out.push(ge(index, int(0)))
     if (!within) out.push(lt(index, table.length))
     const list = part.lists.find((l) => l.axis.name === table.name)
-    if (list) out.push(...isListed(x, list))
+    if (list) out.push(...existenceConditions(x, list))
   })
   return out
 }

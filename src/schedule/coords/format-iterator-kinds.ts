@@ -8,7 +8,7 @@ import { accessesOf } from '../../analysis/coordinate-accesses.ts'
 import { determined, distinctIn } from '../../analysis/coordinate-injectivity.ts'
 import { checkKinds } from '../../analysis/iterator-kinds.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { type Axis, repeats } from '../../ir/axis.ts'
+import { type Axis, repeatsCoordinates } from '../../ir/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { type Body1, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
@@ -22,7 +22,7 @@ export function withKinds(kernel: Kernel1, fresh: readonly Axis[], text: string,
   const next = combining.size === 0 ? kernel : { ...kernel, body: demoted(kernel.body, combining) }
   const [problem] = checkKinds(next)
   if (!problem) return next
-  const repeated = fresh.filter(repeats).map((a) => a.name)
+  const repeated = fresh.filter(repeatsCoordinates).map((a) => a.name)
   return fail({
     code: 'schedule/format-repeats',
     message:

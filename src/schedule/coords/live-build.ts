@@ -217,21 +217,21 @@ export function buildNests(
     // A list without words needs one chunk, which stores the count 0.
     denseAxis(chunk, max(ceildiv(words, int(WORD)), int(1))),
     denseAxis(part, int(WORD)),
-    { ...denseAxis(other, int(WORD)), counted: v(part) },
+    { ...denseAxis(other, int(WORD)), count: v(part) },
     denseAxis(any, words),
-    { ...denseAxis(earlier, words), counted: mul(v(chunk), int(WORD)) },
-    ...(format.group ? [{ ...denseAxis(offset, width), counted: filled }] : []),
+    { ...denseAxis(earlier, words), count: mul(v(chunk), int(WORD)) },
+    ...(format.group ? [{ ...denseAxis(offset, width), count: filled }] : []),
   ]
   const extents = new Map([...source.axes.filter(isStored), ...axes].map((a) => [a.name, a.extent]))
-  const inAll = total && { room: max(total, int(0)) }
+  const inAll = total && { capacity: max(total, int(0)) }
   const group = format.group && {
     ...denseAxis(format.group.name, room),
-    counted: ceildiv(count, width),
+    count: ceildiv(count, width),
     ...inAll,
   }
   const position = format.group
     ? denseAxis(format.position, width)
-    : { ...denseAxis(format.position, room), counted: count, ...inAll }
+    : { ...denseAxis(format.position, room), count: count, ...inAll }
   return {
     axes: [...axes.slice(0, outer.length), ...(group ? [group] : []), position, ...axes.slice(outer.length)],
     buffers: [marks, counts, bases, sizes, starts, list],

@@ -37,7 +37,7 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
  * undefined otherwise.
  */
 function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined {
-  const ends = axes.flatMap((a) => (isDense(a) && a.counted && b.axes.includes(a.name) ? [a.counted] : []))
+  const ends = axes.flatMap((a) => (isDense(a) && a.count && b.axes.includes(a.name) ? [a.count] : []))
   const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
   return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
 }

@@ -3,7 +3,7 @@
  * positions. For this, the kernel computes a prefix sum of the counts: the offset of each list, and the total number
  * of positions. From then on the inner axis is nested in the outer one, and temporaries over it have no gaps.
  */
-import { type Axis, denseAxis, endsBy, isDense, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { type Axis, countedBy, denseAxis, isDense, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import {
   add,
@@ -34,7 +34,7 @@ const CHUNK = 32
 
 /** Returns the axes for whose positions the elements of `axis` are counted, outermost first. */
 export function countedFor(kernel: Kernel1, axis: Axis | undefined): readonly string[] {
-  const ends = new Set(endsBy(axis))
+  const ends = new Set(countedBy(axis))
   return kernel.axes.flatMap((a) => (ends.has(a.name) ? [a.name] : []))
 }
 
@@ -67,7 +67,7 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
     taken.add(name)
     return name
   }
-  const counted = (isDense(axis) && axis.counted) || int(0)
+  const counted = (isDense(axis) && axis.count) || int(0)
   const sums = new Sums(stored, counted, unused, span)
   const read = buffersRead(counted)
   const asked = kernel.found?.find((f) => f.parts.some((p) => read.has(p.counts)))
@@ -156,8 +156,8 @@ class Sums {
       denseAxis(once, int(1)),
       denseAxis(chunk, chunks),
       denseAxis(part, int(CHUNK)),
-      { ...denseAxis(other, int(CHUNK)), counted: v(part) },
-      { ...denseAxis(earlier, chunks), counted: v(chunk) },
+      { ...denseAxis(other, int(CHUNK)), count: v(part) },
+      { ...denseAxis(earlier, chunks), count: v(chunk) },
     ]
     const array = (name: string, over: string): Buffer1 => ({
       name,
@@ -171,7 +171,7 @@ class Sums {
     this.#sizes = { ...array(summed('sizes'), place.name), placed: true }
     this.#totals = array(summed('totals'), chunk)
     this.#bases = array(summed('bases'), chunk)
-    this.#room = isDense(axis) ? axis.room : undefined
+    this.#room = isDense(axis) ? axis.capacity : undefined
     const worst = mul(this.#places, axis.extent)
     this.offsets = {
       ...array(summed('offsets'), end.name),

@@ -7,7 +7,7 @@
 
 import { comesToNothing, writtenIn } from '../../analysis/fill-folding.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { axisInText, isDense, isDenseRoot, type StoredAxis } from '../../ir/axis.ts'
+import { isDense, isDenseRoot, type StoredAxis, sourceName } from '../../ir/axis.ts'
 import {
   all,
   conjuncts,
@@ -120,7 +120,7 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
   if (!isAlike)
     return fail({
       code: 'schedule/live-format',
-      message: `held(${q.set}) of ${instance.text} is evaluated at the coordinates of ${over.map(axisInText).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
+      message: `held(${q.set}) of ${instance.text} is evaluated at the coordinates of ${over.map(sourceName).join(', ')}, and ${q.set} is over [${mask.axes.join(', ')}]`,
       ...at,
       expected: 'a mask over dense axes of the same extents',
       hint: `compute a mask of the shape of the tensor from ${q.set} first`,

@@ -11,7 +11,7 @@
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type InstantiateUse, instantiate } from '../../formats/instance/instantiate.ts'
-import { listedAxis, type StoredAxis } from '../../ir/axis.ts'
+import { listAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
@@ -212,7 +212,7 @@ function overLists(
 ): FormatInstance {
   const own = new Map(axes.map((a) => [a.name, a]))
   const kept = part.order.flatMap((name) => own.get(name) ?? [])
-  const list = listedAxis(listed.buffer, (group ?? position).name, format.extent, position.extent)
+  const list = listAxis(listed.buffer, (group ?? position).name, format.extent, position.extent)
   return {
     ...part,
     axes: kept,
@@ -222,7 +222,7 @@ function overLists(
     tables: [
       {
         name: listed.buffer,
-        of: 'positions',
+        kind: 'positions',
         source: listed.buffer,
         under: listed.index.slice(0, -1).flatMap((e) => (e.kind === 'var' ? [e.name] : [])),
         length: position.extent,

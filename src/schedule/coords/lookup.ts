@@ -4,7 +4,7 @@
  * stored coordinates, the part is the only one with a value other than the fill value.
  */
 import { fail } from '../../ast/diagnostic.ts'
-import { axisInText } from '../../ir/axis.ts'
+import { sourceName } from '../../ir/axis.ts'
 import {
   all,
   binary,
@@ -20,7 +20,7 @@ import {
   not,
   select,
 } from '../../ir/expr.ts'
-import { freeVars, mentionsAny, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentionsSome, substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 import { childrenOf, type PartTree } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
@@ -146,7 +146,7 @@ function conditionsOf(
 ): readonly (readonly [number, readonly Expr[]])[] {
   if (tree.kind === 'leaf') return [[tree.part, outside]]
   const queries = new Set(tree.queries.map((q) => q.name))
-  const known = (e: Expr): boolean => !mentionsAny(e, queries)
+  const known = (e: Expr): boolean => !mentionsSome(e, queries)
   if (tree.kind === 'index')
     return tree.children.flatMap((c, k) =>
       conditionsOf(c, known(tree.index) ? [...outside, eq(tree.index, int(k))] : outside),
@@ -192,7 +192,7 @@ export const ASKED: Readonly<Record<Query['kind'], string>> = {
 }
 
 function refuse(l: Lookup, message: string): never {
-  const names = l.split.over.map(axisInText).join(', ')
+  const names = l.split.over.map(sourceName).join(', ')
   return fail({
     code: 'schedule/format-lookup',
     message,

@@ -4,7 +4,7 @@
  * for the rows in that part. A part may visit rows that it does not hold, but no other statement sees what is written
  * there: local buffers that only the nest uses are duplicated for each part.
  */
-import { repeats } from '../../ir/axis.ts'
+import { repeatsCoordinates } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { childrenOf, decidingIn, type PartTree } from '../../ir/part-tree.ts'
@@ -32,7 +32,7 @@ export function wholeNests(
   const outer = new Set(nest.iters.map((x) => x.axis))
   const known = [...over.filter((a) => outer.has(a.name)), ...kernel.params].map((x) => x.name)
   if (instance.parts.length < 2 || !decidedBy(instance.tree, new Set(known))) return undefined
-  if (instance.parts.some((p) => p.instance.axes.some(repeats))) return undefined
+  if (instance.parts.some((p) => p.instance.axes.some(repeatsCoordinates))) return undefined
   const outside = kernel.body.filter((s) => s !== nest)
   const others = new Set([...writtenBy(outside), ...readsIn(outside).map((l) => l.buffer)])
   const written = writtenBy([nest])

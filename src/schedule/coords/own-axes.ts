@@ -4,7 +4,7 @@
  * do not change. Dense axes with other users are copied for the tensor and for the iterators at whose coordinates it is
  * accessed. All other code keeps the old axes, with coordinates from iterators over the copies.
  */
-import { axisInText, isDense, mapAxis, type StoredAxis } from '../../ir/axis.ts'
+import { isDense, mapAxis, type StoredAxis, sourceName } from '../../ir/axis.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import type { Iter, Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, mapBodies1, readsOf1, walkStmts1 } from '../../ir/stage1-tree.ts'
@@ -36,7 +36,7 @@ export function withOwnAxes(
   const now = (name: string): string => copies.get(name) ?? name
   const own = over.map((a) => {
     const mine = mapAxis(a, now, (e) => e)
-    return mine.name === a.name ? mine : { ...mine, copyOf: axisInText(a) }
+    return mine.name === a.name ? mine : { ...mine, copyOf: sourceName(a) }
   })
   const names = new Set(own.map((a) => a.name))
   const ofOver = new Set(over.map((a) => a.name))

@@ -3,7 +3,7 @@
  * (SparseTIR's sparse_reorder); an iterator whose parent would come later follows its parent. Spatial iterators write
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
-import { endsBy } from '../../ir/axis.ts'
+import { countedBy } from '../../ir/axis.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import * as arg from '../arguments.ts'
 import type { LoopRef } from '../loop-ref.ts'
@@ -28,7 +28,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   /** Returns the iterators that must be outside of `x`: its parent, and those that determine its extent. */
   const needs = (x: Iter): readonly Iter[] => {
     const parent = parents.get(x)
-    const ends = endsBy(axes.get(x.axis))
+    const ends = countedBy(axes.get(x.axis))
     return [...(parent ? [parent] : []), ...places.filter((y) => ends.includes(y.axis))]
   }
   const order: Iter[] = []

@@ -2,7 +2,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { namesOfAxis } from '../../ir/axis.ts'
 import type { Instance } from '../../ir/format.ts'
-import { passedAsBoth } from '../../ir/format-tables.ts'
+import { listAndSetDiagnostic } from '../../ir/format-tables.ts'
 import type { Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
@@ -51,7 +51,7 @@ export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepS
     )
     if (other)
       fail({
-        ...passedAsBoth(name),
+        ...listAndSetDiagnostic(name),
         message: `${name} is passed to ${text} as a ${kind}, and to ${other.format} as a ${kind === 'list' ? 'set' : 'list'}`,
         ...at,
       })

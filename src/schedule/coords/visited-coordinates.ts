@@ -7,11 +7,19 @@
 
 import { type Determined, determined } from '../../analysis/coordinate-injectivity.ts'
 import { dependsOn } from '../../analysis/query-dependence.ts'
-import { type Axis, chainTo, isDense, isPadded, isRagged, repeats, type StoredAxis } from '../../ir/axis.ts'
+import {
+  type Axis,
+  chainTo,
+  isDense,
+  isPadded,
+  isRagged,
+  repeatsCoordinates,
+  type StoredAxis,
+} from '../../ir/axis.ts'
 import { loadsOfLists } from '../../ir/coordinate-lists.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { type FormatInstance, filledAxes, type Instance } from '../../ir/format.ts'
+import { type FormatInstance, fullAxes, type Instance } from '../../ir/format.ts'
 import { childrenOf, decidingIn, type PartTree } from '../../ir/part-tree.ts'
 import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
@@ -60,7 +68,7 @@ export function visits(
   // Full axes under a head follow from its elements, unless they determine coordinates of dimensions outside of `old`.
   const elsewhere = new Set(dims.filter((d) => !old.has(d)).flatMap(backFrom))
   const filled = new Set(
-    filledAxes(part).flatMap((a) => (fresh.has(a.name) && !elsewhere.has(a.name) ? [a.name] : [])),
+    fullAxes(part).flatMap((a) => (fresh.has(a.name) && !elsewhere.has(a.name) ? [a.name] : [])),
   )
   const telling = before.heads.map((o) =>
     after.heads.find((h) => within([...o].flatMap(backFrom), new Set([...h, ...filled]))),
@@ -80,7 +88,7 @@ export function visits(
     adds: after.ragged || telling.some((h) => h === undefined) || own.some(isPadded),
     repeats:
       after.heads.some((h) => !telling.includes(h)) ||
-      (!whole && [...own, ...over.filter((a) => old.has(a.name))].some(repeats)) ||
+      (!whole && [...own, ...over.filter((a) => old.has(a.name))].some(repeatsCoordinates)) ||
       !tellsApart(spread.map(back), [...after.tail], part),
   }
 }
@@ -140,7 +148,7 @@ function isDimension(part: FormatInstance, name: string, over: readonly StoredAx
  */
 function tellsApart(coordinates: readonly Expr[], names: readonly string[], part: FormatInstance): boolean {
   const axes = new Map<string, Axis>(part.axes.map((a) => [a.name, a]))
-  const permutations = new Set(part.tables.filter((t) => t.of === 'sort').map((t) => t.name))
+  const permutations = new Set(part.tables.filter((t) => t.kind === 'sort').map((t) => t.name))
   let open = names
   while (open.length > 0) {
     const kind: IterKind = 'R'

@@ -2,7 +2,7 @@
 
 import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-shares.ts'
 import { isPerfect, type Segments, segmentsOf } from '../../analysis/segmented-loops.ts'
-import { type Found, findLoop, replaceLoop } from '../../ir/definitions.ts'
+import { findLoop, type LoopLocation, replaceLoop } from '../../ir/definitions.ts'
 import { readsMemory } from '../../ir/expr-tree.ts'
 import type { For, LoopMode, Shares } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -125,7 +125,7 @@ function checkBatches(cx: Context, over: For, segments: Segments, by: number): v
 
 function groupsIn(
   cx: Context,
-  { loop, path }: Found,
+  { loop, path }: LoopLocation,
   within: LoopRef,
   shares: Shares,
   { inner }: Segments,
@@ -156,7 +156,7 @@ function groupsIn(
 /**
  * Throws `schedule/target-in-use` if the loop nest uses its targets, which lack the carried values until the fix-up.
  */
-function checkUnused(cx: Context, { loop }: Found, { reduce }: Segments): void {
+function checkUnused(cx: Context, { loop }: LoopLocation, { reduce }: Segments): void {
   const top = cx.kernel.body.filter((s) => findLoop([s], loop.var))
   checkUsedAlone(cx, top, reduce, [loop])
 }

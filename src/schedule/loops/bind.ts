@@ -4,7 +4,7 @@ import { unknownAxis } from '../../ast/checks.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../../ast/expect-argument.ts'
 import { isReadOnly } from '../../ir/accesses.ts'
-import { type Found, loopsOf, replaceLoop } from '../../ir/definitions.ts'
+import { type LoopLocation, loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import {
   add,
   div,
@@ -79,7 +79,7 @@ function pairsOf(loops: Bindings): readonly (readonly [LoopRef, ThreadAxis])[] {
   return pairs
 }
 
-function bindLoop(cx: Context, { loop, path }: Found, to: ThreadAxis): Body {
+function bindLoop(cx: Context, { loop, path }: LoopLocation, to: ThreadAxis): Body {
   checkSerial(cx, loop, 'bind')
   checkAxisFree(cx, loop, path, to)
   const known = overParams(cx, loop.extent) || levelOf(to) === 'thread'

@@ -2,7 +2,7 @@
 
 import { notInRuns } from '../../analysis/aligned-runs.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { allocatedIn } from '../../ir/bindings.ts'
+import { allocatedNames } from '../../ir/bindings.ts'
 import { replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, int, load } from '../../ir/expr.ts'
 import { buffersRead, substitute } from '../../ir/expr-tree.ts'
@@ -79,7 +79,7 @@ export const cacheRead = primitive({
     const written = usesOf(loop.body, buffer.name)
     const bounded = step.bounding ? boundingOf(cx, at, buffer) : unbounded
     const uses = written.map((u) => bounded(u).access)
-    if (uses.length === 0 || allocatedIn(loop.body).has(buffer.name))
+    if (uses.length === 0 || allocatedNames(loop.body).has(buffer.name))
       cx.refuse({
         code: 'schedule/not-read',
         message: `${loop.name} does not read ${buffer.name} from outside`,

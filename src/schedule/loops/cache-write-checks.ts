@@ -2,8 +2,8 @@
 
 import { type Condition, conditionsAround } from '../../analysis/dominating-conditions.ts'
 import { writesOf } from '../../ir/accesses.ts'
-import { allocatedIn } from '../../ir/bindings.ts'
-import { readsAny } from '../../ir/expr-tree.ts'
+import { allocatedNames } from '../../ir/bindings.ts'
+import { readsSome } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
@@ -25,7 +25,7 @@ export function checkWriters(
 ): readonly [Store | Reduce, ...Reduce[]] {
   const found = uses.flatMap((u) => (u.mode === 'write' ? [u.stmt] : []))
   const [writer, ...others] = found
-  if (allocatedIn(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
+  if (allocatedNames(loop.body).has(buffer.name) || (writer?.kind !== 'store' && writer?.kind !== 'reduce'))
     return cx.refuse({
       code: 'schedule/not-written',
       message: `${loop.name} does not write ${buffer.name} from outside`,
@@ -116,7 +116,7 @@ export function checkEveryElement(cx: Context, loop: For, use: Use, print: Footp
 export function checkAskedAgain(cx: Context, loop: For, use: Use, until: Body, buffer: Buffer): void {
   const written = writesOf(until)
   const around = conditionsAround(loop.body, use.path.find((l) => l.reduce) ?? use.stmt)
-  const changed = around.find((c) => readsAny(c.cond, written))
+  const changed = around.find((c) => readsSome(c.cond, written))
   if (!changed) return
   cx.refuse({
     code: 'schedule/not-every-element',

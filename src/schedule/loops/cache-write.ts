@@ -3,10 +3,10 @@
 import { type Condition, conditionsAround, hoistable } from '../../analysis/dominating-conditions.ts'
 import { writtenIn } from '../../analysis/loop-writes.ts'
 import { accessesOf } from '../../ir/accesses.ts'
-import { allocatedIn } from '../../ir/bindings.ts'
-import { type Found, replaceLoop } from '../../ir/definitions.ts'
+import { allocatedNames } from '../../ir/bindings.ts'
+import { type LoopLocation, replaceLoop } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
-import { mentionsAny } from '../../ir/expr-tree.ts'
+import { mentionsSome } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
 import { retargeted } from '../../ir/reductions.ts'
 import { alloc, store, when } from '../../ir/statement-builders.ts'
@@ -181,7 +181,7 @@ for i in 0..m
 function started(use: Use, writer: Store | Reduce): Use {
   if (writer.kind !== 'reduce' || !writer.init) return use
   const combined = new Set(use.path.flatMap((l) => (l.reduce ? [l.var] : [])))
-  const decides = (g: Expr): boolean => !mentionsAny(g, combined)
+  const decides = (g: Expr): boolean => !mentionsSome(g, combined)
   return { ...use, path: use.path.map((l) => (l.reduce ? l : { ...l, guards: l.guards.filter(decides) })) }
 }
 
@@ -198,12 +198,12 @@ function usedOnlyIn(cx: Context, buffer: Buffer, loop: For): boolean {
 }
 
 /** Returns whether no reduction loop around combines other iterations into the same elements. */
-function completeIn(cx: Context, at: Found, buffers: readonly Buffer[]): boolean {
+function completeIn(cx: Context, at: LoopLocation, buffers: readonly Buffer[]): boolean {
   return [...at.path, at.loop].every(
     (l) =>
       !l.reduce ||
       writtenIn(cx.kernel, l).every((w) => w.disjoint || !buffers.some((b) => b.name === w.buffer)) ||
-      buffers.every((b) => allocatedIn(l.body).has(b.name)),
+      buffers.every((b) => allocatedNames(l.body).has(b.name)),
   )
 }
 

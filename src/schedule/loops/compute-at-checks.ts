@@ -3,7 +3,7 @@
  */
 
 import { accessesOf, type BufferAccess } from '../../ir/accesses.ts'
-import { allocations, type Found } from '../../ir/definitions.ts'
+import { allocations, type LoopLocation } from '../../ir/definitions.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { initsOf } from '../../ir/reductions.ts'
@@ -18,7 +18,7 @@ import { nestName } from './top-nests.ts'
  * `schedule/used-elsewhere` for consumers outside of the loop, and `schedule/not-read` if the loop reads no such
  * buffer.
  */
-export function checkProducts(cx: Context, producer: For, at: Found): ReadonlySet<string> {
+export function checkProducts(cx: Context, producer: For, at: LoopLocation): ReadonlySet<string> {
   const { loop } = at
   const own = accessesOf([producer])
   const local = allocations([producer])
@@ -70,7 +70,7 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
 }
 
 /** Returns a hint for a buffer with uses outside of the loop: a loop around all uses, or the result of `join`. */
-function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAccess): string {
+function aroundUses(cx: Context, producer: For, at: LoopLocation, elsewhere: BufferAccess): string {
   const names = loopNames(cx.kernel.body)
   const uses = accessesOf(cx.kernel.body).filter(
     (a) => a.buffer === elsewhere.buffer && a.stmt.kind !== 'fill' && !a.path.includes(producer),
@@ -94,13 +94,13 @@ function aroundUses(cx: Context, producer: For, at: Found, elsewhere: BufferAcce
  * producer; undefined if there is no such loop. Sums are initialised before the outermost reduction loop, unless the
  * buffer is allocated inside.
  */
-export function reductionAround(producer: For, consumer: Stmt, at: Found): For | undefined {
+export function reductionAround(producer: For, consumer: Stmt, at: LoopLocation): For | undefined {
   if (initsOf([producer]).length === 0) return undefined
   const around = [...at.path, at.loop]
   return around.slice(Math.max(0, around.indexOf(consumer as For))).find((l) => l.reduce)
 }
 
-export function refuseStart(cx: Context, producer: For, reducing: For, at: Found): never {
+export function refuseStart(cx: Context, producer: For, reducing: For, at: LoopLocation): never {
   const names = loopNames(cx.kernel.body)
   const [loop, outer] = [at.loop, [...at.path, at.loop].find((_, k, all) => all[k + 1] === reducing)]
   const own = `compute_at ${producer.nest} at ${names.get(loop.var)} recompute: each iteration has memory of its own`

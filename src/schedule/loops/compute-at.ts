@@ -3,8 +3,8 @@
 import { writtenIn } from '../../analysis/loop-writes.ts'
 import { expectFlag } from '../../ast/expect-argument.ts'
 import { writesOf } from '../../ir/accesses.ts'
-import { type Found, findLoop, loopsOf } from '../../ir/definitions.ts'
-import { boundTo } from '../../ir/hardware-axes.ts'
+import { findLoop, type LoopLocation, loopsOf } from '../../ir/definitions.ts'
+import { boundIndex } from '../../ir/hardware-axes.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
 import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -69,7 +69,7 @@ export const computeAt = primitive({
     const clash = clashOf(cx, body, at, produced)
     if (clash) checkAgain(cx, clash, at, { producer, windows, recompute: step.recompute ?? false })
     // A buffer that is allocated inside of a reduction loop is initialised there, and belongs to one thread.
-    const threads = [...at.path, at.loop].some((l) => l.reduce && boundTo(l, 'thread'))
+    const threads = [...at.path, at.loop].some((l) => l.reduce && boundIndex(l, 'thread'))
     const isLocal = reducing !== undefined || threads || step.scope !== undefined
     const own =
       clash || asks
@@ -121,7 +121,11 @@ const belongsTo = (s: Stmt, nest: string): boolean => s.kind === 'for' && s.nest
  * Returns the producer and the statement around the consumer's loop, which are in one list, in this order. Throws
  * `schedule/not-before` or `schedule/unknown-nest`.
  */
-function findProducer(cx: Context, nest: string, at: Found): { list: Body; producer: For; consumer: Stmt } {
+function findProducer(
+  cx: Context,
+  nest: string,
+  at: LoopLocation,
+): { list: Body; producer: For; consumer: Stmt } {
   let out: { list: Body; producer: For; consumer: Stmt } | undefined
   const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
   const beside = new Set<string>()
@@ -173,7 +177,12 @@ interface Clash {
 }
 
 /** Returns the first loop whose iterations may compute common elements; undefined if there is no such loop. */
-function clashOf(cx: Context, body: Body, at: Found, produced: ReadonlySet<string>): Clash | undefined {
+function clashOf(
+  cx: Context,
+  body: Body,
+  at: LoopLocation,
+  produced: ReadonlySet<string>,
+): Clash | undefined {
   const kernel = { ...cx.kernel, body }
   for (const l of [...at.path, at.loop]) {
     const shared = writtenIn(kernel, findLoop(body, l.var)!.loop).find(
@@ -191,7 +200,7 @@ function clashOf(cx: Context, body: Body, at: Found, produced: ReadonlySet<strin
 function checkAgain(
   cx: Context,
   { loop, buffer }: Clash,
-  at: Found,
+  at: LoopLocation,
   { producer, windows, recompute }: { producer: For; windows: Windows; recompute: boolean },
 ): void {
   const { name, body } = at.loop

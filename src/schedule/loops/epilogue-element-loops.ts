@@ -5,7 +5,7 @@
 
 import { linear, linearKey } from '../../analysis/integers/linear.ts'
 import { accessesOf } from '../../ir/accesses.ts'
-import type { Found } from '../../ir/definitions.ts'
+import type { LoopLocation } from '../../ir/definitions.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
@@ -107,7 +107,7 @@ interface Write {
  * Returns the only statement of the producer that writes the buffer, which is inside of the loop. After an iteration,
  * its elements are final, even if a condition in the iteration was false. Throws `schedule/not-complete`.
  */
-export function onlyWrite(cx: Context, at: Found, producer: Stmt, buffer: string): Write {
+export function onlyWrite(cx: Context, at: LoopLocation, producer: Stmt, buffer: string): Write {
   const writes = accessesOf([producer]).filter((a) => a.mode === 'write' && a.buffer === buffer)
   const mine = accessesOf(at.loop.body).filter((a) => a.mode === 'write' && a.buffer === buffer)
   const [write] = mine

@@ -6,7 +6,7 @@
 import { keepTerms, type Linear, linear, minus, sumExpr, type Term } from '../../analysis/integers/linear.ts'
 import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-radix.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsAny, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsSome, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { atSingles, isSingle } from '../../ir/reductions.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
@@ -77,7 +77,7 @@ function matchSegments(
   const sum = settled(substitute(read, map), all)
   const named = freeVars(sumExpr(sum))
   const open = new Set(chain.flatMap((l) => (named.has(l.var) && !map.has(l.var) ? [l.var] : [])))
-  const base = keepTerms(sum, ({ term }) => !mentionsAny(term, open))
+  const base = keepTerms(sum, ({ term }) => !mentionsSome(term, open))
   const rest = minus(settled(made, all), base)
   if (open.size === 0) return sameElements(sumExpr(rest), int(0), all) ? matches : undefined
   const digits = matchDigits(chain, minus(sum, base), rest, around)
@@ -216,7 +216,7 @@ export function checkGuards(
       if (ends.has(text)) said.add(text)
       else if (tails.includes(g) || asked.has(text)) continue
       else if (ranges.some((r) => impliedBelow(cx, own, places.get(r.var)!, r.extent))) continue
-      else if (mentionsAny(g, used) || mentions(g, l.var))
+      else if (mentionsSome(g, used) || mentions(g, l.var))
         cx.refuse({
           code: 'schedule/not-every-element',
           message: `not every iteration of ${l.name} produces an element`,

@@ -6,7 +6,7 @@
 import { isIndependent } from '../../analysis/loop-writes.ts'
 import { accessesOf, type BufferAccess, writesOf } from '../../ir/accesses.ts'
 import { substituteStmts } from '../../ir/bindings.ts'
-import { allocations, type Found, replaceLoop } from '../../ir/definitions.ts'
+import { allocations, type LoopLocation, replaceLoop } from '../../ir/definitions.ts'
 import { type Expr, int } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
@@ -38,7 +38,7 @@ export interface Pair {
 }
 
 /** Returns the loop nest if it comes after the statement around the loop, in the same list; undefined otherwise. */
-export function findConsumer(cx: Context, nest: string, at: Found): Pair | undefined {
+export function findConsumer(cx: Context, nest: string, at: LoopLocation): Pair | undefined {
   let out: Pair | undefined
   const holds = (s: Stmt): boolean => someStmt([s], (x) => x === at.loop)
   const visit = (list: Body): void => {
@@ -59,7 +59,7 @@ const reads = (s: Stmt, from: Stmt | undefined): boolean => {
   return accessesOf([s]).some((a) => a.mode === 'read' && written.has(a.buffer))
 }
 
-export function consumeAt(cx: Context, at: Found, { list, producer, consumer }: Pair): Outcome {
+export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consumer }: Pair): Outcome {
   const { loop } = at
   const alone = `leave ${consumer.nest} a separate nest`
   const refuse = (code: string, message: string, loops: readonly For[], hint = alone): never =>

@@ -5,7 +5,7 @@ import { substituteStmts } from '../../ir/bindings.ts'
 import { findLoop } from '../../ir/definitions.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
-import { boundTo } from '../../ir/hardware-axes.ts'
+import { boundIndex } from '../../ir/hardware-axes.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { initsOf, reductionsOf } from '../../ir/reductions.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
@@ -126,8 +126,8 @@ function alike(cx: Context, first: Member, { name, chain }: Member): readonly St
       other('run under different conditions', 'join at a loop outside of them')
     if (
       !isPlain(own) ||
-      boundTo(own, 'block') !== boundTo(l, 'block') ||
-      boundTo(own, 'thread') !== boundTo(l, 'thread') ||
+      boundIndex(own, 'block') !== boundIndex(l, 'block') ||
+      boundIndex(own, 'thread') !== boundIndex(l, 'thread') ||
       !isPlain(l)
     )
       other(

@@ -8,10 +8,10 @@
 import { visitsAll } from '../../analysis/full-coverage.ts'
 import { spatialNest } from '../../analysis/spatial-nest.ts'
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/accesses.ts'
-import { allocatedIn } from '../../ir/bindings.ts'
+import { allocatedNames } from '../../ir/bindings.ts'
 import { allocations, replaceLoop } from '../../ir/definitions.ts'
 import { add, all, binary, constant, div, type Expr, int, load, lt, search, select } from '../../ir/expr.ts'
-import { mentions, mentionsAny, substitute, walkExpr } from '../../ir/expr-tree.ts'
+import { mentions, mentionsSome, substitute, walkExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../../ir/loops.ts'
 import { isBuiltinReducer } from '../../ir/monoid.ts'
 import { reductionsOf } from '../../ir/reductions.ts'
@@ -138,7 +138,7 @@ export function listOf(
   const inside: readonly Stmt[] = first < 0 ? [...path, access.stmt] : outside
   const chain = inside.every((s, k) => (k === 0 ? s === top : path[k - 1]!.body.includes(s)))
   const reduced = new Set(path.filter((l) => l.reduce).map((l) => l.var))
-  const guards = path.flatMap((l) => l.guards.filter((g) => !mentionsAny(g, reduced)))
+  const guards = path.flatMap((l) => l.guards.filter((g) => !mentionsSome(g, reduced)))
   const others = of.shape.map((_, d) => d).filter((d) => d !== row)
   const whole = visitsAll(
     [own.index[0]!, ...others.map((d) => index[d]!)],
@@ -166,7 +166,7 @@ function leavingOut(cx: Context, top: For, found: readonly Listed[]): For | unde
     sameExpr(f.first.access.index[f.row]!, row) &&
     f.lists.length === lists.length &&
     f.lists.every((l) => lists.includes(l))
-  const own = allocatedIn([top])
+  const own = allocatedNames([top])
   const isWhole = [...writesOf([top])].every((w) => own.has(w) || found.some((f) => f.buffer === w))
   if (!isWhole || !found.every(isAlike)) return undefined
   const others = all(lists.map((l) => isMissing(l, row)))

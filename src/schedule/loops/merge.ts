@@ -1,7 +1,7 @@
 /** Horizontal fusion: several loop nests become one launch (`merge`). */
 
 import { writesOf } from '../../ir/accesses.ts'
-import { boundTo } from '../../ir/hardware-axes.ts'
+import { boundIndex } from '../../ir/hardware-axes.ts'
 import type { Fill, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { fill } from '../../ir/statement-builders.ts'
 import { rewriteStmts, stmt } from '../../ir/tree.ts'
@@ -85,7 +85,7 @@ function memberOf(cx: Context, name: string): Member {
   return { ...only, loops }
 }
 
-const onBlocks = (s: Stmt | undefined): s is For => s?.kind === 'for' && boundTo(s, 'block') !== undefined
+const onBlocks = (s: Stmt | undefined): s is For => s?.kind === 'for' && boundIndex(s, 'block') !== undefined
 
 function blockLoops(top: For): readonly For[] {
   const out: For[] = []

@@ -5,10 +5,10 @@
 
 import { linear, minus } from '../../analysis/integers/linear.ts'
 import { accessesOf, offsetsIn } from '../../ir/accesses.ts'
-import { type Found, loopsOf } from '../../ir/definitions.ts'
+import { type LoopLocation, loopsOf } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load, sub, variable } from '../../ir/expr.ts'
-import { mentions, readsAny } from '../../ir/expr-tree.ts'
-import { boundTo } from '../../ir/hardware-axes.ts'
+import { mentions, readsSome } from '../../ir/expr-tree.ts'
+import { boundIndex } from '../../ir/hardware-axes.ts'
 import type { Memory } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
@@ -57,7 +57,7 @@ interface How {
  */
 export function inPrivate(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   inside: Body,
   { produced, ...how }: How & { readonly produced: ReadonlySet<string> },
 ): { readonly inside: Body; readonly buffers: readonly Buffer[] } | undefined {
@@ -104,7 +104,7 @@ function extentOf(of: Buffer, windows: Windows): Extent {
   }
 }
 
-function regionOf(cx: Context, at: Found, of: Buffer, how: How): Region | undefined {
+function regionOf(cx: Context, at: LoopLocation, of: Buffer, how: How): Region | undefined {
   const extent = extentOf(of, how.windows)
   const inside = withinLimit(cx, at, of, extent, how.place)
   if (inside || how.otherwise === 'keep') return inside
@@ -123,19 +123,19 @@ function regionOf(cx: Context, at: Found, of: Buffer, how: How): Region | undefi
 
 const variables = (loops: readonly For[]): readonly Expr[] => loops.map((l) => variable(l.var))
 
-const scopeAt = (at: Found, place: Place): CacheScope =>
-  place.scope ?? (loopsOf(at.loop.body).some((l) => boundTo(l, 'thread')) ? 'shared' : 'register')
+const scopeAt = (at: LoopLocation, place: Place): CacheScope =>
+  place.scope ?? (loopsOf(at.loop.body).some((l) => boundIndex(l, 'thread')) ? 'shared' : 'register')
 
 /** Returns the region in registers or shared memory; undefined if its size is not a constant within their limit. */
 function withinLimit(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   of: Buffer,
   { shape, element }: Extent,
   place: Place,
 ): Region | undefined {
   const scope = scopeAt(at, place)
-  const owners = scope === 'shared' ? [...at.path, at.loop].filter((l) => boundTo(l, 'thread')) : []
+  const owners = scope === 'shared' ? [...at.path, at.loop].filter((l) => boundIndex(l, 'thread')) : []
   const sizes = [...owners.map((l) => l.extent), ...shape].map((e) =>
     e.kind === 'const' ? e.value : Number.NaN,
   )
@@ -161,7 +161,13 @@ function withinLimit(
   }
 }
 
-function refuseSize(cx: Context, at: Found, of: Buffer, { shape }: Extent, { nest, place }: How): never {
+function refuseSize(
+  cx: Context,
+  at: LoopLocation,
+  of: Buffer,
+  { shape }: Extent,
+  { nest, place }: How,
+): never {
   const scope = scopeAt(at, place)
   const lists = listLoops(cx, at.loop, of.name, nest)
   const alone = `leave ${nest} a separate nest`
@@ -188,7 +194,7 @@ function listLoops(cx: Context, { extent }: For, buffer: string, nest: string): 
   const write = accessesOf(cx.kernel.body).find(
     (a) => a.buffer === buffer && a.mode === 'write' && a.path[0]?.nest === nest,
   )
-  const position = write?.index.find((e) => readsAny(e, new Set([extent.buffer])))
+  const position = write?.index.find((e) => readsSome(e, new Set([extent.buffer])))
   return position
     ? write!.path.filter((l) => mentions(position, l.var)).map((l) => `${l.nest}.${l.name}`)
     : []

@@ -25,9 +25,9 @@ import type { Premises } from '../../analysis/integers/non-negative.ts'
 import { type Space, segmentOf } from '../../analysis/subscript-injectivity.ts'
 import { accessesOf, type BufferAccess, offsetsIn, writesOf } from '../../ir/accesses.ts'
 import { boundVarsOf, substituteStmts } from '../../ir/bindings.ts'
-import { type Found, loopsOf } from '../../ir/definitions.ts'
+import { type LoopLocation, loopsOf } from '../../ir/definitions.ts'
 import { add, type Expr, ge, int, isZero, lt, sub, variable } from '../../ir/expr.ts'
-import { freeVars, mentions, mentionsAny, readsAny, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentions, mentionsSome, readsSome, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { when } from '../../ir/statement-builders.ts'
@@ -48,7 +48,7 @@ export interface Window {
 /** Windows by the variables of the producer's loops. */
 export type Windows = ReadonlyMap<string, Window>
 
-const premisesAt = (cx: Context, { loop, path }: Found, windows: readonly For[] = []): Premises =>
+const premisesAt = (cx: Context, { loop, path }: LoopLocation, windows: readonly For[] = []): Premises =>
   premisesIn(
     [...path, loop, ...windows],
     cx.kernel.buffers,
@@ -56,13 +56,18 @@ const premisesAt = (cx: Context, { loop, path }: Found, windows: readonly For[] 
   )
 
 /** Returns the windows of the producer's loops; a loop without a window runs completely. */
-export function windowsOf(cx: Context, producer: For, at: Found, produced: ReadonlySet<string>): Windows {
+export function windowsOf(
+  cx: Context,
+  producer: For,
+  at: LoopLocation,
+  produced: ReadonlySet<string>,
+): Windows {
   const { body } = at.loop
   const inner = loopMap(loopsOf(body))
   const [bound, written] = [boundVarsOf(body), writesOf([producer, ...body])]
   const moving: Moving = {
     loop: (name) => inner.get(name),
-    changes: (e) => mentionsAny(e, bound) || readsAny(e, written),
+    changes: (e) => mentionsSome(e, bound) || readsSome(e, written),
   }
   const premises = premisesAt(cx, at)
   const indptr = offsetsIn(cx.kernel.buffers)
@@ -207,7 +212,7 @@ const isWhole = ({ low, width }: Pick<Window, 'low' | 'width'>, l: For): boolean
   isZero(low) && width !== null && sameSum(width, l.extent)
 
 /** Returns the producer restricted to the windows, with conditions where a window may exceed the loop. */
-export function restrict(cx: Context, producer: For, at: Found, windows: Windows): Body {
+export function restrict(cx: Context, producer: For, at: LoopLocation, windows: Windows): Body {
   const shifted = new Map<string, Expr>()
   const loops: For[] = []
   for (const l of loopsOf([producer])) {

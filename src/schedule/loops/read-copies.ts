@@ -1,9 +1,9 @@
 /** The copies of `cache_read`: the statements that fill them, and the index of an access in them. */
 
-import type { Found } from '../../ir/definitions.ts'
+import type { LoopLocation } from '../../ir/definitions.ts'
 import { INT_RANGE, isFloat, isInt } from '../../ir/dtype.ts'
 import { all, constant, type Expr, int, load, variable } from '../../ir/expr.ts'
-import { readingLast, substitute } from '../../ir/expr-tree.ts'
+import { orderReadsLast, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { store, when } from '../../ir/statement-builders.ts'
@@ -49,7 +49,7 @@ export interface Copy {
  */
 export function own(
   cx: Context,
-  at: Found,
+  at: LoopLocation,
   step: Asked,
   print: Footprint,
   buffer: Buffer,
@@ -72,7 +72,7 @@ export function own(
   checkPadding(cx, step, buffer)
   // A padded copy is filled as a whole: for each element, a condition decides between the buffer and the padding.
   const where =
-    padded === undefined ? [] : readingLast([...loops.flatMap((l) => l.guards), ...print.conditions])
+    padded === undefined ? [] : orderReadsLast([...loops.flatMap((l) => l.guards), ...print.conditions])
   const nest: Footprint =
     padded === undefined
       ? { ...print, loops }
@@ -176,7 +176,7 @@ function checkPadding(cx: Context, { padded }: Asked, { name, dtype }: Buffer): 
 /** Returns the conditions of elements that are read from the buffer, over coordinates of the copy. */
 function whereOf(tile: Tile, dims: Tile['dims']): readonly Expr[] {
   const map = new Map<string, Expr>(dims.map((d, k) => [d.var, variable(coordinateName(k))]))
-  return readingLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))
+  return orderReadsLast([...tile.guards, ...tile.conditions].map((g) => substitute(g, map)))
 }
 
 const VECTORS = [2, 4, 8]

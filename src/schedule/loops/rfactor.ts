@@ -1,8 +1,8 @@
 /** Reduction factoring: a reduction goes through partial results (`rfactor`). */
 
-import { type Found, findLoop } from '../../ir/definitions.ts'
+import { findLoop, type LoopLocation } from '../../ir/definitions.ts'
 import { type Expr, load, variable } from '../../ir/expr.ts'
-import { freeVars, mentionsAny, substitute } from '../../ir/expr-tree.ts'
+import { freeVars, mentionsSome, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { closeOver, elementChanges, type FoundReduce, reductionsOf, retargeted } from '../../ir/reductions.ts'
@@ -101,7 +101,7 @@ for i in 0..m
  * Returns the reduction that is the only statement of the loop, with the loops around it. Throws
  * `schedule/not-one-reduction` or `schedule/local-target`.
  */
-function onlyReduction(cx: Context, at: Found): FoundReduce {
+function onlyReduction(cx: Context, at: LoopLocation): FoundReduce {
   const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
   let others = 0
   walkStmts(at.loop.body, (s) => {
@@ -178,7 +178,7 @@ function combineNest(
   // In the order of the guards, not of the loops: some guards protect reads of later ones.
   const guards = inside
     .flatMap((l) => (loops.includes(l) ? l.guards : []))
-    .filter((g) => !mentionsAny(g, hidden))
+    .filter((g) => !mentionsSome(g, hidden))
   const innermost = (g: Expr): For => loops.findLast((l) => freeVars(g).has(l.var)) ?? loop
   const clones = loops.map(
     (l): For => ({

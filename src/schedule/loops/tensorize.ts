@@ -3,7 +3,7 @@
 import { matchInstr } from '../../analysis/instructions/match.ts'
 import { protectedRead } from '../../analysis/instructions/zero-fill.ts'
 import { Facts } from '../../analysis/integers/facts.ts'
-import { allocations, type Found, findLoop, loopsOf, replaceLoop } from '../../ir/definitions.ts'
+import { allocations, findLoop, type LoopLocation, loopsOf, replaceLoop } from '../../ir/definitions.ts'
 import { add, load, variable } from '../../ir/expr.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { For, Kernel2 } from '../../ir/loops.ts'
@@ -75,7 +75,7 @@ for i in 0..m
  * Checks that the loop nest matches the instruction, again after every later step. Throws the reason of a mismatch,
  * `schedule/guarded` or `schedule/not-idle`.
  */
-export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: Found, instr: Instr): void {
+export function checkInstr(cx: Context, kernel: Kernel2, { loop, path }: LoopLocation, instr: Instr): void {
   const local = allocations(kernel.body)
   const buffer = (name: string) => local.get(name) ?? kernel.buffers.find((b) => b.name === name)
   const match = matchInstr(instr, loop, { buffer, facts: new Facts({ sizes: kernel.facts }) })

@@ -3,7 +3,7 @@
  * segments are given.
  */
 import { linear } from '../../analysis/integers/linear.ts'
-import { exactly } from '../../ir/evaluate.ts'
+import { exactOperation } from '../../ir/evaluate.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import { remembered } from '../../ir/remembered.ts'
@@ -106,12 +106,12 @@ export function expectedValue(e: Expr, k: KnownValues): number {
       }
       return (
         applyOperation(e.op, expectedValue(e.a, k), expectedValue(e.b, k)) ??
-        exactly(e)(expectedValue(e.a, k), expectedValue(e.b, k))
+        exactOperation(e)(expectedValue(e.a, k), expectedValue(e.b, k))
       )
     }
     case 'unary':
     case 'cast':
-      return exactly(e)(expectedValue(e.x, k), 0)
+      return exactOperation(e)(expectedValue(e.x, k), 0)
     case 'select': {
       const probability = probabilityOf(e.cond, k)
       return probability === 1

@@ -4,7 +4,7 @@
  */
 
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
-import { mentionsAny } from '../../ir/expr-tree.ts'
+import { mentionsSome } from '../../ir/expr-tree.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
 import { SECTOR, WARP } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
@@ -203,6 +203,6 @@ export function termsOf(
 /** Number of slots in which the sparse operand is stored: elements of arrays whose length is a count. */
 function slotsOf(kernel: Kernel2, s: Structure): number {
   const isSparse = (b: Kernel2['buffers'][number]): boolean =>
-    b.role === 'in' && b.shape.some((e) => mentionsAny(e, s.counts))
+    b.role === 'in' && b.shape.some((e) => mentionsSome(e, s.counts))
   return sum(kernel.buffers.filter(isSparse), (b) => elementsOf(b, s))
 }

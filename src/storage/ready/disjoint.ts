@@ -6,7 +6,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { lexicographic } from '../../columns/lexicographic-sort.ts'
 import { isInjective } from '../../formats/proof/proved.ts'
-import { axisInText, repeats, type StoredAxis } from '../../ir/axis.ts'
+import { repeatsCoordinates, type StoredAxis, sourceName } from '../../ir/axis.ts'
 import type { FormatInstance } from '../../ir/format.ts'
 
 export interface StoredCoordinates {
@@ -35,7 +35,7 @@ export interface StoredCoordinates {
 export const levelsAreUnique = (
   levels: readonly StoredAxis[],
   formats: readonly { readonly instance: FormatInstance; readonly dims: readonly string[] }[],
-): boolean => !levels.some(repeats) && formats.every((f) => isInjective(f.instance, f.dims))
+): boolean => !levels.some(repeatsCoordinates) && formats.every((f) => isInjective(f.instance, f.dims))
 
 /** True if no check is needed: there is at most one part, and it stores no coordinate twice, or may do so. */
 export const isKnownDisjoint = (
@@ -81,7 +81,7 @@ export function checkDisjoint({
     if (!equal) continue
     const [a, b] = [partOf(s - 1), partOf(s)]
     if (a === b && separateDuplicates) continue
-    const coordinate = `(${axes.map(axisInText).join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`
+    const coordinate = `(${axes.map(sourceName).join(', ')}) = (${sorted.map((c) => c[s]).join(', ')})`
     if (a === b)
       fail({
         code: 'bind/duplicate',

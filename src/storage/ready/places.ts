@@ -40,7 +40,7 @@ export const needsPlacementCheck = (
   conditions: readonly Condition[],
   lists: ReadonlyMap<string, unknown>,
 ): boolean =>
-  tables.some((t) => t.of === 'list') ||
+  tables.some((t) => t.kind === 'list') ||
   conditions.some((c) => isDetermined(c.where, c.queries, new Set(lists.keys())))
 
 /**
@@ -52,7 +52,7 @@ export function* checkPlacement<C extends Column>(frame: Frame<C>, placement: Pl
   const { instance, dims, coordinates, lists } = placement
   if (frame.n === 0 || dims.some((d) => !frame.column(d.name))) return
   yield* checkConditions(frame, placement)
-  const listNames = new Set(instance.tables.flatMap((t) => (t.of === 'list' ? [t.name] : [])))
+  const listNames = new Set(instance.tables.flatMap((t) => (t.kind === 'list' ? [t.name] : [])))
   if (listNames.size === 0) return
   const determined = instance.order.flatMap((name, k) => {
     const e = instance.map[k]!

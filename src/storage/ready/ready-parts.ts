@@ -3,7 +3,7 @@
 import type { TypedArray } from '../../ir/arrays.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import { variable } from '../../ir/expr.ts'
-import { filledAxes, type Instance, type PartInstance } from '../../ir/format.ts'
+import { fullAxes, type Instance, type PartInstance } from '../../ir/format.ts'
 import { type Condition, conditionsOf } from '../../ir/part-tree.ts'
 import { isKnown, paddingsOf, widthsOf } from '../build-storage.ts'
 import { bindLists } from '../convert.ts'
@@ -49,7 +49,7 @@ export function partsFromArrays(
     if (mask === undefined) continue
     const source = levelsOf(p, stored)
     checkMaskAgrees(mask, source.stored, source.inverse, {
-      filled: filledAxes(p.part.instance),
+      filled: fullAxes(p.part.instance),
       order: shape.length,
     })
   }
@@ -115,11 +115,11 @@ function partFromArrays(
   })
   // Lists are given with the data, and arrays of the part cannot replace them.
   const lists = part.instance.tables.flatMap((t) => {
-    const list = t.of === 'list' ? given.lists.get(t.source) : undefined
+    const list = t.kind === 'list' ? given.lists.get(t.source) : undefined
     return list ? [[t.name, list] as const] : []
   })
   const tables = new Map([...partTables, ...lists])
-  for (const t of part.instance.tables) if (t.of === 'sort') checkPermutation(t, tables.get(t.name), sizes)
+  for (const t of part.instance.tables) if (t.kind === 'sort') checkPermutation(t, tables.get(t.name), sizes)
   checkLists(part.instance, storage, tables, sizes)
   const { mask, order } = part.instance
   if (mask !== undefined) checkMask(mask, order, storage, tables.get(mask))

@@ -73,9 +73,9 @@ function place(
   for (const s of f.sorts) {
     const order = sorted(s, dims, entries, given, instance)
     sorts.set(s.at, order)
-    for (const t of f.tables) if (t.of === 'sort' && t.source === s.at) tables.set(t.name, order)
+    for (const t of f.tables) if (t.kind === 'sort' && t.source === s.at) tables.set(t.name, order)
   }
-  for (const t of f.tables) if (t.of === 'list') tables.set(t.name, given.lists.get(t.source)!)
+  for (const t of f.tables) if (t.kind === 'list') tables.set(t.name, given.lists.get(t.source)!)
   const places = new Map(f.sorts.map((s) => [s.place, sorts.get(s.at)!]))
   const scope = new Scope(dims, f.queries, [...places], entries, given, tables)
   return {

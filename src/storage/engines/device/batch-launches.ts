@@ -3,7 +3,7 @@
  * the columns and sizes of its launch. For small launches the launch overhead dominates.
  */
 import { invariant } from '../../../ast/diagnostic.ts'
-import { allocatedIn, renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
+import { allocatedNames, renameBound, renameBuffer, substituteStmts } from '../../../ir/bindings.ts'
 import { type Expr, lt, sub, variable } from '../../../ir/expr.ts'
 import type { Stmt } from '../../../ir/loops.ts'
 import { when } from '../../../ir/statement-builders.ts'
@@ -69,7 +69,7 @@ function renameInstance(
     else buffers.add(s.buffer.name)
   })
   body = body.filter((s) => !(s.kind === 'alloc' && s.buffer.scope === 'shared'))
-  invariant(allocatedIn(body, 'shared').size === 0, 'memory of a block is declared first')
+  invariant(allocatedNames(body, 'shared').size === 0, 'memory of a block is declared first')
   for (const name of buffers) body = renameBuffer(body, name, instanceName(name, k))
   const sizes = [...Object.keys(spec.sizes ?? {}), THREADS].map(
     (n) => [n, variable(instanceName(n, k))] as const,

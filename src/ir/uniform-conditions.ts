@@ -3,7 +3,8 @@ import type { If, Stmt } from './loops.ts'
 import { someStmt } from './tree.ts'
 
 /** True if the statement contains a barrier of the whole block. */
-export const meets = (s: Stmt): boolean => someStmt([s], (x) => x.kind === 'barrier' && x.lanes === undefined)
+export const hasBlockBarrier = (s: Stmt): boolean =>
+  someStmt([s], (x) => x.kind === 'barrier' && x.lanes === undefined)
 
 /** True for a condition around a barrier: it must have the same value in all threads of the block. */
-export const isAgreed = (s: Stmt): s is If => s.kind === 'if' && meets(s)
+export const isUniformCondition = (s: Stmt): s is If => s.kind === 'if' && hasBlockBarrier(s)
