@@ -145,7 +145,7 @@ test('the verifiers are loaded only on demand', () => {
 
 test("plain tests use vitest's `test`: fast-check's `test` repeats each case", () => {
   const found = files('test').filter((f) =>
-    /import \{[^}]*\b(test|it)\b(?! as (law|prop)\b)[^}]*\} from '@fast-check\/vitest'/.test(
+    /import \{[^}]*\b(test|it)\b(?! as (property|prop)\b)[^}]*\} from '@fast-check\/vitest'/.test(
       readFileSync(f, 'utf8'),
     ),
   )
