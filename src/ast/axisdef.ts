@@ -2,6 +2,7 @@
 import { AXES, type AxisDef, type AxisWord, type Flags } from './axis-kinds.ts'
 import { refuseTwice } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
+import { axisKindMeant } from './foreign-names.ts'
 import type { Element, Expr, Ident } from './nodes.ts'
 
 interface Parts {
@@ -16,13 +17,16 @@ export const AXIS_KINDS: readonly string[] = Object.keys(AXES)
 
 export function axisDef(p: Parts): AxisDef {
   const kind = p.kind.name
-  if (!isWord(kind))
+  if (!isWord(kind)) {
+    const hint = axisKindMeant(kind)
     fail({
       code: 'parse/axis-kind',
       message: `there is no axis kind \`${kind}\``,
       span: p.kind.span,
       lookup: { name: kind, candidates: AXIS_KINDS },
+      ...(hint && { hint }),
     })
+  }
   const takes = Object.entries<string>(AXES[kind].takes)
   const list = takes.some(([, of]) => of === 'axes')
   const isRoot = takes.some(([, of]) => of === 'root?') && p.args.length === takes.length - 1

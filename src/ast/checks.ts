@@ -1,6 +1,7 @@
 /** Syntax checks beyond the grammar: keywords of a set, numbers of items, ranges of literals. */
 import { type Advice, type Diagnostic, fail } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
+import { typeMeant } from './foreign-names.ts'
 import { MAX_HEIGHT, tooDeep } from './lexical-scan.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
 import { BIND_TARGETS } from './nodes.ts'
@@ -26,11 +27,13 @@ export function typeName<T extends string>(
 ): { readonly name: T; readonly span: Span } {
   const known = types.find((t) => t === id.name)
   if (known) return { name: known, span: id.span }
+  const hint = typeMeant(id.name, types)
   fail({
     code: 'parse/type',
     message: `there is no type \`${id.name}\` here`,
     span: id.span,
     lookup: { name: id.name, candidates: types },
+    ...(hint && { hint }),
   })
 }
 

@@ -19,6 +19,73 @@ const FUNCTIONS: Readonly<Record<string, string>> = {
   cdiv: 'ceildiv(x, y)',
   float: 'f32(x)',
   int: 'i32(x)',
+  fmaxf: 'max(x, y)',
+  fmax: 'max(x, y)',
+  fminf: 'min(x, y)',
+  fmin: 'min(x, y)',
+  expf: 'exp(x)',
+  logf: 'log(x)',
+  sqrtf: 'sqrt(x)',
+  power: 'pow(x, y)',
+  sum: 'y[i] += x',
+  reduce_sum: 'y[i] += x',
+  prod: 'y[i] *= x',
+  amax: 'y[i] max= x',
+  amin: 'y[i] min= x',
+  dot: 'y[i] += a * b',
+  matmul: 'C[i, f] += A[i, j] * B[j, f]',
+}
+
+/** Types of NumPy, PyTorch, C and Triton. */
+const TYPES: Readonly<Record<string, string>> = {
+  float: 'f32',
+  float32: 'f32',
+  fp32: 'f32',
+  double: 'f64',
+  float64: 'f64',
+  fp64: 'f64',
+  half: 'f16',
+  float16: 'f16',
+  fp16: 'f16',
+  bfloat16: 'bf16',
+  int: 'i32',
+  int32: 'i32',
+  int32_t: 'i32',
+  int64: 'i32',
+  int64_t: 'i32',
+  long: 'i32',
+  int8: 'i8',
+  char: 'i8',
+  uint: 'u32',
+  uint32: 'u32',
+  uint8: 'u8',
+  boolean: 'bool',
+}
+
+/** Levels of TACO, SparseTIR, MLIR and Finch. */
+const AXIS_KINDS: Readonly<Record<string, string>> = {
+  dense: 'dense_fixed(m)',
+  range: 'dense_fixed(m)',
+  compressed: 'sparse_variable(i, n)',
+  sparse: 'sparse_variable(i, n)',
+  csr: 'sparse_variable(i, n)',
+  sparse_list: 'sparse_variable(i, n)',
+  sparselist: 'sparse_variable(i, n)',
+  ragged: 'dense_variable(i, n)',
+  singleton: 'sparse_fixed(i, n, 1)',
+  ell: 'sparse_fixed(i, n, width)',
+}
+
+/** Literals and built-in names. */
+const VALUES: Readonly<Record<string, string>> = {
+  infinity: 'inf',
+  true: 'true',
+  false: 'false',
+  nan: 'nan',
+  flt_max: 'inf',
+  threadidx: 'bind i to thread.x',
+  blockidx: 'bind i to block.x',
+  program_id: 'bind i to block.x',
 }
 
 /** Functions of formats, where these are known: elements of a row `i` over columns `j`. */
@@ -63,6 +130,12 @@ const meantIn = (table: Readonly<Record<string, string>>, name: string): string 
 export const functionMeant = (name: string, known: readonly string[]): string | undefined =>
   meantIn(FUNCTIONS, name) ?? (known.includes('count') ? meantIn(QUERIES, name) : undefined)
 
+/** A hint for a type, axis kind or value of another system; undefined unless `known` has the type. */
+export const typeMeant = (name: string, known: readonly string[]): string | undefined =>
+  known.includes(TYPES[name.toLowerCase()] ?? '') ? meantIn(TYPES, name) : undefined
+export const axisKindMeant = (name: string): string | undefined => meantIn(AXIS_KINDS, name)
+export const valueMeant = (name: string): string | undefined => meantIn(VALUES, name)
+
 export const stepMeant = (word: string): string | undefined => meantIn(STEPS, word)
 
 /** Operators of other languages, and what to write in `.spt`. */
@@ -71,9 +144,14 @@ export const SPELLED: ReadonlyMap<string, string> = new Map(
     '&&': 'write `and`',
     '||': 'write `or`',
     '!': 'write `not`',
-    '&': 'write `and`',
+    '&': 'write `and`; for the lowest bits of an integer, `i % 4`',
     '|': 'write `or`',
     '**': 'write `pow(x, y)`',
+    '++': 'write `y[i] += 1`',
+    '<<': 'write a multiplication: `i * 4`',
+    '>>': 'write a division: `i / 4`',
+    ':=': 'a new name begins with `let`: `let t = A[i, j]`',
+    '=>': 'write `->`',
     '^': 'write `pow(x, y)`; the widths of a `bucket` have `2^k`',
     '?': 'write `select(condition, a, b)`',
     "'": 'write paths in double quotes',

@@ -16,7 +16,8 @@ import { spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
 import { type Source, type Span, sourceOf, spanAt, spanIn } from './span.ts'
 import type { StepSyntax } from './step-syntax.ts'
-import { explain, RESERVED } from './syntax-errors.ts'
+import { explain } from './syntax-errors.ts'
+import { RESERVED } from './syntax-hints.ts'
 
 const files: Actions = {
   File: (tops) => all<ast.Import | ast.Decl>(tops),

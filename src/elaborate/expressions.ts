@@ -215,6 +215,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
       message: `${fn} is called with ${e.args.length} argument${e.args.length === 1 ? '' : 's'}`,
       span: e.span,
       expected: range[0] === range[1] ? `${range[0]}` : `${range[0]} or more`,
+      ...(range[1] > 2 && e.args.length === 1 && { hint: `to reduce, write \`y[i] ${fn}= x\`` }),
     })
   const args = e.args.map((x) => elaborateExpr(x, names, report))
   if (args.some((x) => x === null)) return null

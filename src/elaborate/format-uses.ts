@@ -18,13 +18,17 @@ export function formatNamed(name: Ast.Ident, scope: FileScope, report: Report): 
   return report.error(several ? ambiguity(name, several) : unknownFormat(name, [...scope.formats.keys()]))
 }
 
-export const unknownFormat = (name: Ast.Ident, candidates: readonly string[]) => ({
-  code: 'check/unknown-format',
-  message: `there is no format ${name.name}`,
-  span: name.span,
-  lookup: { name: name.name, candidates },
-  hint: packagedFormat(name.name),
-})
+export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly string[]) {
+  // SciPy's classes: csr_matrix, coo_array.
+  const meant = name.replace(/_(matrix|array)$/, '')
+  return {
+    code: 'check/unknown-format',
+    message: `there is no format ${name}`,
+    span,
+    lookup: { name, candidates },
+    hint: candidates.includes(meant) ? `write \`${meant}\`` : packagedFormat(meant),
+  }
+}
 
 export const ambiguity = (name: Ast.Ident, decls: readonly Ast.Decl[]) => ({
   code: 'check/ambiguous',

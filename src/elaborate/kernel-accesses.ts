@@ -1,6 +1,7 @@
 /** Resolution of names and accesses in a kernel's body. */
 
 import type { Diagnostic } from '../ast/diagnostic.ts'
+import { valueMeant } from '../ast/foreign-names.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { type Axis, isFused } from '../ir/axis.ts'
 import { isFloat } from '../ir/dtype.ts'
@@ -65,6 +66,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
       ...(axis.span ? { labels: [{ span: axis.span, text: 'declared here' }] } : {}),
       hint: `make ${e.name} an iterator of this iteration, or of one around it`,
     })
+  const hint = valueMeant(e.name)
   return report.error({
     code: 'check/unknown-name',
     message: `there is no ${e.name} here`,
@@ -74,6 +76,7 @@ function nameOf(d: Declared, scope: Scope, e: Ast.Name): Typed | null {
       name: e.name,
       candidates: [...scope.names, ...d.params.keys(), ...d.buffers.keys(), ...FUNCTIONS],
     },
+    ...(hint && { hint }),
   })
 }
 
