@@ -69,7 +69,7 @@ function checkTarget(
     message: `different values of the S iterator${missing.length > 1 ? 's' : ''} ${names} may write the same element of ${w.buffer}`,
     ...place(w),
     labels: missing.flatMap((m) => labelOf(m.o, `${m.o.iter.name} is S here`)),
-    expected: `a target that uses ${names} as bare ${missing.length > 1 ? 'indices' : 'index'}, or in a way that is provably one to one`,
+    expected: `a target that uses ${names} as plain ${missing.length > 1 ? 'indices' : 'index'}, or in a way that is provably one to one`,
     hint: used
       ? repeats(first.axis, axes, buffer)
       : `reduce over ${names} with ${missing.length > 1 ? 'R iterators' : 'an R iterator'}, or index ${w.buffer} by ${missing.length > 1 ? 'them' : 'it'}`,

@@ -51,7 +51,7 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
         ? `${over.name}, the loop around ${loop.name}, is not serial`
         : `no serial loop is around ${loop.name}`,
       loops: over ? [over, loop] : [loop],
-      expected: 'a serial loop around, with nothing but loops bound to threads in between',
+      expected: 'an enclosing serial loop; only loops that are bound to threads may be between the two',
     }
   const between = path.slice(at + 1)
   const threads = new Set<string>([

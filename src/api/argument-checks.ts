@@ -158,7 +158,7 @@ export function refuseRepair(what: string, tensor: Tensor): void {
   if (tensor.kind === 'stored' && tensor.repair)
     fail({
       code: 'tensor/repair',
-      message: `${what} has indices to ${tensor.repair.sort ? 'sort' : 'sum'}, and its arrays are used without a copy`,
+      message: `${what} has indices up to ${tensor.repair.sort ? 'sort' : 'sum'}, and its arrays are used without a copy`,
       expected: 'arrays from stored(…) without { sort, sum }',
       hint: 'coords(shape, columns, values) takes entries in any order, and sums equal coordinates',
     })
@@ -177,7 +177,7 @@ export function refuseFill(what: string, tensor: Tensor): void {
   if (tensor.kind === 'coords' && tensor.fill !== undefined)
     fail({
       code: 'bind/fill',
-      message: `elements that ${what} does not store are ${tensor.fill}, which nothing keeps here`,
+      message: `${what} has the fill value ${tensor.fill}; this call only accepts tensors with fill value 0`,
       expected: 'a tensor whose other elements are 0',
       hint: `bind it to a buffer that is declared with fill ${tensor.fill}`,
     })
@@ -200,7 +200,7 @@ export function checkEntries(
     fail({
       code: 'tensor/coords',
       message: 'a tensor without dimensions has no coordinates',
-      expected: 'its one value',
+      expected: 'a single value',
       hint: 'give dense([], [value])',
     })
   const entries = coords[0]?.length

@@ -68,9 +68,9 @@ export function valuesIn(
   if (statistic !== undefined)
     fail({
       code: 'choose/unknown-name',
-      message: `the schedule of ${kernel.name} is not chosen by data, and nothing depends on ${statistic}`,
+      message: `the schedule of ${kernel.name} does not depend on data, so the statistic ${statistic} is not used`,
       expected: 'no statistics',
-      hint: 'leave them out, or compile the kernel under a schedule that data choose',
+      hint: 'leave the statistics out, or compile the kernel with a schedule that is declared with `choose`',
     })
   expectArgument(isRecord(scalars), 'params', scalars, 'numbers by name')
   const params = byName<number>()
@@ -194,7 +194,7 @@ function shaped(
       message: `${name} is given ${array.length} values and no shape; it is over [${dimensions.map((d) => d.name).join(', ')}] of [${over.map((e) => (freeVars(e).has(open[0] ?? '') ? printExpr(e) : evaluate(e, known))).join(' × ')}]`,
       expected: open.length > 0 ? (isSparse ? `a shape` : `a multiple of ${rest} values`) : `${size} values`,
       ...(isSparse && {
-        hint: 'bare values are those of a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)',
+        hint: 'an array without a shape is a dense tensor; bind coords(shape, columns, values), stored(shape, arrays, values) or dense(shape, values)',
       }),
     })
   return elements(kernel, name, array, () => shape)

@@ -21,7 +21,7 @@ export function checkVerify(options: RefOptions): void {
     fail({
       code: 'api/argument',
       message: `a sample has ${count === undefined ? 'neither a count nor a fraction' : 'a count and a fraction'}`,
-      expected: 'one of them: { count: 100 } or { fraction: 0.1 }',
+      expected: 'a count or a fraction: { count: 100 } or { fraction: 0.1 }',
     })
   const isPart = fraction === undefined || (typeof fraction === 'number' && fraction > 0 && fraction <= 1)
   expectArgument(isPart, 'the fraction of a sample', fraction, 'a number above 0, and at most 1')

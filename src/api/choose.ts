@@ -294,7 +294,7 @@ function checkRequirements(
     message: `${choice.kernel}.${text} chooses ${chosen.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     span: call.span,
     ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
-    expected: 'a condition that only holds for sizes that the schedule is for',
+    expected: 'a condition that implies the requirement of the schedule',
     hint: `when (${[...branch.conditions.map((c) => c.text), factText(broken)].join(' and ')})`,
   })
 }

@@ -114,7 +114,7 @@ export class CompiledChoice extends CompiledKernel {
         return fail({
           code: 'choose/other-binding',
           message: `these data were not bound for ${this.#name}`,
-          expected: 'what its own `bind` gave',
+          expected: 'data that `bind` of this kernel returned',
           hint: 'bind them with this kernel, or prepare them with the one they were bound for',
         })
       return this.#prepared(known.variant, known.asking, inputs)

@@ -167,9 +167,9 @@ export class Kernel extends SteppedKernel<Kernel> {
     if (!open)
       return fail({
         code: 'choose/decided',
-        message: `nothing is left to choose of the schedule of ${this.name}`,
+        message: `the schedule of ${this.name} has no open decisions`,
         expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
-        hint: 'compile it as it is',
+        hint: 'call compile(device)',
       })
     return answer(await broughtQuestion(open, on, inputs), on)
   }

@@ -85,8 +85,8 @@ export class SptProgram extends Sourced {
         message: `kernel ${meant} is declared by ${declared.length} of the files that are imported`,
         span: declared[0]!.name.span,
         labels: declared.slice(1).map((d) => ({ span: d.name.span, text: 'and here' })),
-        expected: 'names that one file declares',
-        hint: `import the one that is meant by name, or rename one: import { ${meant} as other } from "…"`,
+        expected: 'a kernel name that only one imported file declares',
+        hint: `import the kernel by name, or rename it: import { ${meant} as other } from "…"`,
       })
     if (!k)
       return fail({

@@ -99,8 +99,8 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
   tensorOf(kernel, tensor)
   return fail({
     code: 'convert/no-format',
-    message: `${kernel.name} stores ${tensor} as it is declared, or in one format after the other`,
-    expected: 'a tensor with one `as` in the schedule',
+    message: `${kernel.name} stores ${tensor} in its declared format, or converts it more than once`,
+    expected: 'a schedule with exactly one step `as` for this tensor',
     hint: `a schedule with \`${tensor} as csr\` takes it from the device; as declared it is bound from the host (prepare)`,
   })
 }
@@ -248,7 +248,7 @@ interface Placed {
 const otherStructure = (first: string, second: string): never =>
   fail({
     code: 'convert/shared',
-    message: `${first} and ${second} have one structure in the kernel, and other coordinates`,
+    message: `${first} and ${second} share a sparse structure in the kernel, but have different coordinates`,
     expected: 'the same coordinates, in the same parts',
     hint: 'give both all coordinates that either has, or bind them from the host (prepare), where they are united',
   })

@@ -188,8 +188,8 @@ export async function prepareResident(
     if (Object.hasOwn(inputs.tensors ?? {}, name))
       fail({
         code: 'api/argument',
-        message: `${name} is resident, and bound from the host as well`,
-        expected: 'one of the two',
+        message: `${name} is bound twice: as a resident tensor and from the host`,
+        expected: 'either a resident tensor or host data',
       })
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }

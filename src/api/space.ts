@@ -88,7 +88,7 @@ export class OpenSpace<K extends Base<K>> extends Sourced {
       answers.get(v.name) ??
       fail({
         code: 'choose/unknown-name',
-        message: `nothing is known of ${v.name}`,
+        message: `missing value for ${v.name}`,
         lookup: { name: v.name, candidates: [...answers.keys()] },
       })
     return new Space(this.name, { space: this.#space, params: this.#values, known }, this.#base, sizes)

@@ -39,7 +39,7 @@ export function dtypeOf(values: ValueArray): Dtype {
   if (!(values instanceof Uint16Array))
     return fail({
       code: 'tensor/dtype',
-      message: `no type has its values in ${Object.prototype.toString.call(values).slice(8, -1)}`,
+      message: `no element type is stored in ${Object.prototype.toString.call(values).slice(8, -1)}`,
       expected: NATURAL.map(([type]) => type.name).join(', '),
       ...((values as unknown) instanceof Int16Array
         ? { hint: 'integers: Int32Array.from(values); bits of f16 or bf16: Uint16Array.from(values)' }

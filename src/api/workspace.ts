@@ -150,7 +150,7 @@ export class Workspace extends Sourced {
     if (compilation.source !== this.#source)
       fail({
         code: 'run/other-kernel',
-        message: `the workspace has inputs of kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
+        message: `the workspace was made for kernel ${this.#source.name}, and this is another one: ${compilation.source.name}`,
         expected: 'a schedule of the kernel that the workspace was made for',
         hint: 'load the program once: each load returns new kernels',
       })

@@ -134,7 +134,7 @@ export function refuseTwice(word: string, how: 'written' | 'given', span: Span):
     code: 'parse/duplicate',
     message: `\`${word}\` is ${how} twice`,
     span,
-    hint: 'leave one of them out',
+    hint: 'remove one of the two',
   })
 }
 

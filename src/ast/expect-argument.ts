@@ -49,7 +49,7 @@ export function expectDistinct(what: string, list: readonly unknown[]): void {
     code: 'api/argument',
     message: `${show(twice)} is twice among ${what}`,
     expected: 'each once',
-    hint: 'leave one of them out',
+    hint: 'remove one of the two',
   })
 }
 

@@ -64,7 +64,7 @@ export class Extensions {
           : `no imported file declares a choice \`${s.kernel.name}.${s.name.name}\``,
         span: s.name.span,
         ...(base && { labels: [{ span: base.name.span, text: 'declared here' }] }),
-        expected: 'the name of a choice of an imported file',
+        expected: 'a schedule that an imported file declares with `choose`',
         hint: base ? 'call it in a choice of another name' : 'write `choose` for a choice of your own',
       })
   }

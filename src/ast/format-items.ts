@@ -95,7 +95,7 @@ function theWhere(items: readonly FormatItem[]): Holds | null {
       code: 'parse/duplicate',
       message: '`where` is given twice',
       span: second.span,
-      hint: 'join the conditions with `and`',
+      hint: 'combine the conditions with `and`',
     })
   return first ?? null
 }
@@ -162,7 +162,7 @@ export function checkPadded(def: AxisDef, claims: readonly AxisClaim[], span: Sp
       message: `padding with a coordinate cannot be distinguished from elements, so \`${claim.name}\` cannot be checked`,
       span: claim.span,
       labels: [{ span, text: 'the coordinate of padding' }],
-      hint: 'leave out one of the two',
+      hint: 'remove one of the two',
     })
 }
 

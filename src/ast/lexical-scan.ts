@@ -188,8 +188,8 @@ export function tooLongChain(span: Span): never {
     code: 'parse/too-many-branches',
     message: 'this `if` has too many `else if`s',
     span,
-    expected: `at most ${MAX_BRANCHES} conditions, one after the other`,
-    hint: 'look the value up in a buffer, or begin a new `if`',
+    expected: `at most ${MAX_BRANCHES} conditions in one \`if … else if\` chain`,
+    hint: 'read the value from a buffer with one entry per case, or start a new `if`',
   })
 }
 

@@ -153,7 +153,7 @@ const tooMany = ({ value, span }: File['imports'][number]['path']): never =>
     message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
     span,
     expected: `at most ${MAX_FILES} files`,
-    hint: 'does a reader give each path another text, which imports the next?',
+    hint: 'the reader may return a different text for each path; check for an endless chain of imports',
   })
 
 /** Diagnostics for an unreadable path, located at the import that names it. */

@@ -28,7 +28,7 @@ export function refuseShared(
   const of = arrays.length > 0 ? ` (${arrays.map((b) => `${b.name} ${b.bytes}`).join(', ')})` : ''
   fail({
     code: 'plan/shared-too-large',
-    message: `${name} needs ${total} bytes of shared memory${of}; ${holder} ${limit} for a block`,
+    message: `${name} needs ${total} bytes of shared memory${of}; ${holder} ${limit} per block`,
     expected: `at most ${limit} bytes`,
     hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors, or pipeline by fewer stages',
   })

@@ -19,7 +19,7 @@ export async function checkPaths(call: Call): Promise<void> {
     if (earlier)
       rejectUsage({
         command: call.command,
-        message: `${typed} would write over ${earlier.typed}`,
+        message: `${typed} would overwrite ${earlier.typed}`,
         expected: 'a distinct path for each',
       })
   }
@@ -76,7 +76,7 @@ async function rejectOverwrites(
     if (source)
       rejectUsage({
         command: call.command,
-        message: `${typed} would write over ${source.typed}, ${reason}`,
+        message: `${typed} would overwrite ${source.typed}, ${reason}`,
         expected: 'a distinct path for what is written',
       })
   }

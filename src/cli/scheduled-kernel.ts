@@ -241,7 +241,7 @@ export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: bool
   const [choice] = kernel.choices
   rejectUsage({
     command: call.command,
-    message: `${first} decides nothing: the schedule of kernel ${kernel.name} is not chosen here`,
+    message: `${first} has no effect: the schedule of kernel ${kernel.name} does not depend on data or the device`,
     expected: 'a schedule that is chosen by data, sizes, statistics or the device',
     hint:
       choice === undefined

@@ -58,7 +58,7 @@ export function checkWords(
       code: 'format/map-overflow',
       message: `at ${point(names, columns, lo + e)} what is computed on the way is ${out[e]}`,
       ...(expr.span ? { span: expr.span } : {}),
-      expected: 'results that fit 32 bits, as kernels compute them',
+      expected: 'intermediate results that fit into 32 bits, as in kernels',
       hint: 'divide before multiplying, or map to more axes',
     })
   }

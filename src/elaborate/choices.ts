@@ -93,7 +93,7 @@ function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
   if (b.calls.length === 0)
     r.report.error({
       code: 'check/empty-choice',
-      message: 'there is nothing of which to take the fastest',
+      message: '`fastest` needs at least one schedule',
       span: b.span,
       expected: 'fastest { schedule; schedule }',
     })
@@ -156,7 +156,7 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
     if (!path.includes(decl)) return r.choice(decl, path)
     return r.report.error({
       code: 'check/choice-cycle',
-      message: `${name} is chosen from itself`,
+      message: `${name} refers to itself`,
       span,
       labels: [{ span: decl.name.span, text: 'the choice' }],
       expected: 'schedules, or choices that do not lead back',
@@ -219,7 +219,7 @@ function argumentsOf(
         message: `${name} is given twice`,
         span,
         labels: [{ span: given[k].value.span, text: 'the first value' }],
-        hint: 'leave one of them out',
+        hint: 'remove one of the two',
       })
     else given[k] = a
   }

@@ -45,7 +45,7 @@ export function elaborateRules(rules: readonly Ast.Rule[], scope: RuleScope): re
   if (report.count === before && rest >= 0)
     report.error({
       code: 'check/rest-not-last',
-      message: 'this part takes everything, and nothing is left for those after it',
+      message: 'this part takes all elements, so later parts would be empty',
       span: headOf(rules[rest]!),
       labels: [{ span: headOf(rules[rest + 1]!), text: 'the next part' }],
       expected: 'a condition on every part but the last: `where (…)`',

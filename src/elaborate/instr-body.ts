@@ -181,7 +181,7 @@ export class BodyOf {
         code: 'check/instr-index',
         message: `${name} runs to ${known} and to ${extent}`,
         span: where.span,
-        hint: 'take another iterator here, or give both dimensions one extent',
+        hint: 'use another iterator here, or give both dimensions the same extent',
       })
     of.set(name, extent)
     return known === undefined || known === extent

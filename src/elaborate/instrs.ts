@@ -127,7 +127,7 @@ export function elaborateInstr(
   if (counted && (body.stmt.kind !== 'store' || target?.scope !== 'shared' || threads !== 1))
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} is counted, and no copy of one thread into shared memory`,
+      message: `${s.name.name} is \`counted\`, so it must be a copy by one thread into shared memory`,
       span: s.name.span,
       expected: 'one statement that assigns to an operand in shared memory, without `by … threads`',
     })

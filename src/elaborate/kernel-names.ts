@@ -85,7 +85,7 @@ export function checkOwnedNames(d: Declared): void {
         message: `${name} is the name of what axis ${a.name} stores`,
         span: other.span,
         labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
-        hint: `call the ${other.what} or the axis something else`,
+        hint: `rename the ${other.what} or the axis`,
       })
     }
 }

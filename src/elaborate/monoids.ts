@@ -32,7 +32,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
   if (m.left.name === m.right.name)
     report.error({
       code: 'check/duplicate',
-      message: `both operands of combine are called ${m.left.name}`,
+      message: `both parameters of combine are called ${m.left.name}`,
       span: m.right.span,
       hint: 'rename one of them',
     })

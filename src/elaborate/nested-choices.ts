@@ -126,7 +126,7 @@ function isKnown(
   else if (before?.kind === 'covered' && !isAlike(before.format, of.format))
     report.error({
       code: 'check/ambiguous-format',
-      message: `${of.called} is another format in ${inner.kernel}.${inner.name}`,
+      message: `${of.called} is a different format in ${inner.kernel}.${inner.name}`,
       span: call.span,
       labels: [{ span: of.span, text: 'evaluated here' }],
       hint: `rename the format of your file`,

@@ -242,7 +242,7 @@ function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly 
       message: `${name} is chosen when data are bound, and has no steps before`,
       span,
       expected: 'a schedule with steps',
-      hint: `use what it chooses from: ${[...new Set(decl.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+      hint: `use one of its schedules: ${[...new Set(decl.branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
     })
   if (decl.kind === 'space')
     return r.report.error({

@@ -141,7 +141,7 @@ export function numbersOf(
 }
 
 function endless(message: string, span: Span, expected: string): never {
-  return fail({ code: 'space/endless', message: `${message}, which has no end`, span, expected })
+  return fail({ code: 'space/endless', message: `${message}, which never ends`, span, expected })
 }
 
 function tooMany(name: string, many: number, span: Span): never {

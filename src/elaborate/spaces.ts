@@ -131,7 +131,7 @@ class Elaboration {
           message: `${text} is twice among what ${what} can be`,
           span: nodes[k]!.span,
           labels: [{ span: nodes[first]!.span, text: 'first here' }],
-          hint: 'leave one of them out',
+          hint: 'remove one of the two',
         })
     })
   }

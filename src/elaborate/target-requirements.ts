@@ -45,7 +45,7 @@ function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName,
   if (!known) {
     report.error({
       code: 'check/unknown-need',
-      message: `texts for ${target} name nothing that they need`,
+      message: `\`needs\` is not possible in code for ${target}`,
       span,
       hint: instead ?? `leave out \`needs\`, which texts for ${orList(withNeeds)} have`,
     })

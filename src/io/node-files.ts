@@ -18,7 +18,11 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
     case 'ENOENT':
     case 'ENOTDIR':
       if (action === 'write' && code === 'ENOTDIR')
-        return { code: 'io/not-a-folder', message: `'${path}' leads through a file`, expected: 'a folder' }
+        return {
+          code: 'io/not-a-folder',
+          message: `a folder of the path '${path}' is a file`,
+          expected: 'a folder',
+        }
       return action === 'read'
         ? {
             code: 'io/not-found',
@@ -28,7 +32,7 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
         : existsSync(dirname(path))
           ? {
               code: 'io/permission',
-              message: `nothing can be written into '${dirname(path)}'`,
+              message: `no file can be created in '${dirname(path)}'`,
               expected: 'a folder of files',
             }
           : {
@@ -74,7 +78,7 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
       return {
         code: `io/${action}`,
         message: `cannot ${action} '${path}': ${message ?? String(error)}`,
-        hint: 'the operating system refuses it: try another path, or another disk',
+        hint: 'the operating system rejects it: try another path or disk',
       }
   }
 }
@@ -145,7 +149,7 @@ export async function regular(path: string, place = placeOf(path)): Promise<numb
     fail({
       code: 'io/not-a-file',
       message: `'${path}' is not a regular file`,
-      hint: 'write what comes out of it to a file first',
+      hint: 'save its output in a file first',
     })
   return found.size
 }
@@ -233,7 +237,7 @@ export async function fileSource(path: string): Promise<ByteSource> {
         fail({
           code: 'io/changed',
           message: `'${path}' had ${size} bytes when it was opened, and now has ${source.size}`,
-          hint: 'read it again when nobody writes it',
+          hint: 'read the file again when no program is writing it',
         })
       return source.read(start, end)
     })

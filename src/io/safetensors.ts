@@ -53,7 +53,11 @@ export function tensorAt(file: string, names: readonly string[], address: string
   if (address !== undefined) return names.includes(address) ? address : unknownTensor(file, address, names)
   const [only] = names
   if (only === undefined)
-    return fail({ code: 'io/empty', message: `${file} holds no tensors`, hint: 'write some into it' })
+    return fail({
+      code: 'io/empty',
+      message: `${file} holds no tensors`,
+      hint: 'save at least one tensor to the file',
+    })
   if (names.length === 1) return only
   return fail({
     code: 'io/ambiguous',
@@ -94,7 +98,7 @@ async function* piecesOf(source: ByteSource, { name, start, bytes }: Safetensors
       fail({
         code: 'io/truncated',
         message: `${source.name}#${name}: the file ends before the tensor, and did not when it was opened`,
-        hint: 'read it again when nobody writes it',
+        hint: 'read the file again when no program is writing it',
       })
     yield piece
   }

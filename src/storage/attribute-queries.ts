@@ -110,8 +110,8 @@ function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: 
     code: 'format/least-range',
     message: `the argument ${textOfAsked(operand, queries)} of ${q.kind} may be negative`,
     ...(q.span ? { span: q.span } : {}),
-    expected: 'what is not negative, whatever the coordinates',
-    hint: 'take a remainder (e % 65536), or the larger of it and 0',
+    expected: 'an expression that is not negative for any coordinates',
+    hint: 'use a remainder (e % 65536) or max(e, 0)',
   })
 }
 

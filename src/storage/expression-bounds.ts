@@ -30,7 +30,7 @@ export const rejectOverflow = (overflow: NonNullable<ReturnType<typeof overflowO
     code: 'format/map-overflow',
     message: `${text} reaches ${overflow.hi > HIGHEST ? overflow.hi : overflow.lo}`,
     ...(overflow.expr.span ? { span: overflow.expr.span } : {}),
-    expected: 'results that fit 32 bits, as kernels compute them',
+    expected: 'intermediate results that fit into 32 bits, as in kernels',
     hint: 'divide before multiplying, or map to more axes',
   })
 

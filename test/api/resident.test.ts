@@ -333,7 +333,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   test('what is resident is not bound from the host as well', async () => {
     const both = () => prepare(program.kernel('twice').as('A', 'csr'), { A }, { tensors: { A, x } })
-    expect(await complaint(both)).toMatch(/^api\/argument.*A is resident/)
+    expect(await complaint(both)).toMatch(/^api\/argument.*A is bound twice/)
   })
 
   test('a tensor that was freed is refused', async () => {

@@ -160,7 +160,7 @@ describe('what is shared', () => {
     )
     const twin = (await load(TEXT)).kernel()
     expect(await complaint(async () => data.bind(await twin.compileAsIs(device)))).toMatchInlineSnapshot(
-      `"run/other-kernel: the workspace has inputs of kernel mul, and this is another one: mul"`,
+      `"run/other-kernel: the workspace was made for kernel mul, and this is another one: mul"`,
     )
     const elsewhere = await kernel.compileAsIs((await countedDevice()).device)
     const refused =

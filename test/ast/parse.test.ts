@@ -145,7 +145,7 @@ describe('bounds', () => {
     const text = chain(MAX_BRANCHES - 1)
     expect(print(read(print(read(text))))).toBe(print(read(text)))
     expect(complaint(chain(MAX_BRANCHES))).toContain('too many `else if`s')
-    expect(complaint(chain(1000))).toContain(`at most ${MAX_BRANCHES} conditions, one after the other`)
+    expect(complaint(chain(1000))).toContain(`at most ${MAX_BRANCHES} conditions in one`)
   })
 
   test('a data file is refused before it is parsed', () => {

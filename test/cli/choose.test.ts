@@ -245,7 +245,7 @@ describe('without data', () => {
     expect((await emit(auto, ...data)).out).toBe((await emit(program, '--schedule', 'blocks(6)')).out)
     const fixed = await emit(program, '--schedule', 'gpu', ...data.slice(0, 2))
     expect(fixed.code).toBe(2)
-    expect(folder.plain(fixed.err)).toContain('--bind A=FOLDER/a.mtx decides nothing')
+    expect(folder.plain(fixed.err)).toContain('--bind A=FOLDER/a.mtx has no effect')
     expect((await emit(program, '--schedule', 'pick', '--bind', `Q=${matrix}`)).err).toContain(
       'error[bind/unknown-name]',
     )

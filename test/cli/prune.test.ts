@@ -492,7 +492,7 @@ describe('other files', () => {
       }),
     )
     const { code, err } = await spt(['prune', index, ...ew, '--out', folder.at('shards')])
-    expect([code, err]).toEqual([2, expect.stringContaining('which is read')])
+    expect([code, err]).toEqual([2, expect.stringContaining('which is an input')])
     expect(await spt(['prune', index, ...ew, '--out', folder.at('shards/out')])).toMatchObject({
       code: 0,
       err: '',
@@ -523,7 +523,7 @@ describe('the folder', () => {
     const { code, err } = await spt(['prune', weights, ...ew, '--out', '/proc/x'])
     expect([code, err]).toEqual([
       1,
-      expect.stringContaining("io/permission]: nothing can be written into '/proc'"),
+      expect.stringContaining("io/permission]: no file can be created in '/proc'"),
     ])
   })
 
@@ -550,7 +550,7 @@ describe('the folder', () => {
       [inside, '.'],
     ] as const) {
       const { code, err } = await spt(['prune', source, ...ew, '--out', folder.at(out)])
-      expect([source, code, err]).toEqual([source, 2, expect.stringContaining('which is read')])
+      expect([source, code, err]).toEqual([source, 2, expect.stringContaining('which is an input')])
     }
     expect(new Uint8Array(readFileSync(inside))).toEqual(new Uint8Array(model([W])))
   })

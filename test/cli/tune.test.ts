@@ -454,7 +454,7 @@ test('imported files are not overwritten, and an output that could not import th
   const user = folder.file('user.spt', 'import "./mul.spt"\nschedule mul.more { reorder (i, f, j) }\n')
   const db = folder.at('over.db')
   const over = await spt(['tune', user, '--kernel', 'mul', ...data, '--out', program, '--db', db])
-  expect([over.code, over.err]).toEqual([2, expect.stringContaining('would write over')])
+  expect([over.code, over.err]).toEqual([2, expect.stringContaining('would overwrite')])
   const odd = folder.file('we"ird/mul.spt', PROGRAM)
   const quoted = await spt(['tune', odd, ...data, '--out', folder.at('quoted.spt'), '--db', db])
   expect([quoted.code, quoted.err]).toEqual([2, expect.stringContaining('no program can import')])

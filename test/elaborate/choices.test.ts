@@ -74,7 +74,7 @@ describe('conditions', () => {
       ['covered(A, 3)', 'check/statistic: covered takes a tensor and a format [covered(A, 3)]'],
       [
         'covered(A, all + all)',
-        'check/rest-not-last: this part takes everything, and nothing is left for those after it [all]',
+        'check/rest-not-last: this part takes all elements, so later parts would be empty [all]',
       ],
       [
         'covered(A, padded(0.5) where (i < 2) + all)',

@@ -335,10 +335,10 @@ schedule mul.auto extends {
       'schedule mul.auto choose { otherwise plain }',
       'link/duplicate-name: schedule `mul.auto` is declared twice',
     ],
-    ['schedule mul.loop choose { otherwise loop }', 'check/choice-cycle: loop is chosen from itself'],
+    ['schedule mul.loop choose { otherwise loop }', 'check/choice-cycle: loop refers to itself'],
     [
       'schedule mul.a choose { when (m > 1) plain otherwise b }\nschedule mul.b choose { otherwise fastest { plain; a } }',
-      'check/choice-cycle: a is chosen from itself',
+      'check/choice-cycle: a refers to itself',
     ],
     [
       'schedule mul.auto extends { when (b == 1) auto(1, 2) }',

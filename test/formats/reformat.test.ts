@@ -82,7 +82,7 @@ describe('instantiateFormat', () => {
   })
 
   it('refuses wrong arguments', () => {
-    expect(() => instantiateFormat(bsr, [], over)).toThrow('format/arguments: format bsr is given 0')
+    expect(() => instantiateFormat(bsr, [], over)).toThrow('format/arguments: format bsr has 0')
     expect(() => instantiateFormat(bsr, [int(1), int(2)], over)).toThrow('format/arguments')
     expect(() => instantiateFormat(bsr, [int(2)], over.slice(1))).toThrow('format/over')
     expect(() => instantiateFormat(bsr, [int(0)], over)).toThrow(

@@ -102,7 +102,7 @@ describe('is refused', () => {
     expect([d.code, d.message, d.hint]).toEqual([
       'schedule/not-aligned',
       'bulk: rows of operand S begin at multiples of 16 bytes, and those of A have 10 elements (step 13: tensorize ar with bulk)',
-      'require that sizes are multiples',
+      'require sizes that are multiples of the tile',
     ])
     expect(d.span).toBeDefined()
   })
@@ -123,7 +123,7 @@ describe('is refused', () => {
     expect([d.code, d.expected, d.hint]).toEqual([
       'schedule/guarded',
       'loops without conditions',
-      'require that the tiles divide the sizes, or cache with padding',
+      'require sizes that are multiples of the tile (`require n % 16 == 0`), or cache the operand with padding',
     ])
   })
 

@@ -53,7 +53,7 @@ export function matchInstr(instr: Instr, top: For, around: Around): Match | Mism
         `not all iterations of ${l.name} run: ${l.guards.map((g) => printExpr(g)).join(' and ')}`,
         {
           expected: 'loops without conditions',
-          hint: 'require that the tiles divide the sizes, or cache with padding',
+          hint: 'require sizes that are multiples of the tile (`require n % 16 == 0`), or cache the operand with padding',
         },
       )
     // A copy for a reduction has the loops of the reduction, so the kinds of loops are compared for reductions only.

@@ -113,7 +113,7 @@ export function operandProblem(
         `${turned.name} does not go along the dimension of ${b.name} that it has in operand ${o.name}, a tile of ${b.memory.name}`,
         {
           expected: bodyText(instr),
-          hint: 'lay the copy out as the operand is, or take an instruction for tiles that lie so',
+          hint: 'give the copy the layout of the operand, or use an instruction for this layout',
         },
       )
     for (const [d, t] of b.memory.shape.entries()) {
@@ -193,7 +193,7 @@ function alignProblem(
     no(
       'schedule/not-aligned',
       `operand ${o.name} needs ${run} neighbouring elements of ${b.name} aligned to ${o.align} bytes, and ${why}`,
-      { hint: 'require that sizes are multiples, or lay the copy out otherwise' },
+      { hint: 'require sizes that are multiples of the tile, or change the layout of the copy' },
     )
   const { facts } = around
   const why = notInRuns(l.index, own.at(-1), run, facts)
@@ -233,7 +233,7 @@ function mappedProblem(
     return no(
       'schedule/not-aligned',
       `rows of operand ${o.name} begin at multiples of ${MAPPED_BYTES} bytes, and those of ${b.name} have ${printExpr(columns)} elements`,
-      { hint: 'require that sizes are multiples' },
+      { hint: 'require sizes that are multiples of the tile' },
     )
   const first = substitute(along.at(-1)!, new Map(own.map((x) => [x.var, ZERO])))
   if ((around.facts.divisor(first) * DTYPE_BYTES[o.dtype]) % MAPPED_BYTES !== 0)

@@ -50,8 +50,8 @@ export function fillProblem(
       'schedule/guarded',
       `${printExpr(by)} decides which of the elements that are copied together are there`,
       {
-        expected: 'conditions that hold of all of them, or of none',
-        hint: 'split the loops so that a copy is of elements that are there together',
+        expected: 'conditions with one value for the whole tile',
+        hint: 'split the loops so that each copy has only elements that exist under the same condition',
       },
     )
   }

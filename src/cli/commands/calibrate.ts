@@ -131,7 +131,7 @@ function accuracyWarning({ error }: Pick<Calibration, 'error'>, path: string | n
 const rejectMissingCache = (): never =>
   rejectUsage({
     command: 'calibrate',
-    message: 'there is no cache folder to keep it in: SPT_CACHE_DIR is off',
+    message: 'the calibration cannot be stored: SPT_CACHE_DIR is off',
     expected: '--out FILE, or a cache folder',
   })
 

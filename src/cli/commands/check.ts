@@ -254,7 +254,7 @@ async function testInstructions(
         code: 'check/wrong-instruction',
         message,
         ...location,
-        hint: 'coordinates are those of the arrays that its tiles are parts of, block by block',
+        hint: 'the coordinates refer to the whole arrays, which contain the tiles',
       })
       error.sources = program.sources
       showDiagnostics(error, io)

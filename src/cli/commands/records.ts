@@ -133,7 +133,7 @@ function findStudy(store: Records, call: Call, id: string): string {
     command: call.command,
     message:
       matches.length === 0 ? `there is no study ${id}` : `${count(matches.length)} studies begin with ${id}`,
-    expected: 'the id of a study, or how it begins',
+    expected: 'the id of a study, or its first characters',
     hint: 'spt records list shows them',
   })
 }
@@ -155,7 +155,7 @@ async function show(store: Records, call: Call, id: string): Promise<void> {
     rejectUsage({
       command: call.command,
       message: `${trial || studies.length > 0 ? 'several studies and trials begin' : 'no study or trial begins'} with ${id}`,
-      expected: 'an id, or how one alone begins',
+      expected: 'an id, or enough of its first characters',
       hint: 'spt records list shows those of studies, show those of trials',
     })
   const [study] = studies
@@ -199,7 +199,7 @@ async function prune(store: Records, call: Call): Promise<void> {
   if (days === undefined && keepBest === undefined && !studies)
     rejectUsage({
       command: call.command,
-      message: 'what is to be forgotten is missing',
+      message: 'missing option: which records to delete',
       expected: '--older-than, --keep-best or --study',
     })
   const removed = store.prune({

@@ -158,9 +158,9 @@ async function checkOutputs(call: Call, cases: number): Promise<void> {
   if (html !== undefined && cases > 1)
     rejectUsage({
       command: call.command,
-      message: `--html is of one matrix and size, and these are ${cases} cases`,
-      expected: 'one file of each buffer, and one value of each size',
-      hint: 'leave it out; --json has all of it as data',
+      message: `--html reports one case (one matrix and size); there are ${cases} cases`,
+      expected: 'one file per buffer, and one value per size',
+      hint: 'leave out --html; --json contains all cases',
     })
   if (out !== undefined && !/\.spt$/i.test(out) && !out.startsWith('/dev/'))
     rejectUsage({

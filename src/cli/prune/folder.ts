@@ -39,7 +39,7 @@ export async function checkOutFolder(
       if (location === resolved || location.startsWith(resolved + sep))
         rejectUsage({
           command,
-          message: `--out ${path} would write over ${typed}, which is read`,
+          message: `--out ${path} would overwrite ${typed}, which is an input`,
           expected: 'a separate folder for what is written',
         })
   const folder = { path, resolved, names }

@@ -16,7 +16,7 @@ export function checkMaskOptions(call: Call, { pattern, check }: SelectedPattern
     if (call.one(option) !== undefined)
       rejectUsage({
         command,
-        message: `--${option} is for choosing masks, and --masks gives them`,
+        message: `--${option} selects elements, but --masks already gives the masks`,
         expected: 'one of the two',
       })
   if (!check)

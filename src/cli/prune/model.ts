@@ -107,9 +107,9 @@ async function readMasks(path: string, weights: Weights): Promise<Mask[]> {
       masks.get(name) ??
       fail({
         code: 'io/unknown-array',
-        message: `${path} has no mask of the layer '${name}'`,
+        message: `${path} has no mask for the layer '${name}'`,
         expected: `a mask of each layer of ${weights.name}`,
-        hint: 'masks of an earlier stage are of the same model',
+        hint: 'use masks of the same model',
       }),
   )
 }

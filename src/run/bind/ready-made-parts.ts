@@ -101,7 +101,7 @@ function checkParts(
       code: 'bind/part',
       message: `both ${t.name} and its part ${brought[0]!.name} are bound`,
       expected: `${t.name}, or ${t.buffers.map((b) => b.name).join(', ')}`,
-      hint: 'leave one of them out',
+      hint: 'remove one of the two',
     })
   const missing = t.buffers.filter((b) => !brought.includes(b))
   if (missing.length > 0)

@@ -69,7 +69,7 @@ export async function connectEngine(url: string): Promise<Engine> {
       code: 'studies/unreachable',
       message: `there is no Redis at ${address} that can be used: ${last || (e as Error).message}`,
       expected: 'a running server',
-      hint: 'start one (redis-server --appendonly yes), and look at its address and password',
+      hint: 'start a server (redis-server --appendonly yes), and check its address and password',
     })
   }
   return { bullmq, redis, address, close: () => redis.disconnect() }

@@ -114,5 +114,5 @@ export const unknownStudy = ({ address }: Engine, id: string): never =>
     code: 'studies/unknown',
     message: `there is no study ${id} at ${address}`,
     expected: 'one that was published',
-    hint: 'publish it again: what is done stays done',
+    hint: 'publish the study again; finished trials are kept',
   })

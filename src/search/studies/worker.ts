@@ -183,6 +183,6 @@ function broken(fault: unknown): never {
   return fail({
     code: 'studies/broken-worker',
     message: `${MOST_BROKEN} trials in a row broke: ${fault instanceof Error ? fault.message : String(fault)}`,
-    hint: 'look at the device (spt doctor); other workers do what this one leaves',
+    hint: 'check the device (spt doctor); other workers continue with the remaining trials',
   })
 }

@@ -48,7 +48,7 @@ interface FinalsOptions {
 const ENDED: Outcome = {
   status: 'failed',
   code: 'search/ended',
-  message: 'the search was ended before it was measured',
+  message: 'the search ended before this candidate was measured',
 }
 
 /** Measures the fastest points and the alternatives against each other, as long as the device works. */

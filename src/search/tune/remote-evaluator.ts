@@ -17,7 +17,7 @@ function checkDone(done: readonly Collected[]): void {
     code: 'studies/worker',
     message: `no worker could do any of ${done.length} trials: ${first.record.outcome.message}`,
     expected: 'workers that have the files of the study, by the same paths',
-    hint: 'mend that and tune again: what could not be done is tried again',
+    hint: 'correct this and run the search again; failed trials are repeated',
   })
 }
 

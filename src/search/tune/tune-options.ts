@@ -25,7 +25,7 @@ const KINDS: Readonly<Record<string, ValueKind>> = {
   prior: { ...FUNCTION, expected: 'a function of points that gives a number for each' },
   records: {
     holds: (x) => RECORD.holds(x) && typeof (x as { query?: unknown }).query === 'function',
-    expected: 'what openRecords gives',
+    expected: 'a result of openRecords',
   },
   data: TEXT,
   resume: FLAG,

@@ -167,7 +167,7 @@ function packedWidth(axis: PaddedAxis, parents: number, declared: number | undef
     code: 'bind/width',
     message: `axis ${axis.name} is packed, and its width is not known`,
     expected: 'a value for the width',
-    hint: 'bind the size that the width is',
+    hint: 'bind the size that the width is declared with declared with',
   })
 }
 

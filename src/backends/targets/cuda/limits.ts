@@ -85,7 +85,7 @@ export function refuseRegisters(launch: Launch): void {
     if (s.kind !== 'instr' || held + BESIDE_RESULTS <= available) return
     fail({
       code: 'emit/registers',
-      message: `${launch.name} does not fit the registers: ${s.instr} holds ${held} of each thread and takes ${BESIDE_RESULTS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
+      message: `${launch.name} needs too many registers: ${s.instr} holds ${held} of each thread and takes ${BESIDE_RESULTS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
       ...(s.span ? { span: s.span } : {}),
       expected: `a tile of at most ${available - BESIDE_RESULTS} registers a thread at ${threads} threads`,
       hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',

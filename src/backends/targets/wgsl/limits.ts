@@ -33,7 +33,7 @@ export function refuseDeep(plan: Plan): void {
           message: `${plan.name} has statements in more than ${MOST_NESTED} loops and conditions, which WGSL does not allow`,
           ...(here?.span ? { span: here.span } : {}),
           expected: `at most ${MOST_NESTED} loops and conditions around each other`,
-          hint: 'split a loop into fewer loops, end a chain of `else if`, or run the kernel on cpu or cuda',
+          hint: 'split loops less often, shorten the chain of `else if`, or run the kernel on cpu or cuda',
         })
       for (const b of bodiesOf(s)) visit(b, depth + 1, here)
     }
