@@ -57,8 +57,8 @@ export function checkFactor(cx: Context, value: number, low: number, what: strin
 }
 
 /**
- * Returns the loops, outermost first. Throws `schedule/repeated-loop`, `schedule/not-nested` or
- * `schedule/not-perfect` unless they are perfectly nested.
+ * Returns the loops, outermost first. Throws `schedule/repeated-loop`, `schedule/not-nested` or `schedule/not-perfect`
+ * unless the loops are perfectly nested.
  */
 export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], verb: string): readonly For[] {
   const sorted = [...found].sort((a, b) => a.path.length - b.path.length)

@@ -25,7 +25,7 @@ export interface Consumed {
   readonly name: string
   readonly nest: string
   readonly how: 'split' | 'fused' | 'tiled' | 'merged'
-  /** Names of the loops that replaced it; `nest.name` for a loop of another loop nest. */
+  /** Names of the loops that replaced the loop; `nest.name` for a loop of another loop nest. */
   readonly into: readonly string[]
   /** The number of the step, from 1. */
   readonly step: number

@@ -22,8 +22,8 @@ const SHARES = 1024
 
 /**
  * Returns the state with a default schedule for each loop nest that binds nothing; a loop nest without a legal schedule
- * stays on one thread. Each loop nest of `state` gets partial results at most once, and the passes over them never:
- * they combine too, and would create passes without end.
+ * stays on one thread. Each loop nest of `state` gets partial results at most once, and the second passes that add up
+ * partial results never do: a second pass combines, too, and would create passes without end.
  */
 export function automatic(state: ScheduleState): ScheduleState {
   return freeNests(state.kernel).reduce((before, nest) => {

@@ -28,7 +28,7 @@ export const SIZE_LIMIT: Readonly<Record<CacheScope, number>> = { register: 1024
 export interface Footprint {
   /** Thread-bound loops around, each a dimension of a shared copy. */
   readonly threads: readonly For[]
-  /** Inner loops, each a dimension of the copy; those of the first use, which represents all uses. */
+  /** Inner loops, each a dimension of the copy: the loops of the first use, which represents all uses. */
   readonly loops: readonly For[]
   readonly index: readonly Expr[]
   readonly shape: readonly number[]

@@ -15,8 +15,8 @@ interface Gone {
 }
 
 /**
- * The index follows a sequence of kernels. It is fast for kernels before and after a step, and slower for unrelated
- * ones.
+ * The index follows a sequence of kernels. The index is fast for kernels before and after a step, and slower for
+ * unrelated kernels.
  */
 export class KernelNames {
   /** The number of definitions of each name. */

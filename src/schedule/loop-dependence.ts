@@ -16,10 +16,10 @@ import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
  * Returns whether the contract excludes conflicts between iterations. By the contract, the index of one statement alone
- * makes its elements differ between iterations. This extends to all accesses if they go to the same element. It also
- * extends if they agree in the dimensions that mention the loop (several are digits of a fused loop), and if all other
- * dimensions have the same values in every iteration of the loop, and of the inner loops in those dimensions (the
- * halves of a split).
+ * makes the statement's elements differ between iterations. The same follows for all accesses if they go to the same
+ * element. It also follows if the accesses agree in the dimensions that mention the loop (several dimensions are digits
+ * of a fused loop), and if all other dimensions have the same values in every iteration of the loop, and of the inner
+ * loops in those dimensions (the halves of a split).
  */
 function sameByContract(shared: Shared, loop: For, space: Space): boolean {
   const { accesses } = shared

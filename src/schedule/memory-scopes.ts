@@ -87,9 +87,9 @@ const axesTogether = (reduce: Reduce, path: readonly For[]): readonly ThreadAxis
 type Paths = ReadonlyMap<Reduce, readonly For[]>
 
 /**
- * Throws `schedule/registers-of-other-threads` if a thread would need registers of another. If accesses to a register
- * buffer are distributed over threads, either each thread accesses its own elements only, or all threads compute the
- * same values outside of loops on that axis and only read inside.
+ * Throws `schedule/registers-of-other-threads` if a thread would need registers of another thread. If accesses to a
+ * register buffer are distributed over threads, either each thread accesses its own elements only, or all threads
+ * compute the same values outside of loops on that axis and only read inside.
  */
 function checkRegisters(
   cx: Context,

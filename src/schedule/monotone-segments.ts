@@ -1,6 +1,6 @@
 /**
- * Inverse images of monotone index arrays: the first iteration in which a monotone index expression reaches a value. It
- * turns "all positions of row r" into a range.
+ * Inverse images of monotone index arrays: the first iteration in which a monotone index expression reaches a value.
+ * Such an iteration turns "all positions of row r" into a range.
  */
 import { offsetsIn } from '../ir/accesses.ts'
 import { ceildiv, type Expr, int, load, min, mul, search, sub } from '../ir/expr.ts'

@@ -8,9 +8,9 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { partsApart } from './coords/part-write-conflicts.ts'
 
 /**
- * A conflict of two loop nests in a buffer. `reads`: one reads data that the other writes. `writes`: both write it, not
- * by one reducer, so their order matters. `combines`: both combine into it by one reducer, in any order but not
- * concurrently.
+ * A conflict of two loop nests in a buffer. `reads`: one loop nest reads data that the other writes. `writes`: both
+ * write the buffer, not by one reducer, so their order matters. `combines`: both combine into the buffer by one
+ * reducer, in any order but not concurrently.
  */
 export interface Conflict {
   readonly kind: 'reads' | 'writes' | 'combines'

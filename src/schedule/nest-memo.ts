@@ -1,8 +1,8 @@
 /**
  * Memoisation of steps that act within one loop nest. The result of such a step does not depend on other loop nests,
  * and points of a space have loop nests in common far more often than kernels. A step is applied to a kernel of that
- * loop nest alone, so that it cannot see others. Its queries of names, which are those of the whole kernel, are
- * repeated.
+ * loop nest alone, so that the step cannot see other loop nests. The step's queries of names, which concern the whole
+ * kernel, are repeated.
  */
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import type { Body } from '../ir/tree.ts'
@@ -19,7 +19,7 @@ export interface NestOutcome {
 /** The data outside of the loop nest that a step may read. */
 type Around = Omit<Kernel2, 'stage' | 'name' | 'body' | 'span' | 'facts'>
 
-/** Fields are listed by name, because a rest pattern takes V8 ten times as long. */
+/** Returns the fields of `Around`, listed by name, because a rest pattern takes V8 ten times as long. */
 const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[P] } => ({
   params: k.params,
   buffers: k.buffers,

@@ -50,7 +50,7 @@ export class NestNames implements Names {
   readonly #outer: Names
   /** Names that steps of the block created. */
   readonly #made: Set<string>
-  /** Whether the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
+  /** True if the steps apply to several loop nests: new buffers then have the name of the loop nest as a suffix. */
   readonly #several: boolean
 
   constructor(as: string, nest: string, now: Kernel2, outer: Names, made: Set<string>, several: boolean) {

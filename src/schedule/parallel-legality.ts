@@ -1,6 +1,6 @@
 /**
- * Legality of parallel loops: conditions on bound loops that hold after any step. They are checked on the kernel that a
- * step proposes, and an error prints the current kernel.
+ * Legality of parallel loops: conditions on bound loops that hold after any step. The conditions are checked on the
+ * kernel that a step proposes, and an error prints the current kernel.
  */
 
 import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
@@ -223,7 +223,8 @@ function checkVectors(cx: Context, next: Kernel2): void {
 }
 
 /**
- * Throws if a step changes loops so that they do not match their instruction any more, or need other threads than it.
+ * Throws if a step changes loops so that they do not match their instruction any more, and `schedule/not-idle` if a
+ * loop on thread.x does not fit the threads that execute instructions together.
  */
 function checkInstructions(cx: Context, next: Kernel2): void {
   for (const l of loopsOf(next.body)) {
@@ -250,8 +251,8 @@ function checkInstructions(cx: Context, next: Kernel2): void {
 }
 
 /**
- * Throws `schedule/scattered` or `schedule/extent-not-constant` unless threads can reduce together: each keeps its
- * partial results in registers, and one of them updates the elements at the end. The number of elements must be
+ * Throws `schedule/scattered` or `schedule/extent-not-constant` unless threads can reduce together: each thread keeps
+ * its partial results in registers, and one thread updates the elements at the end. The number of elements must be
  * constant, and the elements must be the same in every iteration of a reduction loop, around the threads or inside.
  */
 function checkShares(cx: Context, next: Kernel2): void {

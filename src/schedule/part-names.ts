@@ -1,4 +1,4 @@
-/** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to those of one part. */
+/** Resolution of names in a schedule: as written, or, inside of `each part of A as p`, to the names of one part. */
 
 import { fail } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -62,9 +62,9 @@ const namesIn = remembered(
 
 /**
  * Names in one part. `p` is the part's buffer, and buffers that share its structure keep their names. `p.io` is a loop
- * of the part: by the format's name, by a name that a step of the block created, or by that of another iterator if one
- * iteration of the part has it. `sum` and `sum.f` are the part's copy of an iteration and a loop of the copy. New names
- * have the label of the part as a suffix.
+ * of the part: by the format's name, by a name that a step of the block created, or by the name of another iterator if
+ * one iteration of the part has it. `sum` and `sum.f` are the part's copy of an iteration and a loop of the copy. New
+ * names have the label of the part as a suffix.
  */
 export class PartNames implements Names {
   readonly #as: string

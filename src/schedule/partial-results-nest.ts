@@ -76,7 +76,7 @@ export function partialResultsNest(
 }
 
 /**
- * Returns the loops with those over different elements first, if they still run over different elements there and
+ * Returns the loops with the loops over different elements first, if they still run over different elements there and
  * extents permit it.
  */
 function spatialFirst(remaining: readonly For[], reduce: Reduce): readonly For[] {

@@ -25,7 +25,7 @@ export interface StoredPart {
   readonly endings: readonly string[]
   /** The part's copies of all buffers with its structure, by their original names. */
   readonly copies: ReadonlyMap<string, string>
-  /** For a list that is built at run time: the axis of its consumers. Loops that build the list have the axis, too. */
+  /** The axis of the consumers of a list that is built at run time. Loops that build the list have the axis, too. */
   readonly along?: string
 }
 

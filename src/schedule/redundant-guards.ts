@@ -16,8 +16,8 @@ import { atSingles } from '../ir/reductions.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /**
- * Returns the body without redundant guards of loops around reductions over padded and complete copies; in the loop
- * `within` and the loops inside of it only, if it is given.
+ * Returns the body without redundant guards of loops around reductions over padded and complete copies. If `within` is
+ * given, only that loop and the loops inside of it change.
  */
 export function eliminateRedundantGuards(body: Body, within?: string): Body {
   const local = allocations(body)
@@ -118,7 +118,7 @@ function conditionKey(condition: Expr): string {
   return boundKey(g)
 }
 
-/** Returns `conditionKey` inside of `loops`: those of one iteration are at 0. */
+/** Returns `conditionKey` inside of `loops`: loops of one iteration are at 0. */
 export const conditionKeys =
   (loops: readonly For[]) =>
   (condition: Expr): string =>

@@ -10,11 +10,11 @@ import { reductionsOf } from '../ir/reductions.ts'
 /**
  * Returns the spatial loops of `next` (an order of `chain`, both from the outside in) whose iterations may conflict
  * after they leave reduction loops around them. Elements differ between iterations of the spatial loop in one iteration
- * of the reduction loop. They differ in different iterations of it, too, unless a dimension ties the two loops
- * together, directly or through a variable that changes inside.
- * Proof: let iterations l ≠ l' of the spatial loop be in iterations r and r' of the reduction loop. The element of (l',
- * r) differs from that of (l, r). If all other variables are equal, it can differ only in dimensions that are tied to
- * l. None of these mentions r, so the element of (l', r') differs there, too.
+ * of the reduction loop. The elements differ in different iterations of the reduction loop, too, unless a dimension
+ * ties the two loops together, directly or through a variable that changes inside. Proof: let iterations l ≠ l' of the
+ * spatial loop be in iterations r and r' of the reduction loop. The element of (l', r) differs from that of (l, r). If
+ * all other variables are equal, the element can differ only in dimensions that are tied to l. No such dimension
+ * mentions r, so the element of (l', r') differs there, too.
  */
 export function dependentAfterReorder(
   chain: readonly For[],

@@ -24,7 +24,7 @@ import type { LoopStep } from './steps.ts'
 
 /** The program that steps are applied to. */
 export interface Now extends Program {
-  /** Whether steps on coordinates can no longer be applied. */
+  /** True if steps on coordinates can no longer be applied. */
   readonly onLoops: boolean
 }
 
@@ -50,7 +50,7 @@ export function stepsOf(schedule: Schedule, args: readonly (number | undefined)[
   return stepsIn(schedule, args, { onLoops: false })
 }
 
-/** Whether an earlier step on loops excludes steps on coordinates. */
+/** True if an earlier step on loops excludes steps on coordinates. */
 interface Progress {
   onLoops: boolean
 }
@@ -98,7 +98,9 @@ export function valuesOf(
   return values
 }
 
-/** Returns whether steps on coordinates are excluded after a step; `onLoops`: whether they are excluded before it. */
+/**
+ * Returns whether steps on coordinates are excluded after a step; `onLoops`: whether they are excluded before the step.
+ */
 function isOnLoops(
   step: Ast.Step,
   schedule: Schedule,
@@ -155,9 +157,7 @@ function eachPart(step: Ast.EachStep, env: Env, onLoops: boolean, now: Now): Ste
   return [...all, { stage: 'parts', text, span, steps: rest }]
 }
 
-/**
- * Returns the steps of the block for each loop nest that writes the buffer. Roles are those of loops before each step.
- */
+/** Returns the steps of the block for each loop nest that writes the buffer. Roles name the loops before each step. */
 function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
   const nests = nestsWriting(loops, step.buffer)
   const count = nests.length * step.steps.length
@@ -181,7 +181,7 @@ function eachNest(step: Ast.EachStep, env: Env, { loops }: Now): Step[] {
 
 /** Converts a step; the results have the parameters that their errors report. */
 function convert(step: Ast.Step, env: Env, progress: Progress): Step[] {
-  // Steps that consist of others have the parameters of those.
+  // Steps that consist of other steps have the parameters of those steps.
   if (step.kind !== 'as' && step.kind !== 'step') return converted(step, env, progress)
   const where = () => parametersOf(step, env)
   const made = withParameters(where, () => converted(step, env, progress))

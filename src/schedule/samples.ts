@@ -15,7 +15,7 @@ const rows = [
   buffer('j_indices', ['j_count'], 'index'),
 ]
 
-/** `y[i] = x[i]`, one element in each block. */
+/** Computes `y[i] = x[i]`, one element in each block. */
 export const rowBlocks: Kernel2 = kernel2(
   'copy',
   [],
@@ -23,7 +23,7 @@ export const rowBlocks: Kernel2 = kernel2(
   [loop('i', 8, [store(at('y', ['i']), at('x', ['i']))], { mode: { kind: 'bind', to: 'block.x' } })],
 )
 
-/** `y[i] += A[i, j]` over compressed rows. */
+/** Computes `y[i] += A[i, j]` over compressed rows. */
 export const rowSums: Kernel2 = kernel2(
   'rows',
   ['m', 'j_count'],
@@ -31,7 +31,7 @@ export const rowSums: Kernel2 = kernel2(
   [loop('i', 'm', [loop('j', length, [reduce(at('y', ['i']), '+', at('A', [position]))], { reduce: true })])],
 )
 
-/** `C[i, f] += A[i, j] * B[j, f]` over compressed rows, 32 features. */
+/** Computes `C[i, f] += A[i, j] * B[j, f]` over compressed rows, for 32 features. */
 export const rowProduct: Kernel2 = kernel2(
   'rows',
   ['m', 'n', 'j_count'],
@@ -48,7 +48,7 @@ export const rowProduct: Kernel2 = kernel2(
   ],
 )
 
-/** `rowProduct` with the feature loop outside of the reduction. */
+/** The kernel `rowProduct` with the feature loop outside of the reduction. */
 export const featureMajor: Kernel2 = {
   ...rowProduct,
   body: [
@@ -79,12 +79,12 @@ const doubled = (d: string | number): Kernel2 =>
     ],
   )
 
-/** `Y[i, f] = X[i, f] + X[i, f]`, dense. */
+/** Computes `Y[i, f] = X[i, f] + X[i, f]` over dense axes. */
 export const elementwise: Kernel2 = doubled('d')
-/** `elementwise` with four columns. */
+/** The kernel `elementwise` with four columns. */
 export const fourWide: Kernel2 = doubled(4)
 
-/** `T[i, k] = X[i, k] * X[i, k]`, then `y[i] += T[i, k]`. */
+/** Computes `T[i, k] = X[i, k] * X[i, k]`, then `y[i] += T[i, k]`. */
 export const twoNests: Kernel2 = kernel2(
   'two',
   ['m', 'd'],
@@ -115,7 +115,7 @@ export const twoNests: Kernel2 = kernel2(
   ],
 )
 
-/** Both phases of `twoNests` in one loop over the rows. */
+/** The kernel `twoNests` with both statements in one loop over the rows. */
 export const twoPhases: Kernel2 = {
   ...twoNests,
   body: [
@@ -132,7 +132,7 @@ export const twoPhases: Kernel2 = {
   ],
 }
 
-/** `rowSums` with its reduction loop split by 32. */
+/** The kernel `rowSums` with its reduction loop split by 32. */
 export const columnSplit: Kernel2 = {
   ...rowSums,
   body: [
@@ -152,7 +152,9 @@ export const columnSplit: Kernel2 = {
   ],
 }
 
-/** `X2 = X + X` with a block for each row, and `y` the sums of the rows of `V` with a thread for each row. */
+/**
+ * Computes `X2 = X + X` with a block for each row, and in `y` the sums of the rows of `V` with a thread for each row.
+ */
 export const boundNests: Kernel2 = kernel2(
   'two',
   ['m', 'n', 'd'],
@@ -195,7 +197,7 @@ export const boundNests: Kernel2 = kernel2(
   ],
 )
 
-/** `y[i_indices[i]] += A[i, j]`: a list of rows, some of them several times, with four elements each. */
+/** Computes `y[i_indices[i]] += A[i, j]` for a list of rows, which may repeat, with four elements each. */
 export const rowList: Kernel2 = {
   ...kernel2(
     'list',
@@ -234,7 +236,7 @@ export const rowList: Kernel2 = {
   ascending: ['i_indices'],
 }
 
-/** `y[i] += X[ko * 8 + k]`, with X staged in shared memory. */
+/** Computes `y[i] += X[ko * 8 + k]`, with X staged in shared memory. */
 export const stagedRows: Kernel2 = kernel2(
   'staged',
   ['m', 'n'],
@@ -258,7 +260,7 @@ export const stagedRows: Kernel2 = kernel2(
   ],
 )
 
-/** `C[rows[p], f] += A[p, f]` over a list of rows, 4 features. */
+/** Computes `C[rows[p], f] += A[p, f]` for a list of rows, with 4 features. */
 export const listedRows: Kernel2 = kernel2(
   'listed',
   ['m', 'p_count'],

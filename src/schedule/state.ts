@@ -28,7 +28,7 @@ export interface ScheduleState {
   readonly trace: readonly LoopStep[]
   /** The number of applied steps. */
   readonly steps: number
-  /** The number of steps on coordinates before them, which messages count as well. */
+  /** The number of steps on coordinates before the steps of the trace, which messages count as well. */
   readonly coordSteps: number
   /** Loops that steps replaced, in order. */
   readonly consumed: readonly Consumed[]
@@ -49,7 +49,10 @@ export const start = (kernel: Kernel2, coordSteps = 0): ScheduleState =>
     names: new KernelNames(),
   })
 
-/** The state after a step. Each state stores its own step only: the traces of all would be quadratic in the steps. */
+/**
+ * The state after a step. Each state stores its own step only: complete traces in all states would be quadratic in the
+ * steps.
+ */
 class Stepped implements ScheduleState {
   readonly kernel: Kernel2
   readonly step: LoopStep
@@ -135,8 +138,8 @@ function inKernel(cx: Context, step: LoopStep): Made {
 }
 
 /**
- * Applies a step to its loop nest alone. Returns null if it does not act in a single loop nest, or if it is illegal,
- * because the error must print the whole kernel.
+ * Applies a step to its loop nest alone. Returns null if the step does not act in a single loop nest, or if the step is
+ * illegal, because the error must print the whole kernel.
  */
 function inNest(cx: Context, step: LoopStep): Made | null {
   const acts = actsIn(cx, primitiveOf(step), step)

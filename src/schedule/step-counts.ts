@@ -1,4 +1,6 @@
-/** The number of steps of schedules, before any step is made: schedules that use others may have too many to expand. */
+/**
+ * The number of steps of a schedule, counted before any step is applied: nested schedules may have too many to expand.
+ */
 import { fail, type Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printStep } from '../ast/print.ts'

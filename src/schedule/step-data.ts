@@ -11,7 +11,7 @@ export type Words = Readonly<Record<string, StepSyntax>>
 
 // Validation ---------------------------------------------------------------------------------------------------
 
-/** The valid values of a field: a test, and a description. */
+/** A test whether a value is valid for a field, and a description of the valid values. */
 type Field = readonly [is: (x: unknown) => boolean, expected: string]
 
 const isName = (x: unknown): boolean => typeof x === 'string'

@@ -3,7 +3,10 @@ import { SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import type { Env } from './step-fields.ts'
 
-/** Returns the parameters that a step mentions, such as `t = 2`; all parameters of its schedule if it mentions none. */
+/**
+ * Returns the parameters that a step mentions, such as `t = 2`; all parameters of its schedule if the step mentions no
+ * parameter.
+ */
 export function parametersOf(step: Ast.Step, { values }: Pick<Env, 'values'>): readonly string[] {
   const mentioned = new Set<string>()
   const look = (x: unknown): void => {

@@ -11,9 +11,9 @@ import { beginsTile, type Footprint } from './footprint.ts'
 
 /**
  * Returns the guards of `members`, the loops of a copy, that only select slots of a stored tensor and do not protect
- * their existence; consumers of the copy evaluate them again. Each such guard holds in the first iteration of the loops
- * that it mentions. Therefore addresses that do not depend on these loops are valid, and addresses that do are within
- * the buffer's shape.
+ * their existence; consumers of the copy evaluate such guards again. Each such guard holds in the first iteration of
+ * the loops that it mentions. Therefore addresses that do not depend on these loops are valid, and addresses that
+ * depend on them are within the buffer's shape.
  */
 export function tailGuards(
   cx: Context,

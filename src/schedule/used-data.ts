@@ -14,8 +14,8 @@ type Texts = Pick<Schedule, 'formats' | 'uses'>
 type Use = { readonly format: AnyFormat; readonly args: readonly unknown[] }
 
 /**
- * Returns the lists and sets by the names under which they are bound: the names that `as` passes, otherwise those of
- * the format's parameters.
+ * Returns the lists and sets by the names under which they are bound: the names that `as` passes, otherwise the names
+ * of the format's parameters.
  */
 export function usedData(
   schedules: Iterable<Schedule>,

@@ -6,7 +6,10 @@ import { type AttachedAxis, type Axis, attachedAxis, isAttached } from '../../ir
 import type { Stmt1 } from '../../ir/stage1.ts'
 import { iterationsOf } from '../../ir/stage1-tree.ts'
 
-/** Returns the axes that leave the kernel: `leaving`, and all axes that are attached to or through them. */
+/**
+ * Returns the axes that leave the kernel: `leaving`, and the axes attached to axes in `leaving`, directly or through
+ * other axes.
+ */
 export function withAttached(axes: readonly Axis[], leaving: ReadonlySet<string>): ReadonlySet<string> {
   const out = new Set(leaving)
   for (const a of axes) if (isAttached(a) && (out.has(a.base) || out.has(a.parent))) out.add(a.name)

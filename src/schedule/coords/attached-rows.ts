@@ -120,8 +120,8 @@ function rowsOf(over: readonly string[], base: string, part: FormatInstance): Ro
 }
 
 /**
- * Returns the coordinate of each open axis: the entries of `outer`, then those of the iterators from the outermost to
- * the innermost.
+ * Returns the coordinate of each open axis: the entries of `outer`, then the coordinates of the iterators from the
+ * outermost to the innermost.
  */
 export function opened(
   axes: ReadonlyMap<string, Axis>,

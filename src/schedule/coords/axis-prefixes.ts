@@ -17,7 +17,7 @@ export interface PartialIteration {
   readonly part: FormatInstance
   /** New axes on which the old coordinates depend. */
   readonly wanted: ReadonlySet<string>
-  /** New axes that the iteration would run over: `wanted` and their parents, without those of outer iterations. */
+  /** New axes that the iteration would run over: `wanted` and their parents, without the axes of outer iterations. */
   readonly names: readonly string[]
   /** New axes that enclosing iterations run over. */
   readonly placed: ReadonlySet<string>
@@ -26,8 +26,8 @@ export interface PartialIteration {
 }
 
 /**
- * Returns the reasons why the iteration cannot run over the part; an empty list if it can. `apart`: each coordinate
- * of the iteration is in a single part.
+ * Returns the reasons why the iteration cannot run over the part; an empty list if there is no such reason. `apart`:
+ * each coordinate of the iteration is in a single part.
  */
 export function partialProblems(p: PartialIteration, apart = false): readonly Diagnostic[] {
   if (p.split.instance.parts.length > 1 && !apart) return [inSeveralParts(p)]
@@ -46,7 +46,7 @@ const inSeveralParts = ({ it, split, known }: PartialIteration): Diagnostic => (
 
 /**
  * Returns a diagnostic if the new axes depend on old coordinates that the iteration does not have; null if each
- * combination of old coordinates is one combination of new ones.
+ * combination of old coordinates is one combination of new coordinates.
  */
 function notDetermined({ it, split, part, wanted, names, known }: PartialIteration): Diagnostic | null {
   const old = split.over.map((a) => a.name)

@@ -78,7 +78,7 @@ function rewriteIteration(it: Iteration, c: PartRewrite, outer: Open): Iteration
   }
   const open = { ...outer, extents }
   const own = it.iters.filter((x) => over.some((a) => a.name === x.axis))
-  /** An attached axis is entered through an iterator that is replaced further out. */
+  /** An attached axis is entered through an iterator that a format replaces further out. */
   const follows = it.iters.some((x) => {
     const axis = axes.get(x.axis)
     return isAttached(axis) && (open.axes.has(axis.parent) || open.renamed.has(axis.parent))
@@ -170,7 +170,7 @@ function parentIn({ axes }: Split, x: Iter): string | null {
   return axis ? parentOf(axis) : null
 }
 
-/** Returns the new axes to iterate: those that determine the coordinates; all if every old one is available. */
+/** Returns the new axes that determine the coordinates; all new axes if every old coordinate is available. */
 function newAxes(
   it: Iteration,
   own: readonly Iter[],
@@ -226,7 +226,7 @@ function ordered(part: FormatInstance, wanted: ReadonlySet<string>): string[] {
   return out
 }
 
-/** Rewrites an expression over old coordinates, with its accesses to split tensors, as one over new ones. */
+/** Rewrites an expression, with its accesses to split tensors, from old coordinates to new coordinates. */
 function through(e: Expr, c: PartRewrite, open: Open): Expr {
   return rewriteExpr(e, (x) => {
     if (x.kind === 'var') return open.values.get(x.name)

@@ -1,8 +1,8 @@
 /**
- * The format builder: loop nests that build the lists of a `live` format from a dense tensor. A bitmask, 32
- * coordinates in a word, marks the coordinates that hold a value; these are compacted into the lists. Each chunk of
- * words recomputes the count of all words of its list and of the words before it, which is cheaper than another
- * kernel launch.
+ * The format builder: loop nests that build the lists of a `live` format from a dense tensor. A bitmask, 32 coordinates
+ * in a word, marks the coordinates that hold a value; the marked coordinates are compacted into the lists. Each chunk
+ * of words recomputes the count of all words of its list and of the words before the chunk, which is cheaper than
+ * another kernel launch.
  */
 import { denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
 import {

@@ -1,7 +1,7 @@
 /**
  * Iterations over the structure of a `live` format that do not read its tensor. Where the tensor has its fill value,
- * such an iteration changes nothing that is needed (`mask.ts`). It may run there or not, so all listed positions are
- * visited without a check.
+ * such an iteration changes nothing that is needed (`mask.ts`). Running there makes no difference, so all listed
+ * positions are visited without a check.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { isDenseRoot, type StoredAxis } from '../../ir/axis.ts'

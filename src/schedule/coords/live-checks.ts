@@ -46,9 +46,8 @@ function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined
 export type Room = Expr | readonly Expr[]
 
 /**
- * Returns the capacity of each part, over sizes; undefined if the step has no capacity. A capacity that is negative
- * for some sizes is 0 for these, and the run reports it. Throws `schedule/live-capacity`, also for a negative
- * constant.
+ * Returns the capacity of each part, over sizes; undefined if the step has no capacity. For sizes that make a capacity
+ * negative, the capacity is 0, and the run reports it. Throws `schedule/live-capacity`, also for a negative constant.
  */
 export function checkedRooms(
   { name, params }: Kernel1,

@@ -50,7 +50,7 @@ export interface LiveFormat {
   readonly extent: Expr
   /** The coordinate at unused positions: that of the last used position (`last`), or this expression. */
   readonly padding: Expr | 'last'
-  /** Whether groups are visited as a whole: the format has a mask, and unused positions repeat a coordinate. */
+  /** True if groups are visited as a whole: the format has a mask, and unused positions repeat a coordinate. */
   readonly repeats: boolean
   /** The format's map of each axis and of the list, over the tensor's axes. */
   readonly digits: ReadonlyMap<string, Expr>

@@ -24,7 +24,8 @@ interface Of {
 
 /**
  * Returns the temporaries over the same axes that are written at the coordinates of iterations over the tensor only.
- * They are stored over its positions from now on. A read at an unlisted coordinate returns their initial value.
+ * From now on, such a temporary is stored over the tensor's positions, and a read at an unlisted coordinate returns the
+ * temporary's initial value.
  */
 export function goingAlong(kernel: Kernel1, { buffer, over, chosen, from }: Of): readonly SplitBuffer[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))

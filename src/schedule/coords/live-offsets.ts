@@ -39,8 +39,8 @@ export function countedFor(kernel: Kernel1, axis: Axis | undefined): readonly st
 }
 
 /**
- * Returns whether the last axis of `chain` is counted for each position of the other axes, and these are all its
- * outer axes.
+ * Returns whether the last axis of `chain` is counted for each position of the other axes, which are all of its outer
+ * axes.
  */
 export function areCounted(kernel: Kernel1, chain: readonly Axis[]): boolean {
   const outer = countedFor(kernel, chain.at(-1))

@@ -55,7 +55,7 @@ const KNOWN = {
   hint: 'compute a mask M in the kernel and use held(M)',
 }
 
-/** Returns the parts with their conditions. @throws SptError `schedule/live-format` */
+/** Returns the format's parts, each with the condition on its elements. @throws SptError `schedule/live-format` */
 export function livePartsOf(kernel: Kernel1, instance: Instance, at: StepSpan): LiveParts {
   const found = new Map<number, Expr[]>()
   const open: Expr[][] = []

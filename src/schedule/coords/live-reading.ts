@@ -11,7 +11,7 @@ export interface Source {
   readonly start: number
   /** The axes of the covered dimensions. */
   readonly over: readonly StoredAxis[]
-  /** All axes of the kernel. */
+  /** All axes of the kernel, including those of other tensors. */
   readonly axes: readonly Axis[]
   /** A further condition on the elements, over the names of the axes in `over`; null if there is no condition. */
   readonly where: Expr | null

@@ -215,7 +215,7 @@ export interface PlaceNest {
   /** The loop nests for the count of each word of a chunk, and for the count before each word. */
   readonly size: string
   readonly start: WordSum
-  /** Whether the last coordinate also fills up its group. */
+  /** True if coordinates are listed in groups: the last coordinate then also fills up its group. */
   readonly grouped: boolean
 }
 

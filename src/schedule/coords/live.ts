@@ -182,7 +182,7 @@ interface BuiltPart extends LivePart {
   readonly format: LiveFormat
   readonly built: Built
   readonly values: Values | undefined
-  /** Whether the capacity is that of all lists together. */
+  /** True if the step's capacity is a total for all lists together. */
   readonly isInAll: boolean
 }
 
@@ -204,7 +204,7 @@ function inOrder(kernel: Kernel1, { format, built, isInAll }: BuiltPart, at: Ste
   return withOffsets(kernel, chain, at)
 }
 
-/** Returns the part over dense axes, with the coordinates in the list. */
+/** Returns the part with dense axes, whose coordinates are loaded from the part's list. */
 function overLists(
   part: FormatInstance,
   format: LiveFormat,

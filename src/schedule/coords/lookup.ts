@@ -31,7 +31,7 @@ export interface Lookup {
   readonly buffer: SplitBuffer
   /** The coordinate of each old axis, over the variables in scope. */
   readonly old: readonly Expr[]
-  /** Whether each coordinate of `old` is known to be in range. */
+  /** True for each coordinate of `old` that is known to be in range. */
   readonly inRange: readonly boolean[]
   /** The original access with rewritten indices. */
   readonly access: Load
@@ -120,9 +120,9 @@ function choose(tree: PartTree, l: Lookup, elements: readonly Expr[], fill: Expr
 }
 
 /**
- * Returns the element of the first part that holds a value. A coordinate is in one part, and in all other parts it
- * reads as the fill value. A map distinguishes only coordinates that its part accepts (`j / s` if `j % s == 0`), so the
- * part's conditions are evaluated as well, except conditions on queries.
+ * Returns the element of the first part that holds a value. A coordinate is in one part, and in all other parts the
+ * coordinate reads as the fill value. A map distinguishes only coordinates that its part accepts (`j / s` if `j % s ==
+ * 0`), so the part's conditions are evaluated as well, except conditions on queries.
  */
 function firstThatHolds(l: Lookup, elements: readonly Expr[], value: number, fill: Expr): Expr {
   if (Number.isNaN(value))

@@ -12,7 +12,7 @@ import { when1 } from '../../ir/stage1-builders.ts'
 import { type Body1, rewriteBody1, rewriteStmts1 } from '../../ir/stage1-tree.ts'
 import type { Split, SplitBuffer } from './tensor-split.ts'
 
-/** The name of the mask before each part has its own. */
+/** The name of the mask in statements that are not yet rewritten for one part. */
 const HELD = '@held'
 
 /** The predication of a statement; conditions are over the old coordinates. */

@@ -74,7 +74,7 @@ interface Visit {
 
 /**
  * Returns the iterators at whose coordinates the buffer is accessed, one for each axis. If several iterators over one
- * axis are nested, those of the first access count. Iterators through which another axis is entered stay.
+ * axis are nested, the iterators of the first access count. Iterators through which another axis is entered stay.
  */
 function visitors(kernel: Kernel1, buffer: string, over: readonly StoredAxis[]): Iterators {
   const start = kernel.buffers.find((b) => b.name === buffer)!.axes.indexOf(over[0]!.name)

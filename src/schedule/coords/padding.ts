@@ -1,7 +1,7 @@
 /**
- * Legality of padding. A format may store coordinates that the tensor does not have, or omit visited ones, only if
- * visiting them changes nothing: with the fill value in place of the tensor, every reduction combines its identity, and
- * the only other writes are to the tensor's own element there, which must not be read.
+ * Legality of padding. A format may store coordinates that the tensor does not have, or omit visited coordinates, only
+ * if visiting such coordinates changes nothing: with the fill value in place of the tensor, every reduction combines
+ * its identity, and the only other writes are to the tensor's own element there, which must not be read.
  */
 import { givenBy, isIdentity, type KnownAt, writtenIn } from '../../analysis/fill-folding.ts'
 import { KnownValues } from '../../analysis/sparsity/known-values.ts'

@@ -1,6 +1,6 @@
 /**
- * Write conflicts between iterations that `as` makes from one iteration. They decide between concurrent execution,
- * atomics, and combined partial results.
+ * Write conflicts between iterations that `as` makes from one iteration. The conflicts decide between concurrent
+ * execution, atomics, and combined partial results.
  */
 
 import { type Access, accessesOf } from '../../analysis/coordinate-accesses.ts'
@@ -46,7 +46,7 @@ interface Write {
   readonly indices: readonly (readonly Expr[])[]
   /** The old coordinates, over the iterators. */
   readonly coordinates: readonly Expr[]
-  /** Whether the iteration visits coordinates that the part does not hold, or visits some repeatedly. */
+  /** True if the iteration visits coordinates that the part does not hold, or visits some repeatedly. */
   readonly padded: boolean
 }
 
@@ -166,7 +166,7 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
   ]
 }
 
-/** For each deciding coordinate, and for each statement: the dimensions of the target with this coordinate. */
+/** For each deciding coordinate, the dimensions of the target that have this coordinate as index, by statement. */
 type Places = readonly (readonly (readonly number[])[])[]
 
 /** Iterations with the same `places`, by their child of the node. */

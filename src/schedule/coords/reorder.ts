@@ -1,5 +1,5 @@
 /**
- * `reorder (i, f, j)` on iterators: these iterators exchange their places in this order, and all others stay
+ * `reorder (i, f, j)` on iterators: these iterators exchange their places in this order, and all other iterators stay
  * (SparseTIR's sparse_reorder); an iterator whose parent would come later follows its parent. Spatial iterators write
  * different elements and reductions commute, so any order in which every axis comes after its parent is legal.
  */
@@ -25,7 +25,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   const parents = new Map(parentsIn(kernel, iteration).map((u) => [u.iter, u.parent]))
   const places = iteration.iters.map((x) => (iters.includes(x) ? queue.shift()! : x))
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
-  /** Returns the iterators that must be outside of `x`: its parent, and those that determine its extent. */
+  /** Returns the iterators that must be outside of `x`: its parent, and the iterators that determine its extent. */
   const needs = (x: Iter): readonly Iter[] => {
     const parent = parents.get(x)
     const ends = countedBy(axes.get(x.axis))
@@ -42,7 +42,7 @@ function applyReorder(kernel: Kernel1, step: arg.StepOf<'reorder', typeof takes>
   const wrong = iters.find((x, k) => k > 0 && order.indexOf(x) < order.indexOf(iters[k - 1]!))
   if (wrong) {
     const legal = order.filter((x) => iters.includes(x)).map((x) => x.name)
-    // The iterator before it waited for another iterator, directly or through one further out.
+    // The iterator before `wrong` waited for another iterator, directly or through an iterator further out.
     const place = (x: Iter): number => places.indexOf(x)
     const tooEarly = (x: Iter): readonly [Iter, Iter] | undefined => {
       const late = needs(x).find((p) => place(p) > place(x))

@@ -41,8 +41,8 @@ export function originOf(kernel: Kernel1, buffer: string): string {
 }
 
 /**
- * Checks that each list and set of a format has one meaning in the data. Tables of formats do not count: they are
- * renamed. @throws SptError `format/argument-kind`, `format/argument-name`
+ * Checks that each list and set of a format has one meaning in the data. Tables of formats do not count, because tables
+ * are renamed. @throws SptError `format/argument-kind`, `format/argument-name`
  */
 export function checkGiven(kernel: Kernel1, { text, given }: Instance, at: StepSpan): void {
   for (const { name, kind } of given) {

@@ -29,7 +29,7 @@ export interface Split {
   readonly buffers: ReadonlyMap<string, SplitBuffer>
   /** Old and new axes, by name. */
   readonly axes: ReadonlyMap<string, Axis>
-  /** Attached axes that replace leaving ones. */
+  /** Attached axes that replace leaving axes. */
   readonly views: Views
   /** Returns the position of the element at coordinates of the replaced axes; only if the kernel builds the format. */
   readonly position?: ((coordinates: readonly Expr[]) => Position) | undefined
@@ -43,7 +43,7 @@ export interface SplitBuffer {
   readonly start: number
   /** The value of elements without a position, if it differs from the fill value. */
   readonly absent?: Expr | undefined
-  /** Whether the original tensor stays, for accesses at coordinates other than the iterators' own. */
+  /** True if the original tensor stays, for accesses at coordinates other than the iterators' own. */
   readonly stays?: true | undefined
 }
 
@@ -132,7 +132,7 @@ export function checkChildren(
 
 /**
  * Returns the buffers over leaving axes, each with its name in every part; `unused` returns an unused name. @throws
- * SptError `schedule/format-shared` if a buffer has some of the axes only, or has them in another order
+ * SptError `schedule/format-shared` if a buffer has some of the axes only, or has the axes in another order
  */
 export function splitBuffers(
   kernel: Kernel1,

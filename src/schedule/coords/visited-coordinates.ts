@@ -25,11 +25,11 @@ import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
 export interface Visits {
-  /** Whether visited coordinates may be skipped. */
+  /** True if visited coordinates may be skipped. */
   readonly misses: boolean
-  /** Whether other coordinates may be visited (padding). */
+  /** True if other coordinates may be visited (padding). */
   readonly adds: boolean
-  /** Whether coordinates may be visited a different number of times. */
+  /** True if coordinates may be visited a different number of times. */
   readonly repeats: boolean
 }
 
@@ -53,7 +53,7 @@ export function visits(
   const back = (dim: string): Expr => part.inverse[dims.indexOf(dim)]!
   const within = (names: Iterable<string>, head: ReadonlySet<string>): boolean =>
     [...names].every((n) => head.has(n))
-  // A head visits the coordinates of stored elements. Heads that determine each other visit the same ones.
+  // A head visits the coordinates of stored elements. Heads that determine each other visit the same coordinates.
   const told = after.heads.map((h) =>
     before.heads.find((o) =>
       within(
@@ -96,7 +96,7 @@ export function visits(
 interface Shape {
   readonly heads: readonly ReadonlySet<string>[]
   readonly tail: ReadonlySet<string>
-  /** Whether a head ends with an axis that has all coordinates up to a length which depends on the stored elements. */
+  /** True if a head ends with an axis that has all coordinates up to a length which depends on the stored elements. */
   readonly ragged: boolean
 }
 

@@ -130,8 +130,8 @@ function groupsIn(
   shares: Shares,
   { inner }: Segments,
 ): Groups {
-  // A chunk that skips the beginning of its first row would take another row for it; a chunk that skips all has no
-  // carry-out.
+  // A chunk that skips the beginning of its first row would mistake another row for it; a chunk that skips all
+  // positions has no carry-out.
   const asking = [...path, loop, ...inner].find((l) => l.guards.some(readsMemory))
   if (asking)
     cx.refuse({

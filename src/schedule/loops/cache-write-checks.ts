@@ -65,7 +65,7 @@ export function refuseSeveral(cx: Context, loop: For, buffer: Buffer, count: num
 interface Together {
   /** Loops of a tile whose rows may be the same element. */
   readonly scattered: readonly For[]
-  /** Whether the first writer initialises the local buffer. */
+  /** True if the first writer initialises the local buffer. */
   readonly whole: boolean
   readonly written: readonly Use[]
   /** Conditions of each writer that do not depend on the combined values. */

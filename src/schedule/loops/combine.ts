@@ -20,8 +20,8 @@ import { checkOthersApart } from './scattered-tile.ts'
  * and with the same result in every run. Values that iterations of a loop nest would combine go to a temporary, with an
  * element for each position of the loops in which they conflict. A following loop nest adds the positions of an element
  * in order, one element at a time if the list of elements ascends. A loop nest without conflicts does not change; the
- * results of further ones are added in the order of the loop nests. With the name of a loop nest, only this one
- * changes.
+ * results of further loop nests are added in the order of the loop nests. With the name of a loop nest, only this loop
+ * nest changes.
  */
 export const combine = primitive({
   word: 'combine',
@@ -86,7 +86,7 @@ for row in 0..m
   },
 })
 
-/** Returns the update through a temporary. */
+/** Returns the loop nest with a temporary as its target, followed by the loop nest that adds up the temporary. */
 function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers: readonly Buffer[] } {
   const { top, reduce, path } = update
   checkAlone(cx, update)

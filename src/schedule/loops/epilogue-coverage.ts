@@ -1,6 +1,6 @@
 /**
  * Coverage of a consumer's loops in epilogue fusion: whether loops of the producer visit all values of a consumer's
- * loop, and no others.
+ * loop, and no other values.
  */
 
 import { Facts } from '../../analysis/integers/facts.ts'
@@ -19,7 +19,7 @@ export const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
 
 /** The values of a consumer's loop that the loops around visit. */
 export interface Cover {
-  /** Whether no value beyond the extent is visited. */
+  /** True if no value beyond the extent is visited. */
   readonly exact: boolean
   /** Guards that only end tiles. */
   readonly tails: readonly Expr[]

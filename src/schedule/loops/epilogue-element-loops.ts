@@ -29,8 +29,8 @@ export class ElementLoops {
 
   /**
    * Adds the loops that write a buffer, and returns the value of each in the consumer, by its variable. `same` has the
-   * value of a consumer's loop by an earlier buffer and by this one: loops at the same place of both values become one
-   * loop if they have the same iterations and the same mode.
+   * value of a consumer's loop by an earlier buffer and by this buffer: loops at the same place of both values become
+   * one loop if they have the same iterations and the same mode.
    */
   add(
     inner: readonly For[],

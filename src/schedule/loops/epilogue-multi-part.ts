@@ -66,7 +66,7 @@ export function restOf(cx: Context, consumer: For, of: For, { lists }: Parts): r
   })
 }
 
-/** The kernel after `divide`: the body, the new buffers, and the names of unused buffers. */
+/** The result of `divide`: the body, the new buffers, and the names of unused buffers. */
 export interface Divided {
   readonly body: Body
   readonly buffers: readonly Buffer[]

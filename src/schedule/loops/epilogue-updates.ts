@@ -83,7 +83,7 @@ export function checkOwnStarts(
 
 /**
  * A consumer at its new place: the enclosing loops that it combines over, its loops over elements, and the conditions
- * inside of these.
+ * inside of the loops over elements.
  */
 interface Placed {
   readonly combining: readonly For[]

@@ -131,7 +131,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
     })
     .sort((a, b) => b.inner.length - a.inner.length)
   for (const { name, write, inner } of writes) {
-    // An iteration of a reduction loop that indexes the element is the only one to reach it.
+    // An iteration of a reduction loop that indexes the element is the only iteration that reaches the element.
     const names = (l: For): boolean => write.index.some((e) => e.kind === 'var' && e.name === l.var)
     const changing = inner.find((l) => l.reduce) ?? [...at.path, loop].find((l) => l.reduce && !names(l))
     if (changing)
@@ -170,8 +170,8 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
           const cover = same ? undefined : covers(cx, of, place, around, { name, earlier })
           const whole = cover?.exact ?? true
           if (cover) tails.push(...cover.tails)
-          // Surplus values of the last digit are beyond the end, and guarded; those of another digit would be of the
-          // next one.
+          // Surplus values of the last digit are beyond the end, and guarded; surplus values of another digit would be
+          // values of the next digit.
           if (digit < all.length - 1 && !whole)
             refuse('schedule/other-elements', `${loop.name} does not make whole tiles of ${of.name}`, [
               consumer,
@@ -267,8 +267,8 @@ function meeting(after: Body, buffer: string, produced: readonly string[]): stri
 
 /**
  * Returns whether two loop nests only combine into a buffer, and into different elements, of which the consumer reads
- * those of the producer. The consumer must read them by a list, because a loop over all elements would reach those of
- * the other loop nest as well.
+ * the producer's elements only. The consumer must read the elements by a list, because a loop over all elements would
+ * reach the elements of the other loop nest as well.
  */
 function isApart(cx: Context, producer: Stmt, reads: readonly BufferAccess[], a: BufferAccess): boolean {
   const mine = accessesOf([producer]).filter((w) => w.mode === 'write' && w.buffer === a.buffer)

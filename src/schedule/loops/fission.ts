@@ -16,9 +16,9 @@ import { primitive } from '../primitive.ts'
 import { twoPhases } from '../samples.ts'
 
 /**
- * `fission i after produce`: the statements of `i` up to `produce`, and those after it, get a loop each. All iterations
- * of the first part then run before those of the second part. Therefore elements that one part writes and the other
- * accesses must be different in different iterations, or be combined by one reducer.
+ * `fission i after produce`: the statements of `i` up to `produce`, and the statements after it, get a loop each. All
+ * iterations of the first part then run before the iterations of the second part. Therefore elements that one part
+ * writes and the other accesses must be different in different iterations, or be combined by one reducer.
  */
 export const fission = primitive({
   word: 'fission',

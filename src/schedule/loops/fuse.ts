@@ -73,7 +73,7 @@ for g in 0..m * 32
   },
 })
 
-/** Renames a single loop, for a role that has only one. */
+/** Renames the only loop of a `fuse`: a role of a schedule may have a single loop. */
 function renamed(cx: Context, loop: For, into: string): Outcome {
   cx.claimLoops(loop.nest, [into], [loop])
   return { body: replaceLoop(cx.kernel.body, loop.var, () => stmt({ ...loop, name: into })) }

@@ -20,11 +20,12 @@ import { twoNests } from '../samples.ts'
 import { checkSeveral, nestName, placeFor, type TopNest, topNest } from './top-nests.ts'
 
 /**
- * `join (a, b) at io`: consecutive loop nests get common loops down to `io`, a loop of one of them. An iteration runs
- * that of `a`, then the same one of `b`. The loops of each are perfectly nested, and have the same extents and modes
- * (for example both on `block.x`). A reduction loop of any is a reduction loop of all.
- * The step is illegal if different iterations of the loop nests access common memory, unless all loops in which they
- * conflict are reduction loops and both loop nests only combine, by one reducer.
+ * `join (a, b) at io`: consecutive loop nests get common loops down to `io`, a loop of one of them. An iteration of the
+ * common loops runs the iteration of `a`, then the same iteration of `b`. The loops of each loop nest are perfectly
+ * nested, and the loop nests have the same extents and modes (for example both on `block.x`). A reduction loop of one
+ * loop nest becomes a reduction loop of all. The step is illegal if different iterations of the loop nests access
+ * common memory, unless all loops in which they conflict are reduction loops and both loop nests only combine, by one
+ * reducer.
  */
 export const join = primitive({
   word: 'join',

@@ -1,8 +1,8 @@
 /**
  * Horizontal fusion of loop nests with disjoint write sets: loop nests over parts of a format without common rows run
- * in one launch, and none waits until another has initialised the elements. The one that visits every row skips the
- * rows that another part lists, and each other one initialises its rows itself. The lists are searched only for rows of
- * which the first part has no element.
+ * in one launch, and no loop nest waits until another has initialised the elements. The loop nest that visits every row
+ * skips the rows that another part lists, and each other loop nest initialises its rows itself. The lists are searched
+ * only for rows of which the first part has no element.
  */
 
 import { visitsAll } from '../../analysis/full-coverage.ts'
@@ -132,7 +132,8 @@ export function listOf(
   const list = own.kind === 'load' ? kernel.buffers.find((b) => b.name === own.buffer) : undefined
   if (own.kind !== 'load' || !list || !kernel.ascending?.includes(list.name)) return undefined
   const spatial = path.filter((l) => !l.reduce)
-  // The loops are perfectly nested down to the first reduction loop. Conditions inside of it decide on values only.
+  // The loops are perfectly nested down to the first reduction loop. Conditions inside of that loop decide on values
+  // only.
   const first = path.findIndex((l) => l.reduce)
   const outside = first < 0 ? path : path.slice(0, first + 1)
   const inside: readonly Stmt[] = first < 0 ? [...path, access.stmt] : outside

@@ -138,7 +138,7 @@ function checkTogether(cx: Context, members: readonly Member[], { settled }: Sta
 
 /**
  * Replaces initialisations by fills before the launch, if a loop nest cannot initialise elements any more: another loop
- * nest updates them concurrently, or blocks of the merged loop combine.
+ * nest updates the elements concurrently, or blocks of the merged loop combine.
  */
 function withoutInits(
   cx: Context,

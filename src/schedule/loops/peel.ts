@@ -64,8 +64,8 @@ function restOf(cx: Context, loop: For): For {
 }
 
 /**
- * Returns the body without the initialisations that the first iteration has done: those of sums that outlive an
- * iteration.
+ * Returns the body without the initialisations that the first iteration has done: the initialisations of sums that
+ * outlive an iteration.
  */
 function goesOn(body: Body): Body {
   const local = allocations(body)
@@ -77,7 +77,7 @@ function goesOn(body: Body): Body {
   })
 }
 
-/** Returns the copy with separate loop nests; those of copied buffers have the names of the copies. */
+/** Returns the copy with separate loop nests; loop nests named after copied buffers get the names of the new copies. */
 function ownNests(cx: Context, loop: For, copy: For): For {
   const nests = nestNames(cx.kernel.body)
   const copied = [...allocations(copy.body).keys()]

@@ -28,7 +28,9 @@ export interface Place {
   readonly memory?: Memory | undefined
 }
 
-/** The memory of a region: first the dimensions of iterations with separate regions, then those of the region. */
+/**
+ * The memory of a region: first the dimensions of iterations with separate regions, then the dimensions of the region.
+ */
 interface Region {
   readonly of: Buffer
   readonly buffer: Buffer
@@ -126,7 +128,10 @@ const variables = (loops: readonly For[]): readonly Expr[] => loops.map((l) => v
 const scopeAt = (at: LoopLocation, place: Place): CacheScope =>
   place.scope ?? (loopsOf(at.loop.body).some((l) => boundIndex(l, 'thread')) ? 'shared' : 'register')
 
-/** Returns the region in registers or shared memory; undefined if its size is not a constant within their limit. */
+/**
+ * Returns the region in registers or shared memory; undefined if the region's size is not a constant within the limit
+ * of that memory.
+ */
 function withinLimit(
   cx: Context,
   at: LoopLocation,

@@ -41,7 +41,7 @@ export interface Window {
   readonly low: Expr
   /** The number of iterations; null for the single iteration `low`. */
   readonly width: Expr | null
-  /** For each buffer, the dimension that the loop runs over, and the first index of the window in it. */
+  /** Dimensions by buffer name: the dimension that the loop runs over, and the first index of the window in it. */
   readonly dimensions: ReadonlyMap<string, { readonly d: number; readonly low: Expr }>
 }
 
@@ -92,7 +92,7 @@ export function windowsOf(
   return out
 }
 
-/** The expression that identifies the part of a dimension an access stays in: the index, or the row of its segment. */
+/** The expression that identifies the part of a dimension that an access stays in: the index, or its segment's row. */
 interface Anchor {
   readonly kind: string
   readonly expr: Expr
@@ -274,8 +274,8 @@ function atValue(
 }
 
 /**
- * Returns whether the value is a loop variable with this extent, or a guard of the kernel states that it is below the
- * extent.
+ * Returns whether the value is a loop variable with this extent, or a guard of the kernel states that the value is
+ * below the extent.
  */
 function withinExtent(cx: Context, value: Expr, extent: Expr): boolean {
   if (!overParams(cx, extent)) return false

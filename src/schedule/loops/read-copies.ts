@@ -17,9 +17,9 @@ import { tailGuards } from '../tail-guards.ts'
 
 /** The layout of a copy, and the way it is filled. */
 export interface CopyLayout {
-  /** Whether the last two dimensions are swapped. */
+  /** True if the last two dimensions are swapped. */
   readonly transposed?: boolean | undefined
-  /** Elements from one row to the next, at least the length of a row; avoids bank conflicts. */
+  /** The number of elements between the starts of rows, at least the length of a row; avoids bank conflicts. */
   readonly stride?: number | undefined
   /** The number of contiguous elements that a thread copies at once: 2, 4 or 8. */
   readonly by?: number | undefined

@@ -148,7 +148,7 @@ function checkFree(cx: Context, inside: readonly For[], loop: For, reduce: Reduc
 
 /**
  * Throws `schedule/not-rectangular` if the extent of a spatial loop, which the second loop nest repeats, depends on a
- * loop that it does not have.
+ * loop that the second loop nest does not have.
  */
 function checkRepeatable(cx: Context, inside: readonly For[], again: readonly For[]): void {
   const lacking = inside.filter((l) => !again.includes(l))
@@ -175,7 +175,7 @@ function combineNest(
   const loops = [...again, loop]
   const hidden = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
   const map = new Map(loops.map((l) => [l.var, variable(cx.fresh(l.var))]))
-  // In the order of the guards, not of the loops: some guards protect reads of later ones.
+  // In the order of the guards, not of the loops: some guards protect reads of later guards.
   const guards = inside
     .flatMap((l) => (loops.includes(l) ? l.guards : []))
     .filter((g) => !mentionsSome(g, hidden))

@@ -32,8 +32,8 @@ export function asTile(cx: Context, ref: LoopRef, buffer: string): Tile {
   if (!write || scattered.length === 0) return { cx, scattered: [] }
   const { stmt: writer } = write
   for (const l of scattered) {
-    // A reduction that initialises its elements must initialise each once, and it is unknown here which iteration is
-    // first.
+    // A reduction that initialises its elements must initialise each element once, and it is unknown here which
+    // iteration is first.
     if (writer.kind !== 'reduce' || writer.init || !isPlain(l)) refuseScatter(cx, loop, l, cx.buffer(buffer))
   }
   const vars = new Set(scattered.map((l) => l.var))

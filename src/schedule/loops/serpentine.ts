@@ -9,11 +9,10 @@ import { primitive } from '../primitive.ts'
 import { rowProduct } from '../samples.ts'
 
 /**
- * `serpentine i by c`: iterations form lots of `c`, and every second lot runs backwards (also the last, shorter one).
+ * `serpentine i by c`: iterations form lots of `c`, and every second lot runs backwards (also the last, shorter lot).
  * An early and a late iteration then have the same position in consecutive lots. If iterations are sorted by duration,
- * blocks that share a multiprocessor have equal amounts of work together.
- * Only the order of iterations changes. It must be free, so a loop may be bound before. Lots of one iteration leave the
- * loop unchanged.
+ * blocks that share a multiprocessor have equal amounts of work together. Only the order of iterations changes. The
+ * order must be free, so a loop may be bound before. Lots of one iteration leave the loop unchanged.
  */
 export const serpentine = primitive({
   word: 'serpentine',
