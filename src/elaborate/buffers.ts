@@ -136,9 +136,9 @@ function summedIn(d: Declared, body: readonly Ast.Stmt[], out = new Set<string>(
 }
 
 /**
- * Returns the type in which a buffer accumulates; null after a reported error. It may be wider than the storage type,
- * and of the same kind. By default, sums into types narrower than 32 bits accumulate in the type of their arithmetic,
- * so that no schedule decides how often a sum is rounded.
+ * Returns the type in which a buffer accumulates; null after a reported error. The type may be wider than the storage
+ * type, but is of the same kind. By default, sums into types narrower than 32 bits accumulate in the type of their
+ * arithmetic, so that no schedule decides how often a sum is rounded.
  */
 function accumulateOf(d: Declared, b: Ast.BufferDecl, summed: boolean): Dtype | null {
   const dtype = b.type.name

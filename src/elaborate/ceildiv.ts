@@ -9,7 +9,7 @@ import type { Report } from './diagnostics.ts'
 import { joinOperands, plain, type Real, type Typed } from './type-conversion.ts'
 
 /**
- * Returns whether a name is a size. Sums of sizes fit in 32 bits; extents and coordinates for which they do not are
+ * Returns whether a name is a size. Sums of sizes fit in 32 bits, because extents and coordinates with larger sums are
  * rejected.
  */
 export type Sizes = (name: string) => boolean

@@ -24,14 +24,14 @@ export interface Choice {
 export interface Branch {
   /** The operands of the condition's `and`s; an empty list for `otherwise`. */
   readonly conditions: readonly Condition[]
-  /** A single call, or the calls of which the fastest is taken; never empty. */
+  /** The called schedule, or the calls among which the fastest is measured; never empty. */
   readonly calls: readonly ScheduleCall[]
   readonly span: Span
 }
 
 export interface ScheduleCall {
   readonly schedule: Schedule
-  /** An integer for each parameter; null for its default. */
+  /** An integer for each parameter of the called schedule; null for the parameter's default. */
   readonly args: readonly (Expr | null)[]
   readonly span: Span
   /**

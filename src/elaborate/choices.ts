@@ -81,7 +81,9 @@ const allOthers = ({ name }: Ast.Choice): Ast.Branch => ({
   span: name.span,
 })
 
-/** Returns the branches for one branch of the text, several if it calls choices; null after a reported error. */
+/**
+ * Returns the branches for one branch of the text, several if that branch calls choices; null after a reported error.
+ */
 function branchesOf(b: Ast.Branch, context: Context): readonly Branch[] | null {
   const { names, r } = context
   const parts = b.cond ? conjuncts(b.cond) : []

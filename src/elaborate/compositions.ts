@@ -101,7 +101,10 @@ function condition(e: Ast.Expr, scope: RuleScope, queries: Queries): Expr | null
   return t && truth(t, e.span, report)
 }
 
-/** Returns a format with arguments, over as many dimensions as the composition; null after a reported error. */
+/**
+ * Returns a format with arguments for tensors of as many dimensions as the composition has; null after a reported
+ * error.
+ */
 function elaborateUse(u: Ast.FormatUse, scope: RuleScope): FormatUse | null {
   const { report } = scope
   const named = scope.find(u.format)

@@ -1,4 +1,4 @@
-/** Elaboration of `map` and `inverse` of a format: from the tensor's coordinates to stored ones, and back. */
+/** Elaboration of `map` and `inverse` of a format: from the tensor's coordinates to stored coordinates, and back. */
 
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -19,7 +19,7 @@ interface MapPlace {
 }
 
 export interface CoordinateMap {
-  /** An expression for each name of `to`. */
+  /** The coordinates that the map computes: an expression for each name of `to`. */
   readonly exprs: readonly Expr[]
   /** The query of the position, for each list whose position the map uses. */
   readonly positions: ReadonlyMap<string, string>

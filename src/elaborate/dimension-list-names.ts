@@ -48,7 +48,7 @@ export function unknownList({ name, span }: Ast.Ident, here: Here): null {
   })
 }
 
-/** Returns a dimension or axis by its name and index. */
+/** Returns the dimension or axis that a list element such as `d[k]` names. */
 export function element(e: Ast.Element, here: Here): Ast.Ident {
   const { name, index, span } = e
   if (index) return { name: indexed(e, index, here) ?? name, span }
@@ -135,7 +135,7 @@ function orderOf(e: Ast.Call, here: Here): Ast.Expr {
   return e
 }
 
-/** Returns the values of a `for`, each with those of outer ones; an empty list after a reported error. */
+/** Returns the values of a `for`, each with the values of outer `for`s; an empty list after a reported error. */
 export function rangeOf(each: Ast.For, here: Here): (typeof here.numbers)[] {
   const { name, from, to } = each
   const { report } = here

@@ -123,11 +123,11 @@ function descriptionOf(
   }
 }
 
-/** One axis of a declaration, before the lists are complete. */
+/** A declared axis, before the lists are complete. */
 interface Copy {
   readonly axis: Ast.AxisDecl
   readonly name: Ast.Ident
-  /** The index in its list; null for an axis that is not in a list. */
+  /** Index of the axis in its list; null for an axis that is not in a list. */
   readonly index: number | null
   readonly numbers: Here['numbers']
 }

@@ -20,14 +20,14 @@ import {
   type Typed,
 } from './type-conversion.ts'
 
-/** Resolution of names in one place. Each function returns null after it has reported an error. */
+/** Resolution of names at one place of the text. Each function returns null after it has reported an error. */
 export interface Names {
   name(e: Ast.Name): Typed | null
   access(e: Ast.Access): Typed | null
   field(e: Ast.Field): Typed | null
-  /** Functions of this place; returns undefined for functions of every place. */
+  /** Elaborates a call of a function that exists at this place only; returns undefined for functions of every place. */
   call?(e: Ast.Call): Typed | null | undefined
-  /** Names of all functions here, for suggestions. */
+  /** Names of all functions that this place has, for suggestions. */
   readonly functions?: readonly string[]
   /** The type of fractions without another type; f32 by default. */
   readonly real?: Real
@@ -81,7 +81,7 @@ export function elaborateExpr(e: Ast.Expr, names: Names, report: Report): Typed 
   }
 }
 
-/** Returns an expression with a definite type: an open literal becomes i32, or the type of fractions here. */
+/** Returns an expression with a definite type: an open literal becomes i32, or the place's type of fractions. */
 export function settled(e: Ast.Expr, names: Names, report: Report): Expr | null {
   const t = elaborateExpr(e, names, report)
   return t && settle(t, e.span, report, realOf(names))

@@ -13,8 +13,8 @@ const MORE = 4
 type Head = Pick<FormatFamily, 'name' | 'over' | 'span'>
 
 /**
- * Returns the format for any order. `write` returns the format for one order; null after a reported error. It is tried
- * with one order here, so that errors in the text are found early. Returns null after a reported error.
+ * Returns the format for any order. `write` returns the format for one order; null after a reported error. The text is
+ * expanded for a trial order here, so that errors in the text are found early. Returns null after a reported error.
  */
 export function familyOf(
   head: Head,

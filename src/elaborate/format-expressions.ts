@@ -21,7 +21,7 @@ import { type FindFormat, formatArguments, unknownFormat } from './format-uses.t
 type NumberName = Ast.Name | Ast.Field
 const textOf = (e: NumberName): string => (e.kind === 'name' ? e.name : `${e.object.name}.${e.field.name}`)
 
-/** Returns the only part if it has no condition; null otherwise. */
+/** Returns the part if it is the only one and has no condition; null otherwise. */
 export function singleUse(parts: readonly Ast.AsPart[]): Ast.AsPart | null {
   const [only, more] = parts
   return only && !more && !only.where ? only : null

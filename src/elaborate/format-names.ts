@@ -131,7 +131,7 @@ function accessAt(p: FormatScope, e: Ast.Access, names: Names): Typed | null {
 
 /**
  * Returns the coordinate at a position of a list, under the coordinates on the axes above; null after a reported error.
- * Only inverse maps may use it.
+ * Only inverse maps may use such a coordinate.
  */
 function listed(p: FormatScope, e: Ast.Access, { name, under }: ListName, x: Expr): Typed | null {
   if (typeof p.queries === 'string')

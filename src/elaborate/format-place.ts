@@ -52,7 +52,7 @@ export interface FormatScope {
   readonly refused?: ReadonlySet<string>
   /** Returns the position of an element's coordinate in a list; in maps only. */
   readonly position?: (list: string, span: Span) => Expr | null
-  /** Whether arrays (tables of sorts, and lists) can be read. */
+  /** True if arrays (tables of sorts, and lists) can be read. */
   readonly loads: boolean
   readonly dims: readonly string[]
   /** The list that queries are added to; a hint for the error if queries are not allowed. */
@@ -68,7 +68,10 @@ export interface ListAndSetParams {
   readonly declare?: (name: string, kind: 'list' | 'set', span: Span) => boolean
 }
 
-/** Returns whether a name is a list or set. If these are not declared in the text, the use of a name declares it. */
+/**
+ * Returns whether a name is a list or set. If lists and sets are not declared in the text, the use of a name declares
+ * the name.
+ */
 export const isGiven = (
   { given, values }: FormatScope,
   name: string,

@@ -15,7 +15,7 @@ export type Values = ReadonlyMap<string, Argument>
 
 export interface FamilyParam {
   readonly name: string
-  /** The types that it may be; null for an integer. */
+  /** The types that the parameter accepts; null for an integer parameter. */
   readonly types: readonly Dtype[] | null
 }
 

@@ -172,7 +172,7 @@ export class BodyOf {
 
   /**
    * Records the extent of an iterator, or the bound of elements that are indices. Returns false, and reports an error,
-   * if it was different before.
+   * if another value was recorded before.
    */
   #extent(name: string, extent: number, where: Ast.Expr, of: Map<string, number>): boolean {
     const known = of.get(name)

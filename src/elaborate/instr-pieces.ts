@@ -74,7 +74,7 @@ export class TextOf {
     return this.#write(parts, out) ? out : null
   }
 
-  /** Writes parts to `out`. Returns whether all of them are valid. */
+  /** Writes parts to `out`. Returns false, and reports an error, if one of the parts is invalid. */
   #write(parts: readonly Part[], out: InstrPiece[]): boolean {
     return parts.every((p) => {
       const made = typeof p === 'string' ? p : p.kind === 'repeat' ? this.#repeat(p, out) : this.#piece(p)

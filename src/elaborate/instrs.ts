@@ -13,7 +13,7 @@ import { type Texts, textsOf } from './instr-texts.ts'
 import { constantOf, precisionOf, threadsOf } from './memories.ts'
 import { boxesFit, boxOf } from './tensor-map-operands.ts'
 
-/** The texts that asynchronous instructions must have; those of counted ones (`COUNTED`) differ. */
+/** The purposes for which asynchronous instructions must have texts; counted instructions (`COUNTED`) differ. */
 const GROUPS = ['commit', 'wait'] as const
 const COUNTED = ['prepare', 'expect', 'wait'] as const
 

@@ -162,8 +162,8 @@ function fittingOrder(
 }
 
 /**
- * Returns a bare iterator with its axis and that of the dimension, if its range is provably different from the
- * dimension; null otherwise.
+ * Returns a bare iterator with its axis and the axis of the dimension, if the iterator's range is provably different
+ * from the dimension; null otherwise.
  */
 function differing(d: Declared, scope: Scope, e: Ast.Expr, dimension: string) {
   const seen = e.kind === 'name' ? scope.find(e.name) : undefined

@@ -71,8 +71,8 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
 }
 
 /**
- * Reports names that are made from that of an axis: under these, the axis's arrays and count are bound, cached and
- * passed to kernels.
+ * Reports names that are derived from the name of an axis: under such names, the axis's arrays and count are bound,
+ * cached and passed to kernels.
  */
 export function checkOwnedNames(d: Declared): void {
   for (const a of d.axes.values())

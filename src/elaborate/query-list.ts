@@ -7,7 +7,7 @@ import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
 import { declarationOf, keyOfQuestion, operandsOf, type Query, type Question } from '../ir/queries.ts'
 
-/** The queries of one scope, each once and after those that it uses. */
+/** The queries of one scope, each once and after the queries that it uses. */
 export class Queries {
   readonly list: Query[] = []
   readonly #taken: ReadonlySet<string>

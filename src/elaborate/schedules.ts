@@ -170,8 +170,8 @@ export class StepWalk {
   }
 
   /**
-   * Resolves a block for each loop nest. It may have steps on loops only: other steps concern the kernel, or all loop
-   * nests.
+   * Resolves a block for each loop nest. The block may have steps on loops only: other steps concern the kernel, or all
+   * loop nests.
    */
   #eachNest(step: Ast.EachStep, parts: readonly string[]): void {
     const { report } = this.#r
@@ -221,7 +221,7 @@ export class StepWalk {
   }
 }
 
-/** Returns the values in the arguments of a step, including those in lists. */
+/** Returns the values in the arguments of a step, including values in lists. */
 const valuesIn = (args: readonly Ast.StepArgument[]): readonly Ast.StepValue[] =>
   args.flatMap((a) => (typeof a === 'string' ? [] : a.value.kind === 'list' ? a.value.items : [a.value]))
 

@@ -14,12 +14,12 @@ export interface Space {
   readonly formats: ReadonlyMap<string, FormatDecision>
   /** The numbers, in source order. */
   readonly numbers: readonly NumberDecision[]
-  /** Conditions on all points: `only where`, and those of numbers. */
+  /** Conditions on all points: `only where`, and the conditions of numbers. */
   readonly conditions: readonly SpaceCondition[]
   readonly body: readonly SpaceStep[]
   /** The formats, schedules, memories and instructions that the steps name, as for schedules. */
   readonly names: Pick<Schedule, 'formats' | 'uses' | 'memories' | 'instrs'>
-  /** The statistics in conditions, here and in nested spaces, by the names of their variables. */
+  /** The statistics in conditions of the space and its nested spaces, by the names of their variables. */
   readonly statistics: ReadonlyMap<string, Statistic>
   /** The device queries in conditions, by the names of their variables. */
   readonly device: ReadonlyMap<string, DeviceQuestion>
@@ -32,7 +32,10 @@ export interface SpaceCondition {
   readonly expr: Expr
   /** The source text. */
   readonly text: string
-  /** The numbers of the space that the condition mentions. It applies only to points that have all of them. */
+  /**
+   * The numbers of the space that the condition mentions. The condition applies only to points that have all these
+   * numbers.
+   */
   readonly numbers: readonly string[]
   readonly span: Span
 }
@@ -41,7 +44,7 @@ export interface SpaceCondition {
 export interface Option {
   readonly text: string
   readonly conditions: readonly SpaceCondition[]
-  /** The numbers of the space that it mentions, which are decided with it. */
+  /** The numbers of the space that the option mentions, which are decided with the option. */
   readonly numbers: ReadonlySet<string>
 }
 
@@ -53,12 +56,9 @@ export interface FormatDecision {
 export interface NumberDecision {
   readonly name: string
   readonly values: NumberList
-  /**
-   * True if the text has a single value: the number is a name for it, not a decision, and known if the numbers in it
-   * are.
-   */
+  /** True if the number has a single value. It is then a name and not a decision, known if the numbers in it are. */
   readonly isFixed: boolean
-  /** The earlier numbers that its values mention. */
+  /** The earlier numbers that the values mention. */
   readonly numbers: ReadonlySet<string>
   readonly span: Span
 }
@@ -98,9 +98,9 @@ export interface StepOption extends Option {
 
 export interface NestedSpace {
   readonly space: Space
-  /** The prefix of the names of its decisions. */
+  /** The prefix of the names of the nested space's decisions. */
   readonly prefix: string
-  /** A value for each of its parameters; null for the default. */
+  /** A value for each parameter of the nested space; null for the default. */
   readonly args: readonly (Expr | null)[]
   readonly span: Span
 }

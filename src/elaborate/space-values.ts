@@ -15,7 +15,7 @@ export type SpacePoint = Readonly<Record<string, number | string>>
 
 export interface OpenValues {
   readonly name: string
-  /** The values that no condition rejects, as far as conditions are known. */
+  /** The values that no condition rejects; unknown conditions reject no value. */
   readonly values: readonly (number | string)[]
   readonly ordered: boolean
   /** The number of values before conditions were evaluated. */
@@ -74,7 +74,7 @@ export function partialValue(e: Expr, known: Known): number | undefined {
 const isLazy = (e: Expr): boolean =>
   e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
-/** Returns whether an expression has no value if one of its names has none. */
+/** Returns whether an expression has no value if one of its names has no value. */
 export const isStrict = remembered((e: Expr): boolean => !someExpr(e, isLazy))
 
 function orNothing<T>(work: () => T): T | undefined {

@@ -38,7 +38,7 @@ interface Nested {
 /** The traversal of a space by one point. */
 export class Walk {
   open: OpenValues | null = null
-  /** Whether the values of the open decision depend on unknown names. */
+  /** True if the values of the open decision depend on unknown names. */
   isUnknown = false
   readonly #use: SpaceUse
   readonly #point: SpacePoint
@@ -49,7 +49,7 @@ export class Walk {
   readonly #mentioned = new Set<string>()
   readonly #chosen = new Map<string, Option>()
   readonly #numbers = new Map<string, number | undefined>()
-  /** Whether all options are chosen. */
+  /** True if all options are chosen. */
   #isChosen = false
   /** Names of the decisions for which the point has values. */
   readonly #decided: string[] = []
@@ -155,7 +155,7 @@ export class Walk {
     return null
   }
 
-  /** The numbers that are mentioned, also in the values of others, and the fixed numbers over these. */
+  /** The numbers mentioned by steps, options and values of mentioned numbers, and fixed numbers over these numbers. */
   get #active(): readonly NumberDecision[] {
     const all = this.#use.space.numbers
     const names = new Set(this.#mentioned)
@@ -213,7 +213,7 @@ export class Walk {
     return space.numbers.some((n) => n.name === v.name) ? undefined : known(v)
   }
 
-  /** Returns whether no condition is known to be false, of those so far and `more`. */
+  /** Returns whether no condition is known to be false, of the conditions so far and `more`. */
   #isPossible(more: readonly SpaceCondition[] = []): boolean {
     return this.#hold([...this.#applicable, ...more])
   }

@@ -8,15 +8,17 @@ export interface Seen {
   readonly name: string
   readonly span: Span
   readonly dtype: Dtype
-  /** For an iterator (or a member of a fused one): the declared axis. Null for a `let`. */
+  /** The declared axis of an iterator, or of a member of a fused iterator; null for a `let`. */
   readonly axis: Axis | null
-  /** For a `let`: the depth of operations in its value, including the `let`s that it mentions. */
+  /**
+   * The depth of operations in the value of a `let`, including the `let`s that the value mentions; for a `let` only.
+   */
   readonly levels?: number | undefined
 }
 
 /**
- * The names of a block, which are unique, and those around it. A block may have very many names, so they are not
- * copied.
+ * The names of a block, which are unique, and the names around the block. A block may have very many names, so they are
+ * not copied.
  */
 export class Scope {
   readonly #outer: Scope | null

@@ -156,8 +156,8 @@ function conditions(d: Declared, e: Ast.Expr, scope: Scope): readonly Expr[] | n
 }
 
 /**
- * Returns the names that an iterator declares: its own, or those of the members of a fused axis; null after a reported
- * error.
+ * Returns the names that an iterator declares: its own name, or the names of the members of a fused axis; null after a
+ * reported error.
  */
 function openIter(d: Declared, it: Ast.Iter, scope: Scope): readonly Seen[] | null {
   const axis = d.axes.get(it.axis.name)

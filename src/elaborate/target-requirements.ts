@@ -23,7 +23,7 @@ export function targetNamed({ name, span }: Ast.Ident, report: Report): TargetNa
 
 /**
  * Returns the requirements by name: extensions of the target's language (`f16`), and properties of the device
- * (`lanes(32)`). Reports unknown ones.
+ * (`lanes(32)`). Reports unknown requirements.
  */
 export function needsOf(
   needs: readonly Ast.Need[],

@@ -20,7 +20,7 @@ export interface Mention extends TextRange {
   readonly kind: 'mention'
   readonly name: string
   readonly field: string | undefined
-  /** The expressions in its brackets; undefined if it has no brackets. */
+  /** The expressions in the placeholder's brackets; undefined if the placeholder has no brackets. */
   readonly args: readonly Ast.Expr[] | undefined
 }
 /** A placeholder for a value: `$(n / 2)`, `$(t)`. */
@@ -58,7 +58,7 @@ const FOR = /^\s*for\s+([A-Za-z_]\w*)\s+from\s/
 /** The bracket that belongs to each field. */
 const BRACKETS: Readonly<Record<string, string>> = { word: '[', at: '(', shared: '(', index: '(' }
 
-/** For each operand, whether a bracket after it is a slot; otherwise the bracket belongs to the text. */
+/** For each operand: true if a bracket after the operand is a slot. Otherwise the bracket belongs to the text. */
 export type Slotted = ReadonlyMap<string, boolean>
 
 /** Returns the parts of a text; null after a reported error. */
