@@ -79,7 +79,7 @@ function countOf(first: Expr, length: number, around: readonly For[]): Expr | un
 export interface Groups {
   /** The thread-bound loop over groups. */
   readonly loop: For
-  /** The thread-bound loops between it and the loop over positions. */
+  /** The thread-bound loops between `loop` and the loop over positions. */
   readonly between: readonly For[]
 }
 

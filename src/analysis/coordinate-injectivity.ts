@@ -111,7 +111,7 @@ function toldBy(
       name,
       places.flat().map((t) => ({ name: t.name, under: [...t.under, ...above] })),
     )
-    // Without a known bound, it cannot be a digit below others.
+    // Without a known bound, the name cannot be a digit below other digits.
     all.set(name, { name, axis: denseAxis(name, list?.below ?? variable(`@end ${name}`)) })
     return variable(name)
   })

@@ -8,7 +8,7 @@ import type { Assign, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { type Around1, someStmt1 } from '../ir/stage1-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
-/** Returns the value that an access reads there; undefined if it is unknown. */
+/** Returns the known value that an access reads; undefined if it is unknown. */
 export type KnownAt = (l: Load) => Expr | undefined
 
 /**
@@ -57,7 +57,7 @@ export interface Given {
   readonly value: Expr
   /** Factors that must be finite for this value. */
   readonly factors: readonly Expr[]
-  /** Whether the value is combined, and is the identity, which changes nothing. */
+  /** True if the value is the identity of the reduction that combines it, so that the target does not change. */
   readonly isIdentity: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
- * Dependence testing of spatial (S) and reduction (R) iterators: checks of what they promise. S: different iterations
- * write different elements, and no iteration reads elements that another writes, so that they can run in any order or
- * concurrently. R: iterations combine through one reducer, and no partial value is visible.
+ * Dependence testing of spatial (S) and reduction (R) iterators: checks of the guarantees of both kinds. S: different
+ * iterations write different elements, and no iteration reads elements that another writes, so that they can run in any
+ * order or concurrently. R: iterations combine through one reducer, and no partial value is visible.
  */
 import type { Diagnostic, Label } from '../ast/diagnostic.ts'
 import { type Axis, isAttached, isGathered } from '../ir/axis.ts'

@@ -22,7 +22,7 @@ export interface KernelMatch {
   /** Axes, except dense roots, which may match several axes of the same extent. */
   readonly axes: ReadonlyMap<string, string>
   readonly buffers: ReadonlyMap<string, string>
-  /** Sizes and scalars, as expressions over those of the kernel. */
+  /** Sizes and scalars, as expressions over the sizes and scalars of the kernel. */
   readonly params: ReadonlyMap<string, Expr>
 }
 

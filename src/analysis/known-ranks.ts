@@ -1,6 +1,6 @@
 /**
- * Ranks that follow from known ranks: those of the same tuples in the same groups, or in equal chunks of these groups.
- * A remainder then replaces a sort of all entries.
+ * Ranks that follow from known ranks: the ranks of the same tuples in the same groups, or in equal chunks of these
+ * groups. A remainder then replaces a sort of all entries.
  */
 import { type Expr, mod, variable } from '../ir/expr.ts'
 import { operandsOf, type Query, sourceOf } from '../ir/queries.ts'

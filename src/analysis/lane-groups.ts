@@ -1,7 +1,7 @@
 /**
  * Warp-level (SIMT group) operations: tiles in declared register memories, and instructions of several threads, which
- * neighbouring threads execute together without a loop that is bound to them. These are the threads of thread.x, and
- * all of them execute one statement.
+ * neighbouring threads execute together without a loop that is bound to them. The neighbouring threads are threads of
+ * thread.x, and all of them execute one statement.
  */
 
 import { accessesOf } from '../ir/accesses.ts'

@@ -17,9 +17,9 @@ export function spaceIn(kernel: Kernel2, loop: For): Space {
 export interface Shared {
   readonly buffer: string
   readonly accesses: readonly BufferAccess[]
-  /** Whether iterations provably access different elements, without the contract of `for.reduce`. */
+  /** True if iterations provably access different elements, without the contract of `for.reduce`. */
   readonly disjoint: boolean
-  /** Whether an index reads memory that the loop writes, so that its value may change. */
+  /** True if an index reads memory that the loop writes, so that its value may change. */
   readonly moving: boolean
 }
 

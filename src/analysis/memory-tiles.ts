@@ -8,8 +8,8 @@ import type { Buffer } from '../ir/loops.ts'
 import { keepTerms, linear, mapNumbers, minus, sumExpr } from './integers/linear.ts'
 
 /**
- * Returns quotient and rest of `e = T·quotient + rest`. Evident multiples of T in the sum become part of the quotient;
- * the other terms are divided.
+ * Returns `quotient` and `rest` of `e = t * quotient + rest`. Evident multiples of `t` in the sum become part of the
+ * quotient; the other terms are divided.
  */
 export function splitBy(e: Expr, t: number): { readonly quotient: Expr; readonly rest: Expr } {
   const sum = linear(e)

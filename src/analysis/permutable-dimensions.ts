@@ -13,25 +13,31 @@ import { PermutationWalk } from './permutation-walk.ts'
 
 /** A dimension of a tensor, and the effect of permuting it. */
 export interface PermutableDimension extends TensorDimension {
-  /** The reason why it may not be permuted; null if it may be. */
+  /** The reason why the dimension may not be permuted; null if it may be. */
   readonly refusal: PermutationRefusal | null
-  /** Dimensions of other tensors that need the same permutation; those of results come out permuted. */
+  /** Dimensions of other tensors that need the same permutation. Those of results come out permuted. */
   readonly alike: readonly TensorDimension[]
   /** Axes of the iterators that are alone in the index of this dimension, and of those in `alike`. */
   readonly iterators: readonly string[]
-  /** `kept`: results do not change; `permuted`: along their dimensions among `alike`, or along this one. */
+  /**
+   * The effect on results: `kept`: results do not change; `permuted`: they are permuted along their dimensions among
+   * `alike`, or along this one.
+   */
   readonly results: 'kept' | 'permuted'
 }
 
 export interface PermutableIteration {
   readonly name: string
   readonly span?: Span | undefined
-  /** The dimensions of the tensors that it, or an iteration inside of it, reads or writes. */
+  /** The dimensions of the tensors that the iteration, or an iteration inside of it, reads or writes. */
   readonly dimensions: readonly PermutableDimension[]
 }
 
 export interface PermutableDimensions {
-  /** The dimensions in the whole kernel: those of a temporary may be permuted if each iteration with it permits. */
+  /**
+   * The dimensions in the whole kernel. Dimensions of a temporary may be permuted if each iteration with the temporary
+   * permits it.
+   */
   readonly kernel: readonly PermutableDimension[]
   /** The dimensions in each iteration, outer before inner; the results are the tensors that the iteration writes. */
   readonly iterations: readonly PermutableIteration[]

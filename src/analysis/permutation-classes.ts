@@ -1,5 +1,6 @@
 /**
- * Classes of tensor dimensions and iterators that are permuted identically (union-find), and reasons that forbid it.
+ * Classes of tensor dimensions and iterators that are permuted identically (union-find), and reasons that forbid the
+ * permutation.
  */
 import type { Span } from '../ast/diagnostic.ts'
 
@@ -27,7 +28,7 @@ export class Alike {
   #parent: Alike | null = null
   #dims: readonly TensorDimension[]
   #iterators: readonly string[]
-  /** Reasons that forbid it; the first is reported. */
+  /** Reasons that forbid the permutation; the first is reported. */
   #refusals: readonly PermutationRefusal[] = []
   #ties: readonly Tie[] = []
 
@@ -46,7 +47,7 @@ export class Alike {
     return this.#root.#dims
   }
 
-  /** Axes of the iterators, in the order in which they are opened. */
+  /** Axes of the class's iterators, in the order in which iterators are opened. */
   get iterators(): readonly string[] {
     return this.#root.#iterators
   }
@@ -61,8 +62,8 @@ export class Alike {
   }
 
   /**
-   * Returns the span in the text that first ties this dimension to another one of its tensor; undefined without such a
-   * tie.
+   * Returns the span in the text that first ties this dimension to another dimension of its tensor; undefined without
+   * such a tie.
    */
   tiedAt(tensor: string, dimension: number): Span | undefined {
     const isOf = (d: TensorDimension): boolean => d.tensor === tensor && d.dimension === dimension

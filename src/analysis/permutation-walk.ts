@@ -51,7 +51,10 @@ export class PermutationWalk {
   readonly #dims = new Map<string, readonly Alike[]>()
   readonly #levels = new Map<string, Alike>()
 
-  /** With `only`, code outside of this iteration counts only if it decides which of its iterations run. */
+  /**
+   * @param only an iteration to restrict the traversal to: other code counts only if it decides which of the
+   * iteration's steps run; null for the whole kernel
+   */
   constructor(kernel: Kernel1, only: Iteration | null) {
     this.#kernel = kernel
     this.#only = only
@@ -113,7 +116,7 @@ export class PermutationWalk {
     }
   }
 
-  /** Joins a coordinate of a tree, and those through which it is entered, with the levels of the tree. */
+  /** Joins a coordinate of a tree, and the coordinates through which it is entered, with the levels of the tree. */
   #climb(open: readonly Open[], at: number, leaf: StoredAxis, span: Span | undefined): void {
     const { axis, alike } = open[at]!
     if (isGathered(axis)) return

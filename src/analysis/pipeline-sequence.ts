@@ -17,12 +17,13 @@ import { conditionsAround } from './dominating-conditions.ts'
 import { copiesIn } from './shared-memory-copies.ts'
 
 export interface PipelineSequence {
-  /** The serial loop around. */
+  /** The innermost loop around the pipelined loop that is not bound; it is serial. */
   readonly over: For
-  /** The loop itself. */
+  /** The pipelined loop. */
   readonly loop: For
   /**
-   * If all of these hold, an iteration of `over` has the iterations of the loop; otherwise it has no iterations of it.
+   * Conditions under which an iteration of `over` runs the pipelined loop; if one fails, it has no iterations of that
+   * loop.
    */
   readonly conditions: readonly Expr[]
 }
@@ -36,8 +37,8 @@ export interface NoSequence {
 }
 
 /**
- * Returns the sequence of a loop of `body` with the innermost loop around that is not bound, or the reason why it has
- * none.
+ * Returns the sequence of a loop of `body` with the innermost loop around that is not bound, or the reason why there is
+ * no sequence.
  */
 export function pipelineSequence(body: Body, name: string): PipelineSequence | NoSequence {
   const found = findLoop(body, name)

@@ -35,8 +35,8 @@ export const neededBy = (e: Expr, queries: readonly Query[]): readonly Query[] =
   reachedFrom(e, queries, operandsOf)
 
 /**
- * Returns the queries whose results determine the value, given the set of stored coordinates: for a count, those of its
- * groups.
+ * Returns the queries whose results determine the value, given the set of stored coordinates: for a count, the queries
+ * of its groups.
  */
 export const decidedBy = (e: Expr, queries: readonly Query[]): readonly Query[] =>
   reachedFrom(e, queries, (q) => decidersOf(q) ?? [])

@@ -14,7 +14,7 @@ import { linear } from './integers/linear.ts'
 export interface Segments {
   /** The only reduction inside of the loop whose element changes with the loop. */
   readonly reduce: Reduce
-  /** The loops in between over different elements, with constant extents. */
+  /** The loops over different elements between the loop and the reduction, with constant extents. */
   readonly inner: readonly For[]
   /** The parts of the target indices that depend on the loop. */
   readonly parts: readonly Expr[]

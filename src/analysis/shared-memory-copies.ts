@@ -6,9 +6,11 @@ import type { Body } from '../ir/tree.ts'
 export interface Copies {
   /** Statements of the loop's body that only copy, in order. */
   readonly statements: readonly Stmt[]
-  /** The buffers that they fill, allocated in the loop's body. */
+  /** The buffers that these statements fill, allocated in the loop's body. */
   readonly buffers: readonly Buffer[]
-  /** Statements that fill such a buffer but read data that the loop writes, with the name of the buffer they read. */
+  /**
+   * Statements that fill such a buffer but read data that the loop writes, with the name of the buffer that is read.
+   */
   readonly late: readonly { readonly stmt: Stmt; readonly fills: string; readonly reads: string }[]
 }
 

@@ -16,7 +16,7 @@ import { masksOf, sparseInputsOf, waysInto } from './sparsity/writes.ts'
 /** The elements at which a mask has its fill value, or differs from it. */
 export interface AtMask {
   readonly mask: string
-  /** For each dimension of the mask: the corresponding dimension of the tensor, and its axis. */
+  /** For each dimension of the mask, the corresponding dimension of the tensor, and its axis. */
   readonly dimensions: readonly { readonly dimension: number; readonly axis: string }[]
 }
 
@@ -32,14 +32,14 @@ export interface TensorAttributes {
   readonly value: 'live' | 'constant' | 'zero'
   /** The single value; null for `live`. */
   readonly constant: number | null
-  /** Whether a result depends on it; results count as read. */
+  /** True if a result depends on the tensor; results count as read. */
   readonly read: boolean
   readonly atFill: readonly ValueAtFill[]
   /** The masks without which elements need not be computed: they may keep their fill value, or their initial value. */
   readonly neededWhere: readonly AtMask[]
   /**
-   * For a temporary: the first reason found why it is needed where a mask has its fill value; null if there is no
-   * reason.
+   * The first reason found why a temporary is needed where a mask has its fill value; null if there is no reason, or
+   * for other tensors.
    */
   readonly need: Need | null
 }
@@ -53,13 +53,13 @@ export interface IterationMask {
 export interface IterationAttributes {
   readonly name: string
   readonly span?: Span | undefined
-  /** Whether a result depends on anything that it writes. */
+  /** True if a result depends on a tensor that the iteration writes. */
   readonly read: boolean
-  /** Whether the kernel has the same results without it, so that `drop` may remove it. */
+  /** True if the kernel has the same results without the iteration, so that `drop` may remove the iteration. */
   readonly needless: boolean
-  /** The tensors that can mask it. */
+  /** The tensors that can mask the iteration. */
   readonly masks: readonly IterationMask[]
-  /** The tensors that cannot mask it, with the reason. */
+  /** The tensors that cannot mask the iteration, with the reason. */
   readonly refusals: readonly (MaskRefusal & { readonly mask: string })[]
 }
 

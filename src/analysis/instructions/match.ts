@@ -126,7 +126,7 @@ function bindings(pattern: Store | Reduce, s: Store | Reduce): readonly Bound[] 
   return same(pattern.values[0]!, s.values[0]!, bind(pattern.targets[0]!.buffer, s.targets[0]!, none))
 }
 
-/** Binds an operand to an element, which must be the same everywhere. */
+/** Binds an operand to a buffer element. An operand that is bound already must have the same element. */
 const bind = (operand: string, l: Load, ways: readonly Bound[]): readonly Bound[] =>
   ways.flatMap((bound) => {
     const known = bound.get(operand)

@@ -19,7 +19,9 @@ export interface IndexDigit {
   readonly element?: Load | undefined
 }
 
-/** Returns the digits of a sum, most significant first; undefined if it is not a sum of names and elements. */
+/**
+ * Returns the digits of a sum, most significant first; undefined if the expression is not a sum of names and elements.
+ */
 export function digitsIn(e: Expr): readonly IndexDigit[] | undefined {
   const { terms, constant } = linear(e)
   const out: IndexDigit[] = []
@@ -32,8 +34,8 @@ export function digitsIn(e: Expr): readonly IndexDigit[] | undefined {
 }
 
 /**
- * Returns the number of values of each digit with which they represent `count` numbers exactly once; undefined if they
- * cannot.
+ * Returns the number of values of each digit, so that the digits represent `count` numbers exactly once; undefined if
+ * that is impossible.
  */
 export function extentsOf(digits: readonly IndexDigit[], count: number): readonly number[] | undefined {
   const extents = digits.map((d, k) => (k === 0 ? count : digits[k - 1]!.weight) / d.weight)
@@ -130,7 +132,10 @@ export function alongDimensions(
   return { load: index === l.index ? l : { ...l, index }, own }
 }
 
-/** Returns a sum over digits as a sum over the number that they form; undefined if it depends on them otherwise. */
+/**
+ * Returns a sum over digits as a sum over the number that they form; undefined if the sum depends on the digits
+ * otherwise.
+ */
 function digitsAsOne(
   e: Expr,
   members: readonly { readonly of: string; readonly weight: number }[],

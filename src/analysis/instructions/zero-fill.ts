@@ -32,8 +32,8 @@ export const storesBox = (instr: Instr): boolean =>
   instr.operands.some((o) => o.mapped !== undefined && o.mode === 'write')
 
 /**
- * Checks the conditions of a copy: they have one value for all copied elements, or are the bounds of the matrix, beyond
- * which its box has zeros.
+ * Checks the conditions of a copy: the conditions have one value for all copied elements, or are the bounds of the
+ * matrix, beyond which its box has zeros.
  */
 export function fillProblem(
   instr: Instr,
@@ -84,8 +84,8 @@ export function fillProblem(
 }
 
 /**
- * Returns the bounds of columns and rows of a matrix. Rows are all dimensions but the last. Only the first of these can
- * exceed the matrix, because the others continue in its next row.
+ * Returns the bounds of columns and rows of a matrix. Rows are all dimensions but the last. Of these dimensions, only
+ * the first can exceed the matrix, because each other dimension continues in the matrix's next row.
  */
 const limitsOf = (b: Buffer, l: Load): readonly Expr[] => [
   lt(l.index[0]!, b.shape[0]!),

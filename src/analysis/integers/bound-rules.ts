@@ -51,8 +51,8 @@ export const END_RULES: readonly EndRule[] = [
       }),
   },
   {
-    // c·v + rest < c·end if v < end and 0 <= rest < c. If end is the c-th part of a multiple of c, it is less than this
-    // multiple.
+    // c·v + rest < c·end if v < end and 0 <= rest < c. If end is the c-th part of a multiple of c, then c·v + rest is
+    // less than this multiple.
     name: 'tiles',
     of: 'x',
     ends: ({ x }, facts) => {

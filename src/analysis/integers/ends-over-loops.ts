@@ -180,7 +180,7 @@ const NONE: Ends = { low: [], high: [] }
 const only = (sum: Linear): Ends => ({ low: [[sum]], high: [[sum]] })
 const few = (bounds: readonly Bound[]): readonly Bound[] => bounds.slice(0, MOST)
 
-/** Returns the bounds of an expression that is one of two others. */
+/** Returns the bounds of an expression that is one of two other expressions. */
 const both = (x: readonly Bound[], y: readonly Bound[]): readonly Bound[] =>
   few(x.flatMap((a) => y.map((b) => [...a, ...b])))
 

@@ -1,7 +1,7 @@
 /**
  * Range analysis of expressions (abstract interpretation over intervals): the range of an expression of a launch, for
- * given sizes, by exact interval arithmetic. Names have the ranges of their values, index arrays those of their
- * possible contents, and surrounding conditions narrow ranges.
+ * given sizes, by exact interval arithmetic. Names have the ranges of their values, index arrays have the ranges of
+ * their possible contents, and surrounding conditions narrow ranges.
  */
 import { isFloat } from '../../ir/dtype.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
@@ -35,7 +35,7 @@ export interface Over {
 
 type Known = ReadonlyMap<string, readonly [number, number]>
 
-/** One side of a comparison, which bounds the other side. */
+/** A side of a comparison, which bounds the other side. */
 interface Said {
   readonly over: Ranged['over']
   readonly lo: number
@@ -65,7 +65,7 @@ export const overOf = (operands: readonly Ranged[]): Over | undefined =>
 export class Ranges {
   readonly lets = new Map<string, Expr>()
   readonly #box: Box
-  /** Whether conditions narrow the ranges of expressions that they mention. */
+  /** True if conditions narrow the ranges of expressions that they mention. */
   readonly #refine: boolean
   readonly #buffers: ReadonlyMap<string, Buffer>
   readonly #loops = new Map<string, Interval>()

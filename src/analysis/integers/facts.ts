@@ -1,7 +1,7 @@
 /**
  * Facts about integers in a scope, and conclusions from them: bounds, signs, divisors, and conditions that hold.
  * Conclusions are one-sided: a statement without a proof may hold as well. Sums and products of sizes and coordinates
- * are assumed not to wrap; those of data may wrap (`ranges.ts`).
+ * are assumed not to wrap; sums and products of data may wrap (`ranges.ts`).
  */
 import { ceildiv, conjuncts, type Expr, int } from '../../ir/expr.ts'
 import { perExpr, readsSome } from '../../ir/expr-tree.ts'
@@ -130,7 +130,7 @@ export class Facts implements Bounds, FormPremises {
     this.#allEnds = undefined
   }
 
-  /** Returns the facts that a condition implies for sizes: that they are multiples. */
+  /** Returns the facts about sizes that a condition implies: sizes that are multiples of a constant. */
   multiples(cond: Expr): readonly Fact[] {
     const named = (e: Expr): Expr => (e.kind === 'var' && this.#known.defined?.(e.name)) || e
     return conjuncts(named(cond)).flatMap((term): readonly Fact[] => {

@@ -12,9 +12,9 @@ import { endsOfBits } from './bit-ranges.ts'
 export interface Interval {
   readonly lo: number
   readonly hi: number
-  /** Whether the whole interval fits an i32; always true for reals. */
+  /** True if the whole interval fits an i32; always true for reals. */
   readonly fits: boolean
-  /** Whether both bounds follow from facts; otherwise they are those of the type, for example for data. */
+  /** True if both bounds follow from facts; otherwise they are those of the type, for example for data. */
   readonly known: boolean
   readonly knownLo: boolean
   readonly knownHi: boolean
@@ -34,7 +34,7 @@ export const interval = (lo: number, hi: number, knownLo = true, knownHi = known
   knownHi,
 })
 
-/** Returns the end by which a range is known to exceed 32 bits; undefined if it is not known to. */
+/** Returns the end by which a range is known to exceed 32 bits; undefined if no end is known to exceed them. */
 export const beyond = (x: Interval): 'lo' | 'hi' | undefined =>
   x.lo < LOWEST && x.knownLo ? 'lo' : x.hi > HIGHEST && x.knownHi ? 'hi' : undefined
 /** The range of values that are computed in 32 bits, or checked to fit. */
@@ -123,8 +123,8 @@ export function intervalOf(
 }
 
 /**
- * Returns the range of a bit operation. An end is known if it is not that of any word, or if the result has no sign
- * while the operand has one.
+ * Returns the range of a bit operation. An end is known if it is not the end of the range of all words, or if the
+ * result has no sign while the operand has one.
  */
 function ofBits(fn: MathFn, x: Interval, y?: Interval): Interval {
   const [lo, hi] = endsOfBits(fn, [x.lo, x.hi], y && [y.lo, y.hi])
@@ -143,7 +143,9 @@ function addedBelowZero(x: Expr, e: Expr, defined: (e: Expr) => Expr): number {
   return matches && e.then.kind === 'const' && isZero(e.else) ? e.then.value : 0
 }
 
-/** Returns a range narrowed by other known bounds; bounds that state nothing are infinite, or those of the type. */
+/**
+ * Returns a range narrowed by other known bounds; bounds that state nothing are infinite, or the bounds of the type.
+ */
 export function narrowed(range: Interval, lo: number, hi: number): Interval {
   const least = Math.max(range.lo, lo)
   // Code with contradictory facts is never reached.

@@ -163,8 +163,8 @@ export const boundKey = (cond: Expr): string =>
     : keyOf(cond)
 
 /**
- * Returns the coefficients of a sum in `variables`, by variable: expressions that do not mention these. Returns null if
- * it is not such a sum.
+ * Returns the coefficients of a sum in `variables`, by variable: expressions that do not mention `variables`. Returns
+ * null if the expression is not such a sum.
  */
 export function coefficientsOf(e: Expr, variables: ReadonlySet<string>): ReadonlyMap<string, Expr> | null {
   const out = new Map<string, Expr>()

@@ -16,7 +16,7 @@ export interface MixedRadix<T> {
   /** The digits, least significant first. */
   readonly digits: readonly Digit<T>[]
   /**
-   * Whether every stride but the first is the product of the stride and the extent below, so that no value is skipped.
+   * True if every stride but the first is the product of the stride and the extent below, so that no value is skipped.
    */
   readonly dense: boolean
 }

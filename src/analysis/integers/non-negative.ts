@@ -22,8 +22,8 @@ export interface Premises {
   /** Sums that are known to be non-negative. */
   readonly assumptions: readonly Linear[]
   /**
-   * Return lower bounds (`low`) and upper bounds (`high`) of a term. Those of a name are over names that are known
-   * before it.
+   * Return lower bounds (`low`) and upper bounds (`high`) of a term. Bounds of a name are over names that are known
+   * before that name.
    */
   low(term: Expr): readonly Linear[]
   high(term: Expr): readonly Linear[]

@@ -99,7 +99,8 @@ class Walk {
 
   #statement(s: Stmt, scope: Scope): void {
     switch (s.kind) {
-      // Its range is computed where it is used: a value before a condition may matter only under the condition.
+      // The range of a `let` is computed where its name is used: a value before a condition may matter only under the
+      // condition.
       case 'let':
         this.#value(s.value, scope)
         this.#ranges.name(scope, s.name, s.value)

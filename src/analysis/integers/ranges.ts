@@ -26,9 +26,9 @@ import { type Extents, type Linear, linear } from './linear.ts'
 /** The properties of a value in a register. */
 export interface Register {
   readonly range: Interval
-  /** Whether it depends on data, so that checks of sizes do not show whether it exceeds its type. */
+  /** True if the value depends on data, so that checks of sizes do not show whether it exceeds its type. */
   readonly ofData: boolean
-  /** Whether it may have wrapped, so that it may differ from its exact value. */
+  /** True if the value may have wrapped, so that it may differ from the exact value. */
   readonly wraps: boolean
 }
 

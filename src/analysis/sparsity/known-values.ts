@@ -23,7 +23,7 @@ import {
 
 interface State {
   readonly buffer: Buffer1
-  /** The dimension of the tensor for each dimension of the mask. */
+  /** The dimension of the tensor that corresponds to each dimension of the mask. */
   readonly by: readonly number[]
   readonly start: number | null
   now: 'pending' | 'live' | number

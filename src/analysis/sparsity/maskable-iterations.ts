@@ -34,7 +34,10 @@ export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
   needed: new NeededElements(kernel, mask, new KnownValues(kernel, mask, true)),
 })
 
-/** Returns the reason why a tensor cannot be a mask of an iteration, whatever it computes; null if it can be. */
+/**
+ * Returns the reason why a tensor cannot be a mask of an iteration, whatever the iteration computes; null if the tensor
+ * can be a mask.
+ */
 export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRefusal | null {
   const top = topOf(kernel, it)
   const written = kernel.body.findLastIndex((s) => writtenBy([s]).has(mask.name))

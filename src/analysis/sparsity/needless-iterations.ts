@@ -19,8 +19,8 @@ export interface StayReason {
 }
 
 /**
- * Returns the kernel without the iteration, and without temporaries that become unused; otherwise the reason why it
- * must stay.
+ * Returns the kernel without the iteration, and without temporaries that become unused; otherwise the reason why the
+ * iteration must stay.
  */
 export function withoutIteration(kernel: Kernel1, it: Iteration): { readonly kernel: Kernel1 } | StayReason {
   const writes = writesOf(kernel)

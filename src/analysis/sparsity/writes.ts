@@ -94,7 +94,8 @@ export const masksOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
 })
 
 /**
- * Sparse inputs: they cannot mask iterations, but temporaries over their axes may have the fill value where they do.
+ * The sparse inputs. They cannot mask iterations, but a temporary over their axes may have its fill value where they
+ * have theirs.
  */
 export const sparseInputsOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
