@@ -1,4 +1,4 @@
-/** A plan → the texts of its launches, with the signature of each entry: everything that a device needs to run it. */
+/** Prints a plan for a target: source of its launches, and the signature of each entry. */
 import type { Plan } from '../ir/loops.ts'
 import type { PrintedModule } from './module.ts'
 import type { TextOptions } from './target.ts'
@@ -11,7 +11,7 @@ export interface ModuleText extends PrintedModule {
 
 /**
  * Prints all launches of a plan for a target: one module, or (WGSL) one for each launch.
- * @throws SptError `emit/…` what the target does not have
+ * @throws SptError `emit/…` for features that the target lacks
  */
 export const emit = (plan: Plan, target: TargetName, options: TextOptions = {}): ModuleText[] =>
   TARGETS[target].print(plan, options).map((m) => ({ target, ...m }))

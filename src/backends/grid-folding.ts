@@ -1,37 +1,39 @@
 /**
- * Grid linearisation (`maxComputeWorkgroupsPerDimension` of WebGPU, `gridDim` of CUDA). Logical grids on physical ones.
- * Where a device's limits hold a launch's grid, its block indices are the device's. Others are folded, and decoded from
- * one linear index in the order of the device's (x runs fastest): dividing takes as long as several loads, before the
- * first of which a block knows its place.
+ * Grid linearisation (`maxComputeWorkgroupsPerDimension` of WebGPU, `gridDim` of CUDA): maps logical grids to physical grids.
+ * A grid within the device's limits is used unchanged. A larger grid is folded, and block indices are decoded from one linear
+ * index (x fastest). Decoding divides, which takes as long as several loads before the first load of a block.
  */
 
 import type { Expr } from '../ir/expr.ts'
 import { isOne } from '../ir/expr.ts'
 
-export interface Decoded {
+export interface BlockIndex {
   readonly axis: 'block_x' | 'block_y' | 'block_z'
   readonly value: (linear: string) => string
 }
 
 /** True if the grid has more than one dimension. */
-export const hasPlane = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
+export const isMultiDimensional = (grid: readonly [Expr, Expr, Expr]): boolean => !grid.slice(1).every(isOne)
 
 /** An extent, parenthesised for use as an operand. */
 export const operand = (e: Expr, print: (e: Expr) => string): string =>
   e.kind === 'const' || e.kind === 'var' ? print(e) : `(${print(e)})`
 
-/** The indices that `body` mentions, with how each is computed from the linear block index. */
+/** Block indices used by `body`, with their computation from the linear block index. */
 export function blockDecode(
   grid: readonly [Expr, Expr, Expr],
   print: (e: Expr) => string,
   body: readonly string[],
-): Decoded[] {
+): BlockIndex[] {
   const uses = (axis: string): boolean => body.some((l) => new RegExp(`\\b${axis}\\b`).test(l))
   const [x, y] = grid
-  const out: Decoded[] = []
+  const out: BlockIndex[] = []
   const paren = (e: Expr): string => operand(e, print)
   if (uses('block_x'))
-    out.push({ axis: 'block_x', value: (l) => (isOne(x) ? '0' : hasPlane(grid) ? `${l} % ${paren(x)}` : l) })
+    out.push({
+      axis: 'block_x',
+      value: (l) => (isOne(x) ? '0' : isMultiDimensional(grid) ? `${l} % ${paren(x)}` : l),
+    })
   if (uses('block_y'))
     out.push({
       axis: 'block_y',
@@ -63,7 +65,7 @@ export function physicalGrid(
   if (logical.every((n, d) => n <= max[d]!)) return [...logical]
   if (total <= max[0]) return [total, 1, 1]
   const rows = Math.ceil(total / max[0])
-  // Rows of equal length: fewer than `rows` blocks have nothing to do.
+  // Rows have equal length, so that fewer than `rows` blocks are idle.
   const columns = Math.ceil(total / rows)
   return rows <= max[1] && rows * columns <= MAX_BLOCKS ? [columns, rows, 1] : undefined
 }

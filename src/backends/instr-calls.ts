@@ -1,4 +1,4 @@
-/** Calls of declared instructions as text. */
+/** Prints calls of declared instructions, and collects their requirements. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { CallPiece, InstrCall } from '../ir/instr-call.ts'
@@ -8,13 +8,13 @@ import type { Capability, PrintedModule } from './module.ts'
 import type { Spellings } from './spellings.ts'
 
 /** The instruction in these launches that requires the newest device. */
-export function newest(uses: readonly LaunchUse[], target: string): Pick<PrintedModule, 'needs'> {
+export function newestRequirement(uses: readonly LaunchUse[], target: string): Pick<PrintedModule, 'needs'> {
   let needs: PrintedModule['needs']
   for (const { launch } of uses)
     walkStmts(launch.body, (s) => {
-      const from = s.kind === 'instr' ? (s.texts.find((t) => t.target === target)?.from ?? 0) : 0
-      if (s.kind === 'instr' && from > (needs?.version ?? 0))
-        needs = { instr: s.instr, version: from, span: s.span }
+      const version = s.kind === 'instr' ? (s.texts.find((t) => t.target === target)?.from ?? 0) : 0
+      if (s.kind === 'instr' && version > (needs?.version ?? 0))
+        needs = { instr: s.instr, version, span: s.span }
     })
   return needs ? { needs } : {}
 }
@@ -22,8 +22,8 @@ export function newest(uses: readonly LaunchUse[], target: string): Pick<Printed
 /** Capabilities that the instructions and memories of a launch require of the target and its device. */
 export function capabilitiesOf({ launch }: LaunchUse, target: string): readonly Capability[] {
   const out = new Map<string, Capability>()
-  const add = (by: string, needs: readonly string[] | undefined, span: Capability['span']): void => {
-    for (const name of needs ?? []) if (!out.has(name)) out.set(name, { name, by, span })
+  const add = (requiredBy: string, needs: readonly string[] | undefined, span: Capability['span']): void => {
+    for (const name of needs ?? []) if (!out.has(name)) out.set(name, { name, by: requiredBy, span })
   }
   walkStmts(launch.body, (s) => {
     if (s.kind === 'instr') add(s.instr, s.texts.find((t) => t.target === target)?.needs, s.span)

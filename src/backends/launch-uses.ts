@@ -14,15 +14,15 @@ export interface LaunchUse {
 }
 
 /** Buffers and parameters of each launch, in the plan's order. */
-export function usesOf(plan: Plan): LaunchUse[] {
-  return plan.steps.flatMap((step) => (step.kind === 'launch' ? [useOf(plan, step)] : []))
+export function launchUses(plan: Plan): LaunchUse[] {
+  return plan.steps.flatMap((step) => (step.kind === 'launch' ? [launchUse(plan, step)] : []))
 }
 
-function useOf(plan: Plan, launch: Launch): LaunchUse {
+function launchUse(plan: Plan, launch: Launch): LaunchUse {
   const read = new Set<string>()
   const written = new Set<string>()
   for (const a of accessesOf(launch.body))
-    if (!isDescribed(a)) (a.mode === 'write' ? written : read).add(a.buffer)
+    if (!isMovedByMap(a)) (a.mode === 'write' ? written : read).add(a.buffer)
   const vars = new Set<string>()
   walkStmts(launch.body, (s) => {
     for (const e of exprsOf(s)) for (const v of freeVars(e)) vars.add(v)
@@ -42,11 +42,11 @@ function useOf(plan: Plan, launch: Launch): LaunchUse {
   }
 }
 
-/** True if an instruction moves boxes of the buffer through a matrix description only, and needs no address of it. */
-function isDescribed({ stmt: s, buffer, whole }: BufferAccess): boolean {
+/** True if an instruction accesses the buffer through a tensor map only, without its address. */
+function isMovedByMap({ stmt: s, buffer, whole }: BufferAccess): boolean {
   const pieces = whole && s.kind === 'instr' ? piecesOf(s).filter((p) => p.kind !== 'value') : []
-  const own = pieces.filter((p) => p.buffer === buffer)
-  return own.length > 0 && own.every((p) => p.kind === 'map')
+  const bufferPieces = pieces.filter((p) => p.buffer === buffer)
+  return bufferPieces.length > 0 && bufferPieces.every((p) => p.kind === 'map')
 }
 
 export const argsOf = (use: LaunchUse): ArgSpec[] => [

@@ -1,9 +1,9 @@
-/** Versions of memory in a straight line (store-to-load order), for packing accesses into vectors. */
+/** Versions of memory in straight-line code (store-to-load order), for packing accesses into vectors. */
 import type { Linear } from '../analysis/integers/linear.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { children } from '../ir/expr-tree.ts'
 
-/** Elements at `base + constant`, of one state of a buffer. */
+/** The element of a buffer at `base + constant`. */
 export interface Element {
   readonly key: string
   readonly constant: number
@@ -11,13 +11,13 @@ export interface Element {
   readonly load: Load
 }
 
-/** Versions of memory along straight-line code: every write changes the version of what it may overwrite. */
+/** Every write changes the version of the elements that it may overwrite. */
 export class MemoryVersions {
   readonly #written: ReadonlySet<string>
-  readonly #all = new Map<string, number>()
+  readonly #writeCounts = new Map<string, number>()
   /** Constants of the elements written, by buffer and base. */
-  readonly #own = new Map<string, Set<number>>()
-  readonly #counts = new Map<string, number>()
+  readonly #writtenConstants = new Map<string, Set<number>>()
+  readonly #elementWrites = new Map<string, number>()
 
   constructor(written: ReadonlySet<string>) {
     this.#written = written
@@ -25,30 +25,33 @@ export class MemoryVersions {
 
   /**
    * Version of an element: equal versions mean equal values; `undefined` if the element itself was written. Stores to other
-   * elements of its base keep the version, all others change it.
+   * elements of the same base keep the version; all other writes change it.
    */
-  state(e: Element): string | undefined {
+  version(e: Element): string | undefined {
     const { buffer, index } = e.load
-    // An index that is itself read from memory is another one after every write there.
-    const through = buffersIn(index[0]!)
+    // An index that is loaded from memory may change with every write to that memory.
+    const indexVersions = buffersIn(index[0]!)
       .filter((b) => this.#written.has(b))
-      .map((b) => this.#all.get(b) ?? 0)
-    if (!this.#written.has(buffer)) return through.join()
-    if (this.#own.get(e.key)?.has(e.constant)) return undefined
-    return [(this.#all.get(buffer) ?? 0) - (this.#counts.get(e.key) ?? 0), ...through].join()
+      .map((b) => this.#writeCounts.get(b) ?? 0)
+    if (!this.#written.has(buffer)) return indexVersions.join()
+    if (this.#writtenConstants.get(e.key)?.has(e.constant)) return undefined
+    return [
+      (this.#writeCounts.get(buffer) ?? 0) - (this.#elementWrites.get(e.key) ?? 0),
+      ...indexVersions,
+    ].join()
   }
 
-  all(buffer: string): void {
-    this.#all.set(buffer, (this.#all.get(buffer) ?? 0) + 1)
+  writeAny(buffer: string): void {
+    this.#writeCounts.set(buffer, (this.#writeCounts.get(buffer) ?? 0) + 1)
   }
 
-  one(buffer: string, e: Element | undefined): void {
-    this.all(buffer)
+  writeElement(buffer: string, e: Element | undefined): void {
+    this.writeAny(buffer)
     if (!e) return
-    this.#counts.set(e.key, (this.#counts.get(e.key) ?? 0) + 1)
-    const own = this.#own.get(e.key)
-    if (own) own.add(e.constant)
-    else this.#own.set(e.key, new Set([e.constant]))
+    this.#elementWrites.set(e.key, (this.#elementWrites.get(e.key) ?? 0) + 1)
+    const constants = this.#writtenConstants.get(e.key)
+    if (constants) constants.add(e.constant)
+    else this.#writtenConstants.set(e.key, new Set([e.constant]))
   }
 }
 

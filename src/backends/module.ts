@@ -1,4 +1,4 @@
-/** Printed modules: what a backend hands to a device. */
+/** Printed modules, which backends pass to devices. */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { Matrix } from '../ir/instr-call.ts'
@@ -29,18 +29,18 @@ export interface Entry {
   readonly block: readonly [number, number, number]
   /** Dynamic shared memory, bytes (CUDA). Static shared memory is in the text. */
   readonly sharedBytes: number
-  /** Blocks of a cluster, where they form clusters (CUDA, compute capability 9.0 on); divides the grid. */
+  /** Cluster size in blocks (CUDA, compute capability 9.0 or higher); divides the grid. */
   readonly cluster?: readonly [number, number, number] | undefined
   /**
    * True if the code waits for the previous launch before it accesses memory used by earlier steps of its plan (CUDA
    * programmatic dependent launch). Such a launch may begin while the previous one runs.
    */
   readonly waits?: boolean | undefined
-  /** Place in the user's source for messages: `program.spt:15`. */
+  /** Source location for messages: `program.spt:15`. */
   readonly place?: string | undefined
 }
 
-/** One text of a target, with one or more entry points. */
+/** Source for a target, with one or more entry points. */
 export interface PrintedModule {
   readonly name: string
   readonly text: string
@@ -51,7 +51,7 @@ export interface PrintedModule {
   readonly capabilities?: readonly Capability[]
 }
 
-/** Asked for by a declared instruction or memory. */
+/** A device feature that a declared instruction or memory (`by`) requires. */
 export interface Capability {
   readonly name: string
   readonly by: string

@@ -1,4 +1,4 @@
-/** Names that are legal in a target: keywords and the text's own names get a suffix, clashes are kept apart. */
+/** Name mangling: names that are legal and unique in a target; keywords and names of generated code get a suffix. */
 import { unusedName } from '../ir/bound-names.ts'
 
 export class Mangler {
@@ -10,8 +10,8 @@ export class Mangler {
   }
 
   name(original: string): string {
-    const known = this.#map.get(original)
-    if (known) return known
+    const mangled = this.#map.get(original)
+    if (mangled) return mangled
     const name = this.unique(original)
     this.#map.set(original, name)
     return name
@@ -20,7 +20,7 @@ export class Mangler {
   /** Reserves a name for generated code; a kernel's variable of the same name is renamed. */
   unique(original: string): string {
     let base = original.replace(/[^A-Za-z0-9_]/g, '_')
-    // WGSL refuses a leading `__` and a lone `_`; a leading digit is refused everywhere.
+    // WGSL rejects a leading `__` and a single `_`; all targets reject a leading digit.
     if (/^(_|[0-9])/.test(base)) base = `v${base}`
     const name = unusedName(base, (x) => this.#used.has(x), 1)
     this.#used.add(name)

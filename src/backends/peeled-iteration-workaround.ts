@@ -1,6 +1,6 @@
 /**
- * Conditions that hold only in the first iteration of a loop, or in all others. Compilers peel that iteration; LLVM of CUDA
- * 13.0 then crashes, and the process with it, if the iteration contains branches whose values merge.
+ * Detects conditions that distinguish the first iteration of a loop. Compilers peel that iteration. LLVM of CUDA 13.0 then
+ * crashes, and the process with it, if the iteration contains branches whose values merge.
  */
 
 import { linear, minus } from '../analysis/integers/linear.ts'
@@ -23,12 +23,12 @@ export class FirstIterations {
   }
 
   /** True if the condition has different values in the first and the second iteration. */
-  tells(cond: Expr): boolean {
+  isFirstIterationTest(cond: Expr): boolean {
     if (cond.kind === 'var') {
       const value = this.#values.get(cond.name)
-      return value !== undefined && this.tells(value)
+      return value !== undefined && this.isFirstIterationTest(value)
     }
-    if (cond.kind === 'unary') return cond.op === 'not' && this.tells(cond.x)
+    if (cond.kind === 'unary') return cond.op === 'not' && this.isFirstIterationTest(cond.x)
     if (cond.kind !== 'binary' || !isCompare(cond.op) || cond.a.dtype !== 'i32') return false
     const { terms, constant } = minus(linear(cond.a), linear(cond.b))
     const [left, ...others] = terms.values()
@@ -38,11 +38,11 @@ export class FirstIterations {
   }
 }
 
-const choices = (e: Expr): boolean =>
+const hasSelect = (e: Expr): boolean =>
   someExpr(e, (x) => x.kind === 'select' || (x.kind === 'binary' && (x.op === 'and' || x.op === 'or')))
 
 /** True if a body or an expression contains further branches. */
-export const branches = (of: Body | Expr): boolean =>
-  'kind' in of
-    ? choices(of)
-    : of.some((s) => s.kind === 'if' || exprsOf(s).some(choices) || bodiesOf(s).some(branches))
+export const hasBranch = (code: Body | Expr): boolean =>
+  'kind' in code
+    ? hasSelect(code)
+    : code.some((s) => s.kind === 'if' || exprsOf(s).some(hasSelect) || bodiesOf(s).some(hasBranch))

@@ -1,4 +1,4 @@
-/** Expressions of Stage III → C-like text. */
+/** Prints expressions of Stage III as C-like source. */
 
 import { isPacked } from '../analysis/memory-tiles.ts'
 import { InternalError, invariant } from '../ast/diagnostic.ts'
@@ -12,7 +12,7 @@ import { constantsIn } from '../ir/register-constant-folding.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 import { type Values, valuesIn } from '../ir/wrapping-values.ts'
 import type { Mangler } from './name-mangling.ts'
-import { branches, FirstIterations } from './peeled-iteration-workaround.ts'
+import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 import type { MatrixUse } from './tensor-map-uses.ts'
 
@@ -34,26 +34,26 @@ const SYMBOL: Readonly<Record<Exclude<BinaryOp, 'min' | 'max' | 'div' | 'mod'>, 
   }
 const UNARY = 7
 const ATOM = 9
-/** Operators on bits mix with no others without parentheses, only each with itself. */
-const EAGER = { and: 0.2, or: 0.1 }
+/** Precedence of eager (bitwise) operators, which are parenthesised next to any other operator. */
+const EAGER_PRECEDENCE = { and: 0.2, or: 0.1 }
 
 type Text = readonly [text: string, precedence: number]
 
 /** Precedence of a call or a cast: highest, unless the target prints the operand unchanged. */
-const unlessItself = (text: string, operands: readonly Text[]): Text =>
-  operands.find(([own]) => own === text) ?? [text, ATOM]
+const callPrecedence = (text: string, operands: readonly Text[]): Text =>
+  operands.find(([operand]) => operand === text) ?? [text, ATOM]
 
 export interface PrintContext {
   readonly target: Spellings
   readonly mangler: Mangler
   readonly helpers: Helpers
-  /** All buffers of the plan; allocations are added as they are met. */
+  /** All buffers of the plan; the printer adds allocations. */
   readonly buffers: ReadonlyMap<string, Buffer>
   /** Spelling of a parameter inside a kernel. */
   readonly param: (name: string) => string | undefined
-  /** The kernel's scalars: parameters that may have any value of their type, as sizes may not. */
+  /** The kernel's scalars: unlike sizes, these may have any value of their type. */
   readonly scalars?: ReadonlySet<string>
-  /** The name of a matrix's descriptor, on targets that have descriptors. */
+  /** Name of a tensor map, on targets with TMA descriptors. */
   readonly matrix?: (use: MatrixUse) => string
 }
 
@@ -81,8 +81,8 @@ export class ExprPrinter {
     this.#vectors = vectorBuffers(launch)
     this.#data = new Set(context.scalars)
     this.#values = valuesIn(launch.body)
-    this.#speculative = speculativeIn(launch)
-    this.#first = context.target.hidden ? new FirstIterations(launch) : null
+    this.#speculative = speculativeNodes(launch)
+    this.#first = context.target.hideCondition ? new FirstIterations(launch) : null
     walkStmts(launch.body, (s) => {
       if (s.kind === 'alloc') this.#buffers.set(s.buffer.name, s.buffer)
       if (s.kind === 'let' && this.#mayWrap(s.value)) this.#data.add(s.name)
@@ -94,14 +94,14 @@ export class ExprPrinter {
     return this.#print(e)[0]
   }
 
-  /** Prints the condition of a branch; hidden from the target's compiler where its workaround applies. */
-  condition(cond: Expr, between: readonly (Body | Expr)[]): string {
+  /** Prints the condition of a branch with these `arms`, hidden from the compiler if it triggers the peeling bug. */
+  condition(cond: Expr, arms: readonly (Body | Expr)[]): string {
     const text = this.text(cond)
-    const { hidden } = this.#target
-    if (!hidden || !this.#first?.tells(cond) || !between.some(branches)) return text
-    // What is written to memory meets nowhere.
+    const { hideCondition: hidden } = this.#target
+    if (!hidden || !this.#first?.isFirstIterationTest(cond) || !arms.some(hasBranch)) return text
+    // Only values in registers merge after a branch, not values in memory.
     const inRegister = (b: string): boolean => this.#buffers.get(b)?.scope === 'register'
-    const hasBarrier = between.some((x) => 'kind' in x || [...writesOf(x)].some(inRegister))
+    const hasBarrier = arms.some((x) => 'kind' in x || [...writesOf(x)].some(inRegister))
     return hasBarrier ? hidden(text, this.#c.helpers) : text
   }
 
@@ -116,14 +116,14 @@ export class ExprPrinter {
     }
   }
 
-  /** The array if its elements have the width of their type; undefined if each has a register. */
-  narrow(ref: BufferRef): BufferRef | undefined {
+  /** The array if its elements are stored with the width of their type; undefined if each element has a register. */
+  narrowArray(ref: BufferRef): BufferRef | undefined {
     if (ref.buffer.scope !== 'register') return ref
     const { instructions } = this.#target
     return instructions && isPacked(ref.buffer) ? { ...ref, name: instructions.halves(ref.name) } : undefined
   }
 
-  /** Each node once: operators look at the texts of their operands more than one time. */
+  /** Memoises texts, because printing an operator reads the texts of its operands several times. */
   #print(e: Expr): Text {
     let text = this.#texts.get(e)
     if (!text) {
@@ -136,16 +136,16 @@ export class ExprPrinter {
   #textOf(e: Expr): Text {
     const t = this.#target
     const h = this.#c.helpers
-    const known = this.#constant(e)
-    if (known) {
-      const text = t.literal(known, h)
+    const constant = this.#constant(e)
+    if (constant) {
+      const text = t.literal(constant, h)
       return [text, text.startsWith('-') ? UNARY : ATOM]
     }
     switch (e.kind) {
       case 'const':
         throw new InternalError('constants have values')
       case 'var':
-        // A name with `@` is the text's own, as it is.
+        // A name with `@` is a name of the generated code, and not mangled.
         return [
           e.name.startsWith('@') ? e.name.slice(1) : (this.#c.param(e.name) ?? this.#c.mangler.name(e.name)),
           ATOM,
@@ -153,8 +153,8 @@ export class ExprPrinter {
       case 'builtin':
         return [t.builtin(e.axis), ATOM]
       case 'unary': {
-        const special = e.op === 'neg' ? t.neg(this.#operand(e.x, ATOM), computeType(e.dtype), h) : null
-        if (special !== null) return [special, ATOM]
+        const custom = e.op === 'neg' ? t.neg(this.#operand(e.x, ATOM), computeType(e.dtype), h) : null
+        if (custom !== null) return [custom, ATOM]
         return [(e.op === 'neg' ? '-' : '!') + this.#operand(e.x, UNARY + 1), UNARY]
       }
       case 'binary':
@@ -163,7 +163,7 @@ export class ExprPrinter {
         const operands = e.args.map((a) => this.#print(a))
         const args = operands.map(([text]) => text)
         const [x = '', y = ''] = args
-        return unlessItself(t.math[e.fn]({ args, x, y, dtype: computeType(e.dtype), helpers: h }), operands)
+        return callPrecedence(t.math[e.fn]({ args, x, y, dtype: computeType(e.dtype), helpers: h }), operands)
       }
       case 'select':
         return [
@@ -171,15 +171,15 @@ export class ExprPrinter {
           ATOM,
         ]
       case 'cast':
-        // Widening in name only: registers hold the wide value already.
+        // Registers already hold the wide value, so the cast is a no-op.
         if (computeType(e.x.dtype) === e.dtype) return this.#print(e.x)
-        return unlessItself(t.cast(this.text(e.x), e.x.dtype, e.dtype, h), [this.#print(e.x)])
+        return callPrecedence(t.cast(this.text(e.x), e.x.dtype, e.dtype, h), [this.#print(e.x)])
       case 'load': {
         const ref = this.ref(e.buffer)
         if (isScalar(ref.buffer)) return [ref.name, ATOM]
         const index = this.text(e.index[0]!)
-        const narrow = this.narrow(ref)
-        return [narrow ? t.load(narrow, index, h) : `${ref.name}[${index}]`, ATOM]
+        const narrowArray = this.narrowArray(ref)
+        return [narrowArray ? t.load(narrowArray, index, h) : `${ref.name}[${index}]`, ATOM]
       }
       case 'search':
         throw new InternalError('searches are loops by now')
@@ -187,20 +187,20 @@ export class ExprPrinter {
   }
 
   /** Prints a comparison of an element with 0 as a test of its bits, on targets that support this. */
-  #againstZero(op: 'ne' | 'eq', a: Expr, b: Expr): Text | null {
+  #zeroTest(op: 'ne' | 'eq', a: Expr, b: Expr): Text | null {
     const element = a.kind === 'cast' && computeType(a.x.dtype) === a.dtype ? a.x : a
-    const known = this.#constant(b)
-    if (element.kind !== 'load' || known?.value !== 0 || !this.#target.bitsBesideSign) return null
+    const constant = this.#constant(b)
+    if (element.kind !== 'load' || constant?.value !== 0 || !this.#target.magnitudeBits) return null
     const ref = this.ref(element.buffer)
-    const bits = isScalar(ref.buffer) ? null : this.#target.bitsBesideSign(ref, this.text(element.index[0]!))
+    const bits = isScalar(ref.buffer) ? null : this.#target.magnitudeBits(ref, this.text(element.index[0]!))
     return bits === null ? null : [`${bits} ${SYMBOL[op][0]} 0`, SYMBOL[op][1]]
   }
 
   #binary(op: BinaryOp, a: Expr, b: Expr, e: Expr): Text {
     const dtype = computeType(e.dtype)
-    const tested = op === 'ne' || op === 'eq' ? this.#againstZero(op, a, b) : null
-    if (tested) return tested
-    const special = this.#target.binary(
+    const zeroTest = op === 'ne' || op === 'eq' ? this.#zeroTest(op, a, b) : null
+    if (zeroTest) return zeroTest
+    const custom = this.#target.binary(
       op,
       this.#operand(a, ATOM),
       this.#operand(b, ATOM),
@@ -215,35 +215,36 @@ export class ExprPrinter {
           : null,
       this.#c.helpers,
     )
-    if (special !== null) return [special, ATOM]
+    if (custom !== null) return [custom, ATOM]
     invariant(op !== 'min' && op !== 'max', `${this.#target.name} has no operator ${op}`)
-    // What is left of div and mod is floating-point.
+    // Integer div and mod were lowered, so these are floating-point.
     const [symbol, p] = op === 'div' ? SYMBOL.quo : op === 'mod' ? SYMBOL.rem : SYMBOL[op]
-    if (this.#target.eager && (op === 'and' || op === 'or')) {
-      const p = EAGER[op]
+    if (this.#target.eagerOps && (op === 'and' || op === 'or')) {
+      const p = EAGER_PRECEDENCE[op]
       const left = this.#print(a)[1] === p ? this.text(a) : this.#operand(a, UNARY)
-      return [`${left} ${this.#target.eager[op]} ${this.#operand(b, UNARY)}`, p]
+      return [`${left} ${this.#target.eagerOps[op]} ${this.#operand(b, UNARY)}`, p]
     }
-    const mixed = (x: Expr): boolean =>
+    const needsParens = (x: Expr): boolean =>
       x.kind === 'binary' &&
       (op === 'and' || op === 'or' || isCompare(op)) &&
       (x.op === 'and' || x.op === 'or') &&
       x.op !== op
-    const side = (x: Expr, least: number): string => this.#operand(x, mixed(x) ? ATOM : least)
-    // Operators of equal rank group to the left; comparisons do not chain.
+    const operandText = (x: Expr, minPrecedence: number): string =>
+      this.#operand(x, needsParens(x) ? ATOM : minPrecedence)
+    // Operators of equal precedence associate to the left; comparisons do not chain.
     return [
-      `${side(a, isCompare(op) ? SYMBOL.add[1] : p)} ${symbol} ${side(b, isCompare(op) ? SYMBOL.add[1] : op === 'and' || op === 'or' ? p : p + 1)}`,
+      `${operandText(a, isCompare(op) ? SYMBOL.add[1] : p)} ${symbol} ${operandText(b, isCompare(op) ? SYMBOL.add[1] : op === 'and' || op === 'or' ? p : p + 1)}`,
       p,
     ]
   }
 
-  /** Text of an operand that binds at least as tightly as `least`. */
-  #operand(e: Expr, least: number): string {
+  /** Text of an operand with at least this precedence, parenthesised if necessary. */
+  #operand(e: Expr, minPrecedence: number): string {
     const [text, p] = this.#print(e)
-    return p >= least ? text : `(${text})`
+    return p >= minPrecedence ? text : `(${text})`
   }
 
-  /** True if 32-bit arithmetic may overflow: for data and computed values, but not addresses, whose sizes plans check. */
+  /** True if 32-bit arithmetic may overflow: for data and computed values, not for addresses, whose ranges the plan checks. */
   #mayWrap(e: Expr): boolean {
     if (e.dtype === 'u32' || (e.span && this.#values.spans.has(e.span))) return true
     return someExpr(
@@ -258,19 +259,19 @@ export class ExprPrinter {
 }
 
 /**
- * Sums and products of named addresses that may leave 32 bits in an iteration that a guard excludes: an address is named ahead of
- * the guard, and rows that a split adds are beyond the buffer.
+ * Sums and products in named addresses that may overflow in iterations excluded by a guard: the address is computed before the
+ * guard, and a split may add rows beyond the buffer.
  */
-function speculativeIn(launch: Launch): ReadonlySet<Expr> {
+function speculativeNodes(launch: Launch): ReadonlySet<Expr> {
   const out = new Set<Expr>()
   const visit = (e: Expr): boolean => {
     if (e.kind !== 'binary' || e.dtype !== 'i32') return false
-    const leaves =
+    const mayOverflow =
       e.op === 'mul'
         ? e.a.kind !== 'const' && e.b.kind !== 'const'
         : (e.op === 'add' || e.op === 'sub') && [visit(e.a), visit(e.b)].includes(true)
-    if (leaves) out.add(e)
-    return leaves
+    if (mayOverflow) out.add(e)
+    return mayOverflow
   }
   walkStmts(launch.body, (s) => {
     if (s.kind === 'let') visit(s.value)

@@ -1,4 +1,4 @@
-/** Statements of Stage III → C-like text. Differences between targets are in their tables. */
+/** Prints statements of Stage III as C-like source. Differences between targets are in their spelling tables. */
 
 import { Exact } from '../analysis/exact-narrowing.ts'
 import { isPacked } from '../analysis/memory-tiles.ts'
@@ -19,12 +19,12 @@ export class Printer {
   readonly #target: Spellings
   readonly #exprs: ExprPrinter
   readonly #exact: Exact
-  /** Shared-memory allocations met on the way, for targets that declare them at module scope. */
+  /** Shared-memory allocations of the printed code, for targets that declare these at module scope. */
   readonly shared: Buffer[] = []
-  /** Declarations of private arrays, for targets that make them at a thread's head. */
+  /** Declarations of private arrays, for targets that declare these at the start of a thread. */
   readonly arrays: string[] = []
 
-  /** Vectors by the name of their first element. */
+  /** Loaded vectors by the name of their first element. */
   readonly #loaded = new Map<
     string,
     { readonly names: readonly string[]; readonly dtype: Dtype; readonly temporary: string }
@@ -100,7 +100,7 @@ export class Printer {
               values,
               this.#c.helpers,
               s.values.map((e) => this.#exact.is(e, v.ref.buffer.dtype)),
-              this.#copied(s.values, v.ref.buffer),
+              this.#sourceVector(s.values, v.ref.buffer),
             )
         return lines.map((l) => indent + l)
       }
@@ -122,15 +122,15 @@ export class Printer {
     }
   }
 
-  /** The vector that these are the elements of, as it was loaded from memory of the same type. */
-  #copied(values: readonly Expr[], to: Buffer): string | undefined {
+  /** The loaded vector whose elements are these values, if memory of the same type is the destination. */
+  #sourceVector(values: readonly Expr[], destination: Buffer): string | undefined {
     const [first] = values
-    const from = first?.kind === 'var' ? this.#loaded.get(first.name) : undefined
-    const same =
-      from?.dtype === to.dtype &&
-      from.names.length === values.length &&
-      values.every((e, k) => e.kind === 'var' && e.name === from.names[k])
-    return same ? from.temporary : undefined
+    const source = first?.kind === 'var' ? this.#loaded.get(first.name) : undefined
+    const isSame =
+      source?.dtype === destination.dtype &&
+      source.names.length === values.length &&
+      values.every((e, k) => e.kind === 'var' && e.name === source.names[k])
+    return isSame ? source.temporary : undefined
   }
 
   #let(s: Let): string {
@@ -187,15 +187,15 @@ export class Printer {
   #assign(buffer: string, index: readonly Expr[], stored: Expr): string {
     const ref = this.ref(buffer)
     const { dtype, scope } = ref.buffer
-    const { rounded } = this.#target
-    const kept =
+    const { roundRegister: rounded } = this.#target
+    const isExact =
       !rounded || scope !== 'register' || this.#exact.is(stored, dtype) || this.#exact.goesOn(buffer, stored)
-    const value = kept ? this.expr(stored) : rounded(this.expr(stored), dtype)
+    const value = isExact ? this.expr(stored) : rounded(this.expr(stored), dtype)
     if (isScalar(ref.buffer)) return `${ref.name} = ${value};`
-    const at = this.expr(index[0]!)
-    const narrow = this.#exprs.narrow(ref)
-    if (!narrow) return `${ref.name}[${at}] = ${value};`
-    return this.#target.store(narrow, at, value, this.#c.helpers, this.#exact.is(stored, dtype))
+    const indexText = this.expr(index[0]!)
+    const narrowRef = this.#exprs.narrowArray(ref)
+    if (!narrowRef) return `${ref.name}[${indexText}] = ${value};`
+    return this.#target.store(narrowRef, indexText, value, this.#c.helpers, this.#exact.is(stored, dtype))
   }
 
   #reduce(r: Reduce): readonly string[] {
@@ -204,10 +204,10 @@ export class Printer {
     const ref = this.ref(t.buffer)
     const index = this.expr(t.index[0]!)
     const value = this.expr(r.values[0]!)
-    const native = isBuiltinReducer(r.reducer.name)
+    const nativeText = isBuiltinReducer(r.reducer.name)
       ? this.#target.atomic(ref, index, r.reducer.name, value, this.#c.helpers)
       : null
-    if (native !== null) return [native]
+    if (nativeText !== null) return [nativeText]
     const combine = (old: string): string => {
       const map = new Map<string, Expr>([
         [r.reducer.left[0]!.name, variable(`@${old}`, computeType(t.dtype))],

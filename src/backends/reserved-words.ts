@@ -3,7 +3,7 @@ import { computeType, DTYPES } from '../ir/dtype.ts'
 import { MATH_FNS } from '../ir/math.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
 
-/** Stands for every name and operand: no word. */
+/** Placeholder for names and operands, which is not a word. */
 const BLANK = '0'
 
 /**
@@ -15,14 +15,20 @@ export function reservedWords(
   keywords: string,
   tables: readonly Spellings[],
   helpers: Readonly<Record<string, string>>,
-  own: readonly string[],
+  extra: readonly string[],
 ): () => ReadonlySet<string> {
   let words: ReadonlySet<string> | undefined
   return () => {
     if (words) return words
-    const spelled = tables.flatMap((t) => wordsIn(spellings(t), WORD))
-    const called = wordsIn(Object.values(helpers), CALLED)
-    words = new Set([...keywords.split(/\s+/), ...spelled, ...Object.keys(helpers), ...called, ...own])
+    const spellingWords = tables.flatMap((t) => wordsIn(spellings(t), WORD))
+    const calledNames = wordsIn(Object.values(helpers), CALLED_NAME)
+    words = new Set([
+      ...keywords.split(/\s+/),
+      ...spellingWords,
+      ...Object.keys(helpers),
+      ...calledNames,
+      ...extra,
+    ])
     return words
   }
 }
@@ -30,7 +36,7 @@ export function reservedWords(
 /** Words in source text; field names after a point are not reserved. */
 const WORD = /(?<![\w.])[A-Za-z_]\w*/g
 /** Names that the source of helpers calls or indexes; their parameters are local. Single letters are template parameters. */
-const CALLED = /(?<![\w.])[A-Za-z_]\w+(?=[([])/g
+const CALLED_NAME = /(?<![\w.])[A-Za-z_]\w+(?=[([])/g
 
 const wordsIn = (texts: readonly string[], word: RegExp): readonly string[] =>
   texts.flatMap((text) => text.match(word) ?? [])
@@ -40,7 +46,7 @@ function spellings(t: Spellings): readonly string[] {
   const helpers: Helpers = new Map()
   const operands = { args: [BLANK, BLANK], x: BLANK, y: BLANK, helpers }
   return DTYPES.flatMap((dtype) => {
-    const held = computeType(dtype)
+    const registerType = computeType(dtype)
     const ref: BufferRef = {
       name: BLANK,
       buffer: { name: BLANK, dtype, shape: [], scope: 'global', role: 'inout', fill: 0, accumulate: dtype },
@@ -48,12 +54,14 @@ function spellings(t: Spellings): readonly string[] {
       vector: false,
     }
     return [
-      ...MATH_FNS.map((fn) => t.math[fn]({ ...operands, dtype: held })),
+      ...MATH_FNS.map((fn) => t.math[fn]({ ...operands, dtype: registerType })),
       ...DTYPES.map((from) => t.cast(BLANK, from, dtype, helpers)),
-      ...(['min', 'max'] as const).map((op) => t.binary(op, BLANK, BLANK, held, held, null, helpers) ?? ''),
+      ...(['min', 'max'] as const).map(
+        (op) => t.binary(op, BLANK, BLANK, registerType, registerType, null, helpers) ?? '',
+      ),
       ...t.atomicLoop(ref, BLANK, () => BLANK, helpers),
       ...['+', 'min', 'max'].map((op) => t.atomic(ref, BLANK, op, BLANK, helpers) ?? ''),
-      t.type(held),
+      t.type(registerType),
     ]
   })
 }

@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 
-/** The arrays of a launch in shared memory, in bytes; an element takes `elementBytes`. */
+/** Shared-memory arrays of a launch with their sizes in bytes. */
 export function sharedArrays(
   { body }: Pick<Launch, 'body'>,
   elementBytes: (b: Buffer) => number,
@@ -17,18 +17,18 @@ export function sharedArrays(
   return out
 }
 
-/** `holder`: subject of the message, which has `limit` bytes. @throws SptError `plan/shared-too-large` */
-export function refuseShared(
+/** Checks a launch against a limit. `holder`: subject of the message, such as a device. @throws SptError `plan/shared-too-large` */
+export function rejectSharedOverflow(
   name: string,
   total: number,
   arrays: ReturnType<typeof sharedArrays>,
   { limit, holder }: { readonly limit: number; readonly holder: string },
 ): void {
   if (total <= limit) return
-  const of = arrays.length > 0 ? ` (${arrays.map((b) => `${b.name} ${b.bytes}`).join(', ')})` : ''
+  const arrayList = arrays.length > 0 ? ` (${arrays.map((b) => `${b.name} ${b.bytes}`).join(', ')})` : ''
   fail({
     code: 'plan/shared-too-large',
-    message: `${name} needs ${total} bytes of shared memory${of}; ${holder} ${limit} per block`,
+    message: `${name} needs ${total} bytes of shared memory${arrayList}; ${holder} ${limit} per block`,
     expected: `at most ${limit} bytes`,
     hint: 'cache a smaller tile: split the loops inside the cached one by smaller factors, or pipeline by fewer stages',
   })

@@ -23,60 +23,60 @@ export interface SharedMemory {
   readonly bytes: number
   /** Alignment of the whole block in bytes. */
   readonly align: number
-  /** In bytes, by name. */
+  /** Offsets in bytes by name. */
   readonly offsets: ReadonlyMap<string, number>
   /** True if arrays share memory. */
   readonly reused: boolean
 }
 
-interface Placed {
+interface Placement {
   readonly name: string
   readonly offset: number
   readonly end: number
   /** Live range: first and last statement that touches the array. */
   readonly first: number
   readonly last: number
-  readonly written: Written
+  readonly written: Writers
 }
 
 /** Writers of an array: threads, or copies that signal a barrier. */
-interface Written {
+interface Writers {
   readonly stored: boolean
   readonly copied: boolean
 }
 
-export function placeShared(launch: Launch): SharedMemory {
-  const arrays = allocated(launch.body)
-  const moments = momentsOf(launch.body)
-  const { stored, copied } = writersOf(launch.body)
-  const placedIn = (order: readonly Buffer[]): readonly Placed[] => {
-    const placed: Placed[] = []
+export function allocateShared(launch: Launch): SharedMemory {
+  const arrays = sharedBuffers(launch.body)
+  const ranges = liveRanges(launch.body)
+  const { stored, copied } = writtenBuffers(launch.body)
+  const placeInOrder = (order: readonly Buffer[]): readonly Placement[] => {
+    const placed: Placement[] = []
     for (const b of order) {
-      const [first, last] = moments.get(b.name) ?? [0, Infinity]
+      const [first, last] = ranges.get(b.name) ?? [0, Infinity]
       const written = { stored: stored.has(b.name), copied: copied.has(b.name) }
-      placed.push(place(b, placed, { first, last, written }))
+      placed.push(placeBuffer(b, placed, { first, last, written }))
     }
     return placed
   }
-  // A small array that is always in use must not part what two large ones could share.
-  const declared = placedIn(arrays)
-  const decreasing = placedIn(arrays.toSorted((a, b) => bytesOf(b) - bytesOf(a)))
-  const placed = end(decreasing) < end(declared) ? decreasing : declared
+  // In declaration order, a small array that is always live may prevent two large arrays from sharing memory.
+  const declared = placeInOrder(arrays)
+  const decreasing = placeInOrder(arrays.toSorted((a, b) => bytesOf(b) - bytesOf(a)))
+  const placed = totalBytes(decreasing) < totalBytes(declared) ? decreasing : declared
   const body = withBarriers(launch.body, placed)
   return {
     launch: body === launch.body ? launch : { ...launch, body },
-    bytes: end(placed),
+    bytes: totalBytes(placed),
     align: Math.max(1, ...arrays.map(sharedAlign)),
     offsets: new Map(placed.map((p) => [p.name, p.offset])),
-    reused: placed.some((p) => placed.some((q) => overlap(p, q))),
+    reused: placed.some((p) => placed.some((q) => isOverlapping(p, q))),
   }
 }
 
-const overlap = (p: Placed, q: Placed): boolean => p !== q && q.offset < p.end && p.offset < q.end
+const isOverlapping = (p: Placement, q: Placement): boolean => p !== q && q.offset < p.end && p.offset < q.end
 
-const end = (placed: readonly Placed[]): number => Math.max(0, ...placed.map((p) => p.end))
+const totalBytes = (placed: readonly Placement[]): number => Math.max(0, ...placed.map((p) => p.end))
 
-function allocated(body: Body): readonly Buffer[] {
+function sharedBuffers(body: Body): readonly Buffer[] {
   const out: Buffer[] = []
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'shared') out.push(s.buffer)
@@ -85,85 +85,86 @@ function allocated(body: Body): readonly Buffer[] {
 }
 
 /**
- * Buffers accessed by one statement of the order; for a condition that is uniform across threads, those of the condition
- * only.
+ * Buffers accessed by a statement; for a conditional that is uniform across threads, only those of its condition.
  */
-const touchedBy = (s: Stmt): ReadonlySet<string> =>
+const touchedBuffers = (s: Stmt): ReadonlySet<string> =>
   new Set(accessesOf([isUniformCondition(s) ? { ...s, then: [], else: [] } : s]).map((a) => a.buffer))
 
 /**
- * The first and the last statement that touches a buffer, in the order of the text, which is that of execution with branches
- * left out. What one of them allocates, no other touches.
+ * Live ranges: the first and the last statement that accesses a buffer, in source order, which is a superset of the execution
+ * order. A buffer that is allocated inside a statement is not accessed by other statements.
  */
-function momentsOf(body: Body): ReadonlyMap<string, readonly [number, number]> {
+function liveRanges(body: Body): ReadonlyMap<string, readonly [number, number]> {
   const out = new Map<string, readonly [number, number]>()
-  let moment = 0
-  const go = (list: Body): void => {
+  let position = 0
+  const visit = (list: Body): void => {
     for (const s of list) {
-      for (const buffer of touchedBy(s)) out.set(buffer, [out.get(buffer)?.[0] ?? moment, moment])
-      moment++
-      if (isUniformCondition(s)) for (const branch of bodiesOf(s)) go(branch)
+      for (const buffer of touchedBuffers(s)) out.set(buffer, [out.get(buffer)?.[0] ?? position, position])
+      position++
+      if (isUniformCondition(s)) for (const branch of bodiesOf(s)) visit(branch)
     }
   }
-  go(body)
+  visit(body)
   return out
 }
 
-/** A barrier on every path before an array is first touched that lies where another was touched on some path. */
-function withBarriers(body: Body, placed: readonly Placed[]): Body {
-  const under = new Map(placed.map((p) => [p.name, placed.filter((q) => overlap(p, q)).map((q) => q.name)]))
-  const go = (list: Body, before: Paths): { readonly body: Body; readonly after: Paths } => {
+/** Inserts a barrier before the first access to an array whose memory another array may have used on some path. */
+function withBarriers(body: Body, placed: readonly Placement[]): Body {
+  const sharing = new Map(
+    placed.map((p) => [p.name, placed.filter((q) => isOverlapping(p, q)).map((q) => q.name)]),
+  )
+  const visit = (list: Body, before: Paths): { readonly body: Body; readonly after: Paths } => {
     const out: Stmt[] = []
-    let now = before
+    let paths = before
     for (const s of list) {
-      const touched = touchedBy(s)
-      const takesOver = (p: string): boolean =>
-        !now.every.has(p) && (under.get(p) ?? []).some((q) => now.some.has(q))
-      if ([...touched].some(takesOver)) out.push(barrier())
-      now = { some: new Set([...now.some, ...touched]), every: new Set([...now.every, ...touched]) }
+      const touched = touchedBuffers(s)
+      const reusesMemory = (p: string): boolean =>
+        !paths.every.has(p) && (sharing.get(p) ?? []).some((q) => paths.some.has(q))
+      if ([...touched].some(reusesMemory)) out.push(barrier())
+      paths = { some: new Set([...paths.some, ...touched]), every: new Set([...paths.every, ...touched]) }
       if (!isUniformCondition(s)) {
         out.push(s)
         continue
       }
-      const [then, otherwise] = [go(s.then, now), go(s.else, now)]
+      const [then, otherwise] = [visit(s.then, paths), visit(s.else, paths)]
       out.push(withBodies(s, [then.body, otherwise.body]))
-      now = {
+      paths = {
         some: new Set([...then.after.some, ...otherwise.after.some]),
         every: new Set([...then.after.every].filter((b) => otherwise.after.every.has(b))),
       }
     }
-    const same = out.length === list.length && out.every((s, k) => s === list[k])
-    return { body: same ? list : Object.freeze(out), after: now }
+    const isUnchanged = out.length === list.length && out.every((s, k) => s === list[k])
+    return { body: isUnchanged ? list : Object.freeze(out), after: paths }
   }
-  return go(body, { some: new Set(), every: new Set() }).body
+  return visit(body, { some: new Set(), every: new Set() }).body
 }
 
-/** Buffers that were touched on some path to a statement, and on every one. */
+/** Buffers that were accessed on some path to a statement, and on every path. */
 interface Paths {
   readonly some: ReadonlySet<string>
   readonly every: ReadonlySet<string>
 }
 
-/** The arrays that threads store to, and those that copies of the device fill. */
-function writersOf(body: Body): {
+/** Arrays that threads store to, and arrays that asynchronous copies fill. */
+function writtenBuffers(body: Body): {
   readonly stored: ReadonlySet<string>
   readonly copied: ReadonlySet<string>
 } {
   const stored = new Set<string>()
   const copied = new Set<string>()
   for (const { buffer, mode, stmt: s } of accessesOf(body)) {
-    const signals = s.kind === 'instr' && piecesOf(s).some((p) => p.kind !== 'value' && p.mode === 'meet')
-    if (mode === 'write') (signals ? copied : stored).add(buffer)
+    const isAsyncCopy = s.kind === 'instr' && piecesOf(s).some((p) => p.kind !== 'value' && p.mode === 'meet')
+    if (mode === 'write') (isAsyncCopy ? copied : stored).add(buffer)
   }
   return { stored, copied }
 }
 
-type Use = Pick<Placed, 'first' | 'last' | 'written'>
+type Use = Pick<Placement, 'first' | 'last' | 'written'>
 
-const together = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.last
+const isConcurrent = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.last
 
-/** True if threads stored to `a` before copies fill `b`: the copies are not ordered after those stores. */
-const unseen = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
+/** True if threads store to `a` before copies fill `b`, because the copies are not ordered after these stores. */
+const isUnordered = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
 
 function bytesOf(b: Buffer): number {
   const length = b.shape[0]
@@ -171,15 +172,15 @@ function bytesOf(b: Buffer): number {
   return length.value * DTYPE_BYTES[b.dtype]
 }
 
-/** At the lowest place that is free for as long as the array is in use. */
-function place(b: Buffer, placed: readonly Placed[], use: Use): Placed {
+/** Places the array at the lowest offset that is free during its live range (first fit). */
+function placeBuffer(b: Buffer, placed: readonly Placement[], use: Use): Placement {
   const bytes = bytesOf(b)
   const align = sharedAlign(b)
-  const others = placed
-    .filter((p) => together(p, use) || unseen(p, use) || unseen(use, p))
+  const conflicting = placed
+    .filter((p) => isConcurrent(p, use) || isUnordered(p, use) || isUnordered(use, p))
     .toSorted((p, q) => p.offset - q.offset)
   let offset = 0
-  for (const p of others) {
+  for (const p of conflicting) {
     if (offset + bytes <= p.offset) break
     offset = Math.max(offset, Math.ceil(p.end / align) * align)
   }

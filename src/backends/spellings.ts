@@ -1,6 +1,6 @@
 /**
- * Table of spellings that distinguishes the C-like target languages; `printer.ts` is shared by all. Registers hold values of
- * `computeType`; only buffers have narrow elements.
+ * Spelling table of a C-like target language; `printer.ts` is shared by all targets. Registers hold values of `computeType`;
+ * only buffers have narrow elements.
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -16,9 +16,9 @@ export type Helpers = Map<string, string>
 export interface BufferRef {
   readonly name: string
   readonly buffer: Buffer
-  /** Updated atomically in this launch: every access goes through the target's atomics. */
+  /** True if this launch updates it atomically, so that every access uses atomics. */
   readonly atomic: boolean
-  /** Declared as an array of vectors of `VECTOR` elements, since the launch has such accesses to it. */
+  /** True if it is declared as an array of vectors, because the launch has vector accesses to it. */
   readonly vector: boolean
 }
 
@@ -34,18 +34,18 @@ export interface VectorRef {
 }
 
 /**
- * Arithmetic that may leave 32 bits: a value that a kernel computes, data that lead to an element, or an address that is
- * unused then.
+ * Arithmetic that may overflow 32 bits: of a computed value (`value`), of an address computed from data (`place`), or of an
+ * address that is not used in case of overflow (`unused`).
  */
 export type Wraps = 'value' | 'place' | 'unused'
 
 /** A call of a mathematical function. */
 export interface MathCall {
-  /** Operands, without parentheses around those of lower precedence. */
+  /** Operands without parentheses. */
   readonly args: readonly string[]
   readonly x: string
   readonly y: string
-  /** Type of the result, as held in registers. */
+  /** Type of the result in registers. */
   readonly dtype: Dtype
   readonly helpers: Helpers
 }
@@ -56,9 +56,9 @@ export interface Spellings {
   /** Type of a value in registers. */
   readonly type: (t: Dtype) => string
   readonly literal: (c: Const, helpers: Helpers) => string
-  /** `null`: a minus sign will do. The operand is parenthesised already. */
+  /** Negation; `null` for a minus sign. The operand is parenthesised. */
   readonly neg: (x: string, dtype: Dtype, helpers: Helpers) => string | null
-  /** `null`: the printer's C spelling will do. Operands are parenthesised already. */
+  /** A binary operator; `null` for the C spelling. Operands are parenthesised. */
   readonly binary: (
     op: BinaryOp,
     a: string,
@@ -71,12 +71,12 @@ export interface Spellings {
   readonly math: Readonly<Record<MathFn, (call: MathCall) => string>>
   readonly select: (cond: string, then: string, otherwise: string) => string
   /** Hides a first-iteration condition from the compiler (`peeled-iteration-workaround.ts`). */
-  readonly hidden?: (cond: string, helpers: Helpers) => string
+  readonly hideCondition?: (cond: string, helpers: Helpers) => string
   readonly cast: (x: string, from: Dtype, to: Dtype, helpers: Helpers) => string
   readonly load: (b: BufferRef, index: string, helpers: Helpers) => string
-  /** An expression that is 0 exactly if the element is, and cheaper than loading the element; null if there is none. */
-  readonly bitsBesideSign?: (b: BufferRef, index: string) => string | null
-  /** `exact`: the value is one that the element type has. */
+  /** An expression that is 0 if and only if the element is 0, and cheaper than the element; null if there is none. */
+  readonly magnitudeBits?: (b: BufferRef, index: string) => string | null
+  /** A store. `exact`: the element type represents the value exactly. */
   readonly store: (b: BufferRef, index: string, value: string, helpers: Helpers, exact: boolean) => string
   /** Vector widths of one access in elements, largest first; empty if vectors do not pay off. */
   readonly widths: (b: Buffer) => readonly number[]
@@ -95,8 +95,8 @@ export interface Spellings {
     values: readonly string[],
     helpers: Helpers,
     exact: readonly boolean[],
-    /** A vector loaded from memory of the same type, which the values are. */
-    copied: string | undefined,
+    /** Name of a loaded vector of the same type whose elements are these values. */
+    source: string | undefined,
   ) => readonly string[]
   readonly builtin: (axis: ThreadAxis) => string
   readonly let: (name: string, dtype: Dtype, value: string) => string
@@ -106,17 +106,17 @@ export interface Spellings {
   readonly exchange: (value: string, dtype: Dtype, xor: number, among: number, helpers: Helpers) => string
   /** A mutable scalar or a private array of constant length. */
   readonly register: (name: string, dtype: Dtype, length: number) => string
-  /** A value as its type has it, for registers that hold more digits. */
-  readonly rounded?: (value: string, dtype: Dtype) => string
-  /** Tiles that are objects of a declared type: one, or an array. */
+  /** Rounds a value to its type, for registers of higher precision. */
+  readonly roundRegister?: (value: string, dtype: Dtype) => string
+  /** Declares tiles of an opaque type: one, or an array. */
   readonly objects: (name: string, type: string, length: number) => string
-  /** Private arrays are objects: one for each thread, made before its loops, not one for each round. */
+  /** True if private arrays are allocated objects, so each is created once per thread, outside of loops. */
   readonly arraysAtHead?: boolean
   /**
-   * Operators that evaluate both operands, on targets that define out-of-bounds reads (WGSL, whose `select` does so too).
-   * Short-circuit operators are branches there, and compilers take long, and gigabytes, for dozens of them.
+   * Operators that evaluate both operands, on targets where out-of-bounds reads are defined (WGSL, whose `select` also evaluates
+   * both). Short-circuit operators are branches, and compilers need minutes and gigabytes for dozens of branches.
    */
-  readonly eager?: Readonly<Record<'and' | 'or', string>>
+  readonly eagerOps?: Readonly<Record<'and' | 'or', string>>
   /** Packing of narrow values in 32-bit registers, and addresses of memory for instructions. */
   readonly instructions?: {
     readonly packed: (name: string, words: number) => string
@@ -125,7 +125,7 @@ export interface Spellings {
     readonly address: (name: string, index: string) => string
     readonly shared: (name: string, index: string, dtype: Dtype) => string
   }
-  /** Aligned to 16 bytes at least. `null`: declared elsewhere (module scope). */
+  /** Declares a shared array, aligned to at least 16 bytes; `null` if it is declared at module scope. */
   readonly shared: (
     name: string,
     dtype: Dtype,
@@ -137,13 +137,11 @@ export interface Spellings {
   readonly forHeader: (name: string, extent: string) => string
   readonly whileHeader: (cond: string) => string
   readonly barrier: string
-  /** For targets that have clusters of blocks. */
+  /** Barrier of a cluster, on targets with thread-block clusters. */
   readonly clusterBarrier?: string
-  /** Of as many neighbours, for targets that have it. */
-  /**
-   * An element of shared memory that is uniform across the threads, with a barrier; without it, the element is read normally.
-   */
+  /** Loads a uniform element of shared memory, with a barrier; if absent, the element is loaded normally. */
   readonly uniform?: (element: string) => string
+  /** Barrier of `among` neighbouring threads. */
   readonly laneBarrier?: (among: number, helpers: Helpers) => string
   /** Barrier for global memory, on targets whose barrier orders shared memory only. */
   readonly globalBarrier?: string
@@ -158,8 +156,8 @@ export interface Spellings {
   ) => readonly string[]
 }
 
-/** Atomics of targets whose threads run in turns: ordinary updates of one element. */
-export const IN_TURNS = {
+/** Spellings of targets without parallel threads in a block: no vectors and no exchange. */
+export const SERIAL_THREADS = {
   widths: () => [],
   loadVector: () => [],
   atomicWidths: () => [],

@@ -8,20 +8,20 @@ export type DeviceKind = (typeof DEVICE_KINDS)[number]
 
 /** Optional device features that generated code may use. */
 export interface TextOptions {
-  /** WGSL: f16 in memory is f16, and not a word of 32 bits. Left out: where instructions need it. */
+  /** WGSL: f16 elements are stored as f16, not as 32-bit words. Default: only if instructions need it. */
   readonly f16?: boolean | undefined
 }
 
 export interface Target {
-  /** The device that runs its texts; nothing for a language that is only printed. */
+  /** The device that runs the code; `null` for a language that is only printed. */
   readonly device: DeviceKind | null
-  /** Device whose default schedules apply if the user names none. */
-  readonly scheduledAs: DeviceKind
-  /** True if blocks run in parallel: loop nests without threads are spread over blocks before printing. */
+  /** Device whose default schedules apply. */
+  readonly scheduleDevice: DeviceKind
+  /** True if blocks run in parallel: before printing, loop nests without threads are distributed over blocks. */
   readonly parallel: boolean
-  /** Launches start a grid of blocks; elsewhere an entry runs all of them. */
+  /** True if launches start a grid of blocks; otherwise an entry runs all blocks. */
   readonly grid: boolean
-  /** File extension, with the point. */
+  /** File extension with the dot. */
   readonly extension: string
   /** Features common to all devices of the target, for lowering (`lower/pipeline.ts`, `LowerOptions`). */
   readonly lowering: { readonly lanes?: number; readonly promote?: boolean }
@@ -38,6 +38,6 @@ export interface DeclaredTexts {
   readonly addresses: boolean
   /** Names of requirements with their number of arguments; if absent, a requirement is a language extension. */
   readonly needs?: ReadonlyMap<string, number>
-  /** Replacement suggested for requirements, in languages that have none. */
-  readonly instead?: string
+  /** Suggested replacement for requirements, in languages without requirements. */
+  readonly alternative?: string
 }

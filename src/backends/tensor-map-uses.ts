@@ -1,6 +1,5 @@
 /**
- * Tensor maps (TMA descriptors) of a launch. Buffers that a launch describes to its device as matrices, whose boxes
- * instructions move.
+ * Tensor maps (TMA descriptors) of a launch: buffers that are described to the device as matrices, whose boxes instructions copy.
  */
 import type { CallPiece } from '../ir/instr-call.ts'
 import type { Launch } from '../ir/loops.ts'
@@ -9,13 +8,13 @@ import { piecesOf, walkStmts } from '../ir/tree.ts'
 
 export type MatrixUse = Extract<CallPiece, { kind: 'map' }>
 
-/** Each description once, in the order of the text. */
+/** Distinct tensor maps of a launch, in source order. */
 export function matricesOf(launch: Launch): readonly MatrixUse[] {
-  const found = new Map<string, MatrixUse>()
+  const uses = new Map<string, MatrixUse>()
   walkStmts(launch.body, (s) => {
-    if (s.kind === 'instr') for (const p of piecesOf(s)) if (p.kind === 'map') found.set(matrixName(p), p)
+    if (s.kind === 'instr') for (const p of piecesOf(s)) if (p.kind === 'map') uses.set(matrixName(p), p)
   })
-  return [...found.values()]
+  return [...uses.values()]
 }
 
 /** Name of a matrix descriptor: equal for equal descriptors, and distinct from the kernel's names. */

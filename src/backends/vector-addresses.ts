@@ -30,36 +30,36 @@ export class Addresses {
 
   /** Evaluates `make` with the facts about sizes that the condition implies. */
   where<T>(cond: Expr, make: () => T): T {
-    const around = this.#facts
-    this.#facts = around.where(cond)
-    const out = make()
-    this.#facts = around
-    return out
+    const outer = this.#facts
+    this.#facts = outer.where(cond)
+    const result = make()
+    this.#facts = outer
+    return result
   }
 
   /** Facts about sizes implied by a condition. */
-  said(cond: Expr): readonly Fact[] {
+  impliedFacts(cond: Expr): readonly Fact[] {
     return this.#facts.multiples(cond)
   }
 
-  /** The sum that an address is; a `let` of a sum, or of one times a constant, is that sum, and so is one of such a `let`. */
+  /** Linear form of an address; names defined as sums, or as multiples of sums, are expanded. */
   sum(e: Expr): Linear {
-    return linear(this.#expanded(e))
+    return linear(this.#expand(e))
   }
 
-  #expanded(e: Expr): Expr {
-    const ofVariable = (x: Expr): Expr | undefined => {
+  #expand(e: Expr): Expr {
+    const expandVariable = (x: Expr): Expr | undefined => {
       const value = x.kind === 'var' ? this.#sums.get(x.name) : undefined
-      return value && this.#expanded(value)
+      return value && this.#expand(value)
     }
-    return rewriteExpr(e, ofVariable, this.#expansions)
+    return rewriteExpr(e, expandVariable, this.#expansions)
   }
 
   /**
    * Index of the vector of `width` elements at an address, without a division; undefined unless every term is divisible by
    * `width`.
    */
-  whole(e: Expr, width: number): Expr | undefined {
+  vectorIndex(e: Expr, width: number): Expr | undefined {
     const sum = this.sum(e)
     const isDivisible = (n: number): boolean => n % width === 0
     if (![sum.constant, ...[...sum.terms.values()].map((t) => t.coefficient)].every(isDivisible))
@@ -68,7 +68,7 @@ export class Addresses {
   }
 
   /** Largest known divisor of the terms of an address, without its constant; 0 for no terms. */
-  aligned(base: Linear): number {
+  alignment(base: Linear): number {
     return this.#facts.divisorOfTerms(base)
   }
 }
@@ -76,15 +76,15 @@ export class Addresses {
 /** Width of vectors in elements. */
 const VECTOR = 4
 
-/** Buffers that a version for other sizes stores elements of by themselves, in vectors that are not one thread's. */
-export function storedAlone(body: Body, addresses: Addresses, otherwise = false): ReadonlySet<string> {
+/** Buffers whose elements are stored individually in a version for other sizes, where threads may share a vector. */
+export function elementwiseStored(body: Body, addresses: Addresses, inElse = false): ReadonlySet<string> {
   const out = new Set<string>()
   for (const s of body) {
-    if (s.kind === 'store' && otherwise && addresses.aligned(addresses.sum(s.index[0]!)) % VECTOR !== 0)
+    if (s.kind === 'store' && inElse && addresses.alignment(addresses.sum(s.index[0]!)) % VECTOR !== 0)
       out.add(s.buffer)
-    const saysFacts = s.kind === 'if' && addresses.said(s.cond).length > 0
+    const impliesFacts = s.kind === 'if' && addresses.impliedFacts(s.cond).length > 0
     for (const [k, b] of bodiesOf(s).entries())
-      for (const name of storedAlone(b, addresses, otherwise || (saysFacts && k === 1))) out.add(name)
+      for (const name of elementwiseStored(b, addresses, inElse || (impliesFacts && k === 1))) out.add(name)
   }
   return out
 }

@@ -1,4 +1,4 @@
-/** Vector atomics (`red.v4` and the like). Atomic updates of neighbouring elements as one. */
+/** Packs atomic updates of neighbouring elements into vector atomics (such as `red.v4`). */
 
 import { load } from '../ir/expr.ts'
 import { readsSome } from '../ir/expr-tree.ts'
@@ -17,59 +17,59 @@ interface Member {
   readonly reduce: Reduce
   readonly key: string
   readonly constant: number
-  readonly at: number
+  readonly index: number
 }
 
 /**
- * Moves each complete vector of updates to the position of its first update; nothing in between changes the operands of the
- * others.
+ * Moves each complete vector of updates to the position of its first update; no statement in between changes operands of the
+ * later updates.
  */
 export function packAtomics(list: Body, n: Neighbours): Body {
-  const replaced = new Map<number, Stmt | null>()
+  const replacements = new Map<number, Stmt | null>()
   let run: Member[] = []
-  let changed = new Set<string>()
+  let stored = new Set<string>()
   const flush = (): void => {
-    pack(run, n, replaced)
+    pack(run, n, replacements)
     run = []
-    changed = new Set()
+    stored = new Set()
   }
-  list.forEach((s, at) => {
+  list.forEach((s, index) => {
     if (s.kind === 'let') return
     const element = s.kind === 'reduce' ? n.element(s) : undefined
     if (s.kind === 'reduce' && element) {
-      const other = run[0] && run[0].key !== element.key
-      if (other || [...s.values, ...s.targets[0]!.index].some((v) => readsSome(v, changed))) flush()
-      run.push({ reduce: s, ...element, at })
+      const isOtherBase = run[0] && run[0].key !== element.key
+      if (isOtherBase || [...s.values, ...s.targets[0]!.index].some((v) => readsSome(v, stored))) flush()
+      run.push({ reduce: s, ...element, index })
     } else if (s.kind === 'store' && run.length > 0 && run[0]!.reduce.targets[0]!.buffer !== s.buffer)
-      changed.add(s.buffer)
+      stored.add(s.buffer)
     else flush()
   })
   flush()
-  if (replaced.size === 0) return list
+  if (replacements.size === 0) return list
   return list.flatMap((s, k): Body => {
-    const now = replaced.get(k)
-    return now === undefined ? [s] : now === null ? [] : [now]
+    const replacement = replacements.get(k)
+    return replacement === undefined ? [s] : replacement === null ? [] : [replacement]
   })
 }
 
-function pack(run: readonly Member[], n: Neighbours, replaced: Map<number, Stmt | null>): void {
-  const by = new Map(run.map((m) => [m.constant, m]))
-  if (run.length < 2 || by.size < run.length) return
-  const done = new Set<number>()
+function pack(run: readonly Member[], n: Neighbours, replacements: Map<number, Stmt | null>): void {
+  const byConstant = new Map(run.map((m) => [m.constant, m]))
+  if (run.length < 2 || byConstant.size < run.length) return
+  const packed = new Set<number>()
   for (const width of n.widths(run[0]!.reduce))
-    for (const constant of by.keys()) {
+    for (const constant of byConstant.keys()) {
       if (constant % width !== 0) continue
-      const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
-      // The address of the first element has to be known where the first update stands.
-      if (members.some((m, k) => !m || done.has(constant + k) || m.at < members[0]!.at)) continue
+      const members = Array.from({ length: width }, (_, k) => byConstant.get(constant + k))
+      // The address of the first element has to be defined at the first update.
+      if (members.some((m, k) => !m || packed.has(constant + k) || m.index < members[0]!.index)) continue
       const [first] = members
       const target = first!.reduce.targets[0]!
       const values = members.map((m) => m!.reduce.values[0]!)
-      for (const m of members) replaced.set(m!.at, null)
-      replaced.set(
-        first!.at,
+      for (const m of members) replacements.set(m!.index, null)
+      replacements.set(
+        first!.index,
         vectorStore(load(target.buffer, target.index, target.dtype), values, first!.reduce.reducer.name),
       )
-      for (let k = 0; k < width; k++) done.add(constant + k)
+      for (let k = 0; k < width; k++) packed.add(constant + k)
     }
 }

@@ -1,11 +1,10 @@
 /**
- * SLP vectorisation of loads and stores. Invariant reached: neighbouring elements of a buffer that a straight line of
- * statements reads, or writes, are one aligned access of up to 16 bytes (superword-level parallelism; Larsen and
- * Amarasinghe, PLDI 2000). For targets that have such accesses, just before printing; buffers begin at multiples of 16
- * bytes.
+ * SLP vectorisation of loads and stores (superword-level parallelism; Larsen and Amarasinghe, PLDI 2000). Invariant: accesses of
+ * straight-line code to neighbouring elements of a buffer are one aligned access of up to 16 bytes. It runs just before
+ * printing, for targets with vector accesses. Buffers are aligned to 16 bytes.
  *
- * That an address is a multiple follows from its terms: constants, unrolled lanes, and what is known of sizes, because
- * schedules require it or by a condition around.
+ * Alignment of an address is derived from its terms: constants, unrolled lanes, and facts about sizes, which schedules require or
+ * enclosing conditions imply.
  */
 
 import { type Linear, linearKey } from '../analysis/integers/linear.ts'
@@ -17,13 +16,13 @@ import type { Buffer, Launch, Plan, Stmt, Store } from '../ir/loops.ts'
 import { define, vectorLoad, vectorStore } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, exprsOf, hasBarrier, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Element, MemoryVersions } from './memory-versions.ts'
-import { Addresses, storedAlone } from './vector-addresses.ts'
+import { Addresses, elementwiseStored } from './vector-addresses.ts'
 import { type Neighbours, packAtomics } from './vector-atomics.ts'
 
 /** Permitted widths of vector accesses to a buffer in elements, largest first; empty if it must be accessed by element. */
 export interface Widths {
   readonly widths: (buffer: Buffer) => readonly number[]
-  /** The same of atomic updates by a reducer. */
+  /** Permitted widths of atomic updates by a reducer. */
   readonly atomicWidths: (buffer: Buffer, reducer: string) => readonly number[]
   /**
    * True if arrays hold vectors, so that a store may write the complete vector (WGSL, "Memory Locations"). Such an array is
@@ -37,16 +36,16 @@ export interface Widths {
 }
 
 export function vectorAccesses(plan: Plan, widths: Widths): Plan {
-  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorized(s, plan, widths) : s))
+  const steps = plan.steps.map((s) => (s.kind === 'launch' ? vectorizeLaunch(s, plan, widths) : s))
   return steps.every((s, k) => s === plan.steps[k]) ? plan : { ...plan, steps }
 }
 
-function vectorized(launch: Launch, plan: Plan, widths: Widths): Launch {
+function vectorizeLaunch(launch: Launch, plan: Plan, widths: Widths): Launch {
   let body = new Vectorizer(launch, plan, widths).body(launch.body)
   if (widths.storesVectors && body !== launch.body) {
-    const alone = storedAlone(launch.body, new Addresses(launch.body, plan.facts))
-    const fewer: Widths = { ...widths, widths: (b) => (alone.has(b.name) ? [] : widths.widths(b)) }
-    if (alone.size > 0) body = new Vectorizer(launch, plan, fewer).body(launch.body)
+    const elementwise = elementwiseStored(launch.body, new Addresses(launch.body, plan.facts))
+    const restricted: Widths = { ...widths, widths: (b) => (elementwise.has(b.name) ? [] : widths.widths(b)) }
+    if (elementwise.size > 0) body = new Vectorizer(launch, plan, restricted).body(launch.body)
   }
   return body === launch.body ? launch : { ...launch, body }
 }
@@ -57,10 +56,10 @@ interface Group {
 }
 
 /**
- * `key constant` → the name of the element, and the statement before which it is loaded: where an earlier one reads it
- * under a condition alone, it reads it itself.
+ * Loaded elements by `key constant`: the name of the element, and the statement before which it is loaded. Earlier statements,
+ * which read the element only under a condition, keep their own loads.
  */
-type Named = Map<string, { readonly element: Expr; readonly from: number }>
+type NamedElements = Map<string, { readonly element: Expr; readonly from: number }>
 
 class Vectorizer {
   readonly #buffers: Map<string, Buffer>
@@ -68,11 +67,11 @@ class Vectorizer {
   readonly #addresses: Addresses
   #count = 0
   readonly #written: ReadonlySet<string>
-  /** Buffers with atomic updates, and by which reducers. */
+  /** Reducers of atomic updates, by buffer. */
   readonly #atomic = new Map<string, Set<string>>()
 
-  /** Arrays of elements, since instructions name them so. */
-  readonly #named = new Set<string>()
+  /** Arrays that instructions access by name, so that they remain arrays of elements. */
+  readonly #instrArrays = new Set<string>()
 
   constructor(launch: Launch, plan: Plan, widths: Widths) {
     this.#buffers = new Map(plan.buffers.map((b) => [b.name, b]))
@@ -86,7 +85,7 @@ class Vectorizer {
           this.#atomic.set(t.buffer, new Set([...(this.#atomic.get(t.buffer) ?? []), s.reducer.name]))
       if (s.kind === 'instr')
         for (const p of s.texts.flatMap((t) => t.pieces))
-          if (typeof p !== 'string' && p.kind === 'name') this.#named.add(p.buffer)
+          if (typeof p !== 'string' && p.kind === 'name') this.#instrArrays.add(p.buffer)
     })
   }
 
@@ -99,107 +98,111 @@ class Vectorizer {
         ),
       ),
     )
-    const loaded = this.#loads(inner)
-    const stored = packAtomics(this.#stores(loaded), this.#neighbours)
-    return stored.length === list.length && stored.every((s, k) => s === list[k]) ? list : stored
+    const withLoads = this.#loads(inner)
+    const withStores = packAtomics(this.#stores(withLoads), this.#neighbours)
+    return withStores.length === list.length && withStores.every((s, k) => s === list[k]) ? list : withStores
   }
 
-  #usable(buffer: string): readonly number[] {
+  #vectorWidths(buffer: string): readonly number[] {
     const b = this.#buffers.get(buffer)
     if (b?.scope === 'register') return this.#widths.instructions && isPacked(b) ? [2] : []
-    if (!b || this.#named.has(buffer)) return []
-    // Elements that are declared atomic are no vectors elsewhere; where updates are vectors, they are not declared so.
-    const apart = [...(this.#atomic.get(buffer) ?? [])].some(
+    if (!b || this.#instrArrays.has(buffer)) return []
+    // Buffers with scalar atomics are declared as atomic elements, which excludes vectors. Vector atomics need no declaration.
+    const isElementwise = [...(this.#atomic.get(buffer) ?? [])].some(
       (op) => this.#widths.atomicWidths(b, op).length === 0,
     )
-    return apart ? [] : this.#widths.widths(b)
+    return isElementwise ? [] : this.#widths.widths(b)
   }
 
   #element(l: Load | Store): Element | undefined {
-    if (this.#usable(l.buffer).length === 0) return undefined
+    if (this.#vectorWidths(l.buffer).length === 0) return undefined
     const sum = this.#addresses.sum(l.index[0]!)
     const base = { terms: sum.terms, constant: 0 }
-    const at = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
-    return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: at }
+    const elementLoad = l.kind === 'load' ? l : load(l.buffer, l.index, l.value.dtype)
+    return { key: `${l.buffer} ${linearKey(base)}`, constant: sum.constant, base, load: elementLoad }
   }
 
   // --- loads ---
 
   #loads(list: Body): Body {
-    let writes = new MemoryVersions(this.#written)
+    let versions = new MemoryVersions(this.#written)
     const groups = new Map<string, Group>()
     list.forEach((s, k) => {
       if (s.kind !== 'while')
         for (const e of exprsOf(s))
-          readIn(e, this.#widths.eager !== undefined, (l) => {
+          visitLoads(e, this.#widths.eager !== undefined, (l) => {
             const x = this.#element(l)
-            const state = x && writes.state(x)
-            // A half of a register costs no access.
+            const state = x && versions.version(x)
+            // Reading a packed element of a register needs no memory access.
             if (!x || state === undefined || this.#buffers.get(l.buffer)?.scope === 'register') return
             const key = `${x.key} ${state}`
             const group = groups.get(key) ?? { base: x.base, elements: new Map() }
             groups.set(key, group)
             if (!group.elements.has(x.constant)) group.elements.set(x.constant, { load: x.load, first: k })
           })
-      this.#advance(s, writes)
+      this.#recordWrites(s, versions)
     })
     const vectors = new Map<number, Stmt[]>()
-    const named: Named = new Map()
+    const named: NamedElements = new Map()
     for (const [key, group] of groups) this.#chunks(key, group, vectors, named)
     if (named.size === 0) return list
-    writes = new MemoryVersions(this.#written)
+    versions = new MemoryVersions(this.#written)
     return list.flatMap((s, k): Body => {
-      const replaced =
+      const rewritten =
         s.kind === 'while'
           ? s
           : mapExprs(s, (e) =>
               rewriteExpr(e, (x) => {
                 const el = x.kind === 'load' ? this.#element(x) : undefined
-                const state = el && writes.state(el)
+                const state = el && versions.version(el)
                 const name = el && named.get(`${el.key} ${state} ${el.constant}`)
                 return name && name.from <= k ? name.element : undefined
               }),
             )
-      this.#advance(s, writes)
-      return [...(vectors.get(k) ?? []), replaced]
+      this.#recordWrites(s, versions)
+      return [...(vectors.get(k) ?? []), rewritten]
     })
   }
 
-  #advance(s: Stmt, writes: MemoryVersions): void {
-    if (hasBarrier([s])) for (const b of this.#written) writes.all(b)
-    else if (s.kind === 'store') writes.one(s.buffer, this.#element(s))
-    else for (const b of writesOf([s])) writes.all(b)
+  #recordWrites(s: Stmt, versions: MemoryVersions): void {
+    if (hasBarrier([s])) for (const b of this.#written) versions.writeAny(b)
+    else if (s.kind === 'store') versions.writeElement(s.buffer, this.#element(s))
+    else for (const b of writesOf([s])) versions.writeAny(b)
   }
 
-  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, named: Named): void {
+  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, named: NamedElements): void {
     const { elements, base } = group
-    const some = elements.values().next().value!
-    const aligned = this.#addresses.aligned(base)
-    for (const width of this.#usable(some.load.buffer)) {
-      if (aligned % width !== 0) continue
+    const anyElement = elements.values().next().value!
+    const alignment = this.#addresses.alignment(base)
+    for (const width of this.#vectorWidths(anyElement.load.buffer)) {
+      if (alignment % width !== 0) continue
       for (const constant of elements.keys()) {
         if (constant % width !== 0) continue
         const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
         if (members.some((m, k) => !m || named.has(`${key} ${constant + k}`))) continue
         const first = Math.min(...members.map((m) => m!.first))
-        const from = members.findIndex((m) => m!.first === first)
-        const at = members[from]!.load
-        const start = load(at.buffer, [this.#start(add(at.index[0]!, int(-from)), width)], at.dtype)
-        // No name of the kernel has a point in it.
-        const names = members.map(() => `${at.buffer}.${this.#count++}`)
+        const firstMember = members.findIndex((m) => m!.first === first)
+        const memberLoad = members[firstMember]!.load
+        const start = load(
+          memberLoad.buffer,
+          [this.#vectorStart(add(memberLoad.index[0]!, int(-firstMember)), width)],
+          memberLoad.dtype,
+        )
+        // Names of the kernel contain no dot, so these names are unique.
+        const names = members.map(() => `${memberLoad.buffer}.${this.#count++}`)
         const list = vectors.get(first) ?? []
         vectors.set(first, list)
         list.push(vectorLoad(names, start))
         for (const [k, n] of names.entries())
-          named.set(`${key} ${constant + k}`, { element: variable(n, at.dtype), from: first })
+          named.set(`${key} ${constant + k}`, { element: variable(n, memberLoad.dtype), from: first })
       }
     }
   }
 
   /** Start of a vector as vector index times width, if arrays hold vectors: addresses then differ by constants only. */
-  #start(index: Expr, width: number): Expr {
-    const whole = this.#widths.storesVectors ? this.#addresses.whole(index, width) : undefined
-    return whole ? mul(whole, int(width)) : index
+  #vectorStart(index: Expr, width: number): Expr {
+    const vectorIndex = this.#widths.storesVectors ? this.#addresses.vectorIndex(index, width) : undefined
+    return vectorIndex ? mul(vectorIndex, int(width)) : index
   }
 
   readonly #neighbours: Neighbours = {
@@ -213,9 +216,9 @@ class Vectorizer {
     widths: (r) => {
       const target = r.targets[0]!
       const buffer = this.#buffers.get(target.buffer)
-      const aligned = this.#addresses.aligned({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
+      const alignment = this.#addresses.alignment({ ...this.#addresses.sum(target.index[0]!), constant: 0 })
       const widths = buffer ? this.#widths.atomicWidths(buffer, r.reducer.name) : []
-      return widths.filter((w) => aligned % w === 0)
+      return widths.filter((w) => alignment % w === 0)
     },
   }
 
@@ -241,46 +244,46 @@ class Vectorizer {
     flush()
     return out.length === list.length && out.every((s, k) => s === list[k])
       ? list
-      : out.filter((s) => s !== NOTHING)
+      : out.filter((s) => s !== REMOVED)
   }
 
-  /** Replaces the last store of each whole chunk by one of all of it. */
+  /** Replaces the last store of each complete vector by a vector store, and removes the others. */
   #pack(
     run: readonly { readonly store: Store; readonly element: Element; readonly at: number }[],
     out: Stmt[],
   ): void {
     if (run.length < 2) return
-    const by = new Map(run.map((r) => [r.element.constant, r]))
-    if (by.size < run.length) return
-    const aligned = this.#addresses.aligned(run[0]!.element.base)
-    const done = new Set<number>()
-    for (const width of this.#usable(run[0]!.store.buffer)) {
-      if (aligned % width !== 0) continue
-      for (const constant of by.keys()) {
+    const byConstant = new Map(run.map((r) => [r.element.constant, r]))
+    if (byConstant.size < run.length) return
+    const alignment = this.#addresses.alignment(run[0]!.element.base)
+    const packed = new Set<number>()
+    for (const width of this.#vectorWidths(run[0]!.store.buffer)) {
+      if (alignment % width !== 0) continue
+      for (const constant of byConstant.keys()) {
         if (constant % width !== 0) continue
-        const members = Array.from({ length: width }, (_, k) => by.get(constant + k))
-        if (members.some((m, k) => !m || done.has(constant + k))) continue
+        const members = Array.from({ length: width }, (_, k) => byConstant.get(constant + k))
+        if (members.some((m, k) => !m || packed.has(constant + k))) continue
         const last = Math.max(...members.map((m) => m!.at))
         const { store } = members[0]!
-        const start = this.#start(store.index[0]!, width)
+        const start = this.#vectorStart(store.index[0]!, width)
         const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
-        const whole = vectorStore(
+        const vector = vectorStore(
           target,
           members.map((m) => m!.store.value),
         )
-        for (const m of members) out[m!.at] = NOTHING
-        out[last] = whole
-        for (let k = 0; k < width; k++) done.add(constant + k)
+        for (const m of members) out[m!.at] = REMOVED
+        out[last] = vector
+        for (let k = 0; k < width; k++) packed.add(constant + k)
       }
     }
   }
 }
 
-/** Stands where a store was that became part of another. */
-const NOTHING: Stmt = define('', int(0))
+/** Placeholder of a removed store. */
+const REMOVED: Stmt = define('', int(0))
 
-/** The loads that happen whenever the expression is evaluated, by a target whose operators evaluate all operands or not. */
-function readIn(e: Expr, eager: boolean, visit: (l: Load) => void): void {
+/** Visits loads that are executed whenever the expression is. `eager`: the target evaluates all operands of lazy operators. */
+function visitLoads(e: Expr, eager: boolean, visit: (l: Load) => void): void {
   if (e.kind === 'load') visit(e)
-  for (const c of isLazy(e) && !eager ? children(e).slice(0, 1) : children(e)) readIn(c, eager, visit)
+  for (const c of isLazy(e) && !eager ? children(e).slice(0, 1) : children(e)) visitLoads(c, eager, visit)
 }

@@ -41,7 +41,7 @@ const declaredIn = (target: TargetName): DeclaredTexts => TARGETS[target].declar
 const withNeeds = TARGET_NAMES.filter((t) => declaredIn(t).needs)
 
 function checkNeed({ name: { name, span }, args }: Ast.Need, target: TargetName, report: Report): void {
-  const { needs: known, instead } = declaredIn(target)
+  const { needs: known, alternative: instead } = declaredIn(target)
   if (!known) {
     report.error({
       code: 'check/unknown-need',

@@ -2,8 +2,8 @@
 
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
-import { refuseShared, sharedArrays } from '../backends/shared-limit.ts'
-import { placeShared } from '../backends/shared-memory-liveness.ts'
+import { rejectSharedOverflow, sharedArrays } from '../backends/shared-limit.ts'
+import { allocateShared } from '../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../backends/targets/index.ts'
 import type { Buffer, Launch, Plan } from '../ir/loops.ts'
 import { buffersOf, type PackedPlan } from '../lower/buffer-packing.ts'
@@ -45,9 +45,9 @@ function checkBlock(device: Device, { name, block }: Launch): void {
 function checkShared(device: Device, launch: Launch): void {
   const arrays = sharedArrays(launch, (b) => elementBytes(device, b))
   const total = TARGETS[targetOf(device)].reusesShared
-    ? placeShared(launch).bytes
+    ? allocateShared(launch).bytes
     : arrays.reduce((n, b) => n + b.bytes, 0)
-  refuseShared(launch.name, total, arrays, {
+  rejectSharedOverflow(launch.name, total, arrays, {
     limit: device.limits.maxSharedBytes,
     holder: `${device.name} has`,
   })

@@ -1,7 +1,7 @@
 /** f16 in WGSL: words where a device lacks it, f16 where it has it; the bits that conversions round to. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { emit } from '../../src/backends/emit.ts'
-import { help } from '../../src/backends/targets/wgsl/helpers.ts'
+import { helperCall } from '../../src/backends/targets/wgsl/helpers.ts'
 import { fromF16, toF16 } from '../../src/ir/half.ts'
 import { type Device, devices, type Kernel, load } from '../../src/node.ts'
 import { createWebGpuDevice } from '../../src/runtime/webgpu.ts'
@@ -164,7 +164,7 @@ describe('half_bits', () => {
   test('is the nearest f16, ties to even', async () => {
     const values = samples()
     const helpers = new Map<string, string>()
-    help(helpers, 'half_bits', 'x')
+    helperCall(helpers, 'half_bits', 'x')
     const code = `@group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> y: array<u32>;
 ${[...helpers.values()].join('\n')}

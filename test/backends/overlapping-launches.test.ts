@@ -1,7 +1,7 @@
 /** Where launches that overlap wait: against a walk over all paths and a comparison of all pairs of steps. */
 import { expect, test } from 'vitest'
 import { emit } from '../../src/backends/emit.ts'
-import { overlapsOf, withWait } from '../../src/backends/targets/cuda/programmatic-dependent-launch.ts'
+import { insertWait, overlapsOf } from '../../src/backends/targets/cuda/programmatic-dependent-launch.ts'
 import { accessesOf } from '../../src/ir/accesses.ts'
 import { int, load as loadOf, lt } from '../../src/ir/expr.ts'
 import type { Launch, Plan, PlanStep, Stmt } from '../../src/ir/loops.ts'
@@ -57,7 +57,7 @@ function check(plan: Plan): number {
     const expected = plan.steps.slice(0, k).flatMap((s) => [...conflicts(s, step)])
     expect([...dependent].sort()).toEqual([...new Set(expected)].filter((b) => names.has(b)).sort())
     const early = new Set<string>()
-    expect(waits(withWait(step.body, dependent, WAIT), false, early), 'every path waits').toBe(true)
+    expect(waits(insertWait(step.body, dependent, WAIT), false, early), 'every path waits').toBe(true)
     for (const b of early) expect(dependent).not.toContain(b)
   }
   return next
@@ -155,7 +155,7 @@ test('by hand: branches and their conditions', () => {
     else: otherwise,
   })
   const held = new Set(['h'])
-  const of = (...body: Stmt[]) => withWait(body, held, WAIT)
+  const of = (...body: Stmt[]) => insertWait(body, held, WAIT)
   expect(of(put('a'))).toEqual([put('a'), WAIT])
   expect(of(put('a'), put('h'), put('b'))).toEqual([put('a'), WAIT, put('h'), put('b')])
   expect(of(branch('h', [put('a')]))).toEqual([WAIT, branch('h', [put('a')])])

@@ -1,7 +1,7 @@
 /** Where arrays of shared memory lie: apart while both are in use, and with a barrier between where not. */
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { placeShared } from '../../src/backends/shared-memory-liveness.ts'
+import { allocateShared } from '../../src/backends/shared-memory-liveness.ts'
 import { accessesOf } from '../../src/ir/accesses.ts'
 import { bool, builtin, int, load, lt, variable } from '../../src/ir/expr.ts'
 import type { Buffer, For, Launch, Stmt } from '../../src/ir/loops.ts'
@@ -103,7 +103,7 @@ describe('placeShared', () => {
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))
       const body = [...arrays.map(alloc), ...statementsOf(uses)]
-      const { bytes, offsets, launch, reused } = placeShared(launchOf(body))
+      const { bytes, offsets, launch, reused } = allocateShared(launchOf(body))
       const total = arrays.reduce((n, b) => n + 16 * Math.ceil((4 * lengths[arrays.indexOf(b)]!) / 16), 0)
       expect(bytes).toBeLessThanOrEqual(total)
       const at = (k: number) => ({ from: offsets.get(`s${k}`)!, to: offsets.get(`s${k}`)! + 4 * lengths[k]! })
@@ -144,7 +144,7 @@ describe('placeShared', () => {
     ({ lengths, uses }) => {
       const body = [...lengths.map((n, k) => alloc(array(`s${k}`, n))), barrier(), ...statementsOf(uses)]
       const guarded = when(AGREED, body)
-      const [plain, inside] = [placeShared(launchOf(body)), placeShared(launchOf([guarded]))]
+      const [plain, inside] = [allocateShared(launchOf(body)), allocateShared(launchOf([guarded]))]
       expect(inside.bytes).toBe(plain.bytes)
       expect([...inside.offsets]).toEqual([...plain.offsets])
       expect(barriersIn(inside.launch.body)).toBe(barriersIn(plain.launch.body))
@@ -154,7 +154,7 @@ describe('placeShared', () => {
   test('an array that both branches use takes the place of one before, in each behind a barrier', () => {
     const arrays = [alloc(array('a', 8)), alloc(array('b', 8))]
     const both = when(AGREED, [touch(['b']), barrier()], [touch(['b'])])
-    const { bytes, launch } = placeShared(launchOf([...arrays, touch(['a']), both, touch(['b'])]))
+    const { bytes, launch } = allocateShared(launchOf([...arrays, touch(['a']), both, touch(['b'])]))
     expect(bytes).toBe(32)
     const [, , , branches, last] = launch.body
     expect(
@@ -166,13 +166,13 @@ describe('placeShared', () => {
     expect(last?.kind).toBe('store')
     // On the path that has not taken it over yet, the statement behind the branches does.
     const one = when(AGREED, [touch(['b']), barrier()])
-    const after = placeShared(launchOf([...arrays, touch(['a']), one, touch(['b'])])).launch.body
+    const after = allocateShared(launchOf([...arrays, touch(['a']), one, touch(['b'])])).launch.body
     expect(after.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'if', 'barrier', 'store'])
   })
 
   test('arrays that follow each other take the place of one', () => {
     const body = [alloc(array('a', 8)), alloc(array('b', 8)), touch(['a']), touch(['b'])]
-    const { bytes, launch } = placeShared(launchOf(body))
+    const { bytes, launch } = allocateShared(launchOf(body))
     expect(bytes).toBe(32)
     expect(launch.body.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'barrier', 'store'])
   })
@@ -183,7 +183,7 @@ describe('placeShared', () => {
       touch(['table', 'tiles']),
       touch(['result', 'table']),
     ]
-    const { bytes, offsets } = placeShared(launchOf(body))
+    const { bytes, offsets } = allocateShared(launchOf(body))
     expect(bytes).toBe(4 * (24 + 4))
     expect(offsets.get('table')).toBe(4 * 24)
   })
@@ -200,13 +200,13 @@ describe('placeShared', () => {
       mode: { kind: 'serial' },
       body: [alloc(array('b', 8)), touch(['b', 'a'])],
     })
-    const { bytes, reused } = placeShared(launchOf([alloc(array('a', 8)), inside]))
+    const { bytes, reused } = allocateShared(launchOf([alloc(array('a', 8)), inside]))
     expect([bytes, reused]).toEqual([64, false])
   })
 
   test('arrays of statements that follow each other take the place of one', () => {
     const alone = (name: string): Stmt => when(bool(true), [alloc(array(name, 8)), touch([name])])
-    const { bytes, launch } = placeShared(launchOf([alone('a'), alone('b')]))
+    const { bytes, launch } = allocateShared(launchOf([alone('a'), alone('b')]))
     expect(bytes).toBe(32)
     expect(launch.body.map((s) => s.kind)).toEqual(['if', 'barrier', 'if'])
   })
@@ -215,16 +215,16 @@ describe('placeShared', () => {
     const arrays = ['a', 'b', 'c', 'd'].map((name) => array(name, 8))
     // `b` and `c` are copied after `a` was stored; `d` is stored after them.
     const body = [...arrays.map(alloc), touch(['a']), copy('b'), copy('c'), touch(['d'])]
-    const { bytes, offsets } = placeShared(launchOf(body))
+    const { bytes, offsets } = allocateShared(launchOf(body))
     expect(bytes).toBe(64)
     expect([...offsets.values()]).toEqual([0, 32, 32, 0])
     // An instruction that signals none stores as threads do.
     const threads = [...arrays.map(alloc), copy('a', false), copy('b'), copy('c'), touch(['d'])]
-    expect([...placeShared(launchOf(threads)).offsets.values()]).toEqual([0, 32, 32, 0])
+    expect([...allocateShared(launchOf(threads)).offsets.values()]).toEqual([0, 32, 32, 0])
     // Whichever is made first.
     const turned = [...[...arrays].reverse().map(alloc), ...body.slice(4)]
-    expect(placeShared(launchOf(turned)).offsets.get('a')).not.toBe(
-      placeShared(launchOf(turned)).offsets.get('b'),
+    expect(allocateShared(launchOf(turned)).offsets.get('a')).not.toBe(
+      allocateShared(launchOf(turned)).offsets.get('b'),
     )
   })
 })

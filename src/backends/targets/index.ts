@@ -1,4 +1,4 @@
-/** Every language that kernels are printed in, by the name that `emit` and declared texts use. */
+/** All target languages by name, as used by `emit` and by declared instructions. */
 import { invariant } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS, type DeviceKind, type Target } from '../target.ts'
 import { C } from './c/index.ts'
@@ -12,7 +12,7 @@ export const TARGETS = { wgsl: WGSL, cuda: CUDA, js: JS, c: C } as const satisfi
 export type TargetName = keyof typeof TARGETS
 export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 
-/** Checked at start: each device runs the texts of one target. */
+/** The target of each device; checked at start to be unique. */
 const BY_DEVICE: ReadonlyMap<DeviceKind, TargetName> = new Map(
   DEVICE_KINDS.map((kind) => {
     const [name, ...others] = TARGET_NAMES.filter((t) => TARGETS[t].device === kind)
@@ -21,5 +21,5 @@ const BY_DEVICE: ReadonlyMap<DeviceKind, TargetName> = new Map(
   }),
 )
 
-/** The target whose texts a device runs. */
+/** The target of a device. */
 export const targetOf = ({ kind }: { readonly kind: DeviceKind }): TargetName => BY_DEVICE.get(kind)!

@@ -7,7 +7,7 @@ import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
-import { refuseSharedAt } from '../../backends/targets/cuda/limits.ts'
+import { rejectSharedOverflowAt } from '../../backends/targets/cuda/limits.ts'
 import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
 import { guarded } from '../../io/node-files.ts'
@@ -72,25 +72,25 @@ export const emit: CommandSpec = {
     const target = call.choice('target', TARGET_NAMES)
     if (target === undefined)
       return rejectUsage({ command: 'emit', message: '--target is missing', expected: TARGET_LIST })
-    const { scheduledAs, parallel, lowering, extension } = TARGETS[target]
+    const { scheduleDevice, parallel, lowering, extension } = TARGETS[target]
     const requested = scheduleCall(call)
     const program = await loadFile(call.args[0]!, call)
     const texts = await withSourcesOf(program, async () => {
       const source = selectKernel(program, call)
-      const sizes = selectionInputs(call, source, scheduledAs)
+      const sizes = selectionInputs(call, source, scheduleDevice)
       const isGiven =
         requested !== undefined ||
         ['bind', 'size', 'capability', 'processors', 'feature'].some((o) => call.many(o).length > 0)
       const fixed =
         isGiven && isDispatched(source, requested)
           ? null
-          : applySchedule(source, requested, scheduledAs === 'cpu' ? 'cpu' : 'gpu')
+          : applySchedule(source, requested, scheduleDevice === 'cpu' ? 'cpu' : 'gpu')
       const formatData = formatDataFor(source, requested)
       const inputs = {
         ...sizes,
         ...(await readBindings(call, fixed?.kernel ?? source, sizes, fixed ? null : formatData)),
       }
-      const scheduled = fixed ?? (await selectSchedule(source, requested, scheduledAs, inputs))
+      const scheduled = fixed ?? (await selectSchedule(source, requested, scheduleDevice, inputs))
       const { kernel } = scheduled
       checkNames(
         kernel.compilation.kernel,
@@ -98,14 +98,14 @@ export const emit: CommandSpec = {
         [],
         fixed ? undefined : formatData,
       )
-      const availableForms = formsOn(kernel, scheduledAs, inputs)
+      const availableForms = formsOn(kernel, scheduleDevice, inputs)
       if (!isDispatched(source, requested)) checkSelectionInputs(call, source, availableForms.length > 0)
       reportRejectedDefault(call, scheduled)
       return withForm(kernel, availableForms, (k, forms) => {
         const emitted = parallel ? k.parallel() : k.sequential()
         const modules = emitted.emit(target)
         if (sizes.capability !== undefined)
-          for (const m of modules) for (const e of m.entries) refuseSharedAt(sizes.capability, e)
+          for (const m of modules) for (const e of m.entries) rejectSharedOverflowAt(sizes.capability, e)
         const texts = withLaunchComments(modules, emitted.compilation.planFor(lowering))
         return forms.length > 0 ? withHeader(texts, `schedule: ${formText(forms)}`) : texts
       })

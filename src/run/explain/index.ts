@@ -2,7 +2,7 @@
 
 import { instructionsOf } from '../../analysis/instructions/used.ts'
 import { sharedArrays } from '../../backends/shared-limit.ts'
-import { placeShared } from '../../backends/shared-memory-liveness.ts'
+import { allocateShared } from '../../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
 import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
@@ -198,7 +198,7 @@ function launchOf(
 
 /** What the text takes for a block. */
 function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
-  if (TARGETS[targetOf({ kind: device })].reusesShared) return placeShared(launch).bytes
+  if (TARGETS[targetOf({ kind: device })].reusesShared) return allocateShared(launch).bytes
   return sharedArrays(launch, unit).reduce((bytes, a) => bytes + a.bytes, 0)
 }
 

@@ -5,7 +5,7 @@ import type { Helpers } from '../../spellings.ts'
 const inline = (text: string): string => `static inline ${text}`
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
-const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
+const saturatingCast = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
   const [lo, hi] = INT_RANGE[to]
   const type = to === 'u32' ? 'unsigned' : 'int'
   return inline(
@@ -13,35 +13,35 @@ const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
   )
 }
 
-const each = (
+const perType = (
   types: Readonly<Record<string, string>>,
   name: string,
-  text: (type: string, own: string) => string,
+  text: (type: string, fn: string) => string,
 ): readonly (readonly [string, string])[] =>
   Object.entries(types).map(([t, type]) => [`${name}_${t}`, inline(text(type, `${name}_${t}`))])
 
 const FLOATS = { f32: 'float', f64: 'double' }
 const NUMBERS = { ...FLOATS, i32: 'int', u32: 'unsigned' }
 
-export const HELPER: Readonly<Record<string, string>> = {
-  ...Object.fromEntries((['i32', 'u32', 'i8', 'u8'] as const).map((t) => [`to_${t}`, saturating(t)])),
+export const HELPERS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries((['i32', 'u32', 'i8', 'u8'] as const).map((t) => [`to_${t}`, saturatingCast(t)])),
   // fmin and fmax drop NaN.
   ...Object.fromEntries([
-    ...each(FLOATS, 'min', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a != a || a < b ? a : b; }`),
-    ...each(FLOATS, 'max', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a != a || a > b ? a : b; }`),
-    ...each(
+    ...perType(FLOATS, 'min', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a != a || a < b ? a : b; }`),
+    ...perType(FLOATS, 'max', (t, f) => `${t} ${f}(${t} a, ${t} b) { return a != a || a > b ? a : b; }`),
+    ...perType(
       { i32: 'int', u32: 'unsigned', bool: 'bool' },
       'min',
       (t, f) => `${t} ${f}(${t} a, ${t} b) { return a < b ? a : b; }`,
     ),
-    ...each(
+    ...perType(
       { i32: 'int', u32: 'unsigned', bool: 'bool' },
       'max',
       (t, f) => `${t} ${f}(${t} a, ${t} b) { return a > b ? a : b; }`,
     ),
-    ...each(NUMBERS, 'sign', (t, f) => `${t} ${f}(${t} x) { return x > 0 ? 1 : x < 0 ? -1 : x; }`),
+    ...perType(NUMBERS, 'sign', (t, f) => `${t} ${f}(${t} x) { return x > 0 ? 1 : x < 0 ? -1 : x; }`),
   ]),
-  // The least number divided by -1 is beyond the type.
+  // INT_MIN / -1 overflows.
   quo: inline('int quo(int a, int b) { return b == -1 ? (int)(0u - (unsigned)a) : a / b; }'),
   rem: inline('int rem(int a, int b) { return b == -1 ? 0 : a % b; }'),
   abs_i32: inline('int abs_i32(int x) { return x < 0 ? (int)(0u - (unsigned)x) : x; }'),
@@ -67,7 +67,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   if (a < 0x38800000u) return (unsigned short)(sign | (unsigned)rintf(float_of(a) * 16777216.0f));
   return (unsigned short)(sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13));
 }`),
-  // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
+  // Round-to-odd avoids double rounding when the f32 result is rounded to a narrower type.
   odd: inline(`float odd(double x) {
   const float f = (float)x;
   if (x != x || (double)f == x) return f;
@@ -76,16 +76,16 @@ export const HELPER: Readonly<Record<string, string>> = {
 }
 
 /** Adds a helper after the helpers that it calls. */
-export function need(helpers: Helpers, name: string): void {
+export function addHelper(helpers: Helpers, name: string): void {
   if (helpers.has(name)) return
-  const text = HELPER[name]!
+  const text = HELPERS[name]!
   for (const [, other] of text.matchAll(/\b(\w+)\(/g))
-    if (other !== name && other! in HELPER) need(helpers, other!)
+    if (other !== name && other! in HELPERS) addHelper(helpers, other!)
   helpers.set(name, text)
 }
 
 /** A call of a helper. */
-export const help = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
-  need(helpers, name)
+export const helperCall = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
+  addHelper(helpers, name)
   return `${name}(${args.join(', ')})`
 }

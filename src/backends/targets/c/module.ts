@@ -1,4 +1,4 @@
-/** Stage III → C: one function for each launch. Its blocks are iterations of a parallel loop, its threads of loops inside. */
+/** Prints Stage III as C: one function for each launch. Blocks are iterations of a parallel loop, threads of serial loops. */
 
 import { isOne, variable } from '../../../ir/expr.ts'
 import type { ThreadAxis } from '../../../ir/expr-nodes.ts'
@@ -34,14 +34,14 @@ export function cModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule {
     functions.push(functionText(launch, entry, parameters, printer))
     entries.push({ name: entry, args, block: use.launch.block, sharedBytes: 0 })
   }
-  const head = '#include <math.h>\n#include <stdbool.h>'
-  return { name: plan.name, text: `${[head, ...helpers.values(), ...functions].join('\n\n')}\n`, entries }
+  const includes = '#include <math.h>\n#include <stdbool.h>'
+  return { name: plan.name, text: `${[includes, ...helpers.values(), ...functions].join('\n\n')}\n`, entries }
 }
 
 function functionText(launch: Launch, name: string, parameters: readonly string[], printer: Printer): string {
   const axes = (['block.z', 'block.y', 'block.x'] as const).filter((a) => !isOne(extentOf(launch, a)))
   const indent = '  '.repeat(axes.length + 1)
-  const open = axes.map((a, k) => {
+  const loopHeaders = axes.map((a, k) => {
     const index = printer.expr(variable(a))
     return `${'  '.repeat(k + 1)}${C.forHeader(index, printer.expr(extentOf(launch, a)))} {`
   })
@@ -49,9 +49,9 @@ function functionText(launch: Launch, name: string, parameters: readonly string[
   return [
     `void ${name}(${parameters.join(', ')}) {`,
     ...(axes.length > 0 ? [`  #pragma omp parallel for${collapsed}`] : []),
-    ...open,
+    ...loopHeaders,
     ...printer.body(launch.body, indent),
-    ...open.map((_, k) => `${'  '.repeat(axes.length - k)}}`),
+    ...loopHeaders.map((_, k) => `${'  '.repeat(axes.length - k)}}`),
     '}',
   ].join('\n')
 }

@@ -1,6 +1,6 @@
-/** Words that names in C texts must not be. */
+/** Reserved words of generated C. */
 import { reservedWords } from '../../reserved-words.ts'
-import { HELPER } from './helpers.ts'
+import { HELPERS } from './helpers.ts'
 import { C } from './spellings.ts'
 
 /** Keywords of C11, names of the included headers, and builtin functions of compilers. */
@@ -15,4 +15,4 @@ llround log log10 log1p log2 logb lrint lround malloc free calloc memcpy memset 
 nexttoward pow printf puts remainder remquo rint round scalbln scalbn sin sinh sqrt strlen tan tanh tgamma trunc j0 j1
 jn y0 y1 yn gamma drem finite significand scalb signgam`
 
-export const reserved = reservedWords(LANGUAGE, [C], HELPER, [])
+export const reserved = reservedWords(LANGUAGE, [C], HELPERS, [])

@@ -1,15 +1,15 @@
 /** C11. Values of half types are f32 in registers and 16 bits in memory. */
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
-import { type Helpers, IN_TURNS, type Spellings } from '../../spellings.ts'
-import { C_FAMILY, floorMod, LIBRARY_MATH, library, literalWith, one } from '../c-family.ts'
+import { type Helpers, SERIAL_THREADS, type Spellings } from '../../spellings.ts'
+import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter, oneLiteral } from '../c-family.ts'
 import { CUDA_MEMORY as MEMORY, REGISTER } from '../cuda/elements.ts'
-import { help } from './helpers.ts'
+import { helperCall } from './helpers.ts'
 
 export { MEMORY }
 
 const fromMemory = (t: Dtype, text: string, helpers: Helpers): string =>
   isHalf(t)
-    ? help(helpers, `${t}_to_f32`, text)
+    ? helperCall(helpers, `${t}_to_f32`, text)
     : t === 'bool'
       ? `(${text} != 0)`
       : t === 'i8' || t === 'u8'
@@ -17,52 +17,56 @@ const fromMemory = (t: Dtype, text: string, helpers: Helpers): string =>
         : text
 
 const toMemory = (t: Dtype, text: string, helpers: Helpers): string =>
-  isHalf(t) ? help(helpers, `f32_to_${t}`, text) : t === 'i8' || t === 'u8' ? `(${MEMORY[t]})(${text})` : text
+  isHalf(t)
+    ? helperCall(helpers, `f32_to_${t}`, text)
+    : t === 'i8' || t === 'u8'
+      ? `(${MEMORY[t]})(${text})`
+      : text
 
 const SYMBOL: Readonly<Record<string, string>> = { add: '+', sub: '-', mul: '*' }
 
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
-  rsqrt: (call) => `(${one(call.dtype)} / ${library('sqrt')(call)})`,
+  rsqrt: (call) => `(${oneLiteral(call.dtype)} / ${libraryCall('sqrt')(call)})`,
   abs: (call) =>
     isFloat(call.dtype)
-      ? library('fabs')(call)
+      ? libraryCall('fabs')(call)
       : call.dtype === 'u32'
         ? call.x
-        : help(call.helpers, 'abs_i32', call.x),
+        : helperCall(call.helpers, 'abs_i32', call.x),
   sign: ({ x, dtype, helpers }) =>
-    help(helpers, `sign_${dtype === 'f64' || dtype === 'u32' || dtype === 'i32' ? dtype : 'f32'}`, x),
-  popcount: ({ x, helpers }) => help(helpers, 'popcount', x),
+    helperCall(helpers, `sign_${dtype === 'f64' || dtype === 'u32' || dtype === 'i32' ? dtype : 'f32'}`, x),
+  popcount: ({ x, helpers }) => helperCall(helpers, 'popcount', x),
   shift_left: ({ x, y }) => `(int)((unsigned)(${x}) << ((unsigned)(${y}) & 31u))`,
   shift_right: ({ x, y }) => `(int)((unsigned)(${x}) >> ((unsigned)(${y}) & 31u))`,
 }
 
 export const C: Spellings = {
   ...C_FAMILY,
-  ...IN_TURNS,
+  ...SERIAL_THREADS,
   name: 'c',
   math: MATH,
-  literal: literalWith(
+  literal: literalPrinter(
     () => 'NAN',
     () => 'INFINITY',
   ),
   neg: (x, dtype) => (dtype === 'i32' ? `(int)(0u - (unsigned)${x})` : null),
   binary: (op, a, b, dtype, operand, wraps, helpers) => {
-    if (op === 'min' || op === 'max') return help(helpers, `${op}_${operand}`, a, b)
-    // What is beyond 32 bits wraps, as the reference says; of `int` a compiler may assume that nothing is.
+    if (op === 'min' || op === 'max') return helperCall(helpers, `${op}_${operand}`, a, b)
+    // Integers wrap, as in the reference. Signed overflow is undefined in C, so the operation uses `unsigned`.
     if (dtype === 'i32' && wraps && SYMBOL[op]) return `(int)((unsigned)${a} ${SYMBOL[op]} (unsigned)${b})`
     if (dtype === 'i32' && wraps && (op === 'quo' || op === 'rem') && !/^\d+$/.test(b))
-      return help(helpers, op, a, b)
+      return helperCall(helpers, op, a, b)
     if (op === 'mod' && isFloat(operand)) return floorMod(a, b, operand)
     return null
   },
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
     if (isHalf(to)) {
-      const value = isBeyondF32(from) ? help(helpers, 'odd', x) : from === 'bool' ? `(float)(${x})` : x
+      const value = isBeyondF32(from) ? helperCall(helpers, 'odd', x) : from === 'bool' ? `(float)(${x})` : x
       return fromMemory(to, toMemory(to, value, helpers), helpers)
     }
-    if (isFloat(from) && isInt(to)) return help(helpers, `to_${to}`, x)
+    if (isFloat(from) && isInt(to)) return helperCall(helpers, `to_${to}`, x)
     if (to === 'i8' || to === 'u8') return `(int)(${MEMORY[to]})(${x})`
     return `(${REGISTER[to]})(${x})`
   },

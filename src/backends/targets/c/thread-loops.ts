@@ -24,25 +24,25 @@ import {
 
 const AXES = ['thread.z', 'thread.y', 'thread.x', 'block.z', 'block.y', 'block.x'] as const
 
-/** The launch with no thread left but one for each block, whose indices are variables. */
+/** The launch with one thread per block, which loops over the original threads; their indices are variables. */
 export function serialThreads(launch: Launch): Launch {
-  const body = launch.body.map((s) => withIndices(s, launch))
+  const body = launch.body.map((s) => replaceIndices(s, launch))
   return { ...launch, body: Object.freeze(new Fission(launch.block).launch(body)) }
 }
 
 /** Replaces indices by variables; 0 for axes with a single index. */
-function withIndices(s: Stmt, launch: Launch): Stmt {
+function replaceIndices(s: Stmt, launch: Launch): Stmt {
   const { block, grid } = launch
   const index = (axis: (typeof AXES)[number]): Expr => {
     const k = dimensionOf(axis)
     const extent = grid[k]!
-    const alone = levelOf(axis) === 'thread' ? block[k] === 1 : extent.kind === 'const' && extent.value === 1
-    return alone ? int(0) : variable(axis)
+    const isSingle =
+      levelOf(axis) === 'thread' ? block[k] === 1 : extent.kind === 'const' && extent.value === 1
+    return isSingle ? int(0) : variable(axis)
   }
-  const replaced = (e: Expr): Expr =>
-    rewriteExpr(e, (x) => (x.kind === 'builtin' ? index(x.axis) : undefined))
-  const inside = bodiesOf(s).map((b) => b.map((x) => withIndices(x, launch)))
-  return withBodies(mapExprs(s, replaced), inside)
+  const replace = (e: Expr): Expr => rewriteExpr(e, (x) => (x.kind === 'builtin' ? index(x.axis) : undefined))
+  const inside = bodiesOf(s).map((b) => b.map((x) => replaceIndices(x, launch)))
+  return withBodies(mapExprs(s, replace), inside)
 }
 
 /** Statements without a barrier (`group`), or a statement that contains barriers. */
@@ -53,8 +53,8 @@ type Region =
 class Fission {
   readonly #block: Launch['block']
   readonly #shared: Alloc[] = []
-  /** Names and registers that a thread keeps across barriers, by their name. */
-  readonly #kept = new Map<string, Buffer>()
+  /** Arrays for names and registers that are live across barriers, by name. */
+  readonly #threadArrays = new Map<string, Buffer>()
 
   constructor(block: Launch['block']) {
     this.#block = block
@@ -62,93 +62,95 @@ class Fission {
 
   launch(body: Body): Body {
     const regions = this.#regions(body)
-    this.#findKept(regions)
+    this.#findThreadArrays(regions)
     const inner = this.#print(regions)
-    return [...this.#shared, ...[...this.#kept.values()].map((b) => alloc(b)), ...inner]
+    return [...this.#shared, ...[...this.#threadArrays.values()].map((b) => alloc(b)), ...inner]
   }
 
   #regions(body: Body): readonly Region[] {
     const out: Region[] = []
     let group: Stmt[] = []
-    const end = (): void => {
+    const endGroup = (): void => {
       if (group.length > 0) out.push({ group })
       group = []
     }
     for (const s of body) {
       if (s.kind === 'alloc' && s.buffer.scope === 'shared') this.#shared.push(s)
-      else if (s.kind === 'barrier') end()
+      else if (s.kind === 'barrier') endGroup()
       else if (hasBarrier([s])) {
-        end()
+        endGroup()
         out.push({ around: s, inside: bodiesOf(s).map((b) => this.#regions(b)) })
       } else group.push(this.#withoutShared(s))
     }
-    end()
+    endGroup()
     return out
   }
 
-  /** Arrays that a block shares are declared around its threads. */
+  /** Removes allocations of shared arrays, which are declared outside of the thread loops. */
   #withoutShared(s: Stmt): Stmt {
     const bodies = bodiesOf(s)
     if (bodies.length === 0) return s
-    const rest = bodies.map((b) =>
+    const withoutAllocs = bodies.map((b) =>
       b.flatMap((x): Body => {
         if (x.kind !== 'alloc' || x.buffer.scope !== 'shared') return [this.#withoutShared(x)]
         this.#shared.push(x)
         return []
       }),
     )
-    return withBodies(s, rest)
+    return withBodies(s, withoutAllocs)
   }
 
-  #findKept(regions: readonly Region[]): void {
+  #findThreadArrays(regions: readonly Region[]): void {
     const uses = new Map<string, Set<Region>>()
-    const kept = new Map<string, { readonly dtype: Dtype; readonly length: number }>()
-    const use = (name: string, at: Region): void => void uses.set(name, (uses.get(name) ?? new Set()).add(at))
+    const candidates = new Map<string, { readonly dtype: Dtype; readonly length: number }>()
+    const addUse = (name: string, region: Region): void =>
+      void uses.set(name, (uses.get(name) ?? new Set()).add(region))
     const visit = (list: readonly Region[]): void => {
       for (const r of list) {
         if ('group' in r) {
           for (const s of r.group) {
-            if (s.kind === 'let') kept.set(s.name, { dtype: computeType(s.dtype), length: 1 })
+            if (s.kind === 'let') candidates.set(s.name, { dtype: computeType(s.dtype), length: 1 })
             if (s.kind === 'alloc')
-              kept.set(s.buffer.name, { dtype: s.buffer.dtype, length: lengthOf(s.buffer) })
+              candidates.set(s.buffer.name, { dtype: s.buffer.dtype, length: lengthOf(s.buffer) })
           }
           walkStmts(r.group, (s) => {
-            if (s.kind === 'let') use(s.name, r)
-            if (s.kind === 'alloc') use(s.buffer.name, r)
-            for (const e of exprsOf(s)) for (const v of freeVars(e)) use(v, r)
+            if (s.kind === 'let') addUse(s.name, r)
+            if (s.kind === 'alloc') addUse(s.buffer.name, r)
+            for (const e of exprsOf(s)) for (const v of freeVars(e)) addUse(v, r)
           })
-          for (const a of accessesOf(r.group)) use(a.buffer, r)
+          for (const a of accessesOf(r.group)) addUse(a.buffer, r)
           continue
         }
         const head = withBodies(
           r.around,
           bodiesOf(r.around).map(() => []),
         )
-        for (const e of exprsOf(head)) for (const v of freeVars(e)) use(v, r)
-        for (const a of accessesOf([head])) use(a.buffer, r)
+        for (const e of exprsOf(head)) for (const v of freeVars(e)) addUse(v, r)
+        for (const a of accessesOf([head])) addUse(a.buffer, r)
         r.inside.forEach(visit)
       }
     }
     visit(regions)
     const threads = this.#block[0] * this.#block[1] * this.#block[2]
-    for (const [name, { dtype, length }] of kept)
-      if ((uses.get(name)?.size ?? 0) > 1) this.#kept.set(name, local(name, dtype, [int(threads * length)]))
+    for (const [name, { dtype, length }] of candidates)
+      if ((uses.get(name)?.size ?? 0) > 1)
+        this.#threadArrays.set(name, local(name, dtype, [int(threads * length)]))
   }
 
   #print(regions: readonly Region[]): Body {
     return regions.flatMap((r): Body => {
-      if ('group' in r) return this.#loops(r.group.flatMap((s) => this.#indexed(s, this.#thread)))
+      if ('group' in r) return this.#loops(r.group.flatMap((s) => this.#indexArrays(s, this.#thread)))
       const inside = r.inside.map((list) => this.#print(list))
       const head = withBodies(
         r.around,
         bodiesOf(r.around).map(() => []),
       )
-      const first = (e: Expr): Expr => this.#at(e, int(0), true)
-      return [withBodies(mapExprs(head, first), inside)]
+      const forFirstThread = (e: Expr): Expr => this.#withArrays(e, int(0), true)
+      return [withBodies(mapExprs(head, forFirstThread), inside)]
     })
   }
 
-  /** The number of a thread in its block. */
+  /** Linear index of a thread in its block. */
   get #thread(): Expr {
     const [x, y, z] = this.#block
     const index = (axis: string, extent: number): Expr => (extent === 1 ? int(0) : variable(axis))
@@ -163,36 +165,43 @@ class Fission {
     return axes.reduce<Body>((inner, [name, extent]) => [forLoop(name, int(extent), inner)], body)
   }
 
-  /** Indexes the arrays that hold a thread's values across barriers. */
-  #indexed(s: Stmt, thread: Expr): Body {
-    if (s.kind === 'alloc' && this.#kept.has(s.buffer.name)) return []
-    const inside = bodiesOf(s).map((b) => b.flatMap((x) => this.#indexed(x, thread)))
-    const own = withBodies(
-      mapExprs(s, (e) => this.#at(e, thread, false)),
+  /** Replaces names and registers that are live across barriers by elements of their arrays. */
+  #indexArrays(s: Stmt, thread: Expr): Body {
+    if (s.kind === 'alloc' && this.#threadArrays.has(s.buffer.name)) return []
+    const inside = bodiesOf(s).map((b) => b.flatMap((x) => this.#indexArrays(x, thread)))
+    const rewritten = withBodies(
+      mapExprs(s, (e) => this.#withArrays(e, thread, false)),
       inside,
     )
-    if (own.kind === 'let' && this.#kept.has(own.name)) return [store(own.name, [thread], own.value)]
-    const to = own.kind === 'store' ? this.#kept.get(own.buffer) : undefined
-    if (own.kind !== 'store' || !to) return [own]
-    return [store(own.buffer, [this.#place(to, own.index[0]!, thread)], own.value)]
+    if (rewritten.kind === 'let' && this.#threadArrays.has(rewritten.name))
+      return [store(rewritten.name, [thread], rewritten.value)]
+    const array = rewritten.kind === 'store' ? this.#threadArrays.get(rewritten.buffer) : undefined
+    if (rewritten.kind !== 'store' || !array) return [rewritten]
+    return [
+      store(rewritten.buffer, [this.#elementIndex(array, rewritten.index[0]!, thread)], rewritten.value),
+    ]
   }
 
-  #at(e: Expr, thread: Expr, first: boolean): Expr {
+  #withArrays(e: Expr, thread: Expr, isFirstThread: boolean): Expr {
     return rewriteExpr(e, (x) => {
       if (x.kind === 'var') {
-        const to = this.#kept.get(x.name)
-        if (to) return load(x.name, [thread], x.dtype)
-        return first && x.name.startsWith('thread.') ? int(0) : undefined
+        const array = this.#threadArrays.get(x.name)
+        if (array) return load(x.name, [thread], x.dtype)
+        return isFirstThread && x.name.startsWith('thread.') ? int(0) : undefined
       }
-      const to = x.kind === 'load' ? this.#kept.get(x.buffer) : undefined
-      if (x.kind !== 'load' || !to) return undefined
-      return load(x.buffer, [this.#place(to, this.#at(x.index[0]!, thread, first), thread)], x.dtype)
+      const array = x.kind === 'load' ? this.#threadArrays.get(x.buffer) : undefined
+      if (x.kind !== 'load' || !array) return undefined
+      return load(
+        x.buffer,
+        [this.#elementIndex(array, this.#withArrays(x.index[0]!, thread, isFirstThread), thread)],
+        x.dtype,
+      )
     })
   }
 
-  #place(to: Buffer, index: Expr, thread: Expr): Expr {
+  #elementIndex(array: Buffer, index: Expr, thread: Expr): Expr {
     const threads = this.#block[0] * this.#block[1] * this.#block[2]
-    return add(mul(thread, int(lengthOf(to) / threads)), index)
+    return add(mul(thread, int(lengthOf(array) / threads)), index)
   }
 }
 

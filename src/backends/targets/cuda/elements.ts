@@ -1,7 +1,7 @@
-/** Elements in CUDA's memory and registers, single and as vectors. Half types are 16 bits in memory and f32 in registers. */
+/** Scalars and vectors in memory and registers of CUDA. Half types are 16 bits in memory and f32 in registers. */
 import { type Dtype, isHalf } from '../../../ir/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
-import { need } from './helpers.ts'
+import { addHelper } from './helpers.ts'
 
 /** Element types in memory and in parameter lists. */
 export const CUDA_MEMORY: Readonly<Record<Dtype, string>> = {
@@ -28,7 +28,7 @@ export const REGISTER: Readonly<Record<Dtype, string>> = {
 
 export const fromMemory = (t: Dtype, text: string, helpers: Helpers): string => {
   if (isHalf(t)) {
-    need(helpers, `${t}_to_f32`)
+    addHelper(helpers, `${t}_to_f32`)
     return `${t}_to_f32(${text})`
   }
   return t === 'bool' ? `(${text} != 0)` : t === 'i8' || t === 'u8' ? `(int)${text}` : text
@@ -36,7 +36,7 @@ export const fromMemory = (t: Dtype, text: string, helpers: Helpers): string => 
 
 export const toMemory = (t: Dtype, text: string, helpers: Helpers): string => {
   if (isHalf(t)) {
-    need(helpers, `f32_to_${t}`)
+    addHelper(helpers, `f32_to_${t}`)
     return `f32_to_${t}(${text})`
   }
   return t === 'bool'
@@ -59,26 +59,26 @@ export const WIDTHS: Readonly<Record<Dtype, readonly number[]>> = {
   bool: [],
 }
 
-const WORDS = ['x', 'y', 'z', 'w'] as const
+const COMPONENTS = ['x', 'y', 'z', 'w'] as const
 
-/** A vector type of the element's, or of the words that hold half types. */
+/** Vector type of `count` elements; half types are packed in words. */
 export function vectorType(t: Dtype, count: number): string {
   if (isHalf(t)) return count === 2 ? 'unsigned' : `uint${count / 2}`
   return `${t === 'f32' ? 'float' : t === 'f64' ? 'double' : t === 'u32' ? 'uint' : 'int'}${count}`
 }
 
 /** Element `k` of a vector, in a register. */
-export function lane(t: Dtype, vector: string, k: number, count: number, helpers: Helpers): string {
-  if (!isHalf(t)) return `${vector}.${WORDS[k]}`
-  const word = count === 2 ? vector : `${vector}.${WORDS[k >> 1]}`
+export function vectorElement(t: Dtype, vector: string, k: number, count: number, helpers: Helpers): string {
+  if (!isHalf(t)) return `${vector}.${COMPONENTS[k]}`
+  const word = count === 2 ? vector : `${vector}.${COMPONENTS[k >> 1]}`
   return fromMemory(t, `(unsigned short)(${k % 2 === 0 ? word : `${word} >> 16`})`, helpers)
 }
 
-/** A vector of values in registers. */
-export function vectorOf(t: Dtype, values: readonly string[], helpers: Helpers): string {
+/** Packs values in registers into a vector. */
+export function packVector(t: Dtype, values: readonly string[], helpers: Helpers): string {
   if (!isHalf(t)) return `make_${vectorType(t, values.length)}(${values.join(', ')})`
-  need(helpers, `f32_to_${t}`)
-  need(helpers, `f32_to_${t}x2`)
+  addHelper(helpers, `f32_to_${t}`)
+  addHelper(helpers, `f32_to_${t}x2`)
   const words = Array.from(
     { length: values.length / 2 },
     (_, k) => `f32_to_${t}x2(${values[2 * k]}, ${values[2 * k + 1]})`,

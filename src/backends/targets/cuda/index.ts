@@ -1,5 +1,5 @@
 /** CUDA C++: one module of kernels. */
-import { usesOf } from '../../launch-uses.ts'
+import { launchUses } from '../../launch-uses.ts'
 import type { Target } from '../../target.ts'
 import { vectorAccesses } from '../../vectorize-accesses.ts'
 import { cudaModule } from './module.ts'
@@ -7,15 +7,15 @@ import { CUDA as SPELLINGS, WARP } from './spellings.ts'
 
 export const CUDA = {
   device: 'cuda',
-  scheduledAs: 'cuda',
+  scheduleDevice: 'cuda',
   parallel: true,
   grid: true,
   extension: '.cu',
   lowering: { lanes: WARP },
   reusesShared: true,
-  declared: { addresses: true, instead: '`cuda from 9.0`: the least version of the device' },
+  declared: { addresses: true, alternative: '`cuda from 9.0`: the least version of the device' },
   print: (plan) => {
     const vectors = vectorAccesses(plan, SPELLINGS)
-    return [cudaModule(vectors, usesOf(vectors))]
+    return [cudaModule(vectors, launchUses(vectors))]
   },
 } as const satisfies Target

@@ -8,13 +8,13 @@ import type { InstrCall } from '../../../ir/instr-call.ts'
 import type { Buffer, Launch } from '../../../ir/loops.ts'
 import { printExpr } from '../../../ir/print-stage2.ts'
 import { walkStmts } from '../../../ir/tree.ts'
-import { refuseShared, sharedArrays } from '../../shared-limit.ts'
+import { rejectSharedOverflow, sharedArrays } from '../../shared-limit.ts'
 import { WARP } from './spellings.ts'
 
 const KIB = 1024
 
-/** Shared memory that a block can have, by compute capability (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"). */
-const SHARED_OF: readonly (readonly [number, number])[] = [
+/** Maximum shared memory per block in bytes, by compute capability (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"). */
+const SHARED_LIMITS: readonly (readonly [number, number])[] = [
   [5.0, 48 * KIB],
   [7.0, 96 * KIB],
   [7.5, 64 * KIB],
@@ -26,48 +26,48 @@ const SHARED_OF: readonly (readonly [number, number])[] = [
   [12.0, 99 * KIB],
 ]
 const LATEST_KNOWN = 12.1
-const MOST_SHARED = Math.max(...SHARED_OF.map(([, bytes]) => bytes))
+const MAX_SHARED = Math.max(...SHARED_LIMITS.map(([, bytes]) => bytes))
 
 /**
  * Bytes of shared memory per block at a compute capability; the maximum over all devices if it is absent or newer than the
  * table.
  */
-const sharedOf = (capability: number): number =>
+const sharedLimit = (capability: number): number =>
   capability > LATEST_KNOWN
-    ? MOST_SHARED
-    : (SHARED_OF.findLast(([from]) => capability >= from)?.[1] ?? MOST_SHARED)
+    ? MAX_SHARED
+    : (SHARED_LIMITS.findLast(([from]) => capability >= from)?.[1] ?? MAX_SHARED)
 
 /** @throws SptError `plan/shared-too-large` */
-export const refuseSharedOfCuda = (launch: Launch, total: number): void =>
-  refuseShared(
+export const rejectCudaSharedOverflow = (launch: Launch, total: number): void =>
+  rejectSharedOverflow(
     launch.name,
     total,
     sharedArrays(launch, (b) => DTYPE_BYTES[b.dtype]),
-    { limit: MOST_SHARED, holder: 'no CUDA device has more than' },
+    { limit: MAX_SHARED, holder: 'no CUDA device has more than' },
   )
 
-/** The same of a printed entry, for devices of a capability. @throws SptError `plan/shared-too-large` */
-export const refuseSharedAt = (
+/** Checks a printed entry for devices of a compute capability. @throws SptError `plan/shared-too-large` */
+export const rejectSharedOverflowAt = (
   capability: number,
   { name, sharedBytes }: { readonly name: string; readonly sharedBytes: number },
 ): void =>
-  refuseShared(name, sharedBytes, [], {
-    limit: sharedOf(capability),
+  rejectSharedOverflow(name, sharedBytes, [], {
+    limit: sharedLimit(capability),
     holder: `devices of compute capability ${capability.toFixed(1)} have`,
   })
 
-/** Registers of 32 bits of a multiprocessor, as every capability from 5.0 on has them, and of a thread. */
+/** Number of 32-bit registers of an SM (compute capability 5.0 or higher), and maximum per thread. */
 const REGISTERS = 65_536
-const MOST_OF_THREAD = 255
+const MAX_THREAD_REGISTERS = 255
 /** Allocation granularity of registers per warp. */
 export const REGISTER_UNIT = 256
 /** Registers that ptxas (13.0) needs in addition to an instruction's results, measured: 90 for 64 results, 154 for 128. */
-const BESIDE_RESULTS = 26
+const EXTRA_REGISTERS = 26
 
 /** Maximum registers per thread of a block with this many threads. */
-function registersOfThread(threads: number): number {
+function registersPerThread(threads: number): number {
   const units = Math.floor(REGISTERS / REGISTER_UNIT / Math.ceil(threads / WARP))
-  return Math.min(MOST_OF_THREAD, (units * REGISTER_UNIT) / WARP)
+  return Math.min(MAX_THREAD_REGISTERS, (units * REGISTER_UNIT) / WARP)
 }
 
 /**
@@ -75,26 +75,26 @@ function registersOfThread(threads: number): number {
  * wait, so they cannot be spilled.
  * @throws SptError `emit/registers`
  */
-export function refuseRegisters(launch: Launch): void {
+export function rejectRegisterOverflow(launch: Launch): void {
   const threads = launch.block.reduce((a, b) => a * b, 1)
-  const available = registersOfThread(threads)
+  const available = registersPerThread(threads)
   const buffers = new Map<string, Buffer>()
   walkStmts(launch.body, (s) => void (s.kind === 'alloc' && buffers.set(s.buffer.name, s.buffer)))
   walkStmts(launch.body, (s) => {
-    const held = s.kind === 'instr' && s.asynchronous ? resultsOf(s, buffers) : 0
-    if (s.kind !== 'instr' || held + BESIDE_RESULTS <= available) return
+    const results = s.kind === 'instr' && s.asynchronous ? resultRegisters(s, buffers) : 0
+    if (s.kind !== 'instr' || results + EXTRA_REGISTERS <= available) return
     fail({
       code: 'emit/registers',
-      message: `${launch.name} needs too many registers: ${s.instr} holds ${held} of each thread and takes ${BESIDE_RESULTS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
+      message: `${launch.name} needs too many registers: ${s.instr} holds ${results} of each thread and takes ${EXTRA_REGISTERS} more, and blocks of ${launch.block.join(' × ')} threads leave ${available} to a thread`,
       ...(s.span ? { span: s.span } : {}),
-      expected: `a tile of at most ${available - BESIDE_RESULTS} registers a thread at ${threads} threads`,
+      expected: `a tile of at most ${available - EXTRA_REGISTERS} registers a thread at ${threads} threads`,
       hint: 'give the instruction a smaller tile (fewer columns), or the block fewer threads (fewer rows)',
     })
   })
 }
 
 /** Number of registers that an instruction call writes; two 16-bit elements may share one. */
-function resultsOf(s: InstrCall, buffers: ReadonlyMap<string, Buffer>): number {
+function resultRegisters(s: InstrCall, buffers: ReadonlyMap<string, Buffer>): number {
   const bytes = new Map<string, number>()
   for (const p of s.texts.find((t) => t.target === 'cuda')?.pieces ?? []) {
     if (typeof p === 'string' || (p.kind !== 'slot' && p.kind !== 'word') || p.mode === 'read') continue

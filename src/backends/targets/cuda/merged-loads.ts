@@ -14,90 +14,90 @@ import { exprsOf, piecesOf, walkStmts } from '../../../ir/tree.ts'
  * Use of a loaded value at a merge point: unchanged (`bare`), or after arithmetic (`computed`). The compiler merges equal
  * operators into one on merged operands, so a bare load never merges with a computed value.
  */
-type How = 'bare' | 'computed'
-type Reads = Map<string, Set<How>>
+type Use = 'bare' | 'computed'
+type Reads = Map<string, Set<Use>>
 
 /**
  * Read-only buffers of a launch whose loads the compiler may merge with loads of a buffer that the launch updates: same load
  * type, and both bare or both computed.
  */
-export function mergedWithUpdated(
+export function buffersMergedWithUpdates(
   { body }: Launch,
   global: ReadonlyMap<string, Buffer>,
 ): ReadonlySet<string> {
   const written = writesOf(body)
-  const reads = readsBy(body, global)
+  const reads = usesOf(body, global)
   const kinds = (b: string): readonly string[] => {
     const buffer = global.get(b)
-    return buffer ? [...(reads.get(b) ?? [])].map((how) => `${loadedAs(buffer)} ${how}`) : []
+    return buffer ? [...(reads.get(b) ?? [])].map((use) => `${loadType(buffer)} ${use}`) : []
   }
-  // What is there already meets what may be stored there.
+  // The current value of a written buffer may merge with a stored value, without arithmetic.
   for (const b of written) reads.get(b)?.add('bare')
   const updated = new Set([...written].flatMap(kinds))
   return new Set([...reads.keys()].filter((b) => !written.has(b) && kinds(b).some((k) => updated.has(k))))
 }
 
 /** Load type as the compiler sees it: the width only, without signedness or the kind of 16-bit float. */
-const loadedAs = ({ dtype }: Buffer): string =>
+const loadType = ({ dtype }: Buffer): string =>
   dtype === 'f32' || dtype === 'f64' ? dtype : `${8 * DTYPE_BYTES[dtype]} bits`
 
 /** Uses of arrays, registers and names, including indirect ones through other registers and names. */
-function readsBy(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Reads {
+function usesOf(body: Launch['body'], global: ReadonlyMap<string, Buffer>): Reads {
   const reads: Reads = new Map()
   let changed = true
-  const add = (name: string, how: How): void => {
-    const known = reads.get(name) ?? new Set()
-    if (known.has(how)) return
-    reads.set(name, known.add(how))
+  const add = (name: string, use: Use): void => {
+    const uses = reads.get(name) ?? new Set()
+    if (uses.has(use)) return
+    reads.set(name, uses.add(use))
     changed = true
   }
-  const seen = { bare: new Set<Expr>(), computed: new Set<Expr>() }
-  const visit = (e: Expr, how: How): void => {
-    if (seen[how].has(e)) return
-    seen[how].add(e)
-    if (e.kind === 'var') add(e.name, how)
-    if (e.kind === 'load' || e.kind === 'search') add(e.buffer, how)
-    const place = e.kind === 'load' || e.kind === 'search'
-    // A place is a value of its own, which meets other places.
-    for (const c of children(e)) visit(c, place ? 'bare' : passes(e) ? how : 'computed')
+  const visited = { bare: new Set<Expr>(), computed: new Set<Expr>() }
+  const visit = (e: Expr, use: Use): void => {
+    if (visited[use].has(e)) return
+    visited[use].add(e)
+    if (e.kind === 'var') add(e.name, use)
+    if (e.kind === 'load' || e.kind === 'search') add(e.buffer, use)
+    const isAccess = e.kind === 'load' || e.kind === 'search'
+    // An index is a separate value, which may merge with other indices.
+    for (const c of children(e)) visit(c, isAccess ? 'bare' : passesOperand(e) ? use : 'computed')
   }
-  const through = (names: readonly string[], own: readonly How[]): readonly How[] => [
-    ...new Set([...own, ...names.flatMap((n) => [...(reads.get(n) ?? [])])]),
+  const withInherited = (names: readonly string[], direct: readonly Use[]): readonly Use[] => [
+    ...new Set([...direct, ...names.flatMap((n) => [...(reads.get(n) ?? [])])]),
   ]
-  const places: Expr[] = []
-  const values: Values[] = []
+  const indices: Expr[] = []
+  const definitions: Definition[] = []
   walkStmts(body, (s) => {
-    // What a text does with an address is its own business.
+    // Source of an instruction may use an address in any way.
     if (s.kind === 'instr')
       for (const p of piecesOf(s))
-        if ('buffer' in p) for (const how of ['bare', 'computed'] as const) add(p.buffer, how)
+        if ('buffer' in p) for (const use of ['bare', 'computed'] as const) add(p.buffer, use)
     const targets = targetsOf(s)
     const names =
       s.kind === 'let' ? [s.name] : s.kind === 'vector_load' ? s.names : targets.map((t) => t.buffer)
     const inRegisters = names.length > 0 && names.every((n) => !global.has(n))
-    values.push({ of: exprsOf(s), names, own: inRegisters ? [] : ['bare'] })
-    for (const t of targets) places.push(...t.index)
+    definitions.push({ exprs: exprsOf(s), names, direct: inRegisters ? [] : ['bare'] })
+    for (const t of targets) indices.push(...t.index)
   })
-  for (const e of places) visit(e, 'bare')
+  for (const e of indices) visit(e, 'bare')
   while (changed) {
     changed = false
-    for (const { of, names, own } of values)
-      for (const how of through(names, own)) for (const e of of) visit(e, how)
+    for (const { exprs, names, direct } of definitions)
+      for (const use of withInherited(names, direct)) for (const e of exprs) visit(e, use)
   }
   return reads
 }
 
 /** Expressions of a statement, the names they define, and the uses that hold for any use of these names. */
-interface Values {
-  readonly of: readonly Expr[]
+interface Definition {
+  readonly exprs: readonly Expr[]
   readonly names: readonly string[]
-  readonly own: readonly How[]
+  readonly direct: readonly Use[]
 }
 
 /**
  * True if the expression may return an operand unchanged, or differ from it by the operand alone: `c ? x : y`, `x + 0`,
  * `int(x)`.
  */
-const passes = (e: Expr): boolean =>
-  e.kind === 'select' || e.kind === 'cast' || (e.kind === 'binary' && PASSING.has(e.op))
-const PASSING: ReadonlySet<string> = new Set(['add', 'and', 'or', 'min', 'max'])
+const passesOperand = (e: Expr): boolean =>
+  e.kind === 'select' || e.kind === 'cast' || (e.kind === 'binary' && PASSING_OPS.has(e.op))
+const PASSING_OPS: ReadonlySet<string> = new Set(['add', 'and', 'or', 'min', 'max'])

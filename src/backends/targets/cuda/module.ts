@@ -1,22 +1,22 @@
-/** Stage III → CUDA C++: one `extern "C"` kernel for each launch. The physical grid is one-dimensional. */
+/** Prints Stage III as CUDA C++: one `extern "C"` kernel for each launch. */
 import { readsOf, writesOf } from '../../../ir/accesses.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import type { Launch, Plan } from '../../../ir/loops.ts'
 import { hasBarrier } from '../../../ir/tree.ts'
-import { blockDecode, hasPlane, operand } from '../../grid-folding.ts'
-import { newest } from '../../instr-calls.ts'
+import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
+import { newestRequirement } from '../../instr-calls.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { ArgSpec, Entry, PrintedModule } from '../../module.ts'
 import { Mangler } from '../../name-mangling.ts'
 import { Printer } from '../../printer.ts'
-import { placeShared, type SharedMemory } from '../../shared-memory-liveness.ts'
+import { allocateShared, type SharedMemory } from '../../shared-memory-liveness.ts'
 import type { Helpers, Spellings } from '../../spellings.ts'
 import { type MatrixUse, matricesOf, matrixName } from '../../tensor-map-uses.ts'
 import { CUDA_MEMORY } from './elements.ts'
 import { MATRIX, OVERLAP } from './helpers.ts'
-import { refuseRegisters, refuseSharedOfCuda } from './limits.ts'
-import { mergedWithUpdated } from './merged-loads.ts'
-import { overlapsOf, plainText, withWait } from './programmatic-dependent-launch.ts'
+import { rejectCudaSharedOverflow, rejectRegisterOverflow } from './limits.ts'
+import { buffersMergedWithUpdates } from './merged-loads.ts'
+import { insertWait, overlapsOf, rawStatement } from './programmatic-dependent-launch.ts'
 import { reserved } from './reserved.ts'
 import { CUDA } from './spellings.ts'
 
@@ -28,18 +28,18 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
   const overlaps = overlapsOf(plan)
   for (const [k, use] of uses.entries()) {
     const { leads, dependent } = overlaps[k]!
-    const waiting = dependent
-      ? { ...use.launch, body: withWait(use.launch.body, dependent, WAIT) }
+    const waitingLaunch = dependent
+      ? { ...use.launch, body: insertWait(use.launch.body, dependent, WAIT) }
       : use.launch
-    const shared = placeShared(waiting)
+    const shared = allocateShared(waitingLaunch)
     const { launch } = shared
-    refuseSharedOfCuda(launch, shared.bytes)
-    refuseRegisters(launch)
+    rejectCudaSharedOverflow(launch, shared.bytes)
+    rejectRegisterOverflow(launch)
     if (leads) helpers.set(OVERLAP.begin.name, OVERLAP.begin.text)
     if (dependent) helpers.set(OVERLAP.wait.name, OVERLAP.wait.text)
     const mangler = new Mangler(reserved())
     const entry = mangler.unique(launch.name)
-    const target = shared.bytes > STATIC_LIMIT || shared.reused ? carving(shared) : CUDA
+    const target = shared.bytes > STATIC_LIMIT || shared.reused ? withDynamicShared(shared) : CUDA
     const matrices = matricesOf(launch)
     const names = new Map(matrices.map((m) => [matrixName(m), mangler.unique(`${m.buffer}_matrix`)]))
     const matrix = (m: MatrixUse): string => names.get(matrixName(m))!
@@ -52,19 +52,19 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
       }),
     ]
     if (matrices.length > 0) helpers.set(MATRIX.name, MATRIX.text)
-    const shares = new Set([
+    const aliased = new Set([
       ...(dependent ?? []),
-      ...exchangedIn(launch),
-      ...mergedWithUpdated(launch, buffers),
+      ...exchangedBuffers(launch),
+      ...buffersMergedWithUpdates(launch, buffers),
     ])
     const parameters = args.map((a) => {
       if (a.kind === 'matrix') return `const __grid_constant__ ${MATRIX.name} ${a.name}`
       const name = mangler.name(a.name)
       if (a.kind === 'scalar') return `${CUDA.type(a.dtype)} ${name}`
-      // What another launch, or another thread, changes meanwhile is not this pointer's alone: its loads stay behind
-      // the wait, or the barrier.
-      const alone = shares.has(a.name) ? '' : '__restrict__ '
-      return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* ${alone}${name}`
+      // Another launch or thread may write these buffers concurrently. Without `__restrict__`, loads are not moved before the
+      // wait or the barrier.
+      const restrict = aliased.has(a.name) ? '' : '__restrict__ '
+      return `${a.access === 'read' ? 'const ' : ''}${CUDA_MEMORY[a.dtype]}* ${restrict}${name}`
     })
     const sharedBytes = target === CUDA ? 0 : shared.bytes
     const align = sharedBytes > 0 ? shared.align : 0
@@ -77,24 +77,24 @@ export function cudaModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModul
     name: plan.name,
     text: `${[...helpers.values(), ...kernels].join('\n\n')}\n`,
     entries,
-    ...newest(uses, 'cuda'),
+    ...newestRequirement(uses, 'cuda'),
   }
 }
 
-/** The buffers that threads of a launch may exchange values through: written and read, with a barrier anywhere. */
-function exchangedIn({ body }: Launch): ReadonlySet<string> {
+/** Buffers through which threads of a launch may exchange values: read and written, in a launch with a barrier. */
+function exchangedBuffers({ body }: Launch): ReadonlySet<string> {
   if (!hasBarrier(body)) return new Set()
   const written = writesOf(body)
   return new Set([...readsOf(body)].filter((b) => written.has(b)))
 }
 
-const WAIT = plainText('cuda', `${OVERLAP.wait.name}();`)
+const WAIT = rawStatement('cuda', `${OVERLAP.wait.name}();`)
 
 /** Maximum bytes of statically declared shared memory; larger amounts are requested at launch. */
 const STATIC_LIMIT = 48 * 1024
 
-/** The target with shared arrays at offsets of one dynamic array. */
-const carving = ({ offsets }: SharedMemory): Spellings => ({
+/** Spellings with shared arrays at offsets of one dynamic array. */
+const withDynamicShared = ({ offsets }: SharedMemory): Spellings => ({
   ...CUDA,
   shared: (name, dtype, _length, _align, buffer) => {
     const type = CUDA_MEMORY[dtype]
@@ -110,7 +110,8 @@ function decodeText(
 ): readonly string[] {
   const linear = '(int)blockIdx.x'
   const axes = blockDecode(grid, print, body)
-  if (!hasPlane(grid)) return axes.map(({ axis, value }) => `  const int ${axis} = ${value(linear)};`)
+  if (!isMultiDimensional(grid))
+    return axes.map(({ axis, value }) => `  const int ${axis} = ${value(linear)};`)
   if (axes.length === 0) return []
   return [
     ...axes.map(({ axis }) => `  int ${axis} = (int)blockIdx.${axis.slice(-1)};`),
@@ -126,7 +127,7 @@ function kernelText(
   parameters: readonly string[],
   printer: Printer,
   /** Alignment of dynamic shared memory in bytes; 0 if there is none. */
-  dynamic: number,
+  sharedAlign: number,
   /** True if the next launch may begin early. */
   leads: boolean,
 ): string {
@@ -138,7 +139,9 @@ function kernelText(
     `  ${parameters.join(',\n  ')}`,
     ') {',
     ...(leads ? [`  ${OVERLAP.begin.name}();`] : []),
-    ...(dynamic > 0 ? [`  extern __shared__ __align__(${dynamic}) unsigned char shared_memory[];`] : []),
+    ...(sharedAlign > 0
+      ? [`  extern __shared__ __align__(${sharedAlign}) unsigned char shared_memory[];`]
+      : []),
     ...decode,
     ...body,
     '}',

@@ -16,49 +16,49 @@ import type { Plan, Stmt } from '../../../ir/loops.ts'
 import type { Body } from '../../../ir/tree.ts'
 
 export interface Overlap {
-  /** Another launch follows, and may begin as soon as all blocks of this one have. */
+  /** True if another launch follows, which may begin once all blocks of this launch have begun. */
   readonly leads: boolean
   /** Buffers that must not be accessed before the wait; undefined for launches that do not wait. */
   readonly dependent: ReadonlySet<string> | undefined
 }
 
-/** For each launch of the plan, in its order. */
+/** Overlap of each launch of the plan, in order. */
 export function overlapsOf(plan: Plan): Overlap[] {
-  const read = new Set<string>()
-  const written = new Set<string>()
+  const readBefore = new Set<string>()
+  const writtenBefore = new Set<string>()
   const out: Overlap[] = []
   for (const [k, step] of plan.steps.entries()) {
     const reads = step.kind === 'launch' ? readsOf(step.body) : []
     const writes = step.kind === 'launch' ? writesOf(step.body) : [step.buffer]
     if (step.kind === 'launch') {
-      const dependent = new Set([...reads, ...writes].filter((b) => written.has(b)))
-      for (const b of writes) if (read.has(b)) dependent.add(b)
+      const dependent = new Set([...reads, ...writes].filter((b) => writtenBefore.has(b)))
+      for (const b of writes) if (readBefore.has(b)) dependent.add(b)
       out.push({ leads: k + 1 < plan.steps.length, dependent: k > 0 ? dependent : undefined })
     }
-    for (const b of reads) read.add(b)
-    for (const b of writes) written.add(b)
+    for (const b of reads) readBefore.add(b)
+    for (const b of writes) writtenBefore.add(b)
   }
   return out
 }
 
-/** The body with the wait as late as it may be: once on every path of a thread, before all that touches `held`. */
-export function withWait(body: Body, dependent: ReadonlySet<string>, wait: Stmt): readonly Stmt[] {
-  const at = body.findIndex((s) => touches([s], dependent))
-  const first = body[at]
+/** Inserts the wait as late as possible: once on every path of a thread, before the first access to a `dependent` buffer. */
+export function insertWait(body: Body, dependent: ReadonlySet<string>, wait: Stmt): readonly Stmt[] {
+  const index = body.findIndex((s) => touches([s], dependent))
+  const first = body[index]
   if (!first) return [...body, wait]
   if (first.kind !== 'if' || touches([{ ...first, then: [], else: [] }], dependent))
-    return [...body.slice(0, at), wait, ...body.slice(at)]
-  const inside = {
+    return [...body.slice(0, index), wait, ...body.slice(index)]
+  const branch = {
     ...first,
-    then: withWait(first.then, dependent, wait),
-    else: withWait(first.else, dependent, wait),
+    then: insertWait(first.then, dependent, wait),
+    else: insertWait(first.else, dependent, wait),
   }
-  return [...body.slice(0, at), inside, ...body.slice(at + 1)]
+  return [...body.slice(0, index), branch, ...body.slice(index + 1)]
 }
 
 const touches = (body: Body, dependent: ReadonlySet<string>): boolean =>
   accessesOf(body).some((a) => dependent.has(a.buffer))
 
-/** A statement of the target's own. */
-export const plainText = (target: string, text: string): InstrCall =>
+/** A statement in the source language of a target. */
+export const rawStatement = (target: string, text: string): InstrCall =>
   instrCall({ instr: text, threads: 1, texts: [{ target, from: 0, pieces: [text] }] })

@@ -1,6 +1,6 @@
-/** Words that names in CUDA texts must not be. */
+/** Reserved words of generated CUDA code. */
 import { reservedWords } from '../../reserved-words.ts'
-import { HELPER, MATRIX, OVERLAP } from './helpers.ts'
+import { HELPERS, MATRIX, OVERLAP } from './helpers.ts'
 import { CUDA } from './spellings.ts'
 
 /** Reserved words of C++, built-in names of CUDA, and macros of the headers that NVRTC and nvcc include implicitly. */
@@ -17,7 +17,7 @@ INT_MIN UINT_MAX LONG_MAX LONG_MIN ULONG_MAX CHAR_MAX CHAR_MIN CHAR_BIT SHRT_MAX
 SEEK_END BIG_ENDIAN LITTLE_ENDIAN BYTE_ORDER PATH_MAX NAME_MAX TMP_MAX EXIT_SUCCESS EXIT_FAILURE stdin
 stdout stderr errno assert math_errhandling`
 
-export const reserved = reservedWords(LANGUAGE, [CUDA], HELPER, [
+export const reserved = reservedWords(LANGUAGE, [CUDA], HELPERS, [
   'block_x',
   'block_y',
   'block_z',

@@ -1,22 +1,22 @@
-/** CUDA C++ for NVRTC and nvcc, with no headers: half types are unpacked by hand. */
+/** Spelling table of CUDA C++ for NVRTC and nvcc. It uses no headers, so half types are unpacked with inline assembly. */
 
 import { DTYPE_BYTES, type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
 import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import type { MathCall, Spellings } from '../../spellings.ts'
-import { C_FAMILY, floorMod, LIBRARY_MATH, library, literalWith } from '../c-family.ts'
+import { C_FAMILY, floorMod, LIBRARY_MATH, libraryCall, literalPrinter } from '../c-family.ts'
 import {
   CUDA_MEMORY,
   fromMemory,
-  lane,
+  packVector,
   REGISTER,
   toMemory,
-  vectorOf,
+  vectorElement,
   vectorType,
   WIDTHS,
 } from './elements.ts'
-import { need } from './helpers.ts'
+import { addHelper } from './helpers.ts'
 
-/** Lanes of a warp. */
+/** Number of lanes of a warp. */
 export const WARP = 32
 
 const NATIVE_ATOMIC: Readonly<Record<string, readonly [fn: string, types: readonly Dtype[]]>> = {
@@ -31,32 +31,32 @@ const unsigned = (x: string): string =>
   /^\d+$/.test(x) ? `${x}u` : `(unsigned)${x.startsWith('(int)(') ? x.slice('(int)'.length) : x}`
 
 /**
- * Wrapping 32-bit arithmetic, as the reference defines it. It goes through `unsigned` because signed overflow is undefined.
- * Index expressions do without, so that addresses of consecutive elements share a register.
+ * Wrapping 32-bit arithmetic, as in the reference. It uses `unsigned`, because signed overflow is undefined. Index expressions
+ * do not use it, so that addresses of consecutive elements share a register.
  */
-const wrapping = (symbol: string, a: string, b: string): string =>
+const wrappingOp = (symbol: string, a: string, b: string): string =>
   `(int)(${unsigned(a)} ${symbol} ${unsigned(b)})`
 
-/** A function that texts define. */
-const own =
+/** Call of a helper function. */
+const helperFunction =
   (name: string) =>
   ({ x, helpers }: MathCall): string => {
-    need(helpers, name)
+    addHelper(helpers, name)
     return `${name}_of(${x})`
   }
 
 const MATH: Spellings['math'] = {
   ...LIBRARY_MATH,
-  exp2: own('exp2'),
-  rsqrt: library('rsqrt'),
+  exp2: helperFunction('exp2'),
+  rsqrt: libraryCall('rsqrt'),
   abs: (call) => {
-    if (isFloat(call.dtype)) return library('fabs')(call)
+    if (isFloat(call.dtype)) return libraryCall('fabs')(call)
     if (call.dtype === 'u32') return call.x
-    return own('abs')(call)
+    return helperFunction('abs')(call)
   },
-  sign: own('sign'),
+  sign: helperFunction('sign'),
   popcount: ({ x }) => `__popc(${x})`,
-  // One instruction, modulo 32 as it is. With << and & 31, ptxas 13.0 runs out of registers on loops over bits (C7600).
+  // One instruction, which shifts modulo 32. With << and & 31, ptxas 13.0 runs out of registers in loops over bits (C7600).
   shift_left: ({ x, y }) => `(int)__funnelshift_l(0u, (unsigned)(${x}), (unsigned)(${y}))`,
   shift_right: ({ x, y }) => `(int)__funnelshift_r((unsigned)(${x}), 0u, (unsigned)(${y}))`,
 }
@@ -65,53 +65,53 @@ export const CUDA: Spellings = {
   ...C_FAMILY,
   name: 'cuda',
   math: MATH,
-  literal: literalWith(
+  literal: literalPrinter(
     (wide) => (wide ? '__longlong_as_double(0x7ff8000000000000ll)' : '__int_as_float(0x7fc00000)'),
     (wide) => (wide ? '__longlong_as_double(0x7ff0000000000000ll)' : '__int_as_float(0x7f800000)'),
   ),
   neg: (x, dtype, helpers) => {
     if (dtype !== 'i32') return null
-    need(helpers, 'apart')
-    return `apart(${wrapping('-', '0', x)})`
+    addHelper(helpers, 'apart')
+    return `apart(${wrappingOp('-', '0', x)})`
   },
   binary: (op, a, b, dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') {
       if (dtype === 'i32' && wraps === 'value') {
-        need(helpers, 'apart')
+        addHelper(helpers, 'apart')
         return `apart(${op}(${a}, ${b}))`
       }
       if (!isFloat(dtype)) return `${op}(${a}, ${b})`
-      need(helpers, `${op}_of`)
+      addHelper(helpers, `${op}_of`)
       return `${op}_of(${a}, ${b})`
     }
     if (dtype === 'i32' && wraps === 'value' && (op === 'add' || op === 'sub' || op === 'mul')) {
-      const text = wrapping(op === 'add' ? '+' : op === 'sub' ? '-' : '*', a, b)
-      // Nothing less a number is its negation.
+      const text = wrappingOp(op === 'add' ? '+' : op === 'sub' ? '-' : '*', a, b)
+      // 0 - x is a negation.
       if (!(op === 'sub' && a === '0')) return text
-      need(helpers, 'apart')
+      addHelper(helpers, 'apart')
       return `apart(${text})`
     }
     if (op === 'mod' && isFloat(operand)) return floorMod(a, b, operand)
     return null
   },
-  hidden: (c, helpers) => {
-    need(helpers, 'hidden')
+  hideCondition: (c, helpers) => {
+    addHelper(helpers, 'hidden')
     return `hidden(${c})`
   },
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} != 0)`
     if (isHalf(to)) {
-      const wide = isBeyondF32(from)
-      if (wide) need(helpers, 'odd')
-      return fromMemory(to, toMemory(to, wide ? `odd(${x})` : x, helpers), helpers)
+      const needsOdd = isBeyondF32(from)
+      if (needsOdd) addHelper(helpers, 'odd')
+      return fromMemory(to, toMemory(to, needsOdd ? `odd(${x})` : x, helpers), helpers)
     }
     if (isFloat(from) && isInt(to)) {
-      need(helpers, 'to_int')
+      addHelper(helpers, 'to_int')
       const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]
       const f = from === 'f64' ? '' : 'f'
-      const end = (n: number): string =>
+      const boundText = (n: number): string =>
         to === 'u32' ? `${n}u` : n === -2147483648 ? '(-2147483647 - 1)' : `${n}`
-      return `to_int<${REGISTER[to]}>(${x}, ${lo}.0${f}, ${hi}.0${f}, ${end(lo)}, ${end(hi)})`
+      return `to_int<${REGISTER[to]}>(${x}, ${lo}.0${f}, ${hi}.0${f}, ${boundText(lo)}, ${boundText(hi)})`
     }
     if (to === 'i8' || to === 'u8') return `(int)(${CUDA_MEMORY[to]})(${x})`
     return from === 'bool' ? `(${REGISTER[to]})(${x} ? 1 : 0)` : `(${REGISTER[to]})(${x})`
@@ -126,52 +126,54 @@ export const CUDA: Spellings = {
     return [
       `const ${type} ${temporary} = *(const ${type}*)(${ref.name} + ${paren(index)});`,
       ...names.map(
-        (n, k) => `const ${REGISTER[dtype]} ${n} = ${lane(dtype, temporary, k, names.length, helpers)};`,
+        (n, k) =>
+          `const ${REGISTER[dtype]} ${n} = ${vectorElement(dtype, temporary, k, names.length, helpers)};`,
       ),
     ]
   },
   atomicWidths: ({ dtype, scope }, op) => (dtype === 'f32' && scope === 'global' && op === '+' ? [4, 2] : []),
   atomicVector: ({ ref, index }, _op, values, helpers) => {
-    need(helpers, `add_${values.length}`)
+    addHelper(helpers, `add_${values.length}`)
     return [`add_${values.length}(${ref.name} + ${paren(index)}, ${values.join(', ')});`]
   },
-  storeVector: ({ ref, index }, values, helpers, _exact, copied) => {
+  storeVector: ({ ref, index }, values, helpers, _exact, source) => {
     const { dtype, scope } = ref.buffer
-    const value = copied ?? vectorOf(dtype, values, helpers)
+    const value = source ?? packVector(dtype, values, helpers)
     if (scope === 'register') return [`${ref.name}[${paren(index)} / 2] = ${value};`]
     const type = vectorType(dtype, values.length)
-    // Said to be aligned, lest the compiler store elements one by one; neighbouring addresses share their base.
+    // Without the alignment, the compiler may store elements individually. Neighbouring addresses share their base.
     const bytes = values.length * DTYPE_BYTES[dtype]
-    const at = `__builtin_assume_aligned(${ref.name} + ${paren(index)}, ${bytes})`
-    return [`*(${type}*)${at} = ${value};`]
+    const address = `__builtin_assume_aligned(${ref.name} + ${paren(index)}, ${bytes})`
+    return [`*(${type}*)${address} = ${value};`]
   },
   builtin: (axis) =>
     levelOf(axis) === 'thread' ? `(int)threadIdx.${directionOf(axis)}` : axis.replace('.', '_'),
   exchange: (value, _dtype, xor, among, helpers) => {
     if (among === WARP) return `__shfl_xor_sync(0xffffffffu, ${value}, ${xor})`
-    need(helpers, 'lanes')
+    addHelper(helpers, 'lanes')
     return `__shfl_xor_sync(lanes<${among}>(), ${value}, ${xor})`
   },
   instructions: {
     packed: (name, words) => `unsigned ${name}[${words}];`,
     halves: (name) => `((unsigned short*)${name})`,
     address: (name, index) => `(${name} + (${index}))`,
-    // In 32 bits from the array's beginning on: of two of them only what differs is left.
+    // 32-bit addresses relative to the start of the array, so that differences of addresses are folded.
     shared: (name, index, dtype) =>
       `((unsigned)__cvta_generic_to_shared(${name}) + (unsigned)(${index}) * ${DTYPE_BYTES[dtype]}u)`,
   },
-  // Of whole words, which atomics on narrow elements swap: what goes beyond an array touches none, the compiler believes.
+  // Padded to whole words, because atomics on narrow elements swap words, and the compiler assumes that accesses beyond an array
+  // do not alias it.
   shared: (name, dtype, length, align) => {
     const perWord = Math.max(1, 4 / DTYPE_BYTES[dtype])
-    const whole = Math.ceil(length / perWord) * perWord
-    return `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${whole}];`
+    const paddedLength = Math.ceil(length / perWord) * perWord
+    return `__shared__ __align__(${align}) ${CUDA_MEMORY[dtype]} ${name}[${paddedLength}];`
   },
   barrier: '__syncthreads();',
   clusterBarrier:
     'asm volatile("barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");',
   laneBarrier: (among, helpers) => {
     if (among === WARP) return '__syncwarp();'
-    need(helpers, 'lanes')
+    addHelper(helpers, 'lanes')
     return `__syncwarp(lanes<${among}>());`
   },
   atomic: ({ name, buffer }, index, op, value) => {
@@ -179,10 +181,10 @@ export const CUDA: Spellings = {
     return native?.[1].includes(buffer.dtype) ? `${native[0]}(&${name}[${index}], ${value});` : null
   },
   atomicLoop: ({ name, buffer }, index, combine, helpers) => {
-    const wide = buffer.dtype === 'f64'
-    const word = wide ? 'unsigned long long' : 'unsigned'
+    const is64Bit = buffer.dtype === 'f64'
+    const word = is64Bit ? 'unsigned long long' : 'unsigned'
     const decode = (bits: string): string =>
-      wide
+      is64Bit
         ? `__longlong_as_double(${bits})`
         : buffer.dtype === 'f32'
           ? `__uint_as_float(${bits})`
@@ -190,7 +192,7 @@ export const CUDA: Spellings = {
             ? `(int)${bits}`
             : bits
     const encode = (v: string): string =>
-      wide
+      is64Bit
         ? `__double_as_longlong(${v})`
         : buffer.dtype === 'f32'
           ? `__float_as_uint(${v})`
@@ -203,8 +205,8 @@ export const CUDA: Spellings = {
         `  do { seen = old_bits; old_bits = atomicCAS(cell, seen, (${word})${encode(combine(decode('seen')))}); } while (old_bits != seen);`,
         '}',
       ]
-    // Elements narrower than a word: the word around the element is swapped. Its address goes on from the element's
-    // pointer: of one made from an integer the compiler believes that it is not in memory that is restricted.
+    // Narrow elements: swaps the word that contains the element. Its address is derived from the element's pointer, because the
+    // compiler assumes that a pointer made from an integer does not alias `__restrict__` memory.
     const bytes = isHalf(buffer.dtype) ? 2 : 1
     const mask = bytes === 2 ? '0xffffu' : '0xffu'
     const type = CUDA_MEMORY[buffer.dtype]

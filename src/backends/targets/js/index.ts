@@ -1,17 +1,17 @@
-/** JavaScript over typed arrays: one module of functions, which run their blocks and threads one after the other. */
-import { usesOf } from '../../launch-uses.ts'
+/** JavaScript over typed arrays: a module of functions, which run blocks and threads serially. */
+import { launchUses } from '../../launch-uses.ts'
 import type { Target } from '../../target.ts'
 import { jsModule } from './module.ts'
 
 export const JS = {
   device: 'cpu',
-  scheduledAs: 'cpu',
+  scheduleDevice: 'cpu',
   parallel: false,
   grid: false,
   extension: '.js',
-  // Its variables are doubles, and no engine keeps an element of a typed array in one.
+  // No engine keeps an element of a typed array in a register, so elements are promoted to variables.
   lowering: { promote: true },
   reusesShared: false,
   declared: { addresses: false },
-  print: (plan) => [jsModule(plan, usesOf(plan))],
+  print: (plan) => [jsModule(plan, launchUses(plan))],
 } as const satisfies Target

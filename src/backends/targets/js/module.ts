@@ -1,4 +1,4 @@
-/** Stage III → a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
+/** Prints Stage III as a JavaScript module: one exported function for each launch, over typed arrays and numbers. */
 
 import { type Expr, int, isOne, type ThreadAxis } from '../../../ir/expr.ts'
 import { dimensionOf, levelOf } from '../../../ir/hardware-axes.ts'
@@ -35,9 +35,9 @@ export function jsModule(plan: Plan, uses: readonly LaunchUse[]): PrintedModule 
   return { name: plan.name, text: [...helpers.values(), ...functions].join('\n\n'), entries }
 }
 
-/** Loops over indices, outermost first, and what each is called. */
+/** Loops over block and thread indices, outermost first. */
 const AXES: readonly ThreadAxis[] = ['block.z', 'block.y', 'block.x', 'thread.z', 'thread.y', 'thread.x']
-const nameOf = (axis: ThreadAxis): string => JS.builtin(axis)
+const indexName = (axis: ThreadAxis): string => JS.builtin(axis)
 
 function functionText(
   launch: Launch,
@@ -50,62 +50,62 @@ function functionText(
     const k = dimensionOf(axis)
     return levelOf(axis) === 'block' ? launch.grid[k]! : int(launch.block[k]!)
   }
-  const one = (axis: ThreadAxis): boolean => isOne(extent(axis))
-  const loops = AXES.filter((a) => !one(a))
-  const open = (axes: readonly ThreadAxis[], indent: string): string[] =>
+  const isSingle = (axis: ThreadAxis): boolean => isOne(extent(axis))
+  const loops = AXES.filter((a) => !isSingle(a))
+  const openLoops = (axes: readonly ThreadAxis[], indent: string): string[] =>
     axes.map((axis, k) => {
-      const a = nameOf(axis)
+      const a = indexName(axis)
       return `${indent}${'  '.repeat(k)}for (let ${a} = 0; ${a} < ${printer.expr(extent(axis))}; ${a}++) {`
     })
-  const close = (axes: readonly ThreadAxis[], indent: string): string[] =>
+  const closeLoops = (axes: readonly ThreadAxis[], indent: string): string[] =>
     axes.map((_, k) => `${indent}${'  '.repeat(axes.length - 1 - k)}}`)
   const shared = printer.shared.map(
     (b) => `const ${printer.ref(b.name).name} = new ${sharedArray(b.dtype)}(${printer.expr(b.shape[0]!)});`,
   )
-  const used = AXES.filter(one)
-    .map(nameOf)
+  const usedConstants = AXES.filter(isSingle)
+    .map(indexName)
     .filter((a) => body.some((l) => l.includes(a)))
-  const constants = used.map((a) => `const ${a} = 0;`)
-  const head = `export function ${name}(${parameters.join(', ')}) {`
-  const pad = (lines: readonly string[], by: string): string[] => lines.map((l) => by + l)
+  const constants = usedConstants.map((a) => `const ${a} = 0;`)
+  const header = `export function ${name}(${parameters.join(', ')}) {`
+  const indentLines = (lines: readonly string[], indent: string): string[] => lines.map((l) => indent + l)
   if (!hasBarrier(launch.body)) {
-    const by = '  '.repeat(loops.length)
+    const indent = '  '.repeat(loops.length)
     return [
-      head,
-      ...pad(constants, '  '),
-      ...pad(printer.arrays, '  '),
-      ...open(loops, '  '),
-      ...pad(pad(shared, '  '), by),
-      ...pad(body, by),
-      ...close(loops, '  '),
+      header,
+      ...indentLines(constants, '  '),
+      ...indentLines(printer.arrays, '  '),
+      ...openLoops(loops, '  '),
+      ...indentLines(indentLines(shared, '  '), indent),
+      ...indentLines(body, indent),
+      ...closeLoops(loops, '  '),
       '}',
     ].join('\n')
   }
-  // Threads that meet at barriers take turns: each is a generator that yields where it waits.
+  // With barriers, each thread is a generator that yields at barriers, and threads run in turns.
   const blocks = loops.filter((a) => levelOf(a) === 'block')
   const threads = loops.filter((a) => levelOf(a) === 'thread')
-  const by = '  '.repeat(blocks.length)
-  const indices = threads.map(nameOf).join(', ')
+  const indent = '  '.repeat(blocks.length)
+  const indices = threads.map(indexName).join(', ')
   return [
-    head,
-    ...pad(constants, '  '),
-    ...open(blocks, '  '),
-    ...pad(
+    header,
+    ...indentLines(constants, '  '),
+    ...openLoops(blocks, '  '),
+    ...indentLines(
       [
-        ...pad(shared, '  '),
+        ...indentLines(shared, '  '),
         `  const thread = function* (${indices}) {`,
-        ...pad(printer.arrays, '    '),
-        ...pad(body, '  '),
+        ...indentLines(printer.arrays, '    '),
+        ...indentLines(body, '  '),
         '  };',
         '  let waiting = [];',
-        ...open(threads, '  '),
+        ...openLoops(threads, '  '),
         `  ${'  '.repeat(threads.length)}waiting.push(thread(${indices}));`,
-        ...close(threads, '  '),
+        ...closeLoops(threads, '  '),
         '  while (waiting.length > 0) waiting = waiting.filter((t) => !t.next().done);',
       ],
-      by,
+      indent,
     ),
-    ...close(blocks, '  '),
+    ...closeLoops(blocks, '  '),
     '}',
   ].join('\n')
 }

@@ -1,6 +1,6 @@
-/** Words that names in JavaScript texts must not be. */
+/** Reserved words of generated JavaScript. */
 import { reservedWords } from '../../reserved-words.ts'
-import { HELPER, JS } from './spellings.ts'
+import { HELPERS, JS } from './spellings.ts'
 
 /** Words reserved in any mode, and globals of engines. */
 const LANGUAGE = `
@@ -11,7 +11,7 @@ switch synchronized this throw throws transient true try typeof undefined var vo
 async of get set Math NaN Infinity Number Object Array Float64Array Float32Array Int32Array Uint32Array
 Int16Array Uint16Array Int8Array Uint8Array DataView globalThis`
 
-export const reserved = reservedWords(LANGUAGE, [JS], HELPER, [
+export const reserved = reservedWords(LANGUAGE, [JS], HELPERS, [
   'block_x',
   'block_y',
   'block_z',

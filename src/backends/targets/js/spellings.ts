@@ -1,13 +1,13 @@
 /**
- * JavaScript over typed arrays. Numbers are doubles: f32 arithmetic is at least as exact as asked and rounds when
- * it is stored; i32 multiplication goes through `Math.imul`.
+ * Spelling table of JavaScript over typed arrays. Numbers are doubles: f32 arithmetic has at least f32 precision and rounds when
+ * stored; i32 multiplication uses `Math.imul`.
  */
 import { type Dtype, INT_RANGE, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
-import { type Helpers, IN_TURNS, type MathCall, type Spellings } from '../../spellings.ts'
+import { type Helpers, type MathCall, SERIAL_THREADS, type Spellings } from '../../spellings.ts'
 
 const ARRAY: Readonly<Record<Dtype, string>> = {
   f64: 'Float64Array',
-  // Sums in private and shared arrays keep doubles' precision; memory rounds, and halves are rounded everywhere.
+  // Private and shared arrays of f32 have double precision; global memory rounds to f32. Half types are rounded everywhere.
   f32: 'Float64Array',
   f16: 'Float64Array',
   bf16: 'Float64Array',
@@ -18,7 +18,7 @@ const ARRAY: Readonly<Record<Dtype, string>> = {
   bool: 'Uint8Array',
 }
 
-export const HELPER: Readonly<Record<string, string>> = {
+export const HELPERS: Readonly<Record<string, string>> = {
   f16_to_f32: `const f16_to_f32 = (h) => {
   const e = (h >> 10) & 31, m = h & 1023, s = h & 32768 ? -1 : 1
   if (e === 0) return s * m * 5.9604644775390625e-8
@@ -42,7 +42,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   const u = u32_view[0]
   return x !== x ? 0x7fc0 : ((u + 0x7fff + ((u >>> 16) & 1)) >>> 16) & 0xffff
 }`,
-  // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
+  // Round-to-odd avoids double rounding when the f32 result is rounded to a narrower type.
   odd: `const odd = (x) => {
   f32_view[0] = x
   if (f32_view[0] !== x && !(u32_view[0] & 1)) u32_view[0] += Math.abs(f32_view[0]) < Math.abs(x) ? 1 : -1
@@ -57,7 +57,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   const f = Math.floor(x), d = x - f
   return d < 0.5 ? f : d > 0.5 ? f + 1 : f % 2 === 0 ? f : f + 1
 }`,
-  // Abramowitz and Stegun 7.1.26 is too coarse for f64: the series and the continued fraction are exact to rounding.
+  // A power series and a continued fraction, accurate to f64 rounding (Abramowitz and Stegun 7.1.26 is not).
   erf: `const erf = (x) => {
   const a = Math.abs(x)
   if (a !== a) return x
@@ -73,30 +73,30 @@ export const HELPER: Readonly<Record<string, string>> = {
 }`,
 }
 
-const need = (helpers: Helpers, ...names: string[]): void => {
-  for (const n of names) helpers.set(n, HELPER[n]!)
+const addHelpers = (helpers: Helpers, ...names: string[]): void => {
+  for (const n of names) helpers.set(n, HELPERS[n]!)
 }
 
 const loadHalf = (t: 'f16' | 'bf16', bits: string, helpers: Helpers): string => {
-  if (t === 'bf16') need(helpers, 'bits')
-  need(helpers, `${t}_to_f32`)
+  if (t === 'bf16') addHelpers(helpers, 'bits')
+  addHelpers(helpers, `${t}_to_f32`)
   return `${t}_to_f32(${bits})`
 }
 
 const storeHalf = (t: 'f16' | 'bf16', value: string, helpers: Helpers): string => {
-  need(helpers, 'bits', `f32_to_${t}`)
+  addHelpers(helpers, 'bits', `f32_to_${t}`)
   return `f32_to_${t}(${value})`
 }
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
-const saturated = (x: string, to: Dtype): string => {
+const saturatingCast = (x: string, to: Dtype): string => {
   const [lo, hi] = INT_RANGE[to as keyof typeof INT_RANGE]
   return `(Math.trunc(Math.min(${hi}, Math.max(${lo}, ${x}))) || 0)`
 }
 
-/** A function that texts define. */
-const own = ({ x, helpers }: MathCall, name: string): string => {
-  need(helpers, name)
+/** Call of a helper function. */
+const helperFunction = ({ x, helpers }: MathCall, name: string): string => {
+  addHelpers(helpers, name)
   return `${name}(${x})`
 }
 
@@ -107,7 +107,7 @@ const MATH: Spellings['math'] = {
   log1p: ({ x }) => `Math.log1p(${x})`,
   sqrt: ({ x }) => `Math.sqrt(${x})`,
   rsqrt: ({ x }) => `(1 / Math.sqrt(${x}))`,
-  // The smallest integer has no opposite.
+  // |-2^31| overflows to itself.
   abs: ({ x, dtype }) => (dtype === 'i32' ? `(Math.abs(${x}) | 0)` : `Math.abs(${x})`),
   sin: ({ x }) => `Math.sin(${x})`,
   cos: ({ x }) => `Math.cos(${x})`,
@@ -115,11 +115,11 @@ const MATH: Spellings['math'] = {
   sigmoid: ({ x }) => `(1 / (1 + Math.exp(-(${x}))))`,
   floor: ({ x }) => `Math.floor(${x})`,
   ceil: ({ x }) => `Math.ceil(${x})`,
-  round: (call) => own(call, 'round_half_even'),
+  round: (call) => helperFunction(call, 'round_half_even'),
   pow: ({ x, y }) => `Math.pow(${x}, ${y})`,
-  erf: (call) => own(call, 'erf'),
+  erf: (call) => helperFunction(call, 'erf'),
   sign: ({ x }) => `Math.sign(${x})`,
-  popcount: (call) => own(call, 'popcount'),
+  popcount: (call) => helperFunction(call, 'popcount'),
   shift_left: ({ x, y }) => `((${x}) << (${y}))`,
   shift_right: ({ x, y }) => `(((${x}) >>> (${y})) | 0)`,
   bit_and: ({ x, y }) => `((${x}) & (${y}))`,
@@ -128,7 +128,7 @@ const MATH: Spellings['math'] = {
 }
 
 export const JS: Spellings = {
-  ...IN_TURNS,
+  ...SERIAL_THREADS,
   name: 'js',
   math: MATH,
   type: () => '',
@@ -140,27 +140,27 @@ export const JS: Spellings = {
     if (op === 'eq') return `(${a} === ${b})`
     if (op === 'ne') return `(${a} !== ${b})`
     if (isFloat(operand)) return op === 'mod' ? `(${a} - ${b} * Math.floor(${a} / ${b}))` : null
-    const end = dtype === 'u32' ? '>>> 0' : '| 0'
+    const wrapSuffix = dtype === 'u32' ? '>>> 0' : '| 0'
     if (op === 'mul') return dtype === 'u32' ? `(Math.imul(${a}, ${b}) >>> 0)` : `Math.imul(${a}, ${b})`
-    if (op === 'quo') return `((${a} / ${b}) ${end})`
-    if (op === 'rem') return `(${a} % ${b} ${end})`
+    if (op === 'quo') return `((${a} / ${b}) ${wrapSuffix})`
+    if (op === 'rem') return `(${a} % ${b} ${wrapSuffix})`
     if ((op === 'add' || op === 'sub') && wraps && wraps !== 'unused')
-      return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${end})`
+      return `((${a} ${op === 'add' ? '+' : '-'} ${b}) ${wrapSuffix})`
     return null
   },
-  rounded: (x, dtype) => (dtype === 'f32' ? `Math.fround(${x})` : x),
+  roundRegister: (x, dtype) => (dtype === 'f32' ? `Math.fround(${x})` : x),
   select: (c, a, b) => `(${c} ? ${a} : ${b})`,
   cast: (x, from, to, helpers) => {
     if (to === 'bool') return `(${x} !== 0)`
     if (from === 'bool') return `(${x} ? 1 : 0)`
     if (to === 'f32') return isFloat(from) && from !== 'f64' ? x : `Math.fround(${x})`
     if (isHalf(to)) {
-      const wide = isBeyondF32(from)
-      if (wide) need(helpers, 'bits', 'odd')
-      return loadHalf(to, storeHalf(to, wide ? `odd(${x})` : x, helpers), helpers)
+      const needsOdd = isBeyondF32(from)
+      if (needsOdd) addHelpers(helpers, 'bits', 'odd')
+      return loadHalf(to, storeHalf(to, needsOdd ? `odd(${x})` : x, helpers), helpers)
     }
     if (to === 'f64') return x
-    if (isFloat(from) && isInt(to)) return saturated(x, to)
+    if (isFloat(from) && isInt(to)) return saturatingCast(x, to)
     if (to === 'i8') return `((${x}) << 24 >> 24)`
     if (to === 'u8') return `((${x}) & 255)`
     return to === 'u32' ? `((${x}) >>> 0)` : `((${x}) | 0)`
@@ -171,8 +171,8 @@ export const JS: Spellings = {
       return loadHalf(buffer.dtype, `${name}[${index}]`, helpers)
     return `${name}[${index}]`
   },
-  // Zeros differ by their sign at most; what is no number has other bits.
-  bitsBesideSign: ({ name, buffer }, index) =>
+  // Zeros have no bits except the sign; NaN has other bits.
+  magnitudeBits: ({ name, buffer }, index) =>
     isHalf(buffer.dtype) && buffer.scope === 'global' ? `(${name}[${index}] & 0x7fff)` : null,
   store: ({ name, buffer }, index, value, helpers, exact) => {
     const { dtype } = buffer
@@ -200,6 +200,6 @@ export const JS: Spellings = {
   ],
 }
 
-/** Typed array that backs shared memory of `dtype`: of the same type, except for sums of f32. */
+/** Typed array for shared memory of `dtype`; floats have double precision. */
 export const sharedArray = (dtype: Dtype): string =>
   dtype === 'u8' ? 'Uint8Array' : dtype === 'i8' ? 'Int8Array' : ARRAY[dtype]

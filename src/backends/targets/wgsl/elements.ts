@@ -1,12 +1,12 @@
 /**
- * Elements in WGSL's memory. Types narrower than 32 bits occupy a word each (the webgpu device converts on transfer) and are
- * rounded when written; f16 is native if the device supports it.
+ * Elements in memory of WGSL. Types narrower than 32 bits occupy a word (the webgpu device converts on transfer) and are rounded
+ * when written; f16 is native if the device supports it.
  */
 import { type Dtype, isFloat } from '../../../ir/dtype.ts'
 import type { BufferRef, Helpers } from '../../spellings.ts'
-import { help } from './helpers.ts'
+import { helperCall } from './helpers.ts'
 
-/** Elements of a vector: arrays that are read or written so are arrays of these. */
+/** Vector width in elements; arrays with vector accesses are arrays of such vectors. */
 export const VECTOR = 4
 
 const WORD: Readonly<Record<Dtype, string>> = {
@@ -21,30 +21,30 @@ const WORD: Readonly<Record<Dtype, string>> = {
   bool: 'u32',
 }
 
-/** A value as the element type holds it, in a register. */
+/** Rounds or wraps a value in a register to its element type. */
 export function round(t: Dtype, x: string, helpers: Helpers): string {
-  if (t === 'f16' || t === 'bf16') return help(helpers, `round_${t}`, x)
+  if (t === 'f16' || t === 'bf16') return helperCall(helpers, `round_${t}`, x)
   return t === 'i8' ? `(((${x}) << 24u) >> 24u)` : t === 'u8' ? `((${x}) & 255)` : x
 }
 
 /** An element of an array that a launch updates atomically: bits of a word. */
 export interface AtomicElement {
-  /** The word it is in. */
+  /** The word that contains the element. */
   readonly cell: string
-  /** The element, of the word's value. */
-  readonly value: (word: string, helpers: Helpers) => string
-  /** The word with this element. */
-  readonly replaced: (word: string, value: string, helpers: Helpers) => string
+  /** The element's value, decoded from the word. */
+  readonly decode: (word: string, helpers: Helpers) => string
+  /** The word with the element replaced. */
+  readonly replace: (word: string, value: string, helpers: Helpers) => string
   /** True if no other element shares the word. */
-  readonly alone: boolean
+  readonly isWholeWord: boolean
 }
 
 export class Elements {
   readonly #halves: boolean
 
-  /** `halves`: the device has f16. */
-  constructor(halves: boolean) {
-    this.#halves = halves
+  /** @param hasF16 - The device supports f16 */
+  constructor(hasF16: boolean) {
+    this.#halves = hasF16
   }
 
   #isHalf(t: Dtype): boolean {
@@ -58,12 +58,14 @@ export class Elements {
 
   /** Type of an array; `length` in elements, if known. */
   arrayType({ buffer: { dtype }, atomic, vector }: BufferRef, length?: number): string {
-    const [element, each] = atomic
+    const [element, elementsPerItem] = atomic
       ? [`atomic<${dtype === 'i32' || dtype === 'i8' ? 'i32' : 'u32'}>`, this.#isHalf(dtype) ? 2 : 1]
       : vector
         ? [`vec${VECTOR}<${this.type(dtype)}>`, VECTOR]
         : [this.type(dtype), 1]
-    return length === undefined ? `array<${element}>` : `array<${element}, ${Math.ceil(length / each)}>`
+    return length === undefined
+      ? `array<${element}>`
+      : `array<${element}, ${Math.ceil(length / elementsPerItem)}>`
   }
 
   /** Decodes the stored word of an element; `encode` is the inverse. */
@@ -72,9 +74,9 @@ export class Elements {
     return t === 'bool' ? `(${word} != 0u)` : t === 'u8' ? `i32(${word})` : word
   }
 
-  /** `exact`: it needs no rounding. */
+  /** Encodes a value for storage. `exact`: the value needs no rounding. */
   encode(t: Dtype, value: string, helpers: Helpers, exact = false): string {
-    if (this.#isHalf(t)) return exact ? `f16(${value})` : help(helpers, 'to_f16', value)
+    if (this.#isHalf(t)) return exact ? `f16(${value})` : helperCall(helpers, 'to_f16', value)
     const rounded = round(t, value, helpers)
     return t === 'bool' ? `select(0u, 1u, ${rounded})` : t === 'u8' ? `u32(${rounded})` : rounded
   }
@@ -83,18 +85,18 @@ export class Elements {
     if (this.#isHalf(t))
       return {
         cell: `${name}[(${index}) >> 1u]`,
-        value: (word, helpers) => help(helpers, 'half_of', word, index),
-        replaced: (word, value, helpers) => help(helpers, 'with_half', word, index, value),
-        alone: false,
+        decode: (word, helpers) => helperCall(helpers, 'half_of', word, index),
+        replace: (word, value, helpers) => helperCall(helpers, 'with_half', word, index, value),
+        isWholeWord: false,
       }
     return {
       cell: `${name}[${index}]`,
-      value: (word) => (isFloat(t) ? `bitcast<f32>(${word})` : this.decode(t, word)),
-      replaced: (_, value, helpers) => {
+      decode: (word) => (isFloat(t) ? `bitcast<f32>(${word})` : this.decode(t, word)),
+      replace: (_, value, helpers) => {
         const element = this.encode(t, value, helpers)
         return isFloat(t) ? `bitcast<u32>(${element})` : element
       },
-      alone: true,
+      isWholeWord: true,
     }
   }
 }

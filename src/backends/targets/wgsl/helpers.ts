@@ -1,30 +1,30 @@
-/** Helper functions that WGSL code defines on demand, for operations that the language leaves open or lacks. */
+/** Helper functions that WGSL code defines on demand, for operations that the language leaves undefined or lacks. */
 import { INT_RANGE } from '../../../ir/dtype.ts'
 import type { Helpers } from '../../spellings.ts'
 
 /** Converts a float to an integer: rounds towards zero, saturates, and maps NaN to 0. */
-const saturating = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
+const saturatingCast = (to: 'i32' | 'u32' | 'i8' | 'u8'): string => {
   const [lo, hi] = INT_RANGE[to]
   const type = to === 'u32' ? 'u32' : 'i32'
-  const end = (x: number): string => (x === -2147483648 ? 'i32(-2147483648)' : `${type}(${x})`)
-  // No f32 lies between the largest one that a 32-bit type holds and its end.
-  return `fn to_${to}(x: f32) -> ${type} {\n  let whole = select(${type}(clamp(x, ${lo}.0, ${hi}.0)), ${end(hi)}, x >= ${hi}.0);\n  return select(select(whole, ${end(lo)}, x <= ${lo}.0), ${end(0)}, is_nan(x));\n}`
+  const boundText = (x: number): string => (x === -2147483648 ? 'i32(-2147483648)' : `${type}(${x})`)
+  // No f32 exists between the largest f32 that fits a 32-bit integer type and the bound.
+  return `fn to_${to}(x: f32) -> ${type} {\n  let whole = select(${type}(clamp(x, ${lo}.0, ${hi}.0)), ${boundText(hi)}, x >= ${hi}.0);\n  return select(select(whole, ${boundText(lo)}, x <= ${lo}.0), ${boundText(0)}, is_nan(x));\n}`
 }
 
-export const HELPER: Readonly<Record<string, string>> = {
-  ...Object.fromEntries((['i32', 'u32', 'i8', 'u8'] as const).map((t) => [`to_${t}`, saturating(t)])),
+export const HELPERS: Readonly<Record<string, string>> = {
+  ...Object.fromEntries((['i32', 'u32', 'i8', 'u8'] as const).map((t) => [`to_${t}`, saturatingCast(t)])),
   inf: 'fn inf() -> f32 {\n  var bits = 0x7f800000u;\n  return bitcast<f32>(bits);\n}',
   nan: 'fn nan() -> f32 {\n  var bits = 0x7fc00000u;\n  return bitcast<f32>(bits);\n}',
   round_bf16:
     'fn round_bf16(x: f32) -> f32 {\n  let u = bitcast<u32>(x);\n  let r = (u + 0x7fffu + ((u >> 16u) & 1u)) & 0xffff0000u;\n  return bitcast<f32>(select(r, u, (u & 0x7fffffffu) > 0x7f800000u));\n}',
-  // By bits: implementations may assume that no value is NaN, and then compare a value with itself at compile time.
+  // Tests bits, because implementations may assume that no value is NaN, and fold `x != x`.
   is_nan: 'fn is_nan(x: f32) -> bool {\n  return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;\n}',
-  // Rounded to odd, what f32 does not hold rounds to narrower types as it would by itself.
+  // Round-to-odd avoids double rounding when the f32 result is rounded to a narrower type.
   odd_u32:
     'fn odd_u32(x: u32) -> f32 {\n  let high = (x >> 8u) | u32((x & 255u) != 0u);\n  return select(f32(x), f32(high) * 256.0, x >= 16777216u);\n}',
   odd_i32:
     'fn odd_i32(x: i32) -> f32 {\n  let size = odd_u32(u32(select(x, -x, x < 0i)));\n  return select(size, -size, x < 0i);\n}',
-  // quantizeToF16 leaves values beyond the range undefined and may flush small ones.
+  // quantizeToF16 is undefined for values out of range, and may flush subnormals.
   round_f16: `fn round_f16(x: f32) -> f32 {
   let u = bitcast<u32>(x);
   let s = u & 0x80000000u;
@@ -40,7 +40,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   }
   return bitcast<f32>((u + 0xfffu + ((u >> 13u) & 1u)) & 0xffffe000u);
 }`,
-  // The nearest f16, ties to even, by bits: what conversions round to, and whether they keep small values, is open.
+  // Nearest f16 (ties to even) by bits, because WGSL does not define the rounding of conversions and subnormals.
   half_bits: `fn half_bits(x: f32) -> u32 {
   let u = bitcast<u32>(x);
   let a = u & 0x7fffffffu;
@@ -54,18 +54,18 @@ export const HELPER: Readonly<Record<string, string>> = {
   return ((u >> 16u) & 0x8000u) | h;
 }`,
   to_f16: 'fn to_f16(x: f32) -> f16 {\n  return bitcast<vec2<f16>>(half_bits(x)).x;\n}',
-  // Two f16 share a word that is updated atomically.
+  // For atomic updates, two f16 elements share a word.
   half_of: 'fn half_of(word: u32, at: i32) -> f32 {\n  return f32(bitcast<vec2<f16>>(word)[at & 1]);\n}',
   with_half:
     'fn with_half(word: u32, at: i32, x: f32) -> u32 {\n  let h = half_bits(x);\n  return select((word & 0xffff0000u) | h, (word & 0xffffu) | (h << 16u), (at & 1) == 1);\n}',
-  // A minimum within a minimum is one instruction on NVIDIA's GPUs from compute capability 9.0 on, and drivers (580.159) lose the
-  // sign of an operand that is negated, which `abs` is to them. Of unsigned numbers with the sign bit flipped they do not.
+  // From compute capability 9.0 on, NVIDIA's drivers (580.159) fuse nested minima into one instruction, and lose the sign of a
+  // negated operand (`abs` counts as one). Unsigned numbers with a flipped sign bit are not affected.
   min_i32:
     'fn min_i32(a: i32, b: i32) -> i32 {\n  return i32(min(u32(a) ^ 0x80000000u, u32(b) ^ 0x80000000u) ^ 0x80000000u);\n}',
   max_i32:
     'fn max_i32(a: i32, b: i32) -> i32 {\n  return i32(max(u32(a) ^ 0x80000000u, u32(b) ^ 0x80000000u) ^ 0x80000000u);\n}',
   abs_i32: 'fn abs_i32(x: i32) -> i32 {\n  return select(x, -x, x < 0i);\n}',
-  // What follows is exact where WGSL leaves infinities, NaN, zeros or large arguments open.
+  // The following functions define results for infinities, NaN, zeros and large arguments, which WGSL leaves undefined.
   max_f32: 'fn max_f32(a: f32, b: f32) -> f32 {\n  return select(select(b, a, a > b), a, is_nan(a));\n}',
   min_f32: 'fn min_f32(a: f32, b: f32) -> f32 {\n  return select(select(b, a, a < b), a, is_nan(a));\n}',
   exp_f32: 'fn exp_f32(x: f32) -> f32 {\n  return select(exp(x), x, is_nan(x));\n}',
@@ -74,7 +74,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   let y = select(log(x), -inf(), x == 0.0);
   return select(select(y, nan(), x < 0.0), x, is_nan(x) || x == inf());
 }`,
-  // The language has none, and 1 + x loses what is small. Near 0: 2 artanh(x / (2 + x)), x being a factor to the last.
+  // WGSL has no log1p, and 1 + x loses small x. Near 0: 2 artanh(x / (2 + x)), with the factor x kept until the end.
   log1p_f32: `fn log1p_f32(x: f32) -> f32 {
   if (abs(x) >= 0.25) {
     return log_f32(1.0 + x);
@@ -86,7 +86,7 @@ export const HELPER: Readonly<Record<string, string>> = {
   tanh_f32:
     'fn tanh_f32(x: f32) -> f32 {\n  return select(tanh(clamp(x, -10.0, 10.0)), x, is_nan(x) || abs(x) < 1e-4);\n}',
   sign_f32: 'fn sign_f32(x: f32) -> f32 {\n  return select(sign(x), x, is_nan(x));\n}',
-  // 2 pi in two parts, of which the first has so few digits that its multiples are exact.
+  // 2π in two parts (Cody and Waite); the first has few digits, so its multiples are exact.
   turn: 'fn turn(x: f32) -> f32 {\n  let k = round(x * 0.15915494);\n  return (x - k * 6.28125) - k * 0.0019353072;\n}',
   sin_f32: 'fn sin_f32(x: f32) -> f32 {\n  return sin(turn(x));\n}',
   cos_f32: 'fn cos_f32(x: f32) -> f32 {\n  return cos(turn(x));\n}',
@@ -123,24 +123,24 @@ export const HELPER: Readonly<Record<string, string>> = {
 }
 
 /** Adds a helper after the helpers that it calls. */
-export function need(helpers: Helpers, name: string): void {
+export function addHelper(helpers: Helpers, name: string): void {
   if (helpers.has(name)) return
-  const text = HELPER[name]!
-  for (const other of Object.keys(HELPER))
-    if (other !== name && new RegExp(`\\b${other}\\(`).test(text)) need(helpers, other)
+  const text = HELPERS[name]!
+  for (const other of Object.keys(HELPERS))
+    if (other !== name && new RegExp(`\\b${other}\\(`).test(text)) addHelper(helpers, other)
   helpers.set(name, text)
 }
 
-/** A call. Between `a < b` in one operand and `c > d` in another WGSL would read a list of template arguments. */
-export function called(name: string, ...args: readonly string[]): string {
+/** A call. Comparisons are parenthesised if WGSL would parse `<` and `>` of two operands as template arguments. */
+export function functionCall(name: string, ...args: readonly string[]): string {
   const opens = args.findIndex((x) => / < /.test(x))
   const closes = args.findLastIndex((x) => / >[>=]? /.test(x))
-  const apart = opens >= 0 && closes > opens
-  return `${name}(${args.map((x) => (apart && / [<>]/.test(x) ? `(${x})` : x)).join(', ')})`
+  const isAmbiguous = opens >= 0 && closes > opens
+  return `${name}(${args.map((x) => (isAmbiguous && / [<>]/.test(x) ? `(${x})` : x)).join(', ')})`
 }
 
-/** A call of a helper of the text. */
-export const help = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
-  need(helpers, name)
-  return called(name, ...args)
+/** Call of a helper function. */
+export const helperCall = (helpers: Helpers, name: string, ...args: readonly string[]): string => {
+  addHelper(helpers, name)
+  return functionCall(name, ...args)
 }

@@ -1,16 +1,16 @@
 /** WGSL: a module for each launch. */
 import { capabilitiesOf } from '../../instr-calls.ts'
-import { type LaunchUse, usesOf } from '../../launch-uses.ts'
+import { type LaunchUse, launchUses } from '../../launch-uses.ts'
 import type { Target } from '../../target.ts'
 import { vectorAccesses } from '../../vectorize-accesses.ts'
 import { splitBranches } from './branch-splitting.ts'
-import { refuseDeep, refuseF64 } from './limits.ts'
+import { rejectDeepNesting, rejectF64 } from './limits.ts'
 import { wgslModules } from './module.ts'
 import { wgsl } from './spellings.ts'
 
 export const WGSL = {
   device: 'webgpu',
-  scheduledAs: 'webgpu',
+  scheduleDevice: 'webgpu',
   parallel: true,
   grid: true,
   extension: '.wgsl',
@@ -27,11 +27,11 @@ export const WGSL = {
     ]),
   },
   print: (plan, options) => {
-    refuseF64(plan)
-    refuseDeep(plan)
-    const table = wgsl(options.f16 ?? usesOf(plan).some(needsF16))
+    rejectF64(plan)
+    rejectDeepNesting(plan)
+    const table = wgsl(options.f16 ?? launchUses(plan).some(needsF16))
     const split = splitBranches(vectorAccesses(plan, table))
-    return wgslModules(split, usesOf(split), table)
+    return wgslModules(split, launchUses(split), table)
   },
 } as const satisfies Target
 

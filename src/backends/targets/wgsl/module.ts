@@ -1,6 +1,6 @@
 /**
- * Stage III → WGSL: one module for each launch, since a binding has one type in a module. Buffers are bindings
- * 0 … n-1 of group 0 in the order of the entry's arguments; scalars share one uniform block, the next binding.
+ * Prints Stage III as WGSL: one module for each launch, because a binding has one type in a module. Buffers are bindings 0 … n-1
+ * of group 0 in the order of the entry's arguments. Scalars share one uniform block, the next binding.
  */
 
 import { invariant } from '../../../ast/diagnostic.ts'
@@ -8,7 +8,7 @@ import { computeType } from '../../../ir/dtype.ts'
 import type { Expr } from '../../../ir/expr.ts'
 import { isOne } from '../../../ir/expr.ts'
 import type { Plan } from '../../../ir/loops.ts'
-import { blockDecode, hasPlane, operand } from '../../grid-folding.ts'
+import { blockDecode, isMultiDimensional, operand } from '../../grid-folding.ts'
 import { capabilitiesOf } from '../../instr-calls.ts'
 import { argsOf, type LaunchUse } from '../../launch-uses.ts'
 import type { PrintedModule } from '../../module.ts'
@@ -21,7 +21,7 @@ import type { Wgsl } from './spellings.ts'
 export const wgslModules = (plan: Plan, uses: readonly LaunchUse[], target: Wgsl): PrintedModule[] =>
   uses.map((use) => wgslModule(plan, use, target))
 
-/** Rules of the analysis, by the extension they come with. */
+/** Diagnostic rules of the uniformity analysis, by extension. */
 const UNIFORMITY: Readonly<Record<string, string>> = {
   subgroups: 'subgroup_uniformity',
   chromium_experimental_subgroup_matrix: 'chromium.subgroup_matrix_uniformity',
@@ -33,13 +33,13 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
   const mangler = new Mangler(reserved())
   const entry = mangler.unique(launch.name)
   const args = argsOf(use)
-  const field = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))
-  const bool = new Set(use.scalars.filter((p) => p.dtype === 'bool').map((p) => p.name))
+  const fields = new Map(use.scalars.map((p) => [p.name, mangler.name(`${p.name}`)]))
+  const bools = new Set(use.scalars.filter((p) => p.dtype === 'bool').map((p) => p.name))
   const param = (name: string): string | undefined =>
-    field.has(name)
-      ? bool.has(name)
-        ? `(params.${field.get(name)} != 0u)`
-        : `params.${field.get(name)}`
+    fields.has(name)
+      ? bools.has(name)
+        ? `(params.${fields.get(name)} != 0u)`
+        : `params.${fields.get(name)}`
       : undefined
   const printer = new Printer(
     { target, mangler, helpers, buffers: new Map(plan.buffers.map((b) => [b.name, b])), param },
@@ -54,7 +54,7 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
     use.scalars.length === 0
       ? []
       : [
-          `struct Params {\n${use.scalars.map((p) => `  ${field.get(p.name)}: ${p.dtype === 'bool' ? 'u32' : target.type(computeType(p.dtype))},`).join('\n')}\n}`,
+          `struct Params {\n${use.scalars.map((p) => `  ${fields.get(p.name)}: ${p.dtype === 'bool' ? 'u32' : target.type(computeType(p.dtype))},`).join('\n')}\n}`,
           `@group(0) @binding(${use.buffers.length}) var<uniform> params: Params;`,
         ]
   const shared = printer.shared.map((b) => {
@@ -64,30 +64,30 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
     return `var<workgroup> ${ref.name}: ${target.elements.arrayType(ref, length.value)};`
   })
   const print = (e: Expr): string => printer.expr(e)
-  const total = launch.grid.filter((e) => !isOne(e))
-  const linear = total.length > 0
+  const extents = launch.grid.filter((e) => !isOne(e))
+  const linear = extents.length > 0
   const axes = blockDecode(launch.grid, print, body)
-  const plane = hasPlane(launch.grid)
-  const product = total.map((e) => operand(e, print)).join(' * ')
-  const indent = plane ? '    ' : '  '
-  const folded = [
-    // A grid beyond one dimension's limit is folded into two; the fold's remainder has nothing to do.
+  const isPlane = isMultiDimensional(launch.grid)
+  const product = extents.map((e) => operand(e, print)).join(' * ')
+  const indent = isPlane ? '    ' : '  '
+  const foldedDecode = [
+    // A grid beyond the limit of one dimension is folded into two; excess blocks return.
     `${indent}let linear = i32(group.x + group.y * groups.x);`,
     `${indent}if (linear >= ${product}) {`,
     `${indent}  return;`,
     `${indent}}`,
-    ...axes.map(({ axis, value }) => `${indent}${plane ? '' : 'let '}${axis} = ${value('linear')};`),
+    ...axes.map(({ axis, value }) => `${indent}${isPlane ? '' : 'let '}${axis} = ${value('linear')};`),
   ]
-  const whole = launch.grid.map((e, d) => `i32(groups.${'xyz'[d]}) != ${operand(e, print)}`)
-  const prologue = plane
+  const mismatches = launch.grid.map((e, d) => `i32(groups.${'xyz'[d]}) != ${operand(e, print)}`)
+  const prologue = isPlane
     ? [
         ...axes.map(({ axis }) => `  var ${axis} = i32(group.${axis.slice(-1)});`),
-        `  if (${whole.join(' || ')}) {`,
-        ...folded,
+        `  if (${mismatches.join(' || ')}) {`,
+        ...foldedDecode,
         '  }',
       ]
     : linear
-      ? folded
+      ? foldedDecode
       : axes.map(({ axis, value }) => `  let ${axis} = ${value('linear')};`)
   const usesLocal = body.some((l) => l.includes('local.'))
   const inputs = [
@@ -96,18 +96,18 @@ function wgslModule(plan: Plan, use: LaunchUse, target: Wgsl): PrintedModule {
       ? ['@builtin(workgroup_id) group: vec3<u32>', '@builtin(num_workgroups) groups: vec3<u32>']
       : []),
   ]
-  const uses16 = [...bindings, ...shared, ...helpers.values()].some((l) => /\bf16\b/.test(l))
+  const usesF16 = [...bindings, ...shared, ...helpers.values()].some((l) => /\bf16\b/.test(l))
   const capabilities = capabilitiesOf(use, 'wgsl')
-  const enabled = new Set([
-    ...(uses16 ? ['f16'] : []),
+  const extensions = new Set([
+    ...(usesF16 ? ['f16'] : []),
     ...(body.some((l) => l.includes('subgroupShuffleXor(')) ? ['subgroups'] : []),
-    // Those with arguments are properties of the device.
+    // Capabilities with arguments are properties of the device, not extensions.
     ...capabilities.map((c) => c.name).filter((name) => !name.includes('(')),
   ])
-  // That threads do an instruction together has been seen to: the language's own analysis knows blocks alone.
+  // The compiler has checked that threads execute an instruction together; the analysis of WGSL knows uniformity in blocks only.
   const rules = capabilities.flatMap((c) => UNIFORMITY[c.name] ?? [])
   const directives = [
-    ...[...enabled].map((name) => `enable ${name};`),
+    ...[...extensions].map((name) => `enable ${name};`),
     ...rules.map((rule) => `diagnostic(off, ${rule});`),
   ]
   const text = [

@@ -1,9 +1,9 @@
-/** Words that names in WGSL texts must not be. */
+/** Reserved words of generated WGSL. */
 import { reservedWords } from '../../reserved-words.ts'
-import { HELPER } from './helpers.ts'
+import { HELPERS } from './helpers.ts'
 import { wgsl } from './spellings.ts'
 
-/** Keywords, reserved words, and what the language declares. */
+/** Keywords, reserved words, and predeclared names of the language. */
 const LANGUAGE = `
 alias break case const const_assert continue continuing default diagnostic discard else enable false fn for
 if let loop override requires return struct switch true var while NULL Self abstract active alignas alignof
@@ -29,7 +29,7 @@ firstTrailingBit arrayLength workgroupUniformLoad textureBarrier atomicSub atomi
 atomicOr atomicXor atomicExchange atomicCompareExchangeWeak subgroupAdd subgroupShuffleXor vec2f vec3f vec4f
 vec2i vec3i vec4i vec2u vec3u vec4u vec2h vec3h vec4h`
 
-export const reserved = reservedWords(LANGUAGE, [wgsl(false), wgsl(true)], HELPER, [
+export const reserved = reservedWords(LANGUAGE, [wgsl(false), wgsl(true)], HELPERS, [
   'block_x',
   'block_y',
   'block_z',

@@ -1,11 +1,11 @@
-/** WGSL. Values are of 32 bits in registers. Infinities cannot be literals: helpers make them at run time. */
+/** Spelling table of WGSL. Registers hold 32-bit values. Infinities are not literals, so helpers compute them at run time. */
 
 import { type Dtype, isBeyondF32, isFloat, isHalf, isInt } from '../../../ir/dtype.ts'
 import { directionOf, levelOf } from '../../../ir/hardware-axes.ts'
 import { decimal } from '../../../ir/rounding.ts'
 import type { BufferRef, Helpers, MathCall, Spellings, VectorRef } from '../../spellings.ts'
 import { type AtomicElement, Elements, round, VECTOR } from './elements.ts'
-import { called, help, need } from './helpers.ts'
+import { addHelper, functionCall, helperCall } from './helpers.ts'
 
 const REGISTER: Readonly<Record<Dtype, string>> = {
   f64: 'f32',
@@ -23,47 +23,47 @@ const NEGATION = /^\(*(-[^\d]|abs_i32)/
 
 const NATIVE: Readonly<Record<string, string>> = { '+': 'atomicAdd', min: 'atomicMin', max: 'atomicMax' }
 
-const at = (b: BufferRef, index: string): string =>
+const elementAt = (b: BufferRef, index: string): string =>
   b.vector ? `${b.name}[(${index}) >> 2u][(${index}) & 3]` : `${b.name}[${index}]`
 
 const vectorAt = ({ ref, index, number }: VectorRef): string => `${ref.name}[${number ?? `(${index}) >> 2u`}]`
 
 /** Compare-and-exchange loop that combines the element's old value, as a word. */
-const exchange = (e: AtomicElement, value: string, helpers: Helpers): string =>
-  `atomicCompareExchangeWeak(&${e.cell}, old_word, ${e.replaced('old_word', value, helpers)}).exchanged`
+const compareExchange = (e: AtomicElement, value: string, helpers: Helpers): string =>
+  `atomicCompareExchangeWeak(&${e.cell}, old_word, ${e.replace('old_word', value, helpers)}).exchanged`
 
-/** A function of the language. */
+/** Call of a built-in function. */
 const builtin =
   (name: string) =>
   ({ args }: MathCall): string =>
-    called(name, ...args)
+    functionCall(name, ...args)
 
-/** A function that texts define. */
-const own =
+/** Call of a helper function. */
+const helperFunction =
   (name: string) =>
   ({ args, helpers }: MathCall): string =>
-    help(helpers, name, ...args)
+    helperCall(helpers, name, ...args)
 
 const MATH: Spellings['math'] = {
-  exp: own('exp_f32'),
-  exp2: own('exp2_f32'),
-  log: own('log_f32'),
-  log1p: own('log1p_f32'),
+  exp: helperFunction('exp_f32'),
+  exp2: helperFunction('exp2_f32'),
+  log: helperFunction('log_f32'),
+  log1p: helperFunction('log1p_f32'),
   sqrt: builtin('sqrt'),
   rsqrt: builtin('inverseSqrt'),
-  abs: (call) => (call.dtype === 'i32' ? own('abs_i32') : builtin('abs'))(call),
-  sin: own('sin_f32'),
-  cos: own('cos_f32'),
-  tanh: own('tanh_f32'),
-  sigmoid: ({ x, helpers }) => `(1.0 / (1.0 + ${help(helpers, 'exp_f32', `-(${x})`)}))`,
+  abs: (call) => (call.dtype === 'i32' ? helperFunction('abs_i32') : builtin('abs'))(call),
+  sin: helperFunction('sin_f32'),
+  cos: helperFunction('cos_f32'),
+  tanh: helperFunction('tanh_f32'),
+  sigmoid: ({ x, helpers }) => `(1.0 / (1.0 + ${helperCall(helpers, 'exp_f32', `-(${x})`)}))`,
   floor: builtin('floor'),
   ceil: builtin('ceil'),
   round: builtin('round'),
-  pow: own('pow_f32'),
-  erf: own('erf'),
+  pow: helperFunction('pow_f32'),
+  erf: helperFunction('erf'),
   sign: (call) =>
     isFloat(call.dtype)
-      ? own('sign_f32')(call)
+      ? helperFunction('sign_f32')(call)
       : call.dtype === 'u32'
         ? `min(${call.x}, 1u)`
         : `sign(${call.x})`,
@@ -75,16 +75,16 @@ const MATH: Spellings['math'] = {
   bit_xor: ({ x, y }) => `((${x}) ^ (${y}))`,
 }
 
-/** The table, and how arrays are declared. */
+/** The spelling table with the element types of arrays. */
 export interface Wgsl extends Spellings {
   readonly elements: Elements
   readonly storesVectors: true
 }
 
-const table = (elements: Elements): Wgsl => ({
+const createSpellings = (elements: Elements): Wgsl => ({
   elements,
   name: 'wgsl',
-  eager: { and: '&', or: '|' },
+  eagerOps: { and: '&', or: '|' },
   math: MATH,
   type: (t) => REGISTER[t],
   literal: ({ value, dtype }, helpers) => {
@@ -92,12 +92,12 @@ const table = (elements: Elements): Wgsl => ({
     if (!isFloat(dtype))
       return dtype === 'u32' ? `${value}u` : value === -2147483648 ? '(-2147483647i - 1i)' : `${value}i`
     if (Number.isNaN(value)) {
-      need(helpers, 'nan')
+      addHelper(helpers, 'nan')
       return 'nan()'
     }
-    // No literal: WGSL refuses constants that overflow.
+    // WGSL rejects constants that overflow.
     if (!Number.isFinite(value)) {
-      need(helpers, 'inf')
+      addHelper(helpers, 'inf')
       return value < 0 ? '-inf()' : 'inf()'
     }
     const text = decimal(value, 'f32')
@@ -107,35 +107,36 @@ const table = (elements: Elements): Wgsl => ({
   binary: (op, a, b, _dtype, operand, wraps, helpers) => {
     if (op === 'min' || op === 'max') {
       if (operand === 'bool') return null
-      // Places mention no negation but one that is written.
+      // Operands of addresses contain only negations that appear in their text.
       if (operand === 'i32' && (wraps === 'value' || NEGATION.test(a) || NEGATION.test(b)))
-        return help(helpers, `${op}_i32`, a, b)
-      return isFloat(operand) ? help(helpers, `${op}_f32`, a, b) : `${op}(${a}, ${b})`
+        return helperCall(helpers, `${op}_i32`, a, b)
+      return isFloat(operand) ? helperCall(helpers, `${op}_f32`, a, b) : `${op}(${a}, ${b})`
     }
     if (op === 'mod' && isFloat(operand)) return `(${a} - ${b} * floor(${a} / ${b}))`
-    // A NaN differs from everything; `!=` of floats may say otherwise.
+    // `!=` may be false for NaN, because implementations may assume that no value is NaN.
     if (op === 'ne' && isFloat(operand)) return `(!(${a} == ${b}))`
     return null
   },
-  select: (c, a, b) => called('select', b, a, c),
+  select: (c, a, b) => functionCall('select', b, a, c),
   cast: (x, from, to, helpers) => {
     if (to === 'bool')
       return from === 'u32' ? `(${x} != 0u)` : isFloat(from) ? `(!(${x} == 0.0))` : `(${x} != 0)`
-    if (isFloat(from) && isInt(to)) return help(helpers, `to_${to}`, x)
-    if (isHalf(to) && isBeyondF32(from)) return round(to, help(helpers, `odd_${from}`, x), helpers)
+    if (isFloat(from) && isInt(to)) return helperCall(helpers, `to_${to}`, x)
+    if (isHalf(to) && isBeyondF32(from)) return round(to, helperCall(helpers, `odd_${from}`, x), helpers)
     if (to === 'i8' || to === 'u8') return round(to, `i32(${x})`, helpers)
     return round(to, `${REGISTER[to]}(${x})`, helpers)
   },
   load: (b, index, helpers) => {
-    if (!b.atomic) return elements.decode(b.buffer.dtype, at(b, index))
+    if (!b.atomic) return elements.decode(b.buffer.dtype, elementAt(b, index))
     const e = elements.atomic(b, index)
-    return e.value(`atomicLoad(&${e.cell})`, helpers)
+    return e.decode(`atomicLoad(&${e.cell})`, helpers)
   },
   store: (b, index, value, helpers, exact) => {
-    if (!b.atomic) return `${at(b, index)} = ${elements.encode(b.buffer.dtype, value, helpers, exact)};`
+    if (!b.atomic)
+      return `${elementAt(b, index)} = ${elements.encode(b.buffer.dtype, value, helpers, exact)};`
     const e = elements.atomic(b, index)
-    if (e.alone) return `atomicStore(&${e.cell}, ${e.replaced('0u', value, helpers)});`
-    return `loop { let old_word = atomicLoad(&${e.cell}); if (${exchange(e, value, helpers)}) { break; } }`
+    if (e.isWholeWord) return `atomicStore(&${e.cell}, ${e.replace('0u', value, helpers)});`
+    return `loop { let old_word = atomicLoad(&${e.cell}); if (${compareExchange(e, value, helpers)}) { break; } }`
   },
   widths: () => [VECTOR],
   storesVectors: true,
@@ -147,11 +148,11 @@ const table = (elements: Elements): Wgsl => ({
   ],
   atomicWidths: () => [],
   atomicVector: () => [],
-  storeVector: (v, values, helpers, exact, copied) => {
+  storeVector: (v, values, helpers, exact, source) => {
     const t = v.ref.buffer.dtype
     const encoded = (): string =>
       `vec4<${elements.type(t)}>(${values.map((x, k) => elements.encode(t, x, helpers, exact[k])).join(', ')})`
-    return [`${vectorAt(v)} = ${copied ?? encoded()};`]
+    return [`${vectorAt(v)} = ${source ?? encoded()};`]
   },
   builtin: (axis) =>
     levelOf(axis) === 'thread' ? `i32(local.${directionOf(axis)})` : axis.replace('.', '_'),
@@ -171,14 +172,16 @@ const table = (elements: Elements): Wgsl => ({
   globalBarrier: 'storageBarrier(); workgroupBarrier();',
   atomic: (b, index, op, value) => {
     const t = b.buffer.dtype
-    return (t === 'i32' || t === 'u32') && NATIVE[op] ? `${NATIVE[op]}(&${at(b, index)}, ${value});` : null
+    return (t === 'i32' || t === 'u32') && NATIVE[op]
+      ? `${NATIVE[op]}(&${elementAt(b, index)}, ${value});`
+      : null
   },
   atomicLoop: (b, index, combine, helpers) => {
     const e = elements.atomic(b, index)
     return [
       'loop {',
       `  let old_word = atomicLoad(&${e.cell});`,
-      `  if (${exchange(e, combine(e.value('old_word', helpers)), helpers)}) {`,
+      `  if (${compareExchange(e, combine(e.decode('old_word', helpers)), helpers)}) {`,
       '    break;',
       '  }',
       '}',
@@ -186,8 +189,8 @@ const table = (elements: Elements): Wgsl => ({
   },
 })
 
-const WORDS = table(new Elements(false))
-const HALVES = table(new Elements(true))
+const WORDS = createSpellings(new Elements(false))
+const HALVES = createSpellings(new Elements(true))
 
-/** For devices with or without f16. */
+/** Spelling table for devices with or without f16. */
 export const wgsl = (f16: boolean): Wgsl => (f16 ? HALVES : WORDS)
