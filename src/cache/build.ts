@@ -1,5 +1,5 @@
 /**
- * What this build is called: a hash of its files, which `scripts/finish-build.mjs` writes here. Results are kept under it,
- * so that another build never sees them; sources that run as they are have no name and keep nothing.
+ * Identifier of this build: a hash of its files, written by `scripts/finish-build.mjs`. It is part of cache keys, so builds do not
+ * share results. Sources that run without a build have no identifier, and cache nothing.
  */
 export const BUILD: string = ''

@@ -1,6 +1,6 @@
 /**
- * What is kept on disk between processes, by content. A file that is truncated, altered, of another version or under
- * another key is ignored and rewritten; a cache that cannot be written is no error.
+ * Cache on disk, keyed by content. A file that is truncated, altered, of another version or under another key is ignored and
+ * rewritten. A cache that cannot be written is not an error.
  */
 import { createHash } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -14,10 +14,10 @@ const HASH_CHARS = 64
 const HEADER = MAGIC.length + HASH_CHARS + 1
 
 export interface DiskCache {
-  /** The folder; undefined where caching is off. */
+  /** The folder; undefined if caching is off. */
   readonly folder: string | undefined
   load(key: string): Promise<Uint8Array | undefined>
-  /** Resolves to false where the file could not be written. */
+  /** Resolves to false if the file could not be written. */
   store(key: string, payload: Uint8Array): Promise<boolean>
 }
 
@@ -25,7 +25,7 @@ const OFF = new Set(['', '0', 'off', 'none', 'false'])
 
 /**
  * The cache folder: the option, then `SPT_CACHE_DIR` (`off` disables), then the system's cache folder.
- * Undefined where caching is off.
+ * Undefined if caching is off.
  */
 export function cacheFolder(
   option: string | false | undefined,
@@ -34,17 +34,18 @@ export function cacheFolder(
 ): string | undefined {
   if (option === false) return undefined
   if (option !== undefined) return resolve(option)
-  const given = env.SPT_CACHE_DIR
-  if (given !== undefined) return OFF.has(given.trim().toLowerCase()) ? undefined : resolve(given)
-  // The XDG specification: a relative path there is to be ignored.
+  const configured = env.SPT_CACHE_DIR
+  if (configured !== undefined)
+    return OFF.has(configured.trim().toLowerCase()) ? undefined : resolve(configured)
+  // The XDG specification requires that relative paths are ignored.
   const xdg = env.XDG_CACHE_HOME
   return join(xdg && isAbsolute(xdg) ? xdg : join(home, '.cache'), 'sparsetile')
 }
 
-/** The key of a result: everything that it depends on. */
+/** Key of a result: a hash of everything that it depends on. */
 export function cacheKey(parts: readonly string[]): string {
   const hash = createHash('sha256')
-  // Each part's length goes first, so that no two lists of parts run together alike.
+  // The length of each part is hashed, too, so that different lists do not concatenate to the same text.
   for (const part of parts) hash.update(`${part.length}:`).update(part, 'utf16le')
   return hash.digest('hex')
 }
@@ -56,7 +57,7 @@ export function encodeEntry(key: string, payload: Uint8Array): Uint8Array {
   return Buffer.concat([Buffer.from(`${MAGIC}${digest(key, payload)}\n`, 'latin1'), payload])
 }
 
-/** The payload, or undefined where the file is not exactly what `encodeEntry` wrote for the key. */
+/** The payload; undefined if the file is not the output of `encodeEntry` for the key. */
 export function decodeEntry(key: string, file: Uint8Array): Uint8Array | undefined {
   if (file.length < HEADER) return undefined
   const header = Buffer.from(file.subarray(0, HEADER)).toString('latin1')
@@ -64,16 +65,16 @@ export function decodeEntry(key: string, file: Uint8Array): Uint8Array | undefin
   return header === `${MAGIC}${digest(key, payload)}\n` ? payload : undefined
 }
 
-/** Entries are files `KEY.ending` of the folder; of those that are oldest, no more than `most` stay (default: all). */
+/** Opens a cache of files `KEY.extension`. Beyond `maxEntries` (default: no limit), the oldest entries are removed. */
 export function openCache(
   folder: string | undefined,
-  ending: string,
-  most = Number.POSITIVE_INFINITY,
+  extension: string,
+  maxEntries = Number.POSITIVE_INFINITY,
 ): DiskCache {
   if (folder === undefined) {
     return { folder, load: async () => undefined, store: async () => false }
   }
-  const pathOf = (key: string): string => join(folder, `${key}.${ending}`)
+  const pathOf = (key: string): string => join(folder, `${key}.${extension}`)
   return {
     folder,
     async load(key) {
@@ -86,9 +87,9 @@ export function openCache(
     async store(key, payload) {
       try {
         await makeFolder(folder)
-        // Entries carry a digest: after a crash a torn one is ignored.
+        // No sync is necessary: entries contain a digest, so a torn entry is ignored after a crash.
         await replaceFile(pathOf(key), [encodeEntry(key, payload)], { sync: false })
-        await prune(folder, ending, most)
+        await prune(folder, extension, maxEntries)
         return true
       } catch {
         return false
@@ -97,24 +98,24 @@ export function openCache(
   }
 }
 
-/** Removes the oldest where there are too many; what another process removes meanwhile is gone as well. */
-async function prune(folder: string, ending: string, most: number): Promise<void> {
-  if (most === Number.POSITIVE_INFINITY) return
-  const files = (await readdir(folder)).filter((f) => f.endsWith(`.${ending}`)).map((f) => join(folder, f))
-  if (files.length <= most) return
+/** Removes the oldest entries. Another process may remove entries at the same time. */
+async function prune(folder: string, extension: string, maxEntries: number): Promise<void> {
+  if (maxEntries === Number.POSITIVE_INFINITY) return
+  const files = (await readdir(folder)).filter((f) => f.endsWith(`.${extension}`)).map((f) => join(folder, f))
+  if (files.length <= maxEntries) return
   const ages = await Promise.all(
-    files.map(async (path) => ({ path, at: (await stat(path).catch(() => null))?.mtimeMs ?? 0 })),
+    files.map(async (path) => ({ path, modified: (await stat(path).catch(() => null))?.mtimeMs ?? 0 })),
   )
-  const old = ages.sort((a, b) => a.at - b.at).slice(0, files.length - most)
-  await Promise.all(old.map(({ path }) => unlink(path).catch(() => undefined)))
+  const oldest = ages.sort((a, b) => a.modified - b.modified).slice(0, files.length - maxEntries)
+  await Promise.all(oldest.map(({ path }) => unlink(path).catch(() => undefined)))
 }
 
-/** As `makeFolderSync`, which takes no longer. */
+/** Same as `makeFolderSync`, which takes no longer. */
 export const makeFolder = async (path: string): Promise<void> => makeFolderSync(path)
 
 /**
- * A folder and those around it. Node's own recursion never ends where a file system (`/proc`) has no room for folders.
- * @param mode of those that are made
+ * Creates a folder and its parents. Node's recursive `mkdir` never returns on file systems without folder creation (`/proc`).
+ * @param mode - Mode of created folders
  */
 export function makeFolderSync(path: string, mode = 0o777): void {
   try {
@@ -126,8 +127,8 @@ export function makeFolderSync(path: string, mode = 0o777): void {
     makeFolderSync(dirname(path), mode)
     try {
       mkdirSync(path, { mode })
-    } catch (again) {
-      if ((again as NodeJS.ErrnoException).code !== 'EEXIST') throw again
+    } catch (retryError) {
+      if ((retryError as NodeJS.ErrnoException).code !== 'EEXIST') throw retryError
     }
   }
 }

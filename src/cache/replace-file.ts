@@ -18,8 +18,8 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 
 export interface ReplaceOptions {
-  /** Fail with `EEXIST` if the path is taken. */
-  readonly isNew?: boolean | undefined
+  /** Fail with `EEXIST` if the path exists. */
+  readonly exclusive?: boolean | undefined
   /** Return after the bytes have reached the disk (default: true). */
   readonly sync?: boolean | undefined
 }
@@ -28,9 +28,9 @@ type Bytes = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 
 const TEMPORARY = /^\.spt-[\da-f-]{36}\.tmp$/
 
-const temporaryIn = (folder: string): string => join(folder, `.spt-${randomUUID()}.tmp`)
+const temporaryPath = (folder: string): string => join(folder, `.spt-${randomUUID()}.tmp`)
 
-/** Whether a path is that of a temporary file: an error that names one concerns its folder. */
+/** True for the path of a temporary file; an error with such a path concerns the folder. */
 export const isTemporary = (path: string): boolean => TEMPORARY.test(basename(path))
 
 /**
@@ -40,21 +40,21 @@ export const isTemporary = (path: string): boolean => TEMPORARY.test(basename(pa
 export async function replaceFile(
   path: string,
   chunks: Bytes,
-  { isNew = false, sync = true }: ReplaceOptions = {},
+  { exclusive = false, sync = true }: ReplaceOptions = {},
 ): Promise<void> {
-  const target = isNew ? { place: path, old: null } : await targetOf(path)
+  const target = exclusive ? { resolved: path, previous: null } : await replacementTarget(path)
   if (target === null) return writeAll(await open(path, 'w'), chunks, false)
-  const { place, old } = target
-  const folder = dirname(place)
-  const written = isNew ? place : temporaryIn(folder)
-  const handle = await open(written, 'wx')
-  const release = onProcessEnd(() => rmSync(written, { force: true }))
+  const { resolved, previous } = target
+  const folder = dirname(resolved)
+  const destination = exclusive ? resolved : temporaryPath(folder)
+  const handle = await open(destination, 'wx')
+  const release = onProcessEnd(() => rmSync(destination, { force: true }))
   try {
-    if (old !== null) await keepPermissions(handle, old)
+    if (previous !== null) await keepPermissions(handle, previous)
     await writeAll(handle, chunks, sync)
-    if (!isNew) await rename(written, place)
+    if (!exclusive) await rename(destination, resolved)
   } catch (error) {
-    await rm(written, { force: true })
+    await rm(destination, { force: true })
     throw error
   } finally {
     release()
@@ -62,48 +62,50 @@ export async function replaceFile(
   if (sync) await syncFolder(folder)
 }
 
-/** That `replaceFile` may replace the path, as far as its folder and permissions go. Rejects with the file system's error. */
+/** Checks folder and permissions for `replaceFile`. Rejects with the file system's error. */
 export async function checkReplaceable(path: string): Promise<void> {
-  const target = await targetOf(path)
+  const target = await replacementTarget(path)
   if (target === null) return access(path, constants.W_OK)
-  const folder = dirname(target.place)
+  const folder = dirname(target.resolved)
   if (!(await stat(folder)).isDirectory())
     throw Object.assign(new Error('is a file'), { code: 'ENOTDIR', syscall: 'open' })
   await access(folder, constants.W_OK).catch((error) => {
-    throw Object.assign(error, { path: temporaryIn(folder) })
+    throw Object.assign(error, { path: temporaryPath(folder) })
   })
 }
 
-/** The file that a path leads to, and its old state; `null`: no regular file, or one without a name. */
-async function targetOf(path: string): Promise<{ place: string; old: Stats | null } | null> {
-  const old = await stat(path).catch(absent)
-  if (old === null) return { place: await linkTarget(path), old }
-  if (old.isDirectory()) throw Object.assign(new Error('is a folder'), { code: 'EISDIR', syscall: 'open' })
-  if (!old.isFile()) return null
-  // An open file whose name was removed (`/dev/fd/3`) has no place.
-  const place = await realpath(path).catch(absent)
-  if (place === null) return null
-  // Renaming needs no permission on the file itself.
-  await access(place, constants.W_OK)
-  return { place, old }
+/** The file behind a path and its previous state; `null` if it is not a regular file, or has no name. */
+async function replacementTarget(path: string): Promise<{ resolved: string; previous: Stats | null } | null> {
+  const previous = await stat(path).catch(nullIfAbsent)
+  if (previous === null) return { resolved: await linkTarget(path), previous }
+  if (previous.isDirectory())
+    throw Object.assign(new Error('is a folder'), { code: 'EISDIR', syscall: 'open' })
+  if (!previous.isFile()) return null
+  // An open file whose name was removed (`/dev/fd/3`) has no path.
+  const resolved = await realpath(path).catch(nullIfAbsent)
+  if (resolved === null) return null
+  // Checked here, because a rename needs no permission on the file itself.
+  await access(resolved, constants.W_OK)
+  return { resolved, previous }
 }
 
-function absent(error: NodeJS.ErrnoException): null {
+function nullIfAbsent(error: NodeJS.ErrnoException): null {
   if (error.code === 'ENOENT') return null
   throw error
 }
 
-/** Follows links to a file that does not exist yet; a ring of links has been rejected by `stat`. */
+/** Follows links to a file that does not exist yet; `stat` has rejected link cycles. */
 async function linkTarget(path: string): Promise<string> {
-  const to = await readlink(path).catch(() => null)
-  return to === null ? path : linkTarget(resolve(dirname(path), to))
+  const linked = await readlink(path).catch(() => null)
+  return linked === null ? path : linkTarget(resolve(dirname(path), linked))
 }
 
 async function writeAll(handle: FileHandle, chunks: Bytes, sync: boolean): Promise<void> {
   try {
     for await (const chunk of chunks) {
-      let at = 0
-      while (at < chunk.length) at += (await handle.write(chunk, at, chunk.length - at)).bytesWritten
+      let offset = 0
+      while (offset < chunk.length)
+        offset += (await handle.write(chunk, offset, chunk.length - offset)).bytesWritten
     }
     if (sync) await handle.sync()
   } finally {
@@ -114,9 +116,9 @@ async function writeAll(handle: FileHandle, chunks: Bytes, sync: boolean): Promi
 const PERMISSIONS = 0o777
 
 async function keepPermissions(handle: FileHandle, { uid, gid, mode }: Stats): Promise<void> {
-  const own = await handle.stat()
-  // Only root may give files away; a file of another user becomes the writer's.
-  if (own.uid !== uid || own.gid !== gid) await handle.chown(uid, gid).catch(() => undefined)
+  const current = await handle.stat()
+  // Only root may change the owner, so a file of another user becomes the writer's.
+  if (current.uid !== uid || current.gid !== gid) await handle.chown(uid, gid).catch(() => undefined)
   await handle.chmod(mode & PERMISSIONS)
 }
 
@@ -133,30 +135,30 @@ async function syncFolder(folder: string): Promise<void> {
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 const unfinished = new Set<() => void>()
 
-const removeAll = (): void => {
+const removeUnfinished = (): void => {
   for (const remove of unfinished) remove()
   unfinished.clear()
   stopWatching()
 }
 
-function ended(signal: NodeJS.Signals): void {
-  // A signal that the process handles itself does not end it.
+function onSignal(signal: NodeJS.Signals): void {
+  // A signal with another handler does not end the process.
   if (process.listenerCount(signal) > 1) return
-  removeAll()
+  removeUnfinished()
   process.kill(process.pid, signal)
 }
 
 function stopWatching(): void {
-  process.off('exit', removeAll)
-  for (const s of SIGNALS) process.off(s, ended)
+  process.off('exit', removeUnfinished)
+  for (const s of SIGNALS) process.off(s, onSignal)
 }
 
 /** Calls `remove` if the process ends, by a signal too, before the returned function is called. */
 export function onProcessEnd(remove: () => void): () => void {
   if (unfinished.size === 0) {
-    process.once('exit', removeAll)
-    // First, while listeners that are called once still count.
-    for (const s of SIGNALS) process.prependListener(s, ended)
+    process.once('exit', removeUnfinished)
+    // Prepended, so that `listenerCount` still includes listeners registered with `once`.
+    for (const s of SIGNALS) process.prependListener(s, onSignal)
   }
   unfinished.add(remove)
   return () => {

@@ -119,7 +119,7 @@ export async function writeNumberedFile(
     const path = pathOf(n)
     const isNew = await guarded(path, 'write', async () => {
       try {
-        await replaceFile(path, [new TextEncoder().encode(text)], { isNew: true })
+        await replaceFile(path, [new TextEncoder().encode(text)], { exclusive: true })
         return true
       } catch (e) {
         if ((e as NodeJS.ErrnoException).code !== 'EEXIST') throw e

@@ -1,6 +1,6 @@
 /** Texts with their words in colours. */
 import { DTYPES } from '../ir/dtype.ts'
-import { escaped } from '../pictures/picture/svg.ts'
+import { escapeXml } from '../pictures/picture/svg.ts'
 
 /** `spt`: programs, schedules and the printed stages. */
 export type Language = 'spt' | 'js' | 'wgsl' | 'cuda' | 'c' | 'text'
@@ -55,16 +55,16 @@ const TOKEN =
 
 /** The source as an HTML fragment. */
 export function highlighted(text: string, language: Language): string {
-  if (language === 'text') return escaped(text)
+  if (language === 'text') return escapeXml(text)
   let out = ''
   let last = 0
   for (const match of text.matchAll(TOKEN)) {
     const kind = kindOf(match.groups ?? {}, LANGUAGES[language])
     if (!kind) continue
-    out += `${escaped(text.slice(last, match.index))}<span style="color:${COLORS[kind]}">${escaped(match[0])}</span>`
+    out += `${escapeXml(text.slice(last, match.index))}<span style="color:${COLORS[kind]}">${escapeXml(match[0])}</span>`
     last = match.index + match[0].length
   }
-  return out + escaped(text.slice(last))
+  return out + escapeXml(text.slice(last))
 }
 
 function kindOf(

@@ -1,6 +1,6 @@
 /** Tables: rows of values by column. */
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
-import { escaped } from '../pictures/picture/svg.ts'
+import { escapeXml } from '../pictures/picture/svg.ts'
 import { type MimeBundle, Shown } from './display.ts'
 import { formatter, isMissing } from './numbers.ts'
 
@@ -44,7 +44,7 @@ class Table extends Shown {
 
   override html(): string {
     const cell = (tag: 'th' | 'td') => (text: string, k: number) =>
-      `<${tag} style="text-align:${this.#numeric[k] ? 'right' : 'left'}">${escaped(text)}</${tag}>`
+      `<${tag} style="text-align:${this.#numeric[k] ? 'right' : 'left'}">${escapeXml(text)}</${tag}>`
     const row = (tag: 'th' | 'td', texts: readonly string[]) => `<tr>${texts.map(cell(tag)).join('')}</tr>`
     const more = this.#more > 0 ? `\n<p>${this.#rest()}</p>` : ''
     return `<table>

@@ -1,4 +1,4 @@
-/** Figures of a tensor in a format, as plain data. */
+/** Statistics of a tensor in a format, as plain data. */
 
 import { allocate } from '../columns/allocate.ts'
 import { largest } from '../columns/key-columns.ts'
@@ -9,7 +9,7 @@ import type { CoordTensor } from '../storage/tensor.ts'
 
 /** Number of entries per coordinate of one dimension: row lengths for the first. */
 export interface LengthReport {
-  /** All coordinates of the dimension, and those without an entry. */
+  /** Number of coordinates of the dimension, and number of coordinates without an entry. */
   readonly segments: number
   readonly empty: number
   /** Statistics over all segments, including empty ones; 0 without segments. */
@@ -21,15 +21,15 @@ export interface LengthReport {
   readonly histogram: readonly { readonly upTo: number; readonly segments: number }[]
 }
 
-/** Totals of a part, or summed over the parts. */
+/** Statistics of a part, or their sums over parts. */
 interface Totals {
-  /** Elements of the value array, and how many of them hold a coordinate of the tensor. */
+  /** Number of slots of the value array, and number of slots with a coordinate of the tensor. */
   readonly slots: number
   readonly stored: number
   /** Padding slots, and their share of all slots (0 if there are none). */
   readonly padding: number
   readonly paddingShare: number
-  /** Index arrays of the axes; permutations and lists; values; all of them. */
+  /** Bytes of index arrays of axes; of permutations and lists; of values; total. */
   readonly structureBytes: number
   readonly tableBytes: number
   readonly valueBytes: number
@@ -41,7 +41,7 @@ export interface PartReport extends Totals {
   readonly format: string
   /** Values of the part's measured sizes. */
   readonly measured: Readonly<Record<string, number>>
-  /** Different coordinates of the tensor's first dimension that the part holds elements at. */
+  /** Number of distinct coordinates of the first dimension in the part. */
   readonly rows: number
   readonly storage: StorageReport
 }
@@ -59,7 +59,7 @@ export interface TensorReport extends Totals {
 
 /** Counts, bytes and lengths of a tensor in a format. O(entries + positions). */
 export function reportTensor(tensor: StoredParts): TensorReport {
-  const held = tensor.parts.map((p) => occupiedEntries(p, tensor).coords)
+  const occupied = tensor.parts.map((p) => occupiedEntries(p, tensor).coords)
   const parts = tensor.parts.map((p, k): PartReport => {
     const storage = describe(p.storage, tensor.dtype)
     const stored = p.occupied ?? storage.size - storage.padding
@@ -68,7 +68,7 @@ export function reportTensor(tensor: StoredParts): TensorReport {
       label: p.part.label,
       format: p.part.instance.text,
       measured: Object.fromEntries(p.measured),
-      rows: different(held[k]![0], tensor.shape[0] ?? 0),
+      rows: countDistinct(occupied[k]![0], tensor.shape[0] ?? 0),
       slots: storage.size,
       stored,
       padding: storage.size - stored,
@@ -80,7 +80,8 @@ export function reportTensor(tensor: StoredParts): TensorReport {
       storage,
     }
   })
-  const sum = (of: (p: PartReport) => number): number => parts.reduce((total, p) => total + of(p), 0)
+  const sum = (measure: (p: PartReport) => number): number =>
+    parts.reduce((total, p) => total + measure(p), 0)
   const slots = sum((p) => p.slots)
   const stored = sum((p) => p.stored)
   const padding = sum((p) => p.padding)
@@ -90,7 +91,7 @@ export function reportTensor(tensor: StoredParts): TensorReport {
     dtype: tensor.dtype,
     lengths: tensor.shape.map((extent, d) =>
       lengthsOf(
-        held.map((coords) => coords[d]!),
+        occupied.map((coords) => coords[d]!),
         extent,
       ),
     ),
@@ -107,7 +108,7 @@ export function reportTensor(tensor: StoredParts): TensorReport {
   }
 }
 
-/** Bounds of each row, for each element its other coordinates and its value. Indices are i32. */
+/** Bytes in CSR with i32 indices: row pointers, and for each element its other coordinates and its value. */
 export function compressedBytes(
   shape: readonly number[],
   stored: number,
@@ -116,17 +117,17 @@ export function compressedBytes(
   return 4 * ((shape[0] ?? 0) + 1) + stored * (4 * (shape.length - 1) + DTYPE_BYTES[dtype])
 }
 
-function different(column: Int32Array | undefined, extent: number): number {
-  const seen = new Uint8Array(extent)
-  if (column) for (let e = 0; e < column.length; e++) seen[column[e]!] = 1
+function countDistinct(column: Int32Array | undefined, extent: number): number {
+  const present = new Uint8Array(extent)
+  if (column) for (let e = 0; e < column.length; e++) present[column[e]!] = 1
   let n = 0
-  for (let x = 0; x < extent; x++) n += seen[x]!
+  for (let x = 0; x < extent; x++) n += present[x]!
   return n
 }
 
-const share = (part: number, of: number): number => (of === 0 ? 0 : part / of)
+const share = (part: number, total: number): number => (total === 0 ? 0 : part / total)
 
-/** Entries by coordinate; equal entries count each. O(entries + extent). */
+/** Number of entries by coordinate, including duplicates. O(entries + extent). */
 export function lengthReport(column: Int32Array, extent: number): LengthReport {
   return lengthsOf([column], extent)
 }
@@ -141,7 +142,7 @@ function lengthsOf(columns: readonly Int32Array[], extent: number): LengthReport
   const max = largest(lengths)
   const counts = new Int32Array(max + 1)
   for (let x = 0; x < extent; x++) counts[lengths[x]!]!++
-  const nth = (k: number): number => {
+  const kthLength = (k: number): number => {
     let below = 0
     for (let length = 0; length <= max; length++) {
       below += counts[length]!
@@ -152,9 +153,9 @@ function lengthsOf(columns: readonly Int32Array[], extent: number): LengthReport
   return {
     segments: extent,
     empty: extent === 0 ? 0 : counts[0]!,
-    min: extent === 0 ? 0 : nth(0),
+    min: extent === 0 ? 0 : kthLength(0),
     mean: share(count, extent),
-    median: extent === 0 ? 0 : (nth((extent - 1) >> 1) + nth(extent >> 1)) / 2,
+    median: extent === 0 ? 0 : (kthLength((extent - 1) >> 1) + kthLength(extent >> 1)) / 2,
     max,
     histogram: histogram(counts),
   }

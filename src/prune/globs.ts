@@ -9,37 +9,37 @@ export function matches(glob: string, name: string): boolean {
   let g = 0
   let n = 0
   let star = -1
-  let from = 0
+  let restart = 0
   while (n < name.length) {
     const escaped = glob[g] === '\\' && g + 1 < glob.length ? 1 : 0
     if (glob[g] === '*') {
       star = g++
-      from = n
+      restart = n
     } else if (g < glob.length && (glob[g] === '?' || glob[g + escaped] === name[n])) {
       g += 1 + escaped
       n++
     } else if (star >= 0) {
       g = star + 1
-      n = ++from
+      n = ++restart
     } else return false
   }
   while (glob[g] === '*') g++
   return g === glob.length
 }
 
-/** The pattern of one name; control characters, which no command line shows, are any character. */
+/** The pattern that matches one name; control characters, which command lines do not show, become `?`. */
 export const globOf = (name: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is meant.
   name.replace(/[\\*?]/g, '\\$&').replace(/[\u0000-\u001f\u007f-\u009f]/g, '?')
 
 /** Indices of the matching names. @throws SptError `prune/unknown-layer` if none matches */
-export function matched(option: string, glob: string, names: readonly string[]): readonly number[] {
-  const found = names.flatMap((name, k) => (matches(glob, name) ? [k] : []))
-  if (found.length === 0)
+export function matchingLayers(option: string, glob: string, names: readonly string[]): readonly number[] {
+  const indices = names.flatMap((name, k) => (matches(glob, name) ? [k] : []))
+  if (indices.length === 0)
     fail({
       code: 'prune/unknown-layer',
       message: `${option}: no layer is called ${glob}`,
       lookup: { name: glob, candidates: names },
     })
-  return found
+  return indices
 }

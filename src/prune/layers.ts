@@ -49,15 +49,15 @@ function checkShape({ name, rows, cols, valueBytes = 4 }: LayerShape): void {
 /** @throws SptError `prune/shape` */
 export function checkLength(
   what: string,
-  got: unknown,
+  actual: unknown,
   type: Float32ArrayConstructor | Uint8ArrayConstructor,
   { name, rows, cols }: LayerShape,
 ): void {
-  if (got instanceof type && got.length === rows * cols) return
-  const given = got instanceof type ? `${got.length} elements` : show(got)
+  if (actual instanceof type && actual.length === rows * cols) return
+  const actualText = actual instanceof type ? `${actual.length} elements` : show(actual)
   fail({
     code: 'prune/shape',
-    message: `${what} of layer ${name}, ${rows} x ${cols}: ${given}`,
+    message: `${what} of layer ${name}, ${rows} x ${cols}: ${actualText}`,
     expected: `a ${type.name} of ${rows * cols} elements`,
   })
 }
@@ -82,38 +82,38 @@ export function checkMasks(what: string, masks: readonly Mask[], shapes: readonl
 /** @throws SptError `prune/shape`, `prune/mask` */
 export function checkMask(mask: Mask, shape: LayerShape): void {
   checkLength('the mask', mask, Uint8Array, shape)
-  // All at once: masks have as many bytes as networks have weights.
-  let all = 0
-  for (let i = 0; i < mask.length; i++) all |= mask[i]!
-  if (all <= 1) return
-  const at = mask.findIndex((x) => x > 1)
+  // One pass without a branch per element, because masks have as many bytes as networks have weights.
+  let bits = 0
+  for (let i = 0; i < mask.length; i++) bits |= mask[i]!
+  if (bits <= 1) return
+  const index = mask.findIndex((x) => x > 1)
   fail({
     code: 'prune/mask',
-    message: `the mask of layer ${shape.name} has ${mask[at]} in row ${Math.floor(at / shape.cols)}, column ${at % shape.cols}`,
+    message: `the mask of layer ${shape.name} has ${mask[index]} in row ${Math.floor(index / shape.cols)}, column ${index % shape.cols}`,
     expected: '1 where an element is kept, 0 where it is pruned',
   })
 }
 
-/** A layer whose values are in memory. */
+/** A layer with values in memory. */
 export interface LayerValues extends LayerShape {
   readonly weights: Float32Array
   readonly gradients?: Float32Array
 }
 
-/** @throws SptError `prune/shape` where some have gradients, and others none */
+/** Layers with values in memory. @throws SptError `prune/shape` if only some layers have gradients */
 export function layersOf(list: readonly LayerValues[]): Layers {
   expectArgument(Array.isArray(list), 'layers', list, 'a list of layers with their weights')
   for (const layer of list) expectArgument(isRecord(layer), 'a layer', layer, '{ name, rows, cols, weights }')
-  const without = list.find((l) => l.gradients === undefined)
+  const missing = list.find((l) => l.gradients === undefined)
   const base: Layers = {
     shapes: list.map(({ weights: _, gradients: __, ...shape }) => shape),
     weights: async (k) => list[k]!.weights,
   }
-  if (without && list.every((l) => l.gradients === undefined)) return base
-  if (without)
+  if (missing && list.every((l) => l.gradients === undefined)) return base
+  if (missing)
     fail({
       code: 'prune/shape',
-      message: `layer ${without.name} has no gradients, others have`,
+      message: `layer ${missing.name} has no gradients, others have`,
       expected: 'gradients of all layers or of none',
     })
   return { ...base, gradients: async (k) => list[k]!.gradients! }
@@ -132,28 +132,28 @@ export interface KeptMasks {
 export function keptIn(pruned: KeptMasks): readonly Mask[] {
   expectArgument(isRecord(pruned), 'what was pruned', pruned, '{ masks, rest }')
   const { masks, rest } = pruned
-  for (const [what, of] of Object.entries({ masks, rest: rest ?? [] }))
+  for (const [what, list] of Object.entries({ masks, rest: rest ?? [] }))
     expectArgument(
-      Array.isArray(of) && of.every((m) => m instanceof Uint8Array),
+      Array.isArray(list) && list.every((m) => m instanceof Uint8Array),
       what,
-      of,
+      list,
       'a list of masks (Uint8Array)',
     )
   if (!rest) return masks
-  const wrong = masks.findIndex((mask, k) => mask.length !== rest[k]?.length)
-  if (wrong >= 0 || rest.length !== masks.length)
+  const mismatch = masks.findIndex((mask, k) => mask.length !== rest[k]?.length)
+  if (mismatch >= 0 || rest.length !== masks.length)
     fail({
       code: 'prune/shape',
       message:
         rest.length === masks.length
-          ? `rest ${wrong} has ${rest[wrong]!.length} elements, and mask ${wrong} ${masks[wrong]!.length}`
+          ? `rest ${mismatch} has ${rest[mismatch]!.length} elements, and mask ${mismatch} ${masks[mismatch]!.length}`
           : `${rest.length} masks of the rest for ${masks.length} layers`,
       expected: 'two masks for each layer, of one length',
     })
-  return masks.map((mask, k) => either(mask, rest[k]!))
+  return masks.map((mask, k) => union(mask, rest[k]!))
 }
 
-function either(a: Mask, b: Mask): Mask {
+function union(a: Mask, b: Mask): Mask {
   const out = new Uint8Array(a.length)
   for (let i = 0; i < out.length; i++) out[i] = a[i]! | b[i]!
   return out

@@ -1,37 +1,37 @@
 /** Checks the options of `prune` before any layer is read. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, isRecord, show } from '../ast/expect-argument.ts'
-import { matched } from './globs.ts'
+import { matchingLayers } from './globs.ts'
 import { checkLayers, checkMasks } from './layers.ts'
 import { NORMS } from './scores.ts'
 import type { Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
-/** The sparsity that layers must not exceed, by name, with `*` and `?`; the least of several. */
+/** Maximum sparsity of layers by name, with `*` and `?`; the smallest limit of a layer applies. */
 export type Limits = Readonly<Record<string, number>>
 
 export interface PruneChoices {
   readonly pattern: Pattern
-  /** Layers that stay as they are, and are counted in no total: names, with `*` and `?`. */
+  /** Names of layers, with `*` and `?`, that are not pruned and not counted in totals. */
   readonly exclude?: readonly string[]
   readonly limits?: Limits
   /** Normalisation of scores that makes vectors and blocks of different sizes comparable (default: root). */
   readonly normalise?: Normalise
-  /** The report names layers that keep a smaller share of their elements (default: a tenth of 1 − sparsity). */
+  /** The report lists layers that keep a smaller share of their elements (default: a tenth of 1 − sparsity). */
   readonly warnBelow?: number | undefined
   readonly onProgress?: (progress: PruneProgress) => void
 }
 
 export interface PruneOptions extends PruneChoices {
-  /** In [0, 1), over all layers that are not excluded; optional if it follows from the pattern. */
+  /** Sparsity in [0, 1) over all layers that are not excluded; optional if the pattern determines it. */
   readonly sparsity?: number
   /** Masks of an earlier stage, by layer: elements that it pruned count as 0. */
   readonly after?: readonly Mask[]
 }
 
-export interface Checked {
+export interface CheckedOptions {
   readonly pattern: Pattern
   readonly sparsity: number
-  /** Layers that are pruned, by their place, and the limit of each. */
+  /** Indices of the layers to prune, and the limit of each. */
   readonly layers: readonly number[]
   readonly limits: readonly number[]
   readonly after: readonly Mask[] | undefined
@@ -40,15 +40,22 @@ export interface Checked {
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
-export const CHOICES = ['pattern', 'exclude', 'limits', 'normalise', 'warnBelow', 'onProgress'] as const
+export const COMMON_OPTIONS = [
+  'pattern',
+  'exclude',
+  'limits',
+  'normalise',
+  'warnBelow',
+  'onProgress',
+] as const
 
 /** Threshold relative to the average share of kept elements. */
 const WARN_BELOW = 0.1
 
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
-export function checked(layers: Layers, options: PruneOptions): Checked {
+export function checkOptions(layers: Layers, options: PruneOptions): CheckedOptions {
   checkLayers(layers)
-  expectOptions('prune', options, [...CHOICES, 'sparsity', 'after'])
+  expectOptions('prune', options, [...COMMON_OPTIONS, 'sparsity', 'after'])
   const { pattern, exclude = [], limits = {}, normalise = 'root', after, onProgress } = options
   checkPattern(pattern)
   expectArgument(Array.isArray(exclude), 'exclude', exclude, 'a list of names')
@@ -59,16 +66,16 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
     normalise,
     Object.keys(NORMS).join(' or '),
   )
-  const sparsity = checkedSparsity(pattern, options.sparsity)
+  const sparsity = checkSparsity(pattern, options.sparsity)
   const { warnBelow = WARN_BELOW * (1 - sparsity) } = options
   expectArgument(warnBelow >= 0 && warnBelow <= 1, 'warnBelow', warnBelow, 'a number from 0 to 1')
   if (after !== undefined) checkMasks('after', after, layers.shapes)
   checkCallback('onProgress', onProgress)
   const names = layers.shapes.map((s) => s.name)
-  const excluded = new Set(exclude.flatMap((glob) => matched('exclude', glob, names)))
-  const limit = limitsOf(pattern, limits, names)
-  const chosen = names.flatMap((_, k) => (excluded.has(k) ? [] : [k]))
-  if (chosen.length === 0)
+  const excluded = new Set(exclude.flatMap((glob) => matchingLayers('exclude', glob, names)))
+  const allLimits = layerLimits(pattern, limits, names)
+  const included = names.flatMap((_, k) => (excluded.has(k) ? [] : [k]))
+  if (included.length === 0)
     fail({
       code: 'prune/layers',
       message: 'all layers are excluded',
@@ -77,8 +84,8 @@ export function checked(layers: Layers, options: PruneOptions): Checked {
   return {
     pattern,
     sparsity,
-    layers: chosen,
-    limits: chosen.map((k) => limit[k]!),
+    layers: included,
+    limits: included.map((k) => allLimits[k]!),
     after,
     normalise,
     warnBelow,
@@ -96,30 +103,34 @@ export const checkPattern = (pattern: unknown): void =>
   )
 
 /** @throws SptError `api/argument` */
-export const checkCallback = (what: string, given: unknown): void =>
-  expectArgument(given === undefined || typeof given === 'function', what, given, 'a function')
+export const checkCallback = (what: string, callback: unknown): void =>
+  expectArgument(callback === undefined || typeof callback === 'function', what, callback, 'a function')
 
-/** Sparsities are written with few digits. */
-export const NEAR = 1e-9
+/** Tolerance of comparisons, because sparsities are written with few digits. */
+export const TOLERANCE = 1e-9
 
-export function checkedSparsity(pattern: Pattern, sparsity: number | undefined): number {
-  const { text, sparsity: only, least = 0 } = pattern
-  const asked = sparsity ?? only
-  const refuse = (expected: string): never =>
+export function checkSparsity(pattern: Pattern, sparsity: number | undefined): number {
+  const { text, sparsity: fixed, least = 0 } = pattern
+  const requested = sparsity ?? fixed
+  const reject = (expected: string): never =>
     fail({
       code: 'prune/sparsity',
-      message: asked === undefined ? `${text} needs a sparsity` : `a sparsity of ${show(asked)} with ${text}`,
+      message:
+        requested === undefined
+          ? `${text} needs a sparsity`
+          : `a sparsity of ${show(requested)} with ${text}`,
       expected,
     })
-  if (typeof asked !== 'number' || !(asked >= 0 && asked < 1)) return refuse('at least 0 and less than 1')
-  if (only !== undefined && Math.abs(asked - only) > NEAR)
-    return refuse(`${only}, which follows from the pattern`)
-  if (asked < least - NEAR) return refuse(`at least ${least}, which every layer gets`)
-  return asked
+  if (typeof requested !== 'number' || !(requested >= 0 && requested < 1))
+    return reject('at least 0 and less than 1')
+  if (fixed !== undefined && Math.abs(requested - fixed) > TOLERANCE)
+    return reject(`${fixed}, which follows from the pattern`)
+  if (requested < least - TOLERANCE) return reject(`at least ${least}, which every layer gets`)
+  return requested
 }
 
 /** Limit of each layer. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
-export function limitsOf(
+export function layerLimits(
   { text, least = 0 }: Pattern,
   limits: Limits,
   names: readonly string[],
@@ -127,14 +138,14 @@ export function limitsOf(
   expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
   const out = names.map(() => 1)
   for (const [glob, limit] of Object.entries(limits)) {
-    if (!(limit >= least - NEAR && limit <= 1))
+    if (!(limit >= least - TOLERANCE && limit <= 1))
       fail({
         code: 'prune/limit',
         message: `a limit of ${show(limit)} for ${glob} with ${text}`,
         expected: `a number from ${least} to 1`,
         hint: least > 0 ? 'exclude layers that are to keep more' : 'limits are sparsities',
       })
-    for (const k of matched('limits', glob, names)) out[k] = Math.min(out[k]!, limit)
+    for (const k of matchingLayers('limits', glob, names)) out[k] = Math.min(out[k]!, limit)
   }
   return out
 }

@@ -9,12 +9,12 @@ export function vectorOrder(scores: Float64Array): Uint32Array {
   const halves = new Uint16Array(scores.buffer, scores.byteOffset, DIGITS * n)
   let order = new Uint32Array(n)
   for (let i = 0; i < n; i++) order[i] = i
-  let other = new Uint32Array(n)
+  let next = new Uint32Array(n)
   const starts = new Uint32Array(VALUES)
   for (let digit = 0; digit < DIGITS; digit++) {
     starts.fill(0)
     for (let i = 0; i < n; i++) starts[halves[DIGITS * i + digit]!]!++
-    // Integers have few digits: where all agree there is nothing to do.
+    // Skips a digit that is equal for all scores, which is common for integers.
     if (n === 0 || starts[halves[digit]!] === n) continue
     let sum = 0
     for (let v = 0; v < VALUES; v++) {
@@ -23,10 +23,10 @@ export function vectorOrder(scores: Float64Array): Uint32Array {
       sum += count
     }
     for (let i = 0; i < n; i++) {
-      const at = order[i]!
-      other[starts[halves[DIGITS * at + digit]!]!++] = at
+      const index = order[i]!
+      next[starts[halves[DIGITS * index + digit]!]!++] = index
     }
-    ;[order, other] = [other, order]
+    ;[order, next] = [next, order]
   }
   return order
 }

@@ -1,11 +1,11 @@
-/** Masks as a picture: how much of each region of each layer is kept. */
+/** Draws masks as SVG: the share of kept elements in each region of each layer. */
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import {
   colorOf,
   count,
   element,
-  escaped,
-  fitted,
+  escapeXml,
+  fitText,
   NEUTRAL,
   percent,
   Rectangles,
@@ -16,14 +16,14 @@ import type { LayerShape, Mask } from './types.ts'
 
 const WIDTH = 960
 const MARGIN = 24
-/** Pixels of a layer's longer side, and between layers. */
+/** Pixels of a layer's longer side (SIDE), and between layers (GAP). */
 const SIDE = 104
 const GAP = 14
 const CAPTION = 30
 /** Maximum number of cells over all layers; each takes about 20 bytes of SVG. */
-const MOST_CELLS = 40_000
-const MOST_LAYERS = 1000
-const MOST_SIDE = 52
+const MAX_CELLS = 40_000
+const MAX_LAYERS = 1000
+const MAX_SIDE = 52
 const SHADES = 8
 
 export interface MasksDrawn {
@@ -43,26 +43,26 @@ export function drawMasks(drawn: MasksDrawn, title = 'masks'): string {
   checkShapes(shapes)
   checkMasks('masks', masks, shapes)
   if (rest !== undefined) checkMasks('rest', rest, shapes)
-  const shown = shapes.slice(0, MOST_LAYERS)
+  const drawnShapes = shapes.slice(0, MAX_LAYERS)
   const across = Math.floor((WIDTH - 2 * MARGIN + GAP) / (SIDE + GAP))
   const regions = Math.max(
     4,
-    Math.min(MOST_SIDE, Math.floor(Math.sqrt(MOST_CELLS / Math.max(1, shown.length)))),
+    Math.min(MAX_SIDE, Math.floor(Math.sqrt(MAX_CELLS / Math.max(1, drawnShapes.length)))),
   )
   const top = MARGIN + 48
-  const panels = shown.map((shape, k) => {
+  const panels = drawnShapes.map((shape, k) => {
     const x = MARGIN + (k % across) * (SIDE + GAP)
     const y = top + Math.floor(k / across) * (SIDE + GAP + CAPTION)
     return panel(shape, densities(shape, masks[k]!, rest?.[k], regions), x, y)
   })
-  const height = top + Math.ceil(shown.length / across) * (SIDE + GAP + CAPTION) + MARGIN
-  const more = shapes.length > shown.length ? `, the first ${count(shown.length)}` : ''
-  const about = `${count(shapes.length)} layers${more}; the darker a region, the more of it is kept`
+  const height = top + Math.ceil(drawnShapes.length / across) * (SIDE + GAP + CAPTION) + MARGIN
+  const limitNote = shapes.length > drawnShapes.length ? `, the first ${count(drawnShapes.length)}` : ''
+  const subtitle = `${count(shapes.length)} layers${limitNote}; the darker a region, the more of it is kept`
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="11" fill="${NEUTRAL}" role="img">
-<title>${escaped(title)}</title>
-<desc>${escaped(about)}</desc>
-${text(MARGIN, MARGIN + 14, fitted(title, WIDTH - 2 * MARGIN, 18), { 'font-size': 18, 'font-weight': 'bold' })}
-${text(MARGIN, MARGIN + 34, fitted(about, WIDTH - 2 * MARGIN, 11))}
+<title>${escapeXml(title)}</title>
+<desc>${escapeXml(subtitle)}</desc>
+${text(MARGIN, MARGIN + 14, fitText(title, WIDTH - 2 * MARGIN, 18), { 'font-size': 18, 'font-weight': 'bold' })}
+${text(MARGIN, MARGIN + 34, fitText(subtitle, WIDTH - 2 * MARGIN, 11))}
 ${panels.join('\n')}
 </svg>
 `
@@ -76,26 +76,31 @@ interface Densities {
   readonly share: number
 }
 
-function densities({ rows, cols }: LayerShape, mask: Mask, rest: Mask | undefined, most: number): Densities {
+function densities(
+  { rows, cols }: LayerShape,
+  mask: Mask,
+  rest: Mask | undefined,
+  maxRegions: number,
+): Densities {
   const longer = Math.max(rows, cols)
-  const regions = (n: number): number => Math.min(n, Math.max(1, Math.round((most * n) / longer)))
+  const regions = (n: number): number => Math.min(n, Math.max(1, Math.round((maxRegions * n) / longer)))
   const down = regions(rows)
   const across = regions(cols)
   const kept = new Float64Array(down * across)
   const sizes = new Float64Array(down * across)
   const column = Int32Array.from({ length: cols }, (_, c) => Math.floor((c * across) / cols))
-  let all = 0
+  let keptCount = 0
   for (let r = 0, i = 0; r < rows; r++) {
     const line = Math.floor((r * down) / rows) * across
     for (let c = 0; c < cols; c++, i++) {
-      const at = line + column[c]!
-      const held = mask[i]! | (rest === undefined ? 0 : rest[i]!)
-      kept[at] = kept[at]! + held
-      sizes[at] = sizes[at]! + 1
-      all += held
+      const region = line + column[c]!
+      const isKept = mask[i]! | (rest === undefined ? 0 : rest[i]!)
+      kept[region] = kept[region]! + isKept
+      sizes[region] = sizes[region]! + 1
+      keptCount += isKept
     }
   }
-  return { down, across, kept: kept.map((n, k) => n / sizes[k]!), share: all / (rows * cols) }
+  return { down, across, kept: kept.map((n, k) => n / sizes[k]!), share: keptCount / (rows * cols) }
 }
 
 function panel(
@@ -108,21 +113,21 @@ function panel(
   const width = Math.max(2, (SIDE * cols) / longer)
   const height = Math.max(2, (SIDE * rows) / longer)
   const [dx, dy] = [width / across, height / down]
-  const shadeOf = (at: number): number => Math.ceil(kept[at]! * SHADES)
+  const shadeOf = (region: number): number => Math.ceil(kept[region]! * SHADES)
   const shades = Array.from({ length: SHADES + 1 }, () => new Rectangles())
   for (let r = 0; r < down; r++)
     for (let c = 0; c < across; ) {
-      // Neighbours of one shade are one rectangle.
+      // Neighbours of equal shade are joined to one rectangle.
       const shade = shadeOf(r * across + c)
-      const from = c
+      const start = c
       while (c < across && shadeOf(r * across + c) === shade) c++
-      if (shade > 0) shades[shade]!.add(x + from * dx, y + r * dy, (c - from) * dx, dy)
+      if (shade > 0) shades[shade]!.add(x + start * dx, y + r * dy, (c - start) * dx, dy)
     }
   const frame = element('rect', { x, y, width, height, fill: 'none', stroke: NEUTRAL, 'stroke-width': 0.5 })
   const paths = shades.map((s, k) => s.path({ fill: colorOf(0), 'fill-opacity': k / SHADES }))
   const captions =
-    text(x, y + SIDE + 12, fitted(name, SIDE, 11)) +
-    text(x, y + SIDE + 25, fitted(`${count(rows)} × ${count(cols)}, ${percent(share)}`, SIDE, 11))
-  const whole = `${name}: ${count(rows)} × ${count(cols)}, ${percent(share)} kept`
-  return element('g', {}, element('title', {}, escaped(whole)) + frame + paths.join('') + captions)
+    text(x, y + SIDE + 12, fitText(name, SIDE, 11)) +
+    text(x, y + SIDE + 25, fitText(`${count(rows)} × ${count(cols)}, ${percent(share)}`, SIDE, 11))
+  const description = `${name}: ${count(rows)} × ${count(cols)}, ${percent(share)} kept`
+  return element('g', {}, element('title', {}, escapeXml(description)) + frame + paths.join('') + captions)
 }

@@ -1,37 +1,37 @@
-/** Layers → masks. */
+/** Prunes layers: selects kept elements in a pattern, at a sparsity over all layers. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import { checkMasks } from './layers.ts'
-import { checked, NEAR, type PruneOptions } from './options.ts'
-import { kept } from './patterns/parameters.ts'
+import { checkOptions, type PruneOptions, TOLERANCE } from './options.ts'
+import { countKept } from './patterns/parameters.ts'
 import { reportOf } from './report.ts'
-import { scored } from './scores.ts'
+import { scoreLayers } from './scores.ts'
 import { targetOf } from './selection.ts'
 import type { Layers, Pattern, PatternMasks, Pruned, Scored } from './types.ts'
 
 /**
- * Chooses the elements that layers keep, in a pattern and at a sparsity over all layers together. Layers are read once for
- * each pass of the pattern, and once for the report; memory is that of the masks and a few layers.
+ * Selects the elements that layers keep, in a pattern and at a sparsity over all layers. Layers are read once for each pass of the
+ * pattern, and once for the report. Memory holds the masks and a few layers.
  * @throws SptError `api/argument`, `api/unknown-option`, `prune/…`
  */
 export async function prune(layers: Layers, options: PruneOptions): Promise<Pruned> {
-  const choice = checked(layers, options)
-  const { pattern, sparsity, after } = choice
-  const given = scored(layers, choice)
-  const made = checkedMasks(pattern, await pattern.masks(given, sparsity), given)
-  const place = new Map(choice.layers.map((layer, k) => [layer, k]))
+  const checked = checkOptions(layers, options)
+  const { pattern, sparsity, after } = checked
+  const scoredLayers = scoreLayers(layers, checked)
+  const patternMasks = checkPatternMasks(pattern, await pattern.masks(scoredLayers, sparsity), scoredLayers)
+  const indices = new Map(checked.layers.map((layer, k) => [layer, k]))
   /** Extends a list over the pruned layers to all layers, with `other` for layers that were not pruned. */
-  const byLayer = <T>(of: readonly T[], other: (elements: number, layer: number) => T): T[] =>
+  const byLayer = <T>(list: readonly T[], other: (elements: number, layer: number) => T): T[] =>
     layers.shapes.map(({ rows, cols }, layer) => {
-      const k = place.get(layer)
-      return k === undefined ? other(rows * cols, layer) : of[k]!
+      const k = indices.get(layer)
+      return k === undefined ? other(rows * cols, layer) : list[k]!
     })
   const masks = {
-    masks: byLayer(made.kept, (n, layer) => after?.[layer] ?? new Uint8Array(n).fill(1)),
-    ...(made.rest && { rest: byLayer(made.rest, (n) => new Uint8Array(n)) }),
-    ...(made.tiles && { tiles: byLayer(made.tiles, () => []) }),
+    masks: byLayer(patternMasks.kept, (n, layer) => after?.[layer] ?? new Uint8Array(n).fill(1)),
+    ...(patternMasks.rest && { rest: byLayer(patternMasks.rest, (n) => new Uint8Array(n)) }),
+    ...(patternMasks.tiles && { tiles: byLayer(patternMasks.tiles, () => []) }),
   }
-  return { ...masks, report: await reportOf(layers, choice, masks) }
+  return { ...masks, report: await reportOf(layers, checked, masks) }
 }
 
 /**
@@ -39,10 +39,19 @@ export async function prune(layers: Layers, options: PruneOptions): Promise<Prun
  * hold.
  * @throws SptError `api/argument`, `prune/shape`, `prune/mask`, `prune/limit`
  */
-function checkedMasks({ text }: Pattern, made: PatternMasks, given: Scored): PatternMasks {
-  const { shapes, limits } = given
-  expectArgument(isRecord(made), `what ${text} gave`, made, '{ kept } and perhaps rest and tiles')
-  const { kept: masks, rest, tiles } = made
+function checkPatternMasks(
+  { text }: Pattern,
+  patternMasks: PatternMasks,
+  scoredLayers: Scored,
+): PatternMasks {
+  const { shapes, limits } = scoredLayers
+  expectArgument(
+    isRecord(patternMasks),
+    `what ${text} gave`,
+    patternMasks,
+    '{ kept } and perhaps rest and tiles',
+  )
+  const { kept: masks, rest, tiles } = patternMasks
   checkMasks(`kept of ${text}`, masks, shapes)
   if (rest !== undefined) checkMasks(`rest of ${text}`, rest, shapes)
   if (tiles !== undefined)
@@ -53,22 +62,22 @@ function checkedMasks({ text }: Pattern, made: PatternMasks, given: Scored): Pat
       'a list of tiles for each layer',
     )
   for (const [k, { name, rows, cols }] of shapes.entries()) {
-    const twice = rest?.[k]?.findIndex((x, i) => x === 1 && masks[k]![i] === 1) ?? -1
-    if (twice >= 0)
+    const duplicate = rest?.[k]?.findIndex((x, i) => x === 1 && masks[k]![i] === 1) ?? -1
+    if (duplicate >= 0)
       fail({
         code: 'prune/mask',
-        message: `${text} has row ${Math.floor(twice / cols)}, column ${twice % cols} of layer ${name} in kept and in rest`,
+        message: `${text} has row ${Math.floor(duplicate / cols)}, column ${duplicate % cols} of layer ${name} in kept and in rest`,
         expected: 'single elements outside the kept tiles',
       })
-    const lost = rows * cols - kept(masks[k]!) - (rest ? kept(rest[k]!) : 0)
-    const most = targetOf(Math.min(1, limits[k]! + NEAR), rows * cols)
-    if (lost > most)
+    const prunedCount = rows * cols - countKept(masks[k]!) - (rest ? countKept(rest[k]!) : 0)
+    const maxPruned = targetOf(Math.min(1, limits[k]! + TOLERANCE), rows * cols)
+    if (prunedCount > maxPruned)
       fail({
         code: 'prune/limit',
-        message: `${text} cannot keep to the limit ${limits[k]} of layer ${name}: ${lost} of ${rows * cols} elements would be pruned`,
-        expected: `at most ${most}`,
+        message: `${text} cannot keep to the limit ${limits[k]} of layer ${name}: ${prunedCount} of ${rows * cols} elements would be pruned`,
+        expected: `at most ${maxPruned}`,
         hint: 'exclude the layer, raise its limit, or take tiles of another size',
       })
   }
-  return made
+  return patternMasks
 }

@@ -3,10 +3,10 @@ import { fail } from '../ast/diagnostic.ts'
 import { checkLength } from './layers.ts'
 import type { LayerShape, Layers, Mask, Normalise, PruneProgress, Scored } from './types.ts'
 
-/** Bits of infinity, without its sign: those of a NaN are above. */
+/** Bits of infinity without the sign; bits of NaN are greater. */
 const INFINITE = 0x7f800000
 
-interface Chosen {
+interface ScoreOptions {
   /** Indices of the layers to prune, ascending. */
   readonly layers: readonly number[]
   readonly limits: readonly number[]
@@ -16,10 +16,13 @@ interface Chosen {
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
 
-/** The memory of scores is shared by all layers. */
-export function scored(of: Layers, { layers, limits, after, normalise, onProgress }: Chosen): Scored {
-  const shapes = layers.map((k) => of.shapes[k]!)
-  const room = new Float32Array(shapes.reduce((most, s) => Math.max(most, s.rows * s.cols), 0))
+/** Scores of the layers to prune, computed in one buffer that all layers share. */
+export function scoreLayers(
+  source: Layers,
+  { layers, limits, after, normalise, onProgress }: ScoreOptions,
+): Scored {
+  const shapes = layers.map((k) => source.shapes[k]!)
+  const buffer = new Float32Array(shapes.reduce((max, s) => Math.max(max, s.rows * s.cols), 0))
   return {
     shapes,
     limits,
@@ -27,55 +30,55 @@ export function scored(of: Layers, { layers, limits, after, normalise, onProgres
     async scores(k, pass) {
       const shape = shapes[k]!
       const layer = layers[k]!
-      const out = room.subarray(0, shape.rows * shape.cols)
-      magnitudes(await weightsOf(of, layer), out, shape)
-      if (of.gradients) {
-        const gradients = await of.gradients(layer)
+      const out = buffer.subarray(0, shape.rows * shape.cols)
+      magnitudes(await weightsOf(source, layer), out, shape)
+      if (source.gradients) {
+        const gradients = await source.gradients(layer)
         checkLength('gradients', gradients, Float32Array, shape)
-        byGradients(gradients, out, shape)
+        multiplyGradients(gradients, out, shape)
       }
-      const before = after?.[layer]
-      if (before) for (let i = 0; i < out.length; i++) if (before[i] === 0) out[i] = 0
+      const earlier = after?.[layer]
+      if (earlier) for (let i = 0; i < out.length; i++) if (earlier[i] === 0) out[i] = 0
       onProgress?.({ pass, layer: shape.name, done: k + 1, of: shapes.length })
       return out
     },
   }
 }
 
-export async function weightsOf(of: Layers, layer: number): Promise<Float32Array> {
-  const weights = await of.weights(layer)
-  checkLength('weights', weights, Float32Array, of.shapes[layer]!)
+export async function weightsOf(source: Layers, layer: number): Promise<Float32Array> {
+  const weights = await source.weights(layer)
+  checkLength('weights', weights, Float32Array, source.shapes[layer]!)
   return weights
 }
 
 /** @throws SptError `prune/not-finite` */
 function magnitudes(weights: Float32Array, out: Float32Array, shape: LayerShape): void {
-  const from = bitsOf(weights)
-  const to = bitsOf(out)
-  for (let i = 0; i < to.length; i++) {
-    const bits = from[i]! & 0x7fffffff
-    if (bits >= INFINITE) refuseValue('weights', weights[i]!, i, shape)
-    to[i] = bits
+  const sourceBits = bitsOf(weights)
+  const targetBits = bitsOf(out)
+  for (let i = 0; i < targetBits.length; i++) {
+    const bits = sourceBits[i]! & 0x7fffffff
+    if (bits >= INFINITE) rejectValue('weights', weights[i]!, i, shape)
+    targetBits[i] = bits
   }
 }
 
-/** @throws SptError `prune/not-finite`, also where a weight of 0 would hide it */
-function byGradients(gradients: Float32Array, out: Float32Array, shape: LayerShape): void {
+/** Multiplies scores by |gradients|. @throws SptError `prune/not-finite`, also for weights of 0 */
+function multiplyGradients(gradients: Float32Array, out: Float32Array, shape: LayerShape): void {
   for (let i = 0; i < out.length; i++) {
     const g = gradients[i]!
-    if (!Number.isFinite(g)) refuseValue('gradients', g, i, shape)
+    if (!Number.isFinite(g)) rejectValue('gradients', g, i, shape)
     out[i] = Math.abs(g) * out[i]!
   }
 }
 
-/** Non-negative floats are ordered as their bits are. */
+/** Bits of floats; for non-negative floats, the order of bits equals the order of values. */
 export const bitsOf = (values: Float32Array): Uint32Array =>
   new Uint32Array(values.buffer, values.byteOffset, values.length)
 
-function refuseValue(what: string, value: number, at: number, { name, cols }: LayerShape): never {
+function rejectValue(what: string, value: number, index: number, { name, cols }: LayerShape): never {
   fail({
     code: 'prune/not-finite',
-    message: `${what} of layer ${name}: ${value} in row ${Math.floor(at / cols)}, column ${at % cols}`,
+    message: `${what} of layer ${name}: ${value} in row ${Math.floor(index / cols)}, column ${index % cols}`,
     expected: 'finite numbers',
     hint: 'exclude the layer, or mend it',
   })

@@ -9,7 +9,7 @@ import { vectorOrder } from './order.ts'
 import { bitsOf } from './scores.ts'
 import type { LayerShape, Mask, Scored } from './types.ts'
 
-/** Elements that may be pruned of n at a sparsity, to a millionth of one: 0.29 of 100 are 29. */
+/** Number of elements to prune at a sparsity, with a tolerance for rounding: 0.29 of 100 is 29. */
 export const targetOf = (sparsity: number, elements: number): number =>
   Math.min(elements, Math.floor(sparsity * elements + 1e-6))
 
@@ -17,54 +17,61 @@ export const elementsOf = (shapes: readonly LayerShape[]): number =>
   shapes.reduce((sum, s) => sum + s.rows * s.cols, 0)
 
 /** Maximum number of elements that each layer may lose. */
-export const roomsOf = ({ shapes, limits }: Scored, part = (limit: number): number => limit): number[] =>
-  shapes.map((s, k) => targetOf(part(limits[k]!), s.rows * s.cols))
+export const layerCapacities = (
+  { shapes, limits }: Scored,
+  map = (limit: number): number => limit,
+): number[] => shapes.map((s, k) => targetOf(map(limits[k]!), s.rows * s.cols))
 
-/** Request for the `target` lowest elements that are not in `taken`, at most `rooms[k]` of them in layer k. */
-export interface ElementsAsked {
+/** Selects the `target` lowest elements that are not excluded, at most `capacities[k]` in layer k. */
+export interface ElementSelection {
   readonly target: number
-  readonly rooms: readonly number[]
+  readonly capacities: readonly number[]
   /** Masks of elements that are not candidates. */
-  readonly taken?: readonly Mask[]
+  readonly excluded?: readonly Mask[]
 }
 
 const HALF = 65536
 
-/** Marks (1) of the elements of lowest rank. */
-export async function lowestElements(given: Scored, asked: ElementsAsked): Promise<Mask[]> {
-  const { target, rooms, taken } = asked
-  const { shapes } = given
+/** Marks (1) the elements of lowest rank. */
+export async function lowestElements(layers: Scored, selection: ElementSelection): Promise<Mask[]> {
+  const { target, capacities, excluded } = selection
+  const { shapes } = layers
   const marks = shapes.map((s) => new Uint8Array(s.rows * s.cols))
   if (target <= 0) return marks
-  const own = new Uint32Array(HALF)
-  const all = new Float64Array(HALF)
+  const layerCounts = new Uint32Array(HALF)
+  const totals = new Float64Array(HALF)
   const eachLayer = async (pass: string, work: (bits: Uint32Array, k: number) => void): Promise<void> => {
-    for (let k = 0; k < shapes.length; k++) work(bitsOf(await given.scores(k, pass)), k)
+    for (let k = 0; k < shapes.length; k++) work(bitsOf(await layers.scores(k, pass)), k)
   }
   await eachLayer('elements, coarsely', (bits, k) => {
-    countHigh(bits, taken?.[k], own.fill(0))
-    addUpTo(rooms[k]!, own, all)
+    countHigh(bits, excluded?.[k], layerCounts.fill(0))
+    addTruncated(capacities[k]!, layerCounts, totals)
   })
-  const coarse = reaching(all, target)
+  const coarse = findBucket(totals, target)
   const below = new Float64Array(shapes.length)
-  all.fill(0)
+  totals.fill(0)
   await eachLayer('elements, finely', (bits, k) => {
-    below[k] = countLow(bits, taken?.[k], coarse.at, own.fill(0))
-    addUpTo(rooms[k]! - below[k]!, own, all)
+    below[k] = countLow(bits, excluded?.[k], coarse.bucket, layerCounts.fill(0))
+    addTruncated(capacities[k]! - below[k]!, layerCounts, totals)
   })
-  const fine = reaching(all, target - coarse.below)
-  const threshold = coarse.at * HALF + fine.at
-  // Of the elements that equal the threshold; all of them where rooms end before the target does.
+  const fine = findBucket(totals, target - coarse.below)
+  const threshold = coarse.bucket * HALF + fine.bucket
+  // Number of elements equal to the threshold that are pruned; all of these if capacities are exhausted before the target.
   let ties = target - coarse.below - fine.below
   await eachLayer('elements, marked', (bits, k) => {
-    const { less, equal } = countAround(bits, taken?.[k], threshold)
-    const room = Math.max(0, rooms[k]! - less)
+    const { less, equal } = countAround(bits, excluded?.[k], threshold)
+    const room = Math.max(0, capacities[k]! - less)
     const tied = Math.min(ties, equal, room)
     ties -= tied
-    if (less <= rooms[k]!) mark(bits, taken?.[k], threshold, tied, marks[k]!)
+    if (less <= capacities[k]!) mark(bits, excluded?.[k], threshold, tied, marks[k]!)
     else {
-      const { threshold: local, ties: some } = lowestOf(bits, taken?.[k], rooms[k]!, own)
-      mark(bits, taken?.[k], local, some, marks[k]!)
+      const { threshold: localThreshold, ties: localTies } = layerThreshold(
+        bits,
+        excluded?.[k],
+        capacities[k]!,
+        layerCounts,
+      )
+      mark(bits, excluded?.[k], localThreshold, localTies, marks[k]!)
     }
   })
   return marks
@@ -74,39 +81,39 @@ export async function lowestElements(given: Scored, asked: ElementsAsked): Promi
  * Index of the bucket where the cumulative count reaches the target, and the count below it; the last bucket if it never
  * does.
  */
-function reaching(
+function findBucket(
   counts: ArrayLike<number>,
   target: number,
-): { readonly at: number; readonly below: number } {
+): { readonly bucket: number; readonly below: number } {
   let below = 0
-  for (let at = 0; at < counts.length; at++) {
-    if (below + counts[at]! >= target) return { at, below }
-    below += counts[at]!
+  for (let bucket = 0; bucket < counts.length; bucket++) {
+    if (below + counts[bucket]! >= target) return { bucket, below }
+    below += counts[bucket]!
   }
-  return { at: counts.length - 1, below: below - counts[counts.length - 1]! }
+  return { bucket: counts.length - 1, below: below - counts[counts.length - 1]! }
 }
 
-/** Adds the histogram of one layer, truncated to its `most` lowest elements. */
-function addUpTo(most: number, own: Uint32Array, all: Float64Array): void {
-  let left = most
-  for (let k = 0; k < HALF && left > 0; k++) {
-    const n = Math.min(left, own[k]!)
-    all[k] = all[k]! + n
-    left -= n
+/** Adds the histogram of one layer, truncated to its `limit` lowest elements. */
+function addTruncated(limit: number, layerCounts: Uint32Array, totals: Float64Array): void {
+  let remaining = limit
+  for (let k = 0; k < HALF && remaining > 0; k++) {
+    const n = Math.min(remaining, layerCounts[k]!)
+    totals[k] = totals[k]! + n
+    remaining -= n
   }
 }
 
-function countHigh(bits: Uint32Array, taken: Mask | undefined, counts: Uint32Array): void {
-  if (taken) {
-    for (let i = 0; i < bits.length; i++) if (taken[i] === 0) counts[bits[i]! >>> 16]!++
+function countHigh(bits: Uint32Array, excluded: Mask | undefined, counts: Uint32Array): void {
+  if (excluded) {
+    for (let i = 0; i < bits.length; i++) if (excluded[i] === 0) counts[bits[i]! >>> 16]!++
   } else for (let i = 0; i < bits.length; i++) counts[bits[i]! >>> 16]!++
 }
 
-/** Low halves of those with one high half. @returns how many are below it */
-function countLow(bits: Uint32Array, taken: Mask | undefined, high: number, counts: Uint32Array): number {
+/** Histogram of the low halves of elements with a given high half. @returns the number of elements with a smaller high half */
+function countLow(bits: Uint32Array, excluded: Mask | undefined, high: number, counts: Uint32Array): number {
   let below = 0
   for (let i = 0; i < bits.length; i++) {
-    if (taken !== undefined && taken[i] !== 0) continue
+    if (excluded !== undefined && excluded[i] !== 0) continue
     const h = bits[i]! >>> 16
     if (h < high) below++
     else if (h === high) counts[bits[i]! & 0xffff]!++
@@ -114,35 +121,41 @@ function countLow(bits: Uint32Array, taken: Mask | undefined, high: number, coun
   return below
 }
 
-function countAround(bits: Uint32Array, taken: Mask | undefined, threshold: number) {
+function countAround(bits: Uint32Array, excluded: Mask | undefined, threshold: number) {
   let less = 0
   let equal = 0
   for (let i = 0; i < bits.length; i++) {
-    if (bits[i]! > threshold || (taken !== undefined && taken[i] !== 0)) continue
+    if (bits[i]! > threshold || (excluded !== undefined && excluded[i] !== 0)) continue
     if (bits[i]! < threshold) less++
     else equal++
   }
   return { less, equal }
 }
 
-/** The same for one layer alone. */
-function lowestOf(bits: Uint32Array, taken: Mask | undefined, n: number, counts: Uint32Array) {
-  countHigh(bits, taken, counts.fill(0))
-  const coarse = reaching(counts, n)
-  countLow(bits, taken, coarse.at, counts.fill(0))
-  const fine = reaching(counts, n - coarse.below)
-  return { threshold: coarse.at * HALF + fine.at, ties: n - coarse.below - fine.below }
+/** Threshold of the n lowest elements of one layer, and the number of pruned elements equal to it. */
+function layerThreshold(bits: Uint32Array, excluded: Mask | undefined, n: number, counts: Uint32Array) {
+  countHigh(bits, excluded, counts.fill(0))
+  const coarse = findBucket(counts, n)
+  countLow(bits, excluded, coarse.bucket, counts.fill(0))
+  const fine = findBucket(counts, n - coarse.below)
+  return { threshold: coarse.bucket * HALF + fine.bucket, ties: n - coarse.below - fine.below }
 }
 
 /** Marks elements below the threshold, and the first `ties` elements equal to it. */
-function mark(bits: Uint32Array, taken: Mask | undefined, threshold: number, ties: number, out: Mask): void {
-  let left = ties
+function mark(
+  bits: Uint32Array,
+  excluded: Mask | undefined,
+  threshold: number,
+  ties: number,
+  out: Mask,
+): void {
+  let remaining = ties
   for (let i = 0; i < bits.length; i++) {
-    if (bits[i]! > threshold || (taken !== undefined && taken[i] !== 0)) continue
+    if (bits[i]! > threshold || (excluded !== undefined && excluded[i] !== 0)) continue
     if (bits[i]! < threshold) out[i] = 1
-    else if (left > 0) {
+    else if (remaining > 0) {
       out[i] = 1
-      left--
+      remaining--
     }
   }
 }
@@ -150,7 +163,7 @@ function mark(bits: Uint32Array, taken: Mask | undefined, threshold: number, tie
 /** Vectors in the order of (layer, position). */
 export interface Vectors {
   readonly scores: Float64Array
-  /** Elements of each. */
+  /** Number of elements of each vector. */
   readonly sizes: Uint32Array
   readonly layers: Uint32Array
 }
@@ -168,30 +181,31 @@ export const vectorsFor = (n: number): Vectors => ({
 export function lowestVectors(
   { scores, sizes, layers }: Vectors,
   target: number,
-  rooms: readonly number[],
+  capacities: readonly number[],
 ): Uint8Array {
   const marks = new Uint8Array(scores.length)
-  const left = Float64Array.from(rooms)
+  const remaining = Float64Array.from(capacities)
   let pruned = 0
   for (const v of vectorOrder(scores)) {
     const size = sizes[v]!
     const layer = layers[v]!
-    if (size > left[layer]!) continue
+    if (size > remaining[layer]!) continue
     if (pruned + size > target) break
     pruned += size
-    left[layer] = left[layer]! - size
+    remaining[layer] = remaining[layer]! - size
     marks[v] = 1
   }
   return marks
 }
 
-/** The n best of the first `count` values (1); of equal ones the later, as the earlier have the lower rank. */
+/** Marks (1) the n best of the first `count` values. Of equal values, later ones are better, because earlier ones rank lower. */
 export function best(values: ArrayLike<number>, count: number, n: number, out: Uint8Array): void {
   out.fill(n >= count ? 1 : 0, 0, count)
   if (n >= count) return
   for (let round = 0; round < n; round++) {
-    let at = -1
-    for (let i = 0; i < count; i++) if (out[i] === 0 && (at < 0 || values[i]! >= values[at]!)) at = i
-    out[at] = 1
+    let bestIndex = -1
+    for (let i = 0; i < count; i++)
+      if (out[i] === 0 && (bestIndex < 0 || values[i]! >= values[bestIndex]!)) bestIndex = i
+    out[bestIndex] = 1
   }
 }

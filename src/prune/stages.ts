@@ -3,12 +3,12 @@ import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { checkLayers, keptIn } from './layers.ts'
 import {
-  CHOICES,
+  COMMON_OPTIONS,
   checkCallback,
-  checkedSparsity,
   checkPattern,
+  checkSparsity,
   type Limits,
-  limitsOf,
+  layerLimits,
   type PruneChoices,
 } from './options.ts'
 import { prune } from './prune-layers.ts'
@@ -26,9 +26,9 @@ export interface Stage extends Pruned {
 }
 
 export interface StagesOptions extends PruneChoices {
-  /** Sparsities that rise. */
+  /** Increasing sparsities. */
   readonly stages: readonly (number | StageChoice)[]
-  /** Called after every stage but the last: the same layers with other values, or nothing where they stay. */
+  /** Called after every stage except the last. Resolves to the same layers with new values, or to nothing if unchanged. */
   readonly between?: (stage: Stage) => Promise<Layers> | Promise<void>
 }
 
@@ -39,34 +39,35 @@ export interface PrunedInStages extends Pruned {
 
 /** @throws SptError `prune/stages` and as `prune` does */
 export async function pruneInStages(layers: Layers, options: StagesOptions): Promise<PrunedInStages> {
-  expectOptions('pruneInStages', options, [...CHOICES, 'stages', 'between'])
-  const { stages: given, between, ...choices } = options
-  const stages = stagesOf(given)
+  expectOptions('pruneInStages', options, [...COMMON_OPTIONS, 'stages', 'between'])
+  const { stages: input, between, ...choices } = options
+  const stages = stagesOf(input)
   checkLayers(layers)
   checkPattern(choices.pattern)
   checkCallback('between', between)
   checkCallback('onProgress', choices.onProgress)
-  // Of all before the first: hours of training may lie between them.
+  // All stages are checked before the first, because hours of training may separate them.
   const names = layers.shapes.map((s) => s.name)
-  for (const { sparsity } of stages) checkedSparsity(choices.pattern, sparsity)
+  for (const { sparsity } of stages) checkSparsity(choices.pattern, sparsity)
   for (const limits of [choices.limits ?? {}, ...stages.map((s) => s.limits)])
-    limitsOf(choices.pattern, limits, names)
+    layerLimits(choices.pattern, limits, names)
   const reports: PruneReport[] = []
-  let now = layers
+  let current = layers
   let last: Pruned | undefined
-  for (const [k, { sparsity, limits: own }] of stages.entries()) {
-    const limits = leastOf(choices.limits ?? {}, own)
-    last = await prune(now, { ...choices, limits, sparsity, ...(last && { after: keptIn(last) }) })
+  for (const [k, { sparsity, limits: stageLimits }] of stages.entries()) {
+    const limits = mergeLimits(choices.limits ?? {}, stageLimits)
+    last = await prune(current, { ...choices, limits, sparsity, ...(last && { after: keptIn(last) }) })
     reports.push(last.report)
-    if (k < stages.length - 1) now = sameLayers((await between?.({ ...last, sparsity })) ?? now, layers)
+    if (k < stages.length - 1)
+      current = checkSameLayers((await between?.({ ...last, sparsity })) ?? current, layers)
   }
   return { ...last!, reports }
 }
 
-/** @throws SptError `api/argument`, `api/unknown-option`, `prune/stages` where they do not rise */
-function stagesOf(given: StagesOptions['stages']): readonly Required<StageChoice>[] {
-  expectArgument(Array.isArray(given), 'stages', given, 'a list of sparsities')
-  const stages = given.map((stage) => {
+/** @throws SptError `api/argument`, `api/unknown-option`, `prune/stages` if sparsities do not increase */
+function stagesOf(input: StagesOptions['stages']): readonly Required<StageChoice>[] {
+  expectArgument(Array.isArray(input), 'stages', input, 'a list of sparsities')
+  const stages = input.map((stage) => {
     if (typeof stage !== 'object') return { sparsity: stage, limits: {} }
     expectOptions('a stage', stage, ['sparsity', 'limits'])
     return { limits: {}, ...stage }
@@ -81,22 +82,24 @@ function stagesOf(given: StagesOptions['stages']): readonly Required<StageChoice
 }
 
 /** Union of both, with the smaller limit for common layers. */
-const leastOf = (all: Limits, own: Limits): Limits => ({
-  ...all,
-  ...Object.fromEntries(Object.entries(own).map(([glob, s]) => [glob, Math.min(s, all[glob] ?? s)])),
+const mergeLimits = (common: Limits, stageLimits: Limits): Limits => ({
+  ...common,
+  ...Object.fromEntries(
+    Object.entries(stageLimits).map(([glob, s]) => [glob, Math.min(s, common[glob] ?? s)]),
+  ),
 })
 
-function sameLayers(given: Layers, { shapes }: Layers): Layers {
-  checkLayers(given)
+function checkSameLayers(input: Layers, { shapes }: Layers): Layers {
+  checkLayers(input)
   const text = (s: LayerShape | undefined): string => (s ? `${s.name}, ${s.rows} x ${s.cols}` : 'none')
-  for (let k = 0; k < Math.max(shapes.length, given.shapes.length); k++) {
-    const [was, now] = [text(shapes[k]), text(given.shapes[k])]
-    if (was !== now)
+  for (let k = 0; k < Math.max(shapes.length, input.shapes.length); k++) {
+    const [expected, actual] = [text(shapes[k]), text(input.shapes[k])]
+    if (expected !== actual)
       fail({
         code: 'prune/stages',
-        message: `layer ${k} was ${was}, and is ${now} after a stage`,
+        message: `layer ${k} was ${expected}, and is ${actual} after a stage`,
         expected: 'the same layers, in their order',
       })
   }
-  return given
+  return input
 }

@@ -1,4 +1,4 @@
-/** Tiles of masks: after every `granularity` outputs that keep something, in their order, one ends; each is a product. */
+/** Tiles of masks: groups of `granularity` consecutive non-empty outputs that keep the same inputs. */
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { checkMask } from './layers.ts'
 import { checkGranularity } from './patterns/parameters.ts'
@@ -7,7 +7,7 @@ import type { Mask, Tile } from './types.ts'
 const NOT_TILE_WISE = 'prune/not-tile-wise'
 
 /** Positions of nonzeros in part of an array. */
-export function positions(flags: ArrayLike<number>, from: number, length: number): Int32Array {
+export function nonzeroIndices(flags: ArrayLike<number>, from: number, length: number): Int32Array {
   let n = 0
   for (let i = 0; i < length; i++) if (flags[from + i] !== 0) n++
   const out = new Int32Array(n)
@@ -16,23 +16,23 @@ export function positions(flags: ArrayLike<number>, from: number, length: number
   return out
 }
 
-/** Rows that keep something. */
+/** Rows with kept elements. */
 export function keptRows(mask: Mask, rows: number, cols: number): Int32Array {
   const kept = new Uint8Array(rows)
   for (let r = 0; r < rows; r++)
     for (let i = r * cols; i < (r + 1) * cols && kept[r] === 0; i++) if (mask[i] !== 0) kept[r] = 1
-  return positions(kept, 0, rows)
+  return nonzeroIndices(kept, 0, rows)
 }
 
-/** Neighbours in a list, `granularity` together. */
-export const grouped = (outputs: Int32Array, granularity: number): Int32Array[] =>
+/** Splits a list into chunks of `granularity`. */
+export const chunk = (outputs: Int32Array, granularity: number): Int32Array[] =>
   Array.from({ length: Math.ceil(outputs.length / granularity) }, (_, k) =>
     outputs.slice(k * granularity, (k + 1) * granularity),
   )
 
 /**
- * The tiles of a mask that is tile-wise. `name`: of its layer, for the refusal.
- * @throws SptError `prune/not-tile-wise`: outputs of a tile keep different inputs
+ * The tiles of a tile-wise mask. `name`: name of the layer in the error.
+ * @throws SptError `prune/not-tile-wise` if outputs of a tile keep different inputs
  */
 export function tilesOf(
   mask: Mask,
@@ -43,7 +43,7 @@ export function tilesOf(
 ): readonly Tile[] {
   checkGranularity(granularity)
   checkMask(mask, { name: name ?? 'given', rows, cols })
-  return grouped(keptRows(mask, rows, cols), granularity).map((outputs, k) => {
+  return chunk(keptRows(mask, rows, cols), granularity).map((outputs, k) => {
     const first = outputs[0]!
     for (const r of outputs)
       for (let c = 0; c < cols; c++)
@@ -56,19 +56,19 @@ export function tilesOf(
             hint: 'another granularity, or a pattern with single elements outside the tiles',
           })
         }
-    return { outputs, inputs: positions(mask, first * cols, cols) }
+    return { outputs, inputs: nonzeroIndices(mask, first * cols, cols) }
   })
 }
 
 /** True if the mask is tile-wise. @throws SptError of invalid masks and granularities, as `tilesOf` */
 export function isTileWise(mask: Mask, rows: number, cols: number, granularity: number): boolean {
-  const found = orRefused(() => tilesOf(mask, rows, cols, granularity))
-  if (!(found instanceof SptError)) return true
-  if (found.diagnostics[0]!.code !== NOT_TILE_WISE) throw found
+  const result = orRefused(() => tilesOf(mask, rows, cols, granularity))
+  if (!(result instanceof SptError)) return true
+  if (result.diagnostics[0]!.code !== NOT_TILE_WISE) throw result
   return false
 }
 
-/** All elements of tiles. */
+/** The mask of the elements of tiles. */
 export function maskOf(tiles: readonly Tile[], rows: number, cols: number): Mask {
   const mask = new Uint8Array(rows * cols)
   for (const { outputs, inputs } of tiles)

@@ -1,8 +1,8 @@
 /** Types of pruning: layers, patterns, masks and reports. */
 
 /**
- * A layer: weights [rows, cols], row-major. Rows are outputs, columns inputs: of weights with more dimensions all but
- * the first, together.
+ * A layer: weights [rows, cols], row-major. Rows are outputs, columns inputs. Weights with more dimensions are reshaped: all
+ * dimensions except the first are columns.
  */
 export interface LayerShape {
   readonly name: string
@@ -12,16 +12,16 @@ export interface LayerShape {
   readonly valueBytes?: number
 }
 
-/** Layers, read one at a time and as often as passes want: nothing holds all weights at once. */
+/** Layers, read one at a time and once for each pass, so that memory never holds all weights. */
 export interface Layers {
   readonly shapes: readonly LayerShape[]
-  /** rows * cols values; not kept beyond the next reading, and not changed. */
+  /** Values [rows, cols]; the caller does not modify these, and does not use them after the next read. */
   weights(layer: number): Promise<Float32Array>
   /** Gradients of the loss, in the same order. */
   gradients?(layer: number): Promise<Float32Array>
 }
 
-/** A byte for each element of a layer, in its order: 1 is kept. */
+/** A byte for each element of a layer, row-major: 1 kept, 0 pruned. */
 export type Mask = Uint8Array
 
 /** Outputs that keep the same inputs, both ascending. */
@@ -33,10 +33,10 @@ export interface Tile {
 /** Divisor of a vector's norm: √n for n elements (root mean square), or n. */
 export type Normalise = 'root' | 'length'
 
-/** Layers as patterns see them: those that are pruned alone. */
+/** The layers to prune, with scores, as passed to patterns. */
 export interface Scored {
   readonly shapes: readonly LayerShape[]
-  /** The sparsity that a layer must not exceed; 1: none is set. */
+  /** Maximum sparsity of each layer; 1 without a limit. */
   readonly limits: readonly number[]
   /** Score of a vector or block, from the sum of the squares of its elements' scores. */
   vectorScore(squares: number, elements: number): number
@@ -49,7 +49,7 @@ export interface PatternMasks {
   readonly kept: readonly Mask[]
   /** Single elements kept in addition to the tiles; disjoint from `kept`. */
   readonly rest?: readonly Mask[]
-  /** Those that hold something; `kept` lies within them. */
+  /** Non-empty tiles; elements in `kept` are inside of tiles. */
   readonly tiles?: readonly (readonly Tile[])[]
 }
 
@@ -61,15 +61,15 @@ export interface LayerMasks {
   readonly tiles: readonly Tile[] | null
 }
 
-/** A structure that masks can have, and how the least important elements that it allows are found. */
+/** A sparsity pattern of masks, with a method that selects the least important elements. */
 export interface Pattern {
-  /** `tw`. */
+  /** Short name: `tw`. */
   readonly name: string
-  /** With its parameters: `tw(128)`. */
+  /** Name with parameters: `tw(128)`. */
   readonly text: string
-  /** The only sparsity that it can have. */
+  /** The sparsity, if parameters determine it. */
   readonly sparsity?: number
-  /** No layer gets less. */
+  /** Minimum sparsity of every layer. */
   readonly least?: number
   masks(given: Scored, sparsity: number): Promise<PatternMasks>
   /** Bytes of a layer with values stored in the pattern's format and four-byte indices. */
@@ -79,7 +79,7 @@ export interface Pattern {
 export interface PruneProgress {
   readonly pass: string
   readonly layer: string
-  /** Layers read in this pass, this one included, of how many. */
+  /** Number of layers read in this pass, including this one, and total number (`of`). */
   readonly done: number
   readonly of: number
 }
@@ -88,20 +88,20 @@ export interface LayerReport {
   readonly name: string
   readonly rows: number
   readonly cols: number
-  /** It was left as it is, and is in no total. */
+  /** True if the layer was not pruned, and is not counted in totals. */
   readonly excluded: boolean
   readonly kept: number
   readonly sparsity: number
-  /** ‖W ⊙ mask‖ / ‖W‖; 1 of nothing but zeros. */
+  /** ‖W ⊙ mask‖ / ‖W‖; 1 for zero weights. */
   readonly retainedNorm: number
-  /** Rows that hold something. */
+  /** Number of rows with kept elements. */
   readonly keptOutputs: number
   readonly tiles: number | null
   readonly denseBytes: number
   readonly patternBytes: number
 }
 
-/** Figures as data: nothing but texts and numbers. */
+/** Report of a pruning, as plain data. */
 export interface PruneReport {
   readonly pattern: string
   /** Requested sparsity. */

@@ -142,13 +142,13 @@ test('folders, missing folders, files taken', async () => {
     expect(await codeOf(work(at('none/file')))).toBe('ENOENT')
     expect(await codeOf(work(at('taken/file')))).toBe('ENOTDIR')
   }
-  expect(await codeOf(replaceFile(at('taken'), [bytes('new')], { isNew: true }))).toBe('EEXIST')
+  expect(await codeOf(replaceFile(at('taken'), [bytes('new')], { exclusive: true }))).toBe('EEXIST')
   expect(read('taken')).toBe('old')
   const failing = function* () {
     yield bytes('new')
     throw new Error('the source is gone')
   }
-  await expect(replaceFile(at('untaken'), failing(), { isNew: true })).rejects.toThrow('gone')
+  await expect(replaceFile(at('untaken'), failing(), { exclusive: true })).rejects.toThrow('gone')
   expect(existsSync(at('untaken'))).toBe(false)
 })
 

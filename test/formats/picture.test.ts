@@ -13,7 +13,7 @@ import { windowOf } from '../../src/pictures/picture/detail.ts'
 import { shadeOf } from '../../src/pictures/picture/grid.ts'
 import { drawCoords, drawParts } from '../../src/pictures/picture/index.ts'
 import { layoutOf } from '../../src/pictures/picture/layout.ts'
-import { colorOf, fitted } from '../../src/pictures/picture/svg.ts'
+import { colorOf, fitText } from '../../src/pictures/picture/svg.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { convertTensor, occupiedEntries, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -272,7 +272,7 @@ describe('by hand', () => {
 
   test('partitions are lines', () => {
     const s = into('hyb(4, 2)', SMALL)
-    expect(cutsOf(s.instance, s.shape, s.given)).toEqual([{ dim: 1, at: [2, 4] }])
+    expect(cutsOf(s.instance, s.shape, s.given)).toEqual([{ dim: 1, boundaries: [2, 4] }])
     expect(drawParts(s)).toContain('stroke-dasharray')
     expect(drawParts(into('csr', SMALL))).not.toContain('stroke-dasharray')
   })
@@ -280,8 +280,8 @@ describe('by hand', () => {
   test('a window has the most parts, then the most elements', () => {
     const at = (...xs: number[]): [Int32Array, Int32Array] => [Int32Array.from(xs), Int32Array.from(xs)]
     const parts = [
-      { entries: at(0, 1, 2, 300), around: null },
-      { entries: at(301), around: null },
+      { entries: at(0, 1, 2, 300), storedCells: null },
+      { entries: at(301), storedCells: null },
     ]
     expect(windowOf([500, 500], parts)).toEqual({ top: 288, left: 288, bottom: 360, right: 360 })
     expect(windowOf([500, 500], parts.slice(0, 1))).toEqual({ top: 0, left: 0, bottom: 72, right: 72 })
@@ -343,7 +343,7 @@ describe('by hand', () => {
   test('shades and texts', () => {
     expect([0, 1, 9, 10].map((x) => shadeOf(x, 10))).toEqual([0, 2, 5, 5])
     expect(shadeOf(1, 1)).toBe(5)
-    expect(fitted('abcdef', 30, 12)).toBe('abc…')
+    expect(fitText('abcdef', 30, 12)).toBe('abc…')
     expect(new Set(Array.from({ length: 60 }, (_, k) => colorOf(k))).size).toBe(60)
   })
 })

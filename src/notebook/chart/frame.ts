@@ -1,5 +1,5 @@
 /** Frame of a chart around its marks: title, legend, axes with ticks and names. */
-import { colorOf, element, escaped, text } from '../../pictures/picture/svg.ts'
+import { colorOf, element, escapeXml, text } from '../../pictures/picture/svg.ts'
 import { Figure } from '../figure.ts'
 import type { Scale, Tick } from './scale.ts'
 
@@ -91,7 +91,7 @@ export function framed(
       fill: TEXT,
       role: 'img',
     },
-    `<title>${escaped(name)}</title>${parts.join('')}`,
+    `<title>${escapeXml(name)}</title>${parts.join('')}`,
   )
   return new Figure(svg, name)
 }

@@ -1,5 +1,5 @@
 /** A self-contained HTML page that fetches nothing and runs no script. */
-import { escaped } from '../../pictures/picture/svg.ts'
+import { escapeXml } from '../../pictures/picture/svg.ts'
 
 /** A part of a page; its contents are HTML already. */
 export interface Section {
@@ -42,25 +42,25 @@ export const page = (title: string, lead: readonly string[], sections: readonly 
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="${POLICY}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escaped(title)}</title>
+<title>${escapeXml(title)}</title>
 <style>${STYLE}</style>
 </head>
 <body>
-<h1>${escaped(title)}</h1>
+<h1>${escapeXml(title)}</h1>
 ${lead.join('\n')}
-${sections.map((s) => `<section>\n<h2>${escaped(s.title)}</h2>\n${s.content.join('\n')}\n</section>`).join('\n')}
+${sections.map((s) => `<section>\n<h2>${escapeXml(s.title)}</h2>\n${s.content.join('\n')}\n</section>`).join('\n')}
 </body>
 </html>
 `
 
 export const paragraph = (text: string, kind?: 'lead' | 'note'): string =>
-  `<p${kind ? ` class="${kind}"` : ''}>${escaped(text)}</p>`
+  `<p${kind ? ` class="${kind}"` : ''}>${escapeXml(text)}</p>`
 
-export const heading = (text: string): string => `<h3>${escaped(text)}</h3>`
+export const heading = (text: string): string => `<h3>${escapeXml(text)}</h3>`
 
 /** Table of names and values. */
 export const facts = (rows: readonly (readonly [name: string, value: string])[]): string =>
-  `<dl>\n${rows.map(([name, value]) => `<dt>${escaped(name)}</dt><dd>${escaped(value)}</dd>`).join('\n')}\n</dl>`
+  `<dl>\n${rows.map(([name, value]) => `<dt>${escapeXml(name)}</dt><dd>${escapeXml(value)}</dd>`).join('\n')}\n</dl>`
 
 /** Horizontal scrolling for content wider than the page. */
 export const wide = (html: string): string => `<div class="wide">${html}</div>`

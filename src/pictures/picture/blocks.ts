@@ -15,7 +15,7 @@ import type { Level, Storage } from '../../storage/storage.ts'
 import { expandTree, toCoords } from '../../storage/stored-coords.ts'
 import { originalCoords, type StoredPart, type StoredParts } from '../../storage/stored-parts.ts'
 
-/** Blocks as half-open boxes over two dimensions of the tensor, which they may leave. */
+/** Blocks as half-open boxes over two dimensions of the tensor; boxes may extend beyond the tensor. */
 export interface Boxes {
   readonly top: Int32Array
   readonly left: Int32Array
@@ -27,37 +27,37 @@ export interface Boxes {
 export interface MatrixPart {
   /** Rows and columns of its entries. */
   readonly entries: readonly [Int32Array, Int32Array]
-  /** Stored boxes, or stored elements whether or not the tensor holds them; `null`: nothing but the entries. */
-  readonly around: Boxes | readonly [Int32Array, Int32Array] | null
+  /** Stored boxes, or coordinates of all stored slots including padding; `null` if only entries are stored. */
+  readonly storedCells: Boxes | readonly [Int32Array, Int32Array] | null
 }
 
 /**
- * The blocks of a part: what lies at the levels without index arrays below, or beside, a position of the last level
- * that has one, where that fills a box of several elements. `null` where there are none, or more than `most`.
+ * The blocks of a part: for each position of the last level with an index array, the elements at inner levels and at other trees,
+ * if these fill a box of several elements. `null` if there are none, or more than `maxPositions`.
  *
- * A box is found from its corners, which the inverse map gives; that it has as many elements as the levels tells
- * boxes from what is only spread over one (diagonals).
+ * A box is computed from its corners by the inverse map. Its area must equal the number of elements, which excludes elements
+ * that are only spread over a box, such as diagonals.
  */
 export function blocksOf(
   p: StoredPart,
   stored: StoredParts,
   dims: readonly [number, number],
-  most: number,
+  maxPositions: number,
 ): Boxes | null {
   const { storage } = p
-  const at = anchorOf(storage)
-  if (!at) return null
-  const { tree, depth } = at
+  const anchor = anchorOf(storage)
+  if (!anchor) return null
+  const { tree, depth } = anchor
   const above = tree.slice(0, depth + 1)
-  if (storage.levels.get(above[depth]!)!.positions > most) return null
+  if (storage.levels.get(above[depth]!)!.positions > maxPositions) return null
   const { positions, coords } = expandTree(storage, above)
-  const known = new Map(above.map((name, d) => [name, coords[d]!]))
-  const inside = [
+  const outerCoords = new Map(above.map((name, d) => [name, coords[d]!]))
+  const innerLevels = [
     ...tree.slice(depth + 1),
     ...storage.trees.filter((t) => t !== tree).flatMap((t) => [...t]),
   ].map((name) => storage.levels.get(name)!)
   const count = positions.length
-  const last = lastCoordinates(inside, above[depth]!, positions)
+  const last = lastCoordinates(innerLevels, above[depth]!, positions)
   if (!last || count === 0) return null
   const elements = new Float64Array(count).fill(1)
   for (const c of last.values()) for (let b = 0; b < count; b++) elements[b]! *= c[b]! + 1
@@ -68,16 +68,16 @@ export function blocksOf(
     bottom: allocate(count, 'blocks').fill(-(2 ** 31)),
     right: allocate(count, 'blocks').fill(-(2 ** 31)),
   }
-  const names = inside.map((l) => l.axis.name)
+  const names = innerLevels.map((l) => l.axis.name)
   for (let corner = 0; corner < 2 ** names.length; corner++) {
-    const chosen = new Map(names.map((n, k) => [n, (corner >> k) & 1 ? last.get(n)! : zeros]))
-    const found = originalCoords(
+    const innerCoords = new Map(names.map((n, k) => [n, (corner >> k) & 1 ? last.get(n)! : zeros]))
+    const cornerCoords = originalCoords(
       p,
       stored,
-      storage.axes.map((a) => known.get(a.name) ?? chosen.get(a.name)!),
+      storage.axes.map((a) => outerCoords.get(a.name) ?? innerCoords.get(a.name)!),
     )
-    stretch(box.top, box.bottom, found[dims[0]]!)
-    stretch(box.left, box.right, found[dims[1]]!)
+    extendRange(box.top, box.bottom, cornerCoords[dims[0]]!)
+    extendRange(box.left, box.right, cornerCoords[dims[1]]!)
   }
   for (let b = 0; b < count; b++) {
     const area = (++box.bottom[b]! - box.top[b]!) * (++box.right[b]! - box.left[b]!)
@@ -86,36 +86,36 @@ export function blocksOf(
   return elements.some((n) => n > 1) ? box : null
 }
 
-function stretch(low: Int32Array, high: Int32Array, by: Int32Array): void {
-  for (let b = 0; b < by.length; b++) {
-    if (by[b]! < low[b]!) low[b] = by[b]!
-    if (by[b]! > high[b]!) high[b] = by[b]!
+function extendRange(low: Int32Array, high: Int32Array, values: Int32Array): void {
+  for (let b = 0; b < values.length; b++) {
+    if (values[b]! < low[b]!) low[b] = values[b]!
+    if (values[b]! > high[b]!) high[b] = values[b]!
   }
 }
 
-/** The last level with an index array, if only one tree has any. */
+/** The last level with an index array, if exactly one tree has index arrays. */
 function anchorOf(storage: Storage): { readonly tree: readonly string[]; readonly depth: number } | null {
-  const having = storage.trees.flatMap((tree) => {
+  const candidates = storage.trees.flatMap((tree) => {
     const depth = tree.findLastIndex((name) => hasIndices(storage.levels.get(name)!.axis))
     return depth < 0 ? [] : [{ tree, depth }]
   })
-  return having.length === 1 && having[0]!.depth >= 0 ? having[0]! : null
+  return candidates.length === 1 && candidates[0]!.depth >= 0 ? candidates[0]! : null
 }
 
-/** The last coordinate on each level under each anchor position; `null` where segments are empty or not even. */
+/** Last coordinate on each inner level, by anchor position; `null` if segments are empty or have unequal lengths. */
 function lastCoordinates(
-  inside: readonly Level[],
+  innerLevels: readonly Level[],
   anchor: string,
   positions: Int32Array,
 ): ReadonlyMap<string, Int32Array> | null {
-  if (inside.length === 0 || inside.length > 4) return null
+  if (innerLevels.length === 0 || innerLevels.length > 4) return null
   const n = positions.length
   const out = new Map<string, Int32Array>()
-  // Positions of a level under one anchor position: a range.
+  // Range of positions of a level under each anchor position.
   const ranges = new Map<string, { readonly from: Int32Array; readonly to: Int32Array }>([
     [anchor, { from: positions, to: positions.map((p) => p + 1) }],
   ])
-  for (const level of inside) {
+  for (const level of innerLevels) {
     const { axis, indptr, extent } = level
     const parent = parentOf(axis)
     const above = parent === null ? undefined : ranges.get(parent)
@@ -145,13 +145,17 @@ function lastCoordinates(
  */
 export interface Cut {
   readonly dim: number
-  readonly at: readonly number[]
+  readonly boundaries: readonly number[]
 }
 
-/** Cuts that depend on one coordinate alone and not on the stored data. */
-export function cutsOf(instance: Instance, shape: readonly number[], given: FormatOperands): readonly Cut[] {
+/** Cuts that depend on a single coordinate, and not on stored data. */
+export function cutsOf(
+  instance: Instance,
+  shape: readonly number[],
+  operands: FormatOperands,
+): readonly Cut[] {
   const out: Cut[] = []
-  const { sizes } = withSegments(given)
+  const { sizes } = withSegments(operands)
   const names = instance.over.map((a) => a.name)
   const visit = (tree: PartTree): void => {
     if (tree.kind === 'leaf') return
@@ -161,14 +165,14 @@ export function cutsOf(instance: Instance, shape: readonly number[], given: Form
     }
     const dim = onlyDimension(tree.index, names)
     if (tree.queries.length === 0 && dim >= 0) {
-      const all = Int32Array.from({ length: shape[dim]! }, (_, x) => x)
-      const frame = new Frame<TypedArray>(HOST, all.length, sizes)
-      frame.set(names[dim]!, all, false)
+      const coordinates = Int32Array.from({ length: shape[dim]! }, (_, x) => x)
+      const frame = new Frame<TypedArray>(HOST, coordinates.length, sizes)
+      frame.set(names[dim]!, coordinates, false)
       HOST.compute(frame, 'number', tree.index)
       const number = frame.column('number')!
-      const at: number[] = []
-      for (let x = 1; x < all.length; x++) if (number[x] !== number[x - 1]) at.push(x)
-      if (at.length > 0) out.push({ dim, at })
+      const boundaries: number[] = []
+      for (let x = 1; x < coordinates.length; x++) if (number[x] !== number[x - 1]) boundaries.push(x)
+      if (boundaries.length > 0) out.push({ dim, boundaries })
     }
     for (const child of tree.children) visit(child)
   }
@@ -181,15 +185,19 @@ function onlyDimension(e: Expr, names: readonly string[]): number {
   return used.length === 1 ? used[0]! : -1
 }
 
-/** Coordinates of all elements that are no padding, those outside of the tensor left out; `null`: more than `most`. */
-export function elementsOf(p: StoredPart, stored: StoredParts, most: number): readonly Int32Array[] | null {
-  if (p.storage.size > most) return null
+/** Coordinates of all stored elements inside the tensor; `null` if there are more than `maxElements`. */
+export function elementsOf(
+  p: StoredPart,
+  stored: StoredParts,
+  maxElements: number,
+): readonly Int32Array[] | null {
+  if (p.storage.size > maxElements) return null
   const elements = toCoords(p.storage, p.values, stored.dtype)
   const coords = originalCoords(p, stored, elements.coords)
   const n = coords[0]!.length
-  const kept = allocate(n, 'elements')
+  const inTensor = allocate(n, 'elements')
   let k = 0
   for (let e = 0; e < n; e++)
-    if (coords.every((c, d) => c[e]! >= 0 && c[e]! < stored.shape[d]!)) kept[k++] = e
-  return coords.map((c) => gather(c, kept.subarray(0, k)))
+    if (coords.every((c, d) => c[e]! >= 0 && c[e]! < stored.shape[d]!)) inTensor[k++] = e
+  return coords.map((c) => gather(c, inTensor.subarray(0, k)))
 }

@@ -1,4 +1,4 @@
-/** Counts in cells of a grid, and cells as few rectangles. */
+/** Grids of cells: shades by count, and rectangles that cover cells. */
 import { Rectangles } from './svg.ts'
 
 /** Partition of elements into a grid of cells with a maximum size, on whole pixels. */
@@ -13,18 +13,18 @@ export interface Grid {
   readonly height: number
 }
 
-/** Opacities that a cell can have, faintest first. */
+/** Opacities of cells, faintest first. */
 export const SHADES: readonly number[] = [0.42, 0.55, 0.7, 0.85, 1]
 
-/** A shade from 1 to their number for a positive amount of at most `most`, logarithmic; 0 for nothing. */
-export function shadeOf(amount: number, most: number): number {
+/** Logarithmic shade, from 1 to the number of shades, of a positive amount up to `max`; 0 for an amount of 0. */
+export function shadeOf(amount: number, max: number): number {
   if (amount <= 0) return 0
-  return 1 + Math.floor(((SHADES.length - 0.01) * Math.log1p(amount)) / Math.log1p(Math.max(amount, most)))
+  return 1 + Math.floor(((SHADES.length - 0.01) * Math.log1p(amount)) / Math.log1p(Math.max(amount, max)))
 }
 
 /**
- * The cells of each key as rectangles, neighbours of a row joined. Keys of cells are positive; 0 is left out.
- * @param gap pixels that are left free at the right and at the bottom of each cell; with a gap nothing is joined
+ * Rectangles that cover the cells of each positive key; neighbours in a row are joined.
+ * @param gap - Free pixels at the right and the bottom of each cell; with a gap, cells are not joined
  */
 export function cellsByKey(
   grid: Grid,

@@ -1,6 +1,6 @@
 /**
- * SVG pictures of tensors in formats: the matrix with its parts, and the storage of each part. Derived from axes, maps and
- * positions alone, so that every format can be drawn.
+ * SVG pictures of tensors in formats: the matrix with its parts, and the storage of each part. Pictures are derived from axes, maps
+ * and positions, so every format can be drawn.
  */
 import {
   convertTensor,
@@ -10,16 +10,16 @@ import {
 } from '../../storage/stored-parts.ts'
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
-import { cropped, type Window, windowOf } from './detail.ts'
+import { crop, type Window, windowOf } from './detail.ts'
 import { drawMatrix, SIDE } from './matrix-panel.ts'
 import { drawStorage, HATCHING, type StoragePart } from './storage-panel.ts'
-import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, text } from './svg.ts'
+import { colorOf, count, element, escapeXml, fitText, NEUTRAL, percent, text } from './svg.ts'
 
 const WIDTH = 960
 const MARGIN = 24
 const LINE = 18
 /** Minimum pixels for a legend next to the matrix; also the maximum of a detail's longer side. */
-const LEAST_BESIDE = 260
+const MIN_LEGEND_WIDTH = 260
 const DETAIL = 360
 /** Number of elements above which padding is not drawn in the matrix. */
 const ELEMENTS = 2 ** 22
@@ -30,34 +30,36 @@ export interface PictureOptions {
 }
 
 /**
- * A tensor in a format. Of more than two dimensions the last two are drawn, of one a single row.
+ * Draws a tensor in a format. With more than two dimensions, the last two are drawn; with one, a single row.
  * @returns the text of an SVG file, at most about a megabyte
  */
 export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptions = {}): string {
-  // Ready-made arrays do not tell which elements the tensor holds.
-  const known = stored.parts.every((p) => p.storage.entries)
+  // Ready-made arrays do not record the occupied slots, so the tensor is converted again.
+  const converted = stored.parts.every((p) => p.storage.entries)
     ? stored
     : convertTensor(partsToCoords(stored), stored.instance, stored.given, stored.fill)
-  const parts = known.parts.map((part): StoragePart => ({ part, held: occupiedEntries(part, known) }))
-  const dims = drawn(known.shape)
-  const matrix = parts.map(({ part, held }): MatrixPart => {
-    return { entries: plane(held.coords, dims), around: around(part, known, dims) }
+  const parts = converted.parts.map(
+    (part): StoragePart => ({ part, occupied: occupiedEntries(part, converted) }),
+  )
+  const dims = drawnDimensions(converted.shape)
+  const matrix = parts.map(({ part, occupied: held }): MatrixPart => {
+    return { entries: projectCoords(held.coords, dims), storedCells: storedCells(part, converted, dims) }
   })
-  const cuts = cutsOf(known.instance, known.shape, known.given)
-  const cutsAt = (d: number): number[] => cuts.filter((c) => c.dim === d).flatMap((c) => [...c.at])
-  const n = parts.reduce((sum, p) => sum + p.held.coords[0]!.length, 0)
+  const cuts = cutsOf(converted.instance, converted.shape, converted.given)
+  const cutsAt = (d: number): number[] => cuts.filter((c) => c.dim === d).flatMap((c) => [...c.boundaries])
+  const n = parts.reduce((sum, p) => sum + p.occupied.coords[0]!.length, 0)
   const slots = parts.reduce((sum, p) => sum + p.part.storage.size, 0)
-  const legend = parts.map(({ part, held }) => ({
+  const legend = parts.map(({ part, occupied: held }) => ({
     label: part.part.label,
     format: part.part.instance.text,
     stored: held.coords[0]!.length,
     slots: part.storage.size,
   }))
   return page(
-    `${name} as ${known.instance.text}`,
-    `${about(known.shape, n, dims)}, ${count(slots)} slots, ${slots === n ? 'no padding' : `${percent((slots - n) / slots)} padding`}`,
+    `${name} as ${converted.instance.text}`,
+    `${summary(converted.shape, n, dims)}, ${count(slots)} slots, ${slots === n ? 'no padding' : `${percent((slots - n) / slots)} padding`}`,
     {
-      sides: sides(known.shape, dims),
+      sides: sides(converted.shape, dims),
       parts: matrix,
       cuts: { rows: cutsAt(dims[0]), columns: cutsAt(dims[1]) },
     },
@@ -66,14 +68,14 @@ export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptio
   )
 }
 
-/** A tensor by its coordinates alone. */
+/** Draws a tensor given by coordinates. */
 export function drawCoords(tensor: CoordTensor, { name = 'tensor' }: PictureOptions = {}): string {
-  const dims = drawn(tensor.shape)
-  const matrix: MatrixPart = { entries: plane(tensor.coords, dims), around: null }
+  const dims = drawnDimensions(tensor.shape)
+  const matrix: MatrixPart = { entries: projectCoords(tensor.coords, dims), storedCells: null }
   const n = tensor.coords[0]?.length ?? 0
   return page(
     name,
-    about(tensor.shape, n, dims),
+    summary(tensor.shape, n, dims),
     { sides: sides(tensor.shape, dims), parts: [matrix], cuts: { rows: [], columns: [] } },
     [],
     [],
@@ -82,27 +84,27 @@ export function drawCoords(tensor: CoordTensor, { name = 'tensor' }: PictureOpti
 
 type Dims = readonly [number, number]
 
-/** Rows and columns of the picture; −1: none. */
-const drawn = (shape: readonly number[]): Dims => [shape.length - 2, shape.length - 1]
+/** Dimensions of the picture's rows and columns; −1 if there is none. */
+const drawnDimensions = (shape: readonly number[]): Dims => [shape.length - 2, shape.length - 1]
 
 const sides = (shape: readonly number[], [r, c]: Dims): readonly [number, number] => [
   r < 0 ? 1 : shape[r]!,
   shape[c]!,
 ]
 
-const plane = (coords: readonly Int32Array[], [r, c]: Dims): readonly [Int32Array, Int32Array] => [
+const projectCoords = (coords: readonly Int32Array[], [r, c]: Dims): readonly [Int32Array, Int32Array] => [
   r < 0 ? new Int32Array(coords[c]!.length) : coords[r]!,
   coords[c]!,
 ]
 
-function about(shape: readonly number[], n: number, [r]: Dims): string {
-  const all = shape.reduce((a, b) => a * b, 1)
-  const more = r > 0 ? `, drawn over the last two of ${shape.length} dimensions` : ''
-  return `${shape.map(count).join(' × ')}, ${count(n)} nonzeros (${percent(all === 0 ? 0 : n / all)})${more}`
+function summary(shape: readonly number[], n: number, [r]: Dims): string {
+  const elements = shape.reduce((a, b) => a * b, 1)
+  const dimensionNote = r > 0 ? `, drawn over the last two of ${shape.length} dimensions` : ''
+  return `${shape.map(count).join(' × ')}, ${count(n)} nonzeros (${percent(elements === 0 ? 0 : n / elements)})${dimensionNote}`
 }
 
-/** Blocks, or otherwise the padding stored by dense axes, or nothing. */
-function around(
+/** Blocks; otherwise all slots, if dense axes store padding; otherwise `null`. */
+function storedCells(
   part: StoragePart['part'],
   stored: StoredParts,
   dims: Dims,
@@ -113,7 +115,7 @@ function around(
   const n = part.occupied ?? 0
   if (part.storage.size === n) return null
   const elements = elementsOf(part, stored, ELEMENTS)
-  return elements && elements[0]!.length > n ? plane(elements, dims) : null
+  return elements && elements[0]!.length > n ? projectCoords(elements, dims) : null
 }
 
 interface LegendEntry {
@@ -139,37 +141,37 @@ function page(
   const top = MARGIN + 48
   const window = windowOf(plane.sides, plane.parts)
   const matrix = drawMatrix(plane.sides, plane.parts, plane.cuts, MARGIN, top, SIDE, window)
-  const beside = MARGIN + matrix.width + 32
-  const narrow = WIDTH - beside - MARGIN < LEAST_BESIDE
-  const long = legend.length * LINE > SIDE
-  const left = narrow ? MARGIN : beside
-  const room = WIDTH - MARGIN - left
-  const under = top + matrix.height + 24
-  let y = narrow ? under : top
-  const beneath: string[] = []
-  if (!long) {
-    beneath.push(drawLegend(legend, left, y, room, 1))
+  const besideLeft = MARGIN + matrix.width + 32
+  const isNarrow = WIDTH - besideLeft - MARGIN < MIN_LEGEND_WIDTH
+  const isLong = legend.length * LINE > SIDE
+  const left = isNarrow ? MARGIN : besideLeft
+  const availableWidth = WIDTH - MARGIN - left
+  const below = top + matrix.height + 24
+  let y = isNarrow ? below : top
+  const sections: string[] = []
+  if (!isLong) {
+    sections.push(drawLegend(legend, left, y, availableWidth, 1))
     y += legend.length * LINE + (legend.length > 0 ? 24 : 0)
   }
   if (window) {
-    const detail = drawDetail(plane, window, left, y, room)
-    beneath.push(detail.content)
+    const detail = drawDetail(plane, window, left, y, availableWidth)
+    sections.push(detail.content)
     y += detail.height
   }
   y = Math.max(y, top + matrix.height)
-  if (long) {
+  if (isLong) {
     const columns = 4
-    beneath.push(drawLegend(legend, MARGIN, y + 24, WIDTH - 2 * MARGIN, columns))
+    sections.push(drawLegend(legend, MARGIN, y + 24, WIDTH - 2 * MARGIN, columns))
     y += 24 + Math.ceil(legend.length / columns) * LINE
   }
   const out = [
-    text(MARGIN, MARGIN + 14, fitted(title, WIDTH - 2 * MARGIN, 18), {
+    text(MARGIN, MARGIN + 14, fitText(title, WIDTH - 2 * MARGIN, 18), {
       'font-size': 18,
       'font-weight': 'bold',
     }),
-    text(MARGIN, MARGIN + 34, fitted(subtitle, WIDTH - 2 * MARGIN, 12)),
+    text(MARGIN, MARGIN + 34, fitText(subtitle, WIDTH - 2 * MARGIN, 12)),
     matrix.content,
-    ...beneath,
+    ...sections,
   ]
   if (parts.length > 0) {
     y += 44
@@ -183,36 +185,36 @@ function page(
   }
   const height = Math.ceil(y + MARGIN)
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" fill="${NEUTRAL}" role="img">
-<title>${escaped(title)}</title>
-<desc>${escaped(subtitle)}</desc>
+<title>${escapeXml(title)}</title>
+<desc>${escapeXml(subtitle)}</desc>
 <defs>${HATCHING}</defs>
 ${out.filter((s) => s !== '').join('\n')}
 </svg>
 `
 }
 
-/** A window with its place written below. */
-function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: number, room: number) {
-  const inside = (at: readonly number[], from: number, to: number): number[] =>
-    at.filter((c) => c > from && c < to).map((c) => c - from)
+/** Draws a window with its range as a caption. */
+function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: number, availableWidth: number) {
+  const cutsInside = (boundaries: readonly number[], from: number, to: number): number[] =>
+    boundaries.filter((c) => c > from && c < to).map((c) => c - from)
   const panel = drawMatrix(
     [w.bottom - w.top, w.right - w.left],
-    parts.map((p) => cropped(p, w)),
-    { rows: inside(cuts.rows, w.top, w.bottom), columns: inside(cuts.columns, w.left, w.right) },
+    parts.map((p) => crop(p, w)),
+    { rows: cutsInside(cuts.rows, w.top, w.bottom), columns: cutsInside(cuts.columns, w.left, w.right) },
     x,
     y,
-    Math.min(DETAIL, room),
+    Math.min(DETAIL, availableWidth),
   )
   const range = (from: number, to: number): string => `${count(from)} … ${count(to - 1)}`
   const rows = sides[0] === 1 ? '' : `rows ${range(w.top, w.bottom)}, `
   const caption = `marked: ${rows}columns ${range(w.left, w.right)}`
   return {
-    content: panel.content + text(x, y + panel.height + 16, fitted(caption, room, 12)),
+    content: panel.content + text(x, y + panel.height + 16, fitText(caption, availableWidth, 12)),
     height: panel.height + 16,
   }
 }
 
-/** A line for each part. */
+/** Draws a legend with a line for each part. */
 function drawLegend(
   entries: readonly LegendEntry[],
   x: number,
@@ -221,18 +223,18 @@ function drawLegend(
   columns: number,
 ): string {
   const lines = Math.ceil(entries.length / columns)
-  const room = width / columns
+  const availableWidth = width / columns
   return entries
     .map((e, k) => {
-      const left = x + Math.floor(k / lines) * room
+      const left = x + Math.floor(k / lines) * availableWidth
       const base = y + (k % lines) * LINE + 11
       const padding = e.slots > e.stored ? `, ${percent((e.slots - e.stored) / e.slots)} padding` : ''
       const name = e.label === '' || e.label === e.format ? e.format : `${e.label}: ${e.format}`
       const line = `${name}, ${count(e.stored)} nonzeros${padding}`
       const square = element('rect', { x: left, y: base - 10, width: 11, height: 11, fill: colorOf(k) })
-      const shown = columns === 1 ? line : `${name}, ${count(e.stored)}`
-      const words = text(left + 18, base, fitted(shown, room - 26, 12))
-      return element('g', {}, element('title', {}, escaped(line)) + square + words)
+      const label = columns === 1 ? line : `${name}, ${count(e.stored)}`
+      const words = text(left + 18, base, fitText(label, availableWidth - 26, 12))
+      return element('g', {}, element('title', {}, escapeXml(line)) + square + words)
     })
     .join('\n')
 }

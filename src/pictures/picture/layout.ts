@@ -1,6 +1,6 @@
 /**
- * Layout of the elements of a part in the plane: each level puts the segments below its positions next to or on top of each
- * other. Rows of equal width form a rectangle, slices form lines of unequal boxes, blocks form small boxes.
+ * Two-dimensional layout of the slots of a part: each level places the segments of its positions side by side or one below the
+ * other. Rows of equal width form a rectangle, slices form rows of unequal boxes, blocks form small boxes.
  */
 import { hasMask } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -9,20 +9,20 @@ import type { StoredPart } from '../../storage/stored-parts.ts'
 
 interface View {
   readonly level: Level
-  /** Positions one below the other. */
+  /** True if positions are placed one below the other. */
   readonly vertical: boolean
   /** True for the root of every tree after the first; `treeSize` is the number of positions of its tree's last level. */
   readonly root: boolean
   readonly treeSize: number
 }
 
-/** Width and height by position, or of all positions. */
+/** Width and height by position; a number if equal for all positions. */
 interface Sizes {
   readonly width: Int32Array | number
   readonly height: Int32Array | number
 }
 
-/** The upper left corner of a layout. */
+/** A region at the upper left corner of a layout. */
 export interface Region {
   readonly width: number
   readonly height: number
@@ -31,7 +31,7 @@ export interface Region {
 export interface Layout {
   readonly width: number
   readonly height: number
-  /** Elements that begin in a region, however the format orders them: address, then the place. O(elements). */
+  /** Visits the elements that begin in a region, with address and position. O(elements). */
   readonly elements: (region: Region, visit: (address: number, x: number, y: number) => void) => void
   /**
    * Visits the boxes of inner levels' positions that begin in a region and have several rows and columns. Levels with more
@@ -39,12 +39,12 @@ export interface Layout {
    */
   readonly boxes: (
     region: Region,
-    most: number,
+    maxAcross: number,
     visit: (x: number, y: number, width: number, height: number) => void,
   ) => void
 }
 
-/** Levels of which coordinates other than the last follow are vertical. */
+/** Computes the layout. Levels that determine coordinates other than the last one are vertical. */
 export function layoutOf({ part, storage }: StoredPart): Layout {
   const { inverse } = part.instance
   const vertical = (axis: string): boolean =>
@@ -56,21 +56,21 @@ export function layoutOf({ part, storage }: StoredPart): Layout {
       d === views.length - 1
         ? { width: 1, height: 1 }
         : sizesAbove(views[d + 1]!, sizes[d + 1]!, positionsOf(views[d]!))
-  const [whole] = views.length > 0 ? [segmentSize(views[0]!, sizes[0]!, 0)] : [{ width: 0, height: 0 }]
+  const [size] = views.length > 0 ? [segmentSize(views[0]!, sizes[0]!, 0)] : [{ width: 0, height: 0 }]
   return {
-    ...whole!,
+    ...size!,
     elements: (region, visit) => {
       if (views.length > 0) walk(views, sizes, region, visit)
     },
-    boxes: (region, most, visit) => {
+    boxes: (region, maxAcross, visit) => {
       for (let d = 0; d < views.length - 1; d++) {
         const n = views
           .slice(0, d + 1)
           .reduce((m, v, k) => (k === d || views[k + 1]!.root ? m * positionsOf(v) : m), 1)
-        if (n > 0 && n <= most)
+        if (n > 0 && n <= maxAcross)
           walk(views.slice(0, d + 1), sizes, region, (_, x, y, p) => {
-            const w = at(sizes[d]!.width, p)
-            const h = at(sizes[d]!.height, p)
+            const w = valueAt(sizes[d]!.width, p)
+            const h = valueAt(sizes[d]!.height, p)
             if (w > 1 && h > 1) visit(x, y, w, h)
           })
       }
@@ -89,35 +89,35 @@ function viewsOf(storage: Storage, vertical: (axis: string) => boolean): View[] 
 }
 
 const positionsOf = (v: View): number => v.level.positions
-const at = (x: Int32Array | number, p: number): number => (typeof x === 'number' ? x : x[p]!)
+const valueAt = (x: Int32Array | number, p: number): number => (typeof x === 'number' ? x : x[p]!)
 
 const start = ({ indptr, width, extent }: Level, p: number): number =>
   indptr ? indptr[p]! : p * (width ?? extent)
 
-/** Size of the segment under a position, its own positions having `sizes`. */
+/** Size of the segment of a position, whose own positions have these sizes. */
 function segmentSize({ level, vertical }: View, { width, height }: Sizes, p: number) {
   const lo = start(level, p)
   const hi = start(level, p + 1)
   const along = vertical ? height : width
   const across = vertical ? width : height
   let sum = 0
-  let most = 0
+  let maxAcross = 0
   if (typeof along === 'number' && typeof across === 'number') {
     sum = (hi - lo) * along
-    most = hi > lo ? across : 0
+    maxAcross = hi > lo ? across : 0
   } else
     for (let q = lo; q < hi; q++) {
-      sum += at(along, q)
-      most = Math.max(most, at(across, q))
+      sum += valueAt(along, q)
+      maxAcross = Math.max(maxAcross, valueAt(across, q))
     }
-  return vertical ? { width: most, height: sum } : { width: sum, height: most }
+  return vertical ? { width: maxAcross, height: sum } : { width: sum, height: maxAcross }
 }
 
 /** Sizes of the positions above a level. */
 function sizesAbove(view: View, sizes: Sizes, positions: number): Sizes {
-  const even =
+  const isUniform =
     view.root || (!view.level.indptr && typeof sizes.width === 'number' && typeof sizes.height === 'number')
-  if (even) return segmentSize(view, sizes, 0)
+  if (isUniform) return segmentSize(view, sizes, 0)
   const width = new Int32Array(positions)
   const height = new Int32Array(positions)
   for (let p = 0; p < positions; p++) {
@@ -135,18 +135,18 @@ function walk(
   visit: (address: number, x: number, y: number, position: number) => void,
 ): void {
   const last = views.length - 1
-  const down = (d: number, parent: number, base: number, x: number, y: number): void => {
+  const visitLevel = (d: number, parent: number, base: number, x: number, y: number): void => {
     const { level, vertical, treeSize } = views[d]!
     const { width, height } = sizes[d]!
     const hi = start(level, parent + 1)
-    const own = d === last || views[d + 1]!.root
+    const isTreeEnd = d === last || views[d + 1]!.root
     for (let q = start(level, parent); q < hi && x < region.width && y < region.height; q++) {
       if (d === last) visit(base * treeSize + q, x, y, q)
-      else if (own) down(d + 1, 0, base * treeSize + q, x, y)
-      else down(d + 1, q, base, x, y)
-      if (vertical) y += at(height, q)
-      else x += at(width, q)
+      else if (isTreeEnd) visitLevel(d + 1, 0, base * treeSize + q, x, y)
+      else visitLevel(d + 1, q, base, x, y)
+      if (vertical) y += valueAt(height, q)
+      else x += valueAt(width, q)
     }
   }
-  down(0, 0, 0, 0, 0)
+  visitLevel(0, 0, 0, 0, 0)
 }

@@ -1,4 +1,4 @@
-/** Drawing of a matrix and its parts: elements coloured by part, padding stored around them, and cuts between parts. */
+/** Draws a matrix and its parts: elements coloured by part, stored padding, and cuts between parts. */
 import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
 import { cellsByKey, type Grid, SHADES, shadeOf } from './grid.ts'
@@ -10,21 +10,22 @@ export interface MatrixPanel {
   readonly height: number
 }
 
-/** Pixels of the longer side, at most. */
+/** Maximum pixels of the longer side. */
 export const SIDE = 480
 const CELLS = 240
 const LARGEST_CELL = 24
-/** Shorter sides of long matrices are stretched to this. */
+/** Minimum pixels of the shorter side; long matrices are stretched. */
 const SHORTEST = 60
-/** Boxes are outlined where they are at least this large, and no more than this many. */
+/** Boxes are outlined if they have at least this many pixels, and there are at most this many boxes. */
 const OUTLINED = { pixels: 4, boxes: 1500 }
 const CUTS = { pixels: 5, most: 64 }
 
-/** Cells of the matrix, square where its sides are not too different. */
-function gridOf(rows: number, columns: number, most: number): Grid {
+/** Grid of the matrix; cells are square unless the sides differ too much. */
+function gridOf(rows: number, columns: number, maxPixels: number): Grid {
   const side = Math.max(rows, columns, 1)
   const bin = Math.ceil(side / CELLS)
-  const pixels = (n: number): number => Math.max(1, Math.min(LARGEST_CELL, Math.floor(most / Math.max(1, n))))
+  const pixels = (n: number): number =>
+    Math.max(1, Math.min(LARGEST_CELL, Math.floor(maxPixels / Math.max(1, n))))
   const cell = pixels(Math.ceil(side / bin))
   const direction = (n: number): { cells: number; bin: number; cell: number } => {
     const cells = Math.ceil(n / bin)
@@ -51,7 +52,7 @@ function gridOf(rows: number, columns: number, most: number): Grid {
 
 /**
  * Draws parts of a matrix with its upper left corner at (x, y). O(entries + cells × parts).
- * @param marked a window to point out
+ * @param highlighted - A window to outline
  */
 export function drawMatrix(
   [rows, columns]: readonly [number, number],
@@ -60,31 +61,31 @@ export function drawMatrix(
   x: number,
   y: number,
   side: number,
-  marked: Window | null = null,
+  highlighted: Window | null = null,
 ): MatrixPanel {
   const grid = gridOf(rows, columns, side)
   const width = grid.columns * grid.width
   const height = grid.rows * grid.height
-  const fine = grid.across === 1 && grid.down === 1 && Math.min(grid.width, grid.height) >= 5
+  const isFine = grid.across === 1 && grid.down === 1 && Math.min(grid.width, grid.height) >= 5
   const px = grid.width / grid.across
   const py = grid.height / grid.down
-  const at = { grid, x, y, px, py, right: x + columns * px, bottom: y + rows * py }
+  const placement = { grid, x, y, px, py, right: x + columns * px, bottom: y + rows * py }
   const content = [
     element('rect', { x, y, width: columns * px, height: rows * py, fill: NEUTRAL, 'fill-opacity': 0.07 }),
-    ...stored(parts, at),
-    ...entries(parts, at, fine ? 1 : 0),
-    ...parts.map((p, k) => outlines(p, k, at)),
-    lines(cuts, at),
-    marked ? mark(marked, at) : '',
+    ...drawStored(parts, placement),
+    ...drawEntries(parts, placement, isFine ? 1 : 0),
+    ...parts.map((p, k) => drawOutlines(p, k, placement)),
+    drawCuts(cuts, placement),
+    highlighted ? drawWindow(highlighted, placement) : '',
     element('rect', { x, y, width: columns * px, height: rows * py, fill: 'none', stroke: NEUTRAL }),
   ]
   return { content: content.join(''), width: Math.max(width, 1), height: Math.max(height, 1) }
 }
 
-function mark(w: Window, at: GridPlacement): string {
-  const [x, y] = [at.x + w.left * at.px, at.y + w.top * at.py]
-  const width = Math.max(5, (w.right - w.left) * at.px)
-  const height = Math.max(5, (w.bottom - w.top) * at.py)
+function drawWindow(w: Window, placement: GridPlacement): string {
+  const [x, y] = [placement.x + w.left * placement.px, placement.y + w.top * placement.py]
+  const width = Math.max(5, (w.right - w.left) * placement.px)
+  const height = Math.max(5, (w.bottom - w.top) * placement.py)
   return element('rect', { x, y, width, height, fill: 'none', stroke: NEUTRAL, 'stroke-width': 1.5 })
 }
 
@@ -99,7 +100,7 @@ interface GridPlacement {
   readonly bottom: number
 }
 
-/** For each cell the part that has the most there, from 1, and how much there is of all. */
+/** For each cell, the part with the most elements (from 1), and the total number of elements. */
 class Majority {
   readonly part: Int32Array
   readonly total: Int32Array
@@ -113,25 +114,25 @@ class Majority {
     this.#own = new Int32Array(cells)
   }
 
-  /** @param mark calls `add` for each cell that an element of the part is in. */
+  /** Counts the elements of part k. @param mark - Calls `add` with the cell of each element */
   count(k: number, mark: (add: (cell: number) => void) => void): void {
     const touched: number[] = []
-    const own = this.#own
+    const partCounts = this.#own
     mark((cell) => {
-      if (own[cell]!++ === 0) touched.push(cell)
+      if (partCounts[cell]!++ === 0) touched.push(cell)
     })
     for (const cell of touched) {
-      this.total[cell]! += own[cell]!
-      if (own[cell]! > this.#most[cell]!) {
-        this.#most[cell] = own[cell]!
+      this.total[cell]! += partCounts[cell]!
+      if (partCounts[cell]! > this.#most[cell]!) {
+        this.#most[cell] = partCounts[cell]!
         this.part[cell] = k + 1
       }
-      own[cell] = 0
+      partCounts[cell] = 0
     }
   }
 }
 
-function marker(
+function pointMarker(
   { grid }: GridPlacement,
   [rows, columns]: readonly [Int32Array, Int32Array],
 ): (add: (cell: number) => void) => void {
@@ -141,30 +142,33 @@ function marker(
   }
 }
 
-function entries(parts: readonly MatrixPart[], at: GridPlacement, gap: number): string[] {
-  const { grid } = at
-  const found = new Majority(grid.rows * grid.columns)
+function drawEntries(parts: readonly MatrixPart[], placement: GridPlacement, gap: number): string[] {
+  const { grid } = placement
+  const majority = new Majority(grid.rows * grid.columns)
   parts.forEach((p, k) => {
-    found.count(k, marker(at, p.entries))
+    majority.count(k, pointMarker(placement, p.entries))
   })
-  let most = 0
-  for (const n of found.total) if (n > most) most = n
+  let max = 0
+  for (const n of majority.total) if (n > max) max = n
   const key = (cell: number): number =>
-    found.part[cell] === 0 ? 0 : found.part[cell]! * 8 + shadeOf(found.total[cell]!, most)
-  return [...cellsByKey(grid, key, at.x, at.y, gap)].map(([k, cells]) =>
+    majority.part[cell] === 0 ? 0 : majority.part[cell]! * 8 + shadeOf(majority.total[cell]!, max)
+  return [...cellsByKey(grid, key, placement.x, placement.y, gap)].map(([k, cells]) =>
     cells.path({ fill: colorOf((k >> 3) - 1), 'fill-opacity': SHADES[(k & 7) - 1]! }),
   )
 }
 
-/** Stored cells, drawn faintly under the entries: cells covered by blocks or by elements of dense axes. */
-function stored(parts: readonly MatrixPart[], at: GridPlacement): string[] {
-  const { grid } = at
-  const found = new Majority(grid.rows * grid.columns)
-  parts.forEach(({ around }, k) => {
-    if (around === null) return
-    found.count(k, 'top' in around ? boxMarker(around, at) : marker(at, around))
+/** Draws stored cells (covered by blocks or slots of dense axes) faintly below the entries. */
+function drawStored(parts: readonly MatrixPart[], placement: GridPlacement): string[] {
+  const { grid } = placement
+  const majority = new Majority(grid.rows * grid.columns)
+  parts.forEach(({ storedCells }, k) => {
+    if (storedCells === null) return
+    majority.count(
+      k,
+      'top' in storedCells ? boxMarker(storedCells, placement) : pointMarker(placement, storedCells),
+    )
   })
-  return [...cellsByKey(grid, (cell) => found.part[cell]!, at.x, at.y)].map(([k, cells]) =>
+  return [...cellsByKey(grid, (cell) => majority.part[cell]!, placement.x, placement.y)].map(([k, cells]) =>
     cells.path({ fill: colorOf(k - 1), 'fill-opacity': 0.2 }),
   )
 }
@@ -184,33 +188,37 @@ function boxMarker(
   }
 }
 
-function outlines({ around }: MatrixPart, k: number, at: GridPlacement): string {
-  if (around === null || !('top' in around)) return ''
-  const { top, left, bottom, right } = around
+function drawOutlines({ storedCells }: MatrixPart, k: number, placement: GridPlacement): string {
+  if (storedCells === null || !('top' in storedCells)) return ''
+  const { top, left, bottom, right } = storedCells
   if (top.length === 0 || top.length > OUTLINED.boxes) return ''
   const out = new Rectangles()
   for (let b = 0; b < top.length; b++) {
-    const x = at.x + left[b]! * at.px
-    const y = at.y + top[b]! * at.py
-    const width = Math.min(at.right, at.x + right[b]! * at.px) - x
-    const height = Math.min(at.bottom, at.y + bottom[b]! * at.py) - y
+    const x = placement.x + left[b]! * placement.px
+    const y = placement.y + top[b]! * placement.py
+    const width = Math.min(placement.right, placement.x + right[b]! * placement.px) - x
+    const height = Math.min(placement.bottom, placement.y + bottom[b]! * placement.py) - y
     if (Math.max(width, height) < OUTLINED.pixels) return ''
     out.add(x, y, width, height)
   }
   return out.path({ fill: 'none', stroke: colorOf(k), 'stroke-width': 1 })
 }
 
-function lines(
+function drawCuts(
   cuts: { readonly rows: readonly number[]; readonly columns: readonly number[] },
-  at: GridPlacement,
+  placement: GridPlacement,
 ): string {
   const fits = (xs: readonly number[], pixels: number): boolean =>
     xs.length <= CUTS.most && xs.every((c, k) => k === 0 || (c - xs[k - 1]!) * pixels >= CUTS.pixels)
-  const columns = fits(cuts.columns, at.px) ? cuts.columns : []
-  const rows = fits(cuts.rows, at.py) ? cuts.rows : []
+  const columns = fits(cuts.columns, placement.px) ? cuts.columns : []
+  const rows = fits(cuts.rows, placement.py) ? cuts.rows : []
   const d = [
-    ...columns.map((c) => `M${Math.round((at.x + c * at.px) * 10) / 10} ${at.y}V${at.bottom}`),
-    ...rows.map((r) => `M${at.x} ${Math.round((at.y + r * at.py) * 10) / 10}H${at.right}`),
+    ...columns.map(
+      (c) => `M${Math.round((placement.x + c * placement.px) * 10) / 10} ${placement.y}V${placement.bottom}`,
+    ),
+    ...rows.map(
+      (r) => `M${placement.x} ${Math.round((placement.y + r * placement.py) * 10) / 10}H${placement.right}`,
+    ),
   ].join('')
   if (d === '') return ''
   return element('path', { d, fill: 'none', stroke: NEUTRAL, 'stroke-width': 1.5, 'stroke-dasharray': '6 3' })

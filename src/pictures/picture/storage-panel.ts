@@ -1,28 +1,28 @@
-/** Storage of each part, drawn as a box of its elements; nonzeros and padding have different colours. */
+/** Draws the storage of each part as a box of its slots; nonzeros and padding have different colours. */
 import type { OccupiedEntries, StoredPart } from '../../storage/stored-parts.ts'
 import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
-import { colorOf, count, element, escaped, fitted, NEUTRAL, percent, Rectangles, text } from './svg.ts'
+import { colorOf, count, element, escapeXml, fitText, NEUTRAL, percent, Rectangles, text } from './svg.ts'
 
 export interface StoragePart {
   readonly part: StoredPart
-  readonly held: OccupiedEntries
+  readonly occupied: OccupiedEntries
 }
 
 const GAP = 22
 const TEXT = 46
-const LEAST = 6
-/** Pixels per element from which elements are drawn individually. */
-const SEPARATE = 4
-const LARGEST = 14
+const MIN_CELL = 6
+/** Minimum pixels per element for elements that are drawn individually. */
+const MIN_SEPARATE_PIXELS = 4
+const MAX_CELL = 14
 const BOXES = 500
-/** Opacities of cells by the share of slots that hold something. */
+/** Opacities of cells by fill ratio. */
 const SHARES: readonly number[] = [0.12, 0.32, 0.54, 0.76, 1]
 
 interface Limits {
   readonly width: number
   readonly height: number
-  /** Pixels of a cell where elements are smaller. */
+  /** Pixels of a cell with several elements. */
   readonly cell: number
 }
 
@@ -34,14 +34,14 @@ const limitsFor = (parts: number): Limits =>
       ? { width: 200, height: 130, cell: 2 }
       : { width: 120, height: 70, cell: parts <= 64 ? 2 : 3 }
 
-/** Definition of the hatching that padding has. */
+/** Definition of the hatching of padding. */
 export const HATCHING = element(
   'pattern',
   { id: 'padding', width: 5, height: 5, patternUnits: 'userSpaceOnUse', patternTransform: 'rotate(45)' },
   element('path', { d: 'M0 0V5', stroke: NEUTRAL, 'stroke-width': 1.6, 'stroke-opacity': 0.55 }),
 )
 
-/** Enlarged drawing of the beginning, if there are few parts. */
+/** Enlarged drawing of the first slots, if there are few parts. */
 const BEGINNING = { width: 56, height: 40, pixels: 5, parts: 4 }
 
 interface Item {
@@ -55,8 +55,7 @@ interface Item {
 }
 
 /**
- * Boxes of all parts that store something, in lines of at most `width` pixels. One scale in each direction, so that they compare.
- * O(elements).
+ * Draws boxes of all non-empty parts, in lines of at most `width` pixels, at a common scale. O(elements).
  */
 export function drawStorage(
   parts: readonly StoragePart[],
@@ -66,15 +65,16 @@ export function drawStorage(
 ): { readonly content: string; readonly height: number } {
   const layouts = parts.map((p) => layoutOf(p.part))
   const limits = limitsFor(parts.length)
-  const most = (of: (l: Layout) => number): number => layouts.reduce((m, l) => Math.max(m, of(l)), 1)
-  const across = limits.width / most((l) => l.width)
-  const down = limits.height / most((l) => l.height)
-  const square = Math.floor(Math.min(across, down, LARGEST))
-  const scale = square >= SEPARATE ? { across: square, down: square } : { across, down }
+  const maxOf = (measure: (l: Layout) => number): number =>
+    layouts.reduce((m, l) => Math.max(m, measure(l)), 1)
+  const across = limits.width / maxOf((l) => l.width)
+  const down = limits.height / maxOf((l) => l.height)
+  const square = Math.floor(Math.min(across, down, MAX_CELL))
+  const scale = square >= MIN_SEPARATE_PIXELS ? { across: square, down: square } : { across, down }
   const groups = layouts.flatMap((layout, k): Item[][] => {
     const part = parts[k]!
     if (part.part.storage.size === 0) return []
-    const whole: Item = {
+    const item: Item = {
       part,
       color: colorOf(k),
       layout,
@@ -82,32 +82,32 @@ export function drawStorage(
       region: layout,
       lines: captions(part, layout),
     }
-    const large = square >= SEPARATE || parts.length > BEGINNING.parts
-    return [large ? [whole] : [whole, beginning(whole)]]
+    const large = square >= MIN_SEPARATE_PIXELS || parts.length > BEGINNING.parts
+    return [large ? [item] : [item, beginningItem(item)]]
   })
   const out: string[] = []
   let left = x
   let top = y
   let tallest = 0
-  const room = ({ grid }: Item): number => Math.max(grid.columns * grid.width, TEXT + 64) + GAP
+  const itemWidth = ({ grid }: Item): number => Math.max(grid.columns * grid.width, TEXT + 64) + GAP
   for (const items of groups) {
-    const needed = items.reduce((sum, item) => sum + room(item), 0) - GAP
-    if (left > x && left + needed > x + width) {
+    const groupWidth = items.reduce((sum, item) => sum + itemWidth(item), 0) - GAP
+    if (left > x && left + groupWidth > x + width) {
       left = x
       top += tallest + TEXT + GAP
       tallest = 0
     }
     for (const item of items) {
-      out.push(drawItem(item, left, top, room(item) - 6))
-      left += room(item)
+      out.push(drawItem(item, left, top, itemWidth(item) - 6))
+      left += itemWidth(item)
       tallest = Math.max(tallest, item.grid.rows * item.grid.height)
     }
   }
   return { content: out.join('\n'), height: top + tallest + TEXT - y }
 }
 
-function beginning(whole: Item): Item {
-  const { width, height } = whole.layout
+function beginningItem(item: Item): Item {
+  const { width, height } = item.layout
   const region = { width: Math.min(width, BEGINNING.width), height: Math.min(height, BEGINNING.height) }
   const { pixels } = BEGINNING
   const grid = {
@@ -118,15 +118,15 @@ function beginning(whole: Item): Item {
     width: pixels,
     height: pixels,
   }
-  return { ...whole, region, grid, lines: ['its beginning'] }
+  return { ...item, region, grid, lines: ['its beginning'] }
 }
 
-function captions({ part, held }: StoragePart, layout: Layout): string[] {
+function captions({ part, occupied }: StoragePart, layout: Layout): string[] {
   const { size } = part.storage
-  const stored = part.occupied ?? held.coords[0]!.length
-  const even = layout.width * layout.height === size
+  const stored = part.occupied ?? occupied.coords[0]!.length
+  const isFull = layout.width * layout.height === size
   return [
-    `${count(layout.height)} × ${even ? '' : 'up to '}${count(layout.width)}`,
+    `${count(layout.height)} × ${isFull ? '' : 'up to '}${count(layout.width)}`,
     size === stored ? 'no padding' : `${percent((size - stored) / size)} padding`,
   ]
 }
@@ -138,10 +138,10 @@ function gridOf(
 ): Grid {
   const direction = (elements: number, pixels: number): { cells: number; bin: number; cell: number } => {
     if (pixels >= 1) {
-      const cell = Math.max(elements === 1 ? LEAST : 1, Math.floor(pixels))
-      return { cells: elements, bin: 1, cell: Math.min(cell, Math.max(LARGEST, LEAST)) }
+      const cell = Math.max(elements === 1 ? MIN_CELL : 1, Math.floor(pixels))
+      return { cells: elements, bin: 1, cell: Math.min(cell, Math.max(MAX_CELL, MIN_CELL)) }
     }
-    const bin = Math.ceil(elements / Math.max(LEAST / limits.cell, (elements * pixels) / limits.cell))
+    const bin = Math.ceil(elements / Math.max(MIN_CELL / limits.cell, (elements * pixels) / limits.cell))
     return { cells: Math.ceil(elements / bin), bin, cell: limits.cell }
   }
   const a = direction(layout.width, scale.across)
@@ -156,42 +156,47 @@ function gridOf(
   }
 }
 
-function drawItem(item: Item, x: number, y: number, room: number): string {
+function drawItem(item: Item, x: number, y: number, maxWidth: number): string {
   const { part, color, layout, grid, region, lines } = item
   const { storage, part: instance } = part.part
   const below = y + grid.rows * grid.height + 15
   const name = instance.label === '' ? instance.instance.text : instance.label
-  const stored = part.held.coords[0]!.length
-  const about = `${name}: ${instance.instance.text}, ${count(stored)} of ${count(storage.size)} slots`
+  const stored = part.occupied.coords[0]!.length
+  const description = `${name}: ${instance.instance.text}, ${count(stored)} of ${count(storage.size)} slots`
   return element(
     'g',
     {},
     [
-      element('title', {}, escaped(about)),
+      element('title', {}, escapeXml(description)),
       cells(item, x, y),
       frames(layout, grid, region, x, y),
-      text(x, below, fitted(name, room, 12), { 'font-weight': 'bold', fill: color }),
+      text(x, below, fitText(name, maxWidth, 12), { 'font-weight': 'bold', fill: color }),
       ...lines.map((line, k) => text(x, below + 14 * (k + 1), line)),
     ].join(''),
   )
 }
 
-/** Slots that hold nothing are hatched; those that do have the colour of the part. */
-function cells({ part: { part, held }, color, layout, grid, region }: Item, x: number, y: number): string {
+/** Draws slots: occupied slots in the colour of the part, padding hatched. */
+function cells(
+  { part: { part, occupied }, color, layout, grid, region }: Item,
+  x: number,
+  y: number,
+): string {
   const marks = new Uint8Array(part.storage.size)
-  const { positions } = held
+  const { positions } = occupied
   if (positions) for (let e = 0; e < positions.length; e++) marks[positions[e]!] = 1
   const slots = new Int32Array(grid.columns * grid.rows)
-  const full = new Int32Array(grid.columns * grid.rows)
+  const occupiedSlots = new Int32Array(grid.columns * grid.rows)
   layout.elements(region, (address, ex, ey) => {
     const cell = Math.floor(ey / grid.down) * grid.columns + Math.floor(ex / grid.across)
     slots[cell]!++
-    full[cell]! += marks[address]!
+    occupiedSlots[cell]! += marks[address]!
   })
-  const separate = Math.min(grid.width, grid.height) >= SEPARATE ? 1 : 0
+  const separate = Math.min(grid.width, grid.height) >= MIN_SEPARATE_PIXELS ? 1 : 0
   const ground = cellsByKey(grid, (c) => (slots[c]! > 0 ? 1 : 0), x, y, separate)
-  const padded = cellsByKey(grid, (c) => (slots[c]! > full[c]! ? 1 : 0), x, y, separate)
-  const shade = (c: number): number => (full[c] === 0 ? 0 : Math.ceil((SHARES.length * full[c]!) / slots[c]!))
+  const padded = cellsByKey(grid, (c) => (slots[c]! > occupiedSlots[c]! ? 1 : 0), x, y, separate)
+  const shade = (c: number): number =>
+    occupiedSlots[c] === 0 ? 0 : Math.ceil((SHARES.length * occupiedSlots[c]!) / slots[c]!)
   return [
     ...[...ground.values()].map((r) => r.path({ fill: color, 'fill-opacity': 0.14 })),
     ...[...padded.values()].map((r) => r.path({ fill: 'url(#padding)' })),
@@ -205,12 +210,13 @@ function cells({ part: { part, held }, color, layout, grid, region }: Item, x: n
 function frames(layout: Layout, grid: Grid, region: Region, x: number, y: number): string {
   const px = grid.width / grid.across
   const py = grid.height / grid.down
-  const whole = region.width === layout.width && region.height === layout.height
+  const isComplete = region.width === layout.width && region.height === layout.height
   const out = new Rectangles()
-  layout.boxes(region, whole ? BOXES : Number.POSITIVE_INFINITY, (bx, by, w, h) => {
+  layout.boxes(region, isComplete ? BOXES : Number.POSITIVE_INFINITY, (bx, by, w, h) => {
     const width = Math.min(w, region.width - bx) * px
     const height = Math.min(h, region.height - by) * py
-    if (w * px >= SEPARATE && h * py >= SEPARATE) out.add(x + bx * px, y + by * py, width, height)
+    if (w * px >= MIN_SEPARATE_PIXELS && h * py >= MIN_SEPARATE_PIXELS)
+      out.add(x + bx * px, y + by * py, width, height)
   })
   return out.path({ fill: 'none', stroke: NEUTRAL, 'stroke-width': 0.8 })
 }

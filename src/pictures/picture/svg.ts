@@ -1,7 +1,7 @@
 /** SVG output with escaped text and short numbers. */
 
 /** Escapes text for elements and attributes; characters that XML 1.0 cannot represent are replaced. */
-export function escaped(text: string): string {
+export function escapeXml(text: string): string {
   return (
     text
       // biome-ignore lint/suspicious/noControlCharactersInRegex: XML forbids them.
@@ -18,25 +18,27 @@ export const count = (n: number): string => n.toLocaleString('en-US')
 export const percent = (share: number): string =>
   share === 0 ? '0 %' : share < 0.001 ? '< 0.1 %' : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`
 
-const short = (x: number): string => String(Math.round(x * 100) / 100)
+const formatNumber = (x: number): string => String(Math.round(x * 100) / 100)
 
 export type Attributes = Readonly<Record<string, string | number>>
 
 const attributes = (a: Attributes): string =>
   Object.entries(a)
-    .map(([name, value]) => ` ${name}="${typeof value === 'number' ? short(value) : escaped(value)}"`)
+    .map(
+      ([name, value]) => ` ${name}="${typeof value === 'number' ? formatNumber(value) : escapeXml(value)}"`,
+    )
     .join('')
 
 export const element = (name: string, a: Attributes, content = ''): string =>
   content === '' ? `<${name}${attributes(a)}/>` : `<${name}${attributes(a)}>${content}</${name}>`
 
 export const text = (x: number, y: number, content: string, a: Attributes = {}): string =>
-  element('text', { x, y, ...a }, escaped(content))
+  element('text', { x, y, ...a }, escapeXml(content))
 
-/** The part of a text that fits into `width` pixels at a font size. */
-export function fitted(content: string, width: number, size: number): string {
-  const most = Math.max(1, Math.floor(width / (0.56 * size)))
-  return content.length <= most ? content : `${content.slice(0, most - 1).trimEnd()}…`
+/** Truncates a text to `width` pixels at a font size. */
+export function fitText(content: string, width: number, size: number): string {
+  const maxChars = Math.max(1, Math.floor(width / (0.56 * size)))
+  return content.length <= maxChars ? content : `${content.slice(0, maxChars - 1).trimEnd()}…`
 }
 
 /** Path data of rectangles; callers join adjacent ones. */
@@ -44,10 +46,10 @@ export class Rectangles {
   #data = ''
 
   add(x: number, y: number, width: number, height: number): void {
-    this.#data += `M${short(x)} ${short(y)}h${short(width)}v${short(height)}h${short(-width)}z`
+    this.#data += `M${formatNumber(x)} ${formatNumber(y)}h${formatNumber(width)}v${formatNumber(height)}h${formatNumber(-width)}z`
   }
 
-  /** The path; nothing where there are no rectangles. */
+  /** The path element; '' without rectangles. */
   path(a: Attributes): string {
     return this.#data === '' ? '' : element('path', { ...a, d: this.#data })
   }
@@ -67,7 +69,7 @@ const COLORS: readonly string[] = [
   '#a0714a',
 ]
 
-/** The colour of part k. */
+/** Colour of part k. */
 export const colorOf = (k: number): string =>
   COLORS[k] ?? `hsl(${Math.round((k * 137.508 + 40) % 360)} 48% 52%)`
 

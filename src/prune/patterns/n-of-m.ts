@@ -1,11 +1,11 @@
 /**
- * n:m sparsity: each output keeps the best n of every m neighbouring inputs, and n of the last ones if m does not divide
- * their number.
+ * n:m sparsity: each output keeps the best n of every m neighbouring inputs. If m does not divide the number of inputs, the last
+ * group is smaller.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best } from '../selection.ts'
 import type { Pattern } from '../types.ts'
-import { checkParameter, kept } from './parameters.ts'
+import { checkParameter, countKept } from './parameters.ts'
 
 export interface NOfMOptions {
   readonly n: number
@@ -26,22 +26,22 @@ export function nOfM(options: NOfMOptions): Pattern {
     text: `nm(${n}, ${m})`,
     sparsity: 1 - n / m,
     least: 1 - n / m,
-    async masks({ shapes, scores: read }) {
+    async masks({ shapes, scores: readScores }) {
       const masks: Uint8Array[] = []
       for (const [k, { rows, cols }] of shapes.entries()) {
-        const scores = await read(k, `${n} of ${m}`)
+        const scores = await readScores(k, `${n} of ${m}`)
         const mask = new Uint8Array(rows * cols)
         for (let r = 0; r < rows; r++)
           for (let c = 0; c < cols; c += m) {
-            const from = r * cols + c
-            const to = from + Math.min(m, cols - c)
-            best(scores.subarray(from, to), to - from, n, mask.subarray(from, to))
+            const start = r * cols + c
+            const end = start + Math.min(m, cols - c)
+            best(scores.subarray(start, end), end - start, n, mask.subarray(start, end))
           }
         masks.push(mask)
       }
       return { kept: masks }
     },
     bytes: ({ shape: { valueBytes = 4 }, kept: mask }) =>
-      kept(mask) * valueBytes + Math.ceil((kept(mask) * bitsFor(m)) / 8),
+      countKept(mask) * valueBytes + Math.ceil((countKept(mask) * bitsFor(m)) / 8),
   }
 }

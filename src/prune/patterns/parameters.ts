@@ -1,17 +1,17 @@
-/** Parameters of patterns. */
+/** Checks of pattern parameters, and sizes of stored elements. */
 import { fail } from '../../ast/diagnostic.ts'
 import { show } from '../../ast/expect-argument.ts'
 
-/** Sides of tiles, blocks and groups. */
-const MOST = 65536
+/** Maximum side of tiles, blocks and groups. */
+const MAX_SIDE = 65536
 
 /** @throws SptError `prune/parameter` */
-export function checkParameter(what: string, n: unknown, least = 1, most = MOST): void {
-  if (Number.isInteger(n) && (n as number) >= least && (n as number) <= most) return
+export function checkParameter(what: string, n: unknown, min = 1, max = MAX_SIDE): void {
+  if (Number.isInteger(n) && (n as number) >= min && (n as number) <= max) return
   fail({
     code: 'prune/parameter',
     message: `${what} cannot be ${show(n)}`,
-    expected: `an integer from ${least} to ${most}`,
+    expected: `an integer from ${min} to ${max}`,
   })
 }
 
@@ -20,12 +20,12 @@ export const checkGranularity = (n: unknown): void => checkParameter('granularit
 /** Bytes of a stored index. */
 export const INDEX_BYTES = 4
 
-export const kept = (mask: Uint8Array): number => {
+export const countKept = (mask: Uint8Array): number => {
   let n = 0
   for (let i = 0; i < mask.length; i++) n += mask[i]!
   return n
 }
 
-/** Values with a column each, and where rows begin (CSR). */
+/** Bytes in CSR: values, a column index for each, and row pointers. */
 export const elementBytes = (n: number, rows: number, valueBytes: number): number =>
   n * (valueBytes + INDEX_BYTES) + (rows + 1) * INDEX_BYTES

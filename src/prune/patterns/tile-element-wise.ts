@@ -7,7 +7,7 @@ import { expectOptions, show } from '../../ast/expect-argument.ts'
 import { elementsOf, lowestElements, targetOf } from '../selection.ts'
 import { maskOf } from '../tiles.ts'
 import type { Pattern } from '../types.ts'
-import { checkGranularity, elementBytes, kept } from './parameters.ts'
+import { checkGranularity, countKept, elementBytes } from './parameters.ts'
 import { prunedTiles, tileBytes } from './tile-wise.ts'
 
 export interface TileElementWiseOptions {
@@ -30,7 +30,7 @@ export function tileElementWise(options: TileElementWiseOptions): Pattern {
   return {
     name: 'tew',
     text: `tew(${granularity}, ${delta})`,
-    async masks(given, sparsity) {
+    async masks(layers, sparsity) {
       if (!(sparsity + delta < 1))
         fail({
           code: 'prune/delta',
@@ -38,20 +38,20 @@ export function tileElementWise(options: TileElementWiseOptions): Pattern {
           expected: 'sparsity + delta below 1',
           hint: 'a smaller delta, or elementWise()',
         })
-      const { shapes } = given
-      const tiles = await prunedTiles(given, sparsity + delta, granularity)
+      const { shapes } = layers
+      const tiles = await prunedTiles(layers, sparsity + delta, granularity)
       const masks = shapes.map(({ rows, cols }, k) => maskOf(tiles[k]!, rows, cols))
-      const rest = await lowestElements(given, {
+      const rest = await lowestElements(layers, {
         target: targetOf(sparsity, elementsOf(shapes)),
-        rooms: shapes.map((s) => s.rows * s.cols),
-        taken: masks,
+        capacities: shapes.map((s) => s.rows * s.cols),
+        excluded: masks,
       })
-      // Neither in a tile nor among those that stay pruned.
+      // `rest` marks pruned elements; inverts the marks and removes elements in tiles.
       for (const [k, mask] of rest.entries())
         for (let i = 0; i < mask.length; i++) mask[i] = 1 - mask[i]! - masks[k]![i]!
       return { kept: masks, rest, tiles }
     },
     bytes: ({ shape: { rows, valueBytes = 4 }, tiles, rest }) =>
-      tileBytes(tiles, valueBytes) + (rest ? elementBytes(kept(rest), rows, valueBytes) : 0),
+      tileBytes(tiles, valueBytes) + (rest ? elementBytes(countKept(rest), rows, valueBytes) : 0),
   }
 }

@@ -1,52 +1,54 @@
 /**
- * TVW: tiles, of whose inputs, in the order in which they are stored, each output keeps the best two of every four. What is stored is
- * the weights alone, and fours are counted over the inputs that these have: so each input of a tile is kept by one of its outputs.
+ * Tile-vector-wise sparsity (TVW): tiles with 2:4 sparsity. Each output keeps the best two of every four inputs of its tile.
+ * Groups of four are counted over stored inputs, so each input of a tile must be kept by at least one output.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best } from '../selection.ts'
 import type { Pattern, Tile } from '../types.ts'
-import { checkParameter, kept } from './parameters.ts'
+import { checkParameter, countKept } from './parameters.ts'
 import { prunedTiles, type TileWiseOptions, tileBytes } from './tile-wise.ts'
 
-const KEPT = 2
-const OF = 4
-const LEAST = 2
+const KEPT_OF_GROUP = 2
+const GROUP = 4
+const MIN_OUTPUTS = 2
 
 /** @throws SptError `prune/parameter` */
 export function tileVectorWise(options: TileWiseOptions): Pattern {
   expectOptions('tileVectorWise', options, ['granularity'])
   const { granularity } = options
-  // Of one output two of four would leave inputs without any.
-  checkParameter('granularity', granularity, LEAST)
+  // With one output, 2:4 sparsity would leave inputs that no output keeps.
+  checkParameter('granularity', granularity, MIN_OUTPUTS)
   return {
     name: 'tvw',
     text: `tvw(${granularity})`,
-    least: 1 - KEPT / OF,
-    async masks(given, sparsity) {
-      const ofTiles = (s: number): number => Math.max(0, 1 - ((1 - s) * OF) / KEPT)
-      const limits = given.limits.map(ofTiles)
-      const tiles = await prunedTiles({ ...given, limits }, ofTiles(sparsity), granularity, LEAST)
+    least: 1 - KEPT_OF_GROUP / GROUP,
+    async masks(layers, sparsity) {
+      const tileSparsity = (s: number): number => Math.max(0, 1 - ((1 - s) * GROUP) / KEPT_OF_GROUP)
+      const limits = layers.limits.map(tileSparsity)
+      const tiles = await prunedTiles({ ...layers, limits }, tileSparsity(sparsity), granularity, MIN_OUTPUTS)
       const masks: Uint8Array[] = []
-      for (const [k, { rows, cols }] of given.shapes.entries()) {
-        const scores = await given.scores(k, 'two of four')
+      for (const [k, { rows, cols }] of layers.shapes.entries()) {
+        const scores = await layers.scores(k, 'two of four')
         const mask = new Uint8Array(rows * cols)
-        tiles[k] = tiles[k]!.map((tile) => (tile.outputs.length === 1 ? bestTwo(scores, cols, tile) : tile))
+        tiles[k] = tiles[k]!.map((tile) =>
+          tile.outputs.length === 1 ? keepBestTwo(scores, cols, tile) : tile,
+        )
         for (const tile of tiles[k]) keepTwoOfFour(scores, cols, tile, mask)
         masks.push(mask)
       }
       return { kept: masks, tiles }
     },
-    // Half of the values, each with two bits that say which of the four it is.
+    // Half of the values, each with two bits for its index in the group of four.
     bytes: ({ shape: { valueBytes = 4 }, kept: mask, tiles }) =>
-      tileBytes(tiles, 0) + kept(mask) * valueBytes + Math.ceil(kept(mask) / 4),
+      tileBytes(tiles, 0) + countKept(mask) * valueBytes + Math.ceil(countKept(mask) / 4),
   }
 }
 
-/** Completes a last tile of one output, of which nothing is pruned. */
-function bestTwo(scores: Float32Array, cols: number, { outputs, inputs }: Tile): Tile {
+/** Restricts a last tile of one output to its best two inputs. */
+function keepBestTwo(scores: Float32Array, cols: number, { outputs, inputs }: Tile): Tile {
   const flags = new Uint8Array(inputs.length)
   const values = Float32Array.from(inputs, (c) => scores[outputs[0]! * cols + c]!)
-  best(values, inputs.length, KEPT, flags)
+  best(values, inputs.length, KEPT_OF_GROUP, flags)
   return { outputs, inputs: inputs.filter((_, i) => flags[i] === 1) }
 }
 
@@ -56,50 +58,50 @@ function keepTwoOfFour(
   { outputs, inputs }: Tile,
   mask: Uint8Array,
 ): void {
-  const values = new Float32Array(OF)
-  const flags = new Uint8Array(OF)
-  for (let from = 0; from < inputs.length; from += OF) {
-    const four = inputs.subarray(from, from + OF)
-    const holders = new Int32Array(four.length)
+  const values = new Float32Array(GROUP)
+  const flags = new Uint8Array(GROUP)
+  for (let from = 0; from < inputs.length; from += GROUP) {
+    const group = inputs.subarray(from, from + GROUP)
+    const holders = new Int32Array(group.length)
     for (const r of outputs) {
-      for (let i = 0; i < four.length; i++) values[i] = scores[r * cols + four[i]!]!
-      best(values, four.length, KEPT, flags)
-      for (let i = 0; i < four.length; i++) {
-        mask[r * cols + four[i]!] = flags[i]!
+      for (let i = 0; i < group.length; i++) values[i] = scores[r * cols + group[i]!]!
+      best(values, group.length, KEPT_OF_GROUP, flags)
+      for (let i = 0; i < group.length; i++) {
+        mask[r * cols + group[i]!] = flags[i]!
         holders[i]! += flags[i]!
       }
     }
-    for (let i = 0; i < four.length; i++)
-      if (holders[i] === 0) give(i, { scores, cols, outputs, four, holders }, mask)
+    for (let i = 0; i < group.length; i++)
+      if (holders[i] === 0) giveSlot(i, { scores, cols, outputs, group, holders }, mask)
   }
 }
 
-interface Four {
+interface GroupOfFour {
   readonly scores: Float32Array
   readonly cols: number
   readonly outputs: Int32Array
-  readonly four: Int32Array
+  readonly group: Int32Array
   /** Number of outputs that keep each element of the group of four. */
   readonly holders: Int32Array
 }
 
 /**
- * Gives an input that no output keeps the place of another one in that output where the least is lost; of equal ones the first. Two
- * outputs have four places, so that one of the others is kept twice.
+ * Assigns an input that no output keeps to the output with the smallest loss of score, in place of an input that another output
+ * keeps, too. Such an input exists, because two outputs have four slots for three other inputs.
  */
-function give(i: number, { scores, cols, outputs, four, holders }: Four, mask: Uint8Array): void {
-  let least = 0
-  let [row, from] = [-1, 0]
+function giveSlot(i: number, { scores, cols, outputs, group, holders }: GroupOfFour, mask: Uint8Array): void {
+  let minLoss = 0
+  let [row, donor] = [-1, 0]
   for (const r of outputs)
-    for (let d = 0; d < four.length; d++) {
-      if (holders[d]! < 2 || mask[r * cols + four[d]!] === 0) continue
-      const [was, is] = [scores[r * cols + four[d]!]!, scores[r * cols + four[i]!]!]
-      // Products with gradients may be infinite.
-      const lost = was === is ? 0 : was - is
-      if (row < 0 || lost < least) [least, row, from] = [lost, r, d]
+    for (let d = 0; d < group.length; d++) {
+      if (holders[d]! < 2 || mask[r * cols + group[d]!] === 0) continue
+      const [current, candidate] = [scores[r * cols + group[d]!]!, scores[r * cols + group[i]!]!]
+      // Scores may be infinite (products with gradients), and their difference NaN.
+      const loss = current === candidate ? 0 : current - candidate
+      if (row < 0 || loss < minLoss) [minLoss, row, donor] = [loss, r, d]
     }
-  mask[row * cols + four[from]!] = 0
-  mask[row * cols + four[i]!] = 1
-  holders[from]!--
+  mask[row * cols + group[donor]!] = 0
+  mask[row * cols + group[i]!] = 1
+  holders[donor]!--
   holders[i] = 1
 }

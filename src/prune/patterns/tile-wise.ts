@@ -3,8 +3,8 @@
  * passes prune about the same share of their candidates.
  */
 import { expectOptions } from '../../ast/expect-argument.ts'
-import { best, elementsOf, lowestVectors, roomsOf, targetOf, vectorsFor } from '../selection.ts'
-import { grouped, maskOf, positions } from '../tiles.ts'
+import { best, elementsOf, layerCapacities, lowestVectors, targetOf, vectorsFor } from '../selection.ts'
+import { chunk, maskOf, nonzeroIndices } from '../tiles.ts'
 import type { LayerMasks, Pattern, Scored, Tile } from '../types.ts'
 import { checkGranularity, INDEX_BYTES } from './parameters.ts'
 
@@ -21,15 +21,15 @@ export function tileWise(options: TileWiseOptions): Pattern {
   return {
     name: 'tw',
     text: `tw(${granularity})`,
-    async masks(given, sparsity) {
-      const tiles = await prunedTiles(given, sparsity, granularity)
-      return { kept: given.shapes.map(({ rows, cols }, k) => maskOf(tiles[k]!, rows, cols)), tiles }
+    async masks(layers, sparsity) {
+      const tiles = await prunedTiles(layers, sparsity, granularity)
+      return { kept: layers.shapes.map(({ rows, cols }, k) => maskOf(tiles[k]!, rows, cols)), tiles }
     },
     bytes: ({ tiles, shape }) => tileBytes(tiles, shape.valueBytes ?? 4),
   }
 }
 
-/** Bytes of the tiles' values in rows, both index arrays, and the offsets of tiles in them. */
+/** Bytes of tiles: values in rows, both index arrays, and offsets of tiles. */
 export const tileBytes = (tiles: LayerMasks['tiles'], valueBytes: number): number =>
   (tiles ?? []).reduce(
     (sum, { outputs, inputs }) =>
@@ -37,106 +37,106 @@ export const tileBytes = (tiles: LayerMasks['tiles'], valueBytes: number): numbe
     3 * INDEX_BYTES,
   )
 
-/** The share that either of two passes prunes for a sparsity after both. */
-const eachPass = (sparsity: number): number => 1 - Math.sqrt(1 - sparsity)
+/** Share that each of the two passes prunes. */
+const passSparsity = (sparsity: number): number => 1 - Math.sqrt(1 - sparsity)
 
 /**
- * Non-empty tiles of every layer, at a sparsity over all layers. `least`: minimum outputs of a last tile; a smaller one is
- * filled up with the best of the pruned outputs.
+ * Non-empty tiles of every layer, at a sparsity over all layers. `minOutputs`: minimum outputs of the last tile, which is filled up
+ * with the best pruned outputs.
  */
 export async function prunedTiles(
-  given: Scored,
+  layers: Scored,
   sparsity: number,
   granularity: number,
-  least = 1,
+  minOutputs = 1,
 ): Promise<Tile[][]> {
-  const { shapes } = given
-  const all = elementsOf(shapes)
-  const outputs = await keptOutputs(given, targetOf(eachPass(sparsity), all), (kept) => {
+  const { shapes } = layers
+  const elements = elementsOf(shapes)
+  const outputs = await keptOutputs(layers, targetOf(passSparsity(sparsity), elements), (kept) => {
     const last = kept % granularity
-    return last > 0 && last < least ? least - last : 0
+    return last > 0 && last < minOutputs ? minOutputs - last : 0
   })
-  const groups = outputs.map((kept) => grouped(kept, granularity))
-  const lost = shapes.map(({ rows, cols }, k) => (rows - outputs[k]!.length) * cols)
-  const target = targetOf(sparsity, all) - lost.reduce((a, b) => a + b, 0)
-  const rooms = roomsOf(given).map((room, k) => room - lost[k]!)
-  const marks = await prunedInputs(given, groups, target, rooms)
-  let at = 0
+  const groups = outputs.map((kept) => chunk(kept, granularity))
+  const prunedElements = shapes.map(({ rows, cols }, k) => (rows - outputs[k]!.length) * cols)
+  const target = targetOf(sparsity, elements) - prunedElements.reduce((a, b) => a + b, 0)
+  const capacities = layerCapacities(layers).map((capacity, k) => capacity - prunedElements[k]!)
+  const marks = await prunedInputs(layers, groups, target, capacities)
+  let offset = 0
   return groups.map((tiles, k) =>
-    tiles.flatMap((of) => {
+    tiles.flatMap((tileOutputs) => {
       const { cols } = shapes[k]!
-      for (let i = at; i < at + cols; i++) marks[i] = 1 - marks[i]!
-      const inputs = positions(marks, at, cols)
-      at += cols
-      return inputs.length === 0 ? [] : [{ outputs: of, inputs }]
+      for (let i = offset; i < offset + cols; i++) marks[i] = 1 - marks[i]!
+      const inputs = nonzeroIndices(marks, offset, cols)
+      offset += cols
+      return inputs.length === 0 ? [] : [{ outputs: tileOutputs, inputs }]
     }),
   )
 }
 
-/** `more`: number of further outputs kept, given the number of kept outputs. */
+/** Outputs that each layer keeps. `extraOutputs`: number of additional outputs, given the number of kept outputs. */
 async function keptOutputs(
-  given: Scored,
+  layers: Scored,
   target: number,
-  more: (kept: number) => number,
+  extraOutputs: (kept: number) => number,
 ): Promise<Int32Array[]> {
-  const { shapes } = given
+  const { shapes } = layers
   const vectors = vectorsFor(shapes.reduce((sum, s) => sum + s.rows, 0))
   let v = 0
   for (const [k, { rows, cols }] of shapes.entries()) {
-    const scores = await given.scores(k, 'outputs')
+    const scores = await layers.scores(k, 'outputs')
     vectors.sizes.fill(cols, v, v + rows)
     vectors.layers.fill(k, v, v + rows)
     for (let r = 0; r < rows; r++) {
       let sum = 0
       for (let i = r * cols; i < (r + 1) * cols; i++) sum += scores[i]! * scores[i]!
-      vectors.scores[v++] = given.vectorScore(sum, cols)
+      vectors.scores[v++] = layers.vectorScore(sum, cols)
     }
   }
-  const marks = lowestVectors(vectors, target, roomsOf(given, eachPass))
-  let at = 0
+  const marks = lowestVectors(vectors, target, layerCapacities(layers, passSparsity))
+  let offset = 0
   return shapes.map(({ rows }) => {
-    const kept = marks.subarray(at, at + rows).map((m) => 1 - m)
-    const pruned = positions(marks, at, rows)
-    const others = vectors.scores.slice(at, at + rows)
-    at += rows
+    const kept = marks.subarray(offset, offset + rows).map((m) => 1 - m)
+    const pruned = nonzeroIndices(marks, offset, rows)
+    const layerScores = vectors.scores.slice(offset, offset + rows)
+    offset += rows
     const flags = new Uint8Array(pruned.length)
     best(
-      Array.from(pruned, (r) => others[r]!),
+      Array.from(pruned, (r) => layerScores[r]!),
       pruned.length,
-      more(rows - pruned.length),
+      extraOutputs(rows - pruned.length),
       flags,
     )
     for (let i = 0; i < pruned.length; i++) if (flags[i] === 1) kept[pruned[i]!] = 1
-    return positions(kept, 0, rows)
+    return nonzeroIndices(kept, 0, rows)
   })
 }
 
-/** Marks of the inputs of each tile, one tile after the other. */
+/** Marks pruned inputs of all tiles, concatenated. */
 async function prunedInputs(
-  given: Scored,
+  layers: Scored,
   groups: readonly (readonly Int32Array[])[],
   target: number,
-  rooms: readonly number[],
+  capacities: readonly number[],
 ): Promise<Uint8Array> {
-  const { shapes } = given
+  const { shapes } = layers
   const vectors = vectorsFor(groups.reduce((sum, tiles, k) => sum + tiles.length * shapes[k]!.cols, 0))
   let v = 0
   for (const [k, tiles] of groups.entries()) {
     const { cols } = shapes[k]!
-    const scores = await given.scores(k, 'inputs of tiles')
+    const scores = await layers.scores(k, 'inputs of tiles')
     for (const outputs of tiles) {
       const sums = vectors.scores.subarray(v, v + cols)
       vectors.sizes.fill(outputs.length, v, v + cols)
       vectors.layers.fill(k, v, v + cols)
       for (const r of outputs) addSquares(scores, r * cols, sums)
-      for (let c = 0; c < cols; c++) sums[c] = given.vectorScore(sums[c]!, outputs.length)
+      for (let c = 0; c < cols; c++) sums[c] = layers.vectorScore(sums[c]!, outputs.length)
       v += cols
     }
   }
-  return lowestVectors(vectors, target, rooms)
+  return lowestVectors(vectors, target, capacities)
 }
 
-/** Squares of neighbouring scores, each to its own sum. */
+/** Adds the squares of consecutive scores to the sums, element by element. */
 export function addSquares(scores: Float32Array, from: number, sums: Float64Array): void {
   for (let c = 0; c < sums.length; c++) {
     const e = scores[from + c]!
