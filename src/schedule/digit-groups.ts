@@ -25,8 +25,8 @@ export function grouped(e: Expr, loops: readonly For[]): Groups {
 }
 
 /**
- * Returns the groups in the sum `e`, or in its first operand with all loops; undefined if each group would have one
- * loop.
+ * Returns the groups of loops whose variables are digits of the sum `e`. If `e` is not such a sum, its first operand
+ * that mentions all loops is tried. Returns undefined if each group would have one loop.
  */
 function groupsFrom(e: Expr, of: (e: Expr) => Groups | undefined, loops: readonly For[]): Groups | undefined {
   if (!loops.every((l) => mentions(e, l.var))) return undefined

@@ -10,7 +10,7 @@ import type { Context, NameQuery } from './context.ts'
 import type { Gone, Primitive } from './primitive.ts'
 import type { LoopStep } from './steps.ts'
 
-/** The result of a step on a loop nest. */
+/** The result of a step that acts on a single loop nest. */
 export interface NestOutcome {
   readonly body: Body
   readonly gone: readonly Gone[]

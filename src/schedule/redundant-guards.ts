@@ -27,8 +27,8 @@ export function eliminateRedundantGuards(body: Body, within?: string): Body {
 }
 
 /**
- * Returns the body with a loop nest that copies between local buffers completely: without its conditions, if these only
- * select elements and each consumer evaluates them as well.
+ * Returns the body without those conditions of a copy between local buffers that only select elements and that each
+ * consumer evaluates as well: the copy is then complete.
  */
 export function withoutUnreadGuards(body: Body, { path, loop }: LoopLocation): Body {
   const loops: For[] = []

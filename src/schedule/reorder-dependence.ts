@@ -35,7 +35,8 @@ export function dependentAfterReorder(
 }
 
 /**
- * Returns the variables that occur in a dimension with `v` or with another result (transitively), except `fixed` ones.
+ * Returns the variables that are tied to `v`: they occur in one dimension with `v`, or with another tied variable.
+ * Variables in `fixed` do not count.
  */
 function tiedTo(v: string, index: readonly Expr[], fixed: ReadonlySet<string>): ReadonlySet<string> {
   const out = new Set([v])

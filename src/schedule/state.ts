@@ -122,7 +122,7 @@ export function printTrace(state: ScheduleState): readonly string[] {
   return out.reverse()
 }
 
-/** The result of a step on a kernel. */
+/** The result of a step on a complete kernel. */
 interface Made {
   readonly kernel: Kernel2
   readonly gone: readonly Gone[]

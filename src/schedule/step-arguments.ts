@@ -6,7 +6,7 @@ import type * as Ast from '../ast/nodes.ts'
 import { foldInt } from '../ir/constant-folding.ts'
 import { add, ceildiv, div, type Expr, int, max, min, mod, mul, sub, variable } from '../ir/expr.ts'
 
-/** The values of names. */
+/** The values of the names that arguments of steps may use. */
 export interface Known {
   readonly values: ReadonlyMap<string, number>
   /** Returns the value of a constant of a part, such as `p.width`. */

@@ -62,10 +62,10 @@ const isOfFormat = (kernel: Kernel1, over: readonly StoredAxis[]): boolean =>
     r.instance.parts.some((p) => over.some((a) => p.instance.order.includes(a.name))),
   )
 
-/** Iterators by the iteration that has them. */
+/** Sets of iterators, by the iteration that has them. */
 type Iterators = ReadonlyMap<Iteration, ReadonlySet<Iter>>
 
-/** An iterator for each of the axes, and its iteration. */
+/** The iterators at whose coordinates an access is, one for each axis, each with its iteration. */
 interface Visit {
   readonly iters: readonly { readonly iter: Iter; readonly of: Iteration }[]
   /** The enclosing iterations, outermost first. */

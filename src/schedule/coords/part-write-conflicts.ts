@@ -52,7 +52,7 @@ interface Write {
 
 type Axes = ReadonlyMap<string, Axis>
 
-/** Returns the writes by each innermost iteration that, with the enclosing ones, runs over all axes of a part. */
+/** Returns the writes by each innermost iteration that, with its enclosing iterations, runs over all axes of a part. */
 function writesIn(kernel: Kernel1, axes: Axes): Write[] {
   const out: Write[] = []
   walkStmts1(kernel.body, (s, { iterations }) => {

@@ -44,7 +44,8 @@ export function findConsumer(cx: Context, nest: string, at: LoopLocation): Pair 
   const visit = (list: Body): void => {
     const from = list.findIndex(holds)
     const places = list.flatMap((s, k) => (s.kind === 'for' && s.nest === nest ? [k] : []))
-    // If an epilogue of parts has left several loop nests, the one that reads the results of the loop.
+    // If an epilogue of parts has left several loop nests of the name, the consumer is the loop nest that reads the
+    // results of the loop.
     const own = places.length > 1 ? places.find((k) => reads(list[k]!, list[from])) : undefined
     const to = own ?? places[0] ?? -1
     if (from >= 0 && to > from) out ??= { list, producer: list[from]!, consumer: list[to] as For }

@@ -28,7 +28,7 @@ interface Part {
   readonly shared: ReadonlyMap<string, Expr>
 }
 
-/** Returns the loop nests as one with the name `name`. */
+/** Returns a single loop nest named `name` that runs all these loop nests: one launch. */
 export function launchOf(cx: Context, name: string, nests: readonly Nest[], span: Span | undefined): For {
   const block = cx.fresh(`${name}_block`)
   const axes = commonAxes(nests)
