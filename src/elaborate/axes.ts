@@ -252,9 +252,7 @@ function attached(
   return { ...base, kind: 'attached', base: of.name, parent: parent.name }
 }
 
-/**
- * Reports invalid widths of packed coordinates in a kernel. In a format, widths become constants with its arguments.
- */
+/** Reports invalid widths of packed coordinates in a kernel; widths in a format are constant only with arguments. */
 export function checkPackings(d: Declared): void {
   for (const a of d.axes.values()) {
     if (!hasIndices(a) || !isInvalidPacking(a)) continue
@@ -269,7 +267,7 @@ export function checkPackings(d: Declared): void {
   }
 }
 
-/** Reports invalid extents of bitmaps in a kernel. In a format, extents become constants with its arguments. */
+/** Reports invalid extents of bitmaps in a kernel; in a format, extents are constant only after arguments are given. */
 export function checkBitmaps(d: Declared): void {
   for (const a of d.axes.values()) {
     if (!hasMask(a) || hasMaskSize(a)) continue

@@ -18,7 +18,7 @@ export const BEYOND = 'check/list-index'
 /** The elements of each list, by its name. */
 export type Lists = ReadonlyMap<string, readonly string[]>
 
-/** The scope of an expression in such a text. */
+/** The scope of an expression in the text of a format that is expanded. */
 export interface Here {
   readonly report: Report
   readonly lists: Lists

@@ -14,7 +14,7 @@ const FORMS = {
   position: 'position(jo), where jo is a list of the format',
 }
 
-/** Names of all these functions, for suggestions. */
+/** Names of all functions of formats, for suggestions. */
 export const FORMAT_FUNCTIONS: readonly string[] = [
   ...wordsThat((w) => w.takes !== null),
   ...Object.keys(FORMS),

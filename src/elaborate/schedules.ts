@@ -96,7 +96,7 @@ export class StepWalk {
     if (memory && this.#instance(v.use, memory, parts)) this.memories.set(name.name, memory)
   }
 
-  /** Returns the number if it does not depend on parameters; null otherwise, and after a reported error. */
+  /** Returns the value of a numeric argument; null if the value depends on parameters, and after a reported error. */
   #number(e: Ast.Expr, kind: 'integer' | 'real', parts: readonly string[]): number | null {
     const { report } = this.#r
     const names = parameters(this.#params, 'the parameters of the schedule', parts, report)
@@ -151,7 +151,10 @@ export class StepWalk {
     })
   }
 
-  /** Makes the tables of a format's sorts known, which can be cached like other buffers. */
+  /**
+   * Records the tables of a format's sorts: later steps may name these tables, because they can be cached like other
+   * buffers.
+   */
   #readAhead(format: AnyFormat): void {
     for (const table of tablesOf(format)) this.#tables.add(table)
   }

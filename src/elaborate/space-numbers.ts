@@ -1,4 +1,4 @@
-/** Elaboration of the numbers of a space, and of conditions on them. */
+/** Elaboration of a space's numbers (decisions with numeric values), and of conditions on these numbers. */
 import { SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { printExpr } from '../ast/print.ts'

@@ -109,7 +109,7 @@ function statement(d: Declared, s: Exclude<Ast.Stmt, Ast.Let>, scope: Scope): St
   }
 }
 
-/** Returns the maximum number of nested iterators. */
+/** Returns the maximum number of iterators that are nested in each other in a body. */
 const nestOf = (body: readonly Ast.Stmt[]): number =>
   Math.max(
     0,
