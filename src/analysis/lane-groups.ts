@@ -18,7 +18,7 @@ export interface Lanes {
   readonly buffers: ReadonlySet<string>
 }
 
-/** The result for most statements, which have no such instruction or buffer. */
+/** The result for statements without collective instructions and without buffers in declared register memories. */
 const ALONE: Lanes = Object.freeze({ count: 1, buffers: new Set<string>() })
 
 export const lanesIn = (body: Body): Lanes => {

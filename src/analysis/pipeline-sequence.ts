@@ -31,7 +31,7 @@ export interface PipelineSequence {
 /** The reason why the iterations are not a sequence. */
 export interface NoSequence {
   readonly message: string
-  /** The loops of the message; the last is the loop itself. */
+  /** The loops that the message names; the last is the pipelined loop. */
   readonly loops: readonly For[]
   readonly expected: string
 }

@@ -21,7 +21,7 @@ import {
 } from './integers/linear.ts'
 import { rangeOfSum, rangesOver } from './integers/ranges.ts'
 
-/** Facts inside of a loop. */
+/** Facts for the analysis of subscripts inside of a loop. */
 export interface Space {
   /** The inner loops. */
   readonly inner: Loops

@@ -116,7 +116,7 @@ export function widthOf({ low, high }: Span, premises: Premises): Expr {
   return text.kind === 'const' || isAtMost(constantSum(0), width, premises) ? text : max(text, int(0))
 }
 
-/** Returns the sums that bound all expressions, given the bounds of each. */
+/** Returns the sums that bound every expression, given the bounds of each expression. */
 function common(
   bounds: readonly (readonly Bound[])[],
   bounding: (a: Linear, b: Linear) => boolean,

@@ -165,7 +165,7 @@ export class Facts implements Bounds, FormPremises {
     return this.divisor(e) % by === 0
   }
 
-  /** Returns the range of an expression. */
+  /** Returns the range of an expression's value in its type. */
   readonly range = (e: Expr): Interval => this.#register(e).range
 
   /** Returns whether an expression may have wrapped, so that it may differ from its exact value. */

@@ -21,7 +21,7 @@ export interface MaskRefusal {
   readonly hint: string
 }
 
-/** Facts for elements at which a mask has its fill value. */
+/** Facts about a mask: the values of tensors, and the needed elements, where the mask has its fill value. */
 export interface Facts {
   readonly mask: Buffer1
   readonly known: KnownValues
