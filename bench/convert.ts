@@ -25,7 +25,7 @@ import { createCpuDevice } from '../src/runtime/cpu.ts'
 import { createCudaDevice } from '../src/runtime/cuda/index.ts'
 import type { Device, DeviceKind } from '../src/runtime/device.ts'
 import { createNodeWebGpu } from '../src/runtime/webgpu-node.ts'
-import { convertPlan, resident } from '../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../src/storage/engines/device/index.ts'
 import { queueOf } from '../src/storage/engines/device/resident-tensors.ts'
 import { TUNINGS } from '../src/storage/engines/device/tuning.ts'
 import { convertTensor } from '../src/storage/stored-parts.ts'
@@ -160,15 +160,15 @@ if (option('fused')) queue.tuning.fused = count('fused', 1)
 const own = `${digit}:${chunk.by === 'block' ? `${chunk.threads}x${chunk.items}` : chunk.length}`
 const variants = option('variant')?.split(',') ?? [null]
 const targets = (option('to') ?? 'hyb,bsr,sr_bcrs,sell').split(/,(?![^(]*\))/).map(instanceOf)
-const from = await resident(device, source, OVER)
-const back = convertPlan(device, instanceOf('csr'))
+const from = await uploadResident(device, source, OVER)
+const back = conversionPlan(device, instanceOf('csr'))
 const repeats = count('repeats', 5)
 const figures = []
 console.log(`${device.name}: ${shape.join(' × ')}, ${nonzeros} nonzeros`)
 for (const [to, variant] of targets.flatMap((t) => variants.map((v) => [t, v] as const))) {
   if (variant) tune(variant)
   const start = performance.now()
-  const plan = convertPlan(device, to)
+  const plan = conversionPlan(device, to)
   const tried = await attempt(() => plan.run(from, given))
   if (!tried) continue
   let made = tried

@@ -5,7 +5,7 @@
  */
 
 import { permutation as shuffled } from '../src/run/bind/random-tensors.ts'
-import { drawn } from './families/drawn.ts'
+import { generateMember } from './families/drawn.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
 import { arrow, kmer, prunedWide, shortWide, supernodes, userItem } from './families/extremes.ts'
 import {
@@ -21,8 +21,8 @@ import {
 import { constraints, documents, stencil, triangular } from './families/tables.ts'
 
 const uniform = (degree: number): Family => ({
-  about: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,
-  make(n, random) {
+  description: `uniform, ${degree} a row (Erdős and Rényi, 1959)`,
+  generate(n, random) {
     const edges = new Edges()
     for (let e = 0; e < n * degree; e++) edges.add(random.below(n), random.below(n))
     return edges.pattern(n)
@@ -30,8 +30,8 @@ const uniform = (degree: number): Family => ({
 })
 
 const banded = (width: number, filled: number): Family => ({
-  about: `banded, ${width} on each side, ${filled * 100} % of them`,
-  make(n, random) {
+  description: `banded, ${width} on each side, ${filled * 100} % of them`,
+  generate(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; i++)
       for (let j = Math.max(0, i - width); j <= Math.min(n - 1, i + width); j++)
@@ -42,8 +42,8 @@ const banded = (width: number, filled: number): Family => ({
 
 /** Nodes of a cube with `unknowns` unknowns each, coupled with the 27 nodes around: dense blocks, as finite elements give. */
 const finiteElements = (unknowns: number): Family => ({
-  about: `finite elements on a cube, ${unknowns} unknowns a node`,
-  make(n) {
+  description: `finite elements on a cube, ${unknowns} unknowns a node`,
+  generate(n) {
     const side = Math.max(2, Math.round((n / unknowns) ** (1 / 3)))
     const edges = new Edges()
     const near = (c: number): readonly number[] => [c - 1, c, c + 1].filter((x) => x >= 0 && x < side)
@@ -63,8 +63,8 @@ const finiteElements = (unknowns: number): Family => ({
 
 /** A layer of a mixed-radix topology (RadiX-Net; Robinett and Kepner, 2019): rows that lie apart have the same columns. */
 const mixedRadix = (radix: number): Family => ({
-  about: `mixed-radix layer, ${radix} columns a row, the same in ${radix} rows that lie apart`,
-  make(n) {
+  description: `mixed-radix layer, ${radix} columns a row, the same in ${radix} rows that lie apart`,
+  generate(n) {
     const stride = Math.max(1, Math.floor(n / radix))
     const edges = new Edges()
     for (let i = 0; i < stride * radix; i++)
@@ -75,9 +75,9 @@ const mixedRadix = (radix: number): Family => ({
 
 /** Rows and columns of another family in any order, as a mesh has them whose nodes came so. */
 const renumbered = (of: Family): Family => ({
-  about: `${of.about}, numbered at random`,
-  make(n, random) {
-    const { shape, rows, columns } = of.make(n, random)
+  description: `${of.description}, numbered at random`,
+  generate(n, random) {
+    const { shape, rows, columns } = of.generate(n, random)
     const size = Math.max(...shape)
     const place = shuffled(size, random)
     const moved = (of: Int32Array): Int32Array => of.map((k) => place[k]!)
@@ -86,8 +86,8 @@ const renumbered = (of: Family): Family => ({
 })
 
 const blocks = (block: number, perRow: number): Family => ({
-  about: `dense blocks of ${block} × ${block}, ${perRow} a row of blocks`,
-  make(size, random) {
+  description: `dense blocks of ${block} × ${block}, ${perRow} a row of blocks`,
+  generate(size, random) {
     const across = Math.max(1, Math.round(size / block))
     const edges = new Edges()
     for (let b = 0; b < across; b++)
@@ -102,8 +102,8 @@ const blocks = (block: number, perRow: number): Family => ({
 
 /** Users and what they took: many rows, few columns, columns by popularity. */
 const bipartite = (wide: number, degree: number): Family => ({
-  about: `bipartite, ${wide} rows to a column, ${degree} a row, popular columns`,
-  make(n, random) {
+  description: `bipartite, ${wide} rows to a column, ${degree} a row, popular columns`,
+  generate(n, random) {
     const columns = Math.max(1, Math.round(n / wide))
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
@@ -116,8 +116,8 @@ const bipartite = (wide: number, degree: number): Family => ({
 
 /** A layer's weights of which the largest stay: rows of nearly one length. */
 const pruned = (kept: number): Family => ({
-  about: `pruned layer, ${kept * 100} % of the weights kept`,
-  make(size, random) {
+  description: `pruned layer, ${kept * 100} % of the weights kept`,
+  generate(size, random) {
     const n = Math.max(64, Math.round(size / 16))
     const edges = new Edges()
     for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) if (random.next() < kept) edges.add(i, j)
@@ -126,8 +126,8 @@ const pruned = (kept: number): Family => ({
 })
 
 const emptyRows = (share: number, degree: number): Family => ({
-  about: `${share * 100} % of the rows empty, ${degree} in the others`,
-  make(n, random) {
+  description: `${share * 100} % of the rows empty, ${degree} in the others`,
+  generate(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; i++)
       if (random.next() >= share) for (let k = 0; k < degree; k++) edges.add(i, random.below(n))
@@ -137,8 +137,8 @@ const emptyRows = (share: number, degree: number): Family => ({
 
 /** Windows along the diagonal and a few whole rows and columns: patterns of attention (Beltagy, Peters and Cohan, 2020). */
 const windowed = (window: number, whole: number): Family => ({
-  about: `${window} on each side of the diagonal, ${whole} whole rows and columns`,
-  make(n, random) {
+  description: `${window} on each side of the diagonal, ${whole} whole rows and columns`,
+  generate(n, random) {
     const edges = new Edges()
     for (let w = 0; w < whole; w++) {
       const node = random.below(n)
@@ -191,4 +191,4 @@ export const FAMILIES: Readonly<Record<string, Family>> = {
  * A member of a family: `road`, `road:100000` (about so many rows), `road:100000:7` (the seed).
  * @throws SptError `families/too-large`
  */
-export const member = (name: string): Pattern | undefined => drawn(FAMILIES, name)
+export const generateMatrix = (name: string): Pattern | undefined => generateMember(FAMILIES, name)

@@ -17,7 +17,7 @@ import { devices } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
 import { expectedTime, fitCoefficients, learnableNames } from '../src/search/model/fitting.ts'
 import { type CostModel, packagedModel } from '../src/search/model/trained-models.ts'
-import { draw, measureRounds, predictor } from '../src/search.ts'
+import { measureRounds, predictor, samplePoint } from '../src/search.ts'
 import { FAMILIES } from './families.ts'
 import { type Csr, describe, sources } from './gpu/matrix.ts'
 import {
@@ -64,7 +64,7 @@ async function schedulesOf(problem: Problem, width: number): Promise<string[]> {
   for (const { prefix, space } of await spacesOf(problem)) {
     const most = out.size + POINTS
     for (let tries = 0; tries < 10 * POINTS && out.size < most; tries++) {
-      const point = draw(space, () => random.next())
+      const point = samplePoint(space, () => random.next())
       if (point) out.add(`${prefix}${JSON.stringify(point)}`)
     }
   }
@@ -86,7 +86,7 @@ async function measured(name: string, A: Csr, width: number): Promise<Timing[]> 
   for (const [schedule, expected] of times)
     try {
       if (expected > most && !schedule.startsWith(UNASKED)) continue
-      const compiled = await (await underSchedule(problem, schedule)).compileAsIs(cpu)
+      const compiled = await (await underSchedule(problem, schedule)).compileSchedule(cpu)
       const prepared = await compiled.prepare({ tensors: problem.tensors, params: problem.params, seed: 1 })
       ready.push({ schedule, compiled, prepared })
     } catch (e) {

@@ -38,10 +38,10 @@ for (const path of paths)
       return least(points.filter((p) => JSON.stringify(p.steps) === steps))
     }
     const start = performance.now()
-    const chosen = kernel.automatic(device, params, tensors)
+    const chosen = kernel.autoSchedule(device, params, tensors)
     const took = performance.now() - start
     useCostModel(device, null)
-    const guess = kernel.automatic(device, params, tensors)
+    const guess = kernel.autoSchedule(device, params, tensors)
     useCostModel(device, undefined)
     const hand = least(times.filter((t) => t.name !== PLAIN && !isPoint(t)))
     const own: Readonly<Record<(typeof WAYS)[number], PointTime | undefined>> = {

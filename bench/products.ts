@@ -76,7 +76,7 @@ async function prepare(
   for (const s of schedules) {
     const plain = program.kernel(kernel)
     if (s !== 'none' && !plain.schedules.includes(s)) continue
-    const compiled = await (s === 'none' ? plain.compileAsIs(device) : plain.schedule(s).compile(device))
+    const compiled = await (s === 'none' ? plain.compileSchedule(device) : plain.schedule(s).compile(device))
     out.set(s, await compiled.prepare({ tensors, params }))
   }
   return out

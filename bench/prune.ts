@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { main } from '../src/cli/index.ts'
 import { type SafetensorsPart, safetensorsChunks, writeFile } from '../src/io/index.ts'
 import { coords, load } from '../src/node.ts'
-import { layersOf, prune as pruned, tileWise } from '../src/prune.ts'
+import { layersFromValues, prune as pruned, tileWise } from '../src/prune.ts'
 import { child, count, isMain, median, option, table, writeJson } from './support.ts'
 
 const PATTERNS = [
@@ -147,7 +147,7 @@ async function measure(layers: number): Promise<PruneFigure[]> {
 async function build(rounds: number): Promise<number[]> {
   const [rows, cols] = [HIDDEN, INNER]
   const weights = normal(rows * cols, 1)
-  const layers = layersOf([{ name: 'w', rows, cols, weights }])
+  const layers = layersFromValues([{ name: 'w', rows, cols, weights }])
   const { masks } = await pruned(layers, {
     pattern: tileWise({ granularity: 128 }),
     sparsity: Number(SPARSITY),

@@ -16,7 +16,7 @@ import { createHash } from 'node:crypto'
 import { type Kernel, load, type Tensor } from '../src/node.ts'
 import { Random } from '../src/run/bind/random-tensors.ts'
 import { costPrior, predictor } from '../src/search/cost-model.ts'
-import { draw } from '../src/search/points.ts'
+import { samplePoint } from '../src/search/points.ts'
 import type { Point } from '../src/search/types.ts'
 import { inputs, structured } from './gpu/declared.ts'
 import { type Csr, sources } from './gpu/matrix.ts'
@@ -74,9 +74,12 @@ async function ranking(matrix: string): Promise<Ranking> {
   const marks = [cpu()]
   const predict = predictor(kernel, { device: 'cuda', inputs: given })
   marks.push(cpu())
-  const space = await kernel.space(spaceName).on('cuda', { ...given, processors: 132 })
+  const space = await kernel.space(spaceName).bind('cuda', { ...given, processors: 132 })
   const random = new Random(7)
-  const points = Array.from({ length: wanted }, () => draw(space, () => random.next())!) as readonly Point[]
+  const points = Array.from(
+    { length: wanted },
+    () => samplePoint(space, () => random.next())!,
+  ) as readonly Point[]
   let [made, predicted] = [0, 0]
   const timed: typeof predict = (scheduled) => {
     const start = performance.now()
@@ -122,9 +125,12 @@ async function threaded(
   const kernel = await kernelOf()
   const given = boundTo(kernel, await matrixOf(matrix))
   const predict = predictor(kernel, { device: 'cuda', inputs: given })
-  const space = await kernel.space(spaceName).on('cuda', { ...given, processors: 132 })
+  const space = await kernel.space(spaceName).bind('cuda', { ...given, processors: 132 })
   const random = new Random(7)
-  const points = Array.from({ length: wanted }, () => draw(space, () => random.next())!) as readonly Point[]
+  const points = Array.from(
+    { length: wanted },
+    () => samplePoint(space, () => random.next())!,
+  ) as readonly Point[]
   const prior = costPrior(space, predict, { threads })
   const [start, before] = [performance.now(), cpu()]
   const costs = prior(points)

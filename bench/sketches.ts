@@ -96,7 +96,7 @@ async function judge(of: Judged, data: DataSet, device: Device, minutes: number)
   const formats = gpu && !options['as-declared'] ? {} : { formats: {} }
   const space = sketches(kernel, { device: device.kind, sizes: sizesOf(params), ...formats })
   const until = performance.now() + minutes * 60_000
-  const unasked = kernel.automatic(device, params, tensors)
+  const unasked = kernel.autoSchedule(device, params, tensors)
 
   const plain = await trials.time('no schedule', () => (gpu ? kernel.parallel() : kernel))
   const hand = [

@@ -73,9 +73,9 @@ async function curve(
       asked.map(({ point, share }) =>
         on.outcome(point, Math.exp((NOISE / Math.sqrt(share)) * random.normal())),
       ),
-    onProgress({ best, last }) {
-      if (last.length === 0) return
-      spent += last.reduce((n, t) => n + (t.share ?? 1), 0)
+    onProgress({ best, latestTrials }) {
+      if (latestTrials.length === 0) return
+      spent += latestTrials.reduce((n, t) => n + (t.share ?? 1), 0)
       const quality = best ? on.best / on.ms(best.point)! : 0
       while (out.length < Math.floor(spent + 1e-9)) out.push(quality)
       out[out.length - 1] = quality

@@ -31,7 +31,7 @@ const inputs = { tensors, params: { d: count('width', 128) }, seed: 1 }
 
 const begin = performance.now()
 const since = (): string => `${((performance.now() - begin) / 1000).toFixed(1)} s`
-const space = await kernel.space(kind === 'cpu' ? 'cpu_space' : 'gpu_space').on(device, inputs)
+const space = await kernel.space(kind === 'cpu' ? 'cpu_space' : 'gpu_space').bind(device, inputs)
 console.log(`${since()} space ${space.name}`)
 const predict = costModel(kind) && predictor(kernel, { device: kind, inputs })
 console.log(`${since()} statistics`)
@@ -42,20 +42,20 @@ const result = await tune(kernel, {
   trials: count('trials', 16),
   seconds: count('seconds', 40),
   prior: predict ? costPrior(space, predict) : undefined,
-  onProgress({ done, best, library }) {
+  onProgress({ trialsDone, best, library }) {
     const ms = (t: typeof best): string =>
       t?.outcome.status === 'measured' ? t.outcome.timing.median.toFixed(3) : '-'
     console.log(
-      `${since()} ${done} done, best ${ms(best)} ms${library?.outcome.status === 'measured' ? `, ${library.name} ${library.outcome.timing.median.toFixed(3)} ms` : ''}`,
+      `${since()} ${trialsDone} done, best ${ms(best)} ms${library?.outcome.status === 'measured' ? `, ${library.name} ${library.outcome.timing.median.toFixed(3)} ms` : ''}`,
     )
   },
 })
-for (const { name, schedule, outcome } of result.finals)
+for (const { name, schedule, outcome } of result.finalists)
   console.log(
     `  ${schedule ?? name}: ${outcome.status === 'measured' ? `${outcome.timing.median.toFixed(4)} ms` : outcome.status}`,
   )
 console.log(`  best: ${result.best?.kernel.trace.join('; ')}`)
 console.log(
-  `tuned in ${since()}, ${result.trials.length} trials, ended by ${result.stoppedBy}; ${device.name}`,
+  `tuned in ${since()}, ${result.trials.length} trials, ended by ${result.stopReason}; ${device.name}`,
 )
 await device.dispose()

@@ -45,12 +45,14 @@ for (const of of JUDGED.filter((j) => j.order === 2 && kernels.includes(j.kernel
       }
     }
     const start = performance.now()
-    const forms = kernel.automaticForms(device, of.params, tensors)
+    const forms = kernel.scheduleCandidates(device, of.params, tensors)
     const took = performance.now() - start
     const declared = forms.find((f) => f.kernel.compilation.kernel.reformats.length === 0)
     const ms = await time(forms[0]!.kernel)
     const overDeclared = declared && ms / (declared === forms[0] ? ms : await time(declared.kernel))
-    const overAuto = kernel.choices.includes('auto') ? ms / (await time(kernel.schedule('auto'))) : undefined
+    const overAuto = kernel.dispatches.includes('auto')
+      ? ms / (await time(kernel.schedule('auto')))
+      : undefined
     for (const [name, figure] of Object.entries({ declared: overDeclared, auto: overAuto }))
       if (figure !== undefined) {
         const key = `${of.kernel}, ${name}`

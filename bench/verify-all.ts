@@ -163,8 +163,8 @@ async function runCase(
       maxRelativeError: v.maxRelativeError,
       maxAbsoluteError: v.maxAbsoluteError,
       ms: Math.min(v.runTime, ...again),
-      sampled: v.sampled !== null,
-      note: v.problems.join('; ') || (v.sampled ? 'sampled' : ''),
+      sampled: v.sample !== null,
+      note: v.problems.join('; ') || (v.sample ? 'sampled' : ''),
       building,
     }
   } finally {
@@ -207,7 +207,7 @@ async function runSchedule(
       })
     try {
       const kernel = scheduled()
-      const compiled = await kernel.compileAsIs(device)
+      const compiled = await kernel.compileSchedule(device)
       let [pace, building] = [0, 0]
       for (const s of data)
         try {

@@ -32,7 +32,7 @@ const { values } = parseArgs({
 /** Seconds of tests, as they took without a mutant: the quickest that reach it, and where these pass others as well. */
 const BUDGETS = [8, 60]
 /** One seed, few cases, no shrinking. */
-const ENV = { NO_COLOR: '1', SPT_RUNS: process.env.SPT_RUNS ?? '0.3', SPT_SEED: '2026', SPT_FIRST: '1' }
+const ENV = { NO_COLOR: '1', SPT_RUNS: process.env.SPT_RUNS ?? '0.3', SPT_SEED: '2026', SPT_FAIL_FAST: '1' }
 /** What loading one more file costs. */
 const LOADING = 0.3
 /** A mutant is late after this many times the seconds that its tests took without it, and these seconds more. */

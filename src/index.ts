@@ -19,11 +19,11 @@ import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
-export type { AutomaticForm } from './api/automatic-forms.ts'
-export type { Chosen, Expected } from './api/choice-conditions.ts'
-export type { ChoiceInputs, ChosenFor } from './api/choose.ts'
+export type { ScheduleCandidate } from './api/automatic-forms.ts'
+export type { PredictedTime, Selection } from './api/choice-conditions.ts'
+export type { SelectionContext, SelectionInputs } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
-export { CompiledChoice, type CompiledVariant } from './api/compiled-choice.ts'
+export { CompiledDispatch, type CompiledVariant } from './api/compiled-choice.ts'
 export { type ConvertedPart, ConvertedTensor } from './api/converted-tensor.ts'
 export { type FormatData, SptFormat } from './api/format-values.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
@@ -34,32 +34,32 @@ export type {
   PermutableDimension,
   PermutableDimensions,
   PermutableIteration,
-  PermutationRefusal,
+  PermutationObstacle,
   TensorDimension,
 } from './api/micro-tiles.ts'
 export type { Nest, NestLoop } from './api/nests.ts'
 export { Part } from './api/part.ts'
 export { type LoadOptions, SptProgram } from './api/program.ts'
 export {
-  type ConvertPlan,
+  type ConversionPlan,
   convert,
-  convertFor,
-  convertPlan,
-  formatOf,
+  convertForKernel,
+  planConversion,
   prepareResident,
-  type Resident,
   ResidentParts,
+  type ResidentTensor,
   releaseConversions,
-  resident,
+  storageFormat,
+  upload,
 } from './api/resident.ts'
-export type { FoundShare, Predicted, RunChoice } from './api/selecting.ts'
+export type { EstimatedTime, FillRatio, RunSelection } from './api/selecting.ts'
 export type {
-  AtMask,
   IterationAttributes,
   IterationMask,
+  MaskedValue,
   SparsityAttributes,
   TensorAttributes,
-  ValueAtFill,
+  TensorMask,
 } from './api/stepped-kernel.ts'
 export {
   type Bindable,

@@ -122,7 +122,7 @@ readStored()
 export const devices = {
   cpu: hosted.cpu,
   webgpu: async (options: NodeWebGpuOptions = {}): Promise<Device> => {
-    const own = ['choice', 'robustness', 'toggles'] as const
+    const own = ['adapter', 'robustness', 'toggles'] as const
     expectOptions('devices.webgpu', options, [...own, 'powerPreference', 'forceFallbackAdapter', 'features'])
     const { createNodeWebGpu } = await import('./runtime/webgpu-node.ts')
     return createNodeWebGpu(options)

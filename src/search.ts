@@ -2,7 +2,7 @@
  * sparsetile/search, in Node: spaces of schedules, their points, and what searches them; what was measured is kept, and
  * found again.
  */
-export type { OpenSpace, Space } from './api/space.ts'
+export type { Space, UnboundSpace } from './api/space.ts'
 export { type CalibrateOptions, calibrate } from './search/calibrate/index.ts'
 export { type TrainedModel, type Training, trainOnRecords } from './search/calibrate/train.ts'
 export {
@@ -14,15 +14,15 @@ export {
   predictor,
 } from './search/cost-model.ts'
 export { count, type PointCount } from './search/count.ts'
-export { type Decisions, type Make, space } from './search/function-space.ts'
-export { type Importance, importanceOf } from './search/importance.ts'
+export { type Decisions, type KernelTransform, space } from './search/function-space.ts'
+export { decisionImportance, type Importance } from './search/importance.ts'
 export {
   type AbsentLibrary,
   type LibraryRoutine,
   type LibraryRoutines,
   libraryRoutines,
 } from './search/libraries/index.ts'
-export { deviceIdentity } from './search/measuring/device-identity.ts'
+export { deviceKey } from './search/measuring/device-identity.ts'
 export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
 export {
@@ -30,25 +30,30 @@ export {
   type MeasureRoundsOptions,
   measureRounds,
 } from './search/measuring/measure-rounds.ts'
-export { timingOf } from './search/measuring/median-interval.ts'
+export { summarizeSamples } from './search/measuring/median-interval.ts'
 export { prepareReference } from './search/measuring/reference-kernel.ts'
-export type { OutOfRounds, RoundsResult } from './search/measuring/rounds.ts'
+export type { ExitReason, RoundsResult } from './search/measuring/rounds.ts'
 export type { CalibratedKernel, Calibration } from './search/model/calibration.ts'
 export { type CostModel, useCostModel } from './search/model/trained-models.ts'
 export { type Outline, type OutlinedDecision, type OutlineOptions, outline } from './search/outline/index.ts'
 export * from './search/points.ts'
 export * from './search/records/index.ts'
-export { type SearchResult, type StoppedBy, search } from './search/search.ts'
-export type { Asked, EvaluateContext, SearchOptions, SearchProgress } from './search/search-options.ts'
+export { type SearchResult, type StopReason, search } from './search/search.ts'
+export type {
+  EvaluationContext,
+  EvaluationRequest,
+  SearchOptions,
+  SearchProgress,
+} from './search/search-options.ts'
 export { type SketchOptions, type SketchSpace, sketches } from './search/sketches.ts'
 export { STRATEGIES } from './search/strategies/index.ts'
 export * from './search/studies/index.ts'
-export { refusalOf, type Survey, type SurveyOptions, survey } from './search/survey.ts'
+export { rejectionCode, type Survey, type SurveyOptions, survey } from './search/survey.ts'
 export { scheduleText, typescriptText } from './search/text.ts'
 export type { TuneCase } from './search/tune/case-study.ts'
 export type { Confirmation } from './search/tune/confirmation.ts'
 export {
-  type Final,
+  type Finalist,
   type TunedTrial,
   type TuneOptions,
   type TuneProgress,

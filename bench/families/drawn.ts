@@ -3,12 +3,12 @@ import { fail } from '../../src/ast/diagnostic.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 
 /** Something that is drawn from a few parameters and a seed. */
-export interface Drawn<T> {
-  readonly about: string
+export interface MatrixFamily<T> {
+  readonly description: string
   /** The size where nothing else is said. */
-  readonly usual?: number
+  readonly defaultSize?: number
   /** `size`: about how many rows there are. */
-  make(size: number, random: Random): T
+  generate(size: number, random: Random): T
 }
 
 /** Rows of a member where nothing else is said. */
@@ -21,10 +21,13 @@ const MOST = 2_000_000
  * A member of one of `families`: `road`, `road:100000` (about so many rows), `road:100000:7` (the seed).
  * @throws SptError `families/too-large`
  */
-export function drawn<T>(families: Readonly<Record<string, Drawn<T>>>, name: string): T | undefined {
+export function generateMember<T>(
+  families: Readonly<Record<string, MatrixFamily<T>>>,
+  name: string,
+): T | undefined {
   const [family, size, seed = '1', ...more] = name.split(':')
   const known = families[family!]
-  const [n, s] = [Number(size ?? known?.usual ?? USUAL), Number(seed)]
+  const [n, s] = [Number(size ?? known?.defaultSize ?? USUAL), Number(seed)]
   if (!known || more.length > 0 || !Number.isInteger(n) || n < 1 || !Number.isInteger(s)) return undefined
   if (n > MOST)
     fail({
@@ -33,5 +36,5 @@ export function drawn<T>(families: Readonly<Record<string, Drawn<T>>>, name: str
       expected: `at most ${MOST}`,
       hint: 'members are made in memory, as lists',
     })
-  return known.make(n, new Random(s))
+  return known.generate(n, new Random(s))
 }

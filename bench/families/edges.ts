@@ -1,6 +1,6 @@
 /** What families of matrices are drawn as. */
 import type { Random } from '../../src/run/bind/random-tensors.ts'
-import type { Drawn } from './drawn.ts'
+import type { MatrixFamily } from './drawn.ts'
 
 /** A pattern: rows and columns of the elements, in any order, maybe repeated. */
 export interface Pattern {
@@ -9,7 +9,7 @@ export interface Pattern {
   readonly columns: Int32Array
 }
 
-export type Family = Drawn<Pattern>
+export type Family = MatrixFamily<Pattern>
 
 /** Elements as they come. */
 export class Edges {

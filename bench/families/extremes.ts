@@ -3,9 +3,9 @@ import { Edges, type Family, skewed } from './edges.ts'
 
 /** A dense first row and column and the diagonal (arrowhead): one row holds a third of the elements. */
 export const arrow: Family = {
-  about: 'arrowhead: the diagonal, the first row and the first column',
-  usual: 80_000,
-  make(n) {
+  description: 'arrowhead: the diagonal, the first row and the first column',
+  defaultSize: 80_000,
+  generate(n) {
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
       edges.add(i, i)
@@ -18,9 +18,9 @@ export const arrow: Family = {
 
 /** A de Bruijn graph of k-mers: each has up to four successors, whose numbers are four neighbours far away. */
 export const kmer: Family = {
-  about: 'k-mer graph: 1 to 4 successors a row, neighbours of each other',
-  usual: 400_000,
-  make(n, random) {
+  description: 'k-mer graph: 1 to 4 successors a row, neighbours of each other',
+  defaultSize: 400_000,
+  generate(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
       const first = (4 * i) % n
@@ -33,9 +33,9 @@ export const kmer: Family = {
 
 /** Users and items: `wide` users to an item, both by popularity. */
 export const userItem = (wide: number, degree: number): Family => ({
-  about: `users × items, ${wide} users to an item, ${degree} a user, both by popularity`,
-  usual: 60_000,
-  make(n, random) {
+  description: `users × items, ${wide} users to an item, ${degree} a user, both by popularity`,
+  defaultSize: 60_000,
+  generate(n, random) {
     const items = Math.max(1, Math.round(n / wide))
     const edges = new Edges()
     for (let e = 0; e < n * degree; e++) edges.add(skewed(random, n, 0.5), skewed(random, items, 0.6))
@@ -45,9 +45,9 @@ export const userItem = (wide: number, degree: number): Family => ({
 
 /** A layer's weights that unstructured pruning left: 4 outputs to 3 inputs. */
 export const prunedWide = (kept: number): Family => ({
-  about: `pruned layer of 4 : 3, ${kept * 100} % of the weights kept`,
-  usual: 4096,
-  make(rows, random) {
+  description: `pruned layer of 4 : 3, ${kept * 100} % of the weights kept`,
+  defaultSize: 4096,
+  generate(rows, random) {
     const columns = Math.max(1, Math.round((rows * 3) / 4))
     const edges = new Edges()
     for (let i = 0; i < rows; i++) for (let j = 0; j < columns; j++) if (random.next() < kept) edges.add(i, j)
@@ -57,9 +57,9 @@ export const prunedWide = (kept: number): Family => ({
 
 /** Few long rows over very many columns. */
 export const shortWide = (wide: number, filled: number): Family => ({
-  about: `short and wide: ${wide} columns to a row, ${filled * 100} % filled`,
-  usual: 256,
-  make(rows, random) {
+  description: `short and wide: ${wide} columns to a row, ${filled * 100} % filled`,
+  defaultSize: 256,
+  generate(rows, random) {
     const columns = rows * wide
     const edges = new Edges()
     for (let i = 0; i < rows; i++)
@@ -70,8 +70,8 @@ export const shortWide = (wide: number, filled: number): Family => ({
 
 /** Runs of `least` to `most` neighbouring rows that have the same columns (supernodes of a factorisation), unaligned. */
 export const supernodes = (least: number, most: number, degree: number): Family => ({
-  about: `supernodes: ${least} to ${most} rows with the same ${degree} columns`,
-  make(n, random) {
+  description: `supernodes: ${least} to ${most} rows with the same ${degree} columns`,
+  generate(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; ) {
       const end = Math.min(n, i + least + random.below(most - least + 1))

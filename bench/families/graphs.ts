@@ -4,8 +4,8 @@ import { Edges, type Family, skewed } from './edges.ts'
 
 /** Both ends by weight, ids at random (Chung and Lu, 2002). */
 export const powerLaw = (skew: number, degree: number): Family => ({
-  about: `power law, skew ${skew}, ${degree} a row, random ids`,
-  make(n, random) {
+  description: `power law, skew ${skew}, ${degree} a row, random ids`,
+  generate(n, random) {
     const ids = shuffled(n, random)
     const edges = new Edges()
     for (let e = 0; e < (n * degree) / 2; e++) {
@@ -19,8 +19,8 @@ export const powerLaw = (skew: number, degree: number): Family => ({
 
 /** Neighbours on a ring, a share of the edges rewired (Watts and Strogatz, 1998). */
 export const smallWorld = (degree: number, rewired: number): Family => ({
-  about: `small world, ${degree} neighbours on a ring, ${rewired * 100} % rewired`,
-  make(n, random) {
+  description: `small world, ${degree} neighbours on a ring, ${rewired * 100} % rewired`,
+  generate(n, random) {
     const edges = new Edges()
     for (let i = 0; i < n; i++)
       for (let k = 1; k <= degree / 2; k++) {
@@ -34,8 +34,8 @@ export const smallWorld = (degree: number, rewired: number): Family => ({
 
 /** Skewed degrees within communities of neighbouring ids, a share of the edges between them: social networks. */
 export const communities = (members: number, degree: number, within: number): Family => ({
-  about: `communities of ${members}, ${degree} a row, ${within * 100} % of them within`,
-  make(n, random) {
+  description: `communities of ${members}, ${degree} a row, ${within * 100} % of them within`,
+  generate(n, random) {
     const ids = shuffled(n, random)
     const edges = new Edges()
     for (let e = 0; e < (n * degree) / 2; e++) {
@@ -52,8 +52,8 @@ export const communities = (members: number, degree: number, within: number): Fa
 
 /** Quarters of quarters of the matrix, by weight (R-MAT: Chakrabarti, Zhan and Faloutsos, 2004): small ids are hubs. */
 export const recursive = (degree: number): Family => ({
-  about: `R-MAT with the weights of Graph500, ${degree} a row`,
-  make(n, random) {
+  description: `R-MAT with the weights of Graph500, ${degree} a row`,
+  generate(n, random) {
     const edges = new Edges()
     const levels = Math.ceil(Math.log2(Math.max(2, n)))
     for (let e = 0; e < n * degree; e++) {
@@ -71,8 +71,8 @@ export const recursive = (degree: number): Family => ({
 
 /** Points of a square, numbered by strips of it, with those around them (a random geometric graph): unstructured meshes. */
 export const geometric = (degree: number): Family => ({
-  about: `points of a square with those around, ${degree} a row`,
-  make(n, random) {
+  description: `points of a square with those around, ${degree} a row`,
+  generate(n, random) {
     const side = Math.max(1, Math.floor(Math.sqrt((Math.PI * n) / degree)))
     const cells = Array.from({ length: side * side }, (): { x: number; y: number; id: number }[] => [])
     const cellOf = (x: number, y: number): number => Math.floor(x * side) * side + Math.floor(y * side)
@@ -96,8 +96,8 @@ export const geometric = (degree: number): Family => ({
 
 /** A new node cites old ones, mostly those that others cite (Price, 1976); both ways, ids at random. */
 export const citations = (degree: number): Family => ({
-  about: `citations, ${degree} by each node, of what is cited`,
-  make(n, random) {
+  description: `citations, ${degree} by each node, of what is cited`,
+  generate(n, random) {
     const ids = shuffled(n, random)
     const edges = new Edges()
     const cited: number[] = [0]
@@ -116,8 +116,8 @@ export const citations = (degree: number): Family => ({
 
 /** A grid of crossings with some streets missing, numbered in strips as surveys are. */
 export const road: Family = {
-  about: 'road network: a grid with a fifth of the streets missing',
-  make(n, random) {
+  description: 'road network: a grid with a fifth of the streets missing',
+  generate(n, random) {
     const side = Math.max(2, Math.round(Math.sqrt(n)))
     const edges = new Edges()
     const street = (a: number, b: number): void => {
@@ -136,8 +136,8 @@ export const road: Family = {
 
 /** A few rows have a tenth of all columns each, the others hardly any. */
 export const hubs = (count: number, degree: number): Family => ({
-  about: `${count} hubs with a tenth of all columns, ${degree} in other rows`,
-  make(n, random) {
+  description: `${count} hubs with a tenth of all columns, ${degree} in other rows`,
+  generate(n, random) {
     const edges = new Edges()
     const ids = shuffled(n, random)
     for (let h = 0; h < Math.min(n, count); h++)

@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../src/run/bind/random-tensors.ts'
 import { permutation as shuffled } from '../../src/run/bind/random-tensors.ts'
-import type { Drawn } from './drawn.ts'
+import type { MatrixFamily } from './drawn.ts'
 import { skewed } from './edges.ts'
 
 /** Pairs of a row and a column in groups, in any order, maybe repeated. */
@@ -13,7 +13,7 @@ export interface GroupPattern {
   readonly coords: readonly [group: Int32Array, row: Int32Array, column: Int32Array]
 }
 
-export type GroupFamily = Drawn<GroupPattern>
+export type GroupFamily = MatrixFamily<GroupPattern>
 
 /** Pairs as they come. */
 class Pairs {
@@ -33,8 +33,8 @@ class Pairs {
 
 /** Edges between nodes by weight, of relations by weight, and the same the other way round as relations of their own. */
 const relations = (count: number, skew: number, degree: number): GroupFamily => ({
-  about: `${count} relations and their inverse ones, skew ${skew}, ${degree} edges a node, power law of degrees`,
-  make(n, random) {
+  description: `${count} relations and their inverse ones, skew ${skew}, ${degree} edges a node, power law of degrees`,
+  generate(n, random) {
     const ids = shuffled(n, random)
     const pairs = new Pairs()
     for (let e = 0; e < (n * degree) / 2; e++) {
@@ -60,8 +60,8 @@ function surface(side: number, random: Random): (x: number, y: number) => number
 
 /** Voxels of a random surface with those of the 27 around that there are, an offset a group: a submanifold convolution's map. */
 const voxels = (kept: number, order: 'raster' | 'random'): GroupFamily => ({
-  about: `kernel map of a random surface, ${kept * 100} % of its voxels, numbered in ${order} order`,
-  make(n, random) {
+  description: `kernel map of a random surface, ${kept * 100} % of its voxels, numbered in ${order} order`,
+  generate(n, random) {
     const side = Math.max(2, Math.round(Math.sqrt(n / kept)))
     const height = surface(side, random)
     const places: [x: number, y: number, z: number][] = []
@@ -95,9 +95,9 @@ const routing = (
   zipf: number,
   { idle = false, each = 1, experts = EXPERTS }: { idle?: boolean; each?: number; experts?: number } = {},
 ): GroupFamily => ({
-  about: `routing to ${experts} experts, Zipf ${zipf}, ${each} a token${idle ? ', every eighth expert idle' : ''}`,
-  usual: 8192,
-  make(tokens, random) {
+  description: `routing to ${experts} experts, Zipf ${zipf}, ${each} a token${idle ? ', every eighth expert idle' : ''}`,
+  defaultSize: 8192,
+  generate(tokens, random) {
     const below = new Float64Array(experts + 1)
     for (let e = 0; e < experts; e++) below[e + 1] = below[e]! + (idle && e % 8 === 7 ? 0 : (e + 1) ** -zipf)
     const pairs = new Pairs()

@@ -3,8 +3,8 @@ import { Edges, type Family, skewed } from './edges.ts'
 
 /** Points of a cube with their six neighbours, numbered line by line: three pairs of diagonals, far from each other. */
 export const stencil: Family = {
-  about: 'finite differences on a cube, seven points',
-  make(n) {
+  description: 'finite differences on a cube, seven points',
+  generate(n) {
     const side = Math.max(2, Math.round(n ** (1 / 3)))
     const edges = new Edges()
     const strides = [1, side, side * side]
@@ -22,8 +22,8 @@ export const stencil: Family = {
 
 /** Below the diagonal, a share of what is there, and denser to the end: factors of elimination. */
 export const triangular = (filled: number): Family => ({
-  about: `lower triangular, ${100 * filled} % of the last rows filled, less before`,
-  make(size, random) {
+  description: `lower triangular, ${100 * filled} % of the last rows filled, less before`,
+  generate(size, random) {
     const n = Math.max(64, Math.round(size / 8))
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
@@ -37,8 +37,8 @@ export const triangular = (filled: number): Family => ({
 
 /** Texts and the words in them: lengths differ by orders of magnitude (log-normal), words by popularity. */
 export const documents = (words: number, spread: number): Family => ({
-  about: `texts of ${words} words in the middle, lengths log-normal by ${spread}, popular words`,
-  make(n, random) {
+  description: `texts of ${words} words in the middle, lengths log-normal by ${spread}, popular words`,
+  generate(n, random) {
     const vocabulary = Math.max(8, 2 * n)
     const edges = new Edges()
     for (let i = 0; i < n; i++) {
@@ -51,8 +51,8 @@ export const documents = (words: number, spread: number): Family => ({
 
 /** Few rows over many columns: a row over a range of its own, and a tenth of the rows over all of them. */
 export const constraints = (columns: number, own: number): Family => ({
-  about: `constraints: ${columns} columns a row, ${own} of its own; a tenth of the rows over all`,
-  make(n, random) {
+  description: `constraints: ${columns} columns a row, ${own} of its own; a tenth of the rows over all`,
+  generate(n, random) {
     const rows = Math.max(64, Math.round(n / columns))
     const edges = new Edges()
     for (let i = 0; i < rows; i++)

@@ -41,7 +41,7 @@ export async function checkSchedules(
       })
     const kernel = program.kernel(asked.kernel)
     try {
-      if (kernel.choices.includes(asked.schedule)) kernel.schedule(asked.schedule, ...asked.args)
+      if (kernel.dispatches.includes(asked.schedule)) kernel.schedule(asked.schedule, ...asked.args)
       else if (asked.schedule !== '') kernel.steps(asked.schedule, ...asked.args)
     } catch (error) {
       if (error instanceof SptError) error.sources ??= program.sources

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { fail } from '../../src/ast/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { type CoordTensor, coords, readTensor } from '../../src/node.ts'
-import { drawn } from '../families/drawn.ts'
+import { generateMember } from '../families/drawn.ts'
 import { GROUP_FAMILIES, type GroupKind, type GroupPattern } from '../families/groups.ts'
 import { fillNormal } from './random.ts'
 
@@ -120,7 +120,7 @@ export function groupSources(
     found: names.map((name) => ({
       name,
       async read() {
-        const pattern = (await files.get(name)?.read()) ?? drawn(GROUP_FAMILIES[kind], name)
+        const pattern = (await files.get(name)?.read()) ?? generateMember(GROUP_FAMILIES[kind], name)
         return pattern ? grouped(name, kind, pattern) : noMember(name)
       },
     })),

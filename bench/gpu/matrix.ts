@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fail } from '../../src/ast/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { readTensor } from '../../src/node.ts'
-import { FAMILIES, member } from '../families.ts'
+import { FAMILIES, generateMatrix } from '../families.ts'
 import { ARXIV_LIKE, type PowerLaw, powerLaw, REDDIT_LIKE } from '../power-law.ts'
 import { groupFiles, groupNames } from './groups.ts'
 import { fillNormal } from './random.ts'
@@ -138,7 +138,7 @@ export function sources(
 
 /** @throws SptError `bench/no-matrix` */
 function fromPattern(name: string): Csr {
-  const drawn = member(name)
+  const drawn = generateMatrix(name)
   if (!drawn)
     return fail({
       code: 'bench/no-matrix',

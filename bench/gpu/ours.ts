@@ -3,17 +3,17 @@ import type { CompiledKernel, PreparedKernel } from '../../src/api/compiled.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
 import {
-  type Chosen,
-  CompiledChoice,
+  CompiledDispatch,
   type CoordTensor,
-  convertFor,
+  convertForKernel,
   prepareResident,
-  type Resident,
   type ResidentParts,
+  type ResidentTensor,
   releaseConversions,
-  resident,
+  type Selection,
   type StoredTensor,
   type Tensor,
+  upload,
   type ValueArray,
 } from '../../src/node.ts'
 import type { Device } from '../../src/runtime/device.ts'
@@ -25,12 +25,12 @@ import { measureBy, scoutBy, type Times } from './timing.ts'
 
 export interface Ready {
   readonly candidate: Candidate
-  /** A `CompiledChoice` until data decide. */
+  /** A `CompiledDispatch` until data decide. */
   readonly compiled: CompiledKernel
   /** The kernel as written. */
   readonly source: Kernel1
   /** Which schedule was chosen. */
-  readonly chosen?: Chosen
+  readonly chosen?: Selection
 }
 
 /** The first sparse input, in the format of a ready kernel. */
@@ -86,7 +86,7 @@ export class OurDevice {
     const start = this.#start()
     const { kernel, plain } = await kernelOf(candidate)
     const compiled = await kernel.compile(this.device)
-    if (!(compiled instanceof CompiledChoice)) await this.#note(candidate, compiled, start)
+    if (!(compiled instanceof CompiledDispatch)) await this.#note(candidate, compiled, start)
     return { candidate, compiled, source: plain.compilation.source }
   }
 
@@ -96,12 +96,12 @@ export class OurDevice {
     tensors: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
   ): Promise<Ready> {
-    if (!(ready.compiled instanceof CompiledChoice)) return ready
+    if (!(ready.compiled instanceof CompiledDispatch)) return ready
     const start = this.#start()
-    const { kernel, choice } = await ready.compiled.choose({ tensors, params })
-    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, choice)
+    const { kernel, selection } = await ready.compiled.choose({ tensors, params })
+    if (!this.#noted.has(kernel)) await this.#note(ready.candidate, kernel, start, selection)
     this.#noted.add(kernel)
-    return { ...ready, compiled: kernel, chosen: choice }
+    return { ...ready, compiled: kernel, chosen: selection }
   }
 
   #start(): number {
@@ -109,15 +109,20 @@ export class OurDevice {
     return performance.now()
   }
 
-  async #note(candidate: Candidate, compiled: CompiledKernel, start: number, choice?: Chosen): Promise<void> {
+  async #note(
+    candidate: Candidate,
+    compiled: CompiledKernel,
+    start: number,
+    choice?: Selection,
+  ): Promise<void> {
     const total = performance.now() - start
     const { ms: loading } = await programOf(candidate)
     const head = { candidate: candidate.text, loading, ...(choice ? { chosen: choice.text } : {}) }
     this.preparations.push(preparationOf(head, compiled, total, this.#clock.milliseconds))
   }
 
-  upload(tensor: CoordTensor | StoredTensor, kernel: Kernel1): Promise<Resident> {
-    return resident(this.device, tensor, axesOf(kernel, inputs(kernel)[0]!))
+  upload(tensor: CoordTensor | StoredTensor, kernel: Kernel1): Promise<ResidentTensor> {
+    return upload(this.device, tensor, axesOf(kernel, inputs(kernel)[0]!))
   }
 
   /** Brings `tensor` into the format that the kernel stores its first input in; the kernel has been decided. */
@@ -132,13 +137,13 @@ export class OurDevice {
       r.buffers.some((b) => b.name === name),
     )
     if (!formatted) return AS_IT_IS
-    let from: Resident | undefined
+    let from: ResidentTensor | undefined
     try {
       from = await this.upload(tensor, source)
       // The first conversion compiles its kernels.
-      if (this.times) (await convertFor(compiled, name, from, { sets })).free()
+      if (this.times) (await convertForKernel(compiled, name, from, { sets })).free()
       const start = performance.now()
-      const parts = await convertFor(compiled, name, from, { sets })
+      const parts = await convertForKernel(compiled, name, from, { sets })
       return { parts, milliseconds: performance.now() - start, bytes: parts.bytes }
     } catch (error) {
       if (!(error instanceof SptError)) throw error
@@ -176,14 +181,15 @@ export class OurDevice {
     rest: Readonly<Record<string, Tensor>>,
     params: Readonly<Record<string, number>> = {},
   ): Promise<OurRun> {
-    if (!(asked.compiled instanceof CompiledChoice)) return this.prepare(asked, AS_IT_IS, first, rest, params)
+    if (!(asked.compiled instanceof CompiledDispatch))
+      return this.prepare(asked, AS_IT_IS, first, rest, params)
     const name = inputs(asked.source)[0]!.name
     const prepared = await asked.compiled.prepare({ tensors: { [name]: first, ...rest }, params })
     const run = new OurRun(asked, AS_IT_IS, prepared)
     return this.#ran(run, async () => {
       await run.run()
-      for (let k = 1; k < LEADING && Object.keys(prepared.choice?.covered ?? {}).length > 0; k++) {
-        await prepared.known()
+      for (let k = 1; k < LEADING && Object.keys(prepared.selection?.fillRatios ?? {}).length > 0; k++) {
+        await prepared.awaitMeasurements()
         await run.run()
       }
     })
@@ -238,11 +244,11 @@ export class OurRun {
   /** The format's building, and which schedule was chosen where there was a choice. */
   get facts(): Readonly<Record<string, number | string>> {
     const { parts, host, milliseconds, bytes } = this.built
-    const choice = this.prepared.choice ?? this.ready.chosen
+    const choice = this.prepared.selection ?? this.ready.chosen
     return {
       ...(parts ? { 'build ms': milliseconds, bytes } : {}),
       ...(host === undefined ? {} : { 'built on the host': host }),
-      ...(choice ? { chosen: choice.text, because: choice.because } : {}),
+      ...(choice ? { chosen: choice.text, because: choice.reason } : {}),
     }
   }
 

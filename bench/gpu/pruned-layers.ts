@@ -1,6 +1,6 @@
 /** Layers of the suite `tile-wise`: sizes, weights, what the pruner leaves of them, activations, and our kernels on them. */
 import { type Dtype, dense, type ValueArray } from '../../src/node.ts'
-import { keptIn, layersOf, type Mask, type Pattern, prune } from '../../src/prune.ts'
+import { layersFromValues, type Mask, type Pattern, prune, unionMasks } from '../../src/prune.ts'
 import { halves, widen } from './blocks.ts'
 import type { Candidate } from './candidates.ts'
 import { bindFirst } from './contestants.ts'
@@ -76,9 +76,9 @@ export class Layer {
   /** By the pruner, with this layer alone. @throws SptError `prune/…` where the pattern cannot have that sparsity */
   async pruned(pattern: Pattern, sparsity: number): Promise<Kept> {
     const { outputs: rows, inputs: cols } = this.size
-    const layers = layersOf([{ name: 'layer', rows, cols, weights: this.values }])
+    const layers = layersFromValues([{ name: 'layer', rows, cols, weights: this.values }])
     const pruned = await prune(layers, { pattern, sparsity })
-    return this.#only(keptIn(pruned)[0]!, pruned.masks[0]!)
+    return this.#only(unionMasks(pruned)[0]!, pruned.masks[0]!)
   }
 
   /** All of them. */

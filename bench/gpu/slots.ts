@@ -1,5 +1,5 @@
 /** Where a format puts the elements of a tensor, read off a conversion. */
-import { convertFor, type StoredTensor } from '../../src/node.ts'
+import { convertForKernel, type StoredTensor } from '../../src/node.ts'
 import { inputs } from './declared.ts'
 import type { OurDevice, Ready } from './ours.ts'
 
@@ -36,7 +36,7 @@ async function download(
 ): Promise<readonly Float32Array[]> {
   const { source } = ready
   const from = await on.upload({ ...tensor, values }, source)
-  const parts = await convertFor(ready.compiled, inputs(source)[0]!.name, from)
+  const parts = await convertForKernel(ready.compiled, inputs(source)[0]!.name, from)
   from.free()
   try {
     return (await parts.download()).parts.map((p) => {

@@ -4,7 +4,7 @@ import { type Kernel, load, SptError } from '../../src/node.ts'
 import type { Random } from '../../src/run/bind/random-tensors.ts'
 import type { Device } from '../../src/runtime/device.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
-import { costModel, draw, libraryRoutines, pointKey, predictor } from '../../src/search.ts'
+import { costModel, libraryRoutines, pointKey, predictor, samplePoint } from '../../src/search.ts'
 import { fieldOf, parseCandidate, widthValues } from '../gpu/candidates.ts'
 import { inputs as inputsOf, structured } from '../gpu/declared.ts'
 import { sources } from '../gpu/matrix.ts'
@@ -71,7 +71,7 @@ export class CaseKernels {
     const tensors = { [first]: structured(kernel.source, [A.rows, A.columns], A, A.values, 'f32') }
     const params = kernel.source.params.some((p) => p.name === 'd') ? { d: of.width } : {}
     const inputs = { tensors, params, seed: 1 }
-    const space = await kernel.space(device.kind === 'cpu' ? 'cpu_space' : 'gpu_space').on(device, inputs)
+    const space = await kernel.space(device.kind === 'cpu' ? 'cpu_space' : 'gpu_space').bind(device, inputs)
     return new CaseKernels(of, device, kernel, inputs, space)
   }
 
@@ -92,17 +92,17 @@ export class CaseKernels {
   /** What runs unasked, and libraries. */
   async others(say: (text: string) => void): Promise<Candidate[]> {
     const { routines, absent } = libraryRoutines(this.kernel, this.device)
-    for (const a of absent) say(a.why)
+    for (const a of absent) say(a.reason)
     const libraries = routines.map(
       (r): Candidate => ({ of: 'library', text: r.name, compile: () => r.compile() }),
     )
-    return this.kernel.choice === null ? libraries : [...libraries, await this.chosen()]
+    return this.kernel.dispatch === null ? libraries : [...libraries, await this.chosen()]
   }
 
   /** What runs unasked. */
   async chosen(): Promise<Candidate> {
-    const { kernel, chosen } = await this.kernel.choose(this.device, this.inputs)
-    return this.#own('chosen', this.#called(chosen.schedule ?? '', chosen.args), kernel)
+    const { kernel, selection } = await this.kernel.choose(this.device, this.inputs)
+    return this.#own('chosen', this.#called(selection.schedule ?? '', selection.args), kernel)
   }
 
   /** By hand, and `also`, as candidates are written. */
@@ -115,7 +115,7 @@ export class CaseKernels {
       ...also.map((text) => parseCandidate(text, values)),
     ]
     return all.flatMap((c) => {
-      if (c.kernel !== suite || this.kernel.choices.includes(c.schedule)) return []
+      if (c.kernel !== suite || this.kernel.dispatches.includes(c.schedule)) return []
       try {
         const kernel = this.kernel.schedule(c.schedule, ...c.args)
         return [this.#own('listed', this.#called(c.schedule, c.args), kernel)]
@@ -132,7 +132,7 @@ export class CaseKernels {
   drawn(count: number, random: Random, until: number, isMine: (text: string) => boolean): Candidate[] {
     const all = new Map<string, Candidate>()
     for (let k = 0; k < DRAWS * count && all.size < DRAWN_FOR_EACH * count && Date.now() < until; k++) {
-      const point = draw(this.space, () => random.next())
+      const point = samplePoint(this.space, () => random.next())
       if (!point) break
       const text = this.#textOf(point)
       if (all.has(text) || !isMine(text)) continue

@@ -3,7 +3,7 @@ import type { CompiledSchedule, PreparedKernel } from '../../src/api/compiled.ts
 import { SptError, Workspace } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
-import { deviceIdentity, withDeviceLock } from '../../src/search.ts'
+import { deviceKey, withDeviceLock } from '../../src/search.ts'
 import { messageOf } from '../gpu/ours.ts'
 import { summary } from '../model/records.ts'
 import { settled } from '../model/timed.ts'
@@ -53,7 +53,7 @@ export class CaseBench {
   }
 
   #alone<T>(work: () => Promise<T>): Promise<T> {
-    return withDeviceLock(deviceIdentity(this.kernels.device), async () => {
+    return withDeviceLock(deviceKey(this.kernels.device), async () => {
       const start = performance.now()
       try {
         return await work()
@@ -86,7 +86,7 @@ export class CaseBench {
       compiled = ready
       const prepared = await this.#prepared(ready)
       try {
-        const verify = () => prepared.verifyAgainst(this.#data.expected(this.#extent))
+        const verify = () => prepared.verifyAgainst(this.#data.referenceResults(this.#extent))
         // Among the samples of others one run is an outlier, and reading the results of GPUs takes longer than measuring.
         const { ok, problems } = await (device.kind === 'cpu' ? this.#alone(verify) : verify())
         if (!ok) return { ...head, status: 'wrong', note: problems[0] ?? 'differs' }

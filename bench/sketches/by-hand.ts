@@ -24,7 +24,7 @@ export async function byHand(
   for (const name of kernel.schedules)
     if (isComplete(name) && (gpu ? name !== 'cpu' : name === 'cpu'))
       await attempt(name, () => kernel.schedule(name))
-  for (const name of gpu ? kernel.choices.filter(isComplete) : []) {
+  for (const name of gpu ? kernel.dispatches.filter(isComplete) : []) {
     const { kernel: chosen } = await kernel.schedule(name).choose(device, inputs)
     await attempt(name, () => chosen)
   }

@@ -42,8 +42,8 @@ export async function explored(
     const timing = { median: timed.ms, interval: null, samples: [timed.ms] }
     return { point, outcome: { status: 'measured', timing } }
   }
-  const known = [await attempt('guess', space.guess)]
-  for (const [k, point] of space.forms().entries())
+  const known = [await attempt('guess', space.defaultPoint)]
+  for (const [k, point] of space.shortlist().entries())
     if (!seen.has(pointKey(point))) known.push(await attempt(`form ${k}`, point))
   const seconds = (until - performance.now()) / 1000
   const prior = model && costPrior(space, model, { threads })

@@ -2,7 +2,7 @@
 import { coords, type Tensor } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import type { Pattern } from '../families/edges.ts'
-import { FAMILIES, member } from '../families.ts'
+import { FAMILIES, generateMatrix } from '../families.ts'
 import type { DataSet } from '../verify-all/data.ts'
 
 export interface Judged {
@@ -60,12 +60,12 @@ const RELATIONS = 3
 
 /** What stands in where there are no data: one power law, and a tree of such relations. */
 export const synthetic = (rows: number): readonly DataSet[] =>
-  drawn('power-law', (k) => FAMILIES['power-law']!.make(rows, new Random(k + 1)))
+  drawn('power-law', (k) => FAMILIES['power-law']!.generate(rows, new Random(k + 1)))
 
 /** A member of a family (`road:20000:1`), and a tree of relations that are its neighbours by seed. */
 export function memberSets(name: string): readonly DataSet[] {
   const [family, rows = '20000', seed = '1'] = name.split(':')
-  return drawn(name, (k) => member(`${family}:${rows}:${Number(seed) + k}`))
+  return drawn(name, (k) => generateMatrix(`${family}:${rows}:${Number(seed) + k}`))
 }
 
 function drawn(name: string, make: (k: number) => Pattern | undefined): readonly DataSet[] {

@@ -9,7 +9,7 @@ import {
   Workspace,
 } from '../../src/node.ts'
 import { type Extent, referenceExtent } from '../../src/search/evaluate/reference-extent.ts'
-import { deviceIdentity, withDeviceLock } from '../../src/search.ts'
+import { deviceKey, withDeviceLock } from '../../src/search.ts'
 import { contest } from '../contest.ts'
 
 export interface Timed {
@@ -30,7 +30,7 @@ export interface CaseOf {
 
 /** Processes beside this one have the device in turn. */
 export const alone = <T>(device: Device, work: () => Promise<T>): Promise<T> =>
-  withDeviceLock(deviceIdentity(device), work)
+  withDeviceLock(deviceKey(device), work)
 
 /** Milliseconds of a run beyond which it is not repeated. */
 const LONG = 50
@@ -66,13 +66,13 @@ export class Trials {
     const { device } = this.#data
     try {
       const kernel = make()
-      const compiled = await kernel.compileAsIs(device)
+      const compiled = await kernel.compileSchedule(device)
       this.#data.bind(compiled)
       return await alone(device, async () => {
         const compared = await this.#checked.prepare(compiled)
         let problem: string | undefined
         try {
-          const { ok, problems } = await compared.verifyAgainst(this.#checked.expected(this.#extent))
+          const { ok, problems } = await compared.verifyAgainst(this.#checked.referenceResults(this.#extent))
           if (!ok) problem = problems[0]
         } finally {
           compared.free()
@@ -121,7 +121,7 @@ export class Trials {
     const { device } = this.#data
     return alone(device, async () => {
       const prepared: PreparedKernel[] = []
-      for (const c of of) prepared.push(await this.#data.prepare(await c.kernel.compileAsIs(device)))
+      for (const c of of) prepared.push(await this.#data.prepare(await c.kernel.compileSchedule(device)))
       const runs = prepared.map((p) => async () => {
         if (device.kind === 'cpu') return Math.min(...(await p.time(1)))
         return Math.min(...(await p.measure({ warmups: 2, repeats: 10, batch: 10 })).times)

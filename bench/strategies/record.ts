@@ -18,7 +18,7 @@ import {
 } from '../../src/node.ts'
 import { Random, randomValues } from '../../src/run/bind/random-tensors.ts'
 import {
-  deviceIdentity,
+  deviceKey,
   measureRounds,
   type Point,
   points,
@@ -26,7 +26,7 @@ import {
   sketches,
   withDeviceLock,
 } from '../../src/search.ts'
-import { member } from '../families.ts'
+import { generateMatrix } from '../families.ts'
 import { count, option, packageFile } from '../support.ts'
 import type { Line } from './table.ts'
 
@@ -44,7 +44,7 @@ const program = await load(packageFile('kernels/spmm.spt'))
 const kernel = program.kernel('spmm')
 
 function tensorOf(name: string): ReturnType<typeof coords> {
-  const pattern = member(name)
+  const pattern = generateMatrix(name)
   if (!pattern) throw new Error(`there is no family ${name}`)
   const { shape, rows, columns } = pattern
   return coords([...shape], [rows, columns], randomValues('f32', rows.length, new Random(1)))
@@ -70,7 +70,7 @@ async function record(data: string): Promise<void> {
         if (!(e instanceof SptError)) throw e
         write(point, { code: e.diagnostics[0]!.code })
       }
-    const { outcomes } = await withDeviceLock(deviceIdentity(device), () =>
+    const { outcomes } = await withDeviceLock(deviceKey(device), () =>
       measureRounds(
         device,
         ready.map((r) => r.prepared),
@@ -89,7 +89,7 @@ async function record(data: string): Promise<void> {
 }
 
 async function prepare(workspace: Workspace, scheduled: Kernel): Promise<PreparedKernel> {
-  const prepared = await workspace.prepare(await scheduled.compileAsIs(device))
+  const prepared = await workspace.prepare(await scheduled.compileSchedule(device))
   const verdict = await workspace.verify(prepared, { sample: { count: 64 } })
   if (!verdict.ok) throw new Error(`wrong: ${scheduled.trace.join('; ')}`)
   return prepared

@@ -79,7 +79,7 @@ function spaceOf(name: string, rows: readonly Row[]): PointSpace {
       }
     },
     // As long as the points themselves: they are counted, and drawn uniformly.
-    rest: pointKey,
+    remainderKey: pointKey,
   }
 }
 

@@ -130,7 +130,7 @@ const program = load(new URL('networks.spt', import.meta.url).href)
 /** A task with its kernels compiled: `network(seed)` draws a network, whose predecessor must not be used any more. */
 async function task(given, stepName, forwardName, stepInputs, forwardInputs) {
   const cpu = await devices.cpu()
-  const compiled = async (name) => (await program).kernel(name).schedule('cpu').compileAsIs(cpu)
+  const compiled = async (name) => (await program).kernel(name).schedule('cpu').compileSchedule(cpu)
   const zeros = Object.entries(given.tensors).flatMap(([name, [a, b = 1]]) =>
     [name, ...momentsOf(name)].map((t) => [t, new Float32Array(a * b)]),
   )

@@ -2,12 +2,12 @@
 import {
   blockWise,
   elementWise,
-  keptIn,
-  layersOf,
+  layersFromValues,
   nOfM,
   pruneInStages,
   tileElementWise,
   tileWise,
+  unionMasks,
 } from 'sparsetile/prune'
 
 /** By the names that results have; `dense`: nothing is pruned, and it is trained as long as the others. */
@@ -61,11 +61,11 @@ export async function runs(task, seed, { patterns, stages, first, between, limit
 
 async function pruned(network, pattern, stages, tuned, limit) {
   const stage = async (now) => {
-    await network.prune(keptIn(now))
+    await network.prune(unionMasks(now))
     await tuned(now.sparsity, now.report)
-    return layersOf(await network.layers())
+    return layersFromValues(await network.layers())
   }
-  const last = await pruneInStages(layersOf(await network.layers()), {
+  const last = await pruneInStages(layersFromValues(await network.layers()), {
     pattern,
     stages,
     between: stage,

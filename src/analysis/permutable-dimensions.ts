@@ -8,15 +8,15 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
-import type { Alike, PermutationRefusal, TensorDimension } from './permutation-classes.ts'
+import type { Alike, PermutationObstacle, TensorDimension } from './permutation-classes.ts'
 import { PermutationWalk } from './permutation-walk.ts'
 
 /** A dimension of a tensor, and the effect of permuting it. */
 export interface PermutableDimension extends TensorDimension {
   /** The reason why the dimension may not be permuted; null if it may be. */
-  readonly refusal: PermutationRefusal | null
+  readonly obstacle: PermutationObstacle | null
   /** Dimensions of other tensors that need the same permutation. Those of results come out permuted. */
-  readonly alike: readonly TensorDimension[]
+  readonly linkedDimensions: readonly TensorDimension[]
   /** Axes of the iterators that are alone in the index of this dimension, and of those in `alike`. */
   readonly iterators: readonly string[]
   /**
@@ -82,7 +82,7 @@ function dimensionOf(
   results: ReadonlySet<string>,
   places: ReadonlyMap<string, number>,
 ): PermutableDimension {
-  const { dims, iterators, refusal } = alike
+  const { dims, iterators, refusal: obstacle } = alike
   const own = dims.filter((x) => x.tensor === b.name && x.dimension !== dimension)
   const reason = `${own.map((x) => x.axis).join(' and ')} of ${b.name} would have to be permuted with it`
   const span = alike.tiedAt(b.name, dimension)
@@ -92,8 +92,8 @@ function dimensionOf(
     tensor: b.name,
     dimension,
     axis: b.axes[dimension]!,
-    refusal: refusal ?? (own.length > 0 ? { reason, ...(span && { span }) } : null),
-    alike: Object.freeze(others),
+    obstacle: obstacle ?? (own.length > 0 ? { reason, ...(span && { span }) } : null),
+    linkedDimensions: Object.freeze(others),
     iterators,
     results: dims.some((x) => results.has(x.tensor)) ? 'permuted' : 'kept',
   })

@@ -12,7 +12,7 @@ export interface TensorDimension {
 }
 
 /** The reason why a dimension may not be permuted, and its span in the text. */
-export interface PermutationRefusal {
+export interface PermutationObstacle {
   readonly reason: string
   readonly span?: Span | undefined
 }
@@ -29,7 +29,7 @@ export class Alike {
   #dims: readonly TensorDimension[]
   #iterators: readonly string[]
   /** Reasons that forbid the permutation; the first is reported. */
-  #refusals: readonly PermutationRefusal[] = []
+  #refusals: readonly PermutationObstacle[] = []
   #ties: readonly Tie[] = []
 
   constructor(dims: readonly TensorDimension[], iterators: readonly string[] = []) {
@@ -52,7 +52,7 @@ export class Alike {
     return this.#root.#iterators
   }
 
-  get refusal(): PermutationRefusal | null {
+  get refusal(): PermutationObstacle | null {
     return this.#root.#refusals[0] ?? null
   }
 

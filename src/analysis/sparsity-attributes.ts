@@ -8,20 +8,26 @@ import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
 import { KnownValues } from './sparsity/known-values.ts'
-import { type Facts, factsOf, type MaskRefusal, maskOf, notComplete } from './sparsity/maskable-iterations.ts'
+import {
+  type Facts,
+  factsOf,
+  type MaskRejection,
+  maskOf,
+  notComplete,
+} from './sparsity/maskable-iterations.ts'
 import { type Need, NeededElements } from './sparsity/needed-elements.ts'
 import { withoutIteration } from './sparsity/needless-iterations.ts'
 import { masksOf, sparseInputsOf, waysInto } from './sparsity/writes.ts'
 
 /** The elements at which a mask has its fill value, or differs from it. */
-export interface AtMask {
+export interface TensorMask {
   readonly mask: string
   /** For each dimension of the mask, the corresponding dimension of the tensor, and its axis. */
   readonly dimensions: readonly { readonly dimension: number; readonly axis: string }[]
 }
 
 /** The value of a tensor where a mask has its fill value; `zero`: it is the tensor's own fill value. */
-export interface ValueAtFill extends AtMask {
+export interface MaskedValue extends TensorMask {
   readonly value: number
   readonly zero: boolean
 }
@@ -33,10 +39,10 @@ export interface TensorAttributes {
   /** The single value; null for `live`. */
   readonly constant: number | null
   /** True if a result depends on the tensor; results count as read. */
-  readonly read: boolean
-  readonly atFill: readonly ValueAtFill[]
+  readonly isUsed: boolean
+  readonly maskedValues: readonly MaskedValue[]
   /** The masks without which elements need not be computed: they may keep their fill value, or their initial value. */
-  readonly neededWhere: readonly AtMask[]
+  readonly neededWithin: readonly TensorMask[]
   /**
    * The first reason found why a temporary is needed where a mask has its fill value; null if there is no reason, or
    * for other tensors.
@@ -54,13 +60,13 @@ export interface IterationAttributes {
   readonly name: string
   readonly span?: Span | undefined
   /** True if a result depends on a tensor that the iteration writes. */
-  readonly read: boolean
+  readonly isUsed: boolean
   /** True if the kernel has the same results without the iteration, so that `drop` may remove the iteration. */
-  readonly needless: boolean
+  readonly isDead: boolean
   /** The tensors that can mask the iteration. */
   readonly masks: readonly IterationMask[]
   /** The tensors that cannot mask the iteration, with the reason. */
-  readonly refusals: readonly (MaskRefusal & { readonly mask: string })[]
+  readonly rejections: readonly (MaskRejection & { readonly mask: string })[]
 }
 
 export interface SparsityAttributes {
@@ -98,29 +104,29 @@ function tensorAttributes(
   unread: ReadonlySet<string>,
   { facts, fills }: { facts: readonly Facts[]; fills: readonly Pick<Facts, 'mask' | 'known'>[] },
 ): TensorAttributes {
-  const at = ({ mask }: Pick<Facts, 'mask'>, by: readonly number[]): AtMask => ({
+  const at = ({ mask }: Pick<Facts, 'mask'>, by: readonly number[]): TensorMask => ({
     mask: mask.name,
     dimensions: frozen(by.map((dimension) => ({ dimension, axis: b.axes[dimension]! }))),
   })
   const own = <T extends { readonly tensor: string }>(all: readonly T[]): readonly T[] =>
     all.filter((x) => x.tensor === b.name)
-  const neededWhere = facts.flatMap((f) => own(f.needed.all).map(({ by }) => at(f, by)))
+  const neededWithin = facts.flatMap((f) => own(f.needed.all).map(({ by }) => at(f, by)))
   const needs = b.role === 'local' ? facts.flatMap((f) => f.needed.needsOf(b.name)) : []
   return {
     tensor: b.name,
     value: constant === undefined ? 'live' : constant === b.fill ? 'zero' : 'constant',
     constant: constant ?? null,
-    read: !unread.has(b.name),
+    isUsed: !unread.has(b.name),
     // A value that a tensor has everywhere is not repeated for each mask.
-    atFill: frozen(
+    maskedValues: frozen(
       constant === undefined
         ? fills.flatMap((f) =>
             own(f.known.all).map(({ by, value }) => ({ ...at(f, by), value, zero: value === b.fill })),
           )
         : [],
     ),
-    neededWhere: frozen(unread.has(b.name) ? [] : neededWhere),
-    need: neededWhere.length === 0 && needs[0] ? Object.freeze(needs[0]) : null,
+    neededWithin: frozen(unread.has(b.name) ? [] : neededWithin),
+    need: neededWithin.length === 0 && needs[0] ? Object.freeze(needs[0]) : null,
   }
 }
 
@@ -132,7 +138,7 @@ function iterationAttributes(
 ): IterationAttributes {
   const own = writtenBy([it])
   const masks: IterationMask[] = []
-  const refusals: (MaskRefusal & { readonly mask: string })[] = []
+  const refusals: (MaskRejection & { readonly mask: string })[] = []
   for (const f of facts) {
     const mask = f.mask.name
     const found = maskOf(kernel, it, f)
@@ -148,9 +154,9 @@ function iterationAttributes(
   return {
     name: it.name,
     ...(it.span ? { span: it.span } : {}),
-    read: [...own].some((name) => !unread.has(name)),
-    needless: 'kernel' in withoutIteration(kernel, it),
+    isUsed: [...own].some((name) => !unread.has(name)),
+    isDead: 'kernel' in withoutIteration(kernel, it),
     masks: frozen(masks),
-    refusals: frozen(refusals),
+    rejections: frozen(refusals),
   }
 }

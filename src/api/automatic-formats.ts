@@ -20,7 +20,7 @@ import {
 } from '../search/sketch/index.ts'
 
 /** What takes steps, giving a `K`, and knows formats. */
-export interface Automatic<K> extends Schedulable<K> {
+export interface AutoSchedulable<K> extends Schedulable<K> {
   readonly compilation: Compilation
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly usedFormats: readonly UsedFormat[]
@@ -28,7 +28,7 @@ export interface Automatic<K> extends Schedulable<K> {
 }
 
 /** How a kernel stores a tensor, and how its loops are dealt out. */
-export interface FormatForm<K> {
+export interface FormatCandidate<K> {
   readonly kernel: K
   readonly text: string
   readonly milliseconds: number
@@ -63,7 +63,7 @@ interface Stored<K> {
 const known = new WeakMap<object, Map<string, readonly Stored<unknown>[]>>()
 
 /** A kernel with what is bound under a name stored in other formats. None where a step on coordinates says how it is stored. */
-function storedFormats<K extends Automatic<K>>(kernel: K, bound: string): readonly Stored<K>[] {
+function storedFormats<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
   const ofKernel = known.get(kernel) ?? new Map<string, readonly Stored<unknown>[]>()
   known.set(kernel, ofKernel)
   const before = ofKernel.get(bound) as readonly Stored<K>[] | undefined
@@ -74,7 +74,7 @@ function storedFormats<K extends Automatic<K>>(kernel: K, bound: string): readon
 }
 
 /** Those that its schedules use, with their arguments, and others of its program that have usual ones. */
-function likely<K extends Automatic<K>>(kernel: K, bound: string): readonly Stored<K>[] {
+function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
   const { source } = kernel.compilation
   const axes = axesOfBinding(source, bound).join()
   const alike = source.buffers.filter((b) => b.axes.join() === axes)
@@ -106,23 +106,23 @@ const MOST_MADE = 256
  * For each likely format of the tensor under that name the form that is expected to be the fastest, as far as single decisions lead to
  * it from the best guess; none of what the model does not know.
  */
-export function formatForms<K extends Automatic<K>>(
+export function formatCandidates<K extends AutoSchedulable<K>>(
   kernel: K,
   bound: string,
   target: SketchTarget,
   expected: (kernel: Compilation) => number | null,
-): readonly FormatForm<K>[] {
+): readonly FormatCandidate<K>[] {
   return storedFormats(kernel, bound).flatMap((stored) => {
     const found = climbed(stored, target, expected)
     return found ? [found] : []
   })
 }
 
-function climbed<K extends Automatic<K>>(
+function climbed<K extends AutoSchedulable<K>>(
   stored: Stored<K>,
   target: SketchTarget,
   expected: (kernel: Compilation) => number | null,
-): FormatForm<K> | null {
+): FormatCandidate<K> | null {
   const nests = stored.kernel.compilation.loops.body.length
   let left = Math.max(LEAST_CLIMBED, Math.min(MOST_CLIMBED, Math.floor(NESTS / Math.max(1, nests))))
   const seen = new Set<string>()
@@ -158,7 +158,7 @@ function climbed<K extends Automatic<K>>(
   return { kernel, text, milliseconds }
 }
 
-function madeOf<K extends Automatic<K>>(
+function madeOf<K extends AutoSchedulable<K>>(
   { kernel, made }: Stored<K>,
   target: SketchTarget,
   d: Decisions,

@@ -18,16 +18,16 @@ import {
   sketch,
 } from '../search/sketch/index.ts'
 import { storedElements, type Tensor } from '../storage/tensor.ts'
-import { type Automatic, formatForms, isUneven } from './automatic-formats.ts'
+import { type AutoSchedulable, formatCandidates, isUneven } from './automatic-formats.ts'
 import { sizesOf } from './bound-values.ts'
 import { expectedTimes, statisticsFor } from './expected-times.ts'
 import { PLAIN, plainReason } from './plain-schedule.ts'
 
 /** What is chosen for: a device, or a kind of device. */
-export type AutomaticFor = Device | SketchDevice
+export type CandidateTarget = Device | SketchDevice
 
 /** Values under the names that the kernel's text declares. */
-export interface AutomaticInputs {
+export interface AutoScheduleInputs {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly params: Readonly<Record<string, number>>
 }
@@ -56,26 +56,26 @@ const isSoonKnown = (t: Tensor): boolean =>
 const MOST_NESTS = 64
 
 /** Whether a kernel's loops have no steps, and are not too many to be looked at. */
-export const isFree = ({ onLoops, loops }: Compilation): boolean =>
+export const isUnscheduled = ({ onLoops, loops }: Compilation): boolean =>
   !onLoops && loops.body.length <= MOST_NESTS
 
 /** A way to deal a kernel's loops out. */
-export interface AutomaticForm<K> {
+export interface ScheduleCandidate<K> {
   readonly kernel: K
   /** What was decided of a format, where it has another than the declared one, and of how loops are dealt out; empty where there is one way. */
   readonly text: string
   /** What the cost model expects on what is bound; `null` where it was not asked or does not know. */
   readonly milliseconds: number | null
   /** The chip of that model; `null` as `milliseconds`. */
-  readonly expectedBy: string | null
+  readonly costModel: string | null
   /** The rule by which no other form was looked at. */
-  readonly because?: string | undefined
+  readonly reason?: string | undefined
 }
 
 /** What is legal of the forms that have been looked at, the best guess first, and those that have not. */
 interface Forms {
-  readonly legal: AutomaticForm<unknown>[]
-  readonly rest: Iterator<AutomaticForm<unknown>>
+  readonly legal: ScheduleCandidate<unknown>[]
+  readonly rest: Iterator<ScheduleCandidate<unknown>>
 }
 const known = new WeakMap<object, Map<string, Forms>>()
 
@@ -83,12 +83,12 @@ const known = new WeakMap<object, Map<string, Forms>>()
  * Legal forms of a kernel that has no steps on loops, `most` at most, the best guess first; none where all are refused. Those
  * that are asked for again are the same.
  */
-export function automaticForms<K extends Automatic<K>>(
+export function scheduleCandidates<K extends AutoSchedulable<K>>(
   kernel: K,
   device: SketchDevice,
   sizes: Readonly<Record<string, number>> = {},
   most = MOST_FORMS,
-): readonly AutomaticForm<K>[] {
+): readonly ScheduleCandidate<K>[] {
   const ofKernel = known.get(kernel) ?? new Map<string, Forms>()
   known.set(kernel, ofKernel)
   const key = JSON.stringify([device, sizes])
@@ -100,19 +100,22 @@ export function automaticForms<K extends Automatic<K>>(
     if (next.done) break
     forms.legal.push(next.value)
   }
-  return forms.legal.slice(0, most) as AutomaticForm<K>[]
+  return forms.legal.slice(0, most) as ScheduleCandidate<K>[]
 }
 
-function* legalForms<K extends Automatic<K>>(kernel: K, target: SketchTarget): Generator<AutomaticForm<K>> {
+function* legalForms<K extends AutoSchedulable<K>>(
+  kernel: K,
+  target: SketchTarget,
+): Generator<ScheduleCandidate<K>> {
   for (const { forms, values: taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
     const made = orRefused(() => applySketch(kernel, target, new Decisions(taken, true)))
     const text = forms.map((name) => `${name} = ${taken[name]}`).join(', ')
-    if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null, expectedBy: null }
+    if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null, costModel: null }
   }
 }
 
 /** Sizes among what is bound: scalars are none. */
-function boundSizes(source: Kernel1, { tensors, params }: AutomaticInputs): Record<string, number> {
+function boundSizes(source: Kernel1, { tensors, params }: AutoScheduleInputs): Record<string, number> {
   const sizes = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   return Object.fromEntries(
     [...sizesOf(source, { tensors, params, resident: {} })].filter(([name]) => sizes.has(name)),
@@ -133,38 +136,38 @@ interface Comparison {
  * The guess alone where there is no model, and where nothing that is bound has structure, or what has is more than is soon looked at.
  * @throws SptError `bind/…` of what does not fit the kernel
  */
-export function fastestForms<K extends Automatic<K>>(
+export function fastestCandidates<K extends AutoSchedulable<K>>(
   kernel: K,
-  on: AutomaticFor,
-  inputs: AutomaticInputs,
-): readonly AutomaticForm<K>[] {
+  on: CandidateTarget,
+  inputs: AutoScheduleInputs,
+): readonly ScheduleCandidate<K>[] {
   const { source } = kernel.compilation
   const [kind, named] = typeof on === 'string' ? [on, undefined] : [on.kind, on]
   const sizes = boundSizes(source, inputs)
   const plain = plainReason(on, kernel, new Map(Object.entries(sizes)), inputs.tensors)
   if (plain !== null)
-    return [{ kernel: kernel.parallel(), text: PLAIN, milliseconds: null, expectedBy: null, because: plain }]
+    return [{ kernel: kernel.parallel(), text: PLAIN, milliseconds: null, costModel: null, reason: plain }]
   const model = selectionModel(kind, named)
   const sparse = sparseTensors(source, inputs.tensors)
   const isKnown = Object.values(sparse).some(isSoonKnown)
-  const forms = automaticForms(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)
+  const forms = scheduleCandidates(kernel, kind, sizes, model && isKnown ? MOST_FORMS : 1)
   if (!model || !isKnown || (kind === 'cpu' && forms.length < 2)) return forms
   const comparison: Comparison = { model, kind, sizes, sparse }
   const declared = inOrder(kernel, forms, comparison)
   const expected = declared[0]?.milliseconds ?? null
   if (expected === null || kind === 'cpu') return declared
   const others = inOtherFormats(kernel, comparison)
-  const isFaster = ({ kernel: { compilation: c }, milliseconds }: AutomaticForm<K>): boolean =>
+  const isFaster = ({ kernel: { compilation: c }, milliseconds }: ScheduleCandidate<K>): boolean =>
     milliseconds! < (hasAtomicSums(c) ? SUREST[kind] : FAR_SURER) * expected
   return [...others.filter(isFaster), ...declared, ...others.filter((f) => !isFaster(f))]
 }
 
 /** As they are expected to take, but that the guess is first where none is far faster. */
-function inOrder<K extends Automatic<K>>(
+function inOrder<K extends AutoSchedulable<K>>(
   kernel: K,
-  forms: readonly AutomaticForm<K>[],
+  forms: readonly ScheduleCandidate<K>[],
   on: Comparison,
-): readonly AutomaticForm<K>[] {
+): readonly ScheduleCandidate<K>[] {
   const times = timesOf(
     kernel,
     on,
@@ -172,7 +175,7 @@ function inOrder<K extends Automatic<K>>(
   )
   const told = forms.map((f, k) => {
     const milliseconds = times[k] ?? null
-    return { ...f, milliseconds, expectedBy: milliseconds === null ? null : on.model.chip }
+    return { ...f, milliseconds, costModel: milliseconds === null ? null : on.model.chip }
   })
   if (!told[0] || told[0].milliseconds === null) return told
   const rank = told.map(
@@ -182,7 +185,7 @@ function inOrder<K extends Automatic<K>>(
   return order.map((k) => told[k]!)
 }
 
-const timesOf = <K extends Automatic<K>>(
+const timesOf = <K extends AutoSchedulable<K>>(
   { compilation: { source } }: K,
   { model, kind, sizes, sparse }: Comparison,
   compilations: readonly Compilation[],
@@ -190,7 +193,10 @@ const timesOf = <K extends Automatic<K>>(
   expectedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
 
 /** Of the one tensor with structure, the fastest first. */
-function inOtherFormats<K extends Automatic<K>>(kernel: K, on: Comparison): readonly AutomaticForm<K>[] {
+function inOtherFormats<K extends AutoSchedulable<K>>(
+  kernel: K,
+  on: Comparison,
+): readonly ScheduleCandidate<K>[] {
   const { model, kind, sizes, sparse } = on
   const { source } = kernel.compilation
   const [only, ...more] = Object.entries(sparse)
@@ -201,9 +207,14 @@ function inOtherFormats<K extends Automatic<K>>(kernel: K, on: Comparison): read
   const before = remembered.get(kernel) as Remembered<K> | undefined
   if (before?.model === model && before.key === key) return before.forms
   const [name] = only
-  const found = formatForms(kernel, name, { device: kind, sizes }, (c) => timesOf(kernel, on, [c])[0] ?? null)
+  const found = formatCandidates(
+    kernel,
+    name,
+    { device: kind, sizes },
+    (c) => timesOf(kernel, on, [c])[0] ?? null,
+  )
   const forms = found
-    .map((f) => ({ ...f, expectedBy: model.chip }))
+    .map((f) => ({ ...f, costModel: model.chip }))
     .sort((a, b) => a.milliseconds - b.milliseconds)
   remembered.set(kernel, { model, key, forms })
   return forms
@@ -213,12 +224,14 @@ function inOtherFormats<K extends Automatic<K>>(kernel: K, on: Comparison): read
 interface Remembered<K> {
   readonly model: CostModel
   readonly key: string
-  readonly forms: readonly AutomaticForm<K>[]
+  readonly forms: readonly ScheduleCandidate<K>[]
 }
 
 /** Whether a form stores all as the kernel does. */
-export const isAsDeclared = <K extends Automatic<K>>(kernel: K, form: AutomaticForm<K>): boolean =>
-  form.kernel.compilation.kernel.reformats.length === kernel.compilation.kernel.reformats.length
+export const keepsDeclaredFormats = <K extends AutoSchedulable<K>>(
+  kernel: K,
+  form: ScheduleCandidate<K>,
+): boolean => form.kernel.compilation.kernel.reformats.length === kernel.compilation.kernel.reformats.length
 
 const hasAtomicSums = ({ loops }: Compilation): boolean =>
   someStmt(loops.body, (s) => s.kind === 'reduce' && s.atomic)

@@ -3,7 +3,7 @@ import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { agreedSizes } from '../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensor } from '../run/bind/caller-tensors.ts'
-import type { Resident } from '../storage/engines/device/index.ts'
+import type { ResidentTensor } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /** Values that are bound to a kernel, by name. */
@@ -11,7 +11,7 @@ export interface BoundValues {
   /** The schedule or space that the values decide, by its keyword and name: `schedule auto`. */
   readonly by: string
   readonly tensors: Readonly<Record<string, Tensor>>
-  readonly resident: Readonly<Record<string, Resident>>
+  readonly resident: Readonly<Record<string, ResidentTensor>>
   readonly params: Readonly<Record<string, number>>
   readonly seed: number | undefined
   /** Statistics that are known already, by name. */

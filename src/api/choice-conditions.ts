@@ -17,7 +17,7 @@ import { children, freeVars, rewriteExpr } from '../ir/expr-tree.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
 /** A choice with arguments. */
-export interface ChoiceUse {
+export interface DispatchCall {
   readonly choice: Choice
   /** A value for each of its parameters, defaults included. */
   readonly values: ReadonlyMap<string, number>
@@ -25,37 +25,37 @@ export interface ChoiceUse {
   readonly text: string
 }
 
-/** Which schedule was chosen, and why. */
-export interface Chosen {
-  /** The name of the choice, with the arguments that it was given: `auto(64)`. */
-  readonly choice: string
-  /** `null`: none, so that the kernel as it is runs under `parallel()`. */
+/** Selected schedule of a dispatch, and the reason. */
+export interface Selection {
+  /** Name of the dispatch with its arguments: `auto(64)`. */
+  readonly dispatch: string
+  /** Name of the schedule; `null`: the kernel runs as `parallel()`, by a rule for software adapters. */
   readonly schedule: string | null
   /** A value for each of its parameters, defaults included. */
   readonly args: readonly number[]
-  /** As a choice writes it: `by_length(512, lanes = 8)`. */
+  /** The call of the schedule in the dispatch: `by_length(512, lanes = 8)`. */
   readonly text: string
-  /** The condition as written; `otherwise` without one. Without a schedule, the rule. */
-  readonly because: string
-  /** The choice whose branch it is, where another one calls or extends it: `kernel.auto`; otherwise `null`. */
-  readonly from: string | null
-  /** Of `fastest { … }`, what the cost model expects of those that are legal, the fastest first; empty where none was asked. */
-  readonly expected: readonly Expected[]
+  /** Condition of the branch as written, or `otherwise`. Without a schedule, the rule. */
+  readonly reason: string
+  /** Dispatch that declares the branch, if the selected dispatch calls or extends it: `kernel.auto`; otherwise `null`. */
+  readonly declaredBy: string | null
+  /** Predicted times of the legal candidates of `fastest { … }`, the fastest first; empty without a prediction. */
+  readonly predictions: readonly PredictedTime[]
   /**
-   * The chip that the cost model of `expected` was made on. Of another than the device, the times are to be compared with each
-   * other, not to be believed. `null`: none was asked.
+   * Chip of the cost model behind `predictions`. On another chip, the times are comparable only with each other. `null`: no
+   * prediction.
    */
-  readonly expectedBy: string | null
-  /** What the conditions up to it, and the arguments, asked for. */
+  readonly costModel: string | null
+  /** Values of the names in the conditions up to the branch and in the arguments. */
   readonly values: Readonly<Record<string, number | boolean>>
-  /** Where the branch stands. */
+  /** Source of the branch. */
   readonly span: Span
-  /** The branches before it, each with the first condition that does not hold. */
-  readonly refused: readonly string[]
+  /** Earlier branches, each with its first condition that does not hold. */
+  readonly rejectedBranches: readonly string[]
 }
 
-/** What is expected of a schedule. */
-export interface Expected {
+/** Time of a schedule, predicted by the cost model. */
+export interface PredictedTime {
   /** As a choice writes it. */
   readonly text: string
   readonly milliseconds: number
@@ -64,7 +64,7 @@ export interface Expected {
 export interface Decision {
   readonly branch: Branch
   readonly call: ScheduleCall
-  readonly chosen: Chosen & { readonly schedule: string }
+  readonly selection: Selection & { readonly schedule: string }
 }
 
 /** The value of a size, a device or a statistic; truth values are 0 and 1. Throws where it is not known. */
@@ -74,7 +74,7 @@ export type Lookup = (variable: Var) => number
  * Arguments by place; the rest take their defaults.
  * @throws SptError `schedule/arguments`, `schedule/argument`
  */
-export function choiceUse(choice: Choice, args: readonly (number | undefined)[]): ChoiceUse {
+export function dispatchCall(choice: Choice, args: readonly (number | undefined)[]): DispatchCall {
   const values = valuesOf(choice, args)
   for (const [name, value] of values)
     if (!Number.isSafeInteger(value))
@@ -91,9 +91,9 @@ function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Cho
   const names = new Map<string, string>()
   const statistics = new Map<string, Statistic>()
   for (const [name, s] of choice.statistics) {
-    const isOpen = s.kind === 'covered' && s.args.some((a) => typeof a !== 'string' && a.kind !== 'const')
+    const isOpen = s.kind === 'fill_ratio' && s.args.some((a) => typeof a !== 'string' && a.kind !== 'const')
     const of = isOpen ? withNumbers(s, (e) => exact(e, (v) => values.get(v.name)!, s.span)) : s
-    if (of.kind === 'covered') names.set(name, coverageText(of))
+    if (of.kind === 'fill_ratio') names.set(name, coverageText(of))
     statistics.set(names.get(name) ?? name, of)
   }
   if ([...names].every(([name, now]) => name === now)) return choice
@@ -116,12 +116,12 @@ function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Cho
  * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
  */
 export function decide(
-  { choice, values, text }: ChoiceUse,
+  { choice, values, text }: DispatchCall,
   known: Lookup,
   passed: ReadonlySet<string> = new Set(),
 ): readonly Decision[] {
   const seen = new Map<string, number | boolean>()
-  const refused: string[] = []
+  const rejectedBranches: string[] = []
   refuseMissing(choice, (variable) => values.get(variable.name) ?? known(variable))
   for (const branch of choice.branches) {
     const look: Lookup = (variable) => {
@@ -133,12 +133,12 @@ export function decide(
     const broken = branch.conditions.find((c) => value(c.expr) === 0)
     if (broken) {
       const names = [...freeVars(broken.expr)].filter((v) => seen.has(v))
-      refused.push(
+      rejectedBranches.push(
         `${branch.calls.map((c) => c.schedule.name).join(', ')}: ${broken.text} does not hold${names.length > 0 ? `: ${names.map((n) => `${n} is ${seen.get(n)}`).join(', ')}` : ''}`,
       )
       continue
     }
-    const because =
+    const reason =
       branch.conditions.length > 0 ? branch.conditions.map((c) => c.text).join(' and ') : 'otherwise'
     const all = branch.calls.map((call) => {
       const given = call.args.map((a, k) => (a ? argument(call, k, value(a)) : undefined))
@@ -147,24 +147,24 @@ export function decide(
     const isFirst = (text: string, k: number): boolean => all.findIndex((c) => c.text === text) === k
     const calls = all.filter((c, k) => !passed.has(c.text) && isFirst(c.text, k))
     if (calls.length === 0) {
-      refused.push(`${all.map((c) => c.text).join(', ')}: there was no room for what was found`)
+      rejectedBranches.push(`${all.map((c) => c.text).join(', ')}: there was no room for what was found`)
       continue
     }
     return calls.map(({ call, given, text: called }) => ({
       branch,
       call,
-      chosen: {
-        choice: text,
+      selection: {
+        dispatch: text,
         schedule: call.schedule.name,
         args: [...valuesOf(call.schedule, given).values()],
         text: called,
-        because,
-        from: call.from ?? null,
-        expected: [],
-        expectedBy: null,
+        reason,
+        declaredBy: call.from ?? null,
+        predictions: [],
+        costModel: null,
         values: Object.fromEntries(seen),
         span: call.span,
-        refused,
+        rejectedBranches,
       },
     }))
   }
@@ -172,7 +172,7 @@ export function decide(
     code: 'choose/no-match',
     message: `${choice.kernel}.${text} has no schedule for these data`,
     span: choice.span,
-    notes: refused,
+    notes: rejectedBranches,
     expected: 'a condition that holds',
     hint: 'end the choice with `otherwise schedule`',
   })

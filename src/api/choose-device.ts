@@ -9,7 +9,7 @@ import { type CostModel, type ModelledDevice, selectionModel } from '../search/m
 import { expectArgument, expectEach, isRecord } from './argument-checks.ts'
 
 /** A device, or one of a kind. */
-export type ChosenFor =
+export type SelectionContext =
   | DeviceKind
   | (Pick<Device, 'kind' | 'features'> & { readonly limits?: Pick<DeviceLimits, 'processors'> })
 
@@ -72,7 +72,7 @@ export function checkFeatures(features: readonly string[], mentioned: readonly s
  * @throws SptError `api/argument`, `choose/unknown-…`
  */
 export function deviceAnswer(
-  on: ChosenFor,
+  on: SelectionContext,
   given: DeviceFacts,
   question: DeviceQuestion,
   variable: Var,
@@ -95,7 +95,7 @@ export function deviceAnswer(
 }
 
 /** @throws SptError `api/argument` */
-export function kindOf(on: ChosenFor): DeviceKind {
+export function kindOf(on: SelectionContext): DeviceKind {
   const kind: unknown = isRecord(on) ? on.kind : on
   expectArgument(
     (DEVICE_KINDS as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
@@ -108,11 +108,11 @@ export function kindOf(on: ChosenFor): DeviceKind {
 
 const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
 /** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
-export const modelFor = (on: ChosenFor): CostModel | null =>
+export const modelFor = (on: SelectionContext): CostModel | null =>
   selectionModel(kindOf(on), isNamed(on) ? on : undefined)
 
 /** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
-function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): number {
+function capabilityOf(on: SelectionContext, given: number | undefined, { span }: Var): number {
   const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
   if (version) return Number(`${version[1]}.${version[2]}`)
   if (given !== undefined) return given
@@ -126,7 +126,7 @@ function capabilityOf(on: ChosenFor, given: number | undefined, { span }: Var): 
 }
 
 /** No number stands for one that is not known: each would choose something. */
-function processorsOf(on: ChosenFor, given: number | undefined, { span }: Var): number {
+function processorsOf(on: SelectionContext, given: number | undefined, { span }: Var): number {
   const own = typeof on === 'string' ? undefined : on.limits?.processors
   if (own !== undefined) return own
   if (given !== undefined) return given
@@ -149,7 +149,7 @@ function processorsOf(on: ChosenFor, given: number | undefined, { span }: Var): 
 
 /** The cpu device has the same everywhere. */
 function featuresOf(
-  on: ChosenFor,
+  on: SelectionContext,
   given: readonly string[] | undefined,
   feature: string,
   { span }: Var,

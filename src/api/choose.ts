@@ -5,22 +5,22 @@ import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
-import { usedByChoice } from '../schedule/used-data.ts'
+import { formatInputsOfChoice } from '../schedule/used-data.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
 import type { CostModel } from '../search/model/trained-models.ts'
-import type { Resident } from '../storage/engines/device/index.ts'
+import type { ResidentTensor } from '../storage/engines/device/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { declaredOf, isDeclared } from './bound-values.ts'
-import { type ChoiceUse, type Chosen, type Decision, decide, type Lookup } from './choice-conditions.ts'
+import { type Decision, type DispatchCall, decide, type Lookup, type Selection } from './choice-conditions.ts'
 import {
-  type ChosenFor,
   checkDeviceFacts,
   type DeviceFacts,
   deviceAnswer,
   kindOf,
   modelFor,
+  type SelectionContext,
 } from './choose-device.ts'
 import { expectedTimes } from './expected-times.ts'
 import { besideDeclared, type Used } from './format-data.ts'
@@ -30,15 +30,15 @@ import { checkResident } from './resident-check.ts'
 import { residentStructure } from './resident-structure.ts'
 import { Statistics } from './statistics.ts'
 
-export type { ChosenFor } from './choose-device.ts'
+export type { SelectionContext } from './choose-device.ts'
 
 /** What a schedule is chosen by. */
-export interface ChoiceInputs extends RunInputs, DeviceFacts {
+export interface SelectionInputs extends RunInputs, DeviceFacts {
   /**
    * Tensors that a device has: their shapes count, and the structure of those that are arrays over the kernel's axes,
    * of which the offsets that are asked for are downloaded once.
    */
-  readonly resident?: Readonly<Record<string, Resident>>
+  readonly resident?: Readonly<Record<string, ResidentTensor>>
 }
 
 /** What schedules are applied to, giving a `K` (of `Kernel`, a `Kernel`). */
@@ -49,20 +49,20 @@ export interface Schedulable<K> {
 }
 
 /** A choice, and the kernel that its schedules are applied to. */
-export interface OpenChoice<K extends Schedulable<K>> extends ChoiceUse {
+export interface OpenDispatch<K extends Schedulable<K>> extends DispatchCall {
   readonly base: K
   /** Nobody named the choice: it is the one called `auto`. */
   readonly isDefault?: boolean | undefined
 }
 
 /** A kernel under the schedule that was chosen. */
-export interface ChosenKernel<K> {
+export interface SelectedKernel<K> {
   readonly kernel: K
-  readonly chosen: Chosen
+  readonly selection: Selection
 }
 
 /** What is asked of data and device, and by what. */
-export type Asking = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
+export type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
 
 /** Some inputs: what they are, and what is known of them. */
 export interface Facts {
@@ -77,35 +77,35 @@ export interface Facts {
 }
 
 /** A question about some inputs. */
-export interface Question<K extends Schedulable<K>> extends Facts {
-  readonly open: OpenChoice<K>
+export interface SelectionRequest<K extends Schedulable<K>> extends Facts {
+  readonly open: OpenDispatch<K>
   /** Sparse tensors that are resident and those that are bound, where schedules are to be compared on them. */
   readonly structure?: Readonly<Record<string, Tensor>> | undefined
 }
 
-export const question = <K extends Schedulable<K>>(
-  open: OpenChoice<K>,
-  given: ChoiceInputs,
-): Question<K> => ({
+export const selectionRequest = <K extends Schedulable<K>>(
+  open: OpenDispatch<K>,
+  given: SelectionInputs,
+): SelectionRequest<K> => ({
   open,
-  ...factsFor(open.choice, open.base.compilation.source, given, usedByChoice(open.choice)),
+  ...factsFor(open.choice, open.base.compilation.source, given, formatInputsOfChoice(open.choice)),
 })
 
 /**
  * The same, with all that the answer will need of what a device has.
  * @throws SptError as `question`
  */
-export async function broughtQuestion<K extends Schedulable<K>>(
-  open: OpenChoice<K>,
-  on: ChosenFor,
-  given: ChoiceInputs,
-): Promise<Question<K>> {
+export async function fetchedRequest<K extends Schedulable<K>>(
+  open: OpenDispatch<K>,
+  on: SelectionContext,
+  given: SelectionInputs,
+): Promise<SelectionRequest<K>> {
   const { choice, base } = open
-  const asked = question(open, given)
+  const asked = selectionRequest(open, given)
   await asked.statistics.download(choice.statistics)
   const { source } = base.compilation
   const resident = Object.entries(given.resident ?? {}).filter(([name]) =>
-    isDeclared(source, name, usedByChoice(choice)),
+    isDeclared(source, name, formatInputsOfChoice(choice)),
   )
   if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
   const structure = structuredIn(asked)
@@ -116,9 +116,9 @@ export async function broughtQuestion<K extends Schedulable<K>>(
 
 /** @throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature` */
 export function factsFor(
-  asking: Asking,
+  asking: QueriedFacts,
   source: Compilation['source'],
-  given: ChoiceInputs,
+  given: SelectionInputs,
   used: Used,
 ): Facts {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
@@ -147,12 +147,12 @@ export function factsFor(
 
 /** The values of what was asked. @throws SptError `choose/unknown-…`, where one is not known */
 export const lookupOf =
-  (asking: Asking, { statistics, facts, found }: Facts, on: ChosenFor): Lookup =>
+  (asking: QueriedFacts, { statistics, facts, found }: Facts, on: SelectionContext): Lookup =>
   (variable) => {
     const told = found?.get(variable.name)
     if (told !== undefined) return told
-    const question = asking.device.get(variable.name)
-    if (question) return deviceAnswer(on, facts, question, variable)
+    const property = asking.device.get(variable.name)
+    if (property) return deviceAnswer(on, facts, property, variable)
     const statistic = asking.statistics.get(variable.name)
     return statistic ? statistics.of(statistic, variable) : statistics.size(variable.name)
   }
@@ -161,20 +161,23 @@ export const lookupOf =
  * The schedule for a kind of device, and the kernel under it.
  * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
  */
-export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenFor): ChosenKernel<K> {
+export function selectSchedule<K extends Schedulable<K>>(
+  asked: SelectionRequest<K>,
+  on: SelectionContext,
+): SelectedKernel<K> {
   const { open, statistics } = asked
   const plain = open.isDefault ? withoutSchedule(asked, on) : null
   if (plain) return plain
   const model = modelFor(on)
   const decisions = decide(open, lookupOf(open.choice, asked, on), asked.passed)
-  const made = (decision: Decision): ChosenKernel<K> => {
+  const made = (decision: Decision): SelectedKernel<K> => {
     const kernel = applied(open, decision)
     checkRequirements(open, decision, kernel.compilation, statistics.sizes)
-    return { kernel, chosen: decision.chosen }
+    return { kernel, selection: decision.selection }
   }
   const sparse = decisions.length > 1 && model ? (asked.structure ?? structuredIn(asked)) : {}
   const compares = Object.keys(sparse).length > 0
-  const legal: ChosenKernel<K>[] = []
+  const legal: SelectedKernel<K>[] = []
   for (const decision of decisions) {
     const variant = orRefused(() => made(decision))
     if (variant instanceof SptError) continue
@@ -188,57 +191,60 @@ export function answer<K extends Schedulable<K>>(asked: Question<K>, on: ChosenF
 
 /** The base as it is, which runs under `parallel()`, where that is the rule. */
 function withoutSchedule<K extends Schedulable<K>>(
-  { open, statistics, inputs }: Question<K>,
-  on: ChosenFor,
-): ChosenKernel<K> | null {
+  { open, statistics, inputs }: SelectionRequest<K>,
+  on: SelectionContext,
+): SelectedKernel<K> | null {
   const { source } = open.base.compilation
   const sparse = structuredIn({ open, inputs })
-  const because = plainReason(on, open.base, statistics.sizes, sparse)
-  if (because === null) return null
+  const reason = plainReason(on, open.base, statistics.sizes, sparse)
+  if (reason === null) return null
   const none = {
     schedule: null,
     args: [],
-    from: null,
-    expected: [],
-    expectedBy: null,
+    declaredBy: null,
+    predictions: [],
+    costModel: null,
     values: {},
-    refused: [],
+    rejectedBranches: [],
   }
   const span = open.choice.span ?? source.span
-  return { kernel: open.base, chosen: { ...none, choice: open.text, text: PLAIN, because, span } }
+  return { kernel: open.base, selection: { ...none, dispatch: open.text, text: PLAIN, reason, span } }
 }
 
 /** The one that is expected to be the fastest; the first where nothing is expected of any. */
 function fastest<K extends Schedulable<K>>(
-  { open, statistics, inputs }: Question<K>,
+  { open, statistics, inputs }: SelectionRequest<K>,
   model: CostModel | null,
   kind: DeviceKind,
   sparse: Readonly<Record<string, Tensor>>,
-  legal: readonly ChosenKernel<K>[],
-): ChosenKernel<K> {
+  legal: readonly SelectedKernel<K>[],
+): SelectedKernel<K> {
   const kernels = legal.map((v) => v.kernel.compilation)
   const { source } = open.base.compilation
-  const beside = besideDeclared(source, inputs.tensors ?? {}, usedByChoice(open.choice))
+  const beside = besideDeclared(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice))
   const times = expectedTimes(model, kind, source, sparse, statistics.sizes, kernels, beside)
   const order = legal
     .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
     .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))
-  const { kernel, chosen } = order[0]!
-  const expected = order.flatMap(({ chosen: { text }, milliseconds }) =>
+  const { kernel, selection } = order[0]!
+  const expected = order.flatMap(({ selection: { text }, milliseconds }) =>
     Number.isFinite(milliseconds) ? [{ text, milliseconds }] : [],
   )
-  return { kernel, chosen: { ...chosen, expected, expectedBy: expected.length > 0 ? model!.chip : null } }
+  return {
+    kernel,
+    selection: { ...selection, predictions: expected, costModel: expected.length > 0 ? model!.chip : null },
+  }
 }
 
 /** Sparse tensors that are bound. */
 function structuredIn<K extends Schedulable<K>>({
   open,
   inputs,
-}: Pick<Question<K>, 'open' | 'inputs'>): Record<string, Tensor> {
+}: Pick<SelectionRequest<K>, 'open' | 'inputs'>): Record<string, Tensor> {
   const { source } = open.base.compilation
   return sparseTensors(
     source,
-    declaredOf(source, inputs.tensors ?? {}, usedByChoice(open.choice)) as Record<string, Tensor>,
+    declaredOf(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice)) as Record<string, Tensor>,
   )
 }
 
@@ -248,8 +254,8 @@ const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
 const MOST_MADE = 256
 
 /** The base under the schedule of a branch. */
-function applied<K extends Schedulable<K>>({ base }: OpenChoice<K>, { call, chosen }: Decision): K {
-  const { schedule, args } = chosen
+function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
+  const { schedule, args } = selection
   const kernels = kernelsOf.get(base.compilation) ?? new Map<string, unknown>()
   kernelsOf.set(base.compilation, kernels)
   const key = appliedName(schedule, args)
@@ -282,8 +288,8 @@ export function withPlace(e: unknown, span: Span): unknown {
 
 /** @throws SptError `choose/requirement` */
 function checkRequirements(
-  { choice, text }: ChoiceUse,
-  { branch, call, chosen }: Decision,
+  { choice, text }: DispatchCall,
+  { branch, call, selection }: Decision,
   compilation: Compilation,
   sizes: ReadonlyMap<string, number>,
 ): void {
@@ -291,7 +297,7 @@ function checkRequirements(
   if (!broken) return
   fail({
     code: 'choose/requirement',
-    message: `${choice.kernel}.${text} chooses ${chosen.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
+    message: `${choice.kernel}.${text} chooses ${selection.text}, which requires ${factText(broken)}, and ${broken.size} is ${sizes.get(broken.size)}`,
     span: call.span,
     ...(broken.span ? { labels: [{ span: broken.span, text: 'required here' }] } : {}),
     expected: 'a condition that implies the requirement of the schedule',

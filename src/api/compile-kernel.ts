@@ -5,13 +5,13 @@ import { type Defaulted, runOn } from '../run/default-schedules.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
-import { automaticForms, isFree } from './automatic-forms.ts'
+import { isUnscheduled, scheduleCandidates } from './automatic-forms.ts'
 import { CompiledSchedule } from './compiled.ts'
-import { type AutomaticKernel, CompiledAutomatic } from './compiled-automatic.ts'
+import { type AutoSchedulableKernel, CompiledAutoSchedule } from './compiled-automatic.ts'
 import type { Sourced } from './sourced.ts'
 
 /** Under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
-export async function compileAsIs<
+export async function compileSchedule<
   K extends Pick<Sourced, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
 >(kernel: K, device: Device): Promise<CompiledSchedule> {
   const compiled = async ({ compilation }: K): Promise<CompiledSchedule> =>
@@ -30,25 +30,25 @@ export async function compileAsIs<
 }
 
 /** What is compiled of a kernel that nobody gave a schedule, as far as it is known without data. */
-export async function compileUnasked<K extends AutomaticKernel<K>>(
+export async function compileDefault<K extends AutoSchedulableKernel<K>>(
   kernel: K,
   device: Device,
 ): Promise<{ readonly kernel: K; readonly compiled: CompiledSchedule }> {
-  if (!isFree(kernel.compilation)) return { kernel, compiled: await kernel.compileAsIs(device) }
+  if (!isUnscheduled(kernel.compilation)) return { kernel, compiled: await kernel.compileSchedule(device) }
   const { kernel: early, compiled } = await withoutData(kernel, device)
-  return { kernel: early, compiled: new CompiledAutomatic<K>(kernel, compiled) }
+  return { kernel: early, compiled: new CompiledAutoSchedule<K>(kernel, compiled) }
 }
 
 /**
  * On devices with threads no form: those are made and compiled once there are sizes, without which they are longer by a version
  * for each remainder.
  */
-async function withoutData<K extends AutomaticKernel<K>>(
+async function withoutData<K extends AutoSchedulableKernel<K>>(
   kernel: K,
   device: Device,
 ): Promise<{ readonly kernel: K; readonly compiled: CompiledSchedule }> {
-  const of = async (k: K) => ({ kernel: k, compiled: await k.compileAsIs(device) })
-  const guess = device.kind === 'cpu' ? automaticForms(kernel, 'cpu', undefined, 1)[0] : undefined
+  const of = async (k: K) => ({ kernel: k, compiled: await k.compileSchedule(device) })
+  const guess = device.kind === 'cpu' ? scheduleCandidates(kernel, 'cpu', undefined, 1)[0] : undefined
   if (!guess) return of(kernel)
   try {
     return await of(guess.kernel)

@@ -6,8 +6,8 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import type { ResidentParts } from '../storage/engines/device/index.ts'
-import type { Automatic } from './automatic-formats.ts'
-import { type AutomaticInputs, fastestForms, isAsDeclared } from './automatic-forms.ts'
+import type { AutoSchedulable } from './automatic-formats.ts'
+import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './automatic-forms.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from './compiled.ts'
 import { CompiledVariants } from './compiled-variants.ts'
@@ -15,8 +15,8 @@ import { traceOf } from './printed-trace.ts'
 import { residentStructure } from './resident-structure.ts'
 
 /** A kernel that can be compiled under the form that was chosen. */
-export interface AutomaticKernel<K> extends Automatic<K> {
-  compileAsIs(device: Device): Promise<CompiledSchedule>
+export interface AutoSchedulableKernel<K> extends AutoSchedulable<K> {
+  compileSchedule(device: Device): Promise<CompiledSchedule>
 }
 
 /**
@@ -24,7 +24,7 @@ export interface AutomaticKernel<K> extends Automatic<K> {
  * that the cost model expects to be the fastest on them, without a model by the best guess for their sizes; it is compiled when
  * it is needed first.
  */
-export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSchedule {
+export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends CompiledSchedule {
   readonly #kernel: K
   readonly #early: CompiledSchedule
   /** By their steps: kernels of other sizes often have the same. */
@@ -55,7 +55,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     })
     if (found instanceof SptError || found.forms.length === 0) return super.bind(inputs)
     const { values, forms } = found
-    this.estimate(inputs)
+    this.estimateBytes(inputs)
     const [first, declared] = forms
     // What another format than the declared one does not take, of which samples alone have been looked at.
     const bound = declared ? orRefused(() => this.#bind(first!, values, inputs)) : undefined
@@ -87,7 +87,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
     }
   }
 
-  override async variantFor(
+  override async selectVariant(
     inputs: RunInputs,
     resident: Readonly<Record<string, ResidentParts>> = {},
   ): Promise<CompiledSchedule> {
@@ -111,9 +111,9 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
   }
 
   /** What runs, and what does where that is in another format and is refused. */
-  #formsFor(values: AutomaticInputs): readonly K[] {
-    const forms = fastestForms(this.#kernel, this.device, values)
-    const declared = forms.findIndex((f) => isAsDeclared(this.#kernel, f))
+  #formsFor(values: AutoScheduleInputs): readonly K[] {
+    const forms = fastestCandidates(this.#kernel, this.device, values)
+    const declared = forms.findIndex((f) => keepsDeclaredFormats(this.#kernel, f))
     return [...new Set([0, declared])].flatMap((k) => forms[k]?.kernel ?? [])
   }
 
@@ -129,7 +129,7 @@ export class CompiledAutomatic<K extends AutomaticKernel<K>> extends CompiledSch
   }
 
   #compile(form: K): Promise<CompiledSchedule> {
-    return this.#compiled.get(keyOf(form), () => form.compileAsIs(this.device))
+    return this.#compiled.get(keyOf(form), () => form.compileSchedule(this.device))
   }
 }
 

@@ -6,52 +6,52 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Device } from '../runtime/device.ts'
-import { usedByChoice } from '../schedule/used-data.ts'
+import { formatInputsOfChoice } from '../schedule/used-data.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
-import type { Chosen } from './choice-conditions.ts'
+import type { Selection } from './choice-conditions.ts'
 import {
-  answer,
-  broughtQuestion,
-  type ChoiceInputs,
-  type ChosenKernel,
-  type OpenChoice,
-  type Question,
-  question,
+  fetchedRequest,
+  type OpenDispatch,
   type Schedulable,
+  type SelectedKernel,
+  type SelectionInputs,
+  type SelectionRequest,
+  selectionRequest,
+  selectSchedule,
   withPlace,
 } from './choose.ts'
 import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
 import { CompiledVariants } from './compiled-variants.ts'
 import { drawnInputs } from './drawn-inputs.ts'
 import { takenBy } from './format-data.ts'
-import { isOpen, liveOf, settled } from './selecting.ts'
-import { Selection } from './selection.ts'
+import { fixedDispatcher, isOpen, liveOf } from './selecting.ts'
+import { RunTimeDispatcher } from './selection.ts'
 import type { Sourced } from './sourced.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
   readonly kernel: CompiledSchedule
-  readonly choice: Chosen
+  readonly selection: Selection
 }
 
 /** A kernel that can be compiled under other schedules than its own. */
 interface Compilable extends Schedulable<Compilable>, Pick<Sourced, 'sources'> {
-  compileAsIs(device: Device): Promise<CompiledSchedule>
+  compileSchedule(device: Device): Promise<CompiledSchedule>
 }
 
-export class CompiledChoice extends CompiledKernel {
+export class CompiledDispatch extends CompiledKernel {
   readonly device: Device
-  readonly #open: OpenChoice<Compilable>
+  readonly #open: OpenDispatch<Compilable>
   /** That were chosen, by schedule and arguments. */
   readonly #chosen = new Set<string>()
   readonly #compiled = new CompiledVariants<Compilable>()
   readonly #bound = new WeakMap<
     Bound,
-    { readonly variant: ChosenKernel<Compilable>; readonly asking: Question<Compilable> }
+    { readonly variant: SelectedKernel<Compilable>; readonly asking: SelectionRequest<Compilable> }
   >()
 
-  constructor(open: OpenChoice<Compilable>, device: Device) {
+  constructor(open: OpenDispatch<Compilable>, device: Device) {
     super()
     this.#open = open
     this.device = device
@@ -79,22 +79,22 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   /**
-   * The kernel for some inputs, compiled: for `convertFor` and `prepareResident`, and to look at.
+   * The kernel for some inputs, compiled: for `convertForKernel` and `prepareResident`, and to look at.
    * @throws SptError `choose/…`, `bind/…` of what `prepare` would refuse for its name, rank or shape
    */
-  async choose(inputs: ChoiceInputs): Promise<CompiledVariant> {
-    const asking = await broughtQuestion(this.#open, this.device, inputs)
+  async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
+    const asking = await fetchedRequest(this.#open, this.device, inputs)
     const variant = this.#answer(asking)
     const { kernel } = variant.kernel.compilation
     const { tensors, params } = valuesIn(kernel, this.#takenBy(variant, asking))
     givenParams(kernel, Object.entries(params))
     checkDimensions(kernel, new Map(Object.entries(tensors)), asking.statistics.sizes)
-    return { kernel: await this.#compile(variant), choice: variant.chosen }
+    return { kernel: await this.#compile(variant), selection: variant.selection }
   }
 
   /** Chooses, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
-    const asking = question(this.#open, inputs)
+    const asking = selectionRequest(this.#open, inputs)
     const variant = this.#answer(asking)
     const { kernel } = variant.kernel.compilation
     const { tensors, params, seed } = valuesIn(kernel, this.#takenBy(variant, asking))
@@ -103,11 +103,11 @@ export class CompiledChoice extends CompiledKernel {
     return bound
   }
 
-  estimate(): never {
+  estimateBytes(): never {
     return this.#undecided()
   }
 
-  async prepare(inputs: ChoiceInputs | Bound): Promise<PreparedKernel> {
+  async prepare(inputs: SelectionInputs | Bound): Promise<PreparedKernel> {
     if (isBound(inputs)) {
       const known = this.#bound.get(inputs)
       if (!known)
@@ -119,14 +119,14 @@ export class CompiledChoice extends CompiledKernel {
         })
       return this.#prepared(known.variant, known.asking, inputs)
     }
-    const asking = await broughtQuestion(this.#open, this.device, inputs)
+    const asking = await fetchedRequest(this.#open, this.device, inputs)
     // Whether runs choose is the same whatever they find.
     const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
-    const nothing = found.size > 0 ? orRefused(() => answer({ ...asking, found }, this.device)) : null
+    const nothing = found.size > 0 ? orRefused(() => selectSchedule({ ...asking, found }, this.device)) : null
     if (
       nothing === null ||
       nothing instanceof SptError ||
-      !isOpen(this.#open.choice.statistics, nothing.chosen)
+      !isOpen(this.#open.choice.statistics, nothing.selection)
     )
       return this.#prepared(this.#answer(asking), asking)
     const there = Object.values(asking.inputs.tensors ?? {}).some((t) => t instanceof DenseOnDevice)
@@ -144,57 +144,57 @@ export class CompiledChoice extends CompiledKernel {
     return `${choice.kernel}.${text}`
   }
 
-  #answer(asking: Question<Compilable>): ChosenKernel<Compilable> {
-    const variant = answer(asking, this.device)
-    const { schedule, args, text } = variant.chosen
+  #answer(asking: SelectionRequest<Compilable>): SelectedKernel<Compilable> {
+    const variant = selectSchedule(asking, this.device)
+    const { schedule, args, text } = variant.selection
     this.#chosen.add(schedule === null ? text : appliedName(schedule, args))
     return variant
   }
 
   /** Formats of the schedules that were not chosen may take lists and sets beside. */
-  #takenBy({ kernel }: ChosenKernel<Compilable>, { inputs }: Question<Compilable>): RunInputs {
+  #takenBy({ kernel }: SelectedKernel<Compilable>, { inputs }: SelectionRequest<Compilable>): RunInputs {
     expectInputs(inputs)
     const { tensors = {} } = inputs
-    const used = usedByChoice(this.#open.choice)
+    const used = formatInputsOfChoice(this.#open.choice)
     return { ...inputs, tensors: takenBy(kernel.compilation.kernel, tensors, used) }
   }
 
-  #compile({ kernel, chosen }: ChosenKernel<Compilable>): Promise<CompiledSchedule> {
+  #compile({ kernel, selection }: SelectedKernel<Compilable>): Promise<CompiledSchedule> {
     return this.#compiled.get(kernel, () =>
-      kernel.compileAsIs(this.device).catch((e: unknown) => {
-        throw withPlace(e, chosen.span)
+      kernel.compileSchedule(this.device).catch((e: unknown) => {
+        throw withPlace(e, selection.span)
       }),
     )
   }
 
   async #prepared(
-    variant: ChosenKernel<Compilable>,
-    asked: Question<Compilable>,
+    variant: SelectedKernel<Compilable>,
+    asked: SelectionRequest<Compilable>,
     bound?: Bound,
   ): Promise<PreparedKernel> {
     const { statistics } = this.#open.choice
-    if (isOpen(statistics, variant.chosen)) return this.#selected(asked, () => variant, false)
+    if (isOpen(statistics, variant.selection)) return this.#selected(asked, () => variant, false)
     const compiled = await this.#compile(variant)
     const { source } = compiled.compilation
     const data = bound ?? compiled.bind(this.#takenBy(variant, asked))
     const executable = await Executable.create(compiled.program, data, { source })
-    return new PreparedKernel(compiled, executable, settled(compiled, executable, variant.chosen))
+    return new PreparedKernel(compiled, executable, fixedDispatcher(compiled, executable, variant.selection))
   }
 
   async #selected(
-    asked: Question<Compilable>,
-    first: () => ChosenKernel<Compilable>,
+    asked: SelectionRequest<Compilable>,
+    first: () => SelectedKernel<Compilable>,
     isFound: boolean,
   ): Promise<PreparedKernel> {
     const asking = this.#drawn(asked)
-    const selection = await Selection.create<ChosenKernel<Compilable>>(
+    const selection = await RunTimeDispatcher.create<SelectedKernel<Compilable>>(
       {
         statistics: this.#open.choice.statistics,
         unknown: asking.statistics.unknown,
         choose: (found, passed) => this.#answer({ ...asking, found, passed }),
         found: ({ kernel }) => kernel.compilation.kernel.found ?? [],
-        chosen: ({ chosen }) => chosen,
-        compile: (v, device) => (device ? v.kernel.compileAsIs(device) : this.#compile(v)),
+        chosen: ({ selection: chosen }) => chosen,
+        compile: (v, device) => (device ? v.kernel.compileSchedule(device) : this.#compile(v)),
         bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),
       },
       first,
@@ -204,11 +204,11 @@ export class CompiledChoice extends CompiledKernel {
   }
 
   /** Random tensors are the same under all schedules. */
-  #drawn(asking: Question<Compilable>): Question<Compilable> {
+  #drawn(asking: SelectionRequest<Compilable>): SelectionRequest<Compilable> {
     const { choice, base } = this.#open
     const { seed } = asking.inputs
     if (seed === undefined) return asking
-    const used = usedByChoice(choice)
+    const used = formatInputsOfChoice(choice)
     const values = valuesIn(base.compilation.source, { ...asking.inputs, statistics: {} })
     const { tensors } = drawnInputs(base.compilation.source, { ...values, seed }, used)
     return { ...asking, inputs: { ...asking.inputs, ...(tensors && { tensors }) } }

@@ -21,7 +21,7 @@ import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
 import { checkRebuildable, checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
 import { forgotten } from './forgotten-kernels.ts'
-import { asTimes, type RunChoice, running, type Selecting, settled } from './selecting.ts'
+import { asTimes, type Dispatcher, fixedDispatcher, type RunSelection, running } from './selecting.ts'
 import { Sourced } from './sourced.ts'
 import type { Bindable } from './tensors.ts'
 
@@ -52,7 +52,7 @@ export abstract class CompiledKernel extends Sourced {
    * Bytes that the buffers of these inputs take, as far as sizes alone tell. Makes no data.
    * @throws SptError `bind/…`, `plan/too-large`, `device/buffer-too-large`
    */
-  abstract estimate(inputs: RunInputs): number
+  abstract estimateBytes(inputs: RunInputs): number
   /** Binds data and brings it to the device. */
   abstract prepare(inputs: RunInputs | Bound): Promise<PreparedKernel>
   abstract release(): void
@@ -89,7 +89,7 @@ export class CompiledSchedule extends CompiledKernel {
   }
 
   /** The same schedule, compiled for another device. */
-  async on(device: Device): Promise<CompiledSchedule> {
+  async compileFor(device: Device): Promise<CompiledSchedule> {
     const { compilation, sources } = this
     return new CompiledSchedule(
       compilation,
@@ -108,7 +108,7 @@ export class CompiledSchedule extends CompiledKernel {
     return bindInputs(this.compilation.kernel, { tensors, params, ...(seed === undefined ? {} : { seed }) })
   }
 
-  estimate(inputs: RunInputs): number {
+  estimateBytes(inputs: RunInputs): number {
     const { tensors, params } = valuesIn(this.compilation.kernel, inputs)
     return this.#fits(tensors, params)
   }
@@ -134,7 +134,7 @@ export class CompiledSchedule extends CompiledKernel {
    * Of a kernel without a schedule the form that runs on these data, compiled; otherwise itself. What is resident in the formats
    * of `formatOf` goes by its name.
    */
-  async variantFor(
+  async selectVariant(
     _inputs: RunInputs,
     _resident?: Readonly<Record<string, ResidentParts>>,
   ): Promise<CompiledSchedule> {
@@ -152,13 +152,13 @@ export class CompiledSchedule extends CompiledKernel {
  * the device at once: what is to come before them is awaited.
  */
 export class PreparedKernel extends Sourced {
-  readonly #selecting: Selecting<CompiledKernel>
+  readonly #selecting: Dispatcher<CompiledKernel>
   readonly #turns = new Turns()
 
   constructor(
     kernel: CompiledKernel,
     executable: Executable,
-    selecting: Selecting<CompiledKernel> = settled(kernel, executable, null),
+    selecting: Dispatcher<CompiledKernel> = fixedDispatcher(kernel, executable, null),
   ) {
     super()
     this.#selecting = selecting
@@ -187,8 +187,8 @@ export class PreparedKernel extends Sourced {
   /**
    * Which schedule was chosen, and why; `null` where there was no choice. Where runs choose, that of the latest run.
    */
-  get choice(): RunChoice | null {
-    return this.#selecting.choice
+  get selection(): RunSelection | null {
+    return this.#selecting.selection
   }
 
   /** Whether equal inputs give equal bits in every run under this schedule; `kernel.unorderedSums` says where they may not. */
@@ -197,13 +197,13 @@ export class PreparedKernel extends Sourced {
   }
 
   /** Resolves when what runs have found so far, and the next is chosen by, has been read back from the device. */
-  known(): Promise<void> {
-    return this.#turns.take(() => this.#selecting.known())
+  awaitMeasurements(): Promise<void> {
+    return this.#turns.take(() => this.#selecting.awaitMeasurements())
   }
 
   /** Compiles what no coverage and full coverage would lead to, before a run has to wait for it. */
-  ahead(): Promise<void> {
-    return this.#turns.take(() => this.#selecting.ahead())
+  precompile(): Promise<void> {
+    return this.#turns.take(() => this.#selecting.precompile())
   }
 
   /** A run in its turn, of the schedule that is chosen for it. */
@@ -349,14 +349,14 @@ export class PreparedKernel extends Sourced {
     })
   }
 
-  async #settledOn(device: Device): Promise<Selecting<CompiledKernel>> {
+  async #settledOn(device: Device): Promise<Dispatcher<CompiledKernel>> {
     const { compilation } = this.kernel
-    const compiled = await (this.kernel as CompiledSchedule).on(device)
+    const compiled = await (this.kernel as CompiledSchedule).compileFor(device)
     const { source } = compilation
-    return settled(
+    return fixedDispatcher(
       compiled,
       await Executable.create(compiled.program, this.#within.bound, { source }),
-      this.choice,
+      this.selection,
     )
   }
 

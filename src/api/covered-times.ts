@@ -3,7 +3,7 @@
 /** So many are kept, the latest. */
 const MOST = 32
 
-export class CoveredTimes {
+export class FillRatioTimes {
   readonly #measured: { readonly covered: number; readonly milliseconds: number }[] = []
 
   add(covered: number, milliseconds: number): void {

@@ -3,7 +3,7 @@ import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Binding, bindingIn, bindingOf } from '../run/bind/binding-names.ts'
 import type { Inputs } from '../run/bind/index.ts'
-import type { UsedData } from '../schedule/used-data.ts'
+import type { FormatInput } from '../schedule/used-data.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { coordinatesOf, isTyped } from './argument-checks.ts'
 import { valuesIn } from './bound-inputs.ts'
@@ -11,7 +11,7 @@ import { isDeclared } from './bound-values.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 /** What formats take, by name. */
-export type Used = Pick<ReadonlyMap<string, UsedData>, 'has' | 'get' | 'keys'>
+export type Used = Pick<ReadonlyMap<string, FormatInput>, 'has' | 'get' | 'keys'>
 
 /**
  * What a kernel takes of what is bound; what else formats take is for other kernels.
@@ -62,7 +62,7 @@ export const besideDeclared = (
   )
 
 /** Bare values are those of a list, or of a set along one dimension. */
-function asTensor(name: string, x: Bindable, kind: UsedData['kind'] | undefined): Tensor {
+function asTensor(name: string, x: Bindable, kind: FormatInput['kind'] | undefined): Tensor {
   if (!Array.isArray(x) && !isTyped(x)) return x as Tensor
   const values = kind === 'set' && isTyped(x) ? x : coordinatesOf(x, name)
   return { kind: 'dense', shape: [values.length], values, dtype: dtypeOf(values) }

@@ -58,8 +58,8 @@ export class SptFormat extends Sourced {
     if (format.kind !== 'family') this.#of(format.over.length)
   }
 
-  /** The same for tensors of so many dimensions alone: then `over`, `given`, `parts` and `provenance` are known. */
-  ofOrder(order: number): SptFormat {
+  /** The format for tensors of `order` dimensions only. Then `dimensions`, `inputs`, `parts` and `provenance` are defined. */
+  withOrder(order: number): SptFormat {
     expectArgument(Number.isInteger(order) && order >= 0, 'the order', order, 'a number of dimensions')
     return new SptFormat(formatOfOrder(this.#format, order), this.#args, this.sources)
   }
@@ -78,7 +78,7 @@ export class SptFormat extends Sourced {
       code: 'api/order',
       message: `${this.text} is for tensors of any order, and its parts depend on that`,
       expected: 'a number of dimensions',
-      hint: 'state the number of dimensions: format.ofOrder(3)',
+      hint: 'state the number of dimensions: format.withOrder(3)',
     })
   }
 
@@ -94,12 +94,12 @@ export class SptFormat extends Sourced {
   }
 
   /** Names of its dimensions. */
-  get over(): readonly string[] {
+  get dimensions(): readonly string[] {
     return this.#instance.over.map((a) => a.name)
   }
 
   /** Lists and sets that come with the data, by name. */
-  get given(): Instance['given'] {
+  get inputs(): Instance['given'] {
     return this.#instance.given
   }
 
@@ -109,7 +109,7 @@ export class SptFormat extends Sourced {
   }
 
   /** A coordinate that no part stores: `(i, j) = (0, 100) of 201 × 202`; `null` where none is found. */
-  get omits(): string | null {
+  get omittedCoordinate(): string | null {
     return omittedCoordinate(this.#instance)
   }
 

@@ -47,7 +47,7 @@ function instanceOf<T>(
   const report = new Report()
   const args = constantArguments({ name: { name: family.name, span }, args: use.args, span }, family, report)
   report.finish()
-  return family.of(args!)
+  return family.instantiate(args!)
 }
 
 function callOf(text: string): { readonly name: string; readonly args: readonly Ast.Expr[] } | undefined {

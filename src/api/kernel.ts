@@ -7,36 +7,46 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import { type Step, stepsOf } from '../schedule/resolve.ts'
-import { dataOfFormats, type UsedData, usedByChoice, usedData } from '../schedule/used-data.ts'
+import {
+  type FormatInput,
+  formatInputs,
+  formatInputsOfChoice,
+  inputsOfFormats,
+} from '../schedule/used-data.ts'
 import { type UsedFormat, usedFormats } from '../schedule/used-formats.ts'
 import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
-import { type AutomaticForm, automaticForms, fastestForms, isFree } from './automatic-forms.ts'
+import {
+  fastestCandidates,
+  isUnscheduled,
+  type ScheduleCandidate,
+  scheduleCandidates,
+} from './automatic-forms.ts'
 import { valuesIn } from './bound-inputs.ts'
 import { declaredOf } from './bound-values.ts'
-import { type ChoiceUse, choiceUse } from './choice-conditions.ts'
+import { type DispatchCall, dispatchCall } from './choice-conditions.ts'
 import {
-  answer,
-  broughtQuestion,
-  type ChoiceInputs,
-  type ChosenFor,
-  type ChosenKernel,
-  type OpenChoice,
+  fetchedRequest,
+  type OpenDispatch,
+  type SelectedKernel,
+  type SelectionContext,
+  type SelectionInputs,
+  selectSchedule,
 } from './choose.ts'
-import { compileAsIs, compileUnasked } from './compile-kernel.ts'
+import { compileDefault, compileSchedule } from './compile-kernel.ts'
 import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
-import { CompiledChoice } from './compiled-choice.ts'
+import { CompiledDispatch } from './compiled-choice.ts'
 import { takenBy } from './format-data.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { type MicroTile, microTiles } from './micro-tiles.ts'
 import type { TraceStep } from './printed-trace.ts'
-import { OpenSpace } from './space.ts'
+import { UnboundSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
 
 export type { TraceStep } from './printed-trace.ts'
 
 /** A kernel under the schedule that was chosen. */
-export type Variant = ChosenKernel<Kernel>
+export type Variant = SelectedKernel<Kernel>
 
 /** A kernel of a program, and its steps. */
 export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
@@ -48,11 +58,11 @@ export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
 
 export class Kernel extends SteppedKernel<Kernel> {
   /** Decides the rest of its schedule when data are bound. */
-  readonly #choice: ChoiceUse | null
+  readonly #choice: DispatchCall | null
 
-  constructor(compilation: Compilation, around: Surroundings, choice: ChoiceUse | null = null) {
+  constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall | null = null) {
     super(compilation, around)
-    this.#choice = choice
+    this.#choice = dispatch
   }
 
   static of(kernel: Kernel1, around: Surroundings): Kernel {
@@ -79,14 +89,14 @@ export class Kernel extends SteppedKernel<Kernel> {
    * Lists and sets that formats of its schedules and spaces take, by the names under which they are bound; with a name, those
    * of the schedules that this choice is among.
    */
-  usedData(choice?: string): ReadonlyMap<string, UsedData> {
+  formatInputs(choice?: string): ReadonlyMap<string, FormatInput> {
     const one = choice === undefined ? undefined : this.surroundings.choices.get(choice)
-    return one ? usedByChoice(one) : usedDataIn(this.surroundings)
+    return one ? formatInputsOfChoice(one) : formatInputsIn(this.surroundings)
   }
 
   /** Those of all its schedules and spaces, and what any format of the program takes by the names of its parameters. */
-  get takenData(): ReadonlyMap<string, UsedData> {
-    return takenDataIn(this.surroundings)
+  get allFormatInputs(): ReadonlyMap<string, FormatInput> {
+    return allFormatInputsIn(this.surroundings)
   }
 
   /** What another thread makes it of again; `null` where its steps are observed, or still to be chosen. */
@@ -97,7 +107,7 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /** Names of its schedules that are chosen when data are bound. */
-  get choices(): readonly string[] {
+  get dispatches(): readonly string[] {
     return [...this.surroundings.choices.keys()]
   }
 
@@ -110,7 +120,7 @@ export class Kernel extends SteppedKernel<Kernel> {
    * A space of the program; arguments by place, the rest take their defaults.
    * @throws SptError `api/unknown-space`
    */
-  space(name: string, ...args: (number | undefined)[]): OpenSpace<Kernel> {
+  space(name: string, ...args: (number | undefined)[]): UnboundSpace<Kernel> {
     const space =
       this.surroundings.spaces.get(name) ??
       fail({
@@ -120,11 +130,11 @@ export class Kernel extends SteppedKernel<Kernel> {
         expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
         hint: 'declare it in the program, or make one',
       })
-    return new OpenSpace(space, new Kernel(this.compilation, this.surroundings), args)
+    return new UnboundSpace(space, new Kernel(this.compilation, this.surroundings), args)
   }
 
   /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
-  get choice(): string | null {
+  get dispatch(): string | null {
     return (this.#choice?.choice ?? this.#usual)?.name ?? null
   }
 
@@ -155,23 +165,23 @@ export class Kernel extends SteppedKernel<Kernel> {
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
     const choice = this.surroundings.choices.get(name)
     if (!choice) return this.after(this.steps(name, ...args), name)
-    return new Kernel(this.compilation, this.surroundings, choiceUse(choice, args))
+    return new Kernel(this.compilation, this.surroundings, dispatchCall(choice, args))
   }
 
   /**
    * Chooses its schedule for a device, or a kind of device: the kernel under it, and why.
    * @throws SptError `choose/…`
    */
-  async choose(on: ChosenFor, inputs: ChoiceInputs): Promise<Variant> {
+  async choose(on: SelectionContext, inputs: SelectionInputs): Promise<Variant> {
     const open = this.#opened()
     if (!open)
       return fail({
         code: 'choose/decided',
         message: `the schedule of ${this.name} has no open decisions`,
-        expected: this.choices.length > 0 ? `schedule('${this.choices[0]}')` : 'a kernel with a choice',
+        expected: this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a choice',
         hint: 'call compile(device)',
       })
-    return answer(await broughtQuestion(open, on, inputs), on)
+    return selectSchedule(await fetchedRequest(open, on, inputs), on)
   }
 
   /**
@@ -181,7 +191,7 @@ export class Kernel extends SteppedKernel<Kernel> {
    * @param tensors - Of its forms (`SketchSpace.forms`) the one that the cost model expects to be the fastest on these, where
    *   there is a model: what runs where `compile` is not told more
    */
-  automatic(
+  autoSchedule(
     device: SketchDevice | Device,
     sizes?: Readonly<Record<string, number>>,
     tensors?: RunInputs['tensors'],
@@ -193,11 +203,11 @@ export class Kernel extends SteppedKernel<Kernel> {
    * What `automatic` takes the first of, with what is expected of each; the others are those of its forms that were looked at.
    * None where it has steps on loops, and where all are refused.
    */
-  automaticForms(
+  scheduleCandidates(
     device: SketchDevice | Device,
     sizes?: Readonly<Record<string, number>>,
     tensors?: RunInputs['tensors'],
-  ): readonly AutomaticForm<Kernel>[] {
+  ): readonly ScheduleCandidate<Kernel>[] {
     return this.#forms(device, sizes, tensors)
   }
 
@@ -206,20 +216,20 @@ export class Kernel extends SteppedKernel<Kernel> {
     sizes?: Readonly<Record<string, number>>,
     tensors?: RunInputs['tensors'],
     most?: number,
-  ): readonly AutomaticForm<Kernel>[] {
+  ): readonly ScheduleCandidate<Kernel>[] {
     const kind = typeof device === 'string' ? device : device?.kind
     expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
-    const free = isFree(this.compilation)
+    const free = isUnscheduled(this.compilation)
     if (free && tensors !== undefined) {
       // Lists, sets and parts of formats say nothing of loops; what is none of these is refused.
-      const used = this.usedData()
+      const used = this.formatInputs()
       const taken = takenBy(this.compilation.kernel, tensors, used)
       const declared = declaredOf(this.source, taken, used)
       const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
-      return fastestForms<Kernel>(this, device, values)
+      return fastestCandidates<Kernel>(this, device, values)
     }
     checkSizes(this.source, sizes)
-    return free ? automaticForms<Kernel>(this, kind, sizes, most) : []
+    return free ? scheduleCandidates<Kernel>(this, kind, sizes, most) : []
   }
 
   /**
@@ -230,21 +240,21 @@ export class Kernel extends SteppedKernel<Kernel> {
   async compile(device: Device): Promise<CompiledKernel> {
     checkDevice(device)
     const open = this.#opened()
-    return open ? new CompiledChoice(open, device) : (await this.compileUnasked(device)).compiled
+    return open ? new CompiledDispatch(open, device) : (await this.compileDefault(device)).compiled
   }
 
   /** What `compile` takes where no choice is open, as far as it is known without data, and the same compiled. */
-  async compileUnasked(
+  async compileDefault(
     device: Device,
   ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
     checkDevice(device)
-    return compileUnasked<Kernel>(this, device)
+    return compileDefault<Kernel>(this, device)
   }
 
   /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
-  async compileAsIs(device: Device): Promise<CompiledSchedule> {
+  async compileSchedule(device: Device): Promise<CompiledSchedule> {
     checkDevice(device)
-    return compileAsIs<Kernel>(this, device)
+    return compileSchedule<Kernel>(this, device)
   }
 
   /** What is chosen by where nothing else is said. */
@@ -253,10 +263,10 @@ export class Kernel extends SteppedKernel<Kernel> {
     return coordSteps.length === 0 && !onLoops ? this.surroundings.choices.get('auto') : undefined
   }
 
-  #opened(): OpenChoice<Kernel> | null {
+  #opened(): OpenDispatch<Kernel> | null {
     if (this.#choice) return { ...this.#choice, base: new Kernel(super.compilation, this.surroundings) }
     const usual = this.#usual
-    return usual ? { ...choiceUse(usual, []), base: this, isDefault: true } : null
+    return usual ? { ...dispatchCall(usual, []), base: this, isDefault: true } : null
   }
 
   #schedule(name: string): Schedule {
@@ -267,7 +277,7 @@ export class Kernel extends SteppedKernel<Kernel> {
       fail({
         code: 'api/unknown-schedule',
         message: `kernel ${this.name} has no schedule ${nameText(name)}`,
-        lookup: { name: nameText(name), candidates: [...this.schedules, ...this.choices] },
+        lookup: { name: nameText(name), candidates: [...this.schedules, ...this.dispatches] },
         expected:
           this.schedules.length > 0 ? `one of ${this.schedules.join(', ')}` : 'a kernel with schedules',
         hint: `leave it out to let the compiler select one, or declare \`schedule ${this.name}.NAME { … }\``,
@@ -280,13 +290,13 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 }
 
-const usedDataIn = remembered((s: Surroundings) =>
-  usedData(s.schedules.values(), s.spaces.values(), s.choices.values()),
+const formatInputsIn = remembered((s: Surroundings) =>
+  formatInputs(s.schedules.values(), s.spaces.values(), s.choices.values()),
 )
 
-const takenDataIn = remembered(
-  (s: Surroundings): ReadonlyMap<string, UsedData> =>
-    new Map([...dataOfFormats(s.formats.values()), ...usedDataIn(s)]),
+const allFormatInputsIn = remembered(
+  (s: Surroundings): ReadonlyMap<string, FormatInput> =>
+    new Map([...inputsOfFormats(s.formats.values()), ...formatInputsIn(s)]),
 )
 
 function stillOpen({ kernel, name, branches }: Choice): never {

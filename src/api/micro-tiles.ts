@@ -19,7 +19,7 @@ export type {
   PermutableDimensions,
   PermutableIteration,
 } from '../analysis/permutable-dimensions.ts'
-export type { PermutationRefusal, TensorDimension } from '../analysis/permutation-classes.ts'
+export type { PermutationObstacle, TensorDimension } from '../analysis/permutation-classes.ts'
 
 /** ⟨dimension, micro-tile, dense tile⟩, and the format that gathers one to the other. */
 export interface MicroTile {
@@ -30,7 +30,7 @@ export interface MicroTile {
   readonly tile: Readonly<Record<string, number>>
   /** `null`: the format cannot be built at run time, for this reason. */
   readonly format: MicroTileFormat | null
-  readonly refusal: string | null
+  readonly rejection: string | null
 }
 
 export interface MicroTileFormat {
@@ -39,7 +39,7 @@ export interface MicroTileFormat {
   /** The same as a program declares it. */
   readonly text: string
   /** Formats of the program that differ from it in names alone, as schedules write them. */
-  readonly known: readonly string[]
+  readonly equalFormats: readonly string[]
 }
 
 /** What rules are tried on. */
@@ -82,7 +82,7 @@ export function microTiles(kernel: Tried, given: Readonly<Record<string, number>
     const dims = all.filter((d) => d.tensor === b.name)
     const extents = dims.map(extentOf)
     return dims.flatMap((dimension, p) => {
-      if (dimension.refusal) return []
+      if (dimension.obstacle) return []
       const micro = Object.freeze(extents.map((n, d) => (d === p ? 1 : n)))
       return Object.freeze({
         dimension,
@@ -99,13 +99,13 @@ function formatFor(
   b: Buffer1,
   p: number,
   extents: readonly number[],
-): Pick<MicroTile, 'format' | 'refusal'> {
+): Pick<MicroTile, 'format' | 'rejection'> {
   const name = `${b.name}_along_${b.axes[p]}`
   const text = formatText(name, b.axes, p, extents)
   const format = elaborate(programOf({ name: `${name}.spt`, text })).formats.get(name) as Format
   const taken = orRefused(() => kernel.live(b.name, format, { inPlace: true }))
-  if (taken instanceof SptError) return { format: null, refusal: taken.diagnostics[0]!.message }
-  return { format: { format, text, known: knownAs(format, extents, kernel.formats) }, refusal: null }
+  if (taken instanceof SptError) return { format: null, rejection: taken.diagnostics[0]!.message }
+  return { format: { format, text, equalFormats: knownAs(format, extents, kernel.formats) }, rejection: null }
 }
 
 /** Blocks of the other dimensions, and of each the coordinates along this one at which it holds anything, in groups. */

@@ -31,7 +31,7 @@ export interface NestLoop {
   /** How it runs: `serial`, a hardware axis (`block.x`), `unroll(4)`, `vectorize`, … */
   readonly kind: string
   /** Names of the loops around it, outermost first. */
-  readonly inside: readonly string[]
+  readonly enclosingLoops: readonly string[]
   /** Names of those that its extent or conditions depend on: it stays within them. */
   readonly dependsOn: readonly string[]
 }
@@ -68,7 +68,7 @@ function loopsIn(
         extent: printExpr(l.extent),
         constant: l.extent.kind === 'const' ? l.extent.value : null,
         kind: printMode(l.mode).trim().slice(1) || 'serial',
-        inside: called(path),
+        enclosingLoops: called(path),
         dependsOn: called(path.filter((p) => needed.has(p.var))),
       }),
     )

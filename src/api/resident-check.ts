@@ -12,8 +12,8 @@ import {
   type Column,
   checkNotFreed,
   type DevicePart,
-  type Resident,
   type ResidentParts,
+  type ResidentTensor,
 } from '../storage/engines/device/index.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import type { Level } from '../storage/storage.ts'
@@ -22,7 +22,7 @@ import { checkTensor, expectArgument, expectInt32s, expectOptions, isRecord } fr
 import type { CompiledKernel } from './compiled.ts'
 
 /** @throws SptError `api/argument`, `device/freed` */
-export function checkResident(tensor: Resident, what = 'a resident tensor'): void {
+export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
   const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
   expectArgument(holds, what, tensor, 'what resident or a conversion gives')
   checkNotFreed(tensor)
@@ -117,7 +117,7 @@ export function checkFormat(
       code: 'convert/other-format',
       message: `${name} is resident in ${tensor.instance.text}, not in the kernel's own ${to.text}`,
       expected: 'a tensor that was converted to formatOf(kernel, name)',
-      hint: `parts belong to one kernel: convert with convertFor(kernel, '${name}', parts)`,
+      hint: `parts belong to one kernel: convert with convertForKernel(kernel, '${name}', parts)`,
     })
   checkNotFreed(tensor)
   const buffer = compiled.compilation.source.buffers.find((b) => b.name === name)
@@ -134,7 +134,7 @@ export function checkFormat(
       code: 'convert/other-format',
       message: `${name} is resident with the fill value ${tensor.fill}, and ${compiled.compilation.source.name} declares ${fill}`,
       expected: `${fill} where nothing is stored`,
-      hint: 'convertFor takes the fill value of the kernel; convert takes it as its last argument',
+      hint: 'convertForKernel takes the fill value of the kernel; convert takes it as its last argument',
     })
 }
 
@@ -182,7 +182,7 @@ export function checkShared(
         code: 'convert/shared',
         message: `${other} is bound from the host, and has the structure of ${name}, which is resident`,
         expected: `${other} resident in the same format, with the same coordinates`,
-        hint: `also upload ${other} (convertFor), or bind ${name} from the host (prepare)`,
+        hint: `also upload ${other} (convertForKernel), or bind ${name} from the host (prepare)`,
       })
     }
   }
@@ -212,7 +212,7 @@ export function sizesWith(
           code: 'convert/other-format',
           message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${holder(size, name)} has ${size} = ${now}`,
           expected: `one value of ${size}`,
-          hint: `give ${size} where tensors are converted (convertFor(…, { sizes })), the same for all`,
+          hint: `give ${size} where tensors are converted (convertForKernel(…, { sizes })), the same for all`,
         })
       sizes[size] = value
       from.set(size, name)

@@ -1,13 +1,13 @@
 /** The structure of tensors that a device has, on the host: for what is expected of schedules before they are chosen. */
-import type { Column, Resident, ResidentParts } from '../storage/engines/device/index.ts'
+import type { Column, ResidentParts, ResidentTensor } from '../storage/engines/device/index.ts'
 import { partsToCoords } from '../storage/stored-parts.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
 /** Downloaded once. */
-const known = new WeakMap<Resident, Promise<Tensor>>()
+const known = new WeakMap<ResidentTensor, Promise<Tensor>>()
 
 /** Coordinates or arrays without values; of a tensor in a format the coordinates that its parts hold. */
-export function residentStructure(t: Resident): Promise<Tensor> {
+export function residentStructure(t: ResidentTensor): Promise<Tensor> {
   const before = known.get(t)
   if (before) return before
   const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t)
@@ -17,17 +17,17 @@ export function residentStructure(t: Resident): Promise<Tensor> {
   return made
 }
 
-const download = async (t: Resident, c: Column): Promise<Int32Array> =>
+const download = async (t: ResidentTensor, c: Column): Promise<Int32Array> =>
   (await t.queue.download(c)) as Int32Array
 
-async function coordinates(t: Extract<Resident, { kind: 'coords' }>): Promise<Tensor> {
+async function coordinates(t: Extract<ResidentTensor, { kind: 'coords' }>): Promise<Tensor> {
   const { shape, dtype } = t
   const coords: Int32Array[] = []
   for (const c of t.coords) coords.push(await download(t, c))
   return { kind: 'coords', shape, coords, values: null, dtype }
 }
 
-async function arrays(t: Extract<Resident, { kind: 'stored' }>): Promise<Tensor> {
+async function arrays(t: Extract<ResidentTensor, { kind: 'stored' }>): Promise<Tensor> {
   const { shape, dtype } = t
   const out: Record<string, { indptr?: Int32Array; indices?: Int32Array; mask?: Int32Array }> = {}
   for (const [axis, { indptr, indices, mask }] of t.levels)

@@ -6,12 +6,12 @@ import { givenParams } from '../run/bind/bound-sizes.ts'
 import { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import {
-  type ConvertPlan,
-  convertPlan as planOf,
-  type Resident,
+  type ConversionPlan,
+  conversionPlan as planOf,
   ResidentParts,
+  type ResidentTensor,
   releaseConversions as release,
-  resident as upload,
+  uploadResident as uploadTo,
 } from '../storage/engines/device/index.ts'
 import type { FormatOperands } from '../storage/format-operands.ts'
 import type { CoordTensor, StoredTensor, Tensor } from '../storage/tensor.ts'
@@ -30,11 +30,11 @@ import { boundResidents, type ResidentInputs } from './resident-binding.ts'
 import { checkedOperands, checkFormat, checkResident, reformatOf } from './resident-check.ts'
 
 export {
-  type ConvertPlan,
-  type Resident,
+  type ConversionPlan,
   type ResidentCoords,
   ResidentParts,
   type ResidentStored,
+  type ResidentTensor,
 } from '../storage/engines/device/index.ts'
 export type { ResidentInputs } from './resident-binding.ts'
 
@@ -42,11 +42,11 @@ export type { ResidentInputs } from './resident-binding.ts'
  * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
  * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `tensor/repair`, `device/out-of-memory`, and as `validateStored`
  */
-export async function resident(
+export async function upload(
   device: Device,
   tensor: CoordTensor | StoredTensor,
   axes?: readonly StoredAxis[],
-): Promise<Resident> {
+): Promise<ResidentTensor> {
   checkDevice(device)
   const what = 'the tensor to upload'
   checkTensor(what, tensor, what)
@@ -62,14 +62,14 @@ export async function resident(
     axes,
     'a list of axes, as a format or the parts of a kernel have them',
   )
-  return upload(device, tensor, axes)
+  return uploadTo(device, tensor, axes)
 }
 
 /**
  * How a device brings tensors into a format or composition, to be run many times. `fill`: what positions without an
  * entry hold.
  */
-export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan {
+export function planConversion(device: Device, to: Instance, fill = 0): ConversionPlan {
   checkDevice(device)
   const isInstance =
     isRecord(to) && Array.isArray(to.parts) && Array.isArray(to.over) && to.tree !== undefined
@@ -93,11 +93,11 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
  */
 export const convert = async (
   device: Device,
-  tensor: Resident,
+  tensor: ResidentTensor,
   to: Instance,
   given: FormatOperands,
   fill = 0,
-): Promise<ResidentParts> => convertPlan(device, to, fill).run(tensor, given)
+): Promise<ResidentParts> => planConversion(device, to, fill).run(tensor, given)
 
 /** `all`: none of them may be missing. */
 function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof FormatOperands)[] = []): void {
@@ -126,7 +126,7 @@ function expectKernel(kernel: CompiledKernel): void {
  * The format or composition that a compiled kernel stores a tensor in: what to convert it to.
  * @throws SptError `convert/no-format` where it is stored as declared, `bind/unknown-name`
  */
-export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
+export function storageFormat(kernel: CompiledKernel, tensor: string): Instance {
   expectKernel(kernel)
   expectName('a tensor', tensor)
   return reformatOf(kernel.compilation.kernel, tensor).reformat.instance
@@ -137,15 +137,15 @@ export function formatOf(kernel: CompiledKernel, tensor: string): Instance {
  * follow from its shape; `given` has the others, and lists and sets by name.
  * @throws SptError `convert/no-format`, `bind/unknown-name`, `bind/unknown-size`, `bind/size-range`, and as `convert`
  */
-export async function convertFor(
+export async function convertForKernel(
   kernel: CompiledKernel,
   name: string,
-  tensor: Resident,
+  tensor: ResidentTensor,
   given: Partial<Pick<FormatOperands, 'sizes' | 'lists' | 'sets'>> = {},
 ): Promise<ResidentParts> {
-  expectOptions('convertFor', given, ['sizes', 'lists', 'sets'])
+  expectOptions('convertForKernel', given, ['sizes', 'lists', 'sets'])
   expectGiven(given)
-  const to = formatOf(kernel, name)
+  const to = storageFormat(kernel, name)
   checkResident(tensor)
   // Formats have sizes of their own, which the kernel as written does not.
   const { source, kernel: stored } = kernel.compilation
@@ -179,7 +179,7 @@ export async function prepareResident(
       t instanceof ResidentParts,
       `what is resident as ${name}`,
       t,
-      `what convertFor(kernel, '${name}', …) makes of what resident gives`,
+      `the result of convertForKernel(kernel, '${name}', …)`,
     )
   const { kernel } = compiled.compilation
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
@@ -193,7 +193,8 @@ export async function prepareResident(
       })
     checkFormat(compiled, name, tensor, reformatOf(kernel, name).reformat.instance)
   }
-  const variant = compiled instanceof CompiledSchedule ? await compiled.variantFor(inputs, tensors) : compiled
+  const variant =
+    compiled instanceof CompiledSchedule ? await compiled.selectVariant(inputs, tensors) : compiled
   return withSources(variant, async () => {
     const { bound, resident } = await boundResidents(variant.compilation.kernel, tensors, inputs)
     return new PreparedKernel(variant, await Executable.create(variant.program, bound, { resident }))

@@ -1,4 +1,4 @@
-/** Which schedule a prepared kernel runs next: one for good, or what the newest coverage says. */
+/** Dispatch of a prepared kernel: a fixed schedule, or one for each run by the latest fill ratio. */
 import type { SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
@@ -7,50 +7,50 @@ import type { Executable } from '../run/execute.ts'
 import { isOverflow } from '../run/overflow-error.ts'
 import type { Device } from '../runtime/device.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import type { Chosen } from './choice-conditions.ts'
+import type { Selection } from './choice-conditions.ts'
 
-/** A share that a condition asked for and that runs find. */
-export interface FoundShare {
-  /** What the schedule was chosen by. */
+/** Fill ratio (stored slots / dense size) in a condition of a dispatch, as measured by runs. In [0, 1]. */
+export interface FillRatio {
+  /** Value by which the schedule was selected. */
   readonly value: number
   /**
-   * `given`: of what was bound, or told; `last run`, `sample`: found on the device; `overflow`: 1, since there was no room for what
-   * was found; `unknown`: 1, until a run has found it.
+   * `given`: from bound data or `statistics`. `last run`, `sample`: measured on the device. `overflow`: 1, because a list exceeded
+   * its capacity. `unknown`: 1, until the first measurement.
    */
-  readonly from: 'given' | 'last run' | 'sample' | 'overflow' | 'unknown'
-  /** What the latest run under this schedule found, or a sample behind it; `null` until that has been read back. */
-  readonly found: number | null
+  readonly source: 'given' | 'last run' | 'sample' | 'overflow' | 'unknown'
+  /** Latest measurement by a run of this schedule, or by a sample after it; `null` until it has been read back. */
+  readonly measured: number | null
 }
 
-/** What a schedule of a choice is expected to take. */
-export interface Predicted {
+/** Time of a schedule of a dispatch at the latest fill ratio, interpolated from measured times. */
+export interface EstimatedTime {
   /** As a choice writes it. */
   readonly text: string
   readonly milliseconds: number | null
 }
 
-/** A schedule that was chosen for the runs of a prepared kernel. */
-export interface RunChoice extends Chosen {
-  /** By the condition's words: `covered(A, panels(8, 1))`. Empty where nothing that it was chosen by is found in runs. */
-  readonly covered: Readonly<Record<string, FoundShare>>
-  /** What was chosen but had no room for what it found, so that all counted as covered; of several, the first. */
-  readonly overflowed: string | null
-  /** What would have been chosen by what was found, where that is another schedule. */
-  readonly regret: string | null
+/** Selected schedule of the runs of a prepared kernel. */
+export interface RunSelection extends Selection {
+  /** By text of the condition: `fill_ratio(A, panels(8, 1))`. Empty if no condition depends on run-time measurements. */
+  readonly fillRatios: Readonly<Record<string, FillRatio>>
+  /** First schedule that was selected but skipped, because a list exceeded its capacity; `null` if there is none. */
+  readonly overflowedSchedule: string | null
+  /** Schedule that the measured fill ratios would have selected; `null` if it is the same one. */
+  readonly hindsightSchedule: string | null
   /**
-   * Of the schedules that runs have been led to, what each is expected to take at the newest share that it finds: on a line through
-   * what `time` has measured, `null` where it has not.
+   * Times of the schedules that were selected so far, at their latest fill ratios: a line through the times measured by `time`;
+   * `null` milliseconds without measurements. For information only.
    */
-  readonly predicted: readonly Predicted[]
+  readonly estimates: readonly EstimatedTime[]
 }
 
-export interface Selecting<K> {
+export interface Dispatcher<K> {
   /** Of the latest run, or the next one. */
   readonly kernel: K
   readonly executable: Executable
   /** Whose memory results lie in. */
   readonly owner: Executable
-  readonly choice: RunChoice | null
+  readonly selection: RunSelection | null
   /** Decides what runs; `undefined` where there is nothing to wait for. */
   next(): Promise<void> | undefined
   /**
@@ -61,26 +61,26 @@ export interface Selecting<K> {
   /** Behind a run: has what it found read back. `milliseconds`: what it took, where that was measured. */
   ran(milliseconds?: number): Promise<void> | undefined
   /** Resolves when what runs have found so far has been read back. */
-  known(): Promise<void>
+  awaitMeasurements(): Promise<void>
   /** Makes what runs may be led to. */
-  ahead(): Promise<void>
+  precompile(): Promise<void>
   write(name: string, update: Tensor | BareValues): Promise<void>
   /** On another device, where runs choose the schedule: with what is bound and written. */
-  rebuilt?(device: Device): Promise<Selecting<K>>
+  rebuilt?(device: Device): Promise<Dispatcher<K>>
   free(): void
 }
 
 /** Whether another coverage may lead to another schedule: what no condition has asked for changes nothing. */
-export const isOpen = (statistics: ReadonlyMap<string, Statistic>, { values }: Chosen): boolean =>
+export const isOpen = (statistics: ReadonlyMap<string, Statistic>, { values }: Selection): boolean =>
   liveOf(statistics).some(([name]) => name in values)
 
 /** Of which shares runs tell. */
 export const liveOf = (statistics: ReadonlyMap<string, Statistic>) =>
-  [...statistics].flatMap(([name, s]) => (s.kind === 'covered' && s.live ? [[name, s] as const] : []))
+  [...statistics].flatMap(([name, s]) => (s.kind === 'fill_ratio' && s.live ? [[name, s] as const] : []))
 
 /** Work that runs the kernel, under the schedule that is chosen for it, and under another one where that has no room. */
 export async function running<T>(
-  of: Selecting<unknown>,
+  of: Dispatcher<unknown>,
   work: (executable: Executable) => Promise<T>,
   timesOf: (done: T) => readonly number[] = () => [],
 ): Promise<T> {
@@ -94,7 +94,10 @@ export async function running<T>(
 }
 
 /** Each repetition is under a schedule that has not been tried for it. */
-async function withRoom<T>(of: Selecting<unknown>, work: (executable: Executable) => Promise<T>): Promise<T> {
+async function withRoom<T>(
+  of: Dispatcher<unknown>,
+  work: (executable: Executable) => Promise<T>,
+): Promise<T> {
   for (;;)
     try {
       return await work(of.executable)
@@ -108,16 +111,26 @@ async function withRoom<T>(of: Selecting<unknown>, work: (executable: Executable
 export const asTimes = (times: readonly number[]): readonly number[] => times
 
 /** One schedule for all runs. */
-export const settled = <K>(kernel: K, executable: Executable, chosen: Chosen | null): Selecting<K> => ({
+export const fixedDispatcher = <K>(
+  kernel: K,
+  executable: Executable,
+  chosen: Selection | null,
+): Dispatcher<K> => ({
   kernel,
   executable,
   owner: executable,
-  choice: chosen && { ...chosen, covered: {}, overflowed: null, regret: null, predicted: [] },
+  selection: chosen && {
+    ...chosen,
+    fillRatios: {},
+    overflowedSchedule: null,
+    hindsightSchedule: null,
+    estimates: [],
+  },
   next: () => undefined,
   overflowed: async (error) => error,
   ran: () => undefined,
-  known: async () => {},
-  ahead: async () => {},
+  awaitMeasurements: async () => {},
+  precompile: async () => {},
   async write(name, update) {
     const written = withValues(executable.bound, name, update)
     await executable.rebind(written.bound, written.buffers)

@@ -7,10 +7,10 @@ import type { Bound } from '../run/bind/index.ts'
 import type { Executable } from '../run/execute.ts'
 import { commandsFinding } from '../run/same-kernel.ts'
 import type { Command, Device } from '../runtime/device.ts'
-import type { Chosen } from './choice-conditions.ts'
+import type { Selection } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { tells } from './coverage.ts'
-import { CoveredTimes } from './covered-times.ts'
+import { FillRatioTimes } from './covered-times.ts'
 import { liveOf } from './selecting.ts'
 
 /** What there is to select from. */
@@ -23,7 +23,7 @@ export interface Selectable<V> {
   choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): V
   /** What runs under it find. */
   found(variant: V): readonly Found[]
-  chosen(variant: V): Chosen
+  chosen(variant: V): Selection
   /** @param device another one than the choice was compiled for */
   compile(variant: V, device?: Device): Promise<CompiledSchedule>
   bind(variant: V, compiled: CompiledSchedule): Bound
@@ -48,7 +48,7 @@ export function* telling<V>(of: Selectable<V>, name: string): Generator<V, void>
     for (;;) {
       const variant = orRefused(() => covering(of, others, name, passed))
       if (variant instanceof SptError) break
-      if (statistic.kind === 'covered' && of.found(variant).some((f) => tells(f, statistic))) {
+      if (statistic.kind === 'fill_ratio' && of.found(variant).some((f) => tells(f, statistic))) {
         yield variant
         break
       }
@@ -73,7 +73,7 @@ export interface Branch {
   readonly findings: readonly Finding[]
   /** The launches that do, and tell whether there is room, by themselves. */
   readonly commands: readonly Command[]
-  readonly times: CoveredTimes
+  readonly times: FillRatioTimes
 }
 
 /** Whether runs of the schedule tell the share. */
@@ -99,5 +99,5 @@ export function branchOf(
   const counts = findings.flatMap((f) => f.found.parts.map((p) => p.counts))
   const room = (plan.capacities ?? []).map((c) => c.counts)
   const commands = commandsFinding(executable, [...counts, ...room])
-  return { text, compiled, executable, findings, commands, times: new CoveredTimes() }
+  return { text, compiled, executable, findings, commands, times: new FillRatioTimes() }
 }

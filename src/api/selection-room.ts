@@ -3,8 +3,8 @@
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { overflow } from '../run/overflow-error.ts'
-import type { Chosen } from './choice-conditions.ts'
-import { type FoundShare, liveOf } from './selecting.ts'
+import type { Selection } from './choice-conditions.ts'
+import { type FillRatio, liveOf } from './selecting.ts'
 import type { Branch, Selectable } from './selection-branch.ts'
 
 /** What is wrong where there is no room for what the schedule found last. */
@@ -63,22 +63,22 @@ export function chosenWithRoom<V>(
   }
 }
 
-export type Known = Pick<FoundShare, 'value' | 'from'>
+export type Known = Pick<FillRatio, 'value' | 'source'>
 
 /** By which shares a schedule was chosen. */
 export function foundShares<V>(
   { statistics, unknown }: Selectable<V>,
-  { values }: Chosen,
+  { values }: Selection,
   found: ReadonlyMap<string, Known>,
   counted: ReadonlySet<string>,
-): Readonly<Record<string, FoundShare>> {
+): Readonly<Record<string, FillRatio>> {
   const asked = liveOf(statistics).filter(([name]) => name in values)
   return byName(
-    asked.map(([name]): [string, FoundShare] => {
+    asked.map(([name]): [string, FillRatio] => {
       const [value, known] = [Number(values[name]), found.get(name)]
       const other = unknown.has(name) ? 'unknown' : 'given'
-      const from = known?.value === value ? known.from : counted.has(name) ? 'overflow' : other
-      return [name, { value, from, found: null }]
+      const source = known?.value === value ? known.source : counted.has(name) ? 'overflow' : other
+      return [name, { value, source, measured: null }]
     }),
   )
 }

@@ -8,10 +8,10 @@ import type { Executable } from '../run/execute.ts'
 import { storedElsewhere } from '../run/overflow-error.ts'
 import type { Device } from '../runtime/device.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import type { Chosen } from './choice-conditions.ts'
+import type { Selection } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
 import { foundShare } from './coverage.ts'
-import { type FoundShare, liveOf, type RunChoice, type Selecting } from './selecting.ts'
+import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './selecting.ts'
 import { type Branch, covering, finds, type Selectable, telling } from './selection-branch.ts'
 import { Branches } from './selection-branches.ts'
 import { Readings } from './selection-readings.ts'
@@ -19,7 +19,7 @@ import { chosenWithRoom, foundShares, type Known, roomError, updates } from './s
 
 const MOST_RUNS_BETWEEN_SAMPLES = 16
 
-export class Selection<V> implements Selecting<CompiledSchedule> {
+export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   readonly #of: Selectable<V>
   /** Shares that runs may tell. */
   readonly #live: readonly string[]
@@ -31,9 +31,9 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   #overflowed: string | null = null
   /** That a run was in vain under since the latest one was asked for. */
   readonly #tried = new Set<Branch>()
-  #chosen: Chosen
+  #chosen: Selection
   /** By what it was chosen, and what was found since. */
-  #covered: Readonly<Record<string, FoundShare>>
+  #covered: Readonly<Record<string, FillRatio>>
   /** What tells a share where the schedule that runs does not; `null` where nothing can. */
   readonly #observers = new Map<string, Branch | null>()
   /** Whether something was found since the latest decision. */
@@ -58,10 +58,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
    * @param first what the host chooses
    * @param isFound whether the device can be asked first: that takes the host no look at the data
    */
-  static async create<V>(of: Selectable<V>, first: () => V, isFound: boolean): Promise<Selection<V>> {
-    const asked = isFound ? await Selection.#asked(of) : null
+  static async create<V>(of: Selectable<V>, first: () => V, isFound: boolean): Promise<RunTimeDispatcher<V>> {
+    const asked = isFound ? await RunTimeDispatcher.#asked(of) : null
     if (asked) return asked
-    const selection = await Selection.#made(of, first())
+    const selection = await RunTimeDispatcher.#made(of, first())
     try {
       await selection.#observe()
     } catch (e) {
@@ -75,15 +75,15 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     of: Selectable<V>,
     first: V,
     found = new Map<string, Known>(),
-  ): Promise<Selection<V>> {
-    return new Selection(of, first, await Branches.create(of, first), found)
+  ): Promise<RunTimeDispatcher<V>> {
+    return new RunTimeDispatcher(of, first, await Branches.create(of, first), found)
   }
 
   /** Of what is bound the launches of what tells the coverage tell it; nothing where they are refused, or cannot run alone. */
-  static async #asked<V>(of: Selectable<V>): Promise<Selection<V> | null> {
-    let made: Selection<V> | undefined
+  static async #asked<V>(of: Selectable<V>): Promise<RunTimeDispatcher<V> | null> {
+    let made: RunTimeDispatcher<V> | undefined
     try {
-      made = await Selection.#made(of, covering(of, 0))
+      made = await RunTimeDispatcher.#made(of, covering(of, 0))
       const { findings, commands } = made.#now
       if (findings.length > 0 && commands.length > 0) {
         await made.#observe()
@@ -92,7 +92,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
         const { variant, overflowed, counted } = made.#decided()
         if (of.chosen(variant).text === made.#now.text) return made
         // Nothing has been updated yet: it may be stored as the schedule does that is chosen.
-        const other = await Selection.#made(of, variant, made.#found)
+        const other = await RunTimeDispatcher.#made(of, variant, made.#found)
         made.free()
         made = other
         made.#overflowed = overflowed
@@ -119,18 +119,24 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return this.#now.executable
   }
 
-  get choice(): RunChoice {
+  get selection(): RunSelection {
     const predicted = [...this.#branches].map(({ text, times, findings: [own] }) => ({
       text,
       // What is not found makes no difference.
       milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
     }))
     const [covered, overflowed] = [this.#covered, this.#overflowed]
-    return { ...this.#chosen, covered, overflowed, regret: this.#regret(), predicted }
+    return {
+      ...this.#chosen,
+      fillRatios: covered,
+      overflowedSchedule: overflowed,
+      hindsightSchedule: this.#regret(),
+      estimates: predicted,
+    }
   }
 
   #regret(): string | null {
-    if (Object.values(this.#covered).every((c) => c.found === null)) return null
+    if (Object.values(this.#covered).every((c) => c.measured === null)) return null
     const now = orRefused(() => this.#of.chosen(this.#decided().variant).text)
     return now instanceof SptError || now === this.#now.text ? null : now
   }
@@ -179,7 +185,7 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
   async overflowed(error: SptError): Promise<SptError | undefined> {
     const full = this.#now
     this.#tried.add(full)
-    await this.known()
+    await this.awaitMeasurements()
     await this.#read(full, 'last run')
     // No run has told the others' shares of these data, and none may come that does.
     for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
@@ -208,11 +214,11 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return undefined
   }
 
-  known(): Promise<void> {
+  awaitMeasurements(): Promise<void> {
     return this.#readings.known()
   }
 
-  async ahead(): Promise<void> {
+  async precompile(): Promise<void> {
     for (const share of [0, 1]) await this.#branches.with(covering(this.#of, share), () => undefined)
     for (const name of this.#live) await this.#branches.with(covering(this.#of, 1, name), () => undefined)
   }
@@ -221,13 +227,13 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return this.#branches.write(name, update)
   }
 
-  rebuilt(device: Device): Promise<Selection<V>> {
+  rebuilt(device: Device): Promise<RunTimeDispatcher<V>> {
     const of: Selectable<V> = {
       ...this.#of,
       compile: (variant) => this.#of.compile(variant, device),
       bind: (variant, compiled) => this.#branches.bind(variant, compiled),
     }
-    return Selection.create(of, () => this.#decided().variant, false)
+    return RunTimeDispatcher.create(of, () => this.#decided().variant, false)
   }
 
   free(): void {
@@ -275,12 +281,12 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
     return null
   }
 
-  async #sample(branch: Branch, from: FoundShare['from']): Promise<void> {
+  async #sample(branch: Branch, from: FillRatio['source']): Promise<void> {
     await branch.executable.program.device.run(branch.commands)
     await this.#read(branch, from)
   }
 
-  async #read(branch: Branch, from: FoundShare['from']): Promise<void> {
+  async #read(branch: Branch, from: FillRatio['source']): Promise<void> {
     const { executable, findings } = branch
     const { params } = executable.bound
     const isFull = (await roomError(branch)) !== undefined
@@ -291,10 +297,10 @@ export class Selection<V> implements Selecting<CompiledSchedule> {
       const value = foundShare(found, counts, elements, params)
       if (this.#isFreed) return
       const before = this.#found.get(statistic)
-      if (before?.value !== value || before.from !== from) this.#isNews = true
-      this.#found.set(statistic, { value, from })
+      if (before?.value !== value || before.source !== from) this.#isNews = true
+      this.#found.set(statistic, { value, source: from })
       const share = this.#covered[statistic]
-      if (share) this.#covered = { ...this.#covered, [statistic]: { ...share, found: value } }
+      if (share) this.#covered = { ...this.#covered, [statistic]: { ...share, measured: value } }
     }
   }
 }

@@ -17,8 +17,8 @@ import {
 import { type Var, variable } from '../ir/expr.ts'
 import type { Compilation } from '../run/compile.ts'
 import { type Step, stepsOf, valuesOf } from '../schedule/resolve.ts'
-import { usedData } from '../schedule/used-data.ts'
-import { type ChoiceInputs, type ChosenFor, factsFor, lookupOf } from './choose.ts'
+import { formatInputs } from '../schedule/used-data.ts'
+import { factsFor, lookupOf, type SelectionContext, type SelectionInputs } from './choose.ts'
 import { kindOf } from './choose-device.ts'
 import { Sourced } from './sourced.ts'
 
@@ -29,7 +29,7 @@ interface Base<K> extends Pick<Sourced, 'sources'> {
 }
 
 /** A space of a program, with arguments for its parameters, before device and data are known. */
-export class OpenSpace<K extends Base<K>> extends Sourced {
+export class UnboundSpace<K extends Base<K>> extends Sourced {
   /** With its kernel's, and its arguments: `k.gpu(5)`. */
   readonly name: string
   readonly #space: SpaceText
@@ -56,10 +56,10 @@ export class OpenSpace<K extends Base<K>> extends Sourced {
    * @throws SptError `space/empty` where no point meets the conditions, `choose/unknown-…` where they ask for something
    * that was not given
    */
-  async on(on: ChosenFor, inputs: ChoiceInputs = {}): Promise<Space<K>> {
+  async bind(on: SelectionContext, inputs: SelectionInputs = {}): Promise<Space<K>> {
     kindOf(on)
     const space = this.#space
-    const facts = factsFor(space, this.#base.compilation.source, inputs, usedData([], [space]))
+    const facts = factsFor(space, this.#base.compilation.source, inputs, formatInputs([], [space]))
     await facts.statistics.download(space.statistics)
     const lookup = lookupOf(space, facts, on)
     const found = new Map<string, number>()
@@ -83,7 +83,7 @@ export class OpenSpace<K extends Base<K>> extends Sourced {
   }
 
   /** The one that an origin is of, in another thread: `kernel.space(name, ...args).again(origin)`. */
-  again({ answers, sizes }: Pick<SpaceOrigin<K>, 'answers' | 'sizes'>): Space<K> {
+  rebuild({ answers, sizes }: Pick<SpaceOrigin<K>, 'answers' | 'sizes'>): Space<K> {
     const known = (v: Var): number =>
       answers.get(v.name) ??
       fail({
@@ -154,7 +154,7 @@ export class Space<K extends Base<K>> extends Sourced {
   }
 
   /** What all that follows a partial point depends on. */
-  rest(partial: SpacePoint): string {
+  remainderKey(partial: SpacePoint): string {
     return restIn(this.#use, partial)
   }
 

@@ -4,20 +4,20 @@ import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { callerTensor, givenOf } from '../run/bind/caller-tensors.ts'
 import type { Inputs } from '../run/bind/index.ts'
-import type { UsedData } from '../schedule/used-data.ts'
+import type { FormatInput } from '../schedule/used-data.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { declaredOf, isDeclared } from './bound-values.ts'
 import type { Bindable } from './tensors.ts'
 
 export class SplitInputs {
   /** What formats take: those that the program has, and those of kernels that were met. */
-  readonly used: Map<string, UsedData>
+  readonly used: Map<string, FormatInput>
   readonly #source: Kernel1
   readonly #given: RunInputs
   #own: Inputs | undefined
 
   /** @throws SptError as `valuesIn` */
-  constructor(source: Kernel1, given: RunInputs, taken: ReadonlyMap<string, UsedData>) {
+  constructor(source: Kernel1, given: RunInputs, taken: ReadonlyMap<string, FormatInput>) {
     this.#source = source
     this.#given = given
     this.used = new Map(taken)

@@ -73,7 +73,7 @@ export class Statistics {
   async download(wanted: ReadonlyMap<string, Statistic>): Promise<void> {
     for (const [name, s] of wanted) {
       if (this.#given.statistics.has(name)) continue
-      if (s.kind === 'covered') {
+      if (s.kind === 'fill_ratio') {
         const r = this.#given.resident[s.tensor]
         if (r && !asksValues(s)) this.#structures.set(s.tensor, await residentStructure(r))
         continue
@@ -91,7 +91,7 @@ export class Statistics {
   of(s: Statistic, asked: Var): number {
     const given = this.#given.statistics.get(asked.name)
     if (given !== undefined) return given
-    if (s.kind === 'covered') return this.#covered(s, asked)
+    if (s.kind === 'fill_ratio') return this.#covered(s, asked)
     return s.kind === 'nnz' ? this.#elements(s.tensor, asked) : this.#of(s.axis, asked)[s.kind]
   }
 

@@ -28,12 +28,12 @@ import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
 import { Steps } from './steps.ts'
 
 export type {
-  AtMask,
   IterationAttributes,
   IterationMask,
+  MaskedValue,
   SparsityAttributes,
   TensorAttributes,
-  ValueAtFill,
+  TensorMask,
 } from '../analysis/sparsity-attributes.ts'
 
 /** `K`: the kernel itself. */

@@ -19,12 +19,17 @@ import type { Surroundings } from './kernel-scope.ts'
 import { parseSizes } from './size-expressions.ts'
 import { Sourced } from './sourced.ts'
 
+/** `cacheRead` for `cache_read`. */
+type MethodName<Word> = Word extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<MethodName<Rest>>}`
+  : Word
+
 /** A method for each primitive of a list, with the parameters that it declares. */
 type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = {
-  readonly [W in keyof L]: (...args: Parameters<L[W]['given']>) => K
+  readonly [W in keyof L as MethodName<W>]: (...args: Parameters<L[W]['given']>) => K
 }
 
-type Room = number | string | Expr
+type Capacity = number | string | Expr
 
 export interface Steps<K>
   extends Methods<typeof LOOP_STEPS, K>,
@@ -73,8 +78,8 @@ export abstract class Steps<K> extends Sourced {
       | number
       | string
       | {
-          readonly capacity?: Room | readonly Room[]
-          readonly total?: Room | readonly Room[]
+          readonly capacity?: Capacity | readonly Capacity[]
+          readonly total?: Capacity | readonly Capacity[]
           readonly for?: readonly string[]
           readonly inPlace?: boolean
         }
@@ -84,9 +89,9 @@ export abstract class Steps<K> extends Sourced {
     const isGiven = typeof last === 'object' && last !== null
     const options = isGiven ? last : {}
     expectOptions('live', options, ['capacity', 'total', 'for', 'inPlace'])
-    const { inPlace = true, for: carried, ...room } = options
+    const { inPlace = true, for: carried, ...capacities } = options
     expectArgument(typeof inPlace === 'boolean', 'inPlace of live', inPlace, 'true or false')
-    for (const [name, n] of Object.entries(room).flatMap(([name, x]) =>
+    for (const [name, n] of Object.entries(capacities).flatMap(([name, x]) =>
       [x].flat().map((n) => [name, n] as const),
     ))
       expectArgument(
@@ -95,10 +100,10 @@ export abstract class Steps<K> extends Sourced {
         n,
         'an integer from 0 to 2147483647, or an expression over sizes as a text',
       )
-    const given = Object.entries(room).flatMap(([name, x]) =>
+    const given = Object.entries(capacities).flatMap(([name, x]) =>
       x === undefined
         ? []
-        : [[name, Array.isArray(x) ? x.map((e) => this.#room(e)) : this.#room(x)] as const],
+        : [[name, Array.isArray(x) ? x.map((e) => this.#capacity(e)) : this.#capacity(x)] as const],
     )
     const numbers = (isGiven ? args.slice(0, -1) : args) as readonly (number | string)[]
     const chosen = chooseFormat(format, numbers, this.surroundings.formats)
@@ -112,14 +117,15 @@ export abstract class Steps<K> extends Sourced {
     })
   }
 
-  #room<T>(x: T): T | Expr {
+  #capacity<T>(x: T): T | Expr {
     if (typeof x === 'number') return int(x)
     return typeof x === 'string' ? parseSizes(x, this.source) : x
   }
 
   static {
     for (const word of new Set([...Object.keys(COORD_STEPS), ...Object.keys(LOOP_STEPS)])) {
-      if (Object.hasOwn(Steps.prototype, word)) continue
+      const name = word.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
+      if (Object.hasOwn(Steps.prototype, name)) continue
       const [coords, loops] = [find(COORD_STEPS, word), find(LOOP_STEPS, word)]
       const { length } = (loops ?? coords!).given
       const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
@@ -128,14 +134,14 @@ export abstract class Steps<K> extends Sourced {
         const primitive = onCoords ? coords : loops!
         const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)
         return showingCall(primitive.call, () => {
-          expectNoMore(word, length, args)
+          expectNoMore(name, length, args)
           const given = primitive.given(...args.map((a) => withLoops(a, loop)))
           const step = { kind: word, ...fieldsOf(given, this.surroundings) }
           return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
         })
       }
-      Object.defineProperty(method, 'name', { value: word })
-      Object.defineProperty(Steps.prototype, word, { value: method, writable: true, configurable: true })
+      Object.defineProperty(method, 'name', { value: name })
+      Object.defineProperty(Steps.prototype, name, { value: method, writable: true, configurable: true })
     }
   }
 }

@@ -9,26 +9,42 @@ export interface WorkspaceOptions {
    */
   readonly shareOutputs?: boolean
   /** Bytes of converted tensors that are kept on the host; 1 GiB. Beyond it, those that were not used for longest are made again. */
-  readonly keep?: number
+  readonly hostCacheBytes?: number
   /** Refuses formats that multiply what there is (`bind/too-many-elements`): for searches, which try any. False. */
-  readonly bounded?: boolean
+  readonly limitExpansion?: boolean
   /**
    * Elements of a tensor from which on it is brought into formats on the device; 2²², on cpu none is. Below, the device's
    * kernels take longer to compile than the host's conversion takes.
    */
-  readonly convertThere?: number
+  readonly deviceConversionThreshold?: number
 }
 
-const CONVERTED_THERE = 2 ** 22
+const CONVERSION_THRESHOLD = 2 ** 22
 
 /** What was given, and the usual. @throws SptError `api/argument`, `api/unknown-option` */
 export function checkedOptions(device: Device, options: WorkspaceOptions): Required<WorkspaceOptions> {
-  expectOptions('Workspace', options, ['shareOutputs', 'keep', 'bounded', 'convertThere'])
-  const usual = device.kind === 'cpu' ? Number.POSITIVE_INFINITY : CONVERTED_THERE
-  const { shareOutputs = false, keep = 2 ** 30, bounded = false, convertThere = usual } = options
-  expectArgument(typeof keep === 'number' && keep >= 0, 'keep', keep, 'bytes, 0 or more')
-  expectArgument(typeof bounded === 'boolean', 'bounded', bounded, 'true or false')
-  const isCount = typeof convertThere === 'number' && convertThere >= 0
-  expectArgument(isCount, 'convertThere', convertThere, 'a number of elements, 0 or more')
-  return { shareOutputs, keep, bounded, convertThere }
+  expectOptions('Workspace', options, [
+    'shareOutputs',
+    'hostCacheBytes',
+    'limitExpansion',
+    'deviceConversionThreshold',
+  ])
+  const elements = device.kind === 'cpu' ? Number.POSITIVE_INFINITY : CONVERSION_THRESHOLD
+  const {
+    shareOutputs = false,
+    hostCacheBytes = 2 ** 30,
+    limitExpansion = false,
+    deviceConversionThreshold = elements,
+  } = options
+  const isSize = typeof hostCacheBytes === 'number' && hostCacheBytes >= 0
+  expectArgument(isSize, 'hostCacheBytes', hostCacheBytes, 'bytes, 0 or more')
+  expectArgument(typeof limitExpansion === 'boolean', 'limitExpansion', limitExpansion, 'true or false')
+  const isCount = typeof deviceConversionThreshold === 'number' && deviceConversionThreshold >= 0
+  expectArgument(
+    isCount,
+    'deviceConversionThreshold',
+    deviceConversionThreshold,
+    'a number of elements, 0 or more',
+  )
+  return { shareOutputs, hostCacheBytes, limitExpansion, deviceConversionThreshold }
 }

@@ -11,9 +11,9 @@ import type { Bound, Inputs } from '../run/bind/index.ts'
 import type { Residents } from '../run/given-memory.ts'
 import type { Device } from '../runtime/device.ts'
 import {
-  convertPlan,
-  type Resident,
+  conversionPlan,
   type ResidentParts,
+  type ResidentTensor,
   releaseSpare,
   residentStorage,
 } from '../storage/engines/device/index.ts'
@@ -51,7 +51,7 @@ export class WorkspaceResidents {
   readonly #device: Device
   /** Entries of a tensor from which on it is brought into formats on the device. */
   readonly #least: number
-  readonly #uploaded = new Map<string, Resident>()
+  readonly #uploaded = new Map<string, ResidentTensor>()
   /** By format; `null`: made on the host. */
   readonly #converted = new Map<string, Converted | null>()
 
@@ -134,7 +134,7 @@ export class WorkspaceResidents {
     const extents = new Map(instance.over.map((axis, k) => [axis.name, from.shape[k]!]))
     const fill = whole.kernel.buffers.find((b) => b.name === name)!.fill
     const given = { sizes, extents, lists: new Map(), sets: new Map() }
-    return convertPlan(this.#device, instance, fill).run(from, given)
+    return conversionPlan(this.#device, instance, fill).run(from, given)
   }
 
   /** Frees formats that nobody uses. */
@@ -186,7 +186,11 @@ function isFit(kernel: Kernel1, whole: Bound, name: string, least: number): bool
   )
 }
 
-function uploaded(device: Device, { kernel, storages, arrays }: Bound, name: string): Promise<Resident> {
+function uploaded(
+  device: Device,
+  { kernel, storages, arrays }: Bound,
+  name: string,
+): Promise<ResidentTensor> {
   const storage = storages.get(name)!
   const shape = shapeOf(storage)
   const { dtype } = kernel.buffers.find((b) => b.name === name)!

@@ -47,7 +47,7 @@ interface Shared {
  * ```ts
  * const data = new Workspace(device, program.kernel('product'), { tensors: { A }, params: { d: 32 }, seed: 1 })
  * for (const kernel of candidates) {
- *   const prepared = await data.prepare(await kernel.compileAsIs(device))
+ *   const prepared = await data.prepare(await kernel.compileSchedule(device))
  *   …
  *   prepared.free()
  * }
@@ -77,12 +77,12 @@ export class Workspace extends Sourced {
     expectKernel(kernel)
     this.device = device
     this.#options = checkedOptions(device, options)
-    this.#residents = new WorkspaceResidents(device, this.#options.convertThere)
+    this.#residents = new WorkspaceResidents(device, this.#options.deviceConversionThreshold)
     this.#source = kernel.source
     this.sources = kernel.sources
     expectInputs(inputs)
     const { statistics: _, ...bound } = inputs
-    this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.takenData))
+    this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.allFormatInputs))
   }
 
   /** Bytes that it holds on the device for prepared kernels. */
@@ -95,14 +95,14 @@ export class Workspace extends Sourced {
   }
 
   /** What is bound, random tensors of the kernel as written made. @throws SptError as `bindInputs` */
-  get given(): Inputs {
+  get inputs(): Inputs {
     const { inputs } = this.#all()
     const beside = besideDeclared(this.#source, this.#split.beside, this.#split.used)
     return { ...inputs, tensors: byName(Object.entries({ ...inputs.tensors, ...beside })) }
   }
 
   /** The kernel as written, and what is known of sizes: counts of entries too. @throws SptError as `bindInputs` */
-  get size(): { readonly kernel: Kernel1; readonly params: ReadonlyMap<string, number> } {
+  get problemSize(): { readonly kernel: Kernel1; readonly params: ReadonlyMap<string, number> } {
     return { kernel: this.#source, params: this.#all().bound.params }
   }
 
@@ -139,7 +139,7 @@ export class Workspace extends Sourced {
   }
 
   #bounded<T>(f: () => T): T {
-    if (!this.#options.bounded) return f()
+    if (!this.#options.limitExpansion) return f()
     return allocatingWithin(
       new Allowance(maxMeasuredElements(Object.values(this.#split.own.tensors ?? {}))),
       f,
@@ -171,7 +171,7 @@ export class Workspace extends Sourced {
       [...b.arrays.values()].reduce((n, a) => n + (dense.has(a) ? 0 : a.byteLength), 0)
     let total = [...this.#bounds.values()].reduce((n, b) => n + size(b), 0)
     for (const [key, b] of this.#bounds) {
-      if (total <= this.#options.keep || b === latest) return
+      if (total <= this.#options.hostCacheBytes || b === latest) return
       this.#bounds.delete(key)
       total -= size(b)
     }
@@ -180,7 +180,7 @@ export class Workspace extends Sourced {
   /** Binds, and brings to the device what is not there. @throws SptError as `bind` and `CompiledKernel.prepare` */
   async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
     this.#check(given)
-    const compiled = await given.variantFor(this.#all().inputs)
+    const compiled = await given.selectVariant(this.#all().inputs)
     const { program, compilation } = compiled
     const { kernel } = compilation
     const there = await this.#residents.of({ whole: this.#all(), kernel, key: formatKey(compilation) })
@@ -267,7 +267,7 @@ export class Workspace extends Sourced {
    * What the reference computes from these inputs, once for each `options`.
    * @throws SptError `reference/…`
    */
-  expected(options: RefOptions = {}): RefOutputs {
+  referenceResults(options: RefOptions = {}): RefOutputs {
     const key = JSON.stringify(options)
     let known = this.#expected.get(key)
     if (!known) {
@@ -283,7 +283,7 @@ export class Workspace extends Sourced {
   }
 
   /** What a thread computed from `referenceInputs`, as what `expected` gives. */
-  adopt(options: RefOptions, computed: RefOutputs): void {
+  adoptReferenceResults(options: RefOptions, computed: RefOutputs): void {
     this.#expected.set(JSON.stringify(options), computed)
   }
 
@@ -291,7 +291,7 @@ export class Workspace extends Sourced {
   async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
     return prepared.verifyAgainst(
-      this.expected({ ...options, ...precisionOf(prepared.executable.program.plan) }),
+      this.referenceResults({ ...options, ...precisionOf(prepared.executable.program.plan) }),
     )
   }
 }

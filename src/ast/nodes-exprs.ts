@@ -51,7 +51,7 @@ export interface Call extends Node {
   readonly args: readonly Expr[]
   /** For a query, the expressions after `by`; at least one. */
   readonly by?: readonly Expr[] | undefined
-  /** For `covered`, the format argument after the tensor. */
+  /** For `fill_ratio`, the format argument after the tensor. */
   readonly parts?: readonly AsPart[] | undefined
 }
 /** `blocks(16)`. */

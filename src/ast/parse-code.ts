@@ -230,7 +230,7 @@ export const expressions: Actions = {
     const parts = list<ast.Expr>(by)
     return grown({ kind: 'call', fn: word(fn), args: [], by: parts, span: spanOf(this) }, ...parts)
   },
-  Primary_covered(fn, _, tensor, _by, parts, _close): ast.Call {
+  Primary_fillRatio(fn, _, tensor, _by, parts, _close): ast.Call {
     const of: ast.Expr = { kind: 'name', name: tensor.sourceString, span: spanOf(tensor) }
     const as = get<readonly ast.AsPart[]>(parts)
     const call = { kind: 'call' as const, fn: word(fn), args: [of], parts: as, span: spanOf(this) }

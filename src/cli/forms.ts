@@ -1,7 +1,7 @@
 /** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
-import type { AutomaticForm } from '../api/automatic-forms.ts'
+import type { ScheduleCandidate } from '../api/automatic-forms.ts'
 import type { RunInputs } from '../api/bound-inputs.ts'
-import type { Chosen } from '../api/choice-conditions.ts'
+import type { Selection } from '../api/choice-conditions.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { chipOf } from '../io/calibrations.ts'
@@ -10,7 +10,7 @@ import type { Device, DeviceKind } from '../runtime/device.ts'
 import { otherChip } from '../search/cost-model.ts'
 import { ms } from './figures.ts'
 
-export type Form = AutomaticForm<Kernel>
+export type Form = ScheduleCandidate<Kernel>
 
 /** Forms for the bound data, or for sizes alone, in order of preference; empty for kernels with loop steps. */
 export function formsOn(
@@ -19,18 +19,18 @@ export function formsOn(
   { params = {}, tensors = {} }: Pick<RunInputs, 'params' | 'tensors'>,
 ): readonly Form[] {
   const numbers = Object.entries(params).map(([name, x]) => [name, Number(x)] as const)
-  return kernel.automaticForms(device, Object.fromEntries(numbers), tensors)
+  return kernel.scheduleCandidates(device, Object.fromEntries(numbers), tensors)
 }
 
 /** States that a rule of the device replaces automatic selection. */
-export const ruleText = ({ choice, because }: Pick<Chosen, 'choice' | 'because'>): string =>
-  `a rule: ${because} (--schedule ${choice} evaluates ${choice} instead)`
+export const ruleText = ({ dispatch, reason }: Pick<Selection, 'dispatch' | 'reason'>): string =>
+  `a rule: ${reason} (--schedule ${dispatch} evaluates ${dispatch} instead)`
 
 /** The selected form and predicted times (ms) as JSON. */
 export const formJson = (forms: readonly Form[]) => ({
   form: forms[0]!.text,
-  ...(forms[0]!.because === undefined ? {} : { because: forms[0]!.because }),
-  expected: forms.flatMap(({ text, milliseconds }) =>
+  ...(forms[0]!.reason === undefined ? {} : { reason: forms[0]!.reason }),
+  predictions: forms.flatMap(({ text, milliseconds }) =>
     milliseconds === null ? [] : [{ text, milliseconds }],
   ),
 })
@@ -40,7 +40,7 @@ const nameOf = ({ text }: Form): string => text || 'default'
 /** The selected form with its predicted time, or the rule that selected it. */
 function selectedFormText(first: Form): string {
   if (first.milliseconds !== null) return `${nameOf(first)}: predicted ${ms(first.milliseconds)}`
-  return `${nameOf(first)}: ${first.because ?? 'selected by a rule, without predicted times'}`
+  return `${nameOf(first)}: ${first.reason ?? 'selected by a rule, without predicted times'}`
 }
 
 /** Names of the host's processor in cost models of the package, and in calibrated models. */
@@ -63,14 +63,14 @@ export function costModelText(
 
 /** Report row with the predicted times of the selected schedule; empty without predictions. */
 export function predictedRow(
-  { expected, expectedBy }: Pick<Chosen, 'expected' | 'expectedBy'>,
+  { predictions, costModel }: Pick<Selection, 'predictions' | 'costModel'>,
   kind: DeviceKind,
   deviceName: string | null,
 ): readonly (readonly [string, string])[] {
-  const [first, second] = expected
+  const [first, second] = predictions
   if (!first) return []
   const runnerUp = second ? [`runner-up ${second.text}: ${ms(second.milliseconds)}`] : []
-  const details = [...runnerUp, costModelText(expectedBy, kind, deviceName)].join('; ')
+  const details = [...runnerUp, costModelText(costModel, kind, deviceName)].join('; ')
   return [['predicted', `${ms(first.milliseconds)} (${details})`]]
 }
 

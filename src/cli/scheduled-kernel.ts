@@ -1,8 +1,8 @@
 /** Loads programs for commands, selects the kernel, and applies the requested or selected schedule. */
 import { basename } from 'node:path'
 import { type BoundValues, isDeclared, sizesOf } from '../api/bound-values.ts'
-import type { Chosen } from '../api/choice-conditions.ts'
-import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
+import type { Selection } from '../api/choice-conditions.ts'
+import type { SelectionContext, SelectionInputs } from '../api/choose.ts'
 import { checkFeatures } from '../api/choose-device.ts'
 import type { Used } from '../api/format-data.ts'
 import type { Kernel } from '../api/kernel.ts'
@@ -88,7 +88,7 @@ export interface ScheduledKernel {
   readonly kernel: Kernel
   readonly schedule: string | null
   /** Explanation of the selection, if the schedule was selected automatically. */
-  readonly selection: Chosen | null
+  readonly selection: Selection | null
   /** The default schedule if it is illegal here, and the reason. */
   readonly rejectedDefault?: { readonly name: string; readonly error: SptError } | undefined
 }
@@ -156,7 +156,7 @@ export async function withFallback<T>(
 
 /** True if the requested schedule (default: `auto`) dispatches on data. */
 export const isDispatched = (kernel: Kernel, requested: ScheduleCall | undefined): boolean =>
-  kernel.choices.includes(requested?.name ?? 'auto')
+  kernel.dispatches.includes(requested?.name ?? 'auto')
 
 /**
  * Drops the default schedule if a software adapter runs `parallel()` instead (`api/plain-schedule.ts`). A requested schedule is
@@ -179,7 +179,7 @@ export function applySoftwareRule(
 
 /** Lists and sets that the formats of the candidate schedules need. */
 export const formatDataFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
-  kernel.usedData(requested?.name ?? 'auto')
+  kernel.formatInputs(requested?.name ?? 'auto')
 
 /** The kernel under the schedule for a device; `null` if the schedule is selected by data. */
 export const fixedSchedule = (
@@ -193,16 +193,16 @@ export const fixedSchedule = (
 export async function selectSchedule(
   kernel: Kernel,
   requested: ScheduleCall | undefined,
-  on: ChosenFor,
-  inputs: ChoiceInputs,
+  on: SelectionContext,
+  inputs: SelectionInputs,
 ): Promise<ScheduledKernel> {
   const dispatch = requested ? kernel.schedule(requested.name, ...argumentsOf(kernel, requested)) : kernel
   const variant = await dispatch.choose(on, inputs)
-  return { kernel: variant.kernel, schedule: variant.chosen.text, selection: variant.chosen }
+  return { kernel: variant.kernel, schedule: variant.selection.text, selection: variant.selection }
 }
 
 /** Inputs of automatic selection: sizes and statistics (`longest(j)=700`) of `--size`, and device properties. */
-export function selectionInputs(call: Call, kernel: Kernel, kind: DeviceKind): ChoiceInputs {
+export function selectionInputs(call: Call, kernel: Kernel, kind: DeviceKind): SelectionInputs {
   const properties = {
     capability: capabilityFor(call, kind),
     processors: processorsFor(call, kind),
@@ -238,7 +238,7 @@ export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: bool
   )
   const [first] = unused
   if (first === undefined) return
-  const [choice] = kernel.choices
+  const [choice] = kernel.dispatches
   rejectUsage({
     command: call.command,
     message: `${first} has no effect: the schedule of kernel ${kernel.name} does not depend on data or the device`,

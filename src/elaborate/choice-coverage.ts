@@ -1,4 +1,4 @@
-/** The fill ratio of a tensor in a format, as a statistic for conditions: `covered(W, tiles(g, 64))`. */
+/** The fill ratio of a tensor in a format, as a statistic for conditions: `fill_ratio(W, tiles(g, 64))`. */
 import { appliedFormat } from '../ast/applied-name.ts'
 import type { Span } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
@@ -16,7 +16,7 @@ import { argumentOver, parameters } from './schedule-params.ts'
  * number of elements of the tensor (f64).
  */
 export interface Coverage {
-  readonly kind: 'covered'
+  readonly kind: 'fill_ratio'
   readonly tensor: string
   readonly format: OrderedFormat
   /** The format's name in the text. */
@@ -32,7 +32,7 @@ export interface Coverage {
 
 /** Returns the text of the statistic, which is its name in values and messages. */
 export const coverageText = ({ tensor, format, called, args }: Coverage): string =>
-  `covered(${tensor}, ${appliedFormat(
+  `fill_ratio(${tensor}, ${appliedFormat(
     called,
     format.params,
     args.map((a) => (typeof a === 'string' ? a : a.kind === 'const' ? String(a.value) : printExpr1(a))),
@@ -53,7 +53,7 @@ export interface ArgumentNames {
   readonly what: string
 }
 
-/** Returns the statistic of a call of `covered`; null after a reported error. */
+/** Returns the statistic of a call of `fill_ratio`; null after a reported error. */
 export function coverageOf(
   e: Ast.Call,
   kernel: Kernel1,
@@ -69,7 +69,7 @@ export function coverageOf(
       message: 'covered takes a tensor and a format',
       span: e.span,
       expected:
-        'the names of both, and what the format takes, or several formats: covered(W, FORMAT(16) where (…) + FORMAT)',
+        'the names of both, and what the format takes, or several formats: fill_ratio(W, FORMAT(16) where (…) + FORMAT)',
     })
   const order = orderOf(of, kernel, report)
   const single = singleUse(parts)
@@ -92,7 +92,7 @@ export function coverageOf(
     : made!.args.map((x) => number(x))
   if (!args?.every((a) => a !== null)) return null
   const called = single?.format.name ?? format.name
-  return { kind: 'covered', tensor: of.name, format, called, args, named: of.span, span: e.span }
+  return { kind: 'fill_ratio', tensor: of.name, format, called, args, named: of.span, span: e.span }
 }
 
 /** Returns the number of dimensions of a tensor; null after a reported error. */

@@ -36,7 +36,7 @@ export type DeviceQuestion =
  * Statistics of a bound sparse tensor. For an axis with segments of variable length (one under each position of its
  * parent): the number of positions, the lengths of the longest and the shortest segment, the mean length (f64), the
  * number of empty segments, and the number of segments. For a tensor: `nnz`, the number of stored elements, and
- * `covered`, its fill ratio in a format.
+ * `fill_ratio`, its fill ratio in a format.
  */
 const AXIS_STATISTICS = ['count', 'longest', 'shortest', 'mean', 'empty', 'segments'] as const
 export type AxisStatistic = (typeof AXIS_STATISTICS)[number]
@@ -45,7 +45,7 @@ export type Statistic =
   | { readonly kind: 'nnz'; readonly tensor: string }
   | Coverage
 
-const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz', 'covered']
+const STATISTICS: readonly string[] = [...AXIS_STATISTICS, 'nnz', 'fill_ratio']
 const OPERATIONS = ['min', 'max', 'ceildiv', 'select', 'abs', 'i32', 'f64']
 const FUNCTIONS: readonly string[] = [...OPERATIONS, 'has', ...STATISTICS]
 
@@ -195,7 +195,7 @@ export class ChoiceNames implements Names {
       return feature === null ? null : this.#asks(`has(${feature})`, { kind: 'has', feature }, 'bool', e.span)
     }
     if (!STATISTICS.includes(fn)) return undefined
-    if (fn === 'covered') {
+    if (fn === 'fill_ratio') {
       const found = coverageOf(e, this.#kernel, this.#ofFormats, this.#find, this.#report)
       return found && this.#told(coverageText(found), found, 'f64', e.span)
     }

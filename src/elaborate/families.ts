@@ -32,7 +32,7 @@ export function familyOf(
   for (const d of trial.list) report.error(d)
   if (!tried) return null
   const made = new Map<number, OrderedFormat>()
-  const ofOrder = (order: number): OrderedFormat => {
+  const withOrder = (order: number): OrderedFormat => {
     const known = made.get(order)
     if (known) return known
     if (order <= single) wrongOrder(head, order, `${head.over.length} dimensions or more`)
@@ -44,7 +44,7 @@ export function familyOf(
     made.set(order, format)
     return format
   }
-  return { kind: 'family', ...head, params: tried.params, ofOrder }
+  return { kind: 'family', ...head, params: tried.params, withOrder: withOrder }
 }
 
 function wrongOrder({ name, over, span }: Head, order: number, expected: string): never {

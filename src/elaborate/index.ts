@@ -174,7 +174,7 @@ export function elaborate(program: Program): Elaborated {
     (use, more) => {
       const family = memoriesIn(scope, to)(use.name, more)
       const args = family && constantArguments(use, family, to)
-      return args ? family.at(args, to, use.span) : null
+      return args ? family.tryInstantiate(args, to, use.span) : null
     }
   const instrOf = memo((s: Ast.Instr) => {
     const scope = scopeOf(program, s)

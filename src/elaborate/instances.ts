@@ -27,9 +27,9 @@ export interface Family<T> {
   /** The instances for the declaration's examples; without parameters, the only instance. */
   readonly examples: readonly T[]
   /** Returns the instance for these arguments, which fit the parameters; null after a reported error. */
-  at(args: readonly Argument[], report: Report, use?: Span): T | null
+  tryInstantiate(args: readonly Argument[], report: Report, use?: Span): T | null
   /** Returns the instance for these arguments. @throws SptError `check/…` */
-  of(args: readonly Argument[], use?: Span): T
+  instantiate(args: readonly Argument[], use?: Span): T
 }
 
 /**
@@ -60,7 +60,7 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
     if (result !== null) made.set(text, result)
     return result
   }
-  const at: Family<T>['at'] = (args, to, use) => {
+  const at: Family<T>['tryInstantiate'] = (args, to, use) => {
     const own = new Report()
     const result = instance(args, own, use)
     const label = use && params.length > 0 ? { span: use, text: 'used here' } : undefined
@@ -68,7 +68,7 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
       to.error(label && d.span !== use ? { ...d, labels: [...(d.labels ?? []), label] } : d)
     return result
   }
-  const of: Family<T>['of'] = (args, use) => {
+  const of: Family<T>['instantiate'] = (args, use) => {
     const own = new Report()
     const result = at(args, own, use)
     own.finish()
@@ -80,7 +80,9 @@ export function familyOf<D extends Ast.Memory | Ast.Instr, T>(
     if (result === null) return null
     examples.push(result)
   }
-  return report.count > before ? null : { name, span: decl.span, params, examples, at, of }
+  return report.count > before
+    ? null
+    : { name, span: decl.span, params, examples, tryInstantiate: at, instantiate: of }
 }
 
 function checkNames(decl: Ast.Memory | Ast.Instr, report: Report): void {

@@ -32,7 +32,7 @@ export function knownStatistics(
     )
   const out = new Map(statistics)
   for (const [name, s] of statistics) {
-    if (s.kind !== 'covered') continue
+    if (s.kind !== 'fill_ratio') continue
     if (isLive(s)) out.set(name, { ...s, live: true })
     else if (!isBound(buffers.find((b) => b.name === s.tensor)!))
       report.error({

@@ -51,7 +51,7 @@ const NOTHING: Way = { conditions: [], calls: [] }
 /**
  * Returns the branches of `inner`, called with `args` in the order of its parameters (null: the default), over the
  * names of the caller; null after a reported error. @param names the names of the caller, to which the queries of
- * `inner` are added @param own names of the caller's parameters, the only ones in arguments of `covered`
+ * `inner` are added @param own names of the caller's parameters, the only ones in arguments of `fill_ratio`
  */
 export function waysOf(
   inner: Choice,
@@ -65,9 +65,9 @@ export function waysOf(
   for (const [k, p] of inner.params.entries()) values.set(p.name, args[k] ?? substituted(p.default!, values))
   const renamed = new Map<string, string>()
   for (const [name, s] of inner.statistics) {
-    const of = s.kind === 'covered' ? coverageOver(s, values) : s
-    const now = of.kind === 'covered' ? coverageText(of) : name
-    if (of.kind === 'covered' && !isKnown(of, inner, call, names.statistics.get(now), own, report))
+    const of = s.kind === 'fill_ratio' ? coverageOver(s, values) : s
+    const now = of.kind === 'fill_ratio' ? coverageText(of) : name
+    if (of.kind === 'fill_ratio' && !isKnown(of, inner, call, names.statistics.get(now), own, report))
       return null
     renamed.set(name, now)
     names.statistics.set(now, of)
@@ -123,7 +123,7 @@ function isKnown(
       labels: [{ span: of.span, text: 'evaluated here' }],
       expected: `numbers and parameters of the choice${own.length > 0 ? ` (${own.join(', ')})` : ''} as arguments of ${inner.name}`,
     })
-  else if (before?.kind === 'covered' && !isAlike(before.format, of.format))
+  else if (before?.kind === 'fill_ratio' && !isAlike(before.format, of.format))
     report.error({
       code: 'check/ambiguous-format',
       message: `${of.called} is a different format in ${inner.kernel}.${inner.name}`,

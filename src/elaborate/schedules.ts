@@ -116,7 +116,7 @@ export class StepWalk {
     const { report } = this.#r
     const args = instanceArguments(use, family, (e) => this.#number(e, 'integer', parts), report)
     if (!args?.every((a) => a !== null)) return args !== null
-    return family.at(args, report, use.span) !== null
+    return family.tryInstantiate(args, report, use.span) !== null
   }
 
   /**

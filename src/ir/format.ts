@@ -172,15 +172,15 @@ export interface FormatFamily {
    * The format for tensors of this order; the same object on every call. @throws SptError `format/order`, or `check/…`
    * if the declaration is invalid for this order
    */
-  readonly ofOrder: (order: number) => OrderedFormat
+  readonly withOrder: (order: number) => OrderedFormat
   readonly span?: Span | undefined
 }
 
 export type AnyFormat = OrderedFormat | FormatFamily
 
-/** The format for tensors of an order. @throws SptError as `FormatFamily.ofOrder` */
+/** The format for tensors of an order. @throws SptError as `FormatFamily.withOrder` */
 export const formatOfOrder = (format: AnyFormat, order: number): OrderedFormat =>
-  format.kind === 'family' ? format.ofOrder(order) : format
+  format.kind === 'family' ? format.withOrder(order) : format
 
 // Instances: formats with their arguments over the axes of one kernel --------------------------------------------
 

@@ -10,7 +10,7 @@ export const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as n
  * Something to show: in a notebook as the last value of a cell or through `display`, elsewhere through `bundle` and
  * `toString`.
  */
-export abstract class Shown {
+export abstract class CellOutput {
   /** Its contents by type of medium, as notebooks store them; `text/plain` is always there. */
   abstract bundle(): Promise<MimeBundle>
 
@@ -40,13 +40,13 @@ interface JupyterHost {
 }
 
 /** Shows several values of one cell, in order: in a notebook as its outputs, elsewhere as text in the console. */
-export async function display(...values: readonly Shown[]): Promise<void> {
+export async function display(...values: readonly CellOutput[]): Promise<void> {
   // Outside of a notebook, Deno's `jupyter` is there and throws.
   const jupyter = inNotebook() ? (globalThis as JupyterHost).Deno?.jupyter : undefined
   for (const value of values)
     if (jupyter) await jupyter.display(value)
     // Whatever else is given is shown as elsewhere.
-    else console.log(value instanceof Shown ? value.toString() : value)
+    else console.log(value instanceof CellOutput ? value.toString() : value)
 }
 
 function inNotebook(): boolean {

@@ -1,11 +1,11 @@
 /** Figures: SVG, and the picture that notebooks store of it. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
-import { type MimeBundle, Shown } from './display.ts'
+import { CellOutput, type MimeBundle } from './display.ts'
 import { rasterized } from './rasterize.ts'
 
 /** A drawing. */
-export class Figure extends Shown {
+export class Figure extends CellOutput {
   /** The text of an SVG file. */
   readonly svg: string
   /** Text alternative for screen readers. */

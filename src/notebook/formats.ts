@@ -1,7 +1,7 @@
 /** Tensors as formats store them. */
 import { ConvertedTensor } from '../api/converted-tensor.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
-import type { Shown } from './display.ts'
+import type { CellOutput } from './display.ts'
 import { type Figure, picture } from './figure.ts'
 import { table } from './table.ts'
 
@@ -16,7 +16,7 @@ export const storage = (tensor: ConvertedTensor, name = 'tensor'): Figure =>
  * Compares storage formats of a tensor, one row each: parts, slots of the value arrays and their share of padding, bytes of
  * index arrays (permutations and lists included) and of values, and total bytes relative to CSR.
  */
-export const comparison = (tensors: readonly ConvertedTensor[]): Shown =>
+export const comparison = (tensors: readonly ConvertedTensor[]): CellOutput =>
   table(
     tensors.map((tensor) => {
       const report = expectConverted(tensor).describe()
@@ -33,7 +33,7 @@ export const comparison = (tensors: readonly ConvertedTensor[]): Shown =>
   )
 
 /** The parts of a tensor: how many different rows and elements each holds, its padding and bytes. */
-export const parts = (tensor: ConvertedTensor): Shown =>
+export const parts = (tensor: ConvertedTensor): CellOutput =>
   table(
     expectConverted(tensor)
       .describe()

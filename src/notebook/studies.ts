@@ -6,7 +6,7 @@ import type { Point, Timing, Trial } from '../search/types.ts'
 import { expectRows } from './chart/channels.ts'
 import { scatter } from './chart/index.ts'
 import { type Layer, layered } from './chart/layers.ts'
-import type { Shown } from './display.ts'
+import type { CellOutput } from './display.ts'
 import type { Figure } from './figure.ts'
 import { table } from './table.ts'
 
@@ -24,7 +24,7 @@ const measured = (trials: readonly Trial[]): Measured[] =>
   )
 
 /** The fastest measured points, first the best: median milliseconds with the interval, the prediction, their decisions. */
-export function best(trials: readonly Trial[], count = 10): Shown {
+export function best(trials: readonly Trial[], count = 10): CellOutput {
   checkTrials(trials)
   expectArgument(Number.isSafeInteger(count) && count >= 0, 'how many', count, 'a whole number')
   const sorted = measured(trials)
@@ -152,7 +152,7 @@ function bestOf(times: readonly Time[]): readonly Time[] {
 }
 
 /** Counts trials by outcome: measured, rejected, failed or wrong, grouped by code, with one of the messages each. */
-export function outcomes(trials: readonly Trial[]): Shown {
+export function outcomes(trials: readonly Trial[]): CellOutput {
   checkTrials(trials)
   const groups = new Map<string, { outcome: string; code: string; trials: number; example: string }>()
   for (const { outcome } of trials) {

@@ -1,7 +1,7 @@
 /** Tables: rows of values by column. */
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { escapeXml } from '../pictures/picture/svg.ts'
-import { type MimeBundle, Shown } from './display.ts'
+import { CellOutput, type MimeBundle } from './display.ts'
 import { formatter, isMissing } from './numbers.ts'
 
 /** Values by column; missing values and `null` are shown as a dash. */
@@ -16,7 +16,7 @@ export interface TableOptions {
   readonly limit?: number | undefined
 }
 
-class Table extends Shown {
+class Table extends CellOutput {
   readonly #names: readonly string[]
   readonly #cells: readonly (readonly string[])[]
   /** True for numeric columns. */
@@ -76,7 +76,7 @@ ${this.#cells.map((texts) => `${row('td', texts)}\n`).join('')}</tbody>
  * as aligned text where HTML is unavailable.
  * @throws SptError `api/argument`, `api/unknown-option`
  */
-export function table(rows: readonly Row[], options: TableOptions = {}): Shown {
+export function table(rows: readonly Row[], options: TableOptions = {}): CellOutput {
   expectOptions('table', options, ['columns', 'digits', 'limit'])
   expectArgument(Array.isArray(rows), 'the data', rows, 'a list of rows: values by column')
   return new Table(rows, options)

@@ -2,7 +2,7 @@
 import { expectKernel } from '../api/expect-kernel.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
-import { type MimeBundle, Shown } from './display.ts'
+import { CellOutput, type MimeBundle } from './display.ts'
 import { highlighted, type Language } from './highlight.ts'
 
 export interface TextOptions {
@@ -10,7 +10,7 @@ export interface TextOptions {
   readonly limit?: number | undefined
 }
 
-class Text extends Shown {
+class Text extends CellOutput {
   readonly #text: string
   readonly #language: Language
   readonly #more: number
@@ -42,22 +42,26 @@ class Text extends Shown {
 }
 
 /** A text with its words in colours. @throws SptError `api/argument` */
-export function code(text: string, language: Language = 'spt', options: TextOptions = {}): Shown {
+export function code(text: string, language: Language = 'spt', options: TextOptions = {}): CellOutput {
   expectOptions('code', options, ['limit'])
   expectArgument(typeof text === 'string', 'a text', text, 'a string')
   return new Text(text, language, options)
 }
 
 /** A kernel at stage 1 (coordinates), 2 (positions) or 3 (memory). @throws SptError as `Kernel.show` */
-export const stage = (kernel: Kernel, at: 1 | 2 | 3, options: TextOptions = {}): Shown =>
+export const stage = (kernel: Kernel, at: 1 | 2 | 3, options: TextOptions = {}): CellOutput =>
   code(expectKernel(kernel).show(at), 'spt', options)
 
 /** The steps of a kernel in the syntax of schedules. */
-export const steps = (kernel: Kernel, options: TextOptions = {}): Shown =>
+export const steps = (kernel: Kernel, options: TextOptions = {}): CellOutput =>
   code(expectKernel(kernel).trace.join('\n'), 'spt', options)
 
 /** The texts that a kernel becomes for a target. @throws SptError as `Kernel.emit` */
-export function emitted(kernel: Kernel, target: 'js' | 'wgsl' | 'cuda', options: TextOptions = {}): Shown {
+export function generatedCode(
+  kernel: Kernel,
+  target: 'js' | 'wgsl' | 'cuda',
+  options: TextOptions = {},
+): CellOutput {
   const texts = expectKernel(kernel)
     .emit(target)
     .map((m) => m.text.trimEnd())

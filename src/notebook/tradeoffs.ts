@@ -1,7 +1,7 @@
 /** Trials by two of time, memory and error, and the decisions that account for their times. */
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
-import { importanceOf } from '../search/importance.ts'
+import { decisionImportance } from '../search/importance.ts'
 import type { Trial } from '../search/types.ts'
 import { expectRows } from './chart/channels.ts'
 import { bars } from './chart/index.ts'
@@ -111,7 +111,7 @@ export function importance(
   { width }: { readonly width?: number | undefined } = {},
 ): Figure {
   checkTrials(trials)
-  const rows = importanceOf(trials).map((r) => ({ ...r }))
+  const rows = decisionImportance(trials).map((r) => ({ ...r }))
   const labels = { x: 'share of the differences in time' }
   return bars(rows, { x: 'share', y: 'decision', labels, title: 'Importance of decisions', width })
 }

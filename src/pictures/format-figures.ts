@@ -40,7 +40,7 @@ export interface PartReport extends Totals {
   readonly label: string
   readonly format: string
   /** Values of the part's measured sizes. */
-  readonly measured: Readonly<Record<string, number>>
+  readonly parameters: Readonly<Record<string, number>>
   /** Number of distinct coordinates of the first dimension in the part. */
   readonly rows: number
   readonly storage: StorageReport
@@ -67,7 +67,7 @@ export function reportTensor(tensor: StoredParts): TensorReport {
     return {
       label: p.part.label,
       format: p.part.instance.text,
-      measured: Object.fromEntries(p.measured),
+      parameters: Object.fromEntries(p.measured),
       rows: countDistinct(occupied[k]![0], tensor.shape[0] ?? 0),
       slots: storage.size,
       stored,

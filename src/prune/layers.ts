@@ -101,7 +101,7 @@ export interface LayerValues extends LayerShape {
 }
 
 /** Layers with values in memory. @throws SptError `prune/shape` if only some layers have gradients */
-export function layersOf(list: readonly LayerValues[]): Layers {
+export function layersFromValues(list: readonly LayerValues[]): Layers {
   expectArgument(Array.isArray(list), 'layers', list, 'a list of layers with their weights')
   for (const layer of list) expectArgument(isRecord(layer), 'a layer', layer, '{ name, rows, cols, weights }')
   const missing = list.find((l) => l.gradients === undefined)
@@ -126,10 +126,10 @@ export interface KeptMasks {
 }
 
 /**
- * Union of the masks of each layer, as `after` takes it.
+ * Union of the masks of each layer, as `previousMasks` takes it.
  * @throws SptError `api/argument`, `prune/shape` if the numbers of masks differ
  */
-export function keptIn(pruned: KeptMasks): readonly Mask[] {
+export function unionMasks(pruned: KeptMasks): readonly Mask[] {
   expectArgument(isRecord(pruned), 'what was pruned', pruned, '{ masks, rest }')
   const { masks, rest } = pruned
   for (const [what, list] of Object.entries({ masks, rest: rest ?? [] }))

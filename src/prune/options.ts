@@ -7,13 +7,13 @@ import { NORMS } from './scores.ts'
 import type { Layers, Mask, Normalise, Pattern, PruneProgress } from './types.ts'
 
 /** Maximum sparsity of layers by name, with `*` and `?`; the smallest limit of a layer applies. */
-export type Limits = Readonly<Record<string, number>>
+export type SparsityLimits = Readonly<Record<string, number>>
 
-export interface PruneChoices {
+export interface PruneSettings {
   readonly pattern: Pattern
   /** Names of layers, with `*` and `?`, that are not pruned and not counted in totals. */
   readonly exclude?: readonly string[]
-  readonly limits?: Limits
+  readonly limits?: SparsityLimits
   /** Normalisation of scores that makes vectors and blocks of different sizes comparable (default: root). */
   readonly normalise?: Normalise
   /** The report lists layers that keep a smaller share of their elements (default: a tenth of 1 − sparsity). */
@@ -21,11 +21,11 @@ export interface PruneChoices {
   readonly onProgress?: (progress: PruneProgress) => void
 }
 
-export interface PruneOptions extends PruneChoices {
+export interface PruneOptions extends PruneSettings {
   /** Sparsity in [0, 1) over all layers that are not excluded; optional if the pattern determines it. */
   readonly sparsity?: number
   /** Masks of an earlier stage, by layer: elements that it pruned count as 0. */
-  readonly after?: readonly Mask[]
+  readonly previousMasks?: readonly Mask[]
 }
 
 export interface CheckedOptions {
@@ -34,7 +34,7 @@ export interface CheckedOptions {
   /** Indices of the layers to prune, and the limit of each. */
   readonly layers: readonly number[]
   readonly limits: readonly number[]
-  readonly after: readonly Mask[] | undefined
+  readonly previousMasks: readonly Mask[] | undefined
   readonly normalise: Normalise
   readonly warnBelow: number
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
@@ -55,8 +55,8 @@ const WARN_BELOW = 0.1
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/…` */
 export function checkOptions(layers: Layers, options: PruneOptions): CheckedOptions {
   checkLayers(layers)
-  expectOptions('prune', options, [...COMMON_OPTIONS, 'sparsity', 'after'])
-  const { pattern, exclude = [], limits = {}, normalise = 'root', after, onProgress } = options
+  expectOptions('prune', options, [...COMMON_OPTIONS, 'sparsity', 'previousMasks'])
+  const { pattern, exclude = [], limits = {}, normalise = 'root', previousMasks, onProgress } = options
   checkPattern(pattern)
   expectArgument(Array.isArray(exclude), 'exclude', exclude, 'a list of names')
   for (const g of exclude) expectArgument(typeof g === 'string', 'a name in exclude', g, 'a string')
@@ -69,7 +69,7 @@ export function checkOptions(layers: Layers, options: PruneOptions): CheckedOpti
   const sparsity = checkSparsity(pattern, options.sparsity)
   const { warnBelow = WARN_BELOW * (1 - sparsity) } = options
   expectArgument(warnBelow >= 0 && warnBelow <= 1, 'warnBelow', warnBelow, 'a number from 0 to 1')
-  if (after !== undefined) checkMasks('after', after, layers.shapes)
+  if (previousMasks !== undefined) checkMasks('after', previousMasks, layers.shapes)
   checkCallback('onProgress', onProgress)
   const names = layers.shapes.map((s) => s.name)
   const excluded = new Set(exclude.flatMap((glob) => matchingLayers('exclude', glob, names)))
@@ -86,7 +86,7 @@ export function checkOptions(layers: Layers, options: PruneOptions): CheckedOpti
     sparsity,
     layers: included,
     limits: included.map((k) => allLimits[k]!),
-    after,
+    previousMasks,
     normalise,
     warnBelow,
     onProgress,
@@ -110,7 +110,7 @@ export const checkCallback = (what: string, callback: unknown): void =>
 export const TOLERANCE = 1e-9
 
 export function checkSparsity(pattern: Pattern, sparsity: number | undefined): number {
-  const { text, sparsity: fixed, least = 0 } = pattern
+  const { text, sparsity: fixed, minSparsity = 0 } = pattern
   const requested = sparsity ?? fixed
   const reject = (expected: string): never =>
     fail({
@@ -125,25 +125,25 @@ export function checkSparsity(pattern: Pattern, sparsity: number | undefined): n
     return reject('at least 0 and less than 1')
   if (fixed !== undefined && Math.abs(requested - fixed) > TOLERANCE)
     return reject(`${fixed}, which follows from the pattern`)
-  if (requested < least - TOLERANCE) return reject(`at least ${least}, which every layer gets`)
+  if (requested < minSparsity - TOLERANCE) return reject(`at least ${minSparsity}, which every layer gets`)
   return requested
 }
 
 /** Limit of each layer. @throws SptError `api/argument`, `prune/limit`, `prune/unknown-layer` */
 export function layerLimits(
-  { text, least = 0 }: Pattern,
-  limits: Limits,
+  { text, minSparsity = 0 }: Pattern,
+  limits: SparsityLimits,
   names: readonly string[],
 ): readonly number[] {
   expectArgument(isRecord(limits), 'limits', limits, 'an object of numbers by name')
   const out = names.map(() => 1)
   for (const [glob, limit] of Object.entries(limits)) {
-    if (!(limit >= least - TOLERANCE && limit <= 1))
+    if (!(limit >= minSparsity - TOLERANCE && limit <= 1))
       fail({
         code: 'prune/limit',
         message: `a limit of ${show(limit)} for ${glob} with ${text}`,
-        expected: `a number from ${least} to 1`,
-        hint: least > 0 ? 'exclude layers that are to keep more' : 'limits are sparsities',
+        expected: `a number from ${minSparsity} to 1`,
+        hint: minSparsity > 0 ? 'exclude layers that are to keep more' : 'limits are sparsities',
       })
     for (const k of matchingLayers('limits', glob, names)) out[k] = Math.min(out[k]!, limit)
   }

@@ -26,7 +26,7 @@ const MAX_LAYERS = 1000
 const MAX_SIDE = 52
 const SHADES = 8
 
-export interface MasksDrawn {
+export interface MaskPicture {
   readonly shapes: readonly LayerShape[]
   readonly masks: readonly Mask[]
   readonly rest?: readonly Mask[]
@@ -36,7 +36,7 @@ export interface MasksDrawn {
  * Draws masks as an SVG file of at most about a megabyte: the first thousand layers, each as regions shaded by their share of
  * kept elements.
  */
-export function drawMasks(drawn: MasksDrawn, title = 'masks'): string {
+export function renderMasks(drawn: MaskPicture, title = 'masks'): string {
   expectArgument(isRecord(drawn), 'what is drawn', drawn, '{ shapes, masks, rest }')
   expectArgument(typeof title === 'string', 'a title', title, 'a text')
   const { shapes, masks, rest } = drawn

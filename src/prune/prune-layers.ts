@@ -7,7 +7,7 @@ import { countKept } from './patterns/parameters.ts'
 import { reportOf } from './report.ts'
 import { scoreLayers } from './scores.ts'
 import { targetOf } from './selection.ts'
-import type { Layers, Pattern, PatternMasks, Pruned, Scored } from './types.ts'
+import type { LayerScores, Layers, Pattern, PatternMasks, Pruned } from './types.ts'
 
 /**
  * Selects the elements that layers keep, in a pattern and at a sparsity over all layers. Layers are read once for each pass of the
@@ -16,7 +16,7 @@ import type { Layers, Pattern, PatternMasks, Pruned, Scored } from './types.ts'
  */
 export async function prune(layers: Layers, options: PruneOptions): Promise<Pruned> {
   const checked = checkOptions(layers, options)
-  const { pattern, sparsity, after } = checked
+  const { pattern, sparsity, previousMasks } = checked
   const scoredLayers = scoreLayers(layers, checked)
   const patternMasks = checkPatternMasks(pattern, await pattern.masks(scoredLayers, sparsity), scoredLayers)
   const indices = new Map(checked.layers.map((layer, k) => [layer, k]))
@@ -27,7 +27,7 @@ export async function prune(layers: Layers, options: PruneOptions): Promise<Prun
       return k === undefined ? other(rows * cols, layer) : list[k]!
     })
   const masks = {
-    masks: byLayer(patternMasks.kept, (n, layer) => after?.[layer] ?? new Uint8Array(n).fill(1)),
+    masks: byLayer(patternMasks.kept, (n, layer) => previousMasks?.[layer] ?? new Uint8Array(n).fill(1)),
     ...(patternMasks.rest && { rest: byLayer(patternMasks.rest, (n) => new Uint8Array(n)) }),
     ...(patternMasks.tiles && { tiles: byLayer(patternMasks.tiles, () => []) }),
   }
@@ -42,7 +42,7 @@ export async function prune(layers: Layers, options: PruneOptions): Promise<Prun
 function checkPatternMasks(
   { text }: Pattern,
   patternMasks: PatternMasks,
-  scoredLayers: Scored,
+  scoredLayers: LayerScores,
 ): PatternMasks {
   const { shapes, limits } = scoredLayers
   expectArgument(

@@ -1,7 +1,7 @@
 /** Importance scores of elements: |w|, or |g · w| if gradients of the loss are given (first-order Taylor). */
 import { fail } from '../ast/diagnostic.ts'
 import { checkLength } from './layers.ts'
-import type { LayerShape, Layers, Mask, Normalise, PruneProgress, Scored } from './types.ts'
+import type { LayerScores, LayerShape, Layers, Mask, Normalise, PruneProgress } from './types.ts'
 
 /** Bits of infinity without the sign; bits of NaN are greater. */
 const INFINITE = 0x7f800000
@@ -11,7 +11,7 @@ interface ScoreOptions {
   readonly layers: readonly number[]
   readonly limits: readonly number[]
   /** Masks of all layers: elements pruned earlier have score 0. */
-  readonly after: readonly Mask[] | undefined
+  readonly previousMasks: readonly Mask[] | undefined
   readonly normalise: Normalise
   readonly onProgress: ((progress: PruneProgress) => void) | undefined
 }
@@ -19,8 +19,8 @@ interface ScoreOptions {
 /** Scores of the layers to prune, computed in one buffer that all layers share. */
 export function scoreLayers(
   source: Layers,
-  { layers, limits, after, normalise, onProgress }: ScoreOptions,
-): Scored {
+  { layers, limits, previousMasks, normalise, onProgress }: ScoreOptions,
+): LayerScores {
   const shapes = layers.map((k) => source.shapes[k]!)
   const buffer = new Float32Array(shapes.reduce((max, s) => Math.max(max, s.rows * s.cols), 0))
   return {
@@ -37,7 +37,7 @@ export function scoreLayers(
         checkLength('gradients', gradients, Float32Array, shape)
         multiplyGradients(gradients, out, shape)
       }
-      const earlier = after?.[layer]
+      const earlier = previousMasks?.[layer]
       if (earlier) for (let i = 0; i < out.length; i++) if (earlier[i] === 0) out[i] = 0
       onProgress?.({ pass, layer: shape.name, done: k + 1, of: shapes.length })
       return out

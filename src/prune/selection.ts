@@ -7,7 +7,7 @@
  */
 import { vectorOrder } from './order.ts'
 import { bitsOf } from './scores.ts'
-import type { LayerShape, Mask, Scored } from './types.ts'
+import type { LayerScores, LayerShape, Mask } from './types.ts'
 
 /** Number of elements to prune at a sparsity, with a tolerance for rounding: 0.29 of 100 is 29. */
 export const targetOf = (sparsity: number, elements: number): number =>
@@ -18,7 +18,7 @@ export const elementsOf = (shapes: readonly LayerShape[]): number =>
 
 /** Maximum number of elements that each layer may lose. */
 export const layerCapacities = (
-  { shapes, limits }: Scored,
+  { shapes, limits }: LayerScores,
   map = (limit: number): number => limit,
 ): number[] => shapes.map((s, k) => targetOf(map(limits[k]!), s.rows * s.cols))
 
@@ -33,7 +33,7 @@ export interface ElementSelection {
 const HALF = 65536
 
 /** Marks (1) the elements of lowest rank. */
-export async function lowestElements(layers: Scored, selection: ElementSelection): Promise<Mask[]> {
+export async function lowestElements(layers: LayerScores, selection: ElementSelection): Promise<Mask[]> {
   const { target, capacities, excluded } = selection
   const { shapes } = layers
   const marks = shapes.map((s) => new Uint8Array(s.rows * s.cols))

@@ -1,23 +1,23 @@
 /** Gradual pruning with training between the stages: pruned elements score 0 in later stages. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
-import { checkLayers, keptIn } from './layers.ts'
+import { checkLayers, unionMasks } from './layers.ts'
 import {
   COMMON_OPTIONS,
   checkCallback,
   checkPattern,
   checkSparsity,
-  type Limits,
   layerLimits,
-  type PruneChoices,
+  type PruneSettings,
+  type SparsityLimits,
 } from './options.ts'
 import { prune } from './prune-layers.ts'
 import type { LayerShape, Layers, Pruned, PruneReport } from './types.ts'
 
 /** Sparsity of a stage, with limits for this stage in addition to the common ones; the smaller limit applies. */
-export interface StageChoice {
+export interface StageOptions {
   readonly sparsity: number
-  readonly limits?: Limits
+  readonly limits?: SparsityLimits
 }
 
 /** Result of one stage of gradual pruning. */
@@ -25,20 +25,20 @@ export interface Stage extends Pruned {
   readonly sparsity: number
 }
 
-export interface StagesOptions extends PruneChoices {
+export interface StagedPruneOptions extends PruneSettings {
   /** Increasing sparsities. */
-  readonly stages: readonly (number | StageChoice)[]
+  readonly stages: readonly (number | StageOptions)[]
   /** Called after every stage except the last. Resolves to the same layers with new values, or to nothing if unchanged. */
   readonly between?: (stage: Stage) => Promise<Layers> | Promise<void>
 }
 
-export interface PrunedInStages extends Pruned {
+export interface StagedPruneResult extends Pruned {
   /** Reports of all stages, including the last. */
   readonly reports: readonly PruneReport[]
 }
 
 /** @throws SptError `prune/stages` and as `prune` does */
-export async function pruneInStages(layers: Layers, options: StagesOptions): Promise<PrunedInStages> {
+export async function pruneInStages(layers: Layers, options: StagedPruneOptions): Promise<StagedPruneResult> {
   expectOptions('pruneInStages', options, [...COMMON_OPTIONS, 'stages', 'between'])
   const { stages: input, between, ...choices } = options
   const stages = stagesOf(input)
@@ -56,7 +56,12 @@ export async function pruneInStages(layers: Layers, options: StagesOptions): Pro
   let last: Pruned | undefined
   for (const [k, { sparsity, limits: stageLimits }] of stages.entries()) {
     const limits = mergeLimits(choices.limits ?? {}, stageLimits)
-    last = await prune(current, { ...choices, limits, sparsity, ...(last && { after: keptIn(last) }) })
+    last = await prune(current, {
+      ...choices,
+      limits,
+      sparsity,
+      ...(last && { previousMasks: unionMasks(last) }),
+    })
     reports.push(last.report)
     if (k < stages.length - 1)
       current = checkSameLayers((await between?.({ ...last, sparsity })) ?? current, layers)
@@ -65,7 +70,7 @@ export async function pruneInStages(layers: Layers, options: StagesOptions): Pro
 }
 
 /** @throws SptError `api/argument`, `api/unknown-option`, `prune/stages` if sparsities do not increase */
-function stagesOf(input: StagesOptions['stages']): readonly Required<StageChoice>[] {
+function stagesOf(input: StagedPruneOptions['stages']): readonly Required<StageOptions>[] {
   expectArgument(Array.isArray(input), 'stages', input, 'a list of sparsities')
   const stages = input.map((stage) => {
     if (typeof stage !== 'object') return { sparsity: stage, limits: {} }
@@ -82,7 +87,7 @@ function stagesOf(input: StagesOptions['stages']): readonly Required<StageChoice
 }
 
 /** Union of both, with the smaller limit for common layers. */
-const mergeLimits = (common: Limits, stageLimits: Limits): Limits => ({
+const mergeLimits = (common: SparsityLimits, stageLimits: SparsityLimits): SparsityLimits => ({
   ...common,
   ...Object.fromEntries(
     Object.entries(stageLimits).map(([glob, s]) => [glob, Math.min(s, common[glob] ?? s)]),

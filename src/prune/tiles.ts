@@ -34,7 +34,7 @@ export const chunk = (outputs: Int32Array, granularity: number): Int32Array[] =>
  * The tiles of a tile-wise mask. `name`: name of the layer in the error.
  * @throws SptError `prune/not-tile-wise` if outputs of a tile keep different inputs
  */
-export function tilesOf(
+export function extractTiles(
   mask: Mask,
   rows: number,
   cols: number,
@@ -60,9 +60,9 @@ export function tilesOf(
   })
 }
 
-/** True if the mask is tile-wise. @throws SptError of invalid masks and granularities, as `tilesOf` */
+/** True if the mask is tile-wise. @throws SptError of invalid masks and granularities, as `extractTiles` */
 export function isTileWise(mask: Mask, rows: number, cols: number, granularity: number): boolean {
-  const result = orRefused(() => tilesOf(mask, rows, cols, granularity))
+  const result = orRefused(() => extractTiles(mask, rows, cols, granularity))
   if (!(result instanceof SptError)) return true
   if (result.diagnostics[0]!.code !== NOT_TILE_WISE) throw result
   return false

@@ -34,7 +34,7 @@ export interface Tile {
 export type Normalise = 'root' | 'length'
 
 /** The layers to prune, with scores, as passed to patterns. */
-export interface Scored {
+export interface LayerScores {
   readonly shapes: readonly LayerShape[]
   /** Maximum sparsity of each layer; 1 without a limit. */
   readonly limits: readonly number[]
@@ -70,8 +70,8 @@ export interface Pattern {
   /** The sparsity, if parameters determine it. */
   readonly sparsity?: number
   /** Minimum sparsity of every layer. */
-  readonly least?: number
-  masks(given: Scored, sparsity: number): Promise<PatternMasks>
+  readonly minSparsity?: number
+  masks(given: LayerScores, sparsity: number): Promise<PatternMasks>
   /** Bytes of a layer with values stored in the pattern's format and four-byte indices. */
   bytes(layer: LayerMasks): number
 }

@@ -32,7 +32,7 @@ export interface Verification extends Coverage {
    */
   readonly reducerFault: string | null
   /** Where only some coordinates were compared: which. */
-  readonly sampled: RefSample | null
+  readonly sample: RefSample | null
   /** Milliseconds of the run that was compared, on the host's clock: a first run. */
   readonly runTime: number
 }
@@ -97,7 +97,7 @@ export async function verifyAgainst(
     problems,
     warnings: warningsOf(total),
     reducerFault: fault,
-    sampled,
+    sample: sampled,
     runTime,
   }
 }

@@ -25,7 +25,7 @@ export interface FoundAdapter {
  */
 const instances = new Map<string, GPU>()
 
-/** Opens a device on the adapter selected by `choice`. @throws SptError `device/absent` with the reason */
+/** Opens a device on the adapter selected by `adapter`. @throws SptError `device/absent` with the reason */
 export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise<Device> {
   const found = await findAdapter(options)
   if ('reason' in found)
@@ -75,7 +75,7 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
 }
 
 function choiceOf(options: NodeWebGpuOptions): WebGpuChoice {
-  const choice = options.choice ?? process.env.SPT_WEBGPU ?? 'auto'
+  const choice = options.adapter ?? process.env.SPT_WEBGPU ?? 'auto'
   if ((WEBGPU_CHOICES as readonly string[]).includes(choice)) return choice as WebGpuChoice
   throw new SptError({
     code: 'device/unknown-choice',
@@ -91,7 +91,7 @@ let hardwareAbsence: string | undefined
 /** Searches are serialised, because a search for SwiftShader temporarily changes the environment. */
 let lastSearch: Promise<unknown> = Promise.resolve()
 
-/** The adapter that `choice` allows, or the reason for its absence. */
+/** The adapter that `adapter` allows, or the reason for its absence. */
 export async function findAdapter(options: NodeWebGpuOptions = {}): Promise<FoundAdapter | Missing> {
   const choice = choiceOf(options)
   const search = lastSearch.then(() => searchAdapter(options, choice))

@@ -67,5 +67,5 @@ function instanceOf<T>(family: Family<T>, use: Ast.Instance, env: Env): T {
     const type = types?.find((t) => e.kind === 'name' && e.name === t)
     return type ?? integer(e, env)
   })
-  return family.of(args, use.span)
+  return family.instantiate(args, use.span)
 }

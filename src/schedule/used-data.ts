@@ -3,7 +3,7 @@ import { type Choice, isNested, type Schedule, type Space, type SpaceStep } from
 import type { AnyFormat } from '../ir/format.ts'
 import { remembered } from '../ir/remembered.ts'
 
-export interface UsedData {
+export interface FormatInput {
   readonly kind: 'list' | 'set'
   /** The tensor that the format stores; null for a part, or for any tensor. */
   readonly tensor: string | null
@@ -17,12 +17,12 @@ type Use = { readonly format: AnyFormat; readonly args: readonly unknown[] }
  * Returns the lists and sets by the names under which they are bound: the names that `as` passes, otherwise the names
  * of the format's parameters.
  */
-export function usedData(
+export function formatInputs(
   schedules: Iterable<Schedule>,
   spaces: Iterable<Space> = [],
   choices: Iterable<Choice> = [],
-): ReadonlyMap<string, UsedData> {
-  const found = new Map<string, UsedData>()
+): ReadonlyMap<string, FormatInput> {
+  const found = new Map<string, FormatInput>()
   const seen = new Set<Texts>()
   const take = (tensor: string, { format, args }: Use): void =>
     format.params.forEach(({ name, kind }, k) => {
@@ -31,7 +31,7 @@ export function usedData(
         found.set(typeof given === 'string' ? given : name, { kind, tensor })
     })
   const ask = ({ statistics }: Pick<Choice, 'statistics'>): void => {
-    for (const s of statistics.values()) if (s.kind === 'covered') take(s.tensor, s)
+    for (const s of statistics.values()) if (s.kind === 'fill_ratio') take(s.tensor, s)
   }
   const look = (of: Texts): void => {
     if (seen.has(of)) return
@@ -52,7 +52,7 @@ export function usedData(
 }
 
 /** Returns the lists and sets of a choice's schedules and statistics. */
-export const usedByChoice = remembered((c: Choice) => usedData([], [], [c]))
+export const formatInputsOfChoice = remembered((c: Choice) => formatInputs([], [], [c]))
 
 /** Returns a space, and the spaces nested in it. */
 function withNested(space: Space): readonly Space[] {
@@ -66,10 +66,10 @@ function withNested(space: Space): readonly Space[] {
 }
 
 /** Returns the lists and sets of formats that tensors may be stored in, by the names of the formats' parameters. */
-export const dataOfFormats = (formats: Iterable<AnyFormat>): ReadonlyMap<string, UsedData> =>
+export const inputsOfFormats = (formats: Iterable<AnyFormat>): ReadonlyMap<string, FormatInput> =>
   new Map(
     [...formats].flatMap(({ params }) =>
-      params.flatMap(({ name, kind }): [string, UsedData][] =>
+      params.flatMap(({ name, kind }): [string, FormatInput][] =>
         kind === 'list' || kind === 'set' ? [[name, { kind, tensor: null }]] : [],
       ),
     ),

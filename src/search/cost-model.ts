@@ -77,7 +77,7 @@ export function modelInputs(kernel: Kernel, inputs: RunInputs): ModelData {
   const { source } = kernel
   expectInputs(inputs)
   const { tensors = {} } = inputs
-  const used = kernel.takenData
+  const used = kernel.allFormatInputs
   checkBound(kernel.compilation.kernel, Object.keys(tensors), used)
   const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
   const params = Object.fromEntries(sizesOf(source, { ...values, resident: {} }))
@@ -123,7 +123,9 @@ export function costPrior(
     },
     begin() {
       // Where points can be counted without going through all of them.
-      const { points, isExact } = space.rest ? atOnce(counting(space)) : { points: LEAST, isExact: false }
+      const { points, isExact } = space.remainderKey
+        ? atOnce(counting(space))
+        : { points: LEAST, isExact: false }
       if (!isExact || points >= LEAST) ranking.begin()
     },
   })

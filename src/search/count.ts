@@ -2,22 +2,22 @@
 import type { Counted } from './counter.ts'
 import { estimatedPoints } from './outline/sampled.ts'
 import { wholeOutline } from './outline/whole.ts'
-import { COUNTED_VALUES, checkLimit, checkSpace, counting } from './point-walks.ts'
+import { COUNT_LIMIT, checkLimit, checkSpace, counting } from './point-walks.ts'
 import { atOnce } from './stepwise.ts'
 import type { Point, PointSpace } from './types.ts'
 
 export interface PointCount extends Counted {
   /** Number of points actually found, if `points` is an estimate. */
-  readonly atLeast?: number
+  readonly lowerBound?: number
 }
 
 /**
- * Number of points of a space. If the space defines `rest`, partial points with equal rests are counted once. Spaces that are
+ * Number of points of a space. If the space defines `remainderKey`, partial points with equal rests are counted once. Spaces that are
  * too large are estimated as by `outline`, so that both report the same number.
  * @param limit number of decision values to visit before estimating
  * @throws SptError as `space.next`; `api/argument`
  */
-export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: Point = {}): PointCount {
+export function count(space: PointSpace, limit: number = COUNT_LIMIT, from: Point = {}): PointCount {
   checkSpace(space)
   checkLimit(limit)
   const { points, isExact } = atOnce(counting(space, limit, from))
@@ -25,9 +25,9 @@ export function count(space: PointSpace, limit: number = COUNTED_VALUES, from: P
   const below: PointSpace = {
     name: space.name,
     next: (partial) => space.next({ ...from, ...partial }),
-    ...(space.rest && { rest: (partial) => space.rest!({ ...from, ...partial }) }),
+    ...(space.remainderKey && { remainderKey: (partial) => space.remainderKey!({ ...from, ...partial }) }),
   }
-  const whole = space.rest ? wholeOutline(below, Math.min(limit, COUNTED_VALUES)) : null
+  const whole = space.remainderKey ? wholeOutline(below, Math.min(limit, COUNT_LIMIT)) : null
   if (whole) return { points: whole.points, isExact: true }
-  return { points: Math.max(points, Math.round(estimatedPoints(below))), isExact: false, atLeast: points }
+  return { points: Math.max(points, Math.round(estimatedPoints(below))), isExact: false, lowerBound: points }
 }

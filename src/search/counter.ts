@@ -40,7 +40,7 @@ export class Counter {
   }
 
   node(partial: Point): Rest {
-    const key = this.#space.rest?.(partial)
+    const key = this.#space.remainderKey?.(partial)
     const node: Rest = (key === undefined ? undefined : this.#known.get(key)) ?? { children: new Map() }
     if (node.open !== undefined) this.#withEqual.spend(node.open)
     if (key !== undefined) this.#known.set(key, node)
@@ -57,7 +57,7 @@ export class Counter {
     const known = node.children.get(value)
     if (known) return known
     const child = this.node(partial)
-    if (this.#space.rest) node.children.set(value, child)
+    if (this.#space.remainderKey) node.children.set(value, child)
     return child
   }
 

@@ -5,4 +5,4 @@ import type { Kernel } from '../api/kernel.ts'
  * Adds an explicit step to kernels without loop steps. Otherwise `compile` would apply a default schedule, and measure
  * another kernel.
  */
-export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ? kernel : kernel.as_written())
+export const decided = (kernel: Kernel): Kernel => (kernel.compilation.onLoops ? kernel : kernel.asWritten())

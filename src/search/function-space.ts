@@ -33,7 +33,7 @@ export interface Decisions {
 }
 
 /** Steps on a kernel. */
-export type Make<K> = (kernel: K) => K
+export type KernelTransform<K> = (kernel: K) => K
 
 /**
  * A space from TypeScript. `decide` takes the decisions of a point in order, and gives its steps; it is called often, for parts
@@ -48,13 +48,17 @@ export type Make<K> = (kernel: K) => K
  * @throws SptError `api/argument`; `space/late-decision` where the steps that it returns decide; its points `space/thrown` where
  * the function throws
  */
-export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make<K>): KernelSpace<K> {
+export function space<K>(
+  name: string,
+  kernel: K,
+  decide: (p: Decisions) => KernelTransform<K>,
+): KernelSpace<K> {
   expectArgument(typeof name === 'string' && name !== '', 'the name of a space', name, 'a text')
   expectArgument(typeof decide === 'function', 'what decides', decide, '(p) => (kernel) => kernel')
   const probed = new Set<string>()
   let probes = 0
   // A value that no point had before may be what leads to a late decision.
-  const probe = (point: Point, make: Make<K>): void => {
+  const probe = (point: Point, make: KernelTransform<K>): void => {
     const values = [...Object.entries(point).map(String), '']
     if (probes >= MAX_PROBES || values.every((v) => probed.has(v))) return
     for (const v of values) probed.add(v)
@@ -89,7 +93,7 @@ export function space<K>(name: string, kernel: K, decide: (p: Decisions) => Make
   }
 }
 
-function made<K>(name: string, point: Point, make: Make<K>, kernel: K): K {
+function made<K>(name: string, point: Point, make: KernelTransform<K>, kernel: K): K {
   const given: unknown = thrownBy(name, point, () => make(kernel))
   expectArgument(isLike(given, kernel), `what a point of ${name} makes`, given, 'a kernel')
   return given as K
@@ -120,7 +124,7 @@ function thrownBy<T>(name: string, point: Point, work: () => T): T {
 }
 
 type Way<K> =
-  | { readonly kind: 'whole'; readonly make: Make<K>; readonly decided: ReadonlySet<string> }
+  | { readonly kind: 'whole'; readonly make: KernelTransform<K>; readonly decided: ReadonlySet<string> }
   | { readonly kind: 'open'; readonly open: OpenDecision }
   | { readonly kind: 'refused' }
   /** The function throws: no point exists here. */
@@ -137,9 +141,9 @@ class Stop extends Error {
 
 function opened<K>(
   name: string,
-  decide: (p: Decisions) => Make<K>,
+  decide: (p: Decisions) => KernelTransform<K>,
   partial: Point,
-  probe: (point: Point, make: Make<K>) => void,
+  probe: (point: Point, make: KernelTransform<K>) => void,
 ): OpenDecision | null {
   const way = walk(name, decide, partial)
   if (way.kind === 'whole') probe(partial, way.make)
@@ -156,7 +160,7 @@ function opened<K>(
 const DEEPEST = 32
 let depth = 0
 
-function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point): Way<K> {
+function walk<K>(name: string, decide: (p: Decisions) => KernelTransform<K>, point: Point): Way<K> {
   if (depth >= DEEPEST) endless(name, `spaces within spaces, ${DEEPEST} deep`)
   depth++
   try {
@@ -164,7 +168,7 @@ function walk<K>(name: string, decide: (p: Decisions) => Make<K>, point: Point):
     const make: unknown = thrownBy(name, point, () => decide(walk))
     expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
     walk.end()
-    return { kind: 'whole', make: make as Make<K>, decided: walk.decided }
+    return { kind: 'whole', make: make as KernelTransform<K>, decided: walk.decided }
   } catch (e) {
     if (e instanceof Stop) return e.way
     if (e instanceof SptError && e.diagnostics[0]!.code === THROWN) return { kind: 'thrown', why: e }

@@ -15,7 +15,7 @@ export interface Importance {
 const SHUFFLES = 8
 
 /** Decisions by descending share. Points that were not measured are ignored. @param seed of the forest and the permutations */
-export function importanceOf(trials: readonly Trial[], seed = 1): readonly Importance[] {
+export function decisionImportance(trials: readonly Trial[], seed = 1): readonly Importance[] {
   const measured = trials.flatMap(({ point, outcome }) =>
     outcome.status === 'measured' && outcome.timing.median > 0
       ? [{ point, log: Math.log(outcome.timing.median) }]

@@ -15,7 +15,7 @@ import type { DecisionValue, OpenDecision, Point, PointSpace } from './types.ts'
 export type Random = () => number
 
 /** Values of decisions that counting looks at before it gives up. */
-export const COUNTED_VALUES = 20_000
+export const COUNT_LIMIT = 20_000
 
 /** @throws SptError `api/argument` */
 export function checkSpace(space: PointSpace): void {
@@ -51,7 +51,7 @@ export function* all(space: PointSpace): Stepwise<Point[]> {
 /** @param limit values of decisions to look at */
 export function* counting(
   space: PointSpace,
-  limit: number = COUNTED_VALUES,
+  limit: number = COUNT_LIMIT,
   from: Point = {},
 ): Stepwise<Counted> {
   const counter = new Counter(space, limit)
@@ -65,16 +65,16 @@ const counters = new WeakMap<PointSpace, Counter | null>()
 function* counterOf(space: PointSpace): Stepwise<Counter | null> {
   const known = counters.get(space)
   if (known !== undefined) return known
-  const counter = new Counter(space, COUNTED_VALUES)
+  const counter = new Counter(space, COUNT_LIMIT)
   const { isExact } = yield* counter.below(counter.node({}), {})
   const usable = isExact ? counter : null
   counters.set(space, usable)
   return usable
 }
 
-/** As `draw`. */
+/** As `samplePoint`. */
 export function* drawing(space: PointSpace, random: Random): Stepwise<Point | null> {
-  const counter = space.rest ? yield* counterOf(space) : null
+  const counter = space.remainderKey ? yield* counterOf(space) : null
   if (!counter) return yield* completed(space, {}, (open) => likelyFirst(open, random))
   let point: Point = {}
   let node = counter.node(point)
@@ -137,7 +137,7 @@ function* completed(
   const tried: Tried[] = []
   let at: Point | null = partial
   for (;;) {
-    const key: string | undefined = at ? space.rest?.(at) : undefined
+    const key: string | undefined = at ? space.remainderKey?.(at) : undefined
     if (at && !(key !== undefined && dead.has(key))) {
       const open = space.next(at)
       yield
@@ -163,7 +163,7 @@ interface Tried {
   readonly values: Iterator<DecisionValue, undefined>
 }
 
-/** As `repaired`. */
+/** As `repairPoint`. */
 export function* repairing(space: PointSpace, wanted: Point, random?: Random): Stepwise<Point | null> {
   return yield* completed(space, {}, ({ name, values, ordered }) => {
     const value = Object.hasOwn(wanted, name) ? wanted[name] : undefined
@@ -187,7 +187,7 @@ function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): 
   return ordered ? [values[at - 1], values[at + 1]].filter((v) => v !== undefined) : without(values, value)
 }
 
-/** The decisions of a point, in order, each as it was open. @throws SptError as `check` */
+/** The decisions of a point, in order, each as it was open. @throws SptError as `checkPoint` */
 function* walked(
   space: PointSpace,
   point: Point,
@@ -223,7 +223,7 @@ function* changed(space: PointSpace, point: Point, fixed: Point, random?: Random
   const rest: PointSpace = {
     name: space.name,
     next: (partial) => space.next({ ...fixed, ...partial }),
-    ...(space.rest && { rest: (partial) => space.rest!({ ...fixed, ...partial }) }),
+    ...(space.remainderKey && { remainderKey: (partial) => space.remainderKey!({ ...fixed, ...partial }) }),
   }
   const more = yield* repairing(rest, point, random)
   return more && { ...fixed, ...more }
@@ -243,7 +243,7 @@ export function* mutating(space: PointSpace, point: Point, random: Random): Step
   return null
 }
 
-/** As `crossed`. */
+/** As `crossover`. */
 export function* crossing(space: PointSpace, a: Point, b: Point, random: Random): Stepwise<Point | null> {
   const names = new Set([...Object.keys(a), ...Object.keys(b)])
   const mixed = [...names].map((name): [string, DecisionValue] => {
@@ -253,7 +253,7 @@ export function* crossing(space: PointSpace, a: Point, b: Point, random: Random)
   return yield* repairing(space, Object.fromEntries(mixed), random)
 }
 
-/** As `check`. */
+/** As `checkPoint`. */
 export function* checking(space: PointSpace, point: Point): Stepwise<Point> {
   checkSpace(space)
   expectArgument(isRecord(point), 'a point', point, 'values by decision')

@@ -20,10 +20,10 @@ import { atOnce } from './stepwise.ts'
 import type { Point, PointSpace } from './types.ts'
 
 export { withValue } from './counter.ts'
-export { COUNTED_VALUES, pointKey, type Random } from './point-walks.ts'
+export { COUNT_LIMIT, pointKey, type Random } from './point-walks.ts'
 
 /** Default limit for enumerating a space. */
-export const LISTED_POINTS = 100_000
+export const LIST_LIMIT = 100_000
 
 /** Every point, in the order of the values, generated lazily. */
 export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
@@ -31,7 +31,7 @@ export function* points(space: PointSpace, from: Point = {}): Generator<Point> {
 }
 
 /** All points, if there are at most `limit` (100,000). @throws SptError `space/too-many-points` */
-export function listed(space: PointSpace, limit: number = LISTED_POINTS): readonly Point[] {
+export function listPoints(space: PointSpace, limit: number = LIST_LIMIT): readonly Point[] {
   checkSpace(space)
   checkLimit(limit)
   const out: Point[] = []
@@ -53,7 +53,7 @@ export function listed(space: PointSpace, limit: number = LISTED_POINTS): readon
  * otherwise each decision is uniform over its values, except for likely ones (`OpenDecision.likely`), with backtracking from
  * dead ends.
  */
-export function draw(space: PointSpace, random: Random): Point | null {
+export function samplePoint(space: PointSpace, random: Random): Point | null {
   checkSpace(space)
   expectArgument(typeof random === 'function', 'random', random, 'a function: Math.random')
   return atOnce(drawing(space, random))
@@ -63,7 +63,7 @@ export function draw(space: PointSpace, random: Random): Point | null {
  * A legal point near `wanted`: values of `wanted` where the space allows them, otherwise the nearest allowed number; missing
  * decisions are random, or the first value without `random`. `null`: none was found.
  */
-export const repaired = (space: PointSpace, wanted: Point, random?: Random): Point | null =>
+export const repairPoint = (space: PointSpace, wanted: Point, random?: Random): Point | null =>
   atOnce(repairing(space, wanted, random))
 
 /**
@@ -84,11 +84,11 @@ export const mutate = (space: PointSpace, point: Point, random: Random): Point |
  * A crossover: a random mixture of the values of two points, which keeps their common values where the space allows it.
  * `null`: none was found.
  */
-export const crossed = (space: PointSpace, a: Point, b: Point, random: Random): Point | null =>
+export const crossover = (space: PointSpace, a: Point, b: Point, random: Random): Point | null =>
   atOnce(crossing(space, a, b, random))
 
 /**
  * The point with its values in the order of the decisions.
  * @throws SptError `space/point` where a value is missing, not allowed, or of no decision
  */
-export const check = (space: PointSpace, point: Point): Point => atOnce(checking(space, point))
+export const checkPoint = (space: PointSpace, point: Point): Point => atOnce(checking(space, point))

@@ -2,41 +2,49 @@
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions, show } from '../ast/expect-argument.ts'
 import { expectValues, FUNCTION, LIST } from '../ast/value-kinds.ts'
-import type { Found, WrongResult } from './tally.ts'
-import type { Outcome, Point, PointSpace, Strategy, StrategyOf, StrategyOptions, Trial } from './types.ts'
+import type { SearchTally, WrongResult } from './tally.ts'
+import type {
+  Outcome,
+  Point,
+  PointSpace,
+  Strategy,
+  StrategyFactory,
+  StrategyOptions,
+  Trial,
+} from './types.ts'
 
 /** A point to be tried, and with how much of a usual measurement's effort. */
-export interface Asked {
+export interface EvaluationRequest {
   readonly point: Point
   /** In (0, 1]; less than 1 only if the strategy supports it (`Strategy.share`). */
   readonly share: number
 }
 
-export interface EvaluateContext {
+export interface EvaluationContext {
   /** Aborts when the search is to end. */
   readonly signal: AbortSignal
   /** Reports the outcome of a point, by its index, as soon as it is known, so that it survives the end of the search. */
-  readonly settle?: ((at: number, outcome: Outcome) => void) | undefined
+  readonly report?: ((at: number, outcome: Outcome) => void) | undefined
 }
 
 export interface SearchOptions {
   readonly space: PointSpace
   /** A strategy's name (`STRATEGIES`), its constructor, or a strategy to continue. */
-  readonly strategy: string | StrategyOf | Strategy
+  readonly strategy: string | StrategyFactory | Strategy
   /**
    * Evaluates points and returns their outcomes in order. Failures caused by a point are outcomes; a rejected promise ends
    * the search with its error, except after `signal` aborted. `null`: another process evaluates the point and reports it
-   * through `others`.
+   * through `externalTrials`.
    */
   readonly evaluate: (
-    asked: readonly Asked[],
-    context: EvaluateContext,
+    asked: readonly EvaluationRequest[],
+    context: EvaluationContext,
   ) => Promise<readonly (Outcome | null)[]>
   /**
    * Trials completed by others since the last call: reported before each proposal, and part of the result. They do not count
    * in the budget.
    */
-  readonly others?: (() => Promise<readonly Trial[]>) | undefined
+  readonly externalTrials?: (() => Promise<readonly Trial[]>) | undefined
   /** Whole measurements at most: a trial with a share counts as that much. */
   readonly trials?: number | undefined
   readonly seconds?: number | undefined
@@ -51,11 +59,11 @@ export interface SearchOptions {
   /**
    * Trials of an earlier search: reported before the first proposal, and part of the result. They do not count in the budget.
    */
-  readonly known?: readonly Trial[] | undefined
+  readonly knownTrials?: readonly Trial[] | undefined
   /** Ends it with the best so far. */
   readonly signal?: AbortSignal | undefined
   /** Seconds for `evaluate` to end after its signal aborted, before it is abandoned; 30. */
-  readonly grace?: number | undefined
+  readonly graceSeconds?: number | undefined
   /**
    * Called once before the first proposal, and after the trials of each batch; for a batch in which `evaluate` threw, with
    * the trials reported before.
@@ -65,13 +73,13 @@ export interface SearchOptions {
   readonly now?: (() => number) | undefined
 }
 
-export interface SearchProgress extends Found {
+export interface SearchProgress extends SearchTally {
   /** Trials of this search. */
-  readonly done: number
+  readonly trialsDone: number
   readonly wrong: readonly WrongResult[]
   readonly seconds: number
   /** The trials reported last. */
-  readonly last: readonly Trial[]
+  readonly latestTrials: readonly Trial[]
 }
 
 /** A budget that is not given. */
@@ -89,14 +97,14 @@ export function checkOptions(options: SearchOptions): void {
     'batch',
     'seed',
     'prior',
-    'known',
-    'others',
+    'knownTrials',
+    'externalTrials',
     'signal',
     'onProgress',
     'now',
-    'grace',
+    'graceSeconds',
   ])
-  const { space, strategy, evaluate, trials, seconds, patience, batch, prior, signal, grace } = options
+  const { space, strategy, evaluate, trials, seconds, patience, batch, prior, signal, graceSeconds } = options
   expectArgument(typeof space?.next === 'function', 'space', space, 'a space of points')
   expectArgument(typeof evaluate === 'function', 'evaluate', evaluate, 'a function of points')
   const isStrategy = typeof strategy === 'object' && strategy !== null && typeof strategy.ask === 'function'
@@ -110,9 +118,14 @@ export function checkOptions(options: SearchOptions): void {
   expectArgument(prior === undefined || typeof prior === 'function', 'prior', prior, PRIOR)
   const isSignal = signal === undefined || typeof signal?.addEventListener === 'function'
   expectArgument(isSignal, 'signal', signal, 'the signal of an AbortController')
-  if (grace !== undefined && !(typeof grace === 'number' && grace >= 0))
-    failBudget('grace', grace, 'seconds, from 0 on')
-  expectValues(options, { others: FUNCTION, onProgress: FUNCTION, now: FUNCTION, known: LIST })
+  if (graceSeconds !== undefined && !(typeof graceSeconds === 'number' && graceSeconds >= 0))
+    failBudget('grace', graceSeconds, 'seconds, from 0 on')
+  expectValues(options, {
+    externalTrials: FUNCTION,
+    onProgress: FUNCTION,
+    now: FUNCTION,
+    knownTrials: LIST,
+  })
 }
 
 /** @throws SptError `search/budget` */

@@ -6,15 +6,15 @@ import { fail } from '../ast/diagnostic.ts'
 import { Ending } from './ending.ts'
 import { properOutcomes } from './outcome-checks.ts'
 import { counting } from './point-walks.ts'
-import { LISTED_POINTS } from './points.ts'
-import { type Asked, checkOptions, NONE, type SearchOptions } from './search-options.ts'
+import { LIST_LIMIT } from './points.ts'
+import { checkOptions, type EvaluationRequest, NONE, type SearchOptions } from './search-options.ts'
 import { inTurns, type Stepwise } from './stepwise.ts'
 import { strategyNamed } from './strategies/index.ts'
 import { AskedPoints, properStrategy } from './strategy-checks.ts'
-import { type Found, Tally, type WrongResult } from './tally.ts'
+import { type SearchTally, Tally, type WrongResult } from './tally.ts'
 import type { Outcome, Strategy, Trial } from './types.ts'
 
-export type StoppedBy =
+export type StopReason =
   | 'trials'
   | 'seconds'
   | 'patience'
@@ -26,13 +26,13 @@ export type StoppedBy =
   /** The device is lost. */
   | 'device'
 
-export interface SearchResult extends Found {
+export interface SearchResult extends SearchTally {
   /** Known trials first, then in the order of their reports. */
   readonly trials: readonly Trial[]
   /** Bugs of the compiler: to be kept and reported. */
   readonly wrong: readonly WrongResult[]
   readonly seconds: number
-  readonly stoppedBy: StoppedBy
+  readonly stopReason: StopReason
 }
 
 /** Tolerance for sums of shares. */
@@ -41,7 +41,7 @@ const EPSILON = 1e-9
 /**
  * Searches a space for the fastest point.
  * ```ts
- * const { best, stoppedBy } = await search({ space, strategy: 'evolutionary', evaluate, trials: 64 })
+ * const { best, stopReason } = await search({ space, strategy: 'evolutionary', evaluate, trials: 64 })
  * ```
  * @throws SptError `search/budget`, `search/empty`, `search/strategy`, `space/point`, `search/outcomes`, and what the strategy and
  * `evaluate` throw
@@ -75,11 +75,11 @@ class Run {
     try {
       const strategy = await this.#begin()
       for (;;) {
-        const stoppedBy = this.#stops() ?? (await this.#round(strategy))
-        if (!stoppedBy) continue
+        const stopReason = this.#stops() ?? (await this.#round(strategy))
+        if (!stopReason) continue
         await this.#hearOthers(strategy)
         const { found, trials, wrong } = this.#tally
-        return { ...found, trials, wrong, seconds: this.#seconds, stoppedBy }
+        return { ...found, trials, wrong, seconds: this.#seconds, stopReason }
       }
     } finally {
       this.#ending.clear()
@@ -88,21 +88,21 @@ class Run {
 
   /** Creates the strategy and reports known trials to it. */
   async #begin(): Promise<Strategy> {
-    const { space, known = [] } = this.#options
+    const { space, knownTrials = [] } = this.#options
     const counted = await this.#inTime(countingPoints(this.#options))
     const strategy = strategyOf(this.#options)
     this.#tally = new Tally(space, counted)
-    this.#tally.add(known)
+    this.#tally.add(knownTrials)
     this.#tally.sinceBest = 0
     this.#report([])
-    await this.#inTime(telling(strategy, known))
+    await this.#inTime(telling(strategy, knownTrials))
     return strategy
   }
 
   /** Passes trials of other processes to the strategy, as known ones. */
   async #hearOthers(strategy: Strategy): Promise<void> {
-    const { others } = this.#options
-    const heard = others && (await this.#ending.unlessAborted(others))
+    const { externalTrials } = this.#options
+    const heard = externalTrials && (await this.#ending.unlessAborted(externalTrials))
     if (!heard || heard.length === 0) return
     const { sinceBest } = this.#tally
     this.#tally.add(heard)
@@ -111,34 +111,34 @@ class Run {
   }
 
   /** One iteration: proposes, evaluates and reports; returns the reason if the search ends. */
-  async #round(strategy: Strategy): Promise<StoppedBy | null> {
+  async #round(strategy: Strategy): Promise<StopReason | null> {
     await this.#hearOthers(strategy)
     const asked = await this.#inTime(this.#asking(strategy))
     if (!asked) return null
-    if (asked.length === 0) return this.#tally.found.left === 0 ? 'exhausted' : 'strategy'
+    if (asked.length === 0) return this.#tally.found.remaining === 0 ? 'exhausted' : 'strategy'
     const told = await this.#tried(asked)
     if (told.length === 0) return null
     await this.#inTime(telling(strategy, told))
     return told.every(isLoss) ? 'device' : null
   }
 
-  *#asking(strategy: Strategy): Stepwise<readonly Asked[]> {
+  *#asking(strategy: Strategy): Stepwise<readonly EvaluationRequest[]> {
     const { trials = NONE, batch = 1 } = this.#options
     const most = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
-    const given = yield* strategy.asking?.(most) ?? whole(() => strategy.ask(most))
+    const given = yield* strategy.askStepwise?.(most) ?? whole(() => strategy.ask(most))
     const points = yield* this.#asked.proper(given, most, strategy)
     // What tries one may not make another of it.
     return points.map((p) => ({ point: Object.freeze({ ...p }), share: strategy.share?.(p) ?? 1 }))
   }
 
-  async #tried(asked: readonly Asked[]): Promise<readonly Trial[]> {
+  async #tried(asked: readonly EvaluationRequest[]): Promise<readonly Trial[]> {
     const { evaluate } = this.#options
     const { signal } = this.#ending
     const settled = new Map<number, Outcome>()
     const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
     let given: readonly (Outcome | null)[] | undefined
     try {
-      given = await this.#ending.unlessAborted(() => evaluate(asked, { signal, settle }))
+      given = await this.#ending.unlessAborted(() => evaluate(asked, { signal, report: settle }))
     } catch (e) {
       // What was told of before it broke has come nevertheless.
       this.#addSettled(asked, settled)
@@ -148,7 +148,7 @@ class Run {
     return !given && signal.aborted ? this.#addSettled(asked, settled) : this.#add(asked, given)
   }
 
-  #addSettled(asked: readonly Asked[], settled: ReadonlyMap<number, Outcome>): readonly Trial[] {
+  #addSettled(asked: readonly EvaluationRequest[], settled: ReadonlyMap<number, Outcome>): readonly Trial[] {
     const places = [...asked.keys()].filter((k) => settled.has(k))
     if (places.length === 0) return []
     return this.#add(
@@ -157,8 +157,8 @@ class Run {
     )
   }
 
-  #add(tried: readonly Asked[], given: unknown): readonly Trial[] {
-    const outcomes = properOutcomes(tried, given, this.#options.others !== undefined)
+  #add(tried: readonly EvaluationRequest[], given: unknown): readonly Trial[] {
+    const outcomes = properOutcomes(tried, given, this.#options.externalTrials !== undefined)
     const told = tried.flatMap(({ point, share }, k): Trial[] => {
       const outcome = outcomes[k]
       if (!outcome) return []
@@ -171,7 +171,7 @@ class Run {
     return told
   }
 
-  #stops(): StoppedBy | null {
+  #stops(): StopReason | null {
     const { signal, trials = NONE, seconds = NONE, patience = NONE } = this.#options
     if (signal?.aborted) return 'aborted'
     if (this.#spent >= trials - EPSILON) return 'trials'
@@ -181,7 +181,13 @@ class Run {
 
   #report(last: readonly Trial[]): void {
     const { found, wrong } = this.#tally
-    this.#options.onProgress?.({ ...found, done: this.#done, wrong, seconds: this.#seconds, last })
+    this.#options.onProgress?.({
+      ...found,
+      trialsDone: this.#done,
+      wrong,
+      seconds: this.#seconds,
+      latestTrials: last,
+    })
   }
 
   get #seconds(): number {
@@ -194,7 +200,7 @@ class Run {
 }
 
 const telling = (strategy: Strategy, trials: readonly Trial[]): Stepwise<void> =>
-  strategy.telling?.(trials) ?? whole(() => strategy.tell(trials))
+  strategy.tellStepwise?.(trials) ?? whole(() => strategy.tell(trials))
 
 const isLoss = ({ outcome }: Trial): boolean => outcome.status === 'failed' && outcome.code === 'device/lost'
 
@@ -220,7 +226,7 @@ function* countingPoints({ space, trials, seconds, patience }: SearchOptions): S
       expected: 'values for each decision that its conditions allow',
     })
   const isBounded = [trials, seconds, patience].some((b) => b !== undefined && Number.isFinite(b))
-  if (!isBounded && !(isExact && points <= LISTED_POINTS))
+  if (!isBounded && !(isExact && points <= LIST_LIMIT))
     fail({
       code: 'search/budget',
       message: `${space.name} has ${isExact ? '' : 'more than '}${points} points, and the search has no limit`,

@@ -5,7 +5,7 @@ import type { Kernel } from '../api/kernel.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
-import { check } from './points.ts'
+import { checkPoint } from './points.ts'
 import {
   applySketch,
   Decisions,
@@ -34,11 +34,11 @@ export interface SketchOptions {
 
 export interface SketchSpace extends KernelSpace<Kernel> {
   /** The point that the rules hold for the best without data. */
-  readonly guess: Point
+  readonly defaultPoint: Point
   /** The heuristic default, and its variants for every other way to partition the loops: fusion, sketch, carry-out. */
-  forms(): readonly Point[]
+  shortlist(): readonly Point[]
   /** The points of the same form with one other decision: numbers on both sides, or other names. */
-  near(point: Point): readonly Point[]
+  variants(point: Point): readonly Point[]
 }
 
 /**
@@ -80,13 +80,13 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     return d.values
   }
   const space: SketchSpace = {
-    get guess() {
+    get defaultPoint() {
       guess ??= guessed()
       return guess
     },
     name: kernel.name,
-    forms: () => [...formsOf(rule)].map((d) => d.values),
-    near: (point) => neighboursOf(rule, check(space, point)),
+    shortlist: () => [...formsOf(rule)].map((d) => d.values),
+    variants: (point) => neighboursOf(rule, checkPoint(space, point)),
     // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
@@ -95,7 +95,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
       return { ...open, considered: open.values.length + EFFORT }
     },
     kernel(point: Point): Kernel {
-      const d = new Decisions(check(space, point))
+      const d = new Decisions(checkPoint(space, point))
       return applySketch(base(d), target, d)
     },
   }

@@ -1,17 +1,17 @@
 /** Applies the steps of points without running them, and counts the legal ones. */
 import { SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
-import { draw, points, type Random } from './points.ts'
-import type { Found } from './tally.ts'
+import { points, type Random, samplePoint } from './points.ts'
+import type { SearchTally } from './tally.ts'
 import type { KernelSpace, Point } from './types.ts'
 
 /** Number of legal points, and of rejected ones by code. */
 export interface Survey {
   readonly legal: number
   /** Number of rejected points by diagnostic code, most frequent first. */
-  readonly rejectedByCode: Found['rejectedByCode']
+  readonly rejectedByCode: SearchTally['rejectedByCode']
   /** True if all points of the space were tried. */
-  readonly isWhole: boolean
+  readonly isComplete: boolean
 }
 
 export interface SurveyOptions {
@@ -35,16 +35,16 @@ export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {})
       isWhole = false
       break
     }
-    const code = refusalOf(space, point)
+    const code = rejectionCode(space, point)
     if (code === null) legal++
     else rejected.set(code, (rejected.get(code) ?? 0) + 1)
   }
   const rejectedByCode = Object.fromEntries([...rejected].sort(([, a], [, b]) => b - a))
-  return { legal, rejectedByCode, isWhole }
+  return { legal, rejectedByCode, isComplete: isWhole }
 }
 
 /** Code of the diagnostic that rejects a point; `null` if it is legal. */
-export function refusalOf(space: KernelSpace<unknown>, point: Point): string | null {
+export function rejectionCode(space: KernelSpace<unknown>, point: Point): string | null {
   try {
     space.kernel(point)
     return null
@@ -55,5 +55,5 @@ export function refusalOf(space: KernelSpace<unknown>, point: Point): string | n
 }
 
 function* drawn(space: KernelSpace<unknown>, random: Random): Generator<Point> {
-  for (let point = draw(space, random); point; point = draw(space, random)) yield point
+  for (let point = samplePoint(space, random); point; point = samplePoint(space, random)) yield point
 }

@@ -13,14 +13,14 @@ export interface WrongResult {
   readonly seed?: number | undefined
 }
 
-export interface Found {
+export interface SearchTally {
   /** Trial with the smallest median among those with the greatest share. */
   readonly best: Trial | null
   /** Number of rejected points by diagnostic code. */
   readonly rejectedByCode: Readonly<Record<string, number>>
   readonly failed: number
   /** Points that were not tried; `undefined` where the space is too large to be counted. */
-  readonly left: number | undefined
+  readonly remaining: number | undefined
 }
 
 export class Tally {
@@ -71,12 +71,12 @@ export class Tally {
         .reduce<Trial | null>((best, t) => (isBetter(t, best) ? t : best), null)
   }
 
-  get found(): Found {
+  get found(): SearchTally {
     return {
       best: this.#best,
       rejectedByCode: Object.fromEntries(this.#rejected),
       failed: this.#failed,
-      left: this.#points === undefined ? undefined : Math.max(0, this.#points - this.#tried.size),
+      remaining: this.#points === undefined ? undefined : Math.max(0, this.#points - this.#tried.size),
     }
   }
 }

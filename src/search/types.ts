@@ -35,10 +35,10 @@ export interface PointSpace {
   /** The decision after these, `null` for a whole point. */
   next(partial: Point): OpenDecision | null
   /**
-   * Key of the subtree below a partial point: partial points with the same key have identical subtrees. With `rest`, points
+   * Key of the subtree below a partial point: partial points with the same key have identical subtrees. With `remainderKey`, points
    * are counted by products, and sampled uniformly without enumeration.
    */
-  rest?(partial: Point): string
+  remainderKey?(partial: Point): string
 }
 
 /** A schedule of a program, with arguments by place. */
@@ -107,8 +107,8 @@ export interface Strategy {
   /** Reports trials, including those of an earlier search: their points are not proposed again. */
   tell(trials: readonly Trial[]): void
   /** Stepwise forms of `ask` and `tell`, so that a search can end between steps; it waits for strategies without them. */
-  asking?(count: number): Stepwise<readonly Point[]>
-  telling?(trials: readonly Trial[]): Stepwise<void>
+  askStepwise?(count: number): Stepwise<readonly Point[]>
+  tellStepwise?(trials: readonly Trial[]): Stepwise<void>
   /** Measurement effort for a proposed point, in (0, 1]; default 1. A point is proposed again only for a greater share. */
   share?(point: Point): number
 }
@@ -123,4 +123,4 @@ export interface StrategyOptions {
   readonly trials?: number | undefined
 }
 
-export type StrategyOf = (space: PointSpace, options: StrategyOptions) => Strategy
+export type StrategyFactory = (space: PointSpace, options: StrategyOptions) => Strategy

@@ -1,7 +1,7 @@
 /** The default search space. */
 import { valuesIn } from '../api/bound-inputs.ts'
 import { declaredOf, sizesOf } from '../api/bound-values.ts'
-import type { ChoiceInputs, ChosenFor } from '../api/choose.ts'
+import type { SelectionContext, SelectionInputs } from '../api/choose.ts'
 import { kindOf } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { sketches } from './sketches.ts'
@@ -9,25 +9,29 @@ import type { KernelSpace } from './types.ts'
 
 /**
  * The kernel's space named after the device (`cpu_space`, `gpu_space`), otherwise its sketches.
- * @throws SptError as `OpenSpace.on`, and as `sketches`
+ * @throws SptError as `UnboundSpace.on`, and as `sketches`
  */
 export async function usualSpace(
   kernel: Kernel,
-  on: ChosenFor,
-  inputs: ChoiceInputs,
+  on: SelectionContext,
+  inputs: SelectionInputs,
 ): Promise<KernelSpace<Kernel>> {
   const kind = kindOf(on)
   const own = kind === 'cpu' ? 'cpu_space' : 'gpu_space'
-  return kernel.spaces.includes(own) ? kernel.space(own).on(on, inputs) : sketchesFor(kernel, on, inputs)
+  return kernel.spaces.includes(own) ? kernel.space(own).bind(on, inputs) : sketchesFor(kernel, on, inputs)
 }
 
 /** Sketches for the sizes of the bound data. @throws SptError as `sketches` */
-export function sketchesFor(kernel: Kernel, on: ChosenFor, inputs: ChoiceInputs): KernelSpace<Kernel> {
+export function sketchesFor(
+  kernel: Kernel,
+  on: SelectionContext,
+  inputs: SelectionInputs,
+): KernelSpace<Kernel> {
   const { source } = kernel
   const names = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   const { tensors = {}, params = {}, resident = {} } = inputs
   const known = sizesOf(source, {
-    ...valuesIn(source, { tensors: declaredOf(source, tensors, kernel.takenData), params }),
+    ...valuesIn(source, { tensors: declaredOf(source, tensors, kernel.allFormatInputs), params }),
     resident,
   })
   const sizes = Object.fromEntries([...known].filter(([name]) => names.has(name)))

@@ -206,7 +206,7 @@ describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want])
   const { kernel: dimensions } = permutableDimensions(kernel)
 
   test('which may be, and why others may not', () => {
-    const told = dimensions.map((d) => [keyOf(d), d.refusal?.reason ?? true] as const)
+    const told = dimensions.map((d) => [keyOf(d), d.obstacle?.reason ?? true] as const)
     const expected = Object.entries(want).map(([key, w]) => [
       key,
       w === true ? w : expect.stringContaining(w),
@@ -248,20 +248,20 @@ describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want])
     const { inputs, shapes } = dataOf(c)
     const extent = shapes[d.tensor]![d.dimension]!
     const order = c.shuffle(Array.from({ length: extent }, (_, k) => k))
-    const dims = [d, ...d.alike.filter((x) => shapes[x.tensor]![x.dimension] === extent)]
+    const dims = [d, ...d.linkedDimensions.filter((x) => shapes[x.tensor]![x.dimension] === extent)]
     const before = reference(kernel, inputs).buffers
     const after = reference(kernel, permutedInputs(inputs, shapes, dims, order)).buffers
     return JSON.stringify(plainResults(after)) === JSON.stringify(permutedResults(before, dims, order))
   }
 
   const numbers = choiceNumbers(200)
-  test.each(dimensions.filter((d) => !d.refusal).map((d) => [keyOf(d), d] as const))('%s may', (_, d) => {
+  test.each(dimensions.filter((d) => !d.obstacle).map((d) => [keyOf(d), d] as const))('%s may', (_, d) => {
     fc.assert(
       fc.property(numbers, (n) => same(d, n)),
       { numRuns: runs(25) },
     )
   })
-  test.each(dimensions.filter((d) => d.refusal).map((d) => [keyOf(d), d] as const))(
+  test.each(dimensions.filter((d) => d.obstacle).map((d) => [keyOf(d), d] as const))(
     '%s may not: data that differ',
     (_, d) => {
       const found = fc.check(
@@ -284,7 +284,7 @@ test('reasons have their places', () => {
   }
 }`
   const [first] = parseProgram(text).kernel().permutable.kernel
-  const { start, end } = first!.refusal!.span!
+  const { start, end } = first!.obstacle!.span!
   expect(text.slice(start, end)).toBe('i')
   expect(text.slice(start, end + 5)).toBe('i <= j')
 })
@@ -302,8 +302,8 @@ test.each([
 }`
   const tied = parseProgram(text)
     .kernel()
-    .permutable.kernel.flatMap(({ tensor, refusal }) =>
-      tensor === 'A' && refusal?.reason.includes('permuted with it') ? [refusal.span!] : [],
+    .permutable.kernel.flatMap(({ tensor, obstacle }) =>
+      tensor === 'A' && obstacle?.reason.includes('permuted with it') ? [obstacle.span!] : [],
     )
   expect(tied.length).toBeGreaterThan(0)
   for (const { start, end } of tied) expect(text.slice(start, end)).toBe(access)
@@ -325,7 +325,7 @@ describe('kernels of several iterations', () => {
       Object.fromEntries(
         ds.map((d) => [
           keyOf(d),
-          d.refusal ? 'no' : `${d.results}: ${d.alike.map((x) => `${x.tensor}.${x.axis}`)}`,
+          d.obstacle ? 'no' : `${d.results}: ${d.linkedDimensions.map((x) => `${x.tensor}.${x.axis}`)}`,
         ]),
       )
     return {
@@ -363,7 +363,7 @@ describe('kernels of several iterations', () => {
 
 test('softmax: rows, and the reduced dimension; what a condition around an iteration asks for counts in it', async () => {
   const { permutable } = (await load('kernels/softmax.spt')).kernel('softmax')
-  expect(permutable.kernel.filter((d) => d.refusal)).toEqual([])
+  expect(permutable.kernel.filter((d) => d.obstacle)).toEqual([])
   expect(permutable.iterations.map((it) => it.name)).toEqual(['normalise', 'peak', 'total', 'scale'])
   const nested = `kernel k(a: size) {
   axis i = dense_fixed(a)
@@ -377,32 +377,32 @@ test('softmax: rows, and the reduced dimension; what a condition around an itera
   iterate other [j] as S { D[j] = A[0, j] }
 }`
   const { iterations } = parseProgram(nested).kernel().permutable
-  expect(iterations.map((it) => [it.name, it.dimensions.map((d) => [keyOf(d), d.refusal === null])])).toEqual(
+  expect(
+    iterations.map((it) => [it.name, it.dimensions.map((d) => [keyOf(d), d.obstacle === null])]),
+  ).toEqual([
     [
+      'outer',
       [
-        'outer',
-        [
-          ['A.i', false],
-          ['A.j', true],
-          ['C.i', false],
-        ],
-      ],
-      [
-        'inner',
-        [
-          ['A.i', false],
-          ['A.j', true],
-          ['C.i', false],
-        ],
-      ],
-      [
-        'other',
-        [
-          ['A.i', false],
-          ['A.j', true],
-          ['D.j', true],
-        ],
+        ['A.i', false],
+        ['A.j', true],
+        ['C.i', false],
       ],
     ],
-  )
+    [
+      'inner',
+      [
+        ['A.i', false],
+        ['A.j', true],
+        ['C.i', false],
+      ],
+    ],
+    [
+      'other',
+      [
+        ['A.i', false],
+        ['A.j', true],
+        ['D.j', true],
+      ],
+    ],
+  ])
 })

@@ -32,9 +32,9 @@ const told = (body: string, name: string, more = ''): string => {
     `${x.mask}[${x.dimensions.map((d) => d.axis).join()}]`
   return [
     t.value === 'constant' ? `${t.constant}` : t.value,
-    ...(t.read ? [] : ['unread']),
-    ...t.atFill.map((x) => `${x.zero ? 'zero' : x.value} ${at(x)}`),
-    ...t.neededWhere.map((x) => `needed ${at(x)}`),
+    ...(t.isUsed ? [] : ['unread']),
+    ...t.maskedValues.map((x) => `${x.zero ? 'zero' : x.value} ${at(x)}`),
+    ...t.neededWithin.map((x) => `needed ${at(x)}`),
   ].join(' ')
 }
 

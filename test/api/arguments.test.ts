@@ -64,8 +64,8 @@ beforeAll(async () => {
     device.event(),
     device.alloc(16, 'b'),
   ]
-  const R = await api.resident(device, A)
-  const parts = await api.convertFor(c, 'A', R)
+  const R = await api.upload(device, A)
+  const parts = await api.convertForKernel(c, 'A', R)
   const csr = p.format('csr')
   const stored = csr.convert(A)
   const of = (self: Loose, name: string, ...args: unknown[]): Call => [name, self, self[name], ...args]
@@ -89,7 +89,7 @@ beforeAll(async () => {
     of(k, 'split', 't.f', 4, ['a', 'b']),
     of(k, 'bind', { 't.i': 'block.x' }),
     of(k, 'require', 'n', { multiple: 4 }),
-    of(k, 'cache_read', 'B', 't.i', 'shared', 'Bs', {}),
+    of(k, 'cacheRead', 'B', 't.i', 'shared', 'Bs', {}),
     of(k, 'tensorize', 't.f', 'mma'),
     of(k, 'compile', device),
     of(c, 'bind', inputs),
@@ -131,11 +131,11 @@ beforeAll(async () => {
     ['a command', device, (kind: unknown) => device.run([{ kind } as Loose]), 'clear'],
     ['a cleared buffer', device, (b: Loose) => device.run([{ kind: 'clear', buffer: b }]), buffer],
     free('measure', device, [], { repeats: 1, warmups: 0 }),
-    free('resident', device, A),
-    free('formatOf', c, 'A'),
-    free('convertFor', c, 'A', R, {}),
-    free('convertPlan', device, api.formatOf(c, 'A'), 0),
-    free('convert', device, R, api.formatOf(c, 'A'), parts.given, 0),
+    free('upload', device, A),
+    free('storageFormat', c, 'A'),
+    free('convertForKernel', c, 'A', R, {}),
+    free('planConversion', device, api.storageFormat(c, 'A'), 0),
+    free('convert', device, R, api.storageFormat(c, 'A'), parts.given, 0),
     free('prepareResident', c, { A: parts }, { tensors: { B }, params: { alpha: 1 } }),
     of(csr, 'convert', A, {}),
     of(csr, 'svg', A, {}, {}),
@@ -144,7 +144,7 @@ beforeAll(async () => {
     of(api, 'unpackIndices', api.packIndices([0, 3, 1], 2), 2, 3),
     ['a part', csr, (part: Loose) => csr.fromParts([3, 4], [part]), stored.parts[0]],
     ['the tensor of a part', csr, (tensor: Loose) => csr.fromParts([3, 4], [{ tensor, tables: {} }]), B],
-    of(p.format('csf'), 'ofOrder', 3),
+    of(p.format('csf'), 'withOrder', 3),
     free('coords', [3, 4], [[0], [0]], [1], 'f32'),
     free('dense', [2], [1, 2], 'f32'),
     free('stored', [3, 4], {}, [1], 'f32'),
@@ -171,7 +171,7 @@ test('strange arguments are refused', async () => {
 
 test('a promise in the place of a value is to be awaited', async () => {
   const tensor = Promise.resolve(api.coords([3, 4], [[0], [0]], [1])) as never
-  const failed = (await api.resident(device, tensor).catch((e: unknown) => e)) as api.SptError
+  const failed = (await api.upload(device, tensor).catch((e: unknown) => e)) as api.SptError
   expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await it' })
 })
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
   type CompiledKernel,
-  convertFor,
+  convertForKernel,
   coords,
   type Device,
   dense,
@@ -14,8 +14,8 @@ import {
   prepareResident,
   type ResidentDense,
   type RunInputs,
-  resident,
   type SptProgram,
+  upload,
   Workspace,
 } from '../../src/node.ts'
 import { Turns } from '../../src/run/call-queue.ts'
@@ -350,7 +350,7 @@ describe('refused', () => {
         return typeof value === 'function' ? value.bind(target) : value
       },
     })
-    const many = await program.kernel('many').compileAsIs(few)
+    const many = await program.kernel('many').compileSchedule(few)
     const plain = { a: [1, 2], b: [1, 2], c: [1, 2] }
     const one = await many.prepare({ tensors: plain })
     expect(await complaint(() => many.prepare({ tensors: { ...plain, b: one.output('y') } }))).toContain(
@@ -359,7 +359,7 @@ describe('refused', () => {
   })
 
   test('beside tensors that are resident in formats, it is bound as well', async () => {
-    const k = await program.kernel('spmm').as('A', 'csr').compileAsIs(device)
+    const k = await program.kernel('spmm').as('A', 'csr').compileSchedule(device)
     const A = coords(
       [2, 2],
       [
@@ -368,7 +368,7 @@ describe('refused', () => {
       ],
       Float32Array.of(2, 3),
     )
-    const parts = await convertFor(k, 'A', await resident(device, A))
+    const parts = await convertForKernel(k, 'A', await upload(device, A))
     const p = await prepareResident(k, { A: parts }, { tensors: { B: Y } })
     await first.run()
     await p.run()
@@ -389,8 +389,8 @@ describe('refused', () => {
       ],
       Float32Array.of(2, 3),
     )
-    const data = new Workspace(device, kernel, { tensors: { A, B: Y } }, { bounded: true })
-    const padded = await kernel.as('A', 'ell_at', 0, 2).compileAsIs(device)
+    const data = new Workspace(device, kernel, { tensors: { A, B: Y } }, { limitExpansion: true })
+    const padded = await kernel.as('A', 'ell_at', 0, 2).compileSchedule(device)
     await first.run()
     for (const p of [await data.prepare(padded), await padded.prepare({ tensors: { A, B: Y } })]) {
       await p.run()
@@ -402,7 +402,7 @@ describe('refused', () => {
 
   test('of a workspace: outputs that its kernels share; its kernels read those of others', async () => {
     const data = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } }, { shareOutputs: true })
-    const p = await data.prepare(await program.kernel('relu').compileAsIs(device))
+    const p = await data.prepare(await program.kernel('relu').compileSchedule(device))
     await first.run()
     await p.run()
     expect([...(await p.read('Y')).values!]).toEqual([1, 0, 3, 0, 5, 0])
@@ -411,7 +411,7 @@ describe('refused', () => {
     expect(await complaint(() => p.output('Y'))).toContain('run/shared: the memory of Y')
     p.free()
     const own = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } })
-    const q = await own.prepare(await program.kernel('relu').compileAsIs(device))
+    const q = await own.prepare(await program.kernel('relu').compileSchedule(device))
     expect(q.output('Y').shape).toEqual([2, 3])
     q.free()
   })

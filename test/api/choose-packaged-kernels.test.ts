@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { brokenFact, factText } from '../../src/analysis/integers/facts.ts'
-import { choiceUse, type Decision, decide } from '../../src/api/choice-conditions.ts'
+import { type Decision, decide, dispatchCall } from '../../src/api/choice-conditions.ts'
 import { elaborate, type ScheduleCall } from '../../src/elaborate/index.ts'
 import type { Fact } from '../../src/ir/loops.ts'
 import { coords, type Device, devices, type Kernel, load, type RunInputs } from '../../src/node.ts'
@@ -88,7 +88,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       for (const c of casesOf(name)) {
         const prepared = await compiled.prepare(c.inputs)
         const v = await prepared.verify()
-        expect(v.problems, prepared.choice?.text).toEqual([])
+        expect(v.problems, prepared.selection?.text).toEqual([])
         prepared.free()
       }
       compiled.release()
@@ -135,7 +135,7 @@ test.each(sample(NAMES, 2))(
       const given = choice.params.map(({ name: p }) => ARGUMENTS[p]![random.below(ARGUMENTS[p]!.length)]!)
       // Seldom does it take all of them until every branch was chosen.
       if (!LONG && k > 10_000 && found.size === calls.length) break
-      const decisions = decide(choiceUse(choice, given), (v) => {
+      const decisions = decide(dispatchCall(choice, given), (v) => {
         const asked = choice.device.get(v.name)
         if (asked?.kind === 'is') return asked.device === on ? 1 : 0
         // What only some devices tell is asked of those alone.
@@ -150,7 +150,7 @@ test.each(sample(NAMES, 2))(
         devices.set(decision.call, (devices.get(decision.call) ?? new Set()).add(on))
         // What a schedule requires is known when it is compiled: of some calls for each seed.
         if (!isTurnOf(calls.indexOf(decision.call), 3)) continue
-        const { schedule, args } = decision.chosen
+        const { schedule, args } = decision.selection
         const key = `${schedule}(${args})`
         if (!facts.has(key)) facts.set(key, kernel.schedule(schedule, ...args).compilation.loops.facts ?? [])
         const broken = brokenFact(facts.get(key), known)
@@ -169,9 +169,9 @@ test.each(sample(NAMES, 2))(
           ({ call }) => ([...devices.get(call)!].join() === 'webgpu') === (target === 'wgsl'),
         ),
         3,
-      ).flatMap(({ chosen }) =>
+      ).flatMap(({ selection }) =>
         kernel
-          .schedule(chosen.schedule, ...chosen.args)
+          .schedule(selection.schedule, ...selection.args)
           .parallel()
           .emit(target),
       )
@@ -187,7 +187,7 @@ test('the longest rows of blocks share a multiprocessor with the shortest where 
   const open = (await load(fileOf('block_spmm_f16'))).kernel('block_spmm_f16')
   const chosen = async (b: number, m: number, d: number) => {
     const given = { params: { m, n: 4096, d }, statistics: { 'mean(j)': 400 } }
-    return (await open.schedule('auto', b).choose(device, given)).chosen.text
+    return (await open.schedule('auto', b).choose(device, given)).selection.text
   }
   expect(await chosen(64, 4096, 512)).toBe('paired(64, wave = 33)')
   expect(await chosen(128, 4096, 512)).toBe('paired(128, wave = 17)')
@@ -201,7 +201,7 @@ test('matrix units are used where the device has the product', async () => {
   const open = (await load(fileOf('gemm_f16'))).kernel('gemm_f16')
   const product = 'subgroup_matrix(16, 16, 16, f16, f32)'
   const chosen = async (k: number, ...features: string[]) =>
-    (await open.choose('webgpu', { params: { m: 128, n: 64, k }, features })).chosen.text
+    (await open.choose('webgpu', { params: { m: 128, n: 64, k }, features })).selection.text
   expect(await chosen(32, 'f16', 'subgroup_size(32)', product)).toBe('subgroup')
   expect(await chosen(48, 'f16', 'subgroup_size(32)', product)).toBe('gpu')
   expect(await chosen(32, 'subgroup_size(32)', product)).toBe('gpu')

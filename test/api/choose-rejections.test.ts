@@ -1,6 +1,6 @@
 /** A compiled choice refuses what it is asked with as it refuses what it is to run. */
 import { expect, test } from 'vitest'
-import type { CompiledChoice } from '../../src/api/compiled-choice.ts'
+import type { CompiledDispatch } from '../../src/api/compiled-choice.ts'
 import { coords, dense, devices, load } from '../../src/node.ts'
 
 test('names, ranks and shapes that prepare refuses', async () => {
@@ -37,7 +37,7 @@ test('names, ranks and shapes that prepare refuses', async () => {
     [{ tensors: { ...tensors, nope: new Float32Array(3) } }, 'bind/unknown-name'],
   ] as const) {
     const given = { tensors, params, ...more }
-    expect(await code((compiled as CompiledChoice).choose(given))).toBe(expected)
+    expect(await code((compiled as CompiledDispatch).choose(given))).toBe(expected)
     const all = { ...given, tensors: { ...whole, ...given.tensors } }
     expect(await code(compiled.prepare(all).then((p) => p.free()))).toBe(expected)
   }

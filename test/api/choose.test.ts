@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
-  CompiledChoice,
+  CompiledDispatch,
   coords,
   type Device,
   dense,
@@ -196,8 +196,8 @@ describe('which schedule', () => {
           const prepared = await compiled.prepare(inputsOf(c, way))
           const right = list.findIndex(([x]) => x.holds)
           if (right >= 0) chose++
-          expect(prepared.choice?.text).toBe(right < 0 ? 'wide(1, 1)' : list[right]![1])
-          expect(prepared.choice?.refused.length).toBe(right < 0 ? list.length : right)
+          expect(prepared.selection?.text).toBe(right < 0 ? 'wide(1, 1)' : list[right]![1])
+          expect(prepared.selection?.rejectedBranches.length).toBe(right < 0 ? list.length : right)
           const v = await prepared.verify()
           expect([v.problems, v.maxAbsoluteError]).toEqual([[], 0])
           prepared.free()
@@ -214,8 +214,8 @@ describe('which schedule', () => {
     const k = await choosing(`when (${names.map((n) => `${n} >= 0`).join(' and ')}) plain`)
     await fc.assert(
       fc.asyncProperty(matrices, async (c) => {
-        const { chosen } = await k.choose('cpu', inputsOf(c, way))
-        expect(chosen.values).toEqual(expected(c))
+        const { selection } = await k.choose('cpu', inputsOf(c, way))
+        expect(selection.values).toEqual(expected(c))
       }),
       { numRuns: RUNS },
     )
@@ -226,19 +226,19 @@ describe('which schedule', () => {
       when (count(j) * 2000000000 > 3e9) wide(min(32, longest(j) + 1), max(1, d / 4))
       otherwise wide(i32(mean(j)) + 1, 1)`)
     const text = async (rows: number[][], d: number) =>
-      (await k.choose('cpu', inputsOf({ rows, n: 4, d }))).chosen.text
+      (await k.choose('cpu', inputsOf({ rows, n: 4, d }))).selection.text
     expect(await text([[0, 1, 2], []], 8)).toBe('wide(4, 2)')
     expect(await text([[0], []], 8)).toBe('wide(1, 1)')
     expect(await text([[0], [1]], 3)).toBe('wide(2, 1)')
     const halves = await choosing(
       'when (count(j) / 2.0 > 1.4 and count(j) / 2 == 1) plain\notherwise blocks(2)',
     )
-    expect((await halves.choose('cpu', inputsOf({ rows: [[0, 1, 2]], n: 3, d: 1 }))).chosen.text).toBe(
+    expect((await halves.choose('cpu', inputsOf({ rows: [[0, 1, 2]], n: 3, d: 1 }))).selection.text).toBe(
       'plain',
     )
     // In doubles: a tenth in f32 is more than that.
     const tenths = await choosing('when (count(j) >= 0.1 * n) plain\notherwise blocks(2)')
-    expect((await tenths.choose('cpu', inputsOf({ rows: [[0]], n: 10, d: 1 }))).chosen.text).toBe('plain')
+    expect((await tenths.choose('cpu', inputsOf({ rows: [[0]], n: 10, d: 1 }))).selection.text).toBe('plain')
   })
 
   test('it is told why', async () => {
@@ -248,17 +248,17 @@ describe('which schedule', () => {
       otherwise plain`)
     const compiled = await k.compile(cpu)
     const prepared = await compiled.prepare(inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 8 }))
-    expect(prepared.choice).toMatchObject({
-      choice: 'auto',
+    expect(prepared.selection).toMatchObject({
+      dispatch: 'auto',
       schedule: 'wide',
       args: [2, 4],
       text: 'wide(each = 4)',
-      because: 'd % 4 == 0 and longest(j) > 2',
+      reason: 'd % 4 == 0 and longest(j) > 2',
       values: { cuda: false, d: 8, 'longest(j)': 3 },
-      refused: ['plain: cuda does not hold: cuda is false'],
+      rejectedBranches: ['plain: cuda does not hold: cuda is false'],
     })
     const other = await compiled.prepare(inputsOf({ rows: [[0, 1], []], n: 3, d: 8 }))
-    expect([other.choice?.text, other.choice?.because]).toEqual(['plain', 'otherwise'])
+    expect([other.selection?.text, other.selection?.reason]).toEqual(['plain', 'otherwise'])
   })
 
   test('axes of axes', async () => {
@@ -293,13 +293,13 @@ describe('which schedule', () => {
       'empty(j)': 1,
     }
     const k = p.kernel()
-    expect((await k.choose('cpu', { tensors: { T } })).chosen.values).toEqual(values)
+    expect((await k.choose('cpu', { tensors: { T } })).selection.values).toEqual(values)
     const arrays = {
       j: { indptr: Int32Array.of(0, 2, 2, 3), indices: Int32Array.of(0, 1, 1) },
       k: { indptr: Int32Array.of(0, 2, 3, 5), indices: Int32Array.of(0, 3, 1, 0, 2) },
     }
     const S = stored([3, 2, 4], arrays, Float32Array.of(1, 2, 3, 4, 5))
-    expect((await k.choose('cpu', { tensors: { T: S } })).chosen.values).toEqual(values)
+    expect((await k.choose('cpu', { tensors: { T: S } })).selection.values).toEqual(values)
     const { s } = await (await k.compile(cpu)).run({ tensors: { T: S } })
     expect([...s!.values!]).toEqual([6, 0, 9])
   })
@@ -313,9 +313,9 @@ describe('which schedule', () => {
     for (let seed = 0; seed < 8; seed++) {
       const prepared = await compiled.prepare({ params: { m: 7, n: 6, d: 2 }, seed })
       const source = prepared.executable.bound.sources().find((s) => s.name === 'A')!
-      expect(prepared.choice?.values['count(j)']).toBe(source.columns[0]!.length)
+      expect(prepared.selection?.values['count(j)']).toBe(source.columns[0]!.length)
       expect((await prepared.verify()).ok).toBe(true)
-      seen.add(prepared.choice?.schedule ?? undefined)
+      seen.add(prepared.selection?.schedule ?? undefined)
     }
     expect([...seen].sort()).toEqual(['blocks', 'plain'])
   })
@@ -340,7 +340,7 @@ describe('variants', () => {
       expect(compile.mock.calls.length).toBe(once)
       await compiled.run(inputs(6))
       expect(compile.mock.calls.length).toBe(2 * once)
-      expect(compiled instanceof CompiledChoice && compiled.variants).toEqual(['wide(2, 4)', 'wide(2, 2)'])
+      expect(compiled instanceof CompiledDispatch && compiled.variants).toEqual(['wide(2, 4)', 'wide(2, 2)'])
       compiled.release()
       await compiled.run(inputs(6))
       expect(compile.mock.calls.length).toBe(3 * once)
@@ -359,14 +359,14 @@ describe('variants', () => {
     } finally {
       compile.mockRestore()
     }
-    expect((await compiled.prepare(inputs(4))).choice?.text).toBe('wide(2, 4)')
+    expect((await compiled.prepare(inputs(4))).selection?.text).toBe('wide(2, 4)')
   })
 
   test('bound first, prepared later', async () => {
     const compiled = await (await choosing(BRANCHES)).compile(cpu)
     const bound = compiled.bind(inputs(8))
     const prepared = await compiled.prepare(bound)
-    expect(prepared.choice?.text).toBe('wide(2, 4)')
+    expect(prepared.selection?.text).toBe('wide(2, 4)')
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)
     const foreign = (await (await choosing(BRANCHES)).compile(cpu)).bind(inputs(8))
@@ -377,7 +377,7 @@ describe('variants', () => {
     const compiled = await (await choosing(BRANCHES)).compile(cpu)
     const A = tensor({ rows: [[0, 2], [1]], n: 3, d: 4 }, 'coords')
     const prepared = await compiled.prepare({ tensors: { A, B: Array.from({ length: 12 }, (_, k) => k) } })
-    expect(prepared.choice?.values.d).toBe(4)
+    expect(prepared.selection?.values.d).toBe(4)
     expect((await prepared.verify()).ok).toBe(true)
   })
 })
@@ -385,13 +385,13 @@ describe('variants', () => {
 describe('a kernel whose schedule is open', () => {
   test('is what compile makes of one without steps, where there is one called auto', async () => {
     const k = await choosing('otherwise plain')
-    expect([k.schedules, k.choices, k.choice]).toEqual([['wide', 'blocks', 'plain'], ['auto'], 'auto'])
-    expect((await k.compile(cpu)) instanceof CompiledChoice).toBe(true)
-    expect((await k.compileAsIs(cpu)) instanceof CompiledChoice).toBe(false)
-    expect((await k.schedule('plain').compile(cpu)) instanceof CompiledChoice).toBe(false)
-    expect(k.schedule('plain').choice).toBe(null)
-    const prepared = await (await k.compileAsIs(cpu)).prepare(inputsOf({ rows: [[0]], n: 1, d: 1 }))
-    expect(prepared.choice).toBe(null)
+    expect([k.schedules, k.dispatches, k.dispatch]).toEqual([['wide', 'blocks', 'plain'], ['auto'], 'auto'])
+    expect((await k.compile(cpu)) instanceof CompiledDispatch).toBe(true)
+    expect((await k.compileSchedule(cpu)) instanceof CompiledDispatch).toBe(false)
+    expect((await k.schedule('plain').compile(cpu)) instanceof CompiledDispatch).toBe(false)
+    expect(k.schedule('plain').dispatch).toBe(null)
+    const prepared = await (await k.compileSchedule(cpu)).prepare(inputsOf({ rows: [[0]], n: 1, d: 1 }))
+    expect(prepared.selection).toBe(null)
   })
 
   test('has no steps, stages or texts', async () => {
@@ -408,18 +408,18 @@ describe('a kernel whose schedule is open', () => {
         'choose/open: mul.auto is chosen when data are bound, and has no steps before',
       )
     const compiled = await open.compile(cpu)
-    for (const use of [() => compiled.program, () => compiled.compilation, () => compiled.estimate({})])
+    for (const use of [() => compiled.program, () => compiled.compilation, () => compiled.estimateBytes({})])
       expect(await complaint(use)).toBe('choose/open: mul.auto is chosen when data are bound')
   })
 
   test('can be chosen for with sizes and statistics alone', async () => {
     const k = await choosing('when (cuda and d % 4 == 0 and longest(j) > 512) blocks(2)\notherwise plain')
     const given = { params: { d: 8 }, statistics: { 'longest(j)': 513 } }
-    const { kernel, chosen } = await k.choose('cuda', given)
-    expect([chosen.text, kernel.trace]).toEqual(['blocks(2)', ['A as bsr(2)']])
-    expect((await k.choose('webgpu', {})).chosen.text).toBe('plain')
+    const { kernel, selection } = await k.choose('cuda', given)
+    expect([selection.text, kernel.trace]).toEqual(['blocks(2)', ['A as bsr(2)']])
+    expect((await k.choose('webgpu', {})).selection.text).toBe('plain')
     // Nothing is asked that cannot change the answer.
-    expect((await k.choose('cuda', { params: { d: 6 } })).chosen.text).toBe('plain')
+    expect((await k.choose('cuda', { params: { d: 6 } })).selection.text).toBe('plain')
     expect(await complaint(() => k.choose('cuda', {}))).toContain(
       'bind/missing-size: missing size d (schedule auto depends on it)',
     )
@@ -457,20 +457,20 @@ describe('parameters', () => {
         async (c, least, b, both) => {
           const numbers: Record<string, number> = { least, b: b ?? 2, both: both ?? least * (b ?? 2) }
           const written = await choosing(branches((n) => numbers[n]!))
-          const { chosen, kernel } = await k.schedule('auto', least, b, both).choose('cpu', inputsOf(c))
+          const { selection, kernel } = await k.schedule('auto', least, b, both).choose('cpu', inputsOf(c))
           const other = await written.choose('cpu', inputsOf(c))
-          expect([chosen.schedule, chosen.args, chosen.text]).toEqual([
-            other.chosen.schedule,
-            other.chosen.args,
-            other.chosen.text,
+          expect([selection.schedule, selection.args, selection.text]).toEqual([
+            other.selection.schedule,
+            other.selection.args,
+            other.selection.text,
           ])
           expect(kernel.trace).toEqual(other.kernel.trace)
           // What was asked for, parameters included.
-          const { values } = chosen
-          expect(values).toMatchObject(other.chosen.values)
+          const { values } = selection
+          expect(values).toMatchObject(other.selection.values)
           for (const n of Object.keys(values))
             if (n in numbers) expect([n, values[n]]).toEqual([n, numbers[n]])
-          seen.add(chosen.schedule!)
+          seen.add(selection.schedule!)
         },
       ),
       { numRuns: RUNS },
@@ -489,7 +489,11 @@ describe('parameters', () => {
     const texts: (string | undefined)[][] = []
     for (const compiled of [usual, one, four, usual]) {
       const prepared = await compiled.prepare(inputs)
-      texts.push([prepared.choice?.choice, prepared.choice?.text, ...(compiled as CompiledChoice).variants])
+      texts.push([
+        prepared.selection?.dispatch,
+        prepared.selection?.text,
+        ...(compiled as CompiledDispatch).variants,
+      ])
       expect((await prepared.verify()).problems).toEqual([])
     }
     expect(texts).toEqual([
@@ -498,11 +502,11 @@ describe('parameters', () => {
       ['auto(4)', 'plain', 'plain'],
       ['auto', 'blocks(2)', 'blocks(2)'],
     ])
-    expect((await k.schedule('auto', 4).choose('cpu', inputs)).chosen.refused).toEqual([
+    expect((await k.schedule('auto', 4).choose('cpu', inputs)).selection.rejectedBranches).toEqual([
       'blocks: longest(j) >= b does not hold: longest(j) is 3, b is 4',
     ])
     expect(k.parameters('auto')).toEqual([{ name: 'b', required: false }])
-    expect((await choosing('otherwise plain', '(b, c = 2)')).schedule('auto', 1, 3).choice).toBe('auto')
+    expect((await choosing('otherwise plain', '(b, c = 2)')).schedule('auto', 1, 3).dispatch).toBe('auto')
   })
 
   test('wrong arguments are what they are for schedules', async () => {
@@ -516,7 +520,7 @@ describe('parameters', () => {
     for (const args of [['2'], [2.5], [Number.NaN], [null]] as never[][])
       expect(await wrong('auto', ...args)).toMatch(/^schedule\/argument: an argument is not an integer/)
     // Where nothing else is said, it is what would have to be given an argument.
-    expect(k.choice).toBe('auto')
+    expect(k.dispatch).toBe('auto')
     expect(await complaint(() => k.compile(cpu))).toBe(
       'schedule/arguments: schedule auto needs a value for b',
     )
@@ -529,16 +533,16 @@ test('what a CUDA device can do', async () => {
     'when (capability >= 9.0) blocks(2)\nwhen (cuda and capability >= 8.0) blocks(1)\notherwise plain',
   )
   const on = async (kind: Device['kind'], ...features: string[]) =>
-    (await k.choose({ kind, features: new Set(features) }, {})).chosen.text
+    (await k.choose({ kind, features: new Set(features) }, {})).selection.text
   expect(await on('cuda', 'f16', 'sm_90', 'bf16')).toBe('blocks(2)')
   expect(await on('cuda', 'sm_89')).toBe('blocks(1)')
   expect(await on('cuda', 'sm_120')).toBe('blocks(2)')
   expect(await on('cuda', 'sm_75')).toBe('plain')
   expect(await on('webgpu')).toBe('plain')
-  expect((await k.choose('cuda', { capability: 8 })).chosen.text).toBe('blocks(1)')
+  expect((await k.choose('cuda', { capability: 8 })).selection.text).toBe('blocks(1)')
   // A device knows its own.
   const device = { kind: 'cuda', features: new Set(['sm_90']) } as const
-  expect((await k.choose(device, { capability: 8 })).chosen.text).toBe('blocks(2)')
+  expect((await k.choose(device, { capability: 8 })).selection.text).toBe('blocks(2)')
   expect(await complaint(() => k.choose('cuda', {}))).toContain('choose/unknown-capability')
 })
 
@@ -553,7 +557,7 @@ describe('how many multiprocessors the device has', () => {
     const device = (processors?: number) =>
       ({ kind: 'cuda', features: new Set<string>(), limits: processors ? { processors } : {} }) as const
     const on = async (m: number, processors?: number, given?: number) =>
-      (await k.choose(device(processors), { params: { m, d: 4 }, processors: given })).chosen
+      (await k.choose(device(processors), { params: { m, d: 4 }, processors: given })).selection
     expect((await on(264, 132)).text).toBe('blocks(17)')
     expect((await on(265, 132)).text).toBe('wide')
     expect((await on(264, 132)).values).toEqual({ cuda: true, m: 264, processors: 132 })
@@ -566,8 +570,8 @@ describe('how many multiprocessors the device has', () => {
   test('is given where only the kind is', async () => {
     const k = await choice()
     const given = { params: { m: 9, d: 4 }, processors: 5 }
-    expect((await k.choose('cuda', given)).chosen.text).toBe('blocks(1)')
-    expect((await k.choose('cuda', { ...given, processors: 4 })).chosen.text).toBe('wide')
+    expect((await k.choose('cuda', given)).selection.text).toBe('blocks(1)')
+    expect((await k.choose('cuda', { ...given, processors: 4 })).selection.text).toBe('wide')
     expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
       'choose/unknown-processors: the choice depends on how many multiprocessors the device has, which is not known',
     )
@@ -575,13 +579,13 @@ describe('how many multiprocessors the device has', () => {
 
   test('is not known of others, and asked where it matters alone', async () => {
     const k = await choice()
-    expect((await k.choose('webgpu', { params: { m: 3 } })).chosen.text).toBe('plain')
+    expect((await k.choose('webgpu', { params: { m: 3 } })).selection.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
       expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
         'choose/unknown-processors: the choice depends on how many multiprocessors the device has, which no ',
       )
-      const { chosen } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
-      expect(chosen.text).toBe('wide')
+      const { selection } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
+      expect(selection.text).toBe('wide')
     }
   })
 
@@ -596,7 +600,7 @@ describe('how many multiprocessors the device has', () => {
     const k = (await load(text)).kernel()
     const device = { kind: 'cuda', features: new Set<string>(), limits: { processors: 132 } } as const
     const on = (processors: number) => k.choose(device, { params: { processors } })
-    expect((await on(4)).chosen.text).toBe('four')
+    expect((await on(4)).selection.text).toBe('four')
     expect(await complaint(() => on(3))).toContain('choose/no-match')
   })
 })
@@ -613,7 +617,7 @@ describe('what features the device has', () => {
     const k = await choice()
     const on = async (kind: Device['kind'], ...features: string[]) =>
       (await k.choose({ kind, features: new Set(features) }, { params: { d: 4 }, features: [MATRIX, 'f16'] }))
-        .chosen
+        .selection
     expect((await on('webgpu', MATRIX, 'f16')).text).toBe('blocks(2)')
     expect((await on('webgpu', MATRIX, 'f16')).values).toEqual({ [`has(${MATRIX})`]: true, 'has(f16)': true })
     expect((await on('webgpu', MATRIX, 'subgroup_size(32)')).text).toBe('blocks(3)')
@@ -621,19 +625,19 @@ describe('what features the device has', () => {
     expect((await on('webgpu', 'f16', 'subgroup_matrix(8, 8, 8, f16, f32)')).text).toBe('wide(each = 1)')
     expect((await on('cuda', 'f64')).text).toBe('wide(each = 2)')
     expect((await on('cuda', 'async_copy')).text).toBe('plain')
-    expect((await k.choose(cpu, { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
+    expect((await k.choose(cpu, { params: { d: 4 } })).selection.text).toBe('wide(each = 2)')
   })
 
   test('is given where only the kind is, all of them', async () => {
     const k = await choice()
     const given = async (kind: Device['kind'], ...features: string[]) =>
-      (await k.choose(kind, { params: { d: 4 }, features })).chosen.text
+      (await k.choose(kind, { params: { d: 4 }, features })).selection.text
     expect(await given('webgpu', ' subgroup_matrix ( 16,16 ,16,f16,  f32)', 'f16')).toBe('blocks(2)')
     expect(await given('cuda', 'f16')).toBe('wide(each = 1)')
     expect(await given('cuda', 'f16', 'async_copy')).toBe('plain')
     // The cpu device has what it has.
     expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
-    expect((await k.choose('cpu', { params: { d: 4 } })).chosen.text).toBe('wide(each = 2)')
+    expect((await k.choose('cpu', { params: { d: 4 } })).selection.text).toBe('wide(each = 2)')
     expect(await complaint(() => k.choose('webgpu', {}))).toContain(
       `choose/unknown-feature: the choice depends on whether the device has ${MATRIX}, which is not known`,
     )
@@ -677,13 +681,13 @@ describe('mistakes', () => {
     const d = await refused('when (count(j) / (d - 6) > 0) plain', two)
     expect([d.code, d.hint]).toEqual(['choose/division', 'test the divisor first: `d - 6 != 0 and …`'])
     const guarded = 'when (d > 6 and count(j) / (d - 6) > 0) plain\notherwise plain'
-    expect((await (await choosing(guarded)).choose('cpu', two)).chosen.because).toBe('otherwise')
+    expect((await (await choosing(guarded)).choose('cpu', two)).selection.reason).toBe('otherwise')
     for (const inner of [
       'cuda or (d > 6 and count(j) / (d - 6) > 0)',
       'not (d == 6 or count(j) / (d - 6) > 0)',
     ]) {
       const k = await choosing(`when (${inner}) blocks(2)\notherwise plain`)
-      expect((await k.choose('cpu', two)).chosen.text, inner).toBe('plain')
+      expect((await k.choose('cpu', two)).selection.text, inner).toBe('plain')
     }
   })
 
@@ -711,7 +715,7 @@ describe('mistakes', () => {
     // Choosing by offsets looks at nothing else; binding does.
     const beyond = { ...two, tensors: { ...two.tensors, A: A([0, 1, 2], [0, 7]) } }
     const k = await choosing('when (longest(j) == 1) plain')
-    expect((await k.choose('cpu', beyond)).chosen.text).toBe('plain')
+    expect((await k.choose('cpu', beyond)).selection.text).toBe('plain')
     expect((await refused('when (longest(j) == 1) plain', beyond)).code).toBe('bind/index-range')
   })
 
@@ -805,8 +809,8 @@ schedule k.auto choose { when (n >= 1000) by(16)  otherwise pick }`,
   }
   const program = await load('main.spt', { read: async (path) => files[path.split('/').at(-1)!]! })
   const texts = [5, 20, 200, 2000].map(async (n) => {
-    const { chosen, kernel } = await program.kernel('k').choose('cpu', { params: { n } })
-    return [chosen.text, chosen.from, kernel.trace.length]
+    const { selection, kernel } = await program.kernel('k').choose('cpu', { params: { n } })
+    return [selection.text, selection.declaredBy, kernel.trace.length]
   })
   expect(await Promise.all(texts)).toEqual([
     ['plain', 'k.pick', 0],

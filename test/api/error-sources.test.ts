@@ -68,7 +68,7 @@ const CASES: Readonly<Record<string, readonly [code: string, about: string, () =
     async () => (await k().compile(device)).prepare(inputs(3)),
   ],
   bind: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).bind(inputs(3))],
-  estimate: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).estimate(inputs(3))],
+  estimate: ['run/requirement', 'd % 4 == 0', async () => (await compiled('even')).estimateBytes(inputs(3))],
   prepare: ['bind/width', 'axis jo', async () => (await compiled('two')).prepare(inputs(4))],
   run: ['bind/width', 'axis jo', async () => (await compiled('two')).run(inputs(4))],
   'a workspace': [
@@ -86,7 +86,7 @@ const CASES: Readonly<Record<string, readonly [code: string, about: string, () =
   'a space': [
     'schedule/unknown-loop',
     'zz',
-    async () => (await k().space('all').on('cpu', inputs(4))).kernel({ b: 2 }),
+    async () => (await k().space('all').bind('cpu', inputs(4))).kernel({ b: 2 }),
   ],
 }
 

@@ -1,7 +1,7 @@
 /** `fastest { … }`: the schedule of which the cost model expects the least time, of those that are legal on the data. */
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { coords, type Device, devices, type Kernel, load, resident, useCostModel } from '../../src/node.ts'
+import { coords, type Device, devices, type Kernel, load, upload, useCostModel } from '../../src/node.ts'
 import { type CostModel, costModel, predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { integers } from '../support/kernels.ts'
@@ -55,10 +55,10 @@ property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }),
     })
     .sort((a, b) => a.milliseconds - b.milliseconds)
   for (const l of [list, list.toReversed()]) {
-    const { chosen } = await (await choosing(l)).choose('cuda', inputs)
-    expect(chosen.expected.map((e) => e.milliseconds)).toEqual(times.map((t) => t.milliseconds))
-    expect(chosen.expected[0]!.text).toBe(chosen.text)
-    expect(times.find((t) => t.text === chosen.text)?.milliseconds).toBe(times[0]!.milliseconds)
+    const { selection } = await (await choosing(l)).choose('cuda', inputs)
+    expect(selection.predictions.map((e) => e.milliseconds)).toEqual(times.map((t) => t.milliseconds))
+    expect(selection.predictions[0]!.text).toBe(selection.text)
+    expect(times.find((t) => t.text === selection.text)?.milliseconds).toBe(times[0]!.milliseconds)
   }
 })
 
@@ -66,19 +66,19 @@ describe('where nothing is expected', () => {
   const inputs = { tensors: { A: matrix(9, 1) }, params: { d: 8 } }
   test('for want of a model it is the first', async () => {
     useCostModel('cuda', null)
-    const { chosen } = await (await choosing(LIST)).choose('cuda', inputs)
-    expect([chosen.text, chosen.expected, chosen.expectedBy]).toEqual(['gpu(8, 32)', [], null])
+    const { selection } = await (await choosing(LIST)).choose('cuda', inputs)
+    expect([selection.text, selection.predictions, selection.costModel]).toEqual(['gpu(8, 32)', [], null])
   })
 
   test('for want of data it is the first', async () => {
-    const { chosen } = await (await choosing(LIST)).choose('cuda', { params: { m: 5, n: 4, d: 8 } })
-    expect([chosen.text, chosen.expected]).toEqual(['gpu(8, 32)', []])
+    const { selection } = await (await choosing(LIST)).choose('cuda', { params: { m: 5, n: 4, d: 8 } })
+    expect([selection.text, selection.predictions]).toEqual(['gpu(8, 32)', []])
   })
 
   test('what the data do not fit is passed over', async () => {
     useCostModel('cuda', null)
     const k = await choosing(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
-    const on = async (d: number) => (await k.choose('cuda', { ...inputs, params: { d } })).chosen.text
+    const on = async (d: number) => (await k.choose('cuda', { ...inputs, params: { d } })).selection.text
     expect([await on(8), await on(7)]).toEqual(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
   })
 
@@ -100,9 +100,9 @@ test('a kernel chosen so is right, and its variants are those that were chosen',
       params: { d: 8 },
     })
     expect((await prepared.verify()).problems).toEqual([])
-    expect(prepared.choice!.expected).toHaveLength(3)
-    expect(prepared.choice!.expectedBy).toBe(model.chip)
-    expect((compiled as unknown as { variants: string[] }).variants).toContain(prepared.choice!.text)
+    expect(prepared.selection!.predictions).toHaveLength(3)
+    expect(prepared.selection!.costModel).toBe(model.chip)
+    expect((compiled as unknown as { variants: string[] }).variants).toContain(prepared.selection!.text)
     prepared.free()
   }
   expect((compiled as unknown as { variants: string[] }).variants.length).toBeLessThan(3)
@@ -114,9 +114,9 @@ test('tensors that a device has are compared by their structure', async () => {
   const A = matrix(50, 3)
   const k = await choosing(LIST)
   const here = await k.choose(cpu, { tensors: { A }, params: { d: 8 } })
-  const there = await resident(cpu, A)
+  const there = await upload(cpu, A)
   const brought = await k.choose(cpu, { resident: { A: there }, params: { d: 8 } })
-  expect(brought.chosen.expected).toEqual(here.chosen.expected)
+  expect(brought.selection.predictions).toEqual(here.selection.predictions)
   there.free()
 })
 
@@ -135,7 +135,7 @@ test('arrays with more beside them are compared as they are without', async () =
   }
   const k = await choosing(LIST)
   const expected = async (more: object) =>
-    (await k.choose('cuda', { tensors: { A: stored(more) }, params: { d: 8 } })).chosen.expected
+    (await k.choose('cuda', { tensors: { A: stored(more) }, params: { d: 8 } })).selection.predictions
   const plain = await expected({})
   expect(plain.length).toBeGreaterThan(1)
   expect(await expected({ rows: 3, name: 'mine', mask: undefined })).toEqual(plain)
@@ -153,9 +153,9 @@ schedule spmm.pick choose {
     .kernel('spmm')
     .schedule('pick')
   const on = async (kind: 'cpu' | 'webgpu' | 'cuda') =>
-    (await k.choose(kind, { tensors: { A: matrix(9, 1) }, params: { d: 8 } })).chosen
-  const { schedule, expected } = await on('webgpu')
-  expect([schedule, expected.length]).toEqual(['gpu', 2])
+    (await k.choose(kind, { tensors: { A: matrix(9, 1) }, params: { d: 8 } })).selection
+  const { schedule, predictions } = await on('webgpu')
+  expect([schedule, predictions.length]).toEqual(['gpu', 2])
   expect((await on('cuda')).schedule).toBe('cpu')
   useCostModel('webgpu', null)
   expect((await on('webgpu')).schedule).toBe('cpu')

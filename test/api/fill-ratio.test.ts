@@ -2,17 +2,17 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import {
-  type CompiledChoice,
+  type CompiledDispatch,
   type CoordTensor,
   coords,
   type Device,
   dense,
   devices,
   load,
-  resident,
   type SptProgram,
   stored,
   type Tensor,
+  upload,
 } from '../../src/node.ts'
 import { slotsOf } from '../../src/storage/stored-parts.ts'
 import { runs } from '../support/cases.ts'
@@ -121,7 +121,8 @@ let asking: Map<string, SptProgram>
 beforeAll(async () => {
   cpu = await devices.cpu()
   asking = new Map()
-  for (const f of FORMATS) asking.set(f, await choosing(`covered(A, ${f}) >= 0 and covered(D, ${f}) >= 0`))
+  for (const f of FORMATS)
+    asking.set(f, await choosing(`fill_ratio(A, ${f}) >= 0 and fill_ratio(D, ${f}) >= 0`))
 })
 afterAll(() => cpu.dispose())
 
@@ -135,12 +136,15 @@ describe('covered', () => {
         const slots = parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
         const A = make(c)
         const before = structuredClone(A)
-        const { chosen } = await program
+        const { selection } = await program
           .kernel()
           .choose('cpu', { tensors: { A, D: values({ ...c, at: c.at.slice(1) }) } })
-        const [first = 0, second] = Object.values(chosen.values) as number[]
+        const [first = 0, second] = Object.values(selection.values) as number[]
         expect(A).toEqual(before)
-        expect(Object.keys(chosen.values)).toEqual([`covered(A, ${format})`, `covered(D, ${format})`])
+        expect(Object.keys(selection.values)).toEqual([
+          `fill_ratio(A, ${format})`,
+          `fill_ratio(D, ${format})`,
+        ])
         expect(first * shape[0] * shape[1]).toBeCloseTo(slots, 6)
         const less = program.format(format).convert(values({ ...c, at: c.at.slice(1) }))
         const fewer = less.parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
@@ -151,40 +155,41 @@ describe('covered', () => {
   })
 
   test('padding can make it more than all, and nothing is nothing', async () => {
-    const k = (await choosing('covered(A, bsr(4)) > 1')).kernel()
+    const k = (await choosing('fill_ratio(A, bsr(4)) > 1')).kernel()
     const A = coords([1, 1], [[0], [0]], [1], 'f32')
     const D = dense([1, 1], Float32Array.of(1))
-    const { chosen } = await k.choose('cpu', { tensors: { A, D } })
-    expect([chosen.text, chosen.values]).toEqual(['plain', { 'covered(A, bsr(4))': 16 }])
+    const { selection } = await k.choose('cpu', { tensors: { A, D } })
+    expect([selection.text, selection.values]).toEqual(['plain', { 'fill_ratio(A, bsr(4))': 16 }])
     const none = coords([0, 3], [[], []], [], 'f32')
     const empty = { A: none, D: dense([0, 3], new Float32Array()) }
-    expect((await k.choose('cpu', { tensors: empty })).chosen.refused).toEqual([
-      'plain: covered(A, bsr(4)) > 1 does not hold: covered(A, bsr(4)) is 0',
+    expect((await k.choose('cpu', { tensors: empty })).selection.rejectedBranches).toEqual([
+      'plain: fill_ratio(A, bsr(4)) > 1 does not hold: fill_ratio(A, bsr(4)) is 0',
     ])
   })
 
   test('arguments are over the parameters, and what is told has their values', async () => {
-    const program = await choosing('covered(A, bsr(2 * b)) > 0.5 and covered(A, bsr(b)) > 0', '(b = 1)')
+    const program = await choosing('fill_ratio(A, bsr(2 * b)) > 0.5 and fill_ratio(A, bsr(b)) > 0', '(b = 1)')
     const inputs = { tensors: { A: pattern(example), D: values(example) } }
-    const ask = async (b: number) => (await program.kernel().schedule('auto', b).choose('cpu', inputs)).chosen
-    expect([(await ask(1)).because, (await ask(1)).values]).toEqual([
+    const ask = async (b: number) =>
+      (await program.kernel().schedule('auto', b).choose('cpu', inputs)).selection
+    expect([(await ask(1)).reason, (await ask(1)).values]).toEqual([
       'otherwise',
-      { 'covered(A, bsr(2))': 0.5 },
+      { 'fill_ratio(A, bsr(2))': 0.5 },
     ])
-    expect((await ask(2)).values).toEqual({ 'covered(A, bsr(4))': 32 / 24, 'covered(A, bsr(2))': 0.5 })
-    const statistics = { 'covered(A,bsr( 6 ))': 0.75, 'covered(A, bsr(3))': 0.25 }
+    expect((await ask(2)).values).toEqual({ 'fill_ratio(A, bsr(4))': 32 / 24, 'fill_ratio(A, bsr(2))': 0.5 })
+    const statistics = { 'fill_ratio(A,bsr( 6 ))': 0.75, 'fill_ratio(A, bsr(3))': 0.25 }
     const told = await program.kernel().schedule('auto', 3).choose('cuda', { statistics })
-    expect([told.chosen.because, told.chosen.values]).toEqual([
-      'covered(A, bsr(2 * b)) > 0.5 and covered(A, bsr(b)) > 0',
-      { 'covered(A, bsr(6))': 0.75, 'covered(A, bsr(3))': 0.25 },
+    expect([told.selection.reason, told.selection.values]).toEqual([
+      'fill_ratio(A, bsr(2 * b)) > 0.5 and fill_ratio(A, bsr(b)) > 0',
+      { 'fill_ratio(A, bsr(6))': 0.75, 'fill_ratio(A, bsr(3))': 0.25 },
     ])
     expect(
       await complaint(() => program.kernel().schedule('auto', 2).choose('cpu', { statistics })),
-    ).toContain('choose/unknown-name: sums.auto does not depend on covered(A,bsr( 6 ))')
+    ).toContain('choose/unknown-name: sums.auto does not depend on fill_ratio(A,bsr( 6 ))')
   })
 
   test('lists come by name', async () => {
-    const program = await choosing('covered(A, vbr(tall, wide)) > 0')
+    const program = await choosing('fill_ratio(A, vbr(tall, wide)) > 0')
     const inputs = {
       tensors: { A: pattern(example), D: values(example), tall: [0, 1, 4], wide: [0, 3, 6] },
     }
@@ -194,26 +199,26 @@ describe('covered', () => {
     const lists = { tall: Int32Array.from(tall), wide: Int32Array.from(wide) }
     const { parts } = program.format('vbr(tall, wide)').convert(A, lists)
     const slots = parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
-    expect(prepared.choice?.values).toEqual({ 'covered(A, vbr(tall, wide))': slots / 24 })
+    expect(prepared.selection?.values).toEqual({ 'fill_ratio(A, vbr(tall, wide))': slots / 24 })
     const others = { A, D, wide }
     expect(await complaint(() => compiled.prepare({ tensors: others }))).toContain('bind/missing-list')
   })
 
   test('random data have what they are chosen by', async () => {
-    const program = await choosing('covered(A, csr) > 0 and covered(D, csr) > 0')
+    const program = await choosing('fill_ratio(A, csr) > 0 and fill_ratio(D, csr) > 0')
     const compiled = await program.kernel().compile(cpu)
     const prepared = await compiled.prepare({ params: { m: 6, n: 5 }, seed: 3 })
     const sources = prepared.executable.bound.sources()
     const elements = sources.find((s) => s.name === 'A')!.columns[0]!.length
     const drawn = prepared.executable.bound.dense.get('D') as Extract<Tensor, { kind: 'dense' }>
-    expect(prepared.choice?.values).toEqual({
-      'covered(A, csr)': elements / 30,
-      'covered(D, csr)': [...drawn.values].filter((x) => x !== 0).length / 30,
+    expect(prepared.selection?.values).toEqual({
+      'fill_ratio(A, csr)': elements / 30,
+      'fill_ratio(D, csr)': [...drawn.values].filter((x) => x !== 0).length / 30,
     })
   })
 
   test('is found once for the same arrays, and only where it is asked', async () => {
-    const program = await choosing('m > 2 and covered(A, bsr(2)) > 0 and covered(A, top_rest(1)) > 0')
+    const program = await choosing('m > 2 and fill_ratio(A, bsr(2)) > 0 and fill_ratio(A, top_rest(1)) > 0')
     vi.mocked(slotsOf).mockClear()
     const times = (): number => vi.mocked(slotsOf).mock.calls.length
     const compiled = await program.kernel().compile(cpu)
@@ -232,35 +237,35 @@ describe('covered', () => {
   })
 
   test('of what a device has, coordinates are enough unless values are asked for', async () => {
-    const kernel = (await choosing('covered(A, bsr(2)) > 0')).kernel()
-    const there = await resident(cpu, pattern(example))
+    const kernel = (await choosing('fill_ratio(A, bsr(2)) > 0')).kernel()
+    const there = await upload(cpu, pattern(example))
     const given = { tensors: { D: values(example) }, resident: { A: there } }
-    const { choice } = await ((await kernel.compile(cpu)) as CompiledChoice).choose(given)
-    expect(choice.values).toEqual({ 'covered(A, bsr(2))': 0.5 })
-    const program = await choosing('covered(A, top_rest(1)) > 0')
-    const compiled = (await program.kernel().compile(cpu)) as CompiledChoice
+    const { selection } = await ((await kernel.compile(cpu)) as CompiledDispatch).choose(given)
+    expect(selection.values).toEqual({ 'fill_ratio(A, bsr(2))': 0.5 })
+    const program = await choosing('fill_ratio(A, top_rest(1)) > 0')
+    const compiled = (await program.kernel().compile(cpu)) as CompiledDispatch
     expect(await complaint(() => compiled.choose(given))).toContain('choose/unknown-statistic')
-    const statistics = { 'covered(A, top_rest(1))': 0.5 }
-    expect((await compiled.choose({ ...given, statistics })).choice.text).toBe('plain')
+    const statistics = { 'fill_ratio(A, top_rest(1))': 0.5 }
+    expect((await compiled.choose({ ...given, statistics })).selection.text).toBe('plain')
     there.free()
   })
 
   test('where nothing tells, it is asked for', async () => {
-    const k = (await choosing('covered(A, bsr(2)) > 0.5')).kernel()
+    const k = (await choosing('fill_ratio(A, bsr(2)) > 0.5')).kernel()
     expect(await complaint(() => k.choose('cpu', { params: { m: 4, n: 4 } }))).toBe(
-      'choose/unknown-statistic: missing covered(A, bsr(2)) (the choice depends on it)',
+      'choose/unknown-statistic: missing fill_ratio(A, bsr(2)) (the choice depends on it)',
     )
   })
 
   test('conditions of spaces ask it, of constants', async () => {
     const program = await load(`${TEXT}space sums.all {
-      b in 1, 2, 4 where (covered(A, bsr(4)) <= 1 or b < 4)
+      b in 1, 2, 4 where (fill_ratio(A, bsr(4)) <= 1 or b < 4)
       split i by b
     }`)
     const space = await program
       .kernel()
       .space('all')
-      .on('cpu', { tensors: { A: pattern(example), D: values(example) } })
+      .bind('cpu', { tensors: { A: pattern(example), D: values(example) } })
     expect(space.next({})?.values).toEqual([1, 2])
   })
 })

@@ -30,7 +30,7 @@ describe('steps', () => {
       .split('i', 8, ['io', 'ii'])
       .reorder('io', 'f', 'ii', 'j')
       .bind({ io: 'block.x', f: 'block.y', ii: 'thread.x' })
-      .cache_write('C', 'ii', 'register')
+      .cacheWrite('C', 'ii', 'register')
     const named = k.schedule('gpu', 8)
     expect(chained.trace).toEqual(named.trace)
     expect(stages(chained)).toEqual(stages(named))
@@ -74,7 +74,7 @@ const calls: readonly Call[] = [
   (x) => x.unroll('j', 2),
   (x) => x.tile(['i', 'f'], [2, 2]),
   (x) => x.vectorize('fi'),
-  (x) => x.cache_write('C', 'f', 'register'),
+  (x) => x.cacheWrite('C', 'f', 'register'),
   (x) => x.rfactor('j'),
   (x) => x.bind({ io: 'block.x' }),
   (x) => x.parallel(),

@@ -78,7 +78,7 @@ const program = await load(\`kernel twice(n: size) {
 }
 schedule twice.auto choose { otherwise plain }
 schedule twice.plain {}\`)
-const gpu = await devices.webgpu({ choice: 'swiftshader' })
+const gpu = await devices.webgpu({ adapter: 'swiftshader' })
 const inputs = () => ({ tensors: { X: new Float32Array(1000) } })
 const kept = await (await program.kernel().compile(gpu)).prepare(inputs())
 async function chosen() {

@@ -59,13 +59,13 @@ it.each(['i', 'j', 'jd'])('a list called %s is a list', async (name) => {
       const other = open.kernel()
       const late = new Workspace(device, other, inputs)
       for (const prepare of [
-        async () => (await direct.compileAsIs(device)).prepare(inputs),
+        async () => (await direct.compileSchedule(device)).prepare(inputs),
         async () => (await direct.compile(device)).prepare(inputs),
         async () => (await kernel.schedule('cut').compile(device)).prepare(inputs),
-        async () => new Workspace(device, kernel, inputs).prepare(await direct.compileAsIs(device)),
-        async () => new Workspace(device, kernel, inputs).prepare(await kernel.compileAsIs(device)),
-        async () => late.prepare(await other.as('A', `seg(${name})`).compileAsIs(device)),
-        async () => late.prepare(await other.compileAsIs(device)),
+        async () => new Workspace(device, kernel, inputs).prepare(await direct.compileSchedule(device)),
+        async () => new Workspace(device, kernel, inputs).prepare(await kernel.compileSchedule(device)),
+        async () => late.prepare(await other.as('A', `seg(${name})`).compileSchedule(device)),
+        async () => late.prepare(await other.compileSchedule(device)),
       ]) {
         const prepared = await prepare()
         await prepared.run()
@@ -93,7 +93,7 @@ it('tune takes such a list', async () => {
   const result = await tune(kernel, {
     device,
     inputs,
-    space: await kernel.space('either').on('cpu', inputs),
+    space: await kernel.space('either').bind('cpu', inputs),
     trials: 2,
   }).catch((e: unknown) => {
     throw e instanceof SptError ? new Error(e.message) : e

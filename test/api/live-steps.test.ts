@@ -211,7 +211,7 @@ test('groups have no more positions than there are coordinates to list, beyond t
       const compiled = await kernel.compile(device)
       const refused = (call: () => unknown) => diagnosticOf(call)?.code ?? null
       const tensors = { A: dense([3, n], new Float32Array(3 * n).fill(1)), B: new Float32Array(n).fill(1) }
-      for (const call of [() => compiled.bind({ tensors }), () => compiled.estimate({ tensors })])
+      for (const call of [() => compiled.bind({ tensors }), () => compiled.estimateBytes({ tensors })])
         expect(refused(call), `${width} of ${n}`).toBe(code)
     }
 })

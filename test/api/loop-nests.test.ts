@@ -37,7 +37,7 @@ describe('nests', () => {
       ['fo', 'serial', null, []],
       ['fi', 'unroll', 4, ['fo']],
     ])
-    expect(nest!.loops.map((l) => l.inside.length)).toEqual([0, 1, 2, 3, 4, 5])
+    expect(nest!.loops.map((l) => l.enclosingLoops.length)).toEqual([0, 1, 2, 3, 4, 5])
     expect(Object.isFrozen(nest!.loops[0])).toBe(true)
   })
 

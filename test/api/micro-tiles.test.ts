@@ -120,7 +120,7 @@ test('formats of the program that do the same are named, with arguments', async 
     program
       .kernel()
       .microTiles(tile)
-      .map((r) => [`${r.dimension.tensor}.${r.dimension.axis}`, r.format!.known])
+      .map((r) => [`${r.dimension.tensor}.${r.dimension.axis}`, r.format!.equalFormats])
   expect(known({ i: 32, p: 64 })).toEqual([
     ['A.i', []],
     ['A.p', ['sr_bcrs(32, 64)']],
@@ -141,7 +141,7 @@ test('no format where leaving something out would show', () => {
   expect(rules.length).toBe(2)
   for (const r of rules) {
     expect(r.format).toBeNull()
-    expect(r.refusal).toMatch(/\w/)
+    expect(r.rejection).toMatch(/\w/)
   }
 })
 

@@ -38,7 +38,7 @@ describe('unknown options', async () => {
     prepareResident: async () => loose.prepareResident!(await own.compile(createCpuDevice()), {}, wrong),
     unroll: () => steps.unroll!('i', 2, wrong),
     require: () => steps.require!('m', wrong),
-    cache_read: () => steps.cache_read!('X', 'i', 'register', undefined, wrong),
+    cacheRead: () => steps.cacheRead!('X', 'i', 'register', undefined, wrong),
     accumulate: () => steps.accumulate!('Y', 'i', 2, wrong),
   }
   test.each(Object.entries(others))('of %s', async (_, call) => {

@@ -46,7 +46,7 @@ describe('in a browser', async () => {
   test('stays small', () => {
     const size = gzipSync(text, { level: 9 }).length
     // Bytes after gzip. Lower the limit when the bundle shrinks; a commit that raises it says what was added.
-    expect(size).toBeLessThan(549_000)
+    expect(size).toBeLessThan(552_000)
   })
 
   test('runs', async () => {
@@ -86,7 +86,7 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
     expect(said.C).toEqual([21])
     expect(said.formats).toBeGreaterThan(0)
     expect(said.names).toEqual([
-      'CompiledChoice',
+      'CompiledDispatch',
       'CompiledKernel',
       'ConvertedTensor',
       'InternalError',
@@ -99,25 +99,25 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
       'SptProgram',
       'Workspace',
       'convert',
-      'convertFor',
-      'convertPlan',
+      'convertForKernel',
       'coords',
       'dense',
       'devices',
-      'formatOf',
       'instructionTest',
       'load',
       'measure',
       'packIndices',
+      'planConversion',
       'prepareResident',
       'readTensor',
       'releaseConversions',
       'render',
-      'resident',
       'scheduleText',
+      'storageFormat',
       'stored',
       'typescriptText',
       'unpackIndices',
+      'upload',
       'useCostModel',
       'writeTensor',
     ])
@@ -126,8 +126,8 @@ console.log(JSON.stringify({ names: Object.keys(api).sort(), formats: program.fo
   test('prunes by its own name', () => {
     const script = consumer(
       'prune.js',
-      `import { elementWise, layersOf, prune } from 'sparsetile/prune'
-const layers = layersOf([{ name: 'w', rows: 1, cols: 4, weights: Float32Array.of(4, 1, 3, 2) }])
+      `import { elementWise, layersFromValues, prune } from 'sparsetile/prune'
+const layers = layersFromValues([{ name: 'w', rows: 1, cols: 4, weights: Float32Array.of(4, 1, 3, 2) }])
 console.log([...(await prune(layers, { pattern: elementWise(), sparsity: 0.5 })).masks[0]].join())
 `,
     )

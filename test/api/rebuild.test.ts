@@ -15,7 +15,7 @@ afterAll(async () => {
 
 /** A device, and how it is lost. */
 async function losing(): Promise<{ readonly device: Device; lose(): Promise<void> }> {
-  const found = await findAdapter({ choice: 'swiftshader' })
+  const found = await findAdapter({ adapter: 'swiftshader' })
   if ('reason' in found) throw new Error(found.reason)
   let raw: GPUDevice | undefined
   const adapter = new Proxy(found.adapter, {
@@ -36,7 +36,7 @@ async function losing(): Promise<{ readonly device: Device; lose(): Promise<void
   }
 }
 async function another(): Promise<Device> {
-  const device = await devices.webgpu({ choice: 'swiftshader' })
+  const device = await devices.webgpu({ adapter: 'swiftshader' })
   open.push(device)
   return device
 }
@@ -74,7 +74,7 @@ property.prop([cases], { numRuns: runs(4) })(
     await again.run()
     expect(await valuesOf(again)).toEqual(before)
     expect((await again.verify()).ok).toBe(true)
-    expect(again.choice?.text).toBe(prepared.choice?.text)
+    expect(again.selection?.text).toBe(prepared.selection?.text)
     again.free()
   },
 )
@@ -96,7 +96,7 @@ test('a choice that runs make is made on the new device, with what was written',
   const program = await load(`import "sparsetile/kernels/dynamic-sparsity.spt"
 import { panels } from "sparsetile/kernels/formats.spt"
 schedule masked_matmul.mine choose {
-  when (covered(A, panels(4, 2)) < 0.5) found
+  when (fill_ratio(A, panels(4, 2)) < 0.5) found
   otherwise whole
 }
 schedule masked_matmul.found { A as panels(4, 2) live in place }
@@ -112,18 +112,18 @@ schedule masked_matmul.whole { }`)
   const full = integers(64, 3).map((x) => x + 50)
   await prepared.write('A', dense([8, 8], full))
   await prepared.run()
-  await prepared.known()
+  await prepared.awaitMeasurements()
   await lose()
   const again = await prepared.rebuild(await another())
   for (let k = 0; k < 2; k++) {
     await again.run()
-    await again.known()
+    await again.awaitMeasurements()
   }
-  const cpu = await (await program.kernel('masked_matmul').compileAsIs(await devices.cpu())).run({
+  const cpu = await (await program.kernel('masked_matmul').compileSchedule(await devices.cpu())).run({
     tensors: { ...tensors, A: dense([8, 8], full) },
   })
   expect(await valuesOf(again)).toEqual([...cpu.C!.values!])
-  expect(again.choice?.schedule).toBe('whole')
+  expect(again.selection?.schedule).toBe('whole')
 })
 
 test('what only the lost device had is named, and another kind of device is refused', async () => {

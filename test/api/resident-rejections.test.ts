@@ -2,17 +2,17 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
   type CompiledKernel,
-  convertFor,
-  convertPlan,
+  convertForKernel,
   coords,
   type Diagnostic,
   devices,
-  formatOf,
   load,
+  planConversion,
   prepareResident,
-  type Resident,
-  resident,
+  type ResidentTensor,
   SptError,
+  storageFormat,
+  upload,
 } from '../../src/node.ts'
 
 const kernel = (name: string, role: string, body: string, more = ''): string => `
@@ -46,47 +46,48 @@ async function refusal(call: () => Promise<unknown>): Promise<Diagnostic | undef
 
 describe('resident tensors', () => {
   let [twice, sum]: CompiledKernel[] = []
-  let from: Resident
+  let from: ResidentTensor
   beforeAll(async () => {
     const program = await load(TEXT)
     twice = await program.kernel('twice').as('A', 'panels', 2, 2).compile(host)
     sum = await program.kernel('sum').as('A', 'panels', 2, 2).compile(host)
-    from = await resident(host, coords([4, 5], columns, Float32Array.of(1, 2, 3)))
+    from = await upload(host, coords([4, 5], columns, Float32Array.of(1, 2, 3)))
   })
 
-  test('parts of another kernel: convertFor makes them those of this one, as the hint says', async () => {
-    const parts = await convertFor(twice!, 'A', from)
+  test('parts of another kernel: convertForKernel makes them those of this one, as the hint says', async () => {
+    const parts = await convertForKernel(twice!, 'A', from)
     const changed = await prepareResident(twice!, { A: parts })
     await changed.run()
     const said = await refusal(() => prepareResident(sum!, { A: parts }))
     expect(said).toMatchObject({
       code: 'convert/other-format',
-      hint: "parts belong to one kernel: convert with convertFor(kernel, 'A', parts)",
+      hint: "parts belong to one kernel: convert with convertForKernel(kernel, 'A', parts)",
     })
-    const prepared = await prepareResident(sum!, { A: await convertFor(sum!, 'A', parts) })
+    const prepared = await prepareResident(sum!, { A: await convertForKernel(sum!, 'A', parts) })
     await prepared.run()
     expect([...(await prepared.read('C')).values!]).toEqual([6, 0, 0, 6])
   })
 
   test('sizes that the shape says are not given otherwise', async () => {
-    const sizes = (m: number) => convertFor(sum!, 'A', from, { sizes: new Map([['m', m]]) })
+    const sizes = (m: number) => convertForKernel(sum!, 'A', from, { sizes: new Map([['m', m]]) })
     expect(await refusal(() => sizes(4))).toBeUndefined()
     expect(await refusal(() => sizes(9))).toMatchObject({
       code: 'bind/size-mismatch',
       message: 'm is 9 by what was given, and 4 by dimension 0 of the tensor',
     })
-    const to = formatOf(sum!, 'A')
+    const to = storageFormat(sum!, 'A')
     const none = new Map()
     const extents = new Map(to.over.map((axis, k) => [axis.name, [4, 6][k]!]))
     const given = { sizes: none, extents, lists: none, sets: none }
-    expect(await refusal(() => convertPlan(host, to).run(from, given))).toMatchObject({
+    expect(await refusal(() => planConversion(host, to).run(from, given))).toMatchObject({
       code: 'bind/size-mismatch',
       message: 'j is 6 by what was given, and 5 by dimension 1 of the tensor',
     })
   })
 
   test('sizes and axes that there are not', async () => {
-    const sizes = (name: string, m: number) => convertFor(sum!, 'A', from, { sizes: new Map([[name, m]]) })
+    const sizes = (name: string, m: number) =>
+      convertForKernel(sum!, 'A', from, { sizes: new Map([[name, m]]) })
     const said = await refusal(() => sizes('mm', 4))
     expect(said).toMatchObject({
       code: 'bind/unknown-size',
@@ -97,9 +98,9 @@ describe('resident tensors', () => {
     const bound = await refusal(() => sum!.prepare({ params: { mm: 4 } }))
     expect(said).toEqual(bound)
     expect((await refusal(() => sizes('m', 4.5)))?.code).toBe('bind/size-range')
-    const to = formatOf(sum!, 'A')
+    const to = storageFormat(sum!, 'A')
     const given = { sizes: new Map(), extents: new Map([['q', 4]]), lists: new Map(), sets: new Map() }
-    expect(await refusal(() => convertPlan(host, to).run(from, given))).toMatchObject({
+    expect(await refusal(() => planConversion(host, to).run(from, given))).toMatchObject({
       code: 'api/unknown-option',
       expected: 'some of i, j',
     })
@@ -111,18 +112,18 @@ describe('resident tensors', () => {
       'dense_fixed(n)',
     )
     const compiled = await (await load(square)).kernel('sum').as('A', 'csr').compile(host)
-    expect(await refusal(() => convertFor(compiled, 'A', from))).toMatchObject({
+    expect(await refusal(() => convertForKernel(compiled, 'A', from))).toMatchObject({
       code: 'bind/size-mismatch',
       message: 'n is 4 by another dimension, and 5 by dimension 1 of the tensor',
     })
   })
 
   test('names that the kernel does not have', async () => {
-    const parts = await convertFor(sum!, 'A', from)
+    const parts = await convertForKernel(sum!, 'A', from)
     for (const call of [
       () => prepareResident(sum!, { Z: parts }),
-      () => convertFor(sum!, 'Z', from),
-      async () => formatOf(sum!, 'Z'),
+      () => convertForKernel(sum!, 'Z', from),
+      async () => storageFormat(sum!, 'Z'),
     ])
       expect(await refusal(call)).toMatchObject({
         code: 'bind/unknown-name',
@@ -133,7 +134,7 @@ describe('resident tensors', () => {
   })
 
   test('another class than the one that is taken is named', async () => {
-    const lists = (x: unknown) => refusal(() => convertFor(sum!, 'A', from, { lists: x as never }))
+    const lists = (x: unknown) => refusal(() => convertForKernel(sum!, 'A', from, { lists: x as never }))
     expect(await lists({ q: 1 })).toMatchObject({
       message: 'the lists cannot be an object',
       hint: 'new Map(Object.entries(…)) makes one of an object',
@@ -150,12 +151,12 @@ describe('resident tensors', () => {
 
   test('values of another type: what makes them of this one', async () => {
     const list = [1, 2, 3]
-    const wide = await convertFor(sum!, 'A', await resident(host, coords([4, 5], columns, list)))
+    const wide = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list)))
     expect(await refusal(() => prepareResident(sum!, { A: wide }))).toMatchObject({
       code: 'convert/dtype',
       hint: "a list of numbers is f64: upload what coords(shape, columns, list, 'f32') makes",
     })
-    const fits = await convertFor(sum!, 'A', await resident(host, coords([4, 5], columns, list, 'f32')))
+    const fits = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list, 'f32')))
     expect(await refusal(() => prepareResident(sum!, { A: fits }))).toBeUndefined()
   })
 })

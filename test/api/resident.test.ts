@@ -1,22 +1,22 @@
 /** A kernel that was prepared with resident tensors answers as one that was prepared from the host. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import {
-  convertFor,
-  convertPlan,
+  convertForKernel,
   coords,
   type Device,
   dense,
   devices,
-  formatOf,
   type Kernel,
   load,
   type PreparedKernel,
+  planConversion,
   prepareResident,
   type ResidentParts,
   releaseConversions,
-  resident,
   type SptProgram,
+  storageFormat,
   type Tensor,
+  upload,
 } from '../../src/node.ts'
 import { sample } from '../support/cases.ts'
 import { complaint } from './support.ts'
@@ -133,13 +133,13 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     kernel: Kernel,
     tensors: Readonly<Record<string, ReturnType<typeof coords>>>,
     inputs: Parameters<typeof prepareResident>[2] = {},
-    given: Parameters<typeof convertFor>[3] = {},
+    given: Parameters<typeof convertForKernel>[3] = {},
   ): Promise<{ prepared: PreparedKernel; parts: Record<string, ResidentParts> }> {
     const compiled = await kernel.compile(device)
     const parts: Record<string, ResidentParts> = {}
     for (const [name, t] of Object.entries(tensors)) {
-      const from = await resident(device, t)
-      parts[name] = keep(await convertFor(compiled, name, from, given))
+      const from = await upload(device, t)
+      parts[name] = keep(await convertForKernel(compiled, name, from, given))
       from.free()
     }
     return { prepared: keep(await prepareResident(compiled, parts, inputs)), parts }
@@ -338,16 +338,16 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   test('a tensor that was freed is refused', async () => {
     const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
-    const from = await resident(device, A)
-    const parts = await convertFor(compiled, 'A', from)
+    const from = await upload(device, A)
+    const parts = await convertForKernel(compiled, 'A', from)
     parts.free()
     expect(await complaint(() => prepareResident(compiled, { A: parts }))).toMatch(/device\/freed/)
     expect(from.freed).toBe(false)
     from.free()
     expect(from.freed).toBe(true)
     for (const gone of [from, parts]) {
-      expect(await complaint(() => convertFor(compiled, 'A', gone))).toMatch(/^device\/freed/)
-      const plan = convertPlan(device, formatOf(compiled, 'A'))
+      expect(await complaint(() => convertForKernel(compiled, 'A', gone))).toMatch(/^device\/freed/)
+      const plan = planConversion(device, storageFormat(compiled, 'A'))
       const none = new Map()
       const given = { sizes: none, extents: none, lists: none, sets: none }
       expect(await complaint(() => plan.run(gone, given))).toMatch(/^device\/freed/)
@@ -366,8 +366,13 @@ format narrow(w: size) over (i, j) {
   const bound = async (w: number | undefined, params: Readonly<Record<string, number>>) => {
     const program = await load(text)
     const compiled = await program.kernel('twice').as('A', 'narrow', 'w').compile(host)
-    const from = await resident(host, A)
-    const made = await convertFor(compiled, 'A', from, w === undefined ? {} : { sizes: new Map([['w', w]]) })
+    const from = await upload(host, A)
+    const made = await convertForKernel(
+      compiled,
+      'A',
+      from,
+      w === undefined ? {} : { sizes: new Map([['w', w]]) },
+    )
     return prepareResident(compiled, { A: made }, { tensors: { x }, params })
   }
   test.each([
@@ -382,12 +387,12 @@ format narrow(w: size) over (i, j) {
   })
   test('another fill value than the kernel has is refused', async () => {
     const compiled = await (await load(text)).kernel('twice').as('A', 'bsr', 2).compile(host)
-    const to = formatOf(compiled, 'A')
+    const to = storageFormat(compiled, 'A')
     const extents = new Map(to.over.map((axis) => [axis.name, 5]))
     const sizes = new Map(['m', 'n'].map((name) => [name, 5]))
     const given = { sizes, extents, lists: new Map(), sets: new Map() }
     const bound = async (fill: number) => {
-      const made = await convertPlan(host, to, fill).run(await resident(host, A), given)
+      const made = await planConversion(host, to, fill).run(await upload(host, A), given)
       return prepareResident(compiled, { A: made }, { tensors: { x } })
     }
     expect(await (await bound(0)).verify()).toMatchObject({ ok: true })

@@ -140,10 +140,10 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 
   test('how much memory, before there is any', () => {
-    expect(compiled.estimate({ tensors: { A }, params: { d: 2 } })).toBeGreaterThanOrEqual(
+    expect(compiled.estimateBytes({ tensors: { A }, params: { d: 2 } })).toBeGreaterThanOrEqual(
       4 * (4 * 2 + 3 * 2),
     )
-    expect(() => compiled.estimate({ tensors: { A }, params: { d: 1_000_000_000 } })).toThrow(
+    expect(() => compiled.estimateBytes({ tensors: { A }, params: { d: 1_000_000_000 } })).toThrow(
       /plan\/too-large/,
     )
   })

@@ -52,7 +52,7 @@ schedule product.live {
 }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto choose {
-  when (covered(A, ${format}(2, 2)) < 0.9) live
+  when (fill_ratio(A, ${format}(2, 2)) < 0.9) live
   otherwise plain
 }`)
   const B = dense([k, n], pattern(k * n, 1, 5))
@@ -77,16 +77,16 @@ schedule product.auto choose {
     for (let run = 0; run < 17; run++) {
       await prepared.run()
       expect((await prepared.read('C')).values).toEqual(expected)
-      const { text, overflowed, covered } = prepared.choice!
+      const { text, overflowedSchedule, fillRatios } = prepared.selection!
       if (text === 'live') expect(fits).toBe(true)
-      if (overflowed !== null) expect([overflowed, text]).toEqual(['live', 'plain'])
-      await prepared.known()
-      reached = `${text} ${overflowed}`
+      if (overflowedSchedule !== null) expect([overflowedSchedule, text]).toEqual(['live', 'plain'])
+      await prepared.awaitMeasurements()
+      reached = `${text} ${overflowedSchedule}`
       // It is known what was found, whoever ran.
-      const [told] = Object.values(prepared.choice!.covered)
-      if (run === 16 && told?.found != null && told.found < 0.9)
+      const [told] = Object.values(prepared.selection!.fillRatios)
+      if (run === 16 && told?.measured != null && told.measured < 0.9)
         expect(reached).toBe(fits ? 'live null' : 'plain live')
-      expect(Object.keys(covered).length).toBe(1)
+      expect(Object.keys(fillRatios).length).toBe(1)
     }
   }
   for (const p of [prepared, live, plain]) p?.free()
@@ -168,7 +168,7 @@ schedule product.plain { split mul.j by 2 }
 schedule product.auto choose {
 ${branches
   .map(({ asks, below }, n) => {
-    const when = `when (covered(A, ${branches[asks % branches.length]!.format}(2, 2)) < ${below})`
+    const when = `when (fill_ratio(A, ${branches[asks % branches.length]!.format}(2, 2)) < ${below})`
     return `  ${n === branches.length - 1 && !hasPlain ? 'otherwise' : when} live${n}`
   })
   .join('\n')}
@@ -206,17 +206,18 @@ ${hasPlain ? '  otherwise plain' : ''}
       )
       if (refused === null) {
         expect((await p.read('C')).values).toEqual(expected)
-        expect(alone.get(p.choice!.text)).toEqual(expected)
+        expect(alone.get(p.selection!.text)).toEqual(expected)
       } else {
         expect(refused).toContain('run/overflow')
         // The last one is for all.
         expect([hasPlain, alone.get(`live${branches.length - 1}`)]).toEqual([false, null])
       }
-      for (const s of Object.values(p.choice!.covered)) if (s.from === 'overflow') expect(s.value).toBe(1)
-      await p.known()
+      for (const s of Object.values(p.selection!.fillRatios))
+        if (s.source === 'overflow') expect(s.value).toBe(1)
+      await p.awaitMeasurements()
     }
     // What holds nothing has room everywhere, which is found out.
-    if (share === 0) expect([p.choice!.text, p.choice!.overflowed]).toEqual(['live0', null])
+    if (share === 0) expect([p.selection!.text, p.selection!.overflowedSchedule]).toEqual(['live0', null])
   }
   prepared?.free()
 }
@@ -239,7 +240,7 @@ schedule product.other {
   split mul.j by 2
 }
 schedule product.auto choose {
-  when (covered(A, blocks(2, 2)) < 0.9) full
+  when (fill_ratio(A, blocks(2, 2)) < 0.9) full
   otherwise other
 }`)
   const choice = await program
@@ -265,7 +266,7 @@ kernel added(m: size, k: size) {
 schedule added.live { A as panels(1, 1) live in place capacity 2 }
 schedule added.plain { split add.i by 2 }
 schedule added.auto choose {
-  when (covered(A, panels(1, 1)) < 0.9) live
+  when (fill_ratio(A, panels(1, 1)) < 0.9) live
   otherwise plain
 }`)
   const cpu = await devices.cpu()
@@ -275,19 +276,19 @@ schedule added.auto choose {
     tensors: { A: dense([2, 4], few), C: dense([2], Float32Array.of(10, 20)) },
   })
   await prepared.run()
-  expect([prepared.choice!.text, [...(await prepared.read('C')).values!]]).toEqual(['live', [11, 22]])
+  expect([prepared.selection!.text, [...(await prepared.read('C')).values!]]).toEqual(['live', [11, 22]])
   await prepared.write('A', more)
   await expect(prepared.run()).rejects.toThrow('run/overflow')
   const [before] = (await prepared.read('C')).values!
   await prepared.run()
-  const { text, overflowed, covered } = prepared.choice!
-  expect([text, overflowed]).toEqual(['plain', 'live'])
-  expect(Object.values(covered)).toMatchObject([{ value: 1, from: 'overflow' }])
+  const { text, overflowedSchedule, fillRatios } = prepared.selection!
+  expect([text, overflowedSchedule]).toEqual(['plain', 'live'])
+  expect(Object.values(fillRatios)).toMatchObject([{ value: 1, source: 'overflow' }])
   expect((await prepared.read('C')).values![0]).toBe(Number(before) + 3)
   // A sample finds that there is room again.
   await prepared.write('A', few)
   for (const _ of [0, 1]) await prepared.run()
-  expect([prepared.choice!.text, prepared.choice!.overflowed]).toEqual(['live', null])
+  expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['live', null])
   prepared.free()
 })
 
@@ -308,7 +309,7 @@ schedule added.live { A as panels(1, 1) live in place capacity 2 }
 schedule added.like { split add.i by 2 }
 schedule added.apart { C as residues(1, 2) }
 schedule added.auto choose {
-  when (covered(A, panels(1, 1)) < 0.9) live
+  when (fill_ratio(A, panels(1, 1)) < 0.9) live
   ${between}
   otherwise apart
 }`)
@@ -323,8 +324,8 @@ schedule added.auto choose {
   test('is taken from the start, where it is known then that the other has no room', async () => {
     const prepared = await preparedWith(more)
     for (const _ of [0, 1]) await prepared.run()
-    expect([prepared.choice!.text, prepared.choice!.overflowed]).toEqual(['apart', 'live'])
-    expect(Object.values(prepared.choice!.covered)).toMatchObject([{ value: 1, from: 'overflow' }])
+    expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['apart', 'live'])
+    expect(Object.values(prepared.selection!.fillRatios)).toMatchObject([{ value: 1, source: 'overflow' }])
     expect(await values(prepared)).toEqual([...more].map((x) => 2 * x))
     prepared.free()
   })
@@ -349,13 +350,13 @@ schedule added.auto choose {
   })
 
   test('is passed over for one that does not', async () => {
-    const prepared = await preparedWith(few, 'when (covered(A, panels(1, 1)) < 0.95) like')
+    const prepared = await preparedWith(few, 'when (fill_ratio(A, panels(1, 1)) < 0.95) like')
     await prepared.run()
     await prepared.write('A', more)
     await expect(prepared.run()).rejects.toThrow('run/overflow')
     const before = await values(prepared)
     await prepared.run()
-    expect([prepared.choice!.text, prepared.choice!.overflowed]).toEqual(['like', 'live'])
+    expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['like', 'live'])
     expect(await values(prepared)).toEqual(before.map((x, k) => x + more[k]!))
     prepared.free()
   })

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
-  type CompiledChoice,
+  type CompiledDispatch,
   type Device,
   dense,
   devices,
@@ -99,7 +99,7 @@ ${kernelOf(c.kernel, c.parts.length === 1)}
 schedule product.live { A as ${c.format} live in place }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto(a = 2) choose {
-  when (covered(A, ${c.asked}) < ${c.limit}) live
+  when (fill_ratio(A, ${c.asked}) < ${c.limit}) live
   otherwise plain
 }`
 
@@ -124,15 +124,15 @@ async function shareOf({ parts, sizes: [m, , k] }: Case, A: Float32Array, M: Flo
 async function follows(device: Device, c: Case): Promise<void> {
   const [m, n, k] = c.sizes
   const program = await load(textOf(c))
-  const compiled = (await program.kernel().compile(device)) as CompiledChoice
+  const compiled = (await program.kernel().compile(device)) as CompiledDispatch
   const names = c.kernel === 'given' ? (['A', 'M'] as const) : (['X', 'M0'] as const)
   const B = dense(
     [k, n],
     Float32Array.from({ length: k * n }, (_, e) => (e % 7) - 3),
   )
-  const name = `covered(A, ${c.format})`
+  const name = `fill_ratio(A, ${c.format})`
   let prepared: PreparedKernel | undefined
-  let known = { value: 1, from: 'given' }
+  let known = { value: 1, source: 'given' }
   let [since, sampled, last] = [0, 1, '']
   for (const { A, M, runs } of c.values) {
     const truth = await shareOf(c, A, M)
@@ -140,24 +140,27 @@ async function follows(device: Device, c: Case): Promise<void> {
     if (prepared) for (const x of names) await prepared.write(x, tensors[x]!.values!)
     else {
       prepared = await compiled.prepare({ tensors })
-      known = { value: truth, from: 'given' }
+      known = { value: truth, source: 'given' }
       // The host counts the same, where it has all that is asked and each element has a part.
       const isKnown = c.kernel === 'given' && c.parts.length > 1
-      const { choice } = await compiled.choose({ tensors })
-      expect(choice.values[name]).toBeCloseTo(isKnown ? truth : 1, 12)
+      const { selection } = await compiled.choose({ tensors })
+      expect(selection.values[name]).toBeCloseTo(isKnown ? truth : 1, 12)
     }
     for (let run = 0; run < runs; run++) {
       await prepared.run()
-      await prepared.known()
-      const { text, covered } = prepared.choice!
-      expect(Object.keys(covered)).toEqual([name])
-      expect([text, covered[name]!.from]).toEqual([known.value < c.limit ? 'live' : 'plain', known.from])
-      expect(covered[name]!.value).toBeCloseTo(known.value, 12)
+      await prepared.awaitMeasurements()
+      const { text, fillRatios } = prepared.selection!
+      expect(Object.keys(fillRatios)).toEqual([name])
+      expect([text, fillRatios[name]!.source]).toEqual([
+        known.value < c.limit ? 'live' : 'plain',
+        known.source,
+      ])
+      expect(fillRatios[name]!.value).toBeCloseTo(known.value, 12)
       if (text !== last) [since, sampled, last] = [0, 1, text]
       // Runs that find nothing are followed by a sample now and then.
       if (text === 'live' || ++since === sampled) {
-        expect(covered[name]!.found).toBeCloseTo(truth, 12)
-        known = { value: covered[name]!.found!, from: text === 'live' ? 'last run' : 'sample' }
+        expect(fillRatios[name]!.measured).toBeCloseTo(truth, 12)
+        known = { value: fillRatios[name]!.measured!, source: text === 'live' ? 'last run' : 'sample' }
         if (text === 'plain') sampled += Math.min(sampled, 16)
       }
     }
@@ -180,7 +183,7 @@ const property = (usual: number, most: number, check: (c: Case) => Promise<void>
   )
 
 test('a composition that no schedule finds asks masks of the kernel as well', async () => {
-  const asked = 'covered(A, bsr(4) where (held(M)) + bsr(2))'
+  const asked = 'fill_ratio(A, bsr(4) where (held(M)) + bsr(2))'
   const program = await load(`import { bsr, csr } from "sparsetile/kernels/formats.spt"
 ${kernelOf('given', false)}
 schedule product.found { A as bsr(2) where (held(M)) + csr live in place }
@@ -198,7 +201,7 @@ schedule product.auto choose { when (${asked} < 1.5) found otherwise whole }`)
     [1, 2],
   ] as const) {
     const M = dense([4, 4], new Float32Array(16).fill(1, 0, held))
-    const { values, text } = (await choice.prepare({ tensors: { A, M, B } })).choice!
+    const { values, text } = (await choice.prepare({ tensors: { A, M, B } })).selection!
     expect([values[asked], text]).toEqual([share, share < 1.5 ? 'found' : 'whole'])
   }
 })

@@ -1,9 +1,9 @@
 /** Schedules that are chosen by what runs find: the newest coverage decides, and nothing is compiled or allocated twice. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { CoveredTimes } from '../../src/api/covered-times.ts'
+import { FillRatioTimes } from '../../src/api/covered-times.ts'
 import {
-  type CompiledChoice,
+  type CompiledDispatch,
   type Device,
   dense,
   devices,
@@ -60,7 +60,7 @@ ${KERNELS[kernel]}
 schedule product.live { A as ${format}(${args}) live in place }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto(a = ${args[0]}) choose {
-  when (covered(A, ${format}(a, ${args[1]})) < ${limit}) live
+  when (fill_ratio(A, ${format}(a, ${args[1]})) < ${limit}) live
   otherwise plain
 }`
 
@@ -113,8 +113,8 @@ async function follows(on: Device, c: Case): Promise<void> {
     tensors: { [source]: dense([m, k], new Float32Array(m * k)), B },
   })
   let prepared: PreparedKernel | undefined
-  const name = `covered(A, ${c.format}(${c.args.join(', ')}))`
-  let known = { value: 0, from: '' }
+  const name = `fill_ratio(A, ${c.format}(${c.args.join(', ')}))`
+  let known = { value: 0, source: '' }
   let last = ''
   let [since, sampled] = [0, 1]
   const seen = new Map<string, readonly number[]>()
@@ -128,28 +128,28 @@ async function follows(on: Device, c: Case): Promise<void> {
     if (prepared) await prepared.write(source, values)
     else {
       prepared = await compiled.prepare({ tensors: { [source]: dense([m, k], values), B } })
-      known = { value: truth, from: 'given' }
+      known = { value: truth, source: 'given' }
     }
     await reference.write(source, values)
     await reference.run()
     const expected = await reference.read('C')
     for (let run = 0; run < times; run++) {
       await prepared.run()
-      await prepared.known()
+      await prepared.awaitMeasurements()
       expect((await prepared.read('C')).values).toEqual(expected.values)
-      const { text, covered, regret, values: asked } = prepared.choice!
+      const { text, fillRatios, hindsightSchedule, values: asked } = prepared.selection!
       expect(text).toBe(known.value < c.limit ? 'live' : 'plain')
       if (text !== last) [since, sampled, last] = [0, 1, text]
       since++
       const finds = text === 'live' || since === sampled
       expect(asked[name]).toBeCloseTo(known.value, 12)
-      expect(covered[name]).toMatchObject({ from: known.from })
+      expect(fillRatios[name]).toMatchObject({ source: known.source })
       if (finds) {
-        expect(covered[name]!.found! * m * k).toBeCloseTo(truth * m * k, 6)
-        known = { value: covered[name]!.found!, from: text === 'live' ? 'last run' : 'sample' }
+        expect(fillRatios[name]!.measured! * m * k).toBeCloseTo(truth * m * k, 6)
+        known = { value: fillRatios[name]!.measured!, source: text === 'live' ? 'last run' : 'sample' }
         if (text === 'plain') sampled += Math.min(sampled, 16)
         const next = known.value < c.limit ? 'live' : 'plain'
-        expect(regret).toBe(next === text ? null : next)
+        expect(hindsightSchedule).toBe(next === text ? null : next)
       }
       const now = calls()
       const before = seen.get(text)
@@ -191,8 +191,8 @@ schedule product.rows { A as panels(2, 1) live in place }
 schedule product.tiles { A as blocks(2, 2) live in place }
 schedule product.plain { split mul.j by 2 }
 schedule product.auto choose {
-  when (covered(A, blocks(2, 2)) < ${limit} and covered(A, blocks(2, 2)) < 1.2 * covered(A, panels(2, 1))) tiles
-  when (covered(A, panels(2, 1)) < ${limit}) rows
+  when (fill_ratio(A, blocks(2, 2)) < ${limit} and fill_ratio(A, blocks(2, 2)) < 1.2 * fill_ratio(A, panels(2, 1))) tiles
+  when (fill_ratio(A, panels(2, 1)) < ${limit}) rows
   otherwise plain
 }`
   const program = await load(text)
@@ -209,15 +209,15 @@ schedule product.auto choose {
     if (prepared) await prepared.write('A', A.values!)
     else {
       prepared = await (await program.kernel().compile(on)).prepare({ tensors: { A, B } })
-      expect(prepared.choice!.text).toBe(best)
+      expect(prepared.selection!.text).toBe(best)
     }
     const expected = A.values!
     // Samples are at most 16 runs apart, and one change may follow another.
     for (let run = 0; run < 36; run++) {
       await prepared.run()
-      await prepared.known()
+      await prepared.awaitMeasurements()
     }
-    expect(prepared.choice!.text).toBe(best)
+    expect(prepared.selection!.text).toBe(best)
     const C = (await prepared.read('C')).values!
     for (let e = 0; e < m * n; e++) {
       let sum = 0
@@ -243,7 +243,7 @@ test('of several formats the one that its coverage speaks for runs', async () =>
 
 test('of what another kernel writes, and of tensors in other formats, runs tell', async () => {
   const cpu = await devices.cpu()
-  const text = (live: string, condition = 'covered(A, panels(2, 2))') => `${LIVE.panels.text}
+  const text = (live: string, condition = 'fill_ratio(A, panels(2, 2))') => `${LIVE.panels.text}
 format tiles(b) over (i, j) {
   axis io = dense_fixed(i)
   axis jo = dense_fixed(ceildiv(j, b))
@@ -287,7 +287,7 @@ kernel rectify(m: size, k: size) {
       await rectify.write('X', X(share))
       await rectify.run()
       await product.run()
-      chosen.push(product.choice?.text)
+      chosen.push(product.selection?.text)
       const right = await expected()
       expect([...(await product.read('C')).values!]).toEqual(right)
       // What others are bound to is one memory, whichever schedule writes it.
@@ -303,7 +303,10 @@ kernel rectify(m: size, k: size) {
   const A = dense([2, 2], Float32Array.of(1, 2, 3, 4))
   const prepared = await compiled.prepare({ tensors: { A, B: A } })
   for (const _ of [0, 1]) await prepared.run()
-  expect([prepared.choice?.text, [...(await prepared.read('C')).values!]]).toEqual(['plain', [7, 10, 15, 22]])
+  expect([prepared.selection?.text, [...(await prepared.read('C')).values!]]).toEqual([
+    'plain',
+    [7, 10, 15, 22],
+  ])
   prepared.free()
 })
 
@@ -311,7 +314,7 @@ test('what is predicted lies on the line through what was measured', () => {
   const whole = fc.integer({ min: -50, max: 50 })
   fc.assert(
     fc.property(whole, whole, fc.uniqueArray(whole, { maxLength: 9 }), whole, (a, b, at, x) => {
-      const times = new CoveredTimes()
+      const times = new FillRatioTimes()
       expect(times.at(x)).toBeNull()
       for (const c of at) times.add(c, a + b * c)
       const isKnown = at.length > 1 || at[0] === x
@@ -327,17 +330,17 @@ test('measured runs say what each schedule takes', async () => {
 ${KERNELS.left}
 schedule product.live { A as panels(2, 2) live in place }
 schedule product.plain { split mul.j by 2 }
-schedule product.auto choose { when (covered(A, panels(2, 2)) < 0.5) live otherwise plain }`
-  const compiled = (await (await load(text)).kernel().compile(await devices.cpu())) as CompiledChoice
+schedule product.auto choose { when (fill_ratio(A, panels(2, 2)) < 0.5) live otherwise plain }`
+  const compiled = (await (await load(text)).kernel().compile(await devices.cpu())) as CompiledDispatch
   const [A, B] = [dense([4, 4], new Float32Array(16)), dense([4, 1], new Float32Array(4).fill(1))]
   const prepared = await compiled.prepare({ tensors: { A, B } })
   const predicted = () =>
-    prepared.choice!.predicted.map((p) => [p.text, p.milliseconds === null ? null : typeof p.milliseconds])
+    prepared.selection!.estimates.map((p) => [p.text, p.milliseconds === null ? null : typeof p.milliseconds])
   expect(predicted()).toEqual([['live', null]])
   await prepared.time(3)
   expect(predicted()).toEqual([['live', 'number']])
-  await prepared.ahead()
-  expect([prepared.choice!.text, compiled.variants]).toEqual(['live', ['live', 'plain']])
+  await prepared.precompile()
+  expect([prepared.selection!.text, compiled.variants]).toEqual(['live', ['live', 'plain']])
   expect(predicted()).toEqual([
     ['live', 'number'],
     ['plain', null],

@@ -46,27 +46,27 @@ describe('a choice that nobody named', async () => {
     'is evaluated on software adapters for much work alone',
     async ({ rows, each, d }) => {
       const inputs = { tensors: { A: banded(60, rows, each) }, params: { d } }
-      const onGpu = (await spmm.schedule('auto').choose(hardware, inputs)).chosen
-      const { kernel, chosen } = await spmm.choose(software, inputs)
-      expect(chosen.text === 'parallel()').toBe(rows * each * d <= PLAIN_ITERATIONS)
-      if (chosen.text === 'parallel()') {
-        expect([chosen.schedule, chosen.choice, kernel.trace]).toEqual([null, 'auto', []])
-        expect(chosen.because).toContain('software adapter')
-      } else expect(chosen.schedule).toBeTypeOf('string')
+      const onGpu = (await spmm.schedule('auto').choose(hardware, inputs)).selection
+      const { kernel, selection } = await spmm.choose(software, inputs)
+      expect(selection.text === 'parallel()').toBe(rows * each * d <= PLAIN_ITERATIONS)
+      if (selection.text === 'parallel()') {
+        expect([selection.schedule, selection.dispatch, kernel.trace]).toEqual([null, 'auto', []])
+        expect(selection.reason).toContain('software adapter')
+      } else expect(selection.schedule).toBeTypeOf('string')
       // Elsewhere, and where it is named, nothing takes its place.
-      expect((await spmm.choose(hardware, inputs)).chosen.text).toBe(onGpu.text)
-      expect((await spmm.schedule('auto').choose(software, inputs)).chosen.schedule).toBeTypeOf('string')
+      expect((await spmm.choose(hardware, inputs)).selection.text).toBe(onGpu.text)
+      expect((await spmm.schedule('auto').choose(software, inputs)).selection.schedule).toBeTypeOf('string')
     },
   )
 
   test('does not go by a model of another chip, but by one of the adapter', async () => {
     const inputs = { tensors: { A: banded(60, 60, 40) }, params: { d: 1 << 16 } }
-    const chosenOn = async (d: Device) => (await spmm.choose(d, inputs)).chosen
-    expect((await chosenOn(hardware)).expectedBy).toBe(costModel('webgpu')!.chip)
-    expect((await chosenOn(software)).expectedBy).toBeNull()
-    expect((await chosenOn(fake(true, costModel('webgpu')!.chip))).expectedBy).not.toBeNull()
+    const chosenOn = async (d: Device) => (await spmm.choose(d, inputs)).selection
+    expect((await chosenOn(hardware)).costModel).toBe(costModel('webgpu')!.chip)
+    expect((await chosenOn(software)).costModel).toBeNull()
+    expect((await chosenOn(fake(true, costModel('webgpu')!.chip))).costModel).not.toBeNull()
     useCostModel('webgpu', costModel('webgpu'))
-    expect((await chosenOn(software)).expectedBy).not.toBeNull()
+    expect((await chosenOn(software)).costModel).not.toBeNull()
   })
 })
 
@@ -76,17 +76,17 @@ describe('a kernel without a schedule', async () => {
     'has no other form on software adapters, but for much work',
     ([m, n, k]) => {
       const tensors = { A: zeros(m, k), B: zeros(k, n) }
-      const [first, ...others] = kernel.automaticForms(software, {}, tensors)
+      const [first, ...others] = kernel.scheduleCandidates(software, {}, tensors)
       const isPlain = m * n * k <= PLAIN_ITERATIONS
       expect(first!.text === 'parallel()').toBe(isPlain)
       if (isPlain) expect([others, first!.kernel.trace]).toEqual([[], kernel.parallel().trace])
-      expect(kernel.automaticForms(hardware, {}, tensors)[0]!.text).not.toBe('parallel()')
+      expect(kernel.scheduleCandidates(hardware, {}, tensors)[0]!.text).not.toBe('parallel()')
     },
   )
 
   test('has the forms of its kind where a kind is given', () => {
     const tensors = { A: zeros(3, 3), B: zeros(3, 3) }
-    expect(kernel.automaticForms('webgpu', {}, tensors)[0]!.text).not.toBe('parallel()')
+    expect(kernel.scheduleCandidates('webgpu', {}, tensors)[0]!.text).not.toBe('parallel()')
   })
 })
 
@@ -122,12 +122,12 @@ test.each([
 })
 
 test('small data run under parallel() on SwiftShader, and give the same', async () => {
-  const device = await devices.webgpu({ choice: 'swiftshader' })
+  const device = await devices.webgpu({ adapter: 'swiftshader' })
   try {
     const kernel = (await load(PRODUCT)).kernel()
     const tensors = { A: dense([3, 3], integers(9, 1)), B: dense([3, 3], integers(9, 2)) }
     const prepared = await (await kernel.compile(device)).prepare({ tensors })
-    const plain = await kernel.parallel().compileAsIs(device)
+    const plain = await kernel.parallel().compileSchedule(device)
     expect(prepared.kernel.program.texts.map((t) => t.text)).toEqual(plain.program.texts.map((t) => t.text))
     await prepared.run()
     expect((await prepared.verify()).ok).toBe(true)

@@ -18,7 +18,8 @@ describe.each([LOOP_STEPS, COORD_STEPS])('the call that a primitive shows', (lis
   test.each(primitives.filter(([word]) => word !== 'as'))(
     'of %s is one of its method',
     (word, { call, given }) => {
-      const { place, instr, ...fields } = new Function(word, `return ${call}`)(given)
+      const method = call.slice(0, call.indexOf('('))
+      const { place, instr, ...fields } = new Function(method, `return ${call}`)(given)
       const declared = { ...(place && { scope: place }), ...(instr && { instr: { name: instr } }) }
       const known = Object.entries({ kind: word, ...fields, ...declared }).filter(([, x]) => x !== undefined)
       expect(stepProblem(Object.fromEntries(known), list)).toBeUndefined()

@@ -58,11 +58,12 @@ property.prop(
       device,
       kernel,
       { tensors: { A, B }, params: { d } },
-      { shareOutputs, keep: 0, ...(there && { convertThere: 0 }) },
+      { shareOutputs, hostCacheBytes: 0, ...(there && { deviceConversionThreshold: 0 }) },
     )
     const before = counted.held()
     const prepared = []
-    for (const k of order) prepared.push(await data.prepare(await CANDIDATES[k]!(kernel).compileAsIs(device)))
+    for (const k of order)
+      prepared.push(await data.prepare(await CANDIDATES[k]!(kernel).compileSchedule(device)))
     for (const p of prepared) {
       await p.run()
       const alone = await p.kernel.run({ tensors: { A, B }, params: { d } })
@@ -83,8 +84,8 @@ property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs
   'what is made on the device has the arrays of the host',
   async ({ A, B, d }, which) => {
     const inputs = { tensors: { A, B }, params: { d } }
-    const compiled = await CANDIDATES[which]!(kernel).compileAsIs(device)
-    const data = new Workspace(device, kernel, inputs, { convertThere: 0 })
+    const compiled = await CANDIDATES[which]!(kernel).compileSchedule(device)
+    const data = new Workspace(device, kernel, inputs, { deviceConversionThreshold: 0 })
     const prepared = await data.prepare(compiled)
     const { executable } = prepared
     const isStored = compiled.compilation.kernel.reformats.length > 0
@@ -116,11 +117,11 @@ describe('what is shared', () => {
 
   test('one conversion for each format, and dense arrays once', async () => {
     const data = new Workspace(device, kernel, inputs())
-    const [a, b] = await Promise.all([2, 3].map((k) => CANDIDATES[k]!(kernel).compileAsIs(device)))
+    const [a, b] = await Promise.all([2, 3].map((k) => CANDIDATES[k]!(kernel).compileSchedule(device)))
     expect(data.bind(a!)).toBe(data.bind(b!))
-    const plain = await kernel.compileAsIs(device)
+    const plain = await kernel.compileSchedule(device)
     expect(data.bind(plain).arrays.get('B')).toBe(data.bind(a!).arrays.get('B'))
-    expect(data.bind(plain)).toBe(data.bind(await kernel.reorder('i', 'f', 'j').compileAsIs(device)))
+    expect(data.bind(plain)).toBe(data.bind(await kernel.reorder('i', 'f', 'j').compileSchedule(device)))
     const one = await data.prepare(a!)
     const held = counted.held()
     const two = await data.prepare(b!)
@@ -134,9 +135,9 @@ describe('what is shared', () => {
 
   test('random data are those of the kernel as written', async () => {
     const data = new Workspace(device, kernel, inputs())
-    const prepared = await data.prepare(await CANDIDATES[4]!(kernel).compileAsIs(device))
+    const prepared = await data.prepare(await CANDIDATES[4]!(kernel).compileSchedule(device))
     await prepared.run()
-    const alone = await (await kernel.compileAsIs(device)).run(inputs())
+    const alone = await (await kernel.compileSchedule(device)).run(inputs())
     expect((await prepared.read('C')).values).toEqual(alone.C!.values)
     prepared.free()
   })
@@ -149,20 +150,20 @@ describe('what is shared', () => {
     ).formats.get('bsr')!
     const data = new Workspace(device, kernel, inputs())
     const [a, b] = [kernel.as('A', 'bsr', 2), kernel.as('A', other, 2)]
-    expect(data.bind(await a.compileAsIs(device))).not.toBe(data.bind(await b.compileAsIs(device)))
+    expect(data.bind(await a.compileSchedule(device))).not.toBe(data.bind(await b.compileSchedule(device)))
   })
 
   test('refusals', async () => {
     const data = new Workspace(device, kernel, inputs())
-    const prepared = await data.prepare(await kernel.compileAsIs(device))
+    const prepared = await data.prepare(await kernel.compileSchedule(device))
     expect(await complaint(() => prepared.write('B', new Float32Array(24)))).toMatchInlineSnapshot(
       `"run/shared: the memory of B is read by all kernels of its workspace"`,
     )
     const twin = (await load(TEXT)).kernel()
-    expect(await complaint(async () => data.bind(await twin.compileAsIs(device)))).toMatchInlineSnapshot(
+    expect(await complaint(async () => data.bind(await twin.compileSchedule(device)))).toMatchInlineSnapshot(
       `"run/other-kernel: the workspace was made for kernel mul, and this is another one: mul"`,
     )
-    const elsewhere = await kernel.compileAsIs((await countedDevice()).device)
+    const elsewhere = await kernel.compileSchedule((await countedDevice()).device)
     const refused =
       'run/other-device: the workspace has memory of cpu, and kernel mul was compiled for another device: cpu'
     expect(await complaint(() => data.prepare(elsewhere))).toBe(refused)
@@ -193,15 +194,15 @@ kernel product(m: size, k: size, n: size) {
     dtype: 'f32' as const,
   })
   const tensors = { A: dense([4, 5], 0), B: dense([5, 3], 20) }
-  const data = new Workspace(device, product, { tensors }, there ? { convertThere: 0 } : {})
-  const wanted = (await (await product.compileAsIs(device)).run({ tensors })).C!.values
+  const data = new Workspace(device, product, { tensors }, there ? { deviceConversionThreshold: 0 } : {})
+  const wanted = (await (await product.compileSchedule(device)).run({ tensors })).C!.values
   for (const k of [
     product,
     product.as('A', 'bsr', 2),
     product.as('A', 'ell').as('B', 'bsr', 2),
     product.as('B', 'csr').as('A', 'csr').parallel(),
   ]) {
-    const p = await data.prepare(await k.compileAsIs(device))
+    const p = await data.prepare(await k.compileSchedule(device))
     await p.run()
     expect((await p.read('C')).values).toEqual(wanted)
     expect((await data.verify(p)).problems).toEqual([])
@@ -265,7 +266,7 @@ schedule mul.squares { A as bsr(2) }
       const data = new Workspace(device, of, { tensors, params })
       for (const name of order) {
         const scheduled = byHand && name === 'blocks' ? of.as('A', 'vbr(top, left)') : of.schedule(name)
-        const compiled = await scheduled.compileAsIs(device)
+        const compiled = await scheduled.compileSchedule(device)
         const prepared = await data.prepare(compiled)
         await prepared.run()
         expect((await data.verify(prepared)).ok).toBe(true)
@@ -290,7 +291,7 @@ schedule mul.squares { A as bsr(2) }
   property.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
     'what nothing takes is refused, and so is a kernel without its own',
     async ({ tensors, params }, name) => {
-      const compiled = await of.schedule(name).compileAsIs(device)
+      const compiled = await of.schedule(name).compileSchedule(device)
       const misspelt = new Workspace(device, of, { tensors: { ...tensors, tops: [0, 1] }, params })
       expect(await complaint(() => misspelt.prepare(compiled))).toContain('bind/unknown-name')
       expect(

@@ -212,7 +212,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
     )
     const Z = dense([7], Int32Array.of(1, -2, 3, 0, 5, -6, 7))
     const run = async (device: Device) => {
-      const prepared = await (await kernel.compileAsIs(device)).prepare({ tensors: { X, Z } })
+      const prepared = await (await kernel.compileSchedule(device)).prepare({ tensors: { X, Z } })
       await prepared.run()
       return Promise.all(statements.map(async (_, k) => [...(await prepared.read(`y${k}`)).values!]))
     }

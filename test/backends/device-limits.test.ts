@@ -147,7 +147,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
       (await load(cached(width)))
         .kernel()
         .bind({ i: 'block.x', o: 'thread.x' })
-        .cache_read('x', 'i', 'shared', 'tile')
+        .cacheRead('x', 'i', 'shared', 'tile')
     const d = await refusal(async () => (await schedule(words + 1)).compile(device))
     expect(d.code).toBe('plan/shared-too-large')
     expect(d.message).toContain(
@@ -188,12 +188,12 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
   test('loops that are nested deeper than WGSL allows are refused where they stand', async () => {
     let k = (await load(ROWS)).kernel()
     for (let n = 0; n < 31; n++) k = k.split(n === 0 ? 'i' : `o${n - 1}`, 2, [`o${n}`, `p${n}`])
-    const d = await refusal(() => k.compileAsIs(device))
+    const d = await refusal(() => k.compileSchedule(device))
     expect(d).toMatchObject({ code: 'emit/too-deep', span: { source: 'text.spt' } })
     expect(await refusal(async () => k.emit('wgsl'))).toEqual(d)
     const fits = k.undo()
     expect(fits.emit('wgsl').length).toBe(1)
-    ;(await fits.compileAsIs(device)).release()
+    ;(await fits.compileSchedule(device)).release()
   })
 
   test('as many loops and conditions as WGSL allows are printed', async () => {

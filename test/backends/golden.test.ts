@@ -105,9 +105,9 @@ const CASES: Readonly<Record<string, Case>> = {
   'rows-gpu': kernel(ROWS, (k) => k.schedule('gpu')),
   'rows-peeled': kernel(ROWS, (k) => k.reorder('i', 'f', 'j').peel('j')),
   'rows-blocked': kernel(ROWS, (k) => k.schedule('blocked')),
-  tile: kernel(MATMUL(64), (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared')),
+  tile: kernel(MATMUL(64), (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cacheRead('x', 'i', 'shared')),
   'tile-dynamic': kernel(MATMUL(16384), (k) =>
-    k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared'),
+    k.bind({ i: 'block.x', o: 'thread.x' }).cacheRead('x', 'i', 'shared'),
   ),
   scatter: kernel(SCATTER, (k) => k.atomic('top').atomic('count').bind({ i: 'block.x' })),
   narrow: kernel(NARROW, (k) => k.parallel()),

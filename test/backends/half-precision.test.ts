@@ -46,9 +46,9 @@ kernel tile(m: size) {
 }`
 const SCHEDULES: Readonly<Record<string, (k: Kernel) => Kernel>> = {
   copy: (k) => k.unroll('k').bind({ i: 'block.x' }),
-  moved: (k) => k.cache_read('A', 'same.i', 'register').bind({ 'same.i': 'block.x', 'twice.i': 'block.x' }),
+  moved: (k) => k.cacheRead('A', 'same.i', 'register').bind({ 'same.i': 'block.x', 'twice.i': 'block.x' }),
   columns: (k) => k.atomic('y').bind({ i: 'block.x' }),
-  tile: (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cache_read('x', 'i', 'shared'),
+  tile: (k) => k.bind({ i: 'block.x', o: 'thread.x' }).cacheRead('x', 'i', 'shared'),
 }
 const texts = async (name: string, f16: boolean): Promise<readonly string[]> => {
   const { plan } = SCHEDULES[name]!((await load(TEXT)).kernel(name)).compilation
@@ -103,7 +103,7 @@ test('what is f16 already is stored as it is', async () => {
 })
 
 test('sums in registers have more digits than an element, and are rounded when they are stored', async () => {
-  const k = (await load(TEXT)).kernel('tile').cache_write('y', 'o', 'register')
+  const k = (await load(TEXT)).kernel('tile').cacheWrite('y', 'o', 'register')
   const [stored] = emit(k.compilation.plan, 'wgsl', { f16: true }).map((m) => m.text)
   expect(stored).toMatch(/ y\[.*\] = to_f16\(/)
 })

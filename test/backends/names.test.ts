@@ -102,7 +102,7 @@ describe('any name', () => {
       )
         .kernel()
         .bind({ i: 'block.x', o: 'thread.x' })
-        .cache_read('x', 'i', 'shared')
+        .cacheRead('x', 'i', 'shared')
       for (const device of all) {
         const prepared = await (await kernel.compile(device)).prepare({ params: { [name]: 3 }, seed: 3 })
         expect([name, device.kind, (await prepared.verify()).problems]).toEqual([name, device.kind, []])

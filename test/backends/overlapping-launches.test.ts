@@ -70,7 +70,7 @@ test('under every schedule all threads wait once, before all that earlier steps 
     for (const name of program.kernels) {
       const kernel = program.kernel(name)
       for (const s of [undefined, ...kernel.schedules]) {
-        if (s !== undefined && kernel.choices.includes(s)) continue
+        if (s !== undefined && kernel.dispatches.includes(s)) continue
         launches += check((s === undefined ? kernel : kernel.schedule(s)).compilation.plan)
       }
     }

@@ -55,9 +55,9 @@ test('what a register holds for an element is what the element would be', async 
     iterate b [i] as S { Y[i] = select(L[i] > X[i], 1, 0) }
   }`)
   ).kernel()
-  const at = base.compute_at('a', 'b.i')
+  const at = base.computeAt('a', 'b.i')
   for (const device of all)
-    for (const k of [base, at, at.cache_write('L', 'b.i', 'register')]) {
+    for (const k of [base, at, at.cacheWrite('L', 'b.i', 'register')]) {
       const { Y } = await (await k.compile(device)).run({ tensors: { X: dense([2], [16777216, 3]) } })
       expect([...Y!.values!], `${device.kind} ${k.trace.join('; ')}`).toEqual([0, 1])
     }

@@ -15,7 +15,7 @@ import { ExpectedSoftmax } from '../../bench/gpu/suites/softmax.ts'
 import { vectors } from '../../bench/gpu/suites/vectors.ts'
 import { packageFile } from '../../bench/support.ts'
 import type { CoordTensor, StoredTensor } from '../../src/node.ts'
-import { CompiledChoice, dense, devices } from '../../src/node.ts'
+import { CompiledDispatch, dense, devices } from '../../src/node.ts'
 import { Folder } from '../cli/support.ts'
 
 const SIZE = 32
@@ -30,7 +30,7 @@ test('what is chosen is brought into its format on the device, each list of argu
     expect([candidate.schedule, candidate.args]).toEqual(['auto', [b]])
     const { csr, bits } = rowsOf(randomBlocks(SIZE, b, 0.5, 3))
     const asked = await device.ready(candidate)
-    expect(asked.compiled).toBeInstanceOf(CompiledChoice)
+    expect(asked.compiled).toBeInstanceOf(CompiledDispatch)
     const [A, B] = inputs(asked.source)
     const first = structured(asked.source, [SIZE, SIZE], { ...csr }, bits, 'f16')
     // The unit matrix.
@@ -38,7 +38,7 @@ test('what is chosen is brought into its format on the device, each list of argu
     for (let k = 0; k < SIZE; k++) unit[k * SIZE + k] = 0x3c00
     const rest = { [B!.name]: dense([SIZE, SIZE], unit, 'f16') }
     const ready = await device.decided(asked, { [A!.name]: first, ...rest })
-    expect(ready.compiled).not.toBeInstanceOf(CompiledChoice)
+    expect(ready.compiled).not.toBeInstanceOf(CompiledDispatch)
     const built = await device.build(ready, first)
     const run = await device.prepare(ready, built, first, rest)
     expect(run.facts).toMatchObject({ chosen: `cpu(${b})`, because: 'cpu' })

@@ -76,7 +76,7 @@ async function compiledFor(t: Dtype, format: string | null): Promise<CompiledKer
   const known = compiled.get(key)
   if (known) return known
   const kernel = (await load(textOf(t))).kernel('read')
-  const made = await (format === null ? kernel : kernel.as('A', format)).compileAsIs(cpu)
+  const made = await (format === null ? kernel : kernel.as('A', format)).compileSchedule(cpu)
   compiled.set(key, made as CompiledKernel)
   return made as CompiledKernel
 }

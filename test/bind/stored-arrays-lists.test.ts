@@ -34,7 +34,7 @@ it('arrays are taken under a list that has their elements in the same segments, 
   const device = await devices.cpu()
   const program = await load(TEXT)
   const format = program.format('seg')
-  const compiled = await program.kernel().as('A', 'seg(rows)').compileAsIs(device)
+  const compiled = await program.kernel().as('A', 'seg(rows)').compileSchedule(device)
   fc.assert(
     fc.property(drawn, ({ shape, points, own, other }) => {
       const [m, n] = shape

@@ -84,7 +84,7 @@ const compiled = await Promise.all(
     FORMATS.map(async (format) => ({
       kernel,
       format,
-      made: await program.kernel(kernel).as('A', format).compileAsIs(device),
+      made: await program.kernel(kernel).as('A', format).compileSchedule(device),
     })),
   ),
 )
@@ -214,7 +214,7 @@ test('where all that a format stores is ready-made, nothing is brought into it, 
 ${ROW_SUMS}`)
   const A = coords([2, 3], [Int32Array.of(0, 1), Int32Array.of(0, 1)], Float32Array.of(1, 2))
   const [part] = padded.format('last').convert(A).parts
-  const made = await padded.kernel().as('A', 'last').compileAsIs(device)
+  const made = await padded.kernel().as('A', 'last').compileSchedule(device)
   const { C } = await made.run({ tensors: { A: part!.tensor, ...part!.tables }, params: { m: 2, n: 3 } })
   expect([...C!.values!]).toEqual([1, 2])
 })
@@ -226,7 +226,7 @@ test('one part of several is not taken for the whole', async () => {
     'bsr(2) where (i < 2) + csr',
   ]) {
     const A = coords([3, 3], [Int32Array.of(0, 1, 2), Int32Array.of(1, 2, 0)], Float32Array.of(1, 2, 4))
-    const made = await program.kernel('k1').as('A', text).compileAsIs(device)
+    const made = await program.kernel('k1').as('A', text).compileSchedule(device)
     for (const part of program.format(text).convert(A).parts) {
       const tensors = { A: part.tensor, X: dense([3], new Float32Array(3)), ...part.tables }
       const e = await made.prepare({ tensors, params: { m: 3, n: 3 } }).then(

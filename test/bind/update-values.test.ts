@@ -122,7 +122,7 @@ test.each([
   const compiled = await (await load(text))
     .kernel()
     .as('A', 'bsr', 2)
-    .compileAsIs(await devices.cpu())
+    .compileSchedule(await devices.cpu())
   const half = (of: readonly number[]) => Uint16Array.from(of, toF16)
   const arrays = { jo: { indptr: Int32Array.of(0, 1), indices: Int32Array.of(0) } }
   const A = stored([1, 1, 2, 2], arrays, half(blocks), 'f16')

@@ -62,7 +62,7 @@ test('reports stored elements for any spacing of arguments', async () => {
     `import "sparsetile/kernels/formats.spt"
 ${PROGRAM}
 schedule mul.pick choose {
-  when (covered(A, bsr(2)) > 0.5) blocks(2)
+  when (fill_ratio(A, bsr(2)) > 0.5) blocks(2)
   otherwise gpu
 }
 `,
@@ -70,29 +70,29 @@ schedule mul.pick choose {
   const emitted = (...more: string[]) =>
     spt(['emit', file, '--target', 'wgsl', '--schedule', 'pick', ...more])
   const [full, sparse] = [
-    await emitted('--size', 'covered(A,bsr( 2 ))=0.75'),
-    await emitted('--size', 'covered(A, bsr(2))=0.25'),
+    await emitted('--size', 'fill_ratio(A,bsr( 2 ))=0.75'),
+    await emitted('--size', 'fill_ratio(A, bsr(2))=0.25'),
   ]
   expect([full.err, sparse.err]).toEqual(['', ''])
   expect(full.out).not.toBe(sparse.out)
   for (const [a, b] of [
-    ['covered(A,bsr(2))', 'covered(A, bsr(2))'],
-    ['covered(A, bsr(2))', 'covered( A,bsr( 2 ) )'],
+    ['fill_ratio(A,bsr(2))', 'fill_ratio(A, bsr(2))'],
+    ['fill_ratio(A, bsr(2))', 'fill_ratio( A,bsr( 2 ) )'],
     ['d', ' d '],
   ]) {
     const { code, err } = await emitted('--size', `${a}=0.5`, '--size', `${b}=0.75`)
     expect([code, err]).toEqual([2, expect.stringContaining('is given twice')])
   }
   for (const value of ['inf', 'nan', '-1'])
-    expect((await emitted('--size', `covered(A, bsr(2))=${value}`)).err).toContain(
+    expect((await emitted('--size', `fill_ratio(A, bsr(2))=${value}`)).err).toContain(
       'a finite number that is not negative',
     )
-  expect((await emitted()).err).toContain("--size 'covered(A, bsr(2))=…'")
+  expect((await emitted()).err).toContain("--size 'fill_ratio(A, bsr(2))=…'")
   expect((await emitted('--bind', `A=${matrix}`)).out).toBe(full.out)
 })
 
 test('format queries may contain comparisons', async () => {
-  const asked = 'covered(A, bsr(2) where (i >= 3) + bsr(4))'
+  const asked = 'fill_ratio(A, bsr(2) where (i >= 3) + bsr(4))'
   const file = folder.file(
     'compared.spt',
     `import "sparsetile/kernels/formats.spt"
@@ -133,14 +133,14 @@ describe('spt run', () => {
     const json = async (d: number, ...more: string[]) =>
       JSON.parse((await spt(['run', auto, ...bound, '--size', `d=${d}`, '--json', ...more])).out) as {
         schedule: string
-        choice: unknown
+        dispatch: unknown
       }
     expect(await json(3)).toMatchObject({
       schedule: 'blocks(3)',
-      choice: { name: 'auto', because: 'longest(j) > 1 and d % 3 == 0', values: { 'longest(j)': 2, d: 3 } },
+      dispatch: { name: 'auto', reason: 'longest(j) > 1 and d % 3 == 0', values: { 'longest(j)': 2, d: 3 } },
     })
-    expect(await json(4)).toMatchObject({ schedule: 'gpu', choice: { because: 'otherwise' } })
-    expect(await json(3, '--schedule', 'gpu')).toMatchObject({ schedule: 'gpu', choice: null })
+    expect(await json(4)).toMatchObject({ schedule: 'gpu', dispatch: { reason: 'otherwise' } })
+    expect(await json(3, '--schedule', 'gpu')).toMatchObject({ schedule: 'gpu', dispatch: null })
   })
 
   test('reports a `choose` without a true condition', async () => {
@@ -166,11 +166,11 @@ schedule mul.auto(b = 2, least = b) choose {
       JSON.parse((await spt(['run', path, ...bound, '--size', 'd=3', '--json', ...more])).out)
     expect(await json()).toMatchObject({
       schedule: 'blocks(6)',
-      choice: { name: 'auto', values: { 'longest(j)': 2, least: 2, b: 2 } },
+      dispatch: { name: 'auto', values: { 'longest(j)': 2, least: 2, b: 2 } },
     })
     expect(await json('--schedule', 'auto(1)')).toMatchObject({
       schedule: 'blocks(3)',
-      choice: { name: 'auto(1)', because: 'longest(j) >= least', values: { least: 1 } },
+      dispatch: { name: 'auto(1)', reason: 'longest(j) >= least', values: { least: 1 } },
     })
     expect(await json('--schedule', 'auto(1, 3)')).toMatchObject({ schedule: 'gpu' })
     const { err } = await spt(['run', path, ...bound, '--size', 'd=3', '--schedule', 'auto(1, 2, 3)'])

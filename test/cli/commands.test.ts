@@ -588,7 +588,7 @@ describe('spt run', () => {
       'kernel',
       'device',
       'schedule',
-      'choice',
+      'dispatch',
       'form',
       'deterministic',
       'unorderedSums',
@@ -607,7 +607,7 @@ describe('spt run', () => {
       kernel: 'mul',
       device: 'cpu',
       schedule: null,
-      choice: null,
+      dispatch: null,
       deterministic: true,
       unorderedSums: [],
       sizes: { m: 3, n: 4, d: 3, alpha: 2 },
@@ -943,7 +943,7 @@ describe('a wrong result', () => {
       weak: 0,
       notANumber: 0,
       reducerFault: null,
-      sampled: null,
+      sample: null,
       runTime: 1,
     })
     const { code, out, err } = await spt(['run', program, ...bound, '--verify', '--json'])

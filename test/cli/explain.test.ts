@@ -26,7 +26,7 @@ test('measures on a device, and writes JSON', async () => {
   expect(out).not.toMatch(/^ *bound/m)
   const e = JSON.parse(readFileSync(path, 'utf8')) as Explanation
   expect([e.kernel, e.device, e.sizes]).toEqual(['mul', 'cpu', { m: 3, n: 4, d: 3, alpha: 2 }])
-  expect(e.total.operations.plain).toBe(28)
+  expect(e.total.operations.scalar).toBe(28)
 })
 
 // Where there is a GPU, the same and more.

@@ -9,13 +9,13 @@ import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
 import { fileSource, maskPart, masksOf, openWeights } from '../../src/io/index.ts'
 import {
-  keptIn,
-  layersOf,
+  layersFromValues,
   type Mask,
   type Pattern,
   prune,
   tileElementWise,
   tileWise,
+  unionMasks,
 } from '../../src/prune.ts'
 import { sample } from '../support/cases.ts'
 import { Folder } from './support.ts'
@@ -88,11 +88,11 @@ describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no p
         // Training changed everything, and what the stage before pruned is 0 still.
         for (const [k, l] of list.entries()) if (after) expect(isHeld(l.weights, after[k]!)).toBe(true)
         const limits = { '*': 0.9, ...(s === 50 && { '0.*': 0.3 }) }
-        const made = await prune(layersOf(list), {
+        const made = await prune(layersFromValues(list), {
           pattern,
           sparsity: s / 100,
           limits,
-          ...(after && { after }),
+          ...(after && { previousMasks: after }),
         })
         for (const [name, masks] of [
           ['masks', made.masks],
@@ -103,7 +103,7 @@ describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no p
           expect(list.map((l) => file.get(l.name))).toEqual(masks)
           expect(list.map((l, k) => maskPart(weights, l, masks[k]!).type)).toEqual(list.map(() => 'BOOL'))
         }
-        after = keptIn(made)
+        after = unionMasks(made)
       }
       const { list } = await layersIn(`${out}/pruned.safetensors`)
       expect(list.map((l, k) => isHeld(l.weights, after![k]!))).toEqual([true, true])

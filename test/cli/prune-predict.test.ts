@@ -4,7 +4,7 @@ import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, expect, test } from 'vitest'
 import { safetensorsChunks, writeFile } from '../../src/io/index.ts'
 import { coords, load } from '../../src/node.ts'
-import { layersOf, type Mask, prune, tileElementWise, tileWise } from '../../src/prune.ts'
+import { layersFromValues, type Mask, prune, tileElementWise, tileWise } from '../../src/prune.ts'
 import { predictor } from '../../src/search.ts'
 import { runs } from '../support/cases.ts'
 import { Folder, spt } from './support.ts'
@@ -75,14 +75,14 @@ property.prop(
     expect([ran.code, ran.err]).toEqual([0, ''])
     const { out: _, ...told } = JSON.parse(ran.out)
     expect(JSON.parse(readFileSync(`${out}/report.json`, 'utf8'))).toEqual(told)
-    expect(told.predictedBy).toMatchObject({
+    expect(told.prediction).toMatchObject({
       kernel: 'pruned_linear',
       device: 'cpu',
       schedules: [`${schedule}(g = 4)`],
     })
 
     const exclude = list.length > 1 ? ['l1'] : []
-    const { masks, rest } = await prune(layersOf(list), { pattern, sparsity: 0.5, exclude })
+    const { masks, rest } = await prune(layersFromValues(list), { pattern, sparsity: 0.5, exclude })
     const kernel = (await load(`kernels/${file}.spt`)).kernel('pruned_linear')
     list.forEach((l, k) => {
       const time = (all: Mask, tiles: Mask): number => {
@@ -94,7 +94,7 @@ property.prop(
       const both = masks[k]!.map((x, e) => x | (rest?.[k]?.[e] ?? 0))
       const expected = exclude.includes(l.name)
         ? null
-        : { before: time(whole, whole), after: time(both, masks[k]!), why: null }
+        : { before: time(whole, whole), after: time(both, masks[k]!), reason: null }
       expect(told.layers[k].predicted).toEqual(expected)
     })
   },

@@ -21,9 +21,8 @@ import {
   blockWise,
   elementWise,
   keptElements,
-  keptIn,
   type LayerValues,
-  layersOf,
+  layersFromValues,
   nOfM,
   type Pattern,
   type Pruned,
@@ -31,6 +30,7 @@ import {
   tileElementWise,
   tileVectorWise,
   tileWise,
+  unionMasks,
   vectorNOfM,
 } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
@@ -208,7 +208,7 @@ async function holds(
     expect(tensors.get(name)).toEqual({ ...other, bytes: new Uint8Array(other.bytes) })
   const bits = readBack(`${out}/masks.safetensors`).tensors
   const beside = rest ? readBack(`${out}/rest.safetensors`).tensors : null
-  const kept = keptIn({ masks, ...(rest && { rest }) })
+  const kept = unionMasks({ masks, ...(rest && { rest }) })
   list.forEach(({ type, shape, weights }, k) => {
     const place = inMatrix(shape, transposed)
     const inFile = (mask: Uint8Array) => Uint8Array.from(mask, (_, at) => mask[place(at)]!)
@@ -266,7 +266,7 @@ property.prop(
     )
     const gradients = folder.file('g.safetensors', written(new Map(scores)))
     const limited = how.limited && free
-    const layers = layersOf(list.map((l, k) => matrixOf(`l${k}`, l, transposed, scored)))
+    const layers = layersFromValues(list.map((l, k) => matrixOf(`l${k}`, l, transposed, scored)))
     const options = {
       pattern,
       ...(free && { sparsity }),
@@ -302,7 +302,7 @@ property.prop(
     expect(JSON.parse((await spt([...argv, '--json'])).out)).toEqual(first.report)
     // What was there of an earlier call goes.
     const stage = await spt([...argv, '--after', folder.at('1'), '--out', folder.at('2')])
-    const second = await ranAs(stage, { after: keptIn(first) })
+    const second = await ranAs(stage, { previousMasks: unionMasks(first) })
     if (second) await holds(folder.at('2'), list, transposed, second)
     expect(readdirSync(folder.path).filter((f) => f.startsWith('.'))).toEqual([])
   },
@@ -314,7 +314,7 @@ property.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc
   'masks that are given are kept as they are, where they are tile-wise',
   async (list, transposed, granularity) => {
     const weights = folder.file('m.safetensors', model(list))
-    const layers = layersOf(list.map((l, k) => matrixOf(`l${k}`, l, transposed, false)))
+    const layers = layersFromValues(list.map((l, k) => matrixOf(`l${k}`, l, transposed, false)))
     const pattern = tileWise({ granularity })
     const made = await prune(layers, { pattern, sparsity: 0.5 })
     const call = [
@@ -349,7 +349,7 @@ const W: DrawnLayer = {
 }
 const ew = ['--pattern', 'ew', '--sparsity', '0.5'] as const
 const pruned = async () =>
-  prune(layersOf([matrixOf('l0', W, false, false)]), { pattern: elementWise(), sparsity: 0.5 })
+  prune(layersFromValues([matrixOf('l0', W, false, false)]), { pattern: elementWise(), sparsity: 0.5 })
 
 test('layers without masks are kept dense and excluded from totals', async () => {
   const weights = folder.file('m.safetensors', model([W, W]))

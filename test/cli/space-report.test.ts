@@ -54,7 +54,7 @@ describe('decisions with thousands of values', () => {
         const k = Object.keys(partial).length
         return k < 12 ? { name: 'abcdefghijkl'[k]!, values, ordered: true, considered: 0 } : null
       },
-      rest: (partial: Point) => String(Object.keys(partial).length),
+      remainderKey: (partial: Point) => String(Object.keys(partial).length),
       kernel(point) {
         tried++
         return point
@@ -99,7 +99,7 @@ space q.sum {
     const space = await program
       .kernel()
       .space('sum')
-      .on('cpu', { params: { n: 8 } })
+      .bind('cpu', { params: { n: 8 } })
     const opens = names.map((_, k) => space.next(Object.fromEntries(names.slice(0, k).map((n) => [n, 3]))))
     expect(opens.map((o) => [o!.considered, o!.values.length])).toEqual([
       [0, 2001],

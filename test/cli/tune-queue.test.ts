@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import type { SptError } from '../../src/ast/diagnostic.ts'
 import { devices } from '../../src/node.ts'
 import { openRecords } from '../../src/search/records/index.ts'
-import { forgetStudy, runWorker } from '../../src/search/studies/index.ts'
+import { runWorker, unpublishStudy } from '../../src/search/studies/index.ts'
 import { bundled } from '../search/bundled.ts'
 import { HAS_REDIS, RedisServer } from '../search/redis-server.ts'
 import { Folder, MATRIX, PROGRAM, spt } from './support.ts'
@@ -121,7 +121,7 @@ describe('an unusable server', () => {
     try {
       const found = refusals.flatMap(([url]) => [
         refused(runWorker(url, device, nothing)),
-        refused(forgetStudy(url, 'a study')),
+        refused(unpublishStudy(url, 'a study')),
       ])
       expect(await Promise.all(found)).toEqual(refusals.flatMap(([, code]) => [code, code]))
       for (const url of ['redis://127.0.0.1:1', '127.0.0.1:6379', 'http://127.0.0.1'])
@@ -173,7 +173,10 @@ describe.skipIf(!HAS_REDIS)(
           expect(t.worker).toMatch(by)
           expect([t.sampled, t.relativeError < 1e-5, t.bytes > 0]).toEqual([false, true, true])
         }
-        expect([found.best.outcome.status, found.standard.outcome.status]).toEqual(['measured', 'measured'])
+        expect([found.best.outcome.status, found.defaultSchedule.outcome.status]).toEqual([
+          'measured',
+          'measured',
+        ])
 
         const records = await openRecords(db)
         expect(records.query({ status: 'measured' }).every((t) => by.test(t.worker ?? ''))).toBe(true)

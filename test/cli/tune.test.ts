@@ -85,12 +85,12 @@ test('finds a schedule, writes it, records trials and resumes', async () => {
   expect([first.code, first.err]).toEqual([0, ''])
   const found = JSON.parse(first.out)
   expect(found.trials).toHaveLength(4)
-  const times: number[] = found.finals.flatMap(
+  const times: number[] = found.finalists.flatMap(
     (f: { name: string; outcome: { timing?: { median: number } } }) =>
       f.name.startsWith('found') && f.outcome.timing ? [f.outcome.timing.median] : [],
   )
   expect(times).toEqual(times.toSorted((a, b) => a - b))
-  expect(found.finals.map((f: { name: string }) => f.name)).toEqual(
+  expect(found.finalists.map((f: { name: string }) => f.name)).toEqual(
     expect.arrayContaining(['found', 'standard', 'A dense']),
   )
   const again = await spt([
@@ -110,7 +110,7 @@ test('finds a schedule, writes it, records trials and resumes', async () => {
   ])
   const whole = JSON.parse(again.out)
   // Three points of each group: half of them are refused.
-  expect([whole.known, whole.trials.length, whole.stoppedBy, whole.rejectedByCode]).toEqual([
+  expect([whole.knownTrials, whole.trials.length, whole.stopReason, whole.rejectedByCode]).toEqual([
     4,
     6,
     'exhausted',
@@ -139,19 +139,23 @@ test('prints the result although the default schedule is rejected', async () => 
   }
   // As a run does, it takes the kernel without a schedule that is refused.
   const first = await told(usual)
-  expect([first.code, first.standard.schedule, first.standard.outcome.status]).toEqual([0, null, 'measured'])
+  expect([first.code, first.defaultSchedule.schedule, first.defaultSchedule.outcome.status]).toEqual([
+    0,
+    null,
+    'measured',
+  ])
   const second = await told(choice)
-  expect([second.code, second.standard.schedule, second.standard.outcome.code]).toEqual([
+  expect([second.code, second.defaultSchedule.schedule, second.defaultSchedule.outcome.code]).toEqual([
     0,
     'auto',
     'choose/requirement',
   ])
   const both = await told(choice, '--size', 'd=4')
-  expect([both.code, both.verdict, both.cases.map((c: { standard: unknown }) => c.standard)]).toEqual([
-    0,
-    'single',
-    [null, null],
-  ])
+  expect([
+    both.code,
+    both.verdict,
+    both.cases.map((c: { defaultSchedule: unknown }) => c.defaultSchedule),
+  ]).toEqual([0, 'single', [null, null]])
 })
 
 test('prints a summary of the search', async () => {
@@ -195,11 +199,11 @@ test('several files and sizes: every candidate on each input, and output that pa
   if (found.verdict === 'unasked') expect(text).toMatch(/is left as it is\.\n$/)
   else {
     expect(text.endsWith(found.schedule.text)).toBe(true)
-    expect([...kernel.schedules, ...kernel.choices]).toContain(found.schedule.name)
+    expect([...kernel.schedules, ...kernel.dispatches]).toContain(found.schedule.name)
   }
 
   const report = (await spt([...argv, ...several, '--db', db, '--resume'])).out
-  for (const part of ['cases     6;', 'unasked', 'single', 'choice', 'time / best', 'left out', 'three d=8'])
+  for (const part of ['cases     6;', 'default', 'single', 'choice', 'time / best', 'left out', 'three d=8'])
     expect(report).toContain(part)
   expect(report).toMatch(/schedule mul\.tuned|is left as it is/)
 })
@@ -212,13 +216,15 @@ test('writes no schedule if the default is fastest', async () => {
   )
   const own = (await load(path)).kernel()
   const tiled = own.schedule('tiled')
-  const taken = { kernel: tiled, call: { name: 'tiled', args: [] }, foundOn: ['a'], timings: [] }
+  const taken = { kernel: tiled, call: { name: 'tiled', args: [] }, tunedOn: ['a'], timings: [] }
   const result = {
-    cases: [{ name: 'a', standard: 0, best: 0, single: 0, choice: 0, search: null, refused: null }],
+    cases: [
+      { name: 'a', defaultSchedule: 0, best: 0, single: 0, dispatch: 0, search: null, rejection: null },
+    ],
     candidates: [{ ...taken, timings: [{ median: 1 }] }],
-    generalised: { single: {}, choice: {} },
-    verdict: 'unasked',
-    standard: null,
+    generalisation: { single: {}, dispatch: {} },
+    verdict: 'default',
+    defaultLoss: null,
     schedule: null,
     wrong: [],
     seconds: 1,
@@ -228,7 +234,7 @@ test('writes no schedule if the default is fastest', async () => {
   const parsed = await parseFile(path, new Call('tune', [path], new Map(), { env: {} } as never))
   const left = folder.file('left.spt', outFile(parsed, 'mul', said, folder.at('left.spt')))
   const again = (await load(left)).kernel()
-  expect([again.choice, again.schedules]).toEqual(['auto', own.schedules])
+  expect([again.dispatch, again.schedules]).toEqual(['auto', own.schedules])
 })
 
 test('files are unchanged without a result', async () => {
@@ -294,16 +300,16 @@ test('reports its state if it ends without a result', async () => {
     failed: 0,
     wrong: [],
     seconds: 1,
-    known: 0,
+    knownTrials: 0,
     libraries: { trials: [], absent: [] },
   }
-  const text = (stoppedBy: string): string =>
+  const text = (stopReason: string): string =>
     tuneText(own, 'cpu', 's', {
       ...none,
-      stoppedBy,
+      stopReason,
       trials: [],
       best: null,
-      finals: [{ name: 'standard', outcome: ended }],
+      finalists: [{ name: 'standard', outcome: ended }],
     } as never)
   expect(text('aborted')).toMatch(
     /ended after 1\.0 s: it was interrupted\n\nIt was ended before the first trial\.\n$/,
@@ -322,7 +328,14 @@ test('reports its state if it ends without a result', async () => {
     { name: 'as written', outcome: timing(1), point: null, kernel: own },
   ]
   const [, , fastest] = finals
-  const won = { ...none, stoppedBy: 'trials', trials: [], finals, best: fastest, own: fastest }
+  const won = {
+    ...none,
+    stopReason: 'trials',
+    trials: [],
+    finalists: finals,
+    best: fastest,
+    bestSchedule: fastest,
+  }
   expect(tuneText(own, 'cpu', 's', won as never)).toMatch(
     /^as written +1 ms +\(one sample\) {2}the least median\nfound +2 ms +\(one sample\) {2}not distinguishable from it\nstandard +search\/ended\n\n\/\/ The schedule with the least median: as written$/m,
   )
@@ -343,7 +356,7 @@ test('reports its state if it ends without a result', async () => {
     verdict: 'not distinguishable',
   }
   const judged = (of: (typeof two)[number], confirmation: object): string =>
-    tuneText(own, 'cpu', 's', { ...won, finals: two, best: of, own: of, confirmation } as never)
+    tuneText(own, 'cpu', 's', { ...won, finalists: two, best: of, bestSchedule: of, confirmation } as never)
   const kept = judged(two[1]!, against)
   expect(kept).toContain('standard: cpu(16)  2 ms  (2 ms to 2 ms)  not distinguishable from it')
   expect(kept).toContain(
@@ -357,15 +370,15 @@ test('reports its state if it ends without a result', async () => {
   expect(better).not.toContain('not distinguishable')
   const trials = [4, 3].map((ms, k) => ({ point: { by: k, F: 'csr' }, outcome: timing(ms) }))
   const cases = [
-    { name: 'one', search: { ...none, trials }, refused: null, values: null },
-    { name: 'two', search: null, refused: null, values: null },
+    { name: 'one', search: { ...none, trials }, rejection: null, values: null },
+    { name: 'two', search: null, rejection: null, values: null },
   ]
   const all = {
     ...none,
     cases,
     candidates: [{}, {}],
-    generalised: null,
-    standard: null,
+    generalisation: null,
+    defaultLoss: null,
     verdict: null,
     schedule: null,
   }
@@ -463,9 +476,9 @@ test('imported files are not overwritten, and an output that could not import th
 
 test("resumes from the user's records by default", async () => {
   const env = { SPT_CACHE_DIR: folder.at('cache') }
-  const tuned = async (): Promise<{ readonly known: number; readonly trials: readonly unknown[] }> =>
+  const tuned = async (): Promise<{ readonly knownTrials: number; readonly trials: readonly unknown[] }> =>
     JSON.parse((await spt(['tune', program, ...data, '--trials', '2', '--resume', '--json'], { env })).out)
-  expect([(await tuned()).known, (await tuned()).known]).toEqual([0, 2])
+  expect([(await tuned()).knownTrials, (await tuned()).knownTrials]).toEqual([0, 2])
   const none = await spt(['records', 'list', '--kernel', 'other'], { env })
   expect(none.out).toContain('none of the 1 studies')
 })

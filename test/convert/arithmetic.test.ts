@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrix, written } from '../formats/user-formats.ts'
@@ -68,9 +68,9 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         const refused = diagnosticOf(() => {
           host = arraysOf(convertTensor(tensor, written(text), given))
         })
-        const from = await resident(on.device, tensor)
+        const from = await uploadResident(on.device, tensor)
         try {
-          const there = await convertPlan(on.device, written(text)).run(from, given)
+          const there = await conversionPlan(on.device, written(text)).run(from, given)
           expect(arraysOf(await there.download())).toEqual(host)
           there.free()
         } catch (e) {

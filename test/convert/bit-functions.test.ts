@@ -5,7 +5,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
@@ -281,9 +281,9 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         const refused = diagnosticOf(() => {
           host = arraysOf(convertTensor(tensor, written(text, 'z'), given))
         })
-        const from = await resident(on.device, tensor)
+        const from = await uploadResident(on.device, tensor)
         try {
-          const there = await convertPlan(on.device, written(text, 'z')).run(from, given)
+          const there = await conversionPlan(on.device, written(text, 'z')).run(from, given)
           expect(arraysOf(await there.download())).toEqual(host)
           there.free()
         } catch (found) {

@@ -2,14 +2,14 @@
 import { describe, expect, test, vi } from 'vitest'
 import { isStored } from '../../src/ir/axis.ts'
 import {
-  CompiledChoice,
-  convertFor,
+  CompiledDispatch,
+  convertForKernel,
   coords,
   dense,
   load,
   prepareResident,
-  resident,
   stored,
+  upload,
 } from '../../src/node.ts'
 import { complaint } from '../api/support.ts'
 import { asHardware } from '../support/hardware.ts'
@@ -57,17 +57,17 @@ describe.each(DEVICES)('on $name', ({ open }) => {
     const kernel = (await load(TEXT)).kernel()
     const { source } = kernel.compilation
     const axes = ['i', 'j'].map((a) => source.axes.find((x) => x.name === a)!).filter(isStored)
-    const there = await resident(on.device, A, axes)
+    const there = await upload(on.device, A, axes)
     const compiled = await kernel.compile(on.device)
-    expect(compiled).toBeInstanceOf(CompiledChoice)
+    expect(compiled).toBeInstanceOf(CompiledDispatch)
     const download = vi.spyOn(on.device, 'download')
     const inputs = { tensors: { B }, resident: { A: there } }
-    const { kernel: chosen, choice } = await (compiled as CompiledChoice).choose(inputs)
+    const { kernel: chosen, selection } = await (compiled as CompiledDispatch).choose(inputs)
     expect(download).toHaveBeenCalledTimes(1)
     expect(download.mock.calls[0]![1]).toBe(4 * indptr.length)
     download.mockRestore()
-    expect([choice.text, choice.values]).toEqual(['blocks(2)', { 'longest(j)': 3, 'nnz(A)': 5, d: 3 }])
-    const parts = await convertFor(chosen, 'A', there)
+    expect([selection.text, selection.values]).toEqual(['blocks(2)', { 'longest(j)': 3, 'nnz(A)': 5, d: 3 }])
+    const parts = await convertForKernel(chosen, 'A', there)
     const prepared = await prepareResident(chosen, { A: parts }, { tensors: { B } })
     await prepared.run()
     expect([...(await prepared.read('C')).values!]).toEqual([39, 45, 51, 0, 0, 0, 42, 51, 60])
@@ -78,8 +78,8 @@ describe.each(DEVICES)('on $name', ({ open }) => {
   })
 
   test('coordinates there say nothing of rows: it is asked for in numbers', async () => {
-    const compiled = (await (await load(TEXT)).kernel().compile(on.device)) as CompiledChoice
-    const there = await resident(
+    const compiled = (await (await load(TEXT)).kernel().compile(on.device)) as CompiledDispatch
+    const there = await upload(
       on.device,
       coords(
         [3, 4],
@@ -96,7 +96,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
       /^choose\/unknown-statistic.* longest\(j\)/,
     )
     const statistics = { 'longest(j)': 3, 'nnz(A)': 5 }
-    expect((await compiled.choose({ ...inputs, statistics })).choice.text).toBe('blocks(2)')
+    expect((await compiled.choose({ ...inputs, statistics })).selection.text).toBe('blocks(2)')
     there.free()
     expect(await complaint(() => compiled.choose({ ...inputs, statistics }))).toMatch(/^device\/freed/)
     compiled.release()

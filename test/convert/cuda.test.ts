@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { expect, test, vi } from 'vitest'
 import { convert } from '../../src/api/resident.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
+import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import { TUNINGS } from '../../src/storage/engines/device/tuning.ts'
 import { sample } from '../support/cases.ts'
@@ -50,7 +50,7 @@ test.skipIf(noNvcc !== null)(
       if (IN_TILES.has(s.name)) Object.assign(queueOf(device).tuning, TUNINGS.cuda)
       for (const t of fc.sample(tensorFor(s), { numRuns: 2, seed: 1 })) {
         const given = givenFor(t.shape, s.given?.(t.shape))
-        const from = await resident(device, t)
+        const from = await uploadResident(device, t)
         const made = await convert(device, from, to, given)
         const rows = await convert(device, made, to, given)
         for (const r of [from, made, rows]) r.free()

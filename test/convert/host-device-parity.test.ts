@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -124,12 +124,12 @@ describe.each([
 
   test.each(FORMATS)('%s', async (_, text) => {
     const to = written(text)
-    const plan = convertPlan(on.device, to)
+    const plan = conversionPlan(on.device, to)
     await fc.assert(
       fc.asyncProperty(fc.oneof(matrices, full), fc.boolean(), async (m, pattern) => {
         const t: CoordTensor = pattern ? { ...m, values: null } : m
         const given = givenFor(t.shape)
-        const from = await resident(on.device, t)
+        const from = await uploadResident(on.device, t)
         const { bytes } = queueOf(on.device)
         const found = await outcome(async () => {
           const made = await plan.run(from, given)
@@ -156,8 +156,8 @@ describe.each([
       values: null,
       dtype: 'f32',
     }
-    const from = await resident(on.device, t)
-    expect(await outcome(() => convertPlan(on.device, to).run(from, givenFor(t.shape)))).toBe(
+    const from = await uploadResident(on.device, t)
+    expect(await outcome(() => conversionPlan(on.device, to).run(from, givenFor(t.shape)))).toBe(
       'convert/too-large',
     )
     from.free()

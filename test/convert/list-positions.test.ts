@@ -9,7 +9,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { dense, stored } from '../../src/node.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { HOST } from '../../src/storage/engines/host/engine.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, type StoredParts } from '../../src/storage/stored-parts.ts'
@@ -228,14 +228,14 @@ function onHost(d: Drawn, text: string, list: readonly number[]) {
 
 /** That a device makes or says the same. */
 async function same(
-  device: Parameters<typeof convertPlan>[0],
+  device: Parameters<typeof conversionPlan>[0],
   d: Drawn,
   text: string,
   list: readonly number[],
   { made, refused }: ReturnType<typeof onHost>,
 ): Promise<void> {
-  const plan = convertPlan(device, written(text, 'z'))
-  const from = await resident(device, tensorOf(d))
+  const plan = conversionPlan(device, written(text, 'z'))
+  const from = await uploadResident(device, tensorOf(d))
   try {
     const there = await plan.run(from, given(d, list))
     expect(arraysOf(await there.download())).toEqual(made && arraysOf(made))
@@ -408,7 +408,7 @@ describe('ready-made arrays', () => {
   ])('of a kernel: the %s', async (_, text) => {
     const p: Position = { text: 'i / 2', of: ({ i }) => Math.floor(i / 2), asks: 'nothing' }
     const kernel = parseProgram(`${text}\n${ROW_SUMS.replaceAll('f32', 'i32')}`).kernel('sum')
-    const compiled = await kernel.as('A', 'f(z)').compileAsIs(cpu.device)
+    const compiled = await kernel.as('A', 'f(z)').compileSchedule(cpu.device)
     await fc.assert(
       fc.asyncProperty(drawn, async (d) => {
         const list = listOf(d, p)

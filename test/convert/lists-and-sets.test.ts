@@ -1,9 +1,9 @@
 /** Lists and sets that conversions on a device are given are checked as on the host. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { resident } from '../../src/api/resident.ts'
+import { upload } from '../../src/api/resident.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
-import { convertFor, coords, devices, load, prepareResident } from '../../src/node.ts'
+import { convertForKernel, coords, devices, load, prepareResident } from '../../src/node.ts'
 import { CSR, ROW_SUMS, segmentsOfRows } from '../formats/programs.ts'
 import { runs } from '../support/cases.ts'
 
@@ -46,14 +46,14 @@ describe('what a device is given', () => {
   test('is taken where the host takes it, and refused in the same words', async () => {
     const program = await load(TEXT)
     const device = await devices.cpu()
-    const compiled = await program.kernel().as('A', 'both(rows, s)').compileAsIs(device)
+    const compiled = await program.kernel().as('A', 'both(rows, s)').compileSchedule(device)
     const format = program.format('both')
-    const there = await resident(device, A)
+    const there = await upload(device, A)
     await fc.assert(
       fc.asyncProperty(list, set, async (rows, s) => {
         const lists = new Map([['rows', Int32Array.from(rows)]])
         const device = await refused(async () => {
-          ;(await convertFor(compiled, 'A', there, { lists, sets: new Map([['s', s]]) })).free()
+          ;(await convertForKernel(compiled, 'A', there, { lists, sets: new Map([['s', s]]) })).free()
         })
         const host = await refused(() => {
           const mask = { kind: 'coords', shape: [4, 3], coords: s, values: null, dtype: 'f32' } as const
@@ -77,14 +77,14 @@ describe('what a device is given', () => {
         'api/unknown-option',
       ],
     ] as const)
-      expect(await refused(() => convertFor(compiled, 'A', there, given as never))).toMatch(code)
+      expect(await refused(() => convertForKernel(compiled, 'A', there, given as never))).toMatch(code)
     await device.dispose()
   })
 
   test('is what is bound with the tensor', async () => {
     const device = await devices.cpu()
-    const compiled = await (await load(TEXT)).kernel().as('A', 'vb(rows)').compileAsIs(device)
-    const made = await convertFor(compiled, 'A', await resident(device, A), {
+    const compiled = await (await load(TEXT)).kernel().as('A', 'vb(rows)').compileSchedule(device)
+    const made = await convertForKernel(compiled, 'A', await upload(device, A), {
       lists: new Map([['rows', LIST]]),
     })
     const prepared = await prepareResident(compiled, { A: made }, { tensors: { rows: LIST } })
@@ -124,7 +124,7 @@ describe('what a device is given', () => {
       ['A', 'B'],
       ['B', 'A'],
     ] as const) {
-      const compiled = await program.kernel().as(first, 'vb(q)').as(second, 'vb(q)').compileAsIs(device)
+      const compiled = await program.kernel().as(first, 'vb(q)').as(second, 'vb(q)').compileSchedule(device)
       for (const q of [
         [0, 2, 4],
         [0, 2, 3],

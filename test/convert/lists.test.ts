@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { convertFor, dense, prepareResident, resident } from '../../src/node.ts'
-import { convertPlan } from '../../src/storage/engines/device/index.ts'
+import { convertForKernel, dense, prepareResident, upload } from '../../src/node.ts'
+import { conversionPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import { fitting, repeated, TEXTS } from '../formats/list-formats.ts'
 import { givenFor, matrices, written } from '../formats/user-formats.ts'
@@ -37,21 +37,21 @@ describe.each(DEVICES)('on $name', ({ name, kind, open }) => {
     '%s',
     async (_, text) => {
       const to = written(text, 2, 4)
-      const plan = convertPlan(on.device, to)
+      const plan = conversionPlan(on.device, to)
       const rows = written(ROWS)
-      const back = convertPlan(on.device, rows)
+      const back = conversionPlan(on.device, rows)
       const kernel = parseProgram(`${text}${PRODUCT}`).kernel('spmv').schedule('s')
       const compiled = await kernel.compile(on.device)
       await fc.assert(
         fc.asyncProperty(matrices, async (drawn) => {
           const A = repeated(fitting(drawn, text, 2, 4))
           const given = givenFor(A.shape)
-          const from = await resident(on.device, A)
+          const from = await upload(on.device, A)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
           const there = await back.run(made, given)
           expect(arraysOf(await there.download())).toEqual(arraysOf(convertTensor(A, rows, given)))
-          const own = await convertFor(compiled, 'A', from)
+          const own = await convertForKernel(compiled, 'A', from)
           const [m, n] = A.shape as [number, number]
           const x = Int32Array.from({ length: n }, (_x, k) => 1 + k)
           const prepared = await prepareResident(compiled, { A: own }, { tensors: { x: dense([n], x) } })

@@ -3,8 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { packFields, unpackFields } from '../../src/ir/packed-fields.ts'
-import { convertFor, coords, dense, devices, prepareResident, resident } from '../../src/node.ts'
-import { convertPlan } from '../../src/storage/engines/device/index.ts'
+import { convertForKernel, coords, dense, devices, prepareResident, upload } from '../../src/node.ts'
+import { conversionPlan } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { givenFor, matrices, written } from '../formats/user-formats.ts'
@@ -68,8 +68,8 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
     '$name $args',
     async ({ name, args }) => {
       const to = written(formatText(name), ...args)
-      const plan = convertPlan(on.device, to)
-      const back = convertPlan(on.device, written(ROWS))
+      const plan = conversionPlan(on.device, to)
+      const back = conversionPlan(on.device, written(ROWS))
       const as = `${name}${args.length > 0 ? `(${args.join(', ')})` : ''}`
       const text = `${FORMATS}${KERNELS}schedule extremes.s { A as ${as} }\nschedule product.s { A as ${as} }`
       const program = parseProgram(text)
@@ -79,12 +79,12 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
         fc.asyncProperty(matrices, async (drawn) => {
           const A = withZeros(drawn)
           const given = givenFor(A.shape)
-          const from = await resident(on.device, A)
+          const from = await upload(on.device, A)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
           const rows = await back.run(made, given)
           expect(arraysOf(await rows.download())).toEqual(arraysOf(convertTensor(A, rows.instance, given)))
-          const own = await convertFor(compiled, 'A', from)
+          const own = await convertForKernel(compiled, 'A', from)
           const prepared = await prepareResident(compiled, { A: own })
           await prepared.run()
           expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
@@ -93,7 +93,7 @@ describe.each(DEVICES)('on $name', ({ name: device, kind, open }) => {
             [A.shape[1]!],
             Int32Array.from({ length: A.shape[1]! }, (_, k) => k + 1),
           )
-          const idle = await convertFor(product, 'A', from)
+          const idle = await convertForKernel(product, 'A', from)
           const summed = await prepareResident(product, { A: idle }, { tensors: { x } })
           await summed.run()
           expect(await summed.verify()).toMatchObject({ ok: true, problems: [] })

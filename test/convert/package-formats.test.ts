@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { AnyFormat } from '../../src/ir/format.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import { runs, sample } from '../support/cases.ts'
 import {
@@ -44,13 +44,13 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
     '%s: as on the host, and back',
     async (_, s) => {
       const to = instanceOf(formatOf(s.name), s.args, s.order)
-      const plan = convertPlan(on.device, to)
+      const plan = conversionPlan(on.device, to)
       const rowsOf = formatOf((s.order ?? 2) === 2 ? 'csr' : 'csf')
-      const back = convertPlan(on.device, instanceOf(rowsOf, [], s.order))
+      const back = conversionPlan(on.device, instanceOf(rowsOf, [], s.order))
       await fc.assert(
         fc.asyncProperty(tensorFor(s), async (t) => {
           const given = givenFor(t.shape, s.given?.(t.shape))
-          const from = await resident(on.device, t)
+          const from = await uploadResident(on.device, t)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(t, to, given)))
           const rows = await back.run(made, givenFor(t.shape))

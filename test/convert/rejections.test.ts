@@ -4,7 +4,7 @@ import { convert } from '../../src/api/resident.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Device } from '../../src/runtime/device.ts'
-import { releaseConversions, resident } from '../../src/storage/engines/device/index.ts'
+import { releaseConversions, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { queueOf } from '../../src/storage/engines/device/resident-tensors.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -119,7 +119,7 @@ describe('refusals', () => {
   test.each(CASES)('%s', async (_, code, text) => {
     const to = written(text)
     expect(await codeOf(() => convertTensor(T, to, givenFor(T.shape)))).toBe(code)
-    const from = await resident(device, T)
+    const from = await uploadResident(device, T)
     const { bytes } = queueOf(device)
     expect(await codeOf(() => convert(device, from, to, givenFor(T.shape)))).toBe(code)
     expect(queueOf(device).bytes).toBe(bytes)
@@ -133,7 +133,7 @@ describe('refusals', () => {
 
   test('a conversion and its result leave no memory behind', async () => {
     const { bytes } = queueOf(device)
-    const from = await resident(device, T)
+    const from = await uploadResident(device, T)
     const made = await convert(device, from, written(CSR), givenFor(T.shape))
     made.free()
     from.free()
@@ -149,7 +149,7 @@ describe('refusals', () => {
         [1, 0, 4],
       ],
     )
-    const from = await resident(device, twice)
+    const from = await uploadResident(device, twice)
     for (const fill of [0, 5]) {
       const made = await convert(device, from, written(CSR), givenFor([2, 2]), fill)
       const [part] = (await made.download()).parts
@@ -161,12 +161,12 @@ describe('refusals', () => {
 
   test('coordinates outside of the tensor, another device, another number of dimensions', async () => {
     const outside = { ...T, shape: [2, 2] }
-    expect(await codeOf(() => resident(device, outside))).toBe('bind/coordinate-range')
+    expect(await codeOf(() => uploadResident(device, outside))).toBe('bind/coordinate-range')
     const other = createCpuDevice()
-    const from = await resident(other, T)
+    const from = await uploadResident(other, T)
     const to = written(CSR)
     expect(await codeOf(() => convert(device, from, to, givenFor(T.shape)))).toBe('device/foreign-buffer')
-    const cube = await resident(device, matrix([2, 2, 2], [[0, 0, 0, 1]]))
+    const cube = await uploadResident(device, matrix([2, 2, 2], [[0, 0, 0, 1]]))
     expect(await codeOf(() => convert(device, cube, to, givenFor([2, 2])))).toBe('bind/shape')
     from.free()
     cube.free()

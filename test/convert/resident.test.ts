@@ -1,15 +1,15 @@
 /** Resident tensors in kernels, without a way through the host. */
 import { beforeAll, describe, expect, test } from 'vitest'
 import {
-  convertFor,
+  convertForKernel,
   coords,
   dense,
   load,
   prepareResident,
   type ResidentParts,
-  resident,
   SptError,
   type SptProgram,
+  upload,
 } from '../../src/node.ts'
 import { DEVICES, opened } from './devices.ts'
 
@@ -48,8 +48,8 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
   ] as const)('a kernel runs on what was converted there: %s', async (name, args) => {
     const k = program.kernel('spmm').as('A', name, ...args)
     const compiled = await k.compile(on.device)
-    const from = await resident(on.device, A)
-    const made = await convertFor(compiled, 'A', from)
+    const from = await upload(on.device, A)
+    const made = await convertForKernel(compiled, 'A', from)
     from.free()
     const prepared = await prepareResident(compiled, { A: made }, { tensors: { B } })
     await prepared.run()
@@ -67,8 +67,8 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
   test('a tensor in another format is refused', async () => {
     const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(on.device)
     const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(on.device)
-    const from = await resident(on.device, A)
-    const made: ResidentParts = await convertFor(other, 'A', from)
+    const from = await upload(on.device, A)
+    const made: ResidentParts = await convertForKernel(other, 'A', from)
     await expect(prepareResident(compiled, { A: made }, { tensors: { B } })).rejects.toThrow(SptError)
     from.free()
     made.free()

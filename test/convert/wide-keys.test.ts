@@ -1,7 +1,7 @@
 /** Keys whose least and greatest are further apart than 31 bits tell: order and groups are those of the numbers, everywhere. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { remapParts } from '../../src/storage/remap-parts.ts'
 import { convertTensor } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -126,8 +126,8 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
     await fc.assert(
       fc.asyncProperty(tensors, formats, async (tensor, text) => {
         const given = givenFor(tensor.shape)
-        const from = await resident(on.device, tensor)
-        const there = await convertPlan(on.device, written(text)).run(from, given)
+        const from = await uploadResident(on.device, tensor)
+        const there = await conversionPlan(on.device, written(text)).run(from, given)
         expect(arraysOf(await there.download())).toEqual(
           arraysOf(convertTensor(tensor, written(text), given)),
         )

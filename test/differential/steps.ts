@@ -160,7 +160,7 @@ function onLoops(c: Choices, now: () => Kernel, p: Program, attempt: Attempt): v
       }
       const scope = c.pick(['shared', 'register'] as const)
       const done = attempt(`cache_read ${buffer} at ${loop} in ${scope} ${JSON.stringify(layout)}`, (k) =>
-        k.cache_read(buffer, loop, scope, undefined, layout),
+        k.cacheRead(buffer, loop, scope, undefined, layout),
       )
       if (done && scope === 'shared' && c.chance(60))
         attempt(`pipeline ${loop}`, (k) => k.pipeline(loop, c.pick([2, 3])))
@@ -172,12 +172,12 @@ function onLoops(c: Choices, now: () => Kernel, p: Program, attempt: Attempt): v
     case 16:
     case 17: {
       const scope = c.pick(['register', 'shared'] as const)
-      attempt(`cache_write ${output} at ${loop} in ${scope}`, (k) => k.cache_write(output, loop, scope))
+      attempt(`cache_write ${output} at ${loop} in ${scope}`, (k) => k.cacheWrite(output, loop, scope))
       return
     }
     case 18: {
       const nest = c.pick(nests)
-      attempt(`compute_at ${nest} at ${loop}`, (k) => k.compute_at(nest, loop))
+      attempt(`compute_at ${nest} at ${loop}`, (k) => k.computeAt(nest, loop))
       return
     }
     case 19:

@@ -69,12 +69,13 @@ test('extends a `choose` schedule of the package', async () => {
       [1, 0],
     ],
   )
-  const chosen = async (d: number) => (await kernel.choose('cpu', { tensors: { A }, params: { d } })).chosen
+  const chosen = async (d: number) =>
+    (await kernel.choose('cpu', { tensors: { A }, params: { d } })).selection
   expect(await chosen(6)).toMatchObject({
-    choice: 'auto',
-    because: 'cpu and d % 3 == 0 and cpu and d < 16',
+    dispatch: 'auto',
+    reason: 'cpu and d % 3 == 0 and cpu and d < 16',
   })
-  expect(await chosen(8)).toMatchObject({ from: 'spmm.auto' })
+  expect(await chosen(8)).toMatchObject({ declaredBy: 'spmm.auto' })
 })
 
 test('contains schedules', () => {
@@ -103,7 +104,7 @@ test('`choose` by sizes, device and statistics', async () => {
   const choose = async (d: number, longest: number, mean: number) => {
     const statistics = { 'longest(j)': longest, 'mean(j)': mean, 'nnz(A)': 1e6 }
     const open = program.kernel('aggregate').schedule('auto')
-    return (await open.choose('cuda', { params: { d }, statistics })).chosen
+    return (await open.choose('cuda', { params: { d }, statistics })).selection
   }
   expect((await choose(64, 513, 1)).text).toBe('balanced(lanes = 16)')
   expect((await choose(64, 512, 4)).text).toBe('rows(8)')
@@ -113,7 +114,7 @@ test('`choose` by sizes, device and statistics', async () => {
 test('`choose` with arguments', async () => {
   const choose = async (mean: number, ...args: number[]) => {
     const open = program.kernel('aggregate').schedule('sized', ...args)
-    return (await open.choose('cpu', { params: { m: 64 }, statistics: { 'mean(j)': mean } })).chosen.text
+    return (await open.choose('cpu', { params: { m: 64 }, statistics: { 'mean(j)': mean } })).selection.text
   }
   expect(await choose(8)).toBe('rows(16)')
   expect(await choose(8, 32)).toBe('rows(1, 32)')
@@ -127,8 +128,8 @@ test('`choose` by fill ratio', async () => {
     [0, 0, 3],
     [0, 1, 3],
   ]
-  const { chosen } = await open.choose('cpu', { tensors: { A: coords([4, 6], columns) } })
-  expect([chosen.text, chosen.values]).toEqual(['rows(2)', { b: 2, 'covered(A, bsr(2))': 8 / 24 }])
+  const { selection } = await open.choose('cpu', { tensors: { A: coords([4, 6], columns) } })
+  expect([selection.text, selection.values]).toEqual(['rows(2)', { b: 2, 'fill_ratio(A, bsr(2))': 8 / 24 }])
 })
 
 test('`choose` by the measured fill ratio of earlier runs', async () => {
@@ -142,11 +143,11 @@ test('`choose` by the measured fill ratio of earlier runs', async () => {
   const taken: (string | undefined)[] = []
   for (const _ of [0, 1, 2]) {
     await prepared.run()
-    taken.push(prepared.choice?.text)
+    taken.push(prepared.selection?.text)
   }
   expect(taken).toEqual(['found', 'found', 'found'])
-  expect(prepared.choice?.covered).toEqual({
-    'covered(H, bsr(4))': { value: 1 / 16, from: 'last run', found: 1 / 16 },
+  expect(prepared.selection?.fillRatios).toEqual({
+    'fill_ratio(H, bsr(4))': { value: 1 / 16, source: 'last run', measured: 1 / 16 },
   })
   expect((await prepared.read('R')).values?.[0]).toBe(8)
 })
@@ -165,13 +166,13 @@ test('`fastest` selects by predicted time', async () => {
     params: { d: 32 },
   }
   const open = program.kernel('aggregate').schedule('expected')
-  const { chosen } = await open.choose('cuda', inputs)
-  expect(chosen.expected.map((e) => e.text).toSorted()).toEqual([
+  const { selection } = await open.choose('cuda', inputs)
+  expect(selection.predictions.map((e) => e.text).toSorted()).toEqual([
     'balanced(lanes = 16)',
     'balanced(lanes = 8)',
     'rows(8)',
   ])
-  expect((await open.choose('cpu', inputs)).chosen.text).toBe('rows(4)')
+  expect((await open.choose('cpu', inputs)).selection.text).toBe('rows(4)')
 })
 
 test('a search space has legal points', async () => {
@@ -179,7 +180,7 @@ test('a search space has legal points', async () => {
   const space = await program
     .kernel('aggregate')
     .space('gpu')
-    .on('cuda', { params: { d: 48 }, statistics })
+    .bind('cuda', { params: { d: 48 }, statistics })
   expect(count(space).points).toBeGreaterThan(40)
   expect(survey(space, { limit: 20, random: Math.random }).legal).toBeGreaterThan(0)
 })
@@ -198,7 +199,7 @@ test('formats are valid', () => {
   expect(own.length).toBeGreaterThan(4)
   for (const name of own) {
     const format = program.format(name, ...(args[name] ?? []))
-    const parts = name === 'csf' ? format.ofOrder(3).parts : format.parts
+    const parts = name === 'csf' ? format.withOrder(3).parts : format.parts
     expect(parts.length).toBeGreaterThan(0)
   }
 })

@@ -39,7 +39,7 @@ test('every field returned by tune, search and records is documented', () => {
     'Trial',
     'SearchResult',
     'TuneResult',
-    'Final',
+    'Finalist',
     'StoredTrial',
     'StudySummary',
   ]

@@ -70,28 +70,28 @@ describe('conditions', () => {
     ['when (nnz(B) > 3) plain', 'check/statistic: B is dense [B]'],
     ['when (nnz(j) > 3) plain', 'check/unknown-buffer: kernel mul has no buffer j [j]'],
     ...[
-      ['covered(A)', 'check/statistic: covered takes a tensor and a format [covered(A)]'],
-      ['covered(A, 3)', 'check/statistic: covered takes a tensor and a format [covered(A, 3)]'],
+      ['fill_ratio(A)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A)]'],
+      ['fill_ratio(A, 3)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A, 3)]'],
       [
-        'covered(A, all + all)',
+        'fill_ratio(A, all + all)',
         'check/rest-not-last: this part takes all elements, so later parts would be empty [all]',
       ],
       [
-        'covered(A, padded(0.5) where (i < 2) + all)',
+        'fill_ratio(A, padded(0.5) where (i < 2) + all)',
         'check/coordinate-type: b of format padded is an integer, and this is a real number [0.5]',
       ],
-      ['covered(A by all)', 'check/statistic: covered takes a tensor and a format [covered(A by all)]'],
-      ['covered(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],
+      ['fill_ratio(A by all)', 'check/statistic: covered takes a tensor and a format [fill_ratio(A by all)]'],
+      ['fill_ratio(Q, all)', 'check/unknown-buffer: kernel mul has no buffer Q [Q]'],
       [
-        'covered(C, all)',
+        'fill_ratio(C, all)',
         'check/statistic: C is dense and no input: nothing is known of its elements before the kernel runs [C]',
       ],
-      ['covered(A, none)', 'check/unknown-format: there is no format none [none]'],
-      ['covered(A, all(2))', 'check/arguments: format all is given 1 argument [all(2)]'],
-      ['covered(A, padded)', 'check/arguments: format padded is given 0 arguments [padded]'],
-      ['covered(A, padded(m))', 'check/unknown-name: there is no m here [m]'],
-      ['covered(A, padded(0.5))', 'check/argument-type: an argument is an integer, and this is f64 [0.5]'],
-      ['covered(B, line)', 'check/format-over: format line is over (i), and B has 2 dimensions [line]'],
+      ['fill_ratio(A, none)', 'check/unknown-format: there is no format none [none]'],
+      ['fill_ratio(A, all(2))', 'check/arguments: format all is given 1 argument [all(2)]'],
+      ['fill_ratio(A, padded)', 'check/arguments: format padded is given 0 arguments [padded]'],
+      ['fill_ratio(A, padded(m))', 'check/unknown-name: there is no m here [m]'],
+      ['fill_ratio(A, padded(0.5))', 'check/argument-type: an argument is an integer, and this is f64 [0.5]'],
+      ['fill_ratio(B, line)', 'check/format-over: format line is over (i), and B has 2 dimensions [line]'],
     ].map(([asked, message]) => [`when (${asked} > 0.5) plain`, message] as [string, string]),
     ['when (sqrt(d) > 3) plain', 'check/unknown-function: there is no function sqrt here [sqrt]'],
     ['when (has(subgroup)) plain', 'check/feature: no device has a feature subgroup [subgroup]'],
@@ -227,6 +227,6 @@ test('a choice of another file is one of the kernel', async () => {
   }
   const program = await load('main.spt', { read: async (path) => files[path]! })
   const kernel = program.kernel()
-  expect(kernel.choices).toEqual(['other', 'auto'])
-  expect((await kernel.choose('cpu', { params: { d: 6 } })).chosen.text).toBe('tiles(3)')
+  expect(kernel.dispatches).toEqual(['other', 'auto'])
+  expect((await kernel.choose('cpu', { params: { d: 6 } })).selection.text).toBe('tiles(3)')
 })

@@ -1,7 +1,7 @@
 /** Choices that call or extend choices: flattened branches decide as evaluating the nesting does. */
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
-import { choiceUse, decide } from '../../src/api/choice-conditions.ts'
+import { decide, dispatchCall } from '../../src/api/choice-conditions.ts'
 import type { Choice } from '../../src/elaborate/index.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { load, SptError } from '../../src/node.ts'
@@ -160,7 +160,7 @@ function evaluated(
 
 function decided(choice: Choice, args: readonly number[], facts: Values): string[] | null {
   try {
-    return decide(choiceUse(choice, args), (v) => facts[v.name]!).map((d) => d.chosen.text)
+    return decide(dispatchCall(choice, args), (v) => facts[v.name]!).map((d) => d.selection.text)
   } catch (e) {
     if (e instanceof SptError && e.diagnostics[0]!.code === 'choose/no-match') return null
     throw e
@@ -201,7 +201,7 @@ describe('choices within choices', () => {
         name: 'test.spt',
         text: `${KERNEL}
 schedule mul.inner(b = 2) choose {
-  when (covered(A, tiled(2 * b)) < 0.5) rows(b)
+  when (fill_ratio(A, tiled(2 * b)) < 0.5) rows(b)
 }
 schedule mul.outer(c = 8) choose {
   when (m > 1) inner(c + 1)
@@ -209,10 +209,10 @@ schedule mul.outer(c = 8) choose {
 }`,
       }),
     )
-    const outer = choiceUse(choices.get('mul')!.get('outer')!, [3])
-    expect([...outer.choice.statistics.keys()]).toEqual(['covered(A, tiled(8))'])
+    const outer = dispatchCall(choices.get('mul')!.get('outer')!, [3])
+    expect([...outer.choice.statistics.keys()]).toEqual(['fill_ratio(A, tiled(8))'])
     const of = (covered: number): string =>
-      decide(outer, ({ name }) => ({ m: 2, 'covered(A, tiled(8))': covered })[name]!)[0]!.chosen.text
+      decide(outer, ({ name }) => ({ m: 2, 'fill_ratio(A, tiled(8))': covered })[name]!)[0]!.selection.text
     expect([of(0.4), of(0.6)]).toEqual(['rows(4)', 'plain'])
   })
 })
@@ -291,13 +291,13 @@ schedule mul.auto extends {
 }
 `)
     const kernel = program.kernel('mul')
-    expect(kernel.choices).toEqual(['auto'])
+    expect(kernel.dispatches).toEqual(['auto'])
     const chosen = async (m: number, d: number, ...args: number[]) =>
-      (await kernel.schedule('auto', ...args).choose('cpu', { params: { m, d } })).chosen
-    expect(await chosen(5, 8)).toMatchObject({ text: 'mine', because: 'd == 8', from: null })
-    expect(await chosen(5, 9, 7)).toMatchObject({ text: 'rows(7)', because: 'm > 3', from: 'mul.auto' })
-    expect(await chosen(1, 9)).toMatchObject({ text: 'cols(3)', because: 'otherwise', from: 'mul.auto' })
-    expect(await chosen(5, 16)).toMatchObject({ text: 'mine', because: 'd == 16 and m > 3', from: null })
+      (await kernel.schedule('auto', ...args).choose('cpu', { params: { m, d } })).selection
+    expect(await chosen(5, 8)).toMatchObject({ text: 'mine', reason: 'd == 8', declaredBy: null })
+    expect(await chosen(5, 9, 7)).toMatchObject({ text: 'rows(7)', reason: 'm > 3', declaredBy: 'mul.auto' })
+    expect(await chosen(1, 9)).toMatchObject({ text: 'cols(3)', reason: 'otherwise', declaredBy: 'mul.auto' })
+    expect(await chosen(5, 16)).toMatchObject({ text: 'mine', reason: 'd == 16 and m > 3', declaredBy: null })
   })
 
   test('are extended by files that import them, whatever order imports have', async () => {
@@ -313,7 +313,7 @@ schedule mul.auto extends {
         )
       ).kernel('mul')
       const text = async (d: number): Promise<string> =>
-        (await kernel.schedule('auto').choose('cpu', { params: { m: 1, d } })).chosen.text
+        (await kernel.schedule('auto').choose('cpu', { params: { m: 1, d } })).selection.text
       expect([await text(8), await text(9), await text(7)]).toEqual(['mine', 'rows(9)', 'cols(3)'])
     }
   })

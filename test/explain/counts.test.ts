@@ -58,8 +58,8 @@ function counted(plan: Plan, loops: Kernel2, bound: Bound): Traffic | undefined 
       continue
     }
     const { arrays, certainty } = countLaunch(step, plan.buffers, given, instructionsOf(loops))
-    if (certainty.assumed) return undefined
-    expect(certainty.share).toBe(1)
+    if (certainty.hasAssumptions) return undefined
+    expect(certainty.sampledFraction).toBe(1)
     for (const [name, a] of arrays) {
       out[name]![0] += a.loads + a.atomics
       out[name]![1] += a.stores + a.atomics
@@ -146,9 +146,9 @@ test('a sparse product by hand: every nonzero reads a row of B', () => {
   expect(of('B')).toEqual([m * d, nnz * d, 0, 0])
   expect(of('C')).toEqual([m * d, 0, m * d, 0])
   expect(of('j_indices')).toEqual([nnz, nnz * d, 0, 0])
-  expect(launch!.operations).toEqual({ plain: 2 * nnz * d, matrix16: 0, matrix32: 0, matrixOther: 0 })
-  expect(launch!.bytes.least).toBe(4 * (2 * nnz + 2 * m * d + m + 1))
-  expect(launch!.certainty).toEqual({ share: 1, assumed: false })
+  expect(launch!.operations).toEqual({ scalar: 2 * nnz * d, matrix16: 0, matrix32: 0, matrixOther: 0 })
+  expect(launch!.bytes.compulsory).toBe(4 * (2 * nnz + 2 * m * d + m + 1))
+  expect(launch!.certainty).toEqual({ sampledFraction: 1, hasAssumptions: false })
 })
 
 test('a dense product by hand: tiles divide the traffic of global memory', () => {
@@ -165,7 +165,7 @@ test('a dense product by hand: tiles divide the traffic of global memory', () =>
   expect(launch!.sharedBytes).toBe(2 * 4 * t * t)
   expect(launch!.bytes.sharedLoaded).toBe(4 * 2 * m * n * k)
   expect(launch!.bytes.sharedStored).toBe((4 * 2 * m * n * k) / t)
-  expect(total.operations.plain).toBe(2 * m * n * k)
+  expect(total.operations.scalar).toBe(2 * m * n * k)
   expect(total.intensity).toBe((2 * m * n * k) / (4 * (m * k + k * n + m * n)))
 })
 
@@ -188,8 +188,8 @@ test('where too many threads differ, a spread of them stands for all', () => {
   const launch = plan.steps.find((s) => s.kind === 'launch')!
   const given = { params: bound.params, arrays: knownArrays(plan, bound.arrays) }
   const part = countLaunch(launch, plan.buffers, given, new Map(), 20_000)
-  expect(part.certainty.share).toBeGreaterThan(0)
-  expect(part.certainty.share).toBeLessThan(0.2)
+  expect(part.certainty.sampledFraction).toBeGreaterThan(0)
+  expect(part.certainty.sampledFraction).toBeLessThan(0.2)
   const loads = part.arrays.get('B')!.loads
   expect(Math.abs(loads / (10_556 * 40) - 1)).toBeLessThan(0.1)
 })
@@ -207,7 +207,7 @@ test('conditions on what the plan computes are taken as true, and it says so', a
   ).kernel().compilation
   const bound = bindInputs(k.kernel, { params: { n: 10 }, seed: 1 })
   const { launches } = explainModel(k, bound, 'cpu')
-  expect(launches.map((l) => l.certainty.assumed)).toEqual([false, true])
+  expect(launches.map((l) => l.certainty.hasAssumptions)).toEqual([false, true])
   expect(launches[1]!.arrays.find((a) => a.array === 'X')!.loads).toBe(10)
 })
 
@@ -216,7 +216,7 @@ test('matrix units that take f32 are counted apart', async () => {
   const [m, n, k] = [256, 128, 64]
   const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
   const { total } = explainModel(c, bound, 'cuda')
-  expect(total.operations).toEqual({ plain: 0, matrix16: 0, matrix32: 2 * m * n * k, matrixOther: 0 })
+  expect(total.operations).toEqual({ scalar: 0, matrix16: 0, matrix32: 2 * m * n * k, matrixOther: 0 })
 })
 
 test('instructions count as they are declared', async () => {
@@ -224,7 +224,7 @@ test('instructions count as they are declared', async () => {
   const [m, n, k] = [256, 128, 64]
   const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
   const [launch] = explainModel(c, bound, 'cuda').launches
-  expect(launch!.operations).toEqual({ plain: 0, matrix16: 2 * m * n * k, matrix32: 0, matrixOther: 0 })
+  expect(launch!.operations).toEqual({ scalar: 0, matrix16: 2 * m * n * k, matrix32: 0, matrixOther: 0 })
   expect(launch!.arrays.map((a) => [a.array, a.elementBytes, a.loads, a.stores])).toEqual([
     ['A', 2, (m * n * k) / 128, 0],
     ['B', 2, (m * n * k) / 128, 0],

@@ -31,7 +31,7 @@ test('cuda: registers, local memory and occupancy are those of the driver', asyn
   for (const name of ['two_0', 'two_1']) driver.kernels.set(name, () => undefined)
   driver.attributes.set(4, 40).set(3, 16).set(1, 512)
   const kernel = program.kernel().schedule('gpu')
-  const compiled = await kernel.compileAsIs(device)
+  const compiled = await kernel.compileSchedule(device)
   const prepared = await compiled.prepare(inputs)
   const e = await prepared.explain()
   expect([e.device, e.deviceName, e.launches.length]).toEqual(['cuda', 'fake', 2])
@@ -43,18 +43,18 @@ test('cuda: registers, local memory and occupancy are those of the driver', asyn
     // The ceilings of this chip are not known.
     expect(l.roof).toBeNull()
   }
-  expect(e.launches.map((l) => l.bytes.least)).toEqual([8 * n, 12 * n])
-  expect(e.total.bytes.least).toBe(20 * n)
+  expect(e.launches.map((l) => l.bytes.compulsory)).toEqual([8 * n, 12 * n])
+  expect(e.total.bytes.compulsory).toBe(20 * n)
   await device.dispose()
 })
 
 test('a run after it finds inputs as they were', async () => {
   const device = createCpuDevice()
-  const compiled = await program.kernel().schedule('gpu').compileAsIs(device)
+  const compiled = await program.kernel().schedule('gpu').compileSchedule(device)
   const prepared = await compiled.prepare(inputs)
   const e = await prepared.explain()
   expect(e.time!.median).toBeGreaterThan(0)
-  expect(e.achieved).toMatchObject({ ofBandwidth: null, ofFlops: null })
+  expect(e.achieved).toMatchObject({ bandwidthFraction: null, flopsFraction: null })
   expect(e.launches.map((l) => [l.resources, l.occupancy])).toEqual([
     [null, null],
     [null, null],
@@ -64,7 +64,7 @@ test('a run after it finds inputs as they were', async () => {
 })
 
 test('without times nothing runs, and plain data come back', async () => {
-  const compiled = await program.kernel().schedule('gpu').compileAsIs(createCpuDevice())
+  const compiled = await program.kernel().schedule('gpu').compileSchedule(createCpuDevice())
   const prepared = await compiled.prepare(inputs)
   const e = await prepared.explain({ time: false })
   expect([e.time, e.achieved, e.launches[0]!.time]).toEqual([null, null, null])

@@ -43,36 +43,39 @@ describe("occupancy, as NVIDIA's calculator has it for 9.0", () => {
 
 describe('roofs', () => {
   const ceilings = { memory: 4e12, cache: 8e12, cacheBytes: 50e6, f32: 60e12, tf32: 300e12, f16: 600e12 }
-  const exact = { share: 1, assumed: false }
+  const exact = { sampledFraction: 1, hasAssumptions: false }
   const work = (least: number, plain: number, matrix16 = 0, matrixOther = 0, matrix32 = 0) =>
     workOf(
-      { least, loaded: least, stored: 0, sharedLoaded: 0, sharedStored: 0 },
-      { plain, matrix16, matrix32, matrixOther },
+      { compulsory: least, loaded: least, stored: 0, sharedLoaded: 0, sharedStored: 0 },
+      { scalar: plain, matrix16, matrix32, matrixOther },
       exact,
     )
 
   test('the slowest ceiling bounds; what fits the cache is read from there', () => {
-    expect(roofOf(ceilings, work(4e9, 1e9))).toEqual({ by: 'memory', atLeast: 1 })
-    expect(roofOf(ceilings, work(8e6, 1e6))).toEqual({ by: 'cache', atLeast: 0.001 })
-    expect(roofOf(ceilings, work(4e6, 60e9))).toEqual({ by: 'f32', atLeast: 1 })
-    expect(roofOf(ceilings, work(4e6, 0, 600e9))).toEqual({ by: 'f16', atLeast: 1 })
-    expect(roofOf(ceilings, work(4e6, 0, 300e9, 0, 300e9))).toEqual({ by: 'tf32', atLeast: 1 })
+    expect(roofOf(ceilings, work(4e9, 1e9))).toEqual({ by: 'memory', minMilliseconds: 1 })
+    expect(roofOf(ceilings, work(8e6, 1e6))).toEqual({ by: 'cache', minMilliseconds: 0.001 })
+    expect(roofOf(ceilings, work(4e6, 60e9))).toEqual({ by: 'f32', minMilliseconds: 1 })
+    expect(roofOf(ceilings, work(4e6, 0, 600e9))).toEqual({ by: 'f16', minMilliseconds: 1 })
+    expect(roofOf(ceilings, work(4e6, 0, 300e9, 0, 300e9))).toEqual({ by: 'tf32', minMilliseconds: 1 })
     expect(roofOf(ceilings, work(0, 0))).toBeNull()
   })
 
   test('rates and shares; none where a ceiling is not known', () => {
-    const time = { median: 2, least: 1, samples: 3, floor: 0 }
+    const time = { median: 2, min: 1, samples: 3, floor: 0 }
     expect(achievedOf(ceilings, work(4e9, 30e9), time)).toEqual({
       bandwidth: 2e12,
       flops: 15e12,
-      ofBandwidth: 0.5,
-      ofFlops: 0.25,
+      bandwidthFraction: 0.5,
+      flopsFraction: 0.25,
     })
-    expect(achievedOf(ceilings, work(4e9, 0, 0, 0, 30e9), time)!.ofFlops).toBe(0.05)
-    expect(achievedOf(undefined, work(4e9, 30e9), time)).toMatchObject({ ofBandwidth: null, ofFlops: null })
+    expect(achievedOf(ceilings, work(4e9, 0, 0, 0, 30e9), time)!.flopsFraction).toBe(0.05)
+    expect(achievedOf(undefined, work(4e9, 30e9), time)).toMatchObject({
+      bandwidthFraction: null,
+      flopsFraction: null,
+    })
     expect(achievedOf(ceilings, work(4e9, 0, 0, 1e9), time)).toMatchObject({
-      ofBandwidth: 0.5,
-      ofFlops: null,
+      bandwidthFraction: 0.5,
+      flopsFraction: null,
     })
     expect(achievedOf(ceilings, work(4e9, 1), { ...time, median: 0 })).toBeNull()
   })
@@ -161,7 +164,7 @@ describe('what control flow depends on is followed', () => {
       lane: { xor: 1, among: 4 },
     }
     const told = count([lane, loop([when(lt(variable('other'), int(2)))])], 5)
-    expect(told.certainty.assumed).toBe(true)
+    expect(told.certainty.hasAssumptions).toBe(true)
     expect(told.arrays.get('X')?.loads).toBe(8 * 5)
   })
 
@@ -173,6 +176,6 @@ describe('what control flow depends on is followed', () => {
     ])
     const counted = countLaunch(empty, [X, Y], { params, arrays: new Map() }, new Map())
     expect(counted.arrays.size).toBe(0)
-    expect(counted.certainty).toEqual({ share: 1, assumed: false })
+    expect(counted.certainty).toEqual({ sampledFraction: 1, hasAssumptions: false })
   })
 })

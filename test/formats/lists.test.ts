@@ -81,7 +81,7 @@ describe('a list of dimensions', () => {
       const t = cube(order)
       const stored = slices.convert(t)
       expect(stored.parts[0]!.axes).toHaveLength(2 * order - 1)
-      expect(points(stored.toCoords())).toEqual(points(slices.ofOrder(order).convert(t).toCoords()))
+      expect(points(stored.toCoords())).toEqual(points(slices.withOrder(order).convert(t).toCoords()))
       expect(points(stored.toCoords())).toEqual(summed(order))
     }
     expect(refusalOf(() => slices.convert(cube(1))).diagnostics[0]).toMatchObject({
@@ -106,7 +106,7 @@ describe('a list of dimensions', () => {
       ]) {
         const f = program.format(written)
         expect(points(f.convert(cube(order)).toCoords())).toHaveLength(3)
-        expect(f.ofOrder(order).parts.length).toBe(written === 'ranges' ? 4 : 2)
+        expect(f.withOrder(order).parts.length).toBe(written === 'ranges' ? 4 : 2)
       }
     const [low, high] = program.format('tree where (d[0] < 1) + tree').describe(cube(3)).parts
     expect([low!.stored, high!.stored]).toEqual([2, 1])
@@ -131,9 +131,9 @@ describe('a list of dimensions', () => {
   it('asks for the order where parts depend on it', () => {
     const open = parseProgram(tree).format('tree')
     expect(open.text).toBe('tree')
-    expect(refusal(() => open.over).code).toBe('api/order')
-    expect(open.ofOrder(2).over).toEqual(['d0', 'd1'])
-    expect(refusal(() => open.ofOrder(-1)).code).toBe('api/argument')
+    expect(refusal(() => open.dimensions).code).toBe('api/order')
+    expect(open.withOrder(2).dimensions).toEqual(['d0', 'd1'])
+    expect(refusal(() => open.withOrder(-1)).code).toBe('api/argument')
   })
 })
 
@@ -277,8 +277,8 @@ describe('mistakes', () => {
   it('an order that no tensor has', () => {
     const text = tree.replaceAll('tree', 'f')
     const family = parseProgram(text).format('f')
-    expect(() => family.ofOrder(65)).toThrow('format f is over (d...), and this tensor has 65 dimensions')
-    expect(() => family.ofOrder(1e9)).toThrow('format/order')
+    expect(() => family.withOrder(65)).toThrow('format f is over (d...), and this tensor has 65 dimensions')
+    expect(() => family.withOrder(1e9)).toThrow('format/order')
   })
 
   it('a part for another order', () => {

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { provenance } from '../../src/formats/proof/provenance.ts'
 import type { Instance } from '../../src/ir/format.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { convertTensor, partsToCoords, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { runs } from '../support/cases.ts'
@@ -55,8 +55,8 @@ describe('parts of a partition', () => {
           const once = convertTensor(t, written(LEAVES.concat('format y over (i, j) { part csr }')), given)
           const s = convertTensor(t, to, given)
           expect(sorted(partsToCoords(s))).toEqual(sorted(partsToCoords(once)))
-          const from = await resident(device, t)
-          const made = await convertPlan(device, to).run(from, given)
+          const from = await uploadResident(device, t)
+          const made = await conversionPlan(device, to).run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(s))
           for (const r of [from, made]) r.free()
         },

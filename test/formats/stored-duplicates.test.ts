@@ -134,7 +134,7 @@ test('what is accepted has each coordinate once, in every format; what conversio
       [...(lists?.lists ?? [])].map(([name, x]) => [name, dense([x.length], x, 'i32')]),
     )
     const order = s.order ?? 2
-    const format = program.format(s.name, ...s.args).ofOrder(order)
+    const format = program.format(s.name, ...s.args).withOrder(order)
     fc.assert(
       fc.property(tensors(order), fc.nat(20), copies, (A, k, copy) => {
         let parts: readonly ConvertedPart[]
@@ -293,7 +293,7 @@ describe('kernels', () => {
         .kernel('variable')
         .as('A', as)
         .compile(await devices.cpu())
-      const format = program.format(as).ofOrder(2)
+      const format = program.format(as).withOrder(2)
       await fc.assert(
         fc.asyncProperty(tensors(2), copies, async (A, copy) => {
           const part = repeated(format.convert(A).parts[0]!, copy)

@@ -133,7 +133,7 @@ property.prop([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries
     const compiled = await conditional
       .kernel()
       .as('A', `${name}(z)`)
-      .compileAsIs(await devices.cpu())
+      .compileSchedule(await devices.cpu())
     const tensors = Object.fromEntries(
       there.parts.flatMap((p) => [
         [p.label ? `A_${p.label}` : 'A', p.tensor] as const,

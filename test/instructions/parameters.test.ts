@@ -131,8 +131,8 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
     const k = plain
       .kernel()
       .schedule('tiles')
-      .cache_read('X', 'io', 'turned(f16, 16)', 'Xs')
-      .cache_read('Xs', 'jo', 'rows(f16, 2 * 8)', 'Xr')
+      .cacheRead('X', 'io', 'turned(f16, 16)', 'Xs')
+      .cacheRead('Xs', 'jo', 'rows(f16, 2 * 8)', 'Xr')
       .tensorize('Xr.ii', 'load(f16, 16)')
     const written = parseProgram(text + used('turned(f16, 16)', 'rows(f16, 16)', 'load(f16, 16)'))
     expect(k.emit('cuda')).toEqual(written.kernel().schedule('tiles').emit('cuda'))
@@ -157,7 +157,7 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
   })
 
   test('has a test of its own', () => {
-    const load = parseProgram(FAMILY).families.instructions.get('load')!.of(['bf16', 32])
+    const load = parseProgram(FAMILY).families.instructions.get('load')!.instantiate(['bf16', 32])
     expect(instructionTest(load).kernel.compilation.loops.name).toBe('test')
     expect([...parseProgram(FAMILY).instructions.keys()]).toEqual(['load(f16, 16)', 'load(f32, 8)'])
   })

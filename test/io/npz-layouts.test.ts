@@ -10,7 +10,7 @@ import { bytesSource } from '../../src/io/byte-source.ts'
 import { type ReadOptions, readTensorFrom, tensorChunks } from '../../src/io/dispatch.ts'
 import { writeTensor } from '../../src/io/index.ts'
 import { type NamedArray, npzArrays, npzChunks } from '../../src/io/npz-write.ts'
-import { coords, devices, load, resident, stored } from '../../src/node.ts'
+import { coords, devices, load, stored, upload } from '../../src/node.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
 import { collect, elements, problem } from './support.ts'
 
@@ -156,7 +156,7 @@ test('a fill value is not lost on the way', async () => {
     'io/kind: a sparse tensor with the fill value 7 cannot be written as .mtx',
   )
   const device = await devices.cpu()
-  expect(await problem(() => resident(device, A))).toContain('bind/fill')
+  expect(await problem(() => upload(device, A))).toContain('bind/fill')
   const csr = (await load('sparsetile/kernels/formats.spt')).format('csr')
   expect(await problem(() => csr.convert(A))).toContain('bind/fill')
 })
@@ -167,7 +167,7 @@ test('arrays that are used as they are refuse to be sorted or summed', async () 
   const made = csr.convert(coords([1, 2], [[0], [1]], [1])).parts[0]!.tensor
   for (const repair of [{ sort: true }, { sum: true }]) {
     const A = stored([1, 2], { j }, Float32Array.of(1, 2), 'f32', repair)
-    expect(await problem(async () => resident(await devices.cpu(), A))).toContain('tensor/repair')
+    expect(await problem(async () => upload(await devices.cpu(), A))).toContain('tensor/repair')
     expect(
       await problem(() => csr.fromParts([1, 2], [{ tensor: { ...made, repair }, tables: {} }])),
     ).toContain('tensor/repair')

@@ -4,7 +4,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { choiceUse, decide } from '../../src/api/choice-conditions.ts'
+import { decide, dispatchCall } from '../../src/api/choice-conditions.ts'
 import { elaborate } from '../../src/elaborate/index.ts'
 import { type Kernel, load } from '../../src/node.ts'
 import { loadProgram } from '../../src/schedule/language.ts'
@@ -42,7 +42,7 @@ const files = readdirSync('kernels').filter((f) => f.endsWith('.spt'))
 
 interface Open {
   readonly kernel: Kernel
-  readonly choice: Parameters<typeof choiceUse>[0]
+  readonly choice: Parameters<typeof dispatchCall>[0]
 }
 
 /** The kernels of `file` that products on tensor cores are for, with their choices. */
@@ -79,7 +79,7 @@ function chosen(
     known.set(name, fixed ?? CLASSES[of][k % 4]!)
   }
   const decisions = decide(
-    choiceUse(
+    dispatchCall(
       choice,
       choice.params.map(() => 64),
     ),
@@ -88,12 +88,12 @@ function chosen(
       if (asked?.kind === 'is') return asked.device === 'cuda' ? 1 : 0
       if (v.name === 'capability') return capability
       if (v.name === 'processors') return 132
-      if (v.name.startsWith('covered(')) return covered
+      if (v.name.startsWith('fill_ratio(')) return covered
       if (v.name.startsWith('has(') || v.name === 'cost_model') return 0
       return known.get(v.name) ?? 100
     },
   )
-  return decisions.map(({ chosen: { schedule, args } }) => `${schedule}(${args.join(', ')})`)
+  return decisions.map(({ selection: { schedule, args } }) => `${schedule}(${args.join(', ')})`)
 }
 
 /** Short runs print a schedule with the arguments of the class that comes first, another one for each seed. */
@@ -179,7 +179,7 @@ test.each(Object.entries(SCALAR))('%s avoids scalar schedules', async (name, [fi
       const figures = new Map<string, number>(
         Object.entries({ capability: 9, processors: 132, d, m: 40_009, n: 40_009, k: 1009 }),
       )
-      const decisions = decide(choiceUse(choice, []), (v) => {
+      const decisions = decide(dispatchCall(choice, []), (v) => {
         const asked = choice.device.get(v.name)
         if (asked?.kind === 'is') return asked.device === 'cuda' ? 1 : 0
         if (v.name.startsWith('mean(')) return mean
@@ -188,7 +188,7 @@ test.each(Object.entries(SCALAR))('%s avoids scalar schedules', async (name, [fi
         if (v.name.startsWith('nnz(')) return 40_009 * mean
         return figures.get(v.name) ?? 0
       })
-      for (const { chosen: c } of decisions) expect(c.schedule, `${c.text}, d = ${d}`).not.toBe(scalar)
+      for (const { selection: c } of decisions) expect(c.schedule, `${c.text}, d = ${d}`).not.toBe(scalar)
     }
 })
 

@@ -59,7 +59,7 @@ describe('formats of the package', () => {
 
   /** Without sketches, of which a device compiles another for some data: what is tried here is formats. */
   const agrees = async (kernel: Kernel, exact: boolean, tensors: (k: number) => object): Promise<void> => {
-    for (const device of present) await agreesOn(device, await kernel.compileAsIs(device), exact, tensors)
+    for (const device of present) await agreesOn(device, await kernel.compileSchedule(device), exact, tensors)
   }
 
   const agreesOn = async (

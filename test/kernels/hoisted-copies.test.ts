@@ -14,7 +14,7 @@ const outsideFeatures = (cols: number, tile: number, scope: 'register' | 'shared
     .split('f', cols, ['fo', 'fi'])
     .split('j', tile, ['jo', 'ji'])
     .reorder('i', 'fo', 'jo', 'fi', 'ji')
-    .cache_read('A', 'jo', scope)
+    .cacheRead('A', 'jo', scope)
 
 /** Tiles of both matrices under loops over the other one's rest. */
 const tiles = (block: number, depth: number, scope: 'register' | 'shared'): Kernel =>
@@ -22,8 +22,8 @@ const tiles = (block: number, depth: number, scope: 'register' | 'shared'): Kern
     .tile(['product.i', 'product.j'], [block, block], ['io', 'jo', 'ii', 'ji'])
     .split('p', depth, ['po', 'pi'])
     .reorder('io', 'jo', 'po', 'pi', 'ii', 'ji')
-    .cache_read('A', 'po', scope)
-    .cache_read('B', 'po', scope)
+    .cacheRead('A', 'po', scope)
+    .cacheRead('B', 'po', scope)
 
 const scopes = fc.constantFrom('register' as const, 'shared' as const)
 const small = fc.integer({ min: 1, max: 9 })
@@ -66,7 +66,7 @@ describe('guards of shared-memory copies in bounded loops', () => {
       .split('fr', 4, ['fm', 'fi'])
       .split('j', 8, ['jo', 'ji'])
       .reorder('i', 'fo', 'fm', 'jo', 'fi', 'ji')
-      .cache_read('A', 'jo', 'register')
+      .cacheRead('A', 'jo', 'register')
     expect(inThrees.show(2)).not.toMatch(/if .*< d/)
     expect(outsideFeatures(4, 8, 'register').show(2)).not.toMatch(/if .*< d/)
   })

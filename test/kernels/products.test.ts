@@ -101,7 +101,7 @@ test.each(sample([1, 3, 8, 12], 2))('spmm of rows of length %i agrees on cpu and
   const tensors = { A: matrix(of, integers(rows.length, 2)), B: integers(n * d, 3) }
   const equal = { tensors, params: { m, n, d } }
   useCostModel('cuda', null)
-  expect((await spmm.choose('cuda', equal)).chosen.schedule).toBe('fixed_length')
+  expect((await spmm.choose('cuda', equal)).selection.schedule).toBe('fixed_length')
   useCostModel('cuda', undefined)
   for (const kind of ['cpu', 'webgpu'] as const) {
     const device = await devices[kind]()

@@ -5,7 +5,7 @@ import type { Space } from '../../src/api/space.ts'
 import { type Bindable, dense, devices, type Kernel, load, SptError } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { count } from '../../src/search/count.ts'
-import { draw, points } from '../../src/search/points.ts'
+import { points, samplePoint } from '../../src/search/points.ts'
 import { survey } from '../../src/search/survey.ts'
 import type { Point } from '../../src/search/types.ts'
 import { runs, SEED } from '../support/cases.ts'
@@ -38,7 +38,7 @@ describe.each(
 )('%s.%s', (name, spaceName) => {
   const kernel = kernels.get(name)!
   const on = (where: 'cpu' | 'cuda', p: Pattern): Promise<Space<Kernel>> =>
-    kernel.space(spaceName).on(where, { tensors: DATA[name]!(p), params: sizesOf(name, p), processors: 4 })
+    kernel.space(spaceName).bind(where, { tensors: DATA[name]!(p), params: sizesOf(name, p), processors: 4 })
 
   test('has points with legal steps', async () => {
     const space = await on(spaceName === 'cpu_space' ? 'cpu' : 'cuda', patterns().at(-1)!)
@@ -54,10 +54,10 @@ describe.each(
     for (let k = 0; k < runs(2); k++) {
       const p = all[Math.floor(next() * all.length)]!
       const space = await on(spaceName === 'cpu_space' ? 'cpu' : 'cuda', p)
-      const point = draw(space, next)!
+      const point = samplePoint(space, next)!
       const compiled = await space
         .kernel(point)
-        .compileAsIs(cpu)
+        .compileSchedule(cpu)
         .catch((e: unknown) => exchanging(e))
       if (!compiled) continue
       const prepared = await compiled.prepare({ tensors: DATA[name]!(p), params: sizesOf(name, p) })
@@ -91,7 +91,7 @@ test.each(['spmm', 'sddmm'])('the search space of %s contains the hand-tuned sch
   const space = await kernels
     .get(name)!
     .space('gpu_space')
-    .on('cuda', { params: sizes, statistics, processors: 132 })
+    .bind('cuda', { params: sizes, statistics, processors: 132 })
   const calls = new Set<string>()
   for (const p of points(space)) calls.add(callOf(String(p.use), p, sizes))
   const suites = JSON.parse(readFileSync('bench/candidates.json', 'utf8'))

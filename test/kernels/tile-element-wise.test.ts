@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
-import { keptIn, layersOf, prune, tileElementWise } from '../../src/prune.ts'
+import { layersFromValues, prune, tileElementWise, unionMasks } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
@@ -49,9 +49,9 @@ async function byPruner(
   delta: number,
   weights: Int32Array,
 ) {
-  const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
+  const list = layersFromValues([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
   const made = await prune(list, { pattern: tileElementWise({ granularity: g, delta }), sparsity })
-  return { tiles: made.masks[0]!, mask: keptIn(made)[0]! }
+  return { tiles: made.masks[0]!, mask: unionMasks(made)[0]! }
 }
 
 const drawn: fc.Arbitrary<Drawn> = fc

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Device, devices, load, type SptProgram } from '../../src/node.ts'
-import { layersOf, prune, tileVectorWise } from '../../src/prune.ts'
+import { layersFromValues, prune, tileVectorWise } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { compileTogether, noNvcc } from '../support/nvcc.ts'
@@ -141,7 +141,7 @@ const pruned = fc
   .map(({ n: rows, k: cols, kind, sparsity, ...d }) => {
     const [n, k] = [rows + 1, cols + 1]
     const weights = KINDS[kind](n * k, d.seed)
-    const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
+    const list = layersFromValues([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
     const layer = prune(list, { pattern: tileVectorWise({ granularity: d.g }), sparsity }).then(
       ({ masks }): Layer => ({ n, k, weights, mask: masks[0]!, bias: numbers(n, d.seed + 2) }),
     )
@@ -164,7 +164,7 @@ test('masks of the pruner on sparse tensor cores: interpreted after each step, g
   const [n, k, m] = [64, 83, 64]
   // Ties: the same inputs of all outputs of a tile would be dropped.
   const weights = Int32Array.from({ length: n * k }, (_, e) => ((e * 37) % 3) - 1)
-  const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
+  const list = layersFromValues([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
   const made = await prune(list, { pattern: tileVectorWise({ granularity: 32 }), sparsity: 0.5 })
   const layer = { n, k, weights, mask: made.masks[0]!, bias: numbers(n, 3) }
   const X = Float32Array.from(numbers(k * m, 2))

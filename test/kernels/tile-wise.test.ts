@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { coords, type Device, devices, load, type SptProgram } from '../../src/node.ts'
-import { isTileWise, layersOf, prune, tileWise } from '../../src/prune.ts'
+import { isTileWise, layersFromValues, prune, tileWise } from '../../src/prune.ts'
 import { runs, sample } from '../support/cases.ts'
 import { interpreted } from '../support/interpreted.ts'
 import { integers, type KernelCase, kernelSuite, matrix, patterns } from '../support/kernels.ts'
@@ -71,7 +71,7 @@ interface Drawn {
 
 /** As the pruner does it, of layers of one kind of values. */
 async function byPruner(n: number, k: number, g: number, sparsity: number, weights: Int32Array) {
-  const list = layersOf([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
+  const list = layersFromValues([{ name: 'w', rows: n, cols: k, weights: Float32Array.from(weights) }])
   const { masks } = await prune(list, { pattern: tileWise({ granularity: g }), sparsity })
   return masks[0]!
 }
@@ -265,8 +265,8 @@ test('at low sparsity `auto` selects the dense schedule', async () => {
       features: ['f16'],
       processors: 132,
     }
-    const { chosen } = await auto.choose('cuda', given)
-    return [chosen.text, chosen.values['covered(W, tile_wise(128, 64))']]
+    const { selection } = await auto.choose('cuda', given)
+    return [selection.text, selection.values['fill_ratio(W, tile_wise(128, 64))']]
   }
   expect(await taken(1, 256)).toEqual(['dense', 1])
   expect(await taken(1, 256, 64, 1280)).toEqual(['dense(160, 256, line = 32)', 1])
@@ -277,7 +277,7 @@ test('at low sparsity `auto` selects the dense schedule', async () => {
   const before = async (m: number, n: number, capability: number) => {
     const W = coords([n, 64], [[0], [0]], null, 'f16')
     const given = { tensors: { W }, params: { m, low: 0 }, capability, features: ['f16'] }
-    return (await auto.choose('cuda', given)).chosen.text
+    return (await auto.choose('cuda', given)).selection.text
   }
   expect(await before(128, 128, 8.0)).toBe('mma')
   expect(await before(8, 100, 8.9)).toBe('mma(m_by = 8, n_by = 1)')

@@ -88,7 +88,7 @@ const CASES: readonly [string, string, (k: Kernel) => Kernel][] = [
         .fuse(['i', 'j'], 'e')
         .split('e', 2, ['eo', 'ei'])
         .split('eo', 2, ['ea', 'eb'])
-        .cache_read('x', 'ei', 'register'),
+        .cacheRead('x', 'ei', 'register'),
   ],
   [
     'chains',
@@ -105,7 +105,7 @@ const CASES: readonly [string, string, (k: Kernel) => Kernel][] = [
   [
     'listed',
     'the row of an element is read where it is combined',
-    (k) => k.atomic('Y').bind({ i: 'block.x' }).accumulate('Y', 'f').cache_read('i_indices', 'f', 'register'),
+    (k) => k.atomic('Y').bind({ i: 'block.x' }).accumulate('Y', 'f').cacheRead('i_indices', 'f', 'register'),
   ],
   [
     'listed',
@@ -115,7 +115,7 @@ const CASES: readonly [string, string, (k: Kernel) => Kernel][] = [
         .atomic('Y')
         .split('f', 2, ['fo', 'fi'])
         .accumulate('Y', 'fi')
-        .cache_read('i_indices', 'fi', 'register'),
+        .cacheRead('i_indices', 'fi', 'register'),
   ],
 ]
 
@@ -140,6 +140,6 @@ test('index arrays are read ahead by texts as by calls', () => {
   }
   schedule k.s { split j by 4 -> (jo, ji)  cache_read j_indices at jo in register }`
   const k = parseProgram(text).kernel()
-  const called = k.split('j', 4, ['jo', 'ji']).cache_read('j_indices', 'jo', 'register')
+  const called = k.split('j', 4, ['jo', 'ji']).cacheRead('j_indices', 'jo', 'register')
   expect(k.schedule('s').show(2)).toBe(called.show(2))
 })

@@ -12,7 +12,7 @@ import {
   comparison,
   convergence,
   display,
-  emitted,
+  generatedCode,
   heatmap,
   lines,
   outcomes,
@@ -159,7 +159,7 @@ test('kernels and formats', async () => {
   const kernel = program.kernel('spmv').split('i', 8, ['io', 'ii'])
   expect(stage(kernel, 2).toString()).toBe(kernel.show(2).trimEnd())
   expect(steps(kernel).toString()).toBe(kernel.trace.join('\n'))
-  expect(emitted(kernel, 'js', { limit: 999 }).toString()).toContain(kernel.emit('js')[0]!.text.trim())
+  expect(generatedCode(kernel, 'js', { limit: 999 }).toString()).toContain(kernel.emit('js')[0]!.text.trim())
   const A = program.format('ell').convert(
     coords(
       [2, 3],

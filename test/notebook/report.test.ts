@@ -68,12 +68,19 @@ beforeAll(async () => {
   expect(predicted(kept)).toEqual(predicted(found.trials))
   records.close()
   // Times that do not differ from run to run, of all that was measured.
-  const finals = found.finals.map((f, k) => ({ ...f, outcome: measured(k + 1) }))
+  const finals = found.finalists.map((f, k) => ({ ...f, outcome: measured(k + 1) }))
   const best = finals.find((f) => f.name === 'found')!
   const standard = finals.find((f) => f.name === 'standard')!
   // Two objects, as after a file was read again.
   const timed = () => ({ ...best, timing: best.outcome.timing })
-  result = { ...found, finals, standard, best: timed(), own: timed(), confirmation: CONFIRMED }
+  result = {
+    ...found,
+    finalists: finals,
+    defaultSchedule: standard,
+    best: timed(),
+    bestSchedule: timed(),
+    confirmation: CONFIRMED,
+  }
 })
 
 const measured = (ms: number) =>
@@ -103,7 +110,7 @@ const shown = (html: string): string =>
 const CEILINGS = { memory: 4e12, cache: 8e12, cacheBytes: 6e7, f32: 6e13, tf32: 3e14, f16: 6e14 }
 
 test('what tune tells of itself', () => {
-  const { subject, trials, finals } = result
+  const { subject, trials, finalists } = result
   expect(subject).toMatchObject({
     kernel: 'product',
     device: { kind: 'cpu' },
@@ -121,18 +128,20 @@ test('what tune tells of itself', () => {
   expect(seconds.every((s, k) => s > 0 && (k === 0 || s >= seconds[k - 1]!))).toBe(true)
   for (const { point, predicted } of trials)
     expect(predicted).toBe(point.format === 'refused' ? undefined : point.by)
-  const written = finals.find((f) => f.name === 'as written')!.explanation!.total
+  const written = finalists.find((f) => f.name === 'as written')!.explanation!.total
   // A multiplication with an addition for each element of A and column.
-  expect(written.operations.plain).toBe(2 * 30 * 4)
+  expect(written.operations.scalar).toBe(2 * 30 * 4)
 })
 
 describe('the page', () => {
   test('of a search takes its best for a schedule, and calls nothing the fastest where intervals overlap', () => {
     expect(found.best?.routine ?? null).toBe(null)
     expect(shown(tuneReport(found))).not.toContain('routine of a library')
-    const overlapping = found.finals.map((f) => ({ ...f, outcome: measured(1) }))
+    const overlapping = found.finalists.map((f) => ({ ...f, outcome: measured(1) }))
     const best = { ...found.best!, timing: measured(1).timing }
-    const text = shown(tuneReport({ ...found, finals: overlapping, best, own: best, confirmation: null }))
+    const text = shown(
+      tuneReport({ ...found, finalists: overlapping, best, bestSchedule: best, confirmation: null }),
+    )
     expect(text).not.toContain('is the fastest:')
     expect(text).toContain('not distinguishable from ')
   })
@@ -169,13 +178,13 @@ describe('the page', () => {
   test('has a roofline where ceilings are known, and says why not elsewhere', () => {
     expect(shown(tuneReport({ ...result, ceilings: CEILINGS }))).toContain('memory: 4 TB/s')
     expect(shown(tuneReport({ ...result, ceilings: CEILINGS }))).not.toContain('matrix units')
-    const uncounted = result.finals.map(({ explanation: _, ...f }) => f)
-    expect(shown(tuneReport({ ...result, ceilings: CEILINGS, finals: uncounted }))).toContain(
+    const uncounted = result.finalists.map(({ explanation: _, ...f }) => f)
+    expect(shown(tuneReport({ ...result, ceilings: CEILINGS, finalists: uncounted }))).toContain(
       'bytes and operations were not counted (explain)',
     )
     const unexplained = { status: 'failed', code: 'device/lost', message: 'gone' } as const
     const lost = uncounted.map((f) => ({ ...f, unexplained }))
-    expect(shown(tuneReport({ ...result, ceilings: CEILINGS, finals: lost }))).toContain('(device/lost')
+    expect(shown(tuneReport({ ...result, ceilings: CEILINGS, finalists: lost }))).toContain('(device/lost')
   })
 
   test('without a prior, with a search that is known, with nothing measured', () => {
@@ -184,24 +193,30 @@ describe('the page', () => {
     expect(known).not.toContain('rank correlation')
     expect(known).toContain('All trials are from the records')
     const outcome = { status: 'failed', code: 'device/lost', message: 'gone' } as const
-    const finals = result.finals.map((f) => ({ ...f, outcome }))
+    const finals = result.finalists.map((f) => ({ ...f, outcome }))
     const trials = plain.map((t) => ({ ...t, outcome }))
-    const nothing = tuneReport({ ...result, trials, finals, standard: finals[0]!, best: null })
+    const nothing = tuneReport({
+      ...result,
+      trials,
+      finalists: finals,
+      defaultSchedule: finals[0]!,
+      best: null,
+    })
     expect(shown(nothing)).toContain('Nothing could be measured.')
     expect(shown(nothing)).toContain('failed: device/lost')
     wellFormed(body(nothing))
   })
 
   test('says that the default is kept where nothing is distinguishable from it', () => {
-    const { standard } = result
-    const own = { ...standard, timing: measured(4).timing }
+    const { defaultSchedule } = result
+    const own = { ...defaultSchedule, timing: measured(4).timing }
     const confirmation = {
       ...CONFIRMED,
       ratio: 0.97,
       interval: [0.9, 1.1],
       verdict: 'not distinguishable',
     } as const
-    const text = shown(tuneReport({ ...result, best: own, own, confirmation }))
+    const text = shown(tuneReport({ ...result, best: own, bestSchedule: own, confirmation }))
     expect(text).toContain('What runs unasked is kept: 4 ms. The fastest of the search (found) is not')
     expect(text).toContain('distinguishable')
     expect(text).toContain('What runs unasked, in the language and in TypeScript')
@@ -214,10 +229,10 @@ describe('the page', () => {
 
   test('times of 0, of coarse clocks, are no error', () => {
     const outcome = measured(0)
-    const finals = result.finals.map((f) => ({ ...f, outcome }))
+    const finals = result.finalists.map((f) => ({ ...f, outcome }))
     const trials = result.trials.map((t) => ({ ...t, outcome }))
     const best = { ...finals[0]!, timing: outcome.timing }
-    wellFormed(body(tuneReport({ ...result, trials, finals, best, ceilings: CEILINGS })))
+    wellFormed(body(tuneReport({ ...result, trials, finalists: finals, best, ceilings: CEILINGS })))
   })
 
   const texts = fc.string({
@@ -229,7 +244,7 @@ describe('the page', () => {
     const marked = `${text}<script>alert(1)</script>`
     const point = { [marked]: marked, other: text }
     const refused = { status: 'rejected', code: marked, message: marked } as const
-    const { subject, standard } = result
+    const { subject, defaultSchedule } = result
     const html = tuneReport(
       {
         ...result,
@@ -238,8 +253,8 @@ describe('the page', () => {
           { point: { ...point, other: marked }, outcome: measured(1), predicted: 2 },
           { point, outcome: refused },
         ],
-        standard: { ...standard, schedule: marked },
-        finals: result.finals.map((f) => (f.name === 'standard' ? { ...f, schedule: marked } : f)),
+        defaultSchedule: { ...defaultSchedule, schedule: marked },
+        finalists: result.finalists.map((f) => (f.name === 'standard' ? { ...f, schedule: marked } : f)),
         subject: {
           ...subject,
           kernel: marked,

@@ -2,7 +2,7 @@
 import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import { convergence, importance, pareto, paretoFront } from '../../src/notebook.ts'
-import { importanceOf } from '../../src/search/importance.ts'
+import { decisionImportance } from '../../src/search/importance.ts'
 import type { Trial } from '../../src/search/types.ts'
 
 const timing = (median: number) => ({ median, interval: null, samples: [median] })
@@ -47,7 +47,7 @@ property.prop([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 10
         },
       }
     })
-    const [first, ...others] = importanceOf(all, seed)
+    const [first, ...others] = decisionImportance(all, seed)
     expect(first!.decision).toBe(which)
     expect(first!.share).toBeGreaterThan(0.8)
     expect(others.reduce((sum, o) => sum + o.share, first!.share)).toBeCloseTo(1, 9)

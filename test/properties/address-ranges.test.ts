@@ -197,7 +197,7 @@ test.each([
   const [kernel, chosen] = name.split('.')
   const k = program.kernel(kernel)
   const compiled = await (chosen ? k.schedule(chosen) : k).compile(createCpuDevice())
-  const estimate = (): number => compiled.estimate({ params: { m, n } })
+  const estimate = (): number => compiled.estimateBytes({ params: { m, n } })
   if (message === null) expect(estimate()).toBeGreaterThan(0)
   else expect(estimate).toThrow(message)
 })

@@ -137,7 +137,7 @@ test('a list is called anything', async () => {
         return
       }
       const kernel = program.kernel('k').as('A', use)
-      const compiled = await kernel.compileAsIs(device)
+      const compiled = await kernel.compileSchedule(device)
       const check = async (tensors: Record<string, Tensor | Int32Array>): Promise<void> => {
         const bound = await compiled.prepare({ tensors, params: { [size]: 6, n: 8 } })
         await bound.run()
@@ -221,7 +221,7 @@ test('lists of two formats are called as what the other one keeps', async () => 
         cells.reduce((s, _, k) => (T.coords[0]![k] === i ? Math.max(s, values[k]! - 100) : s), -(2 ** 31)),
       )
       const kernel = program.kernel('k').as('A', `seg(${names[0]})`).as('B', `seg(${names[1]})`)
-      const compiled = await kernel.compileAsIs(device)
+      const compiled = await kernel.compileSchedule(device)
       const check = async (tensors: Record<string, Tensor | Int32Array>): Promise<void> => {
         const bound = await compiled.prepare({ tensors, params: { m: 6, n: 8, o: 6, p: 8 } })
         await bound.run()

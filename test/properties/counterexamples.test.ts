@@ -120,7 +120,7 @@ test('a shared copy of one element is made by one thread, in every round anew', 
     }`)
       .split('i', 4, ['io', 'ii'])
       .bind({ io: 'block.x', ii: 'thread.x' })
-      .cache_read('x', 'f', 'shared'),
+      .cacheRead('x', 'f', 'shared'),
     { tensors: { x: dense([3], [1, 2, 3]) }, params: { m: 6 } },
   ))
 
@@ -137,7 +137,7 @@ test('a copy that depends on some threads is shared out among the others, within
       .bind({ io: 'block.x', ii: 'thread.y' })
       .split('f', 2, ['fo', 'fi'])
       .bind({ fi: 'thread.x' })
-      .cache_read('x', 'fi', 'shared'),
+      .cacheRead('x', 'fi', 'shared'),
     { tensors: { x: dense([7], [1, 2, 3, 4, 5, 6, 7]) }, params: { m: 3 } },
   ))
 
@@ -667,7 +667,7 @@ test('partial results do not know conditions on copies', () => {
     buffer Y: i32[j] out
     iterate first [j] as S { Y[j] += 1 }
     iterate it [j, i] as SR { if (W[j] != 0) { Y[j] += i } }
-  }`).cache_read('W', 'it.j', 'register')
+  }`).cacheRead('W', 'it.j', 'register')
   expect(refusal(() => k.combine('Y')).code).toBe('schedule/condition-inside')
 })
 
@@ -683,10 +683,10 @@ const sums2 = `kernel k(m: size, p: size, d: size) {
 
 test('where a reduction starts is not read from a copy made within it', () => {
   const inner = kernel(sums2)
-  expect(refusal(() => inner.cache_read('j_indptr', 'first.f', 'shared').show(2)).code).toBe(
+  expect(refusal(() => inner.cacheRead('j_indptr', 'first.f', 'shared').show(2)).code).toBe(
     'schedule/start-outside',
   )
-  return agree(inner.cache_read('j_indptr', 'first.j', 'register'), {
+  return agree(inner.cacheRead('j_indptr', 'first.j', 'register'), {
     tensors: {
       A: coords(
         [3, 4],
@@ -730,7 +730,7 @@ test('what threads exchange behind a barrier is no restricted pointer', () => {
     .split('first.i', 3, ['a', 'b'])
     .rfactor('b')
     .bind({ 'first.b': 'thread.y' })
-    .compute_at('first', 'second.c')
+    .computeAt('first', 'second.c')
   const [text] = k.compilation.texts('cuda').map((t) => t.text)
   expect(text).toMatch(/int\* __restrict__ Z,/)
   expect(text).toMatch(/int\* Y,/)
@@ -763,7 +763,7 @@ test('what a condition of a loop reads is read whatever the condition says', () 
       buffer A: i8[i] in
       buffer Y: i32[i] out
       iterate it [i, f] as SR where (f < i32(A[i])) { Y[i] += f + 1 }
-    }`).cache_read('A', 'it.i', 'shared'),
+    }`).cacheRead('A', 'it.i', 'shared'),
     { tensors: { A: dense([4], Int8Array.of(2, -1, 0, 9)) }, params: { d: 3 } },
   ))
 

@@ -119,8 +119,8 @@ test('what holds under a requirement can be copied', async () => {
   const k = parseProgram(COPIED)
     .kernel()
     .require('m', { multiple: 64 })
-    .cache_read('X', 'io', 'shared')
-    .cache_write('Y', 'io', 'register')
+    .cacheRead('X', 'io', 'shared')
+    .cacheWrite('Y', 'io', 'register')
   expect(k.show(2)).not.toMatch(/\bif\b|select|where/)
   await agreeOnAll(k.compilation, {
     tensors: {

@@ -13,7 +13,7 @@ import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
 import type { Compilation } from '../../src/run/compile.ts'
 import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
-import { convertPlan, resident } from '../../src/storage/engines/device/index.ts'
+import { conversionPlan, uploadResident } from '../../src/storage/engines/device/index.ts'
 import { partsFromArrays } from '../../src/storage/ready/ready-parts.ts'
 import { convertTensor, partsToCoords } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../../src/storage/tensor.ts'
@@ -192,16 +192,16 @@ test.each(DEVICES)(
     const rows = written(
       'format csr over (i, j) {\n axis io = dense_fixed(i)\n axis jo = sparse_variable(io, j)\n map (i, j) -> (i, j)\n inverse (io, jo) -> (io, jo)\n}',
     )
-    const back = convertPlan(device, rows)
+    const back = conversionPlan(device, rows)
     for (const { text, codes } of kind === 'webgpu' ? FORMATS.slice(2, 3) : FORMATS) {
       const plans = WIDTHS.filter((b) => codes <= 2 ** b)
         .slice(0, kind === 'webgpu' ? 1 : 5)
         .map((b) => written(format(text, ` packed ${b}`)))
-        .map((to) => ({ to, plan: convertPlan(device, to) }))
+        .map((to) => ({ to, plan: conversionPlan(device, to) }))
       await fc.assert(
         fc.asyncProperty(matrices.map(summed), fc.constantFrom(...plans), async (A, { to, plan }) => {
           const given = givenFor(A.shape)
-          const from = await resident(device, A)
+          const from = await uploadResident(device, A)
           const made = await plan.run(from, given)
           expect(arraysOf(await made.download())).toEqual(arraysOf(convertTensor(A, to, given)))
           const again = await back.run(made, given)

@@ -117,7 +117,7 @@ test.each(COMPACT)('%s stores no padding', async (as) => {
 
 test('attributes state where a temporary is zero', () => {
   const tensors = (make: string) => parseProgram(kernel(make, USES[0]!, 'csr')).kernel().attributes.tensors
-  expect(tensors(SDDMM).find((t) => t.tensor === 'P')!.atFill).toEqual([
+  expect(tensors(SDDMM).find((t) => t.tensor === 'P')!.maskedValues).toEqual([
     {
       mask: 'M',
       dimensions: [
@@ -128,5 +128,5 @@ test('attributes state where a temporary is zero', () => {
       zero: true,
     },
   ])
-  expect(tensors(OTHER[0]!).find((t) => t.tensor === 'P')!.atFill).toEqual([])
+  expect(tensors(OTHER[0]!).find((t) => t.tensor === 'P')!.maskedValues).toEqual([])
 })

@@ -26,7 +26,7 @@ function holds(kernel: Kernel1, dimensions: readonly PermutableDimension[], data
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const before = reference(kernel, data.inputs).buffers
   for (const d of dimensions) {
-    if (d.refusal) {
+    if (d.obstacle) {
       seen.refused++
       continue
     }
@@ -38,9 +38,9 @@ function holds(kernel: Kernel1, dimensions: readonly PermutableDimension[], data
     seen[d.results]++
     if (!isDenseChain(axes, d.axis)) seen.sparse++
     const order = c.shuffle(Array.from({ length: extent }, (_, k) => k))
-    const dims = [d, ...d.alike]
+    const dims = [d, ...d.linkedDimensions]
     const after = reference(kernel, permutedInputs(data.inputs, data.shapes, dims, order)).buffers
-    const told = `${d.axis} of ${d.tensor} by ${order}, alike ${d.alike.map((x) => `${x.axis} of ${x.tensor}`)}`
+    const told = `${d.axis} of ${d.tensor} by ${order}, alike ${d.linkedDimensions.map((x) => `${x.axis} of ${x.tensor}`)}`
     expect(plainResults(after), told).toEqual(permutedResults(before, dims, order))
     if (d.results === 'kept') expect(plainResults(after), told).toEqual(plainResults(before))
   }

@@ -6,14 +6,14 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import {
-  convertFor,
+  convertForKernel,
   coords,
   type Kernel,
   type PreparedKernel,
   prepareResident,
-  resident,
   SptError,
   type Tensor,
+  upload,
 } from '../../src/node.ts'
 import { DEVICES, opened } from '../convert/devices.ts'
 import { costly } from '../support/cases.ts'
@@ -164,9 +164,9 @@ describe.each(DEVICES)('on $name', ({ kind, open }) => {
         const k = await of.compile(on.device)
         const x = Int32Array.from({ length: A.shape[1]! }, (_, at) => at + 1)
         const params = given && args.length > 0 ? { w: 6 } : {}
-        const from = await resident(on.device, A)
+        const from = await upload(on.device, A)
         const there = await answer(async () => {
-          const parts = await convertFor(k, 'A', from, { sizes: new Map(Object.entries(params)) })
+          const parts = await convertForKernel(k, 'A', from, { sizes: new Map(Object.entries(params)) })
           return prepareResident(k, { A: parts }, { tensors: { x } })
         })
         from.free()

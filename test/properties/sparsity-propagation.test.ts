@@ -1,7 +1,7 @@
 /** What the attributes of tensors claim holds of data; where they allow a mask, results stay what the reference computes. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { type AtMask, sparsityAttributes } from '../../src/analysis/sparsity-attributes.ts'
+import { sparsityAttributes, type TensorMask } from '../../src/analysis/sparsity-attributes.ts'
 import type { Kernel } from '../../src/api/kernel.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
@@ -48,10 +48,10 @@ function finite(c: Choices, s: Attributed, k: Kernel1): Values {
 }
 
 /** Of each element, whether the mask is at its fill there. */
-function atFill(
+function maskedValues(
   s: Attributed,
   tensor: string,
-  { mask, dimensions }: AtMask,
+  { mask, dimensions }: TensorMask,
   values: Values,
 ): readonly boolean[] {
   const [shape, of] = [s.shapes[tensor]!, s.shapes[mask]!]
@@ -114,17 +114,17 @@ test('claims hold of data', async () => {
         const told = `${JSON.stringify(t, (key, v) => (key === 'span' ? undefined : v))} ${JSON.stringify(all)}`
         if (t.constant !== null) for (const x of all[t.tensor]!) expect(x, told).toBe(t.constant)
         if (t.tensor !== 'O')
-          for (const a of t.atFill) {
+          for (const a of t.maskedValues) {
             seen[a.zero ? 'value' : 'constant']++
-            for (const [k, there] of atFill(s, t.tensor, a, all).entries())
+            for (const [k, there] of maskedValues(s, t.tensor, a, all).entries())
               if (there) expect(all[t.tensor]![k], told).toBe(a.value)
           }
         if (!s.inputs.includes(t.tensor)) continue
-        const where = t.read
-          ? t.neededWhere.map((a) => atFill(s, t.tensor, a, all))
+        const where = t.isUsed
+          ? t.neededWithin.map((a) => maskedValues(s, t.tensor, a, all))
           : [all[t.tensor]!.map(() => true)]
         for (const there of where) {
-          seen[t.read ? 'needed' : 'unread']++
+          seen[t.isUsed ? 'needed' : 'unread']++
           const other = inputs[t.tensor]!.map((x, k) => (there[k] ? c.pick([5, 0, -2]) : x))
           // A mask that is written from it must be what it was.
           const changed = { ...inputs, [t.tensor]: other }
@@ -182,13 +182,13 @@ function dropped(c: Choices, kernel: Kernel): Kernel {
     if (!c.chance(70)) return k
     try {
       const next = k.drop(it.name)
-      if (k === kernel) expect(it.needless, it.name).toBe(true)
+      if (k === kernel) expect(it.isDead, it.name).toBe(true)
       seen.dropped++
       return next
     } catch (e) {
       if (!(e instanceof SptError)) throw e
       expect(e.diagnostics[0]!.code).toBe('schedule/drop')
-      if (k === kernel) expect(it.needless, it.name).toBe(false)
+      if (k === kernel) expect(it.isDead, it.name).toBe(false)
       seen.kept++
       return k
     }

@@ -6,7 +6,7 @@ import { CLASSES, glyphs, SIDE } from '../../examples/pruning/glyphs.mjs'
 import { coraTask, glyphTask } from '../../examples/pruning/network.mjs'
 import { PATTERNS, runs } from '../../examples/pruning/stages.mjs'
 import { readTensor } from '../../src/node.ts'
-import { layersOf, type Mask, prune, tileWise } from '../../src/prune.ts'
+import { layersFromValues, type Mask, prune, tileWise } from '../../src/prune.ts'
 
 const small = () =>
   glyphTask({ hidden: 32, samples: 300, batch: 20, judged: 100, rate: 4e-3, stepsOfRound: 10 })
@@ -24,7 +24,7 @@ describe.each(Object.keys(TASKS) as (keyof typeof TASKS)[])('%s', (name) => {
     const network = await task.network(3)
     const losses = await network.train(rounds)
     expect(losses.at(-1)!).toBeLessThan(0.8 * losses[0]!)
-    const { masks } = await prune(layersOf(await network.layers()), {
+    const { masks } = await prune(layersFromValues(await network.layers()), {
       pattern: tileWise({ granularity: 8 }),
       sparsity: 0.7,
       // No layer is left whole.

@@ -1,6 +1,6 @@
 /** Layers with values that are all different, of few kinds, equal or zero. */
 import fc from 'fast-check'
-import { type Layers, type LayerValues, layersOf } from '../../src/prune.ts'
+import { type Layers, type LayerValues, layersFromValues } from '../../src/prune.ts'
 import type { Matrix, Norm } from './reference.ts'
 
 /** Integers from a range, and what becomes of each. */
@@ -60,7 +60,7 @@ export interface Drawn {
 /** What is read stands in one buffer, which the next reading overwrites. */
 function oneBuffer(list: readonly LayerValues[]): Layers {
   const buffer = new Float32Array(Math.max(...list.map((l) => l.weights.length)))
-  const of = layersOf(list)
+  const of = layersFromValues(list)
   const read = async (values: Promise<Float32Array>): Promise<Float32Array> => {
     const now = await values
     buffer.fill(7).set(now)

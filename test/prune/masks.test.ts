@@ -5,14 +5,14 @@ import { SptError } from '../../src/ast/diagnostic.ts'
 import {
   blockWise,
   elementWise,
+  extractTiles,
   isTileWise,
-  layersOf,
+  layersFromValues,
   type Mask,
   nOfM,
   type Pattern,
   prune,
   tileElementWise,
-  tilesOf,
   tileVectorWise,
   tileWise,
   vectorNOfM,
@@ -35,7 +35,7 @@ async function pruned(
     limits,
     exclude,
     ...(s !== undefined && { sparsity: s }),
-    ...(after && { after }),
+    ...(after && { previousMasks: after }),
     ...(normalise && { normalise }),
   })
   list.forEach((l, k) => {
@@ -76,7 +76,9 @@ describe('as the reference', () => {
         cols: steps.length,
         e: steps.map((k) => 1 + k * 2 ** -23),
       }))
-      const layers = layersOf(of.map((m, k) => ({ ...m, name: `${k}`, weights: Float32Array.from(m.e) })))
+      const layers = layersFromValues(
+        of.map((m, k) => ({ ...m, name: `${k}`, weights: Float32Array.from(m.e) })),
+      )
       const limits = Object.fromEntries(list.map(({ limit }, k) => [`${k}`, limit]))
       const { masks } = await prune(layers, { pattern: elementWise(), sparsity, limits })
       const most = list.map((l) => l.limit)
@@ -99,7 +101,7 @@ describe('as the reference', () => {
     expect(lists(masks)).toEqual(expected.kept)
     if (!d.restricted) withinOneVector(lists(masks), s, Math.min(granularity, 9))
     d.chosen.forEach(({ rows, cols }, k) => {
-      expect(tilesOf(masks[k]!, rows, cols, granularity)).toEqual(tiles[k])
+      expect(extractTiles(masks[k]!, rows, cols, granularity)).toEqual(tiles[k])
       const outputs = expected.tiles[k]!.filter((of) =>
         of.some((r) => masks[k]!.subarray(r * cols, (r + 1) * cols).includes(1)),
       )

@@ -196,7 +196,7 @@ const compiled = new Map(
       (await program)
         .kernel(kernel)
         .schedule('cpu')
-        .compileAsIs(await cpu))(),
+        .compileSchedule(await cpu))(),
   ]),
 )
 
@@ -261,7 +261,7 @@ test('what a network says of samples is what the step that trains it computes', 
   const say = await (await program)
     .kernel('graph_network')
     .schedule('cpu')
-    .compileAsIs(await cpu)
+    .compileSchedule(await cpu)
   const said = await say.run({
     tensors: { A: A!, X: X!, ...network.weights },
     params: { n: 5, k: 7, h: 9, c: 3 },
@@ -272,7 +272,7 @@ test('what a network says of samples is what the step that trains it computes', 
   const forward = await (await program)
     .kernel('perceptron')
     .schedule('cpu')
-    .compileAsIs(await cpu)
+    .compileSchedule(await cpu)
   const { Y } = await forward.run({
     tensors: { X: dense([8, 7], images!), ...one.weights },
     params: { samples: 8, k: 7, h: 9, g: 8, c: 3 },

@@ -3,20 +3,20 @@ import { describe, expect, test } from 'vitest'
 import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import {
   blockWise,
-  drawMasks,
   elementWise,
+  extractTiles,
   isTileWise,
-  keptIn,
   type Layers,
-  layersOf,
+  layersFromValues,
   type Mask,
   nOfM,
   prune,
   pruneInStages,
+  renderMasks,
   tileElementWise,
-  tilesOf,
   tileVectorWise,
   tileWise,
+  unionMasks,
   vectorNOfM,
 } from '../../src/prune.ts'
 import { refusal } from '../support/refusal.ts'
@@ -24,7 +24,7 @@ import { refusal } from '../support/refusal.ts'
 const values = (rows: number, cols: number): Float32Array =>
   Float32Array.from({ length: rows * cols }, (_, i) => i + 1)
 const layer = (name: string, rows = 2, cols = 3) => ({ name, rows, cols, weights: values(rows, cols) })
-const two = layersOf([layer('first.weight'), layer('second.weight', 4, 4)])
+const two = layersFromValues([layer('first.weight'), layer('second.weight', 4, 4)])
 const ew = { pattern: elementWise(), sparsity: 0.5 }
 
 async function refused(work: Promise<unknown>): Promise<Diagnostic> {
@@ -78,7 +78,7 @@ describe('options', () => {
     () => nOfM({ n: 0, m: 4 }),
     () => vectorNOfM({ v: 1, n: 2, m: 3 }),
     () => vectorNOfM({ v: 1, n: 5, m: 8 }),
-    () => tilesOf(new Uint8Array(4), 2, 2, 0),
+    () => extractTiles(new Uint8Array(4), 2, 2, 0),
   ])('parameters: %s', (make) => {
     expect(refusal(make).code).toBe('prune/parameter')
   })
@@ -114,7 +114,7 @@ describe('options', () => {
   })
   test('others', async () => {
     expect(await codeOf(two, { ...ew, limit: {} })).toBe('api/unknown-option')
-    for (const wrong of [{ pattern: 'tw' }, { exclude: 'first' }, { limits: [] }, { after: 1 }])
+    for (const wrong of [{ pattern: 'tw' }, { exclude: 'first' }, { limits: [] }, { previousMasks: 1 }])
       expect(await codeOf(two, { ...ew, ...wrong })).toBe('api/argument')
     expect(refusal(() => tileWise({ granularity: 2, delta: 1 } as never)).code).toBe('api/unknown-option')
   })
@@ -122,7 +122,7 @@ describe('options', () => {
 
 describe('layers', () => {
   test('none', async () => {
-    expect(await codeOf(layersOf([]), ew)).toBe('prune/layers')
+    expect(await codeOf(layersFromValues([]), ew)).toBe('prune/layers')
     expect(await codeOf(two, { ...ew, exclude: ['*'] })).toBe('prune/layers')
   })
   test.each([{ rows: 0 }, { cols: 1.5 }, { rows: 2 ** 20, cols: 2 ** 20 }, { valueBytes: 0 }])(
@@ -132,21 +132,23 @@ describe('layers', () => {
     },
   )
   test('two of one name', async () => {
-    expect(await codeOf(layersOf([layer('a'), layer('a')]), ew)).toBe('prune/layer')
+    expect(await codeOf(layersFromValues([layer('a'), layer('a')]), ew)).toBe('prune/layer')
   })
   test('values of other shapes', async () => {
     const weights = new Float32Array(5)
     expect(await codeOf({ ...two, weights: async () => weights }, ew)).toBe('prune/shape')
     expect(await codeOf({ ...two, gradients: async () => weights }, ew)).toBe('prune/shape')
     expect(await codeOf({ ...two, weights: async () => [1, 2] as never }, ew)).toBe('prune/shape')
-    expect(await codeOf(two, { ...ew, after: [new Uint8Array(6)] })).toBe('prune/shape')
-    expect(await codeOf(two, { ...ew, after: [new Uint8Array(6), new Uint8Array(6)] })).toBe('prune/shape')
-    expect(await codeOf(two, { ...ew, after: [new Uint8Array(6), new Uint8Array(16).fill(255)] })).toBe(
-      'prune/mask',
-    )
-    expect(refusal(() => layersOf([{ ...layer('a'), gradients: values(2, 3) }, layer('b')])).code).toBe(
+    expect(await codeOf(two, { ...ew, previousMasks: [new Uint8Array(6)] })).toBe('prune/shape')
+    expect(await codeOf(two, { ...ew, previousMasks: [new Uint8Array(6), new Uint8Array(6)] })).toBe(
       'prune/shape',
     )
+    expect(
+      await codeOf(two, { ...ew, previousMasks: [new Uint8Array(6), new Uint8Array(16).fill(255)] }),
+    ).toBe('prune/mask')
+    expect(
+      refusal(() => layersFromValues([{ ...layer('a'), gradients: values(2, 3) }, layer('b')])).code,
+    ).toBe('prune/shape')
   })
   test.each([Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY])(
     '%s among values',
@@ -200,10 +202,10 @@ describe('stages', () => {
     expect((await refused(pruneInStages(two, { stages: [0.5], ...wrong } as never))).code).toBe(code)
   })
   test.each([
-    ['fewer', layersOf([layer('first.weight')])],
-    ['more', layersOf([layer('first.weight'), layer('second.weight', 4, 4), layer('c')])],
-    ['of other names', layersOf([layer('first.weight'), layer('third.weight', 4, 4)])],
-    ['of other shapes', layersOf([layer('first.weight'), layer('second.weight', 2, 8)])],
+    ['fewer', layersFromValues([layer('first.weight')])],
+    ['more', layersFromValues([layer('first.weight'), layer('second.weight', 4, 4), layer('c')])],
+    ['of other names', layersFromValues([layer('first.weight'), layer('third.weight', 4, 4)])],
+    ['of other shapes', layersFromValues([layer('first.weight'), layer('second.weight', 2, 8)])],
   ])('other layers between them: %s', async (_, other) => {
     const between = async () => other
     expect((await refused(pruneInStages(two, { pattern, stages: [0.2, 0.5], between }))).code).toBe(
@@ -214,11 +216,11 @@ describe('stages', () => {
 
 test('a mask that is no product in a tile, with the place', () => {
   const mask = Uint8Array.from([1, 0, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0])
-  const d = refusal(() => tilesOf(mask, 5, 3, 2))
+  const d = refusal(() => extractTiles(mask, 5, 3, 2))
   expect(d.code).toBe('prune/not-tile-wise')
   expect(d.message).toContain('tile 1 of 2 outputs')
   expect(d.message).toContain('row 4, column 1')
-  expect(tilesOf(mask.subarray(0, 9), 3, 3, 2)).toEqual([
+  expect(extractTiles(mask.subarray(0, 9), 3, 3, 2)).toEqual([
     { outputs: Int32Array.of(0, 2), inputs: Int32Array.of(0, 2) },
   ])
 })
@@ -233,25 +235,25 @@ describe('calls that no compiler has looked at', () => {
     bytes: () => 0,
   })
   test.each([
-    ['drawMasks()', () => drawMasks(undefined as never), 'api/argument'],
-    ['no shapes', () => drawMasks({ masks } as never), 'api/argument'],
-    ['a title', () => drawMasks({ shapes, masks }, 5 as never), 'api/argument'],
-    ['no masks', () => drawMasks({ shapes, masks: [] }), 'prune/shape'],
-    ['a short mask', () => drawMasks({ shapes, masks: [masks[0]!, masks[0]!] }), 'prune/shape'],
-    ['a short rest', () => drawMasks({ shapes, masks, rest: [masks[0]!] }), 'prune/shape'],
+    ['renderMasks()', () => renderMasks(undefined as never), 'api/argument'],
+    ['no shapes', () => renderMasks({ masks } as never), 'api/argument'],
+    ['a title', () => renderMasks({ shapes, masks }, 5 as never), 'api/argument'],
+    ['no masks', () => renderMasks({ shapes, masks: [] }), 'prune/shape'],
+    ['a short mask', () => renderMasks({ shapes, masks: [masks[0]!, masks[0]!] }), 'prune/shape'],
+    ['a short rest', () => renderMasks({ shapes, masks, rest: [masks[0]!] }), 'prune/shape'],
     [
       'a mask of 255',
-      () => drawMasks({ shapes, masks: [masks[0]!.map(() => 255), masks[1]!] }),
+      () => renderMasks({ shapes, masks: [masks[0]!.map(() => 255), masks[1]!] }),
       'prune/mask',
     ],
-    ['keptIn()', () => keptIn(undefined as never), 'api/argument'],
-    ['masks that are none', () => keptIn({ masks: [[1, 0]] } as never), 'api/argument'],
-    ['less rest', () => keptIn({ masks, rest: [] }), 'prune/shape'],
-    ['more rest', () => keptIn({ masks: [masks[0]!], rest: masks }), 'prune/shape'],
-    ['another length', () => keptIn({ masks, rest: [masks[0]!, masks[0]!] }), 'prune/shape'],
-    ['layersOf()', () => layersOf(undefined as never), 'api/argument'],
-    ['layers that are none', () => layersOf([null as never]), 'api/argument'],
-    ['tiles of 2', () => tilesOf(Uint8Array.of(2, 0), 1, 2, 1), 'prune/mask'],
+    ['unionMasks()', () => unionMasks(undefined as never), 'api/argument'],
+    ['masks that are none', () => unionMasks({ masks: [[1, 0]] } as never), 'api/argument'],
+    ['less rest', () => unionMasks({ masks, rest: [] }), 'prune/shape'],
+    ['more rest', () => unionMasks({ masks: [masks[0]!], rest: masks }), 'prune/shape'],
+    ['another length', () => unionMasks({ masks, rest: [masks[0]!, masks[0]!] }), 'prune/shape'],
+    ['layersOf()', () => layersFromValues(undefined as never), 'api/argument'],
+    ['layers that are none', () => layersFromValues([null as never]), 'api/argument'],
+    ['tiles of 2', () => extractTiles(Uint8Array.of(2, 0), 1, 2, 1), 'prune/mask'],
     ['whether of no granularity', () => isTileWise(masks[0]!, 2, 3, 0), 'prune/parameter'],
     ['whether of another shape', () => isTileWise(masks[0]!, 2, 4, 1), 'prune/shape'],
     [
@@ -295,11 +297,11 @@ describe('calls that no compiler has looked at', () => {
   test('a last tile of one output holds two inputs, whatever the limit', async () => {
     const pattern = tileVectorWise({ granularity: 2 })
     const limits = { a: 0.5 }
-    expect(await codeOf(layersOf([layer('a', 3, 26)]), { pattern, sparsity: 0.5, limits })).toBe(
+    expect(await codeOf(layersFromValues([layer('a', 3, 26)]), { pattern, sparsity: 0.5, limits })).toBe(
       'prune/limit',
     )
     // Where an output is pruned, it comes back.
-    const { report, tiles } = await prune(layersOf([layer('a', 4, 26)]), {
+    const { report, tiles } = await prune(layersFromValues([layer('a', 4, 26)]), {
       pattern,
       sparsity: 0.75,
       limits: { a: 0.75 },

@@ -3,21 +3,21 @@ import { fc, test as property } from '@fast-check/vitest'
 import { describe, expect, test } from 'vitest'
 import {
   blockWise,
-  drawMasks,
   elementWise,
-  keptIn,
   type Layers,
   type LayerValues,
-  layersOf,
+  layersFromValues,
   nOfM,
   type Pattern,
   type PruneProgress,
   prune,
   pruneInStages,
+  renderMasks,
   type Stage,
   tileElementWise,
   tileVectorWise,
   tileWise,
+  unionMasks,
   vectorNOfM,
 } from '../../src/prune.ts'
 import { runs } from '../support/cases.ts'
@@ -39,7 +39,7 @@ property.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: 
     const pruned = await prune(layers, { pattern, sparsity, exclude, limits })
     const { report } = pruned
     expect(JSON.parse(JSON.stringify(report))).toEqual(report)
-    const kept = keptIn(pruned).map((m) => [...m])
+    const kept = unionMasks(pruned).map((m) => [...m])
     const all: number[] = []
     const held: number[] = []
     list.forEach(({ name, rows, cols, weights }, k) => {
@@ -104,7 +104,7 @@ test('a layer of smaller weights, which keeps none of 6,144', async () => {
     cols: 64,
     weights: Float32Array.from({ length: 96 * 64 }, (_, i) => scale * (1 + (i % 13))),
   })
-  const layers = layersOf([layer('large', 1), layer('small', 1e-3)])
+  const layers = layersFromValues([layer('large', 1), layer('small', 1e-3)])
   const { report } = await prune(layers, { pattern: elementWise(), sparsity: 0.5 })
   expect([report.layers[1]!.kept, report.sparseLayers]).toEqual([0, ['small']])
   const none = await prune(layers, { pattern: elementWise(), sparsity: 0.5, warnBelow: 0 })
@@ -116,7 +116,7 @@ test('a layer of smaller weights, which keeps none of 6,144', async () => {
 
 describe('bytes in a pattern', () => {
   const weights = Float32Array.from({ length: 64 }, (_, i) => (i < 32 ? 100 + i : 1 + (i % 8)))
-  const layers = layersOf([{ name: 'w', rows: 8, cols: 8, valueBytes: 2, weights }])
+  const layers = layersFromValues([{ name: 'w', rows: 8, cols: 8, valueBytes: 2, weights }])
   test.each([
     // 32 values with a column each, and 9 offsets.
     [elementWise(), 0.5, 32 * 6 + 36],
@@ -162,7 +162,7 @@ describe('stages', () => {
         )
       // Training turns importance around.
       const tuned = (k: number): Layers =>
-        layersOf(
+        layersFromValues(
           list.map(
             (l): LayerValues => ({
               ...l,
@@ -183,12 +183,12 @@ describe('stages', () => {
           sparsity,
           exclude,
           limits: limitsIn(k),
-          ...(after && { after }),
+          ...(after && { previousMasks: after }),
         })
         const { masks, rest, report } = k < stages.length - 1 ? seen[k]! : made
         expect({ masks, rest, report }).toEqual({ masks: one.masks, rest: one.rest, report: one.report })
         expect(made.reports[k]).toEqual(one.report)
-        after = keptIn(one)
+        after = unionMasks(one)
       }
       expect(seen.map((s) => s.sparsity)).toEqual(stages.slice(0, -1))
       expect(made.reports.length).toBe(stages.length)
@@ -197,8 +197,8 @@ describe('stages', () => {
 
   test('single elements that are pruned stay so, whatever is learned between', async () => {
     const weights = Float32Array.of(1, 2, 3, 4)
-    const first = layersOf([{ name: 'w', rows: 1, cols: 4, weights }])
-    const learned = layersOf([{ name: 'w', rows: 1, cols: 4, weights: weights.toReversed() }])
+    const first = layersFromValues([{ name: 'w', rows: 1, cols: 4, weights }])
+    const learned = layersFromValues([{ name: 'w', rows: 1, cols: 4, weights: weights.toReversed() }])
     const pattern = elementWise()
     const { masks } = await pruneInStages(first, {
       pattern,
@@ -218,7 +218,7 @@ test('progress: every layer of every pass, those excluded not', async () => {
   const onProgress = (p: PruneProgress): void => {
     seen.push(p)
   }
-  await prune(layersOf(['a', 'b', 'c'].map(layer)), {
+  await prune(layersFromValues(['a', 'b', 'c'].map(layer)), {
     pattern: tileWise({ granularity: 2 }),
     sparsity: 0.5,
     exclude: ['b'],
@@ -238,18 +238,21 @@ describe('pictures', () => {
     'well-formed, with a frame for each layer',
     async ({ layers }, sparsity, pattern, title) => {
       fc.pre(sparsity < 0.95)
-      const svg = drawMasks({ ...(await prune(layers, { pattern, sparsity })), shapes: layers.shapes }, title)
+      const svg = renderMasks(
+        { ...(await prune(layers, { pattern, sparsity })), shapes: layers.shapes },
+        title,
+      )
       expect(wellFormed(svg).filter((n) => n === 'rect').length).toBe(layers.shapes.length)
     },
   )
 
   test('regions are as dark as what is kept in them', () => {
     const mask = Uint8Array.from({ length: 104 * 104 }, (_, i) => (i < 5408 ? 1 : i % 2))
-    const svg = drawMasks({ shapes: [{ name: 'half', rows: 104, cols: 104 }], masks: [mask] })
+    const svg = renderMasks({ shapes: [{ name: 'half', rows: 104, cols: 104 }], masks: [mask] })
     expect([...svg.matchAll(/fill-opacity="([^"]*)"/g)].map((m) => m[1])).toEqual(['0.5', '1'])
     expect(svg).toContain('75 % kept')
     const rest = [mask.map((x) => 1 - x)]
-    expect(drawMasks({ shapes: [{ name: 'all', rows: 104, cols: 104 }], masks: [mask], rest })).toContain(
+    expect(renderMasks({ shapes: [{ name: 'all', rows: 104, cols: 104 }], masks: [mask], rest })).toContain(
       '100 % kept',
     )
   })
@@ -258,7 +261,7 @@ describe('pictures', () => {
     const noise = Uint8Array.from({ length: 64 * 64 }, (_, i) => (Math.imul(i, 0x9e3779b1) >>> 13) & 1)
     for (const n of [1, 72, 1500]) {
       const shapes = Array.from({ length: n }, (_, k) => ({ name: `layer.${k}`, rows: 64, cols: 64 }))
-      const svg = drawMasks({ shapes, masks: shapes.map(() => noise) })
+      const svg = renderMasks({ shapes, masks: shapes.map(() => noise) })
       expect(svg.length).toBeLessThan(1.3e6)
       const names = wellFormed(svg)
       expect(names.length).toBeGreaterThan(Math.min(n, 1000) * 5)
@@ -272,7 +275,7 @@ test('layers of equal weights lose equally by root, the one with long vectors ev
   let seed = 12345
   const random = (): number => (seed = (seed * 48271) % 2147483647) / 2147483647
   const normal = (): number => Math.sqrt(-2 * Math.log(random())) * Math.cos(2 * Math.PI * random())
-  const layers = layersOf(
+  const layers = layersFromValues(
     [
       ['q', 96, 96],
       ['up', 384, 96],

@@ -57,8 +57,8 @@ test('what schedules are chosen by: multiprocessors, and features in the words o
     when (has(subgroup_matrix(16, 16, 16, f16, f32))) lots(5)
     otherwise lots(100 * processors)
   }`
-  const { chosen } = await (await load(text)).kernel().choose(device, {})
-  expect(chosen.text).toBe(`lots(${100 * FAKE_CHIP.multiprocessors})`)
+  const { selection } = await (await load(text)).kernel().choose(device, {})
+  expect(selection.text).toBe(`lots(${100 * FAKE_CHIP.multiprocessors})`)
 })
 
 describe('memory', () => {

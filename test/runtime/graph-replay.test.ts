@@ -41,7 +41,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   let prepared: PreparedKernel
   beforeAll(async () => {
     device = await devices[kind]()
-    compiled = await (await load(PROGRAM, { name: 'twice.spt' })).kernel().compileAsIs(device)
+    compiled = await (await load(PROGRAM, { name: 'twice.spt' })).kernel().compileSchedule(device)
     prepared = await compiled.prepare({ tensors: { A } })
   })
   afterAll(() => device.dispose())

@@ -121,7 +121,7 @@ test('what tells of them is no memory that kernels of a workspace share', async 
     { tensors: { A: dense([2, 4], FITS) } },
     { shareOutputs: true },
   )
-  const compiled = await kernel.schedule('live').compileAsIs(device)
+  const compiled = await kernel.schedule('live').compileSchedule(device)
   const [one, other] = [await shared.prepare(compiled), await shared.prepare(compiled)]
   const { counts } = one.kernel.program.plan.capacities![0]!
   const isOne = (name: string) => one.executable.memory.get(name) === other.executable.memory.get(name)

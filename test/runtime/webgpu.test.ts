@@ -273,25 +273,25 @@ describe('which adapter', () => {
   })
 
   test('the software driver can be asked for', async () => {
-    const report = await reportWebGpu({ choice: 'swiftshader' })
+    const report = await reportWebGpu({ adapter: 'swiftshader' })
     expect(report.available).toBe(true)
     expect(report.facts).toMatchObject({ software: 'yes', driver: expect.stringContaining('SwiftShader') })
   })
 
   test('the GPU can be insisted on: then there is one, or the reason why not', async () => {
-    const report = await reportWebGpu({ choice: 'hardware' })
+    const report = await reportWebGpu({ adapter: 'hardware' })
     if (report.available) expect(report.facts.software).toBe('no')
     else {
       expect(report.reason).toBeTruthy()
       expect(report.hint).toContain('SPT_WEBGPU=auto')
-      expect(await codeOf(() => createNodeWebGpu({ choice: 'hardware' }))).toBe('device/absent')
+      expect(await codeOf(() => createNodeWebGpu({ adapter: 'hardware' }))).toBe('device/absent')
     }
   })
 
   test('another choice is refused', async () => {
-    const report = await reportWebGpu({ choice: 'lavapipe' as never })
+    const report = await reportWebGpu({ adapter: 'lavapipe' as never })
     expect(report).toMatchObject({ available: false, reason: expect.stringContaining('lavapipe') })
-    expect(await codeOf(() => createNodeWebGpu({ choice: 'lavapipe' as never }))).toBe(
+    expect(await codeOf(() => createNodeWebGpu({ adapter: 'lavapipe' as never }))).toBe(
       'device/unknown-choice',
     )
   })

@@ -50,7 +50,7 @@ test.each(CASES)('%s, %s, %s', async (body, format, role) => {
   const loops = stored.compilation.loops.body.flatMap((s) => (s.kind === 'for' ? [s.name] : []))
   const accepted = loops.flatMap((at) => {
     try {
-      return [stored.compute_at('act', at)]
+      return [stored.computeAt('act', at)]
     } catch (e) {
       expect(e).toBeInstanceOf(SptError)
       return []

@@ -38,8 +38,8 @@ const B = dense(
 const copied = (k: typeof stored): typeof stored =>
   k
     .reorder('io', 'go', 'f', 'ko')
-    .cache_read('A', 'go', 'shared', 'As', { padded: 0 })
-    .cache_read('B', 'go', 'shared', 'Bs', { padded: 0 })
+    .cacheRead('A', 'go', 'shared', 'As', { padded: 0 })
+    .cacheRead('B', 'go', 'shared', 'Bs', { padded: 0 })
 const around = (k: typeof stored): string =>
   k
     .show(2)
@@ -56,7 +56,7 @@ test.each([
   // As many atomic updates as there are elements.
   ['atomic', copied(stored.atomic('C'))],
   // What B holds there is anything.
-  ['one copy', stored.reorder('io', 'go', 'f', 'ko').cache_read('A', 'go', 'shared', 'As', { padded: 0 })],
+  ['one copy', stored.reorder('io', 'go', 'f', 'ko').cacheRead('A', 'go', 'shared', 'As', { padded: 0 })],
 ])('%s: they are left out', async (_, k) => {
   expect(around(k)).toContain('where')
   await agreeOnAll(k.compilation, { tensors: { A, B } })

@@ -22,8 +22,8 @@ const STEPS: Readonly<Record<string, (name: string) => Kernel>> = {
   'the inner loop of a split': (name) => kernel.split('i', 2, ['outer', name]),
   'fuse on loops': (name) => kernel.split('i', 2, ['io', 'ii']).fuse(['io', 'ii'], name),
   tile: (name) => kernel.tile(['i', 'f'], [2, 2], ['a', name, 'c', 'd']),
-  cache_read: (name) => kernel.cache_read('X', 'f', 'register', name),
-  cache_write: (name) => kernel.cache_write('Y', 'i', 'register', name),
+  cache_read: (name) => kernel.cacheRead('X', 'f', 'register', name),
+  cache_write: (name) => kernel.cacheWrite('Y', 'i', 'register', name),
   rfactor: (name) => kernel.split('f', 2, ['fo', 'fi']).rfactor('fi', name),
   accumulate: (name) => kernel.accumulate('Y', 'i', 2, { into: name }),
 }

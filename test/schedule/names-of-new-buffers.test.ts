@@ -52,7 +52,7 @@ test.each(sample(MADE, 12))('of %s', async (steps) => {
     for (const loop of loops) {
       let cached: Kernel
       try {
-        cached = made.cache_write(name, loop, 'register')
+        cached = made.cacheWrite(name, loop, 'register')
       } catch (e) {
         expect(e).toBeInstanceOf(SptError)
         continue

@@ -2,12 +2,12 @@
 import { expect, test } from 'vitest'
 import { type Kernel, load, SptError } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
-import { draw } from '../../src/search/points.ts'
+import { samplePoint } from '../../src/search/points.ts'
 import type { Point } from '../../src/search/types.ts'
 import { runs, SEED } from '../support/cases.ts'
 
 const spaceOf = async (kernel: Kernel) =>
-  kernel.space('gpu_space').on('cuda', {
+  kernel.space('gpu_space').bind('cuda', {
     params: { m: 1000, n: 1000, d: 64 },
     statistics: { 'longest(j)': 300, 'mean(j)': 10 },
     processors: 132,
@@ -30,9 +30,9 @@ test('points after others have the loops that they have alone', async () => {
   const random = new Random(SEED)
   const shared = await spmm()
   const space = await spaceOf(shared)
-  for (let k = 0; k < 20; k++) await made(shared, draw(space, () => random.next())!)
+  for (let k = 0; k < 20; k++) await made(shared, samplePoint(space, () => random.next())!)
   for (let k = 0; k < runs(6); k++) {
-    const point = draw(space, () => random.next())!
+    const point = samplePoint(space, () => random.next())!
     expect(await made(shared, point), JSON.stringify(point)).toBe(await made(await spmm(), point))
   }
 })

@@ -293,12 +293,10 @@ test.each([
 
 test('calls from TypeScript are the steps of texts', () => {
   const k = parseProgram(tiles('D[i] + D[i - 1]', '')).kernel().split('e.i', 32, ['o', 't'])
-  expect(k.compute_at('d', 'o', { recompute: true, place: 'shared' }).trace.at(-1)).toBe(
+  expect(k.computeAt('d', 'o', { recompute: true, place: 'shared' }).trace.at(-1)).toBe(
     'compute_at d at o recompute in shared',
   )
-  expect(refusal(() => k.compute_at('d', 'o', { recomputed: true } as object)).code).toBe(
-    'api/unknown-option',
-  )
+  expect(refusal(() => k.computeAt('d', 'o', { recomputed: true } as object)).code).toBe('api/unknown-option')
 })
 
 const SIZES = [1, 31, 32, 33, 70]

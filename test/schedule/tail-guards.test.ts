@@ -74,7 +74,7 @@ test('copies of blocks', async () => {
       try {
         if (order) k = k.reorder('io', 'jo', 'ii', 'f', 'ji')
         if (threads) k = k.bind({ io: 'block.x', ii: 'thread.x' })
-        k = k.cache_read(buffer, at, place, 'copy')
+        k = k.cacheRead(buffer, at, place, 'copy')
       } catch (e) {
         if (e instanceof SptError) return
         throw e
@@ -123,6 +123,6 @@ test.each([
 }`)
     .kernel()
     .require('d', { equal: 2 })
-    .cache_read('Z', 'io', 'register', 'copy')
+    .cacheRead('Z', 'io', 'register', 'copy')
   expect(guardsOf(k.show(2), 'copy')).toHaveLength(count)
 })

@@ -66,11 +66,11 @@ test('once the signal aborts, a search asks its space and prior no more than onc
         evaluate: async (all) => all.map((a) => outcome(a.point)),
         trials: 40,
         batch: 8,
-        known: isKnown ? known : [],
+        knownTrials: isKnown ? known : [],
         ...(isPrior || strategy === 'model' ? { prior } : {}),
         signal,
       })
-      expect(['aborted', 'trials']).toContain(result.stoppedBy)
+      expect(['aborted', 'trials']).toContain(result.stopReason)
       expect(after()).toBeLessThanOrEqual(1)
       if (isKnown) expect(result.best).not.toBeNull()
     }),

@@ -63,7 +63,9 @@ async function until(isAt: At) {
   const e = new Evaluator({ space: candidates, kernel, inputs, device, rounds: 2, seconds: 60 })
   open.push(e)
   const settle = (at: number, o: Outcome): void => void settled.set(at, o)
-  const outcomes = await e.evaluate(asked, { signal: stop.signal, settle }).catch((why: Error) => why.message)
+  const outcomes = await e
+    .evaluate(asked, { signal: stop.signal, report: settle })
+    .catch((why: Error) => why.message)
   return { runs, settled, outcomes }
 }
 
@@ -97,18 +99,18 @@ describe('an abort', async () => {
 test('what was settled before an abort is part of what a search found', async () => {
   const stop = new AbortController()
   const timing = { median: 2, interval: [2, 2] as const, samples: [2] }
-  const { trials, best, stoppedBy } = await search({
+  const { trials, best, stopReason } = await search({
     space: candidates,
     strategy: 'exhaustive',
     batch: 4,
     signal: stop.signal,
-    async evaluate(_, { settle, signal }) {
-      settle!(2, { status: 'measured', timing })
+    async evaluate(_, { report, signal }) {
+      report!(2, { status: 'measured', timing })
       stop.abort()
       throw signal.reason
     },
   })
-  expect([trials.map((t) => t.point), best?.point, stoppedBy]).toEqual([
+  expect([trials.map((t) => t.point), best?.point, stopReason]).toEqual([
     [{ schedule: 'halves' }],
     { schedule: 'halves' },
     'aborted',
@@ -141,11 +143,11 @@ test('where there is no time to compare them again, the best so far is what the 
       strategy: 'exhaustive',
       signal: stop.signal,
       onProgress(p) {
-        if (p.done > 0) stop.abort()
+        if (p.trialsDone > 0) stop.abort()
       },
     }),
   )
-  const codes = found.finals.map((f) => [f.name, 'code' in f.outcome ? f.outcome.code : f.outcome.status])
+  const codes = found.finalists.map((f) => [f.name, 'code' in f.outcome ? f.outcome.code : f.outcome.status])
   expect(codes.filter(([, o]) => o === 'measured').length).toBeGreaterThanOrEqual(3)
   expect(Object.fromEntries(codes)).toMatchObject({ found: 'measured', 'as written': 'search/ended' })
   const searched = found.trials.map((t) => t.outcome)
@@ -282,7 +284,7 @@ describe('what is stored dense', () => {
       trials: 4,
       onProgress: (p) => void named.push(p.comparing),
     })
-    const dense = found.finals.find((f) => f.name === 'A dense')
+    const dense = found.finalists.find((f) => f.name === 'A dense')
     expect(dense?.outcome).toMatchObject({ status: 'rejected', code: 'search/far-slower' })
     expect(named).not.toContain('A dense')
     expect(named).toEqual(expect.arrayContaining([undefined, 'found', 'standard', 'as written']))
@@ -304,8 +306,8 @@ test('the last comparison is bounded by the time of the search', async () => {
       },
     }),
   )
-  const outcomes = found.finals.map((f) => f.outcome)
+  const outcomes = found.finalists.map((f) => f.outcome)
   expect(outcomes).toContainEqual(expect.objectContaining({ status: 'measured' }))
   // Not all have had all of their turns.
-  expect(turns.length).toBeLessThan(4 * found.finals.length)
+  expect(turns.length).toBeLessThan(4 * found.finalists.length)
 })

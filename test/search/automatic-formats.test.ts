@@ -123,12 +123,12 @@ test('on rows of very different lengths what runs unasked, and every form in ano
     fc.asyncProperty(cases, async ({ name, A, d, k, which, seed }) => {
       const [kernel, device] = [kernels.get(name)!, on[k]!]
       const inputs = { tensors: { A }, params: { d }, seed }
-      const forms = kernel.automaticForms(device, { d }, { A }).filter((f) => formatsOf(f.kernel) > 0)
+      const forms = kernel.scheduleCandidates(device, { d }, { A }).filter((f) => formatsOf(f.kernel) > 0)
       others += forms.length
       const other = forms[which % Math.max(1, forms.length)]
       const unasked = await kernel.compile(device)
-      const plain = await (await kernel.compileAsIs(device)).run(inputs)
-      for (const compiled of [unasked, ...(other ? [await other.kernel.compileAsIs(device)] : [])]) {
+      const plain = await (await kernel.compileSchedule(device)).run(inputs)
+      for (const compiled of [unasked, ...(other ? [await other.kernel.compileSchedule(device)] : [])]) {
         const prepared = await compiled.prepare(inputs)
         try {
           expect((await prepared.verify()).problems.slice(0, 1)).toEqual([])
@@ -159,7 +159,7 @@ const long = (): CoordTensor => matrix(20_000, 20_000, 40, 3, 3000)
 test('a long row among short ones is stored apart, even rows and what has a format stay as they are', () => {
   const kernel = kernels.get('shifted')!
   const taken = (k: Kernel, device: 'cuda' | 'webgpu' | 'cpu', A: Tensor) =>
-    k.automaticForms(device, { d: 4 }, { A })
+    k.scheduleCandidates(device, { d: 4 }, { A })
   const forms = taken(kernel, 'cuda', long())
   expect(formatsOf(forms[0]!.kernel)).toBe(1)
   expect(forms[0]!.text).toMatch(/^A\.format = /)
@@ -182,10 +182,10 @@ test('data run in the format that is told, of the host and of a workspace', asyn
   const kernel = kernels.get('elements')!
   const device = on[1]!
   const A = matrix(20_000, 20_000, 400, 3, 3000)
-  const first = kernel.automaticForms(device, { d: 16 }, { A })[0]!
+  const first = kernel.scheduleCandidates(device, { d: 16 }, { A })[0]!
   expect(formatsOf(first.kernel)).toBe(1)
   const inputs = { tensors: { A }, params: { d: 16 }, seed: 1 }
-  const { compiled } = await kernel.compileUnasked(device)
+  const { compiled } = await kernel.compileDefault(device)
   const data = new Workspace(device, kernel, inputs)
   for (const prepared of [
     await compiled.prepare(inputs),

@@ -6,7 +6,7 @@ import { evaluate } from '../../src/ir/evaluate.ts'
 import {
   type CompiledKernel,
   type CoordTensor,
-  convertFor,
+  convertForKernel,
   coords,
   type Device,
   devices,
@@ -16,8 +16,8 @@ import {
   prepareResident,
   type RunInputs,
   releaseConversions,
-  resident,
   type Tensor,
+  upload,
   Workspace,
 } from '../../src/node.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
@@ -106,14 +106,14 @@ const traceOf = (kernel: Kernel): string => kernel.trace.join('; ')
 test('data say which form runs: a long row is shared out, even rows are not', async () => {
   const kernel = await kernelOf('rows')
   const [even, long] = [matrix(3000, 40_000, 8, 8), matrix(3000, 40_000, 8, 30_000)].map((A) =>
-    kernel.automatic('cuda', { d: 128 }, { A }),
+    kernel.autoSchedule('cuda', { d: 128 }, { A }),
   )
-  const guess = kernel.automatic('cuda', { m: 3000, n: 40_000, d: 128 })
+  const guess = kernel.autoSchedule('cuda', { m: 3000, n: 40_000, d: 128 })
   expect(traceOf(even!)).toBe(traceOf(guess))
   expect(traceOf(long!)).toContain('fuse (sum.i, sum.j)')
   try {
     useCostModel('cuda', null)
-    const blind = kernel.automatic('cuda', { d: 128 }, { A: matrix(3000, 40_000, 8, 30_000) })
+    const blind = kernel.autoSchedule('cuda', { d: 128 }, { A: matrix(3000, 40_000, 8, 30_000) })
     expect(traceOf(blind)).toBe(traceOf(guess))
   } finally {
     useCostModel('cuda', undefined)
@@ -123,12 +123,12 @@ test('data say which form runs: a long row is shared out, even rows are not', as
 test('scalars are no sizes, what has steps on loops stays as it is, and what does not fit is refused', async () => {
   const kernel = await kernelOf('scaled')
   const A = matrix(300, 200, 4, 4)
-  expect(traceOf(kernel.automatic('cuda', { d: 8, by: 2 }, { A }))).toContain('require d % 4 == 0')
+  expect(traceOf(kernel.autoSchedule('cuda', { d: 8, by: 2 }, { A }))).toContain('require d % 4 == 0')
   const predict = predictor(kernel, { inputs: { tensors: { A }, params: { d: 8, by: 2 } } })
   expect(predict(kernel.parallel()).milliseconds).toBeGreaterThan(0)
   const own = (await kernelOf('rows')).unroll('f', 4)
-  expect(own.automatic('cuda', { d: 8 }, { A })).toBe(own)
-  expect(refusal(() => kernel.automatic('cuda', { d: 8 }, { Z: A })).code).toBe('bind/unknown-name')
+  expect(own.autoSchedule('cuda', { d: 8 }, { A })).toBe(own)
+  expect(refusal(() => kernel.autoSchedule('cuda', { d: 8 }, { Z: A })).code).toBe('bind/unknown-name')
 })
 
 let device: Device
@@ -160,13 +160,13 @@ const WAYS: Readonly<
   'bound before': async (_, compiled, inputs) => compiled.prepare(compiled.bind(inputs)),
   async 'a workspace'(kernel, compiled, inputs) {
     const data = new Workspace(compiled.device, kernel, inputs)
-    return data.prepare((await kernel.compileUnasked(compiled.device)).compiled)
+    return data.prepare((await kernel.compileDefault(compiled.device)).compiled)
   },
   async 'the device'(_, compiled, { tensors: { A, ...others }, params, seed }) {
     if (!compiled.compilation.kernel.reformats.length)
       return compiled.prepare({ tensors: { A }, params, seed })
-    const uploaded = await resident(compiled.device, A)
-    const there = await convertFor(compiled, 'A', uploaded)
+    const uploaded = await upload(compiled.device, A)
+    const there = await convertForKernel(compiled, 'A', uploaded)
     uploaded.free()
     return prepareResident(
       compiled,
@@ -255,8 +255,8 @@ test('the form is the same however data are bound: of the host, of a workspace, 
   const compiled = await kernel.compile(device)
   const A = matrix(300, 4000, 8, 3000)
   const inputs = { tensors: { A }, params: { d: 8 }, seed: 1 }
-  const chosen = kernel.automatic(device, { d: 8 }, { A })
-  expect(traceOf(chosen)).not.toBe(traceOf(kernel.automatic(device, { m: 300, n: 4000, d: 8 })))
+  const chosen = kernel.autoSchedule(device, { d: 8 }, { A })
+  expect(traceOf(chosen)).not.toBe(traceOf(kernel.autoSchedule(device, { m: 300, n: 4000, d: 8 })))
   for (const way of Object.values(WAYS)) {
     const prepared = await way(kernel, compiled, inputs)
     expect(prepared.kernel.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
@@ -294,13 +294,13 @@ test('on cpu sizes say how wide tiles are', async () => {
 test('forms are told with what is expected of each, the one that runs first', async () => {
   const kernel = await kernelOf('rows')
   const A = matrix(3000, 40_000, 8, 30_000)
-  const forms = kernel.automaticForms('cuda', { d: 128 }, { A })
-  expect(traceOf(forms[0]!.kernel)).toBe(traceOf(kernel.automatic('cuda', { d: 128 }, { A })))
+  const forms = kernel.scheduleCandidates('cuda', { d: 128 }, { A })
+  expect(traceOf(forms[0]!.kernel)).toBe(traceOf(kernel.autoSchedule('cuda', { d: 128 }, { A })))
   expect(new Set(forms.map((f) => f.text)).size).toBe(forms.length)
   expect(forms.every((f) => (f.milliseconds ?? 0) > 0)).toBe(true)
   // Without data nothing is expected.
-  expect(kernel.automaticForms('cuda', { d: 128 }).map((f) => f.milliseconds)).toContain(null)
-  expect(kernel.unroll('f', 4).automaticForms('cuda')).toEqual([])
+  expect(kernel.scheduleCandidates('cuda', { d: 128 }).map((f) => f.milliseconds)).toContain(null)
+  expect(kernel.unroll('f', 4).scheduleCandidates('cuda')).toEqual([])
 })
 
 test('of trees each form has an expectation too, unless they are so large that looking takes long', async () => {
@@ -313,7 +313,7 @@ test('of trees each form has an expectation too, unless they are so large that l
     )
   }
   const expectations = (A: CoordTensor): (number | null)[] =>
-    kernel.automaticForms('cuda', { d: 32 }, { A }).map((f) => f.milliseconds)
+    kernel.scheduleCandidates('cuda', { d: 32 }, { A }).map((f) => f.milliseconds)
   const small = expectations(tree(3000))
   expect(small.length).toBeGreaterThan(1)
   expect(small.every((ms) => (ms ?? 0) > 0)).toBe(true)
@@ -327,7 +327,7 @@ test('what is bound for it is prepared later, in the form that was chosen', asyn
   const bound = compiled.bind({ tensors: { A }, params: { d: 8 }, seed: 1 })
   const prepared = await compiled.prepare(bound)
   expect((await prepared.verify()).ok).toBe(true)
-  const chosen = kernel.automatic(device, { d: 8 }, { A })
+  const chosen = kernel.autoSchedule(device, { d: 8 }, { A })
   expect(prepared.kernel.compilation.printedLoopSteps).toEqual(chosen.compilation.printedLoopSteps)
   prepared.free()
   compiled.release()

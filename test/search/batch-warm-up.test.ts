@@ -5,7 +5,7 @@ import type { Outcome } from '../../src/search/types.ts'
 
 test('the first point is settled before others begin, once one was measured all are evaluated together', async () => {
   const log: string[] = []
-  const evaluate = firstAlone(async (asked, { settle } = {}) => {
+  const evaluate = firstAlone(async (asked, { report } = {}) => {
     log.push(`begin ${asked.map((a) => a.point.a).join(' ')}`)
     const outcomes = asked.map(
       ({ point: { a } }): Outcome =>
@@ -13,13 +13,13 @@ test('the first point is settled before others begin, once one was measured all 
           ? { status: 'rejected', code: 'x/y', message: '' }
           : { status: 'measured', timing: { median: Number(a), interval: null, samples: [Number(a)] } },
     )
-    for (const [k, o] of outcomes.entries()) settle?.(k, o)
+    for (const [k, o] of outcomes.entries()) report?.(k, o)
     return outcomes
   })
   const batch = async (...values: number[]) => {
     const outcomes = await evaluate(
       values.map((a) => ({ point: { a }, share: 1 })),
-      { settle: (at, o) => log.push(`${at} ${o.status}`) },
+      { report: (at, o) => log.push(`${at} ${o.status}`) },
     )
     return outcomes.map((o) => (o.status === 'measured' ? o.timing.median : 0))
   }

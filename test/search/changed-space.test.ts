@@ -34,7 +34,7 @@ test('trials of other steps are not known, and give way', async () => {
         return (k) => k.split(axis, by)
       }),
     })
-  const known = async (...of: Parameters<typeof tuned>) => (await tuned(...of)).known
+  const known = async (...of: Parameters<typeof tuned>) => (await tuned(...of)).knownTrials
   expect([await known('i'), await known('i')]).toEqual([0, 2])
   expect(await known('f')).toBe(0)
   expect(records.query().map((t) => JSON.stringify(t.trace).includes('"f"'))).toEqual([true, true])
@@ -57,8 +57,8 @@ test('spaces of one name have studies of their own, and know the trials of the s
   const known = async (values: string, axis = 'f'): Promise<number> => {
     const text = `space product.tiles {\n  by in ${values}\n  split ${axis} by by -> (o, r)\n}\n`
     const kernel = (await load(PRODUCT + text)).kernel('product')
-    const space = await kernel.space('tiles').on(device, inputs)
-    return (await tune(kernel, { device, records, strategy: 'exhaustive', inputs, space })).known
+    const space = await kernel.space('tiles').bind(device, inputs)
+    return (await tune(kernel, { device, records, strategy: 'exhaustive', inputs, space })).knownTrials
   }
   expect([await known('2, 4'), await known('2, 8'), await known('2, 4'), await known('2, 8')]).toEqual([
     0, 1, 2, 2,

@@ -4,10 +4,10 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { coords, type Kernel, load } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
-import { timingOf } from '../../src/search/measuring/median-interval.ts'
+import { summarizeSamples } from '../../src/search/measuring/median-interval.ts'
 import { areApart, confirmedBy } from '../../src/search/tune/confirmation.ts'
 import { judgedOf } from '../../src/search/tune/judged.ts'
-import type { Final } from '../../src/search/tune/last-comparison.ts'
+import type { Finalist } from '../../src/search/tune/last-comparison.ts'
 import { PRODUCT } from '../support/product.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
@@ -64,15 +64,15 @@ describe('what is recommended', async () => {
     for (const e of open.splice(0)) e.close()
   })
 
-  const final = (name: string, of: Kernel, ...samples: number[]): Final => ({
+  const final = (name: string, of: Kernel, ...samples: number[]): Finalist => ({
     name,
     point: name === 'found' ? {} : null,
     kernel: of,
-    outcome: { status: 'measured', timing: timingOf(samples) },
+    outcome: { status: 'measured', timing: summarizeSamples(samples) },
   })
 
   /** @param ms of all runs of the preparation with the number */
-  async function judged(finals: readonly Final[], ms: (prepared: number) => number, signal?: AbortSignal) {
+  async function judged(finals: readonly Finalist[], ms: (prepared: number) => number, signal?: AbortSignal) {
     const device = await simulatedDevice()
     const inputs = { tensors: { A }, params: { d: 4 }, seed: 3 }
     const e = new Evaluator({ space: space('none', kernel, () => (k) => k), kernel, inputs, device })
@@ -100,7 +100,7 @@ describe('what is recommended', async () => {
     const r = await judged([found, standard], (k) => ([0, 3].includes(k % 4) ? 1 : 1.2))
     expect(r).toMatchObject({
       best: { name: 'found' },
-      own: { name: 'found' },
+      bestSchedule: { name: 'found' },
       told: ['found with standard'],
     })
     expect(r.confirmation).toMatchObject({ verdict: 'faster', ratio: expect.closeTo(1 / 1.2, 6) })
@@ -109,7 +109,7 @@ describe('what is recommended', async () => {
   test('is the default if what was fastest is not distinguishable from it', async () => {
     // What is prepared first is the slower, whichever it is.
     const r = await judged([found, standard], (k) => (k % 2 === 0 ? 1.2 : 1))
-    expect(r).toMatchObject({ best: { name: 'standard' }, own: { name: 'standard' } })
+    expect(r).toMatchObject({ best: { name: 'standard' }, bestSchedule: { name: 'standard' } })
     expect(r.confirmation).toMatchObject({ name: 'found', verdict: 'not distinguishable' })
   })
 
@@ -119,7 +119,7 @@ describe('what is recommended', async () => {
       [found, final('standard', kernel, 0.5, 0.6, 0.7)],
     ])
       expect(await judged(finals, () => 1)).toMatchObject({
-        own: { name: 'standard' },
+        bestSchedule: { name: 'standard' },
         confirmation: null,
         told: [],
       })
@@ -127,14 +127,16 @@ describe('what is recommended', async () => {
 
   test('after an abort is what was fastest if the intervals are apart', async () => {
     const stop = AbortSignal.abort()
-    expect(await judged([found, standard], () => 1, stop)).toMatchObject({ own: { name: 'standard' } })
+    expect(await judged([found, standard], () => 1, stop)).toMatchObject({
+      bestSchedule: { name: 'standard' },
+    })
     const slow = final('standard', kernel, 2, 2.1)
-    expect(await judged([found, slow], () => 1, stop)).toMatchObject({ own: { name: 'found' } })
+    expect(await judged([found, slow], () => 1, stop)).toMatchObject({ bestSchedule: { name: 'found' } })
   })
 })
 
 test('intervals that overlap are not apart', () => {
-  expect(areApart(timingOf([1, 2]), timingOf([1.9, 3]))).toBe(false)
-  expect(areApart(timingOf([1, 2]), timingOf([2.1, 3]))).toBe(true)
-  expect(areApart(timingOf([1]), timingOf([3, 3]))).toBe(false)
+  expect(areApart(summarizeSamples([1, 2]), summarizeSamples([1.9, 3]))).toBe(false)
+  expect(areApart(summarizeSamples([1, 2]), summarizeSamples([2.1, 3]))).toBe(true)
+  expect(areApart(summarizeSamples([1]), summarizeSamples([3, 3]))).toBe(false)
 })

@@ -35,7 +35,7 @@ describe('without a prior', () => {
       // It is told how many points are ranked before the first trial.
       const ranked = seen.findIndex((p) => p.ranking !== undefined)
       expect(ranked).toBeGreaterThan(-1)
-      expect(ranked).toBeLessThan(seen.findIndex((p) => p.done > 0))
+      expect(ranked).toBeLessThan(seen.findIndex((p) => p.trialsDone > 0))
     },
   )
 

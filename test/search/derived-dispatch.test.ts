@@ -7,7 +7,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { appliedName } from '../../src/ast/applied-name.ts'
 import { conditionText, questionsOf, type Values } from '../../src/search/choice/conditions.ts'
 import { type Evidence, type EvidenceCandidate, lossesOf, whole } from '../../src/search/choice/evidence.ts'
-import { type Generalised, generalise, type Loss } from '../../src/search/choice/generalise.ts'
+import { type Generalisation, generalise, type Loss } from '../../src/search/choice/generalise.ts'
 import { decided } from '../../src/search/choice/rules.ts'
 import { type Choosable, choiceText } from '../../src/search/choice/text.ts'
 import { between, grow } from '../../src/search/choice/tree.ts'
@@ -106,31 +106,31 @@ const property = (name: string, times: number, holds: (c: Choices) => void | Pro
 describe('a choice from measurements', () => {
   property('reads back, and chooses what the rules say on each case and on others', 60, async (c) => {
     const evidence = drawnEvidence(c)
-    const { choice } = generalise(evidence, { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) })
-    const { name, text } = choiceText(kernel, choice.rules, evidence.known)
+    const { dispatch } = generalise(evidence, { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) })
+    const { name, text } = choiceText(kernel, dispatch.rules, evidence.known)
     const again = parseProgram(`${PROGRAM}\n${text}`, 'product.spt').kernel('product')
-    if (choice.rules.length === 1) {
-      const own = evidence.known[choice.rules[0]!.candidate]!.kernel
+    if (dispatch.rules.length === 1) {
+      const own = evidence.known[dispatch.rules[0]!.candidate]!.kernel
       expect(again.schedule(name).toJSON()).toEqual(own.toJSON())
       return
     }
     for (const values of [...evidence.cases.map((e) => e.values), drawnValues(c), drawnValues(c)]) {
-      const k = decided(choice.rules, evidence.candidates, values)!
+      const k = decided(dispatch.rules, evidence.candidates, values)!
       const { m, n, d } = Object.fromEntries(values) as Record<string, number>
       const statistics = Object.fromEntries([...values].filter(([s]) => s.includes('(') && text.includes(s)))
       const chosen = await again.schedule(name).choose('cpu', { params: { m: m!, n: n!, d: d! }, statistics })
       expect(chosen.kernel.toJSON()).toEqual(evidence.known[k]!.kernel.toJSON())
       const { call } = evidence.known[k]!
-      if (call) expect(chosen.chosen.text).toBe(appliedName(call.name, call.args))
+      if (call) expect(chosen.selection.text).toBe(appliedName(call.name, call.args))
     }
   })
 
   property('is judged by what would have been made without each group', 60, (c) => {
     const evidence = drawnEvidence(c)
     const options = { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) }
-    const { choice, single } = generalise(evidence, options)
-    expect(choice.leftOut).toEqual(byHand(evidence, (e) => generalise(e, options).choice))
-    expect(single.leftOut).toEqual(byHand(evidence, (e) => generalise(e, options).single))
+    const { dispatch, single } = generalise(evidence, options)
+    expect(dispatch.heldOutLoss).toEqual(byHand(evidence, (e) => generalise(e, options).dispatch))
+    expect(single.heldOutLoss).toEqual(byHand(evidence, (e) => generalise(e, options).single))
   })
 
   property('does not know of what it is judged on', 40, (c) => {
@@ -167,24 +167,24 @@ describe('a choice from measurements', () => {
     const losses = lossesOf({ ...drawn, cases })
     const sum = (of: readonly number[]): number => of.reduce((a, b) => a + b, 0)
     const unasked = cases.map((e, n) => losses[e.standard]![n]!).filter((l) => l < 1e6)
-    expect([found.standard!.mean, found.standard!.refused]).toEqual([
+    expect([found.defaultLoss!.mean, found.defaultLoss!.rejected]).toEqual([
       unasked.length > 0 ? expect.closeTo(sum(unasked) / unasked.length, 9) : 0,
       cases.length - unasked.length,
     ])
-    const worth = ({ leftOut, fitted }: Generalised['choice']): number => {
-      const { mean, refused } = leftOut ?? fitted
-      return refused * 1e6 + mean
+    const worth = ({ heldOutLoss, fittedLoss }: Generalisation['dispatch']): number => {
+      const { mean, rejected } = heldOutLoss ?? fittedLoss
+      return rejected * 1e6 + mean
     }
-    const stays = found.standard!.refused * 1e6 + found.standard!.mean
+    const stays = found.defaultLoss!.rejected * 1e6 + found.defaultLoss!.mean
     const least = Math.min(worth(found.single) + gain, stays)
     // Nothing is taken that is worse, where it was left out, than doing nothing.
-    if (found.verdict === 'unasked') expect(stays).toBeLessThan(worth(found.single) + gain)
+    if (found.verdict === 'default') expect(stays).toBeLessThan(worth(found.single) + gain)
     else expect(worth(found[found.verdict]) + gain).toBeLessThanOrEqual(stays)
     if (found.verdict === 'single') expect(worth(found.single) + gain).toBe(least)
     // What is the best on each is never given up.
     const best = drawn.cases.map((e, n) => ({ ...e, standard: losses.findIndex((l) => l[n] === 0) }))
-    expect(generalise({ ...drawn, cases: best }).verdict).toBe('unasked')
-    expect(generalise(drawn).verdict).not.toBe('unasked')
+    expect(generalise({ ...drawn, cases: best }).verdict).toBe('default')
+    expect(generalise(drawn).verdict).not.toBe('default')
   })
 
   property('is a single schedule where one is the best', 40, (c) => {
@@ -196,7 +196,7 @@ describe('a choice from measurements', () => {
       times: k.times.map((t) => (n === best ? 1 : t === null ? null : 1 + t)),
     }))
     const found = generalise({ ...drawn, candidates })
-    expect([found.isBetter, found.tree, found.choice.fitted.mean]).toEqual([
+    expect([found.isBetter, found.tree, found.dispatch.fittedLoss.mean]).toEqual([
       false,
       { kind: 'leaf', candidate: best },
       0,
@@ -239,7 +239,7 @@ describe('a choice from measurements', () => {
 })
 
 /** What is lost on each group by what is made of the others alone, and of what was found on them. */
-function byHand(evidence: Evidence, make: (e: Evidence) => Generalised['choice']): Loss | null {
+function byHand(evidence: Evidence, make: (e: Evidence) => Generalisation['dispatch']): Loss | null {
   const losses: (number | null)[] = []
   for (const group of new Set(evidence.cases.map((e) => e.group))) {
     const others = evidence.cases.filter((e) => e.group !== group)
@@ -262,7 +262,7 @@ function byHand(evidence: Evidence, make: (e: Evidence) => Generalised['choice']
   const run = losses.filter((l) => l !== null)
   return {
     mean: expect.closeTo(run.reduce((n, l) => n + l, 0) / Math.max(1, run.length), 9),
-    refused: losses.length - run.length,
+    rejected: losses.length - run.length,
   }
 }
 

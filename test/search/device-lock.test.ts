@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { build } from 'esbuild'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import type { Device } from '../../src/runtime/device.ts'
-import { deviceIdentity } from '../../src/search/measuring/device-identity.ts'
+import { deviceKey } from '../../src/search/measuring/device-identity.ts'
 import { withDeviceLock } from '../../src/search/measuring/device-lock.ts'
 import { Folder } from '../cli/support.ts'
 import { refusal } from '../support/refusal.ts'
@@ -177,8 +177,8 @@ test.skipIf(process.platform !== 'linux')(
 test('devices are told apart by kind, name and which of the host it is', () => {
   const device = (kind: string, ordinal?: number): Device =>
     ({ kind, name: 'N', ...(ordinal !== undefined && { chip: { ordinal } }) }) as unknown as Device
-  expect(deviceIdentity(device('cpu'))).toBe('cpu N')
-  expect(deviceIdentity(device('cuda', 1), {})).toBe('cuda N 1')
-  expect(deviceIdentity(device('cuda', 1), { CUDA_VISIBLE_DEVICES: '4, 7' })).toBe('cuda N 7')
-  expect(deviceIdentity(device('cuda', 0), { CUDA_VISIBLE_DEVICES: '' })).toBe('cuda N 0')
+  expect(deviceKey(device('cpu'))).toBe('cpu N')
+  expect(deviceKey(device('cuda', 1), {})).toBe('cuda N 1')
+  expect(deviceKey(device('cuda', 1), { CUDA_VISIBLE_DEVICES: '4, 7' })).toBe('cuda N 7')
+  expect(deviceKey(device('cuda', 0), { CUDA_VISIBLE_DEVICES: '' })).toBe('cuda N 0')
 })

@@ -191,7 +191,7 @@ describe('the reference, in its thread', () => {
   test('leaves this one to hear of an abort, and is computed when it is asked for again', async () => {
     const { device } = await countedDevice()
     const e = evaluator(device)
-    const adopted = vi.spyOn(e.bench.data, 'adopt')
+    const adopted = vi.spyOn(e.bench.data, 'adoptReferenceResults')
     const stop = new AbortController()
     const { reference } = EvaluationThreads.prototype
     vi.spyOn(EvaluationThreads.prototype, 'reference').mockImplementationOnce(function (
@@ -221,7 +221,7 @@ describe('the reference, in its thread', () => {
     expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
     const here = new Workspace(device, named, inputs)
     const extent = await e.bench.extent()
-    expect(e.bench.data.expected(extent)).toEqual(here.expected(extent))
+    expect(e.bench.data.referenceResults(extent)).toEqual(here.referenceResults(extent))
   })
 })
 

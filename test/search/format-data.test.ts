@@ -48,11 +48,11 @@ const inputs = fc.tuple(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, ma
 
 test('names are those that formats of schedules, and of spaces within spaces, take', () => {
   const of = (kind: string) => ({ kind, tensor: 'A' })
-  expect([...kernel.usedData()]).toEqual([
+  expect([...kernel.formatInputs()]).toEqual([
     ['top', of('list')],
     ['left', of('list')],
   ])
-  expect([...kernel.takenData.keys()]).toEqual(expect.arrayContaining(['top', 'left', 'rows', 'cols']))
+  expect([...kernel.allFormatInputs.keys()]).toEqual(expect.arrayContaining(['top', 'left', 'rows', 'cols']))
 })
 
 property.prop([inputs], { numRuns: runs(8) })(
@@ -99,9 +99,9 @@ test('every point of a space is measured, and what the data are called depends o
     return (k) => (b === 0 ? k.as('A', 'vbr(top, left)') : k.as('A', 'bsr', b))
   })
   const given = { tensors, seed: 3 }
-  const nested = await kernel.space('nested').on(device, given)
+  const nested = await kernel.space('nested').bind(device, given)
   for (const s of [nested, of]) {
-    const { trials, finals } = await tune(kernel, {
+    const { trials, finalists } = await tune(kernel, {
       space: s,
       inputs: given,
       device,
@@ -109,7 +109,7 @@ test('every point of a space is measured, and what the data are called depends o
       strategy: 'random',
     })
     expect(trials.map((t) => t.outcome.status)).toEqual(['measured', 'measured', 'measured'])
-    expect(finals.find((f) => f.name === 'standard')!.outcome.status).toBe('measured')
+    expect(finalists.find((f) => f.name === 'standard')!.outcome.status).toBe('measured')
     await expect(
       tune(kernel, {
         space: s,
@@ -124,7 +124,7 @@ test('every point of a space is measured, and what the data are called depends o
     { name: 'b', inputs: { ...given, tensors: { ...tensors, top: [0, 6] } } },
   ]
   const all = await tuneAll(kernel, { cases, device, space: () => nested, trials: 3 })
-  expect(all.cases.map((c) => c.refused)).toEqual([null, null])
+  expect(all.cases.map((c) => c.rejection)).toEqual([null, null])
   const named = (top: readonly number[]): string => {
     const list = { kind: 'dense', shape: [top.length], values: Int32Array.from(top), dtype: 'i32' } as const
     return dataFingerprint(kernel, { tensors: { A, top: list }, seed: 3 })

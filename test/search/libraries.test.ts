@@ -168,7 +168,7 @@ test('what is not installed is said, what refuses is refused, and nothing is lef
   expect(libraryRoutines(spmm, await devices.cpu())).toEqual({ routines: [], absent: [] })
   const none = libraryRoutines(spmm, new FakeLibrary(false).device)
   expect(none.routines).toEqual([])
-  expect(none.absent.map((a) => [a.library, a.why])).toEqual([
+  expect(none.absent.map((a) => [a.library, a.reason])).toEqual([
     ['cuSPARSE', 'cuSPARSE is not installed, or cannot be loaded'],
   ])
   for (const call of ['cusparseCreateDnMat', 'cusparseSpMM_bufferSize', 'cusparseSpMM_preprocess']) {
@@ -199,13 +199,13 @@ test('what is not installed is said, what refuses is refused, and nothing is lef
 test('tuned with schedules: what wins is told as what it is, and kept', async () => {
   const device = simulated(new FakeLibrary().device)
   const records = await openRecords(folder.at('r.db'))
-  const space = await spmm.space('gpu_space').on('cuda', inputs)
+  const space = await spmm.space('gpu_space').bind('cuda', inputs)
   const seen: (string | undefined)[] = []
   const options = { space, inputs, device, trials: 2, seconds: 20, records }
   const result = await tune(spmm, { ...options, onProgress: (p) => seen.push(p.library?.name) })
   // Kernels of the fake write nothing: they differ from the reference.
   expect(result.best?.routine?.library).toBe('cuSPARSE')
-  expect(result.own).toBeNull()
+  expect(result.bestSchedule).toBeNull()
   expect(new Set(seen)).toEqual(new Set([result.best!.name]))
   expect(result.libraries.trials.map((t) => [t.routine.variant, t.outcome.status])).toEqual(
     ['DEFAULT', 'CSR_ALG1', 'CSR_ALG2', 'CSR_ALG3'].map((v) => [v, 'measured']),

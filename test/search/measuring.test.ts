@@ -8,7 +8,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Command, Device, Graph } from '../../src/runtime/device.ts'
 import { MOST_DRIFT, References } from '../../src/search/measuring/drift.ts'
 import { measureRounds } from '../../src/search/measuring/measure-rounds.ts'
-import { medianInterval, timingOf } from '../../src/search/measuring/median-interval.ts'
+import { medianInterval, summarizeSamples } from '../../src/search/measuring/median-interval.ts'
 import { raced, type Timed } from '../../src/search/measuring/rounds.ts'
 import type { Outcome, Timing } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
@@ -86,7 +86,7 @@ describe('intervals of medians', () => {
       }),
       { numRuns: runs(200) },
     )
-    expect([timingOf([3]).interval, timingOf([3, 4]).interval]).toEqual([null, [3, 4]])
+    expect([summarizeSamples([3]).interval, summarizeSamples([3, 4]).interval]).toEqual([null, [3, 4]])
     expect(medianInterval(Array.from({ length: 5000 }, (_, k) => k)).median).toBe(2499.5)
     expect(medianInterval(Array.from({ length: 5000 }, (_, k) => k)).confidence).toBeCloseTo(0.95, 2)
   })
@@ -121,15 +121,20 @@ describe('rounds', () => {
     for (let seed = 1; seed <= TIMES; seed++) {
       const device = new Simulated(seed)
       const ms = [1.6, 1.15, 1, 1.04, 3, 1.3, 9, 1.1].map((t) => t * (1 + device.random.next() * 0.005))
-      const { outcomes, out } = await raced(
+      const { outcomes, exitReasons } = await raced(
         ms.map((t, k) => device.timed(k, t)),
         { seed, width: 0 },
       )
       const medians = outcomes.map((o) => timing(o).median)
       if (medians.indexOf(Math.min(...medians)) === 2) hits++
       const samples = outcomes.map((o) => timing(o).samples.length)
-      expect(out[2]).toBe('rounds')
-      expect([out[6], out[4], out[0], out[5]]).toEqual(['slower', 'slower', 'slower', 'slower'])
+      expect(exitReasons[2]).toBe('rounds')
+      expect([exitReasons[6], exitReasons[4], exitReasons[0], exitReasons[5]]).toEqual([
+        'slower',
+        'slower',
+        'slower',
+        'slower',
+      ])
       expect([samples[6], samples[4]]).toEqual([3, 3])
       expect(samples[5]).toBeLessThan(16)
     }
@@ -143,21 +148,21 @@ describe('rounds', () => {
       device.timed(1, 1.3, 0.01),
       device.timed(2, 1, 0.01),
     ]
-    const { outcomes, out } = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1 })
-    expect(out).toEqual(['slower', 'slower'])
+    const { outcomes, exitReasons } = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1 })
+    expect(exitReasons).toEqual(['slower', 'slower'])
     expect(outcomes.map((o) => timing(o).samples.length)).toEqual([3, 8])
     const near = await raced(timed().slice(2), { width: 0, rounds: 30, fastest: 1 })
-    expect(near.out).toEqual(['rounds'])
+    expect(near.exitReasons).toEqual(['rounds'])
     const all = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1, all: true })
-    expect(all.out).toEqual(['rounds', 'rounds'])
+    expect(all.exitReasons).toEqual(['rounds', 'rounds'])
   })
 
   test('end for what is known well enough', async () => {
     const device = new Simulated(5)
-    const { outcomes, out } = await raced([device.timed(0, 1, 0.001), device.timed(1, 1, 0.2)], {
+    const { outcomes, exitReasons } = await raced([device.timed(0, 1, 0.001), device.timed(1, 1, 0.2)], {
       width: 0.01,
     })
-    expect(out).toEqual(['narrow', 'rounds'])
+    expect(exitReasons).toEqual(['narrow', 'rounds'])
     expect(timing(outcomes[0]).samples).toHaveLength(6)
   })
 
@@ -173,12 +178,12 @@ describe('rounds', () => {
         const timed = Array.from({ length: n }, (_, k) =>
           device.timed(k, 1 + c.below(4), c.pick([0, 0.01, 0.5])),
         )
-        const { outcomes, out, drift } = await raced(timed, { rounds, seed: c.below(9) }, reference)
+        const { outcomes, exitReasons, drift } = await raced(timed, { rounds, seed: c.below(9) }, reference)
         const samples = outcomes.map((o) => timing(o).samples.length)
         for (const [k, s] of samples.entries()) {
           expect(s).toBe(device.log.filter((x) => x === k).length)
-          expect(out[k] === 'rounds' ? s : Math.max(1, Math.min(s, rounds))).toBe(
-            out[k] === 'rounds' ? rounds : s,
+          expect(exitReasons[k] === 'rounds' ? s : Math.max(1, Math.min(s, rounds))).toBe(
+            exitReasons[k] === 'rounds' ? rounds : s,
           )
         }
         // Round by round: those that have more samples than there were rounds.
@@ -291,12 +296,12 @@ describe('rounds', () => {
       }
     }
     const some = await raced([device.timed(0, 1), failing('device/fault', 2)], { rounds: 9, width: 0 })
-    expect(some.out).toEqual(['rounds', 'failed'])
+    expect(some.exitReasons).toEqual(['rounds', 'failed'])
     expect(some.outcomes[1]).toEqual({ status: 'failed', code: 'device/fault', message: 'no' })
     const lost = await raced([device.timed(0, 1), failing('device/lost', 2), device.timed(2, 1)], {
       rounds: 9,
     })
-    expect(lost.out).toEqual(['failed', 'failed', 'failed'])
+    expect(lost.exitReasons).toEqual(['failed', 'failed', 'failed'])
     const reference = await raced([device.timed(0, 1)], { rounds: 9 }, failing('device/lost', 2))
     expect(reference.outcomes).toMatchObject([{ code: 'device/lost' }])
     const bug = { sample: async () => Promise.reject(new TypeError('a bug')) }
@@ -314,8 +319,8 @@ describe('rounds', () => {
       }
       return { sample: slow }
     })
-    const { out, outcomes } = await raced(timed, { seconds: 1, now: () => now })
-    expect(out).toEqual(['ended', 'ended', 'ended'])
+    const { exitReasons, outcomes } = await raced(timed, { seconds: 1, now: () => now })
+    expect(exitReasons).toEqual(['ended', 'ended', 'ended'])
     expect(outcomes.map((o) => timing(o).samples.length)).toEqual([4, 4, 4])
     await expect(raced(timed, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')
   })

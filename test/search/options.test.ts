@@ -1,6 +1,6 @@
 /** Options of what searches, and points: what is none of them is refused before anything is begun, with what was expected. */
 import { describe, expect, test } from 'vitest'
-import { member } from '../../bench/families.ts'
+import { generateMatrix } from '../../bench/families.ts'
 import { render } from '../../src/ast/render.ts'
 import { coords, devices, load, SptError } from '../../src/node.ts'
 import { costPrior, predictor } from '../../src/search/cost-model.ts'
@@ -129,7 +129,7 @@ test.each<readonly [unknown, string]>([
 })
 
 test('sizes of automatic schedules are those of the kernel', async () => {
-  expect(await codeOf(() => kernel.automatic('cpu', { q: 4 }))).toBe('bind/unknown-name')
+  expect(await codeOf(() => kernel.autoSchedule('cpu', { q: 4 }))).toBe('bind/unknown-name')
   expect(await codeOf(() => sketches(loose(3), { device: 'cpu' }))).toBe('api/argument')
 })
 
@@ -153,8 +153,8 @@ test('the cost model says that a matrix has too many rows, and choosing does wit
   const given = { tensors: { A: wide }, params: { d: 4 } }
   expect(await codeOf(() => predictor(kernel, { device: 'cuda', inputs: given }))).toBe('search/too-large')
   const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
-  const { chosen } = await spmm.choose('cuda', { ...given, statistics: {}, params: { d: 64 } })
-  expect(chosen.schedule).not.toBe('')
+  const { selection } = await spmm.choose('cuda', { ...given, statistics: {}, params: { d: 64 } })
+  expect(selection.schedule).not.toBe('')
 })
 
 describe('a point with a value of no decision', () => {
@@ -164,13 +164,13 @@ describe('a point with a value of no decision', () => {
   })
 
   test.each(['a text', 'a function', 'sketches'])('is refused by a space of %s', async (kind) => {
-    const some = await kernel.space('some').on(device, inputs)
+    const some = await kernel.space('some').bind(device, inputs)
     const drawn = sketches(kernel, { device: 'cpu', formats: {} })
     const of = { 'a text': some, 'a function': own, sketches: drawn }[kind]!
     const points = {
       'a text': { either: '{ unroll fi }', cols: 4 },
       'a function': { cols: 4 },
-      sketches: drawn.guess,
+      sketches: drawn.defaultPoint,
     }
     const point = points[kind as keyof typeof points]
     expect(of.kernel(point).trace.length).toBeGreaterThan(0)
@@ -191,7 +191,7 @@ test('arguments of spaces and schedules are integers', async () => {
 })
 
 test('what a space and a choice are refused for has its line', async () => {
-  const error = await refused(() => kernel.space('some').on(device, { tensors: { A }, params: { d: 1 } }))
+  const error = await refused(() => kernel.space('some').bind(device, { tensors: { A }, params: { d: 1 } }))
   expect(render(error.diagnostics, error.sources ?? [])).toContain('space product.some(most = 8) {')
 })
 
@@ -202,13 +202,13 @@ test('search refuses what is not an option of it', async () => {
   })
   const evaluate = async () => []
   const given = { space: own, strategy: 'random', evaluate, trials: 1 }
-  for (const more of [{ onProgress: 1 }, { now: 0 }, { known: {} }])
+  for (const more of [{ onProgress: 1 }, { now: 0 }, { knownTrials: {} }])
     expect(await codeOf(() => loose(search)({ ...given, ...more }))).toBe('api/argument')
   expect(await codeOf(() => loose(costPrior)(own, null))).toBe('api/argument')
 })
 
 test('members of families are no larger than memory', async () => {
   for (const name of ['road:1e9', 'uniform:2000001'])
-    expect(await codeOf(() => member(name))).toBe('families/too-large')
-  expect(member('road:64')?.shape[0]).toBeGreaterThan(0)
+    expect(await codeOf(() => generateMatrix(name))).toBe('families/too-large')
+  expect(generateMatrix('road:64')?.shape[0]).toBeGreaterThan(0)
 })

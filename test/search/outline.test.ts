@@ -15,7 +15,7 @@ const drawn = choiceNumbers(80).map((numbers) => drawnSpaceText(new Choices(numb
 async function spaceOf({ text, sizes }: ReturnType<typeof drawnSpaceText>): Promise<PointSpace | null> {
   try {
     const program = await load(KERNEL + text)
-    return await program.kernel('product').space('drawn').on('cpu', { params: sizes })
+    return await program.kernel('product').space('drawn').bind('cpu', { params: sizes })
   } catch (e) {
     if (e instanceof SptError) return null
     throw e
@@ -34,10 +34,10 @@ describe('generated spaces', () => {
     expect([found.points, found.isExact]).toEqual([all.length, true])
     const names = new Set(all.flatMap((p) => Object.keys(p)))
     expect(new Set(found.decisions.map((d) => d.name))).toEqual(names)
-    for (const { name, values, unsure, points, after } of found.decisions) {
-      expect([new Set(values), unsure]).toEqual([valuesOf(all, name), []])
+    for (const { name, values, unconfirmed, points, dependsOn } of found.decisions) {
+      expect([new Set(values), unconfirmed]).toEqual([valuesOf(all, name), []])
       for (const [k, v] of values.entries()) expect(points![k]).toBe(all.filter((p) => p[name] === v).length)
-      for (const a of after)
+      for (const a of dependsOn)
         for (const p of all) if (Object.hasOwn(p, name)) expect(a.values).toContain(p[a.name])
     }
   })
@@ -52,9 +52,9 @@ describe('generated spaces', () => {
       const same = whole.decisions.find((o) => o.name === d.name)
       for (const v of d.values) expect(same?.values).toContain(v)
       // Unsure is what no walk came to a point with; points with it may lie where no walk was.
-      for (const v of d.unsure) expect(d.values).not.toContain(v)
+      for (const v of d.unconfirmed) expect(d.values).not.toContain(v)
       // A dependence that a sample shows is one.
-      for (const a of d.after)
+      for (const a of d.dependsOn)
         expect(
           valuesOf(
             text.all.filter((p) => Object.hasOwn(p, d.name)),
@@ -76,15 +76,22 @@ test('a small one: order, points of each value, and what a decision is asked aft
   })
   expect(outline(small)).toEqual({
     decisions: [
-      { name: 'by', values: [2, 4], unsure: [], ordered: true, points: [3, 3], after: [] },
-      { name: 'way', values: ['short', 'long'], unsure: [], ordered: false, points: [2, 4], after: [] },
+      { name: 'by', values: [2, 4], unconfirmed: [], ordered: true, points: [3, 3], dependsOn: [] },
+      {
+        name: 'way',
+        values: ['short', 'long'],
+        unconfirmed: [],
+        ordered: false,
+        points: [2, 4],
+        dependsOn: [],
+      },
       {
         name: 'more',
         values: [1, 2],
-        unsure: [],
+        unconfirmed: [],
         ordered: true,
         points: [2, 2],
-        after: [{ name: 'way', values: ['long'] }],
+        dependsOn: [{ name: 'way', values: ['long'] }],
       },
     ],
     points: 6,
@@ -103,9 +110,9 @@ space product.plain {
   const plain = await (await load(text))
     .kernel('product')
     .space('plain')
-    .on('cpu', { params: { m: 8, d: 8 } })
+    .bind('cpu', { params: { m: 8, d: 8 } })
   const { points, isExact, decisions } = outline(plain)
-  expect([points, isExact, decisions.map((d) => [d.name, d.values.length, d.unsure.length])]).toEqual([
+  expect([points, isExact, decisions.map((d) => [d.name, d.values.length, d.unconfirmed.length])]).toEqual([
     1_000_000,
     true,
     [
@@ -134,14 +141,14 @@ test('a large one is estimated, and the dependences it shows are no chance', () 
     'way',
     'rare',
   ])
-  expect(decisions.filter((d) => d.after.length > 0)).toEqual([
+  expect(decisions.filter((d) => d.dependsOn.length > 0)).toEqual([
     {
       name: 'rare',
       values: [1, 2, 3],
-      unsure: [],
+      unconfirmed: [],
       ordered: true,
       points: null,
-      after: [
+      dependsOn: [
         { name: 'n0', values: [1] },
         { name: 'way', values: ['long'] },
       ],
@@ -165,7 +172,7 @@ test.each([
       const values = depth < 2 ? all : []
       return { name: names[depth]!, values, ordered: true, considered: all.length }
     },
-    rest: (partial) => {
+    remainderKey: (partial) => {
       asked++
       const [a = 0, b = 0] = Object.values(partial) as number[]
       return `${Object.keys(partial).length} ${keyOf(a * 4096 + b)}`

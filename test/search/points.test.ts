@@ -4,14 +4,14 @@ import { Random } from '../../src/run/bind/random-tensors.ts'
 import { count } from '../../src/search/count.ts'
 import { outline } from '../../src/search/outline/index.ts'
 import {
-  check,
-  crossed,
-  draw,
+  checkPoint,
+  crossover,
   mutate,
   neighbours,
   pointKey,
   points,
-  repaired,
+  repairPoint,
+  samplePoint,
 } from '../../src/search/points.ts'
 import type { Point, PointSpace } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
@@ -53,12 +53,12 @@ describe('points of generated spaces', () => {
     ({ space, stream }) => {
       const random = randomOf(stream)
       const all = new Set(keys(space.all))
-      const point = draw(space, random)
+      const point = samplePoint(space, random)
       expect(point === null).toBe(all.size === 0)
       if (!point) return
       expect(all).toContain(pointKey(point))
-      expect(check(space, Object.fromEntries(Object.entries(point).reverse()))).toEqual(point)
-      expect(repaired(space, point)).toEqual(point)
+      expect(checkPoint(space, Object.fromEntries(Object.entries(point).reverse()))).toEqual(point)
+      expect(repairPoint(space, point)).toEqual(point)
       const near = [...neighbours(space, point)]
       const other = mutate(space, point, random)
       for (const p of other ? [...near, other] : near) {
@@ -67,7 +67,7 @@ describe('points of generated spaces', () => {
       }
       expect(new Set(keys(near)).size).toBe(near.length)
       expect(other === null).toBe(all.size === 1)
-      const child = crossed(space, point, other ?? point, random)!
+      const child = crossover(space, point, other ?? point, random)!
       expect(all).toContain(pointKey(child))
     },
   )
@@ -78,16 +78,19 @@ describe('large spaces', () => {
     const space = grid(30, 4)
     // All walks have the same product: the estimate is exact.
     const found = count(space, 1000)
-    expect(found).toEqual({ points: 4 ** 30, isExact: false, atLeast: found.atLeast })
-    expect(found.atLeast).toBeGreaterThan(0)
+    expect(found).toEqual({ points: 4 ** 30, isExact: false, lowerBound: found.lowerBound })
+    expect(found.lowerBound).toBeGreaterThan(0)
     expect(found.points).toBe(outline(space).points)
     expect(points(space).next().value).toMatchObject({ p0: 0, p29: 0 })
-    expect(draw(space, Math.random)).not.toBeNull()
+    expect(samplePoint(space, Math.random)).not.toBeNull()
     expect(neighbours(space, points(space).next().value!)).toHaveLength(30)
   })
 
   test('are counted by products where they say what the rest depends on', () => {
-    const space: PointSpace = { ...grid(30, 4), rest: (partial) => String(Object.keys(partial).length) }
+    const space: PointSpace = {
+      ...grid(30, 4),
+      remainderKey: (partial) => String(Object.keys(partial).length),
+    }
     expect(count(space)).toEqual({ points: 4 ** 30, isExact: true })
   })
 
@@ -101,11 +104,11 @@ describe('large spaces', () => {
           : a === 'many' && b === undefined
             ? { name: 'b', values: [1, 2, 3, 4, 5, 6, 7, 8, 9], ordered: true }
             : null,
-      rest: (partial) => JSON.stringify(partial),
+      remainderKey: (partial) => JSON.stringify(partial),
     }
     const times = new Map<string, number>()
     for (let k = 0; k < 1000; k++) {
-      const point = pointKey(draw(space, () => (k + 0.5) / 1000)!)
+      const point = pointKey(samplePoint(space, () => (k + 0.5) / 1000)!)
       times.set(point, (times.get(point) ?? 0) + 1)
     }
     expect(times.get(pointKey({ a: 'one' }))).toBe(100)
@@ -126,7 +129,7 @@ test('what is likely is drawn more often, of numbers what is near it too, and al
   const generator = new Random(1)
   const times = new Map<unknown, number>()
   for (let k = 0; k < 4000; k++)
-    for (const value of Object.values(draw(space, () => generator.next())!))
+    for (const value of Object.values(samplePoint(space, () => generator.next())!))
       times.set(value, (times.get(value) ?? 0) + 1)
   const of = values.map((v) => times.get(v)!)
   expect(Math.min(...of)).toBeGreaterThan(150)
@@ -145,7 +148,7 @@ describe('points that are none', () => {
     [{ p0: 7, p1: 0 }, 'p0 cannot be 7'],
     [{ p0: 1, p1: 1, p2: 1 }, 'nothing called p2'],
   ])('%j are refused', (point, message) => {
-    const error = refusal(() => check(space, point as Point))
+    const error = refusal(() => checkPoint(space, point as Point))
     expect(error.code).toBe('space/point')
     expect(error.message).toContain(message)
   })

@@ -52,6 +52,6 @@ export function drawnSpace(c: Choices, withRest: boolean): DrawnSpace {
       const values = open.values.filter((v) => isLegal({ ...partial, [open.name]: v }))
       return { name: open.name, values, ordered: open.ordered }
     },
-    ...(withRest && { rest: (partial) => JSON.stringify(partial) }),
+    ...(withRest && { remainderKey: (partial) => JSON.stringify(partial) }),
   }
 }

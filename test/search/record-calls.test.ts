@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { load, SptError } from '../../src/node.ts'
-import { studyOf } from '../../src/search/records/identity.ts'
+import { createStudy } from '../../src/search/records/identity.ts'
 import { openRecords, type Records } from '../../src/search/records/index.ts'
 import type { TrialRecord } from '../../src/search/records/types.ts'
 import { PRODUCT } from '../support/product.ts'
@@ -11,7 +11,7 @@ import { refusal } from '../support/refusal.ts'
 
 const kernel = (await load(PRODUCT)).kernel()
 const DEVICE = { kind: 'cpu', name: 'a processor', driver: 'Node 20' } as const
-const study = studyOf(kernel, { params: { m: 3, n: 3, d: 2 } }, DEVICE, { space: 'tiles' })
+const study = createStudy(kernel, { params: { m: 3, n: 3, d: 2 } }, DEVICE, { space: 'tiles' })
 const trial = (tile: number): TrialRecord => ({
   study: study.id,
   point: { tile },
@@ -71,8 +71,8 @@ const WRONG: readonly (readonly [string, () => unknown])[] = [
   ['add without a message', () => loose().add({ ...trial(5), outcome: { status: 'wrong' } })],
   ['add of a worker', () => loose().add({ ...trial(5), worker: {} })],
   ['addStudy', () => loose().addStudy({ ...study, id: 'other', device: null })],
-  ['studyOf', () => studyOf(kernel, { params: { m: 3 } }, DEVICE, { spaec: 'x' } as never)],
-  ['studyOf sizes', () => studyOf(kernel, { params: { m: 'x' } } as never, DEVICE)],
+  ['studyOf', () => createStudy(kernel, { params: { m: 3 } }, DEVICE, { spaec: 'x' } as never)],
+  ['studyOf sizes', () => createStudy(kernel, { params: { m: 'x' } } as never, DEVICE)],
 ]
 
 test.each(WRONG)('%s', (_, call) => {

@@ -17,7 +17,7 @@ import { type Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { explained } from '../../src/search/records/connection.ts'
 import { traceHash, trialId } from '../../src/search/records/identity.ts'
 import { openRecords, Records } from '../../src/search/records/index.ts'
-import { openFile, usualPath } from '../../src/search/records/open.ts'
+import { defaultRecordsPath, openFile } from '../../src/search/records/open.ts'
 import { APPLICATION, MIGRATIONS, migrate } from '../../src/search/records/schema.ts'
 import type { StoredTrial, Study, TrialRecord } from '../../src/search/records/types.ts'
 import { STATUSES } from '../../src/search/records/types.ts'
@@ -280,8 +280,10 @@ describe('what cannot be used', () => {
     }
     await refused(folder.at('absent.db'), 'records/missing', true)
     await refused(folder.file('empty', ''), 'records/older-schema', true)
-    expect(usualPath({ SPT_CACHE_DIR: folder.path })).toBe(folder.at('records.db'))
-    expect((await diagnosticOf(() => usualPath({ SPT_CACHE_DIR: 'off' }))).code).toBe('records/no-place')
+    expect(defaultRecordsPath({ SPT_CACHE_DIR: folder.path })).toBe(folder.at('records.db'))
+    expect((await diagnosticOf(() => defaultRecordsPath({ SPT_CACHE_DIR: 'off' }))).code).toBe(
+      'records/no-place',
+    )
   })
 
   test('an older schema is brought up to date, by several at once, and everything stays', async () => {

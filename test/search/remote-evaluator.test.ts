@@ -34,6 +34,6 @@ test('outcomes are told of as they come, each with its worker', async () => {
   const told: (readonly [number, Outcome, string | undefined])[] = []
   const settle = (at: number, outcome: Outcome): void =>
     void told.push([at, outcome, evaluator.tried(asked[at]!.point)?.worker])
-  await expect(evaluator.evaluate(asked, { settle })).rejects.toThrow('nobody is left')
+  await expect(evaluator.evaluate(asked, { report: settle })).rejects.toThrow('nobody is left')
   expect(told).toEqual([[2, measured(3), 'w3']])
 })

@@ -73,12 +73,12 @@ test('what is found is what was told, for every strategy, budget and outcome', a
         expect(await refused(options)).toBe('search/empty')
         return
       }
-      const { best, rejectedByCode, failed, wrong, left, stoppedBy, ...result } = await search(options)
+      const { best, rejectedByCode, failed, wrong, remaining, stopReason, ...result } = await search(options)
       const spent = seen.reduce((n, t) => n + t.share!, 0)
       const keys = new Set(seen.map((t) => pointKey(t.point)))
-      if (stoppedBy === 'exhausted') expect(keys.size).toBe(space.all.length)
+      if (stopReason === 'exhausted') expect(keys.size).toBe(space.all.length)
       else {
-        expect(stoppedBy).toBe('trials')
+        expect(stopReason).toBe('trials')
         expect(spent).toBeGreaterThanOrEqual(trials)
       }
       expect(spent).toBeLessThan(trials + 1)
@@ -92,8 +92,8 @@ test('what is found is what was told, for every strategy, budget and outcome', a
       expect(failed).toBe(of('failed').length)
       expect(wrong.map((w) => w.point)).toEqual(of('wrong').map((t) => t.point))
       expect(Object.values(rejectedByCode).reduce((a, b) => a + b, 0)).toBe(of('rejected').length)
-      expect(left).toBe(space.all.length - keys.size)
-      expect(progress.at(-1)?.done ?? 0).toBe(seen.length)
+      expect(remaining).toBe(space.all.length - keys.size)
+      expect(progress.at(-1)?.trialsDone ?? 0).toBe(seen.length)
       const bad = new Set(wrong.map((w) => pointKey(w.point)))
       const good = seen.filter((t) => !bad.has(pointKey(t.point)) && Number.isFinite(median(t)[0]))
       const share = Math.max(...good.map((t) => t.share!))
@@ -112,8 +112,8 @@ test('a strategy that asks for no more ends a search that is not exhausted', asy
   for (let asked = 0; asked <= 4; asked++) {
     const given = [...points(space)].slice(0, asked)
     const strategy = { name: 'own', ask: () => given.splice(0, 1), tell: () => undefined }
-    const { stoppedBy, left } = await search({ ...usual(space), strategy })
-    expect([stoppedBy, left]).toEqual([asked === 4 ? 'exhausted' : 'strategy', 4 - asked])
+    const { stopReason, remaining } = await search({ ...usual(space), strategy })
+    expect([stopReason, remaining]).toEqual([asked === 4 ? 'exhausted' : 'strategy', 4 - asked])
   }
 })
 
@@ -187,13 +187,18 @@ test('a space that has too much to ask of its points is begun all the same', asy
 describe('ends', () => {
   test('although what tries points does not', async () => {
     const never = () => new Promise<never>(() => {})
-    const { stoppedBy } = await search({ ...usual(grid(2, 3)), evaluate: never, seconds: 0.01, grace: 0.01 })
-    expect(stoppedBy).toBe('seconds')
+    const { stopReason } = await search({
+      ...usual(grid(2, 3)),
+      evaluate: never,
+      seconds: 0.01,
+      graceSeconds: 0.01,
+    })
+    expect(stopReason).toBe('seconds')
   })
 
   test('when nothing better comes', async () => {
     const result = await search({ ...usual(grid(5, 9)), patience: 7, seed: 5 })
-    expect(result.stoppedBy).toBe('patience')
+    expect(result.stopReason).toBe('patience')
     const at = result.trials.indexOf(result.best!)
     expect(result.trials).toHaveLength(at + 8)
   })
@@ -209,7 +214,7 @@ describe('ends', () => {
         return asked.map(() => measured(1))
       },
     })
-    expect([result.stoppedBy, result.trials.length, result.seconds]).toEqual(['seconds', 6, 3])
+    expect([result.stopReason, result.trials.length, result.seconds]).toEqual(['seconds', 6, 3])
   })
 
   test('when the caller says so, with the best so far and without what was under way', async () => {
@@ -226,11 +231,11 @@ describe('ends', () => {
         return []
       },
     })
-    expect([result.stoppedBy, result.trials.length]).toEqual(['aborted', 5])
+    expect([result.stopReason, result.trials.length]).toEqual(['aborted', 5])
     expect(median(result.best!)[0]).toBe(Math.min(...result.trials.flatMap(median)))
     const at = AbortSignal.abort()
     expect(await search({ ...usual(grid(2, 2)), signal: at })).toMatchObject({
-      stoppedBy: 'aborted',
+      stopReason: 'aborted',
       trials: [],
     })
   })
@@ -242,7 +247,7 @@ describe('ends', () => {
       evaluate: (_, { signal }) =>
         new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
     })
-    expect([result.stoppedBy, result.best]).toEqual(['seconds', null])
+    expect([result.stopReason, result.best]).toEqual(['seconds', null])
   })
 
   test('when the device is lost', async () => {
@@ -253,7 +258,7 @@ describe('ends', () => {
       batch: 4,
       evaluate: async (asked) => asked.map(() => lost),
     })
-    expect([result.stoppedBy, result.failed]).toEqual(['device', 4])
+    expect([result.stopReason, result.failed]).toEqual(['device', 4])
   })
 
   test('with the error of an evaluation that cannot go on', async () => {
@@ -269,13 +274,13 @@ describe('ends', () => {
       onProgress: (p) => {
         last = p
       },
-      evaluate: async (_, { settle }) => {
-        settle!(1, measured(7))
+      evaluate: async (_, { report }) => {
+        report!(1, measured(7))
         throw new Error('no worker')
       },
     })
     await expect(breaking).rejects.toThrow('no worker')
-    expect(last).toMatchObject({ done: 1, best: { outcome: measured(7) } })
+    expect(last).toMatchObject({ trialsDone: 1, best: { outcome: measured(7) } })
     expect(await refused({ ...usual(grid(2, 2)), evaluate: async () => [] })).toBe('search/outcomes')
   })
 })
@@ -288,8 +293,8 @@ test('a wrong result disqualifies its point for good, and is told as a bug', asy
     { point: { p0: 1 }, outcome: bug },
     { point: { p0: 1 }, outcome: measured(0.1) },
   ]
-  const result = await search({ ...usual(space), known })
-  expect(result.stoppedBy).toBe('exhausted')
+  const result = await search({ ...usual(space), knownTrials: known })
+  expect(result.stopReason).toBe('exhausted')
   expect(result.best!.point).not.toEqual({ p0: 1 })
   expect(result.wrong).toEqual([
     { space: 'grid', point: { p0: 1 }, message: 'C differs', trace: 'split i', seed: 7 },
@@ -299,12 +304,17 @@ test('a wrong result disqualifies its point for good, and is told as a bug', asy
 test('goes on where an earlier search ended', async () => {
   const space = grid(3, 4)
   const first = await search({ ...usual(space), trials: 20 })
-  const second = await search({ ...usual(space), strategy: 'surrogate', trials: 20, known: first.trials })
+  const second = await search({
+    ...usual(space),
+    strategy: 'surrogate',
+    trials: 20,
+    knownTrials: first.trials,
+  })
   const keys = second.trials.map((t) => pointKey(t.point))
-  expect([keys.length, new Set(keys).size, second.left]).toEqual([40, 40, 24])
-  const all = await search({ ...usual(space), strategy: 'exhaustive', known: second.trials })
+  expect([keys.length, new Set(keys).size, second.remaining]).toEqual([40, 40, 24])
+  const all = await search({ ...usual(space), strategy: 'exhaustive', knownTrials: second.trials })
   const least = Math.min(...[...points(space)].map(landscape))
-  expect([all.stoppedBy, ...median(all.best!)]).toEqual(['exhausted', least])
+  expect([all.stopReason, ...median(all.best!)]).toEqual(['exhausted', least])
 })
 
 test.each<[string, Partial<SearchOptions>]>([

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest'
 import { processorKeyBy } from '../../src/io/processor-key.ts'
 import { coords, load } from '../../src/node.ts'
 import { space } from '../../src/search/function-space.ts'
-import { openRecords, studyOf } from '../../src/search/records/index.ts'
+import { createStudy, openRecords } from '../../src/search/records/index.ts'
 import { search } from '../../src/search/search.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome, Trial } from '../../src/search/types.ts'
@@ -49,14 +49,14 @@ test('two searches at once measure no point twice, and both have the trials of b
   expect(new Set(points).size).toBe(10)
   // Whoever ends last knows of all; `known` counts those of the other.
   expect(Math.max(first.trials.length, second.trials.length)).toBe(10)
-  expect([first, second].map((r) => r.trials.length - r.known)).toEqual([5, 5])
+  expect([first, second].map((r) => r.trials.length - r.knownTrials)).toEqual([5, 5])
   const bytes = first.trials.map((t) => t.bytes)
   expect(bytes.every((b) => b! > 0)).toBe(true)
 })
 
 test('a claim is one search’s, and ends with the trial', async () => {
   const records = await openRecords(':memory:')
-  const study = studyOf(kernel, inputs, { kind: 'cpu', name: 'one', driver: '1' }, { space: 's' })
+  const study = createStudy(kernel, inputs, { kind: 'cpu', name: 'one', driver: '1' }, { space: 's' })
   records.addStudy(study)
   const points = [{ by: 1 }, { by: 2 }]
   expect(records.claim(study.id, points.slice(0, 1), 'a', 0)).toEqual([true])
@@ -86,7 +86,7 @@ describe('what others did', () => {
         space: splits,
         strategy: 'exhaustive',
         trials,
-        others: async () => left.splice(0, 2),
+        externalTrials: async () => left.splice(0, 2),
         evaluate: async (some) => {
           asked.push(...some.map((a) => a.point.by))
           return some.map(({ point }) => measured(21 - Number(point.by)))
@@ -106,7 +106,7 @@ describe('what others did', () => {
       space: splits,
       strategy: 'exhaustive',
       trials: 4,
-      others: async () => [],
+      externalTrials: async () => [],
       evaluate: async (some) => some.map(({ point }) => (Number(point.by) % 2 ? null : measured(1))),
     })
     expect(found.trials.map((t) => t.point.by)).toEqual([2, 4, 6, 8])

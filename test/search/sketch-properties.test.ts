@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { orRefused, SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
-import { draw } from '../../src/search/points.ts'
+import { samplePoint } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from '../properties/property-cases.ts'
@@ -44,7 +44,7 @@ test('no point of a sketch for cpu of sums over tensors of 3 and 4 dimensions is
       const text = manyDimensions(c)
       const space = sketches(parseProgram(text).kernel(), { device: 'cpu', formats: {} })
       for (let k = 0; k < 4; k++) {
-        const point = draw(space, () => c.below(1000) / 1000)!
+        const point = samplePoint(space, () => c.below(1000) / 1000)!
         const refused = orRefused(() => space.kernel(point))
         if (refused instanceof SptError)
           throw new Error(`${text}\n${JSON.stringify(point)}\n${refused.message}`)

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type CompiledKernel, coords, devices, type Kernel, load } from '../../src/node.ts'
 import { count } from '../../src/search/count.ts'
-import { COUNTED_VALUES, check, points, repaired } from '../../src/search/points.ts'
+import { COUNT_LIMIT, checkPoint, points, repairPoint } from '../../src/search/points.ts'
 import { sketches, sketchOrigin } from '../../src/search/sketches.ts'
 import type { Point } from '../../src/search/types.ts'
 import { usualSpace } from '../../src/search/usual-space.ts'
@@ -24,8 +24,8 @@ import "sparsetile/kernels/formats.spt"`
 
 test('a point is ordinary steps, and its decisions come one after the other', async () => {
   const space = sketches((await load(SUMS)).kernel(), { device: 'cpu', formats: {} })
-  expect(space.guess).toEqual({ 'sum.tile': 8, 'sum.order': 'rows', 'sum.written': 'unrolled' })
-  expect(space.kernel(space.guess).trace).toEqual([
+  expect(space.defaultPoint).toEqual({ 'sum.tile': 8, 'sum.order': 'rows', 'sum.written': 'unrolled' })
+  expect(space.kernel(space.defaultPoint).trace).toEqual([
     'split f by 8 -> (fo, fi)',
     'reorder (i, fo, j, fi)',
     'cache_write C at fo in register',
@@ -33,9 +33,9 @@ test('a point is ordinary steps, and its decisions come one after the other', as
   ])
   expect(space.next({})?.values).toEqual([0, 4, 8, 16, 32, 64])
   expect(space.next({ 'sum.tile': 0 })?.name).toBe('sum.unroll')
-  expect(space.next(space.guess)).toBe(null)
+  expect(space.next(space.defaultPoint)).toBe(null)
   const narrow = sketches((await load(SUMS)).kernel(), { device: 'cpu', formats: {}, sizes: { d: 3 } })
-  expect(narrow.guess).toEqual({ 'sum.tile': 0, 'sum.unroll': 4 })
+  expect(narrow.defaultPoint).toEqual({ 'sum.tile': 0, 'sum.unroll': 4 })
   const all = [...points(space)]
   expect(new Set(all.map((p) => space.kernel(p).trace.join())).size).toBe(all.length)
 })
@@ -78,16 +78,16 @@ test('a space is there before formats are tried, and no point is refused before 
 test('forms are the guess dealt out in every other way, and what is near differs in one decision', async () => {
   for (const device of ['webgpu', 'cuda'] as const) {
     const space = sketches((await load(SUMS)).kernel(), { device, formats: {} })
-    const forms = space.forms()
-    expect(forms[0]).toEqual(space.guess)
+    const forms = space.shortlist()
+    expect(forms[0]).toEqual(space.defaultPoint)
     const ways = forms.map((f) => [f['sum.fused'], f['sum.sketch'], f['sum.ends']].join(' '))
     expect(new Set(ways).size).toBe(forms.length)
     expect(ways).toEqual(
       expect.arrayContaining(['1 lanes ', '2 elements ', '2 shares atomic', '2 shares in order']),
     )
     for (const form of forms)
-      for (const near of space.near(form)) {
-        expect(check(space, near)).toEqual(near)
+      for (const near of space.variants(form)) {
+        expect(checkPoint(space, near)).toEqual(near)
         const names = Object.keys(form).filter((name) => name in near)
         const others = names.filter((name) => near[name] !== form[name])
         expect(others.length).toBeGreaterThan(0)
@@ -105,7 +105,7 @@ test('formats are those of the program that fit, or those that are given', async
   expect(formats?.values).not.toContain('vbr')
   const given = sketches(kernel, { device: 'cpu', formats: { A: ['', 'bsr(4)'] } })
   expect(given.next({})?.values).toEqual(['as declared', 'bsr(4)'])
-  const point = repaired(given, { 'A.format': 'bsr(4)' })!
+  const point = repairPoint(given, { 'A.format': 'bsr(4)' })!
   expect(given.kernel(point).trace[0]).toBe('A as bsr(4)')
 })
 
@@ -160,21 +160,21 @@ test('what cannot be searched is refused', async () => {
   expect(code(() => sketches(kernel, { device: 'gpu' as never }))).toBe('api/argument')
   expect(code(() => sketches(kernel.unroll('f', 4), { device: 'cpu' }))).toBe('search/has-schedule')
   const space = sketches(kernel, { device: 'cpu', formats: {} })
-  expect(code(() => space.kernel({ ...space.guess, 'sum.tile': 7 }))).toBe('space/point')
+  expect(code(() => space.kernel({ ...space.defaultPoint, 'sum.tile': 7 }))).toBe('space/point')
 })
 
 test('a kernel without steps on loops runs as the best guess on cpu', async () => {
   const kernel = (await load(SUMS)).kernel()
   const cpu = await devices.cpu()
   const space = sketches(kernel, { device: 'cpu', formats: {} })
-  const guess = await space.kernel(space.guess).compileAsIs(cpu)
+  const guess = await space.kernel(space.defaultPoint).compileSchedule(cpu)
   const textsOf = (c: CompiledKernel): readonly string[] => c.program.texts.map((t) => t.text)
   expect(textsOf(await kernel.compile(cpu))).toEqual(textsOf(guess))
-  expect(textsOf(await kernel.compileAsIs(cpu))).not.toEqual(textsOf(guess))
-  expect(kernel.automatic('cpu').trace).toEqual(space.kernel(space.guess).trace)
-  expect(kernel.automatic('cpu', { d: 3 }).trace).toEqual(['unroll f by 4'])
+  expect(textsOf(await kernel.compileSchedule(cpu))).not.toEqual(textsOf(guess))
+  expect(kernel.autoSchedule('cpu').trace).toEqual(space.kernel(space.defaultPoint).trace)
+  expect(kernel.autoSchedule('cpu', { d: 3 }).trace).toEqual(['unroll f by 4'])
   const own = kernel.unroll('f', 4)
-  expect(own.automatic('cpu')).toBe(own)
+  expect(own.autoSchedule('cpu')).toBe(own)
 })
 
 test('every kernel of the package has a best guess for every device', async () => {
@@ -186,7 +186,7 @@ test('every kernel of the package has a best guess for every device', async () =
       for (const device of ['cpu', 'webgpu', 'cuda'] as const) {
         const space = sketches(program.kernel(name), { device, formats: {} })
         const code = diagnosticOf(() => {
-          const kernel = space.kernel(space.guess)
+          const kernel = space.kernel(space.defaultPoint)
           if (device !== 'webgpu') kernel.emit(device === 'cpu' ? 'js' : 'cuda')
         })?.code
         if (code) refused.push(`${name} on ${device}: ${code}`)
@@ -315,7 +315,7 @@ test.each(BY_HAND)('$schedule of $of is a point', async ({ of, schedule, args, s
   const kernel = (await load(`kernels/${of}.spt`)).kernel(of)
   const formats: Record<string, string[]> = 'A.format' in point ? { A: [`${point['A.format']}`] } : {}
   const space = sketches(kernel, { device: 'cuda', sizes, formats })
-  const whole = repaired(space, { ...space.guess, ...point })!
+  const whole = repairPoint(space, { ...space.defaultPoint, ...point })!
   expect(whole).toMatchObject(
     Object.fromEntries(Object.entries(point).filter(([name]) => name !== 'A.format')),
   )
@@ -336,7 +336,7 @@ test('a space of many formats is counted no longer than some seconds', async () 
     },
   }
   expect(count(counted).isExact).toBe(false)
-  expect(looks).toBeLessThanOrEqual(COUNTED_VALUES / 20)
+  expect(looks).toBeLessThanOrEqual(COUNT_LIMIT / 20)
 })
 
 test('large blocks are no code by themselves: a guess leaves them as loops', async () => {
@@ -352,7 +352,7 @@ test('large blocks are no code by themselves: a guess leaves them as loops', asy
     }`
   const kernel = (await load(text)).kernel()
   const length = (format: string): number =>
-    kernel.as('A', format).automatic('cuda').emit('cuda')[0]!.text.length
+    kernel.as('A', format).autoSchedule('cuda').emit('cuda')[0]!.text.length
   const small = length('bsr(4)')
   for (const b of sample(['bsr(8)', 'bsr(16)'], 2)) expect(length(b)).toBeLessThan(2 * small)
 })

@@ -3,14 +3,14 @@ import { describe, expect, test } from 'vitest'
 import { load } from '../../src/node.ts'
 import { formatChoices } from '../../src/search/format-choices.ts'
 import {
-  check,
+  checkPoint,
   count,
   type Decisions,
-  listed,
+  listPoints,
   type Outcome,
   outline,
   points,
-  refusalOf,
+  rejectionCode,
   scheduleText,
   search,
   space,
@@ -59,15 +59,15 @@ describe('a function', () => {
     const kernel8 = own.kernel({ rows: 8, cols: 1, steps: 'tiled' })
     expect(kernel8.trace).toEqual(kernel.schedule('tiled', 8, 1).trace)
     // `f` is split where the schedule is applied, and has no constant extent where it is not.
-    const { legal, rejectedByCode, isWhole } = survey(own)
+    const { legal, rejectedByCode, isComplete } = survey(own)
     const refused = { 'schedule/consumed-loop': 3, 'schedule/extent-not-constant': 3 }
-    expect([legal, rejectedByCode, isWhole]).toEqual([8, refused, true])
-    expect(survey(own, { limit: 5 }).isWhole).toBe(false)
-    expect(survey(own, { limit: 30, random: Math.random }).isWhole).toBe(false)
+    expect([legal, rejectedByCode, isComplete]).toEqual([8, refused, true])
+    expect(survey(own, { limit: 5 }).isComplete).toBe(false)
+    expect(survey(own, { limit: 30, random: Math.random }).isComplete).toBe(false)
   })
 
   test('is nested in others, with its names after a prefix', async () => {
-    const inner = await kernel.space('inner').on('cpu')
+    const inner = await kernel.space('inner').bind('cpu')
     const either = space('either', kernel, (p) => {
       const made = p.option('from', ['text', 'own']) === 'text' ? p.within('text', inner) : null
       return made ? () => made() : (k) => k
@@ -89,7 +89,7 @@ describe('a function', () => {
     ['no steps', broken((p) => p.option('o', ['a'])), 'api/argument'],
     ['no truth value', broken((p) => p.only(1 as never)), 'api/argument'],
   ])('with %s is refused', (_, s, code) => {
-    expect(refusal(() => listed(s)).code).toBe(code)
+    expect(refusal(() => listPoints(s)).code).toBe(code)
   })
 
   test.each([
@@ -105,7 +105,7 @@ describe('a function', () => {
     process.on('unhandledRejection', listen)
     try {
       const later = broken((async (p: Decisions) => p.number('c', [2, 3])) as never)
-      expect(refusal(() => listed(later)).message).toMatch(/cannot be a promise/)
+      expect(refusal(() => listPoints(later)).message).toMatch(/cannot be a promise/)
       await new Promise((done) => setTimeout(done, 20))
       expect(unhandled).toEqual([])
     } finally {
@@ -122,7 +122,7 @@ describe('a function', () => {
         return k.schedule('tiled', by, 2)
       }
     })
-    expect(listed(throwing)).toEqual([{ by: 1 }, { by: 2 }, { by: 4 }])
+    expect(listPoints(throwing)).toEqual([{ by: 1 }, { by: 2 }, { by: 4 }])
     const { legal, rejectedByCode } = survey(throwing, { limit: 9 })
     expect([legal, rejectedByCode]).toEqual([1, { 'space/thrown': 2 }])
     expect(refusal(() => throwing.kernel({ by: 2 })).message).toBe(
@@ -132,7 +132,7 @@ describe('a function', () => {
   })
 
   test('what is there twice is named', () => {
-    const said = (decide: (p: Decisions) => unknown) => refusal(() => listed(broken(decide))).message
+    const said = (decide: (p: Decisions) => unknown) => refusal(() => listPoints(broken(decide))).message
     expect(said((p) => p.number('c', [1, 1.5, 1]))).toBe('1 is twice among what c can be')
     expect(said((p) => p.option('o', ['a', 'b', 'b']))).toBe('"b" is twice among what o can be')
     const formats = refusal(() => formatChoices(kernel, { A: ['', 'csr', 'csr'] }))
@@ -146,8 +146,8 @@ function* naturals(): Generator<number> {
 
 describe('a text', () => {
   test('nests spaces, whose decisions depend on those around', async () => {
-    const outer = await kernel.space('outer').on('cpu')
-    const all = listed(outer)
+    const outer = await kernel.space('outer').bind('cpu')
+    const all = listPoints(outer)
     expect(count(outer)).toEqual({ points: all.length, isExact: true })
     expect(all.filter((p) => p.use === 'inner(wide)')).toEqual([
       { use: 'inner(wide)', wide: 2, 'inner.b': 1 },
@@ -160,9 +160,9 @@ describe('a text', () => {
       1, 2, 4, 1, 2, 4, 8,
     ])
     const point = { use: 'inner(wide * 2)', wide: 4, 'inner2.b': 8 }
-    expect(outer.kernel(check(outer, point)).trace).toEqual(kernel.schedule('tiled', 8, 2).trace)
-    expect(refusalOf(outer, { use: 'refused(wide)', wide: 2 })).toBe('schedule/not-rectangular')
-    expect(survey(outer)).toMatchObject({ legal: all.length - 2, isWhole: true })
+    expect(outer.kernel(checkPoint(outer, point)).trace).toEqual(kernel.schedule('tiled', 8, 2).trace)
+    expect(rejectionCode(outer, { use: 'refused(wide)', wide: 2 })).toBe('schedule/not-rectangular')
+    expect(survey(outer)).toMatchObject({ legal: all.length - 2, isComplete: true })
   })
 
   test('prints as a schedule and as TypeScript', () => {
@@ -181,11 +181,11 @@ describe('a text', () => {
         (e) => e.diagnostics[0].code,
       )
     const asking = kernel.space('asking')
-    expect(await codeOf(asking.on('cuda'))).toBe('bind/missing-size')
-    expect(await codeOf(asking.on('cpu', { params: { m: 4 } }))).toBe('space/empty')
-    expect(await codeOf(asking.on('cuda', { params: { m: 3 } }))).toBe(null)
-    expect(await codeOf(asking.on('gpu' as never))).toBe('api/argument')
-    expect(await codeOf(asking.on('cuda', { params: { m: 4 }, statistics: { 'nnz(A)': 4 } }))).toBe(
+    expect(await codeOf(asking.bind('cuda'))).toBe('bind/missing-size')
+    expect(await codeOf(asking.bind('cpu', { params: { m: 4 } }))).toBe('space/empty')
+    expect(await codeOf(asking.bind('cuda', { params: { m: 3 } }))).toBe(null)
+    expect(await codeOf(asking.bind('gpu' as never))).toBe('api/argument')
+    expect(await codeOf(asking.bind('cuda', { params: { m: 4 }, statistics: { 'nnz(A)': 4 } }))).toBe(
       'choose/unknown-name',
     )
     expect(refusal(() => kernel.space('none')).code).toBe('api/unknown-space')
@@ -200,12 +200,12 @@ space product.large {
 ${names.map((n) => `  ${n} from 1 to 12`).join('\n')}
 ${names.map((n) => `  unroll f by ${n}`).join('\n')}
 }`)
-  const wide = await large.kernel('product').space('large').on('cpu')
-  expect(refusal(() => listed(wide, 1000)).code).toBe('space/too-many-points')
+  const wide = await large.kernel('product').space('large').bind('cpu')
+  expect(refusal(() => listPoints(wide, 1000)).code).toBe('space/too-many-points')
   expect(count(wide)).toEqual({ points: 12 ** 6, isExact: true })
   const bounded = count(wide, 3)
   expect(bounded).toMatchObject({ points: 12 ** 6, isExact: false })
-  expect(bounded.atLeast).toBeLessThan(12 ** 6)
+  expect(bounded.lowerBound).toBeLessThan(12 ** 6)
 })
 
 describe('decisions after the function has returned', () => {
@@ -247,7 +247,7 @@ describe('decisions after the function has returned', () => {
       const all: Record<string, () => unknown> = {
         count: () => count(made()),
         points: () => [...points(made())],
-        listed: () => listed(made()),
+        listed: () => listPoints(made()),
         survey: () => survey(made()),
         outline: () => outline(made()),
       }

@@ -7,7 +7,7 @@ import { print } from '../../src/ast/print.ts'
 import { load } from '../../src/node.ts'
 import { parse } from '../../src/schedule/language.ts'
 import { count } from '../../src/search/count.ts'
-import { check, draw, pointKey, points } from '../../src/search/points.ts'
+import { checkPoint, pointKey, points, samplePoint } from '../../src/search/points.ts'
 import { scheduleText } from '../../src/search/text.ts'
 import type { KernelSpace, Point } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
@@ -31,7 +31,7 @@ describe('generated spaces', () => {
       let space: KernelSpace<Kernel>
       try {
         const program = await load(KERNEL + text)
-        space = await program.kernel('product').space('drawn').on('cpu', { params: sizes })
+        space = await program.kernel('product').space('drawn').bind('cpu', { params: sizes })
       } catch (e) {
         expect(['check/empty-space', 'space/empty']).toContain(codeOf(e))
         expect(all).toEqual([])
@@ -44,7 +44,7 @@ describe('generated spaces', () => {
       const again = await (await load(formatted))
         .kernel('product')
         .space('drawn')
-        .on('cpu', { params: sizes })
+        .bind('cpu', { params: sizes })
       expect(keys(points(again))).toEqual(keys(points(space)))
     },
   )
@@ -56,9 +56,9 @@ describe('generated spaces', () => {
     async ({ text, sizes, all }, at) => {
       fc.pre(all.length > 0)
       const program = await load(KERNEL + text)
-      const space = await program.kernel('product').space('drawn').on('cpu', { params: sizes })
-      const point = draw(space, () => at)!
-      expect(check(space, point)).toEqual(point)
+      const space = await program.kernel('product').space('drawn').bind('cpu', { params: sizes })
+      const point = samplePoint(space, () => at)!
+      expect(checkPoint(space, point)).toEqual(point)
       let kernel: Kernel
       try {
         kernel = space.kernel(point)
@@ -87,7 +87,7 @@ space sums.found {
   format F in bsr(2), csr
   A as F live in place capacity c
 }`)
-  const space = await program.kernel().space('found').on('cpu')
+  const space = await program.kernel().space('found').bind('cpu')
   const traces = [...points(space)].map((p) => space.kernel(p).trace.join())
   const expected = ['bsr(2)', 'csr'].flatMap((f) =>
     [1, 4].map((c) => `A as ${f} live in place capacity ${c}`),

@@ -5,16 +5,16 @@ import { afterAll, describe, expect, test } from 'vitest'
 import type { Diagnostic } from '../../src/ast/diagnostic.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { coords, devices, type Kernel, load, readTensor } from '../../src/node.ts'
-import { compilerVersion, openRecords, recordedDevice, studyOf } from '../../src/search/records/index.ts'
+import { compilerVersion, createStudy, deviceIdentity, openRecords } from '../../src/search/records/index.ts'
 import { connectEngine, PREFIX, queueName } from '../../src/search/studies/connection.ts'
 import {
   collectResults,
-  forgetStudy,
   publishStudy,
   rebuildStudy,
   runWorker,
   type SharedStudy,
   shareProgram,
+  unpublishStudy,
 } from '../../src/search/studies/index.ts'
 import { addTrials } from '../../src/search/studies/queue.ts'
 import { Folder, MATRIX, PROGRAM } from '../cli/support.ts'
@@ -46,7 +46,7 @@ async function some(): Promise<{ readonly shared: SharedStudy; readonly kernel: 
   const kernel = program.kernel('mul')
   const A = await readTensor(folder.file('a.mtx', MATRIX))
   const inputs = { tensors: { A }, params: { d: 2, alpha: 1 }, seed: 3 }
-  const study = studyOf(kernel, inputs, device, { space: 'of tests', seed: 1 })
+  const study = createStudy(kernel, inputs, device, { space: 'of tests', seed: 1 })
   const tensors = { A: { file: folder.at('a.mtx') } }
   const shared = {
     study,
@@ -161,7 +161,7 @@ describe.skipIf(!HAS_REDIS)(
         const records = await openRecords(folder.at('r.db'))
         const seen: number[] = []
         const collecting = collectResults(server.url, shared.study.id, records, {
-          everyMs: 100,
+          pollMs: 100,
           onTrial: (t) => void seen.push(t.point.k as number),
         })
         await reached(count / 4)
@@ -194,7 +194,7 @@ describe.skipIf(!HAS_REDIS)(
         ).toEqual([])
         // Collected again, nothing is new; forgotten, it is not there.
         expect(await collectResults(server.url, shared.study.id, records)).toEqual({ kept: 0, left: 0 })
-        await forgetStudy(server.url, shared.study.id)
+        await unpublishStudy(server.url, shared.study.id)
         expect(await codeOf(collectResults(server.url, shared.study.id, records))).toBe('studies/unknown')
         records.close()
       } finally {
@@ -261,5 +261,5 @@ describe.skipIf(!HAS_REDIS)(
 test('times of one device are not those of another, nor of another compiler', async () => {
   const { shared } = await some()
   expect(shared.study.compiler).toBe(compilerVersion())
-  expect(recordedDevice(await devices.cpu()).driver).toContain(process.versions.node)
+  expect(deviceIdentity(await devices.cpu()).driver).toContain(process.versions.node)
 })

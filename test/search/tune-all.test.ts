@@ -58,7 +58,7 @@ async function tuned(
   const options: TuneAllOptions = {
     cases,
     device,
-    space: (inputs) => kernel.space('all').on(device, inputs),
+    space: (inputs) => kernel.space('all').bind(device, inputs),
     strategy: 'exhaustive',
     ...more,
   }
@@ -71,8 +71,8 @@ const usual = await tuned({ records })
 
 test('each candidate is measured on each case, and is called by its name', () => {
   const { kernel, result } = usual
-  const automatic = kernel.automatic('cpu').trace
-  expect(result.cases.map((c) => [c.name, c.refused, c.search!.trials.length])).toEqual([
+  const automatic = kernel.autoSchedule('cpu').trace
+  expect(result.cases.map((c) => [c.name, c.rejection, c.search!.trials.length])).toEqual([
     ['short', null, 5],
     ['long', null, 5],
     ['odd', null, 5],
@@ -83,36 +83,40 @@ test('each candidate is measured on each case, and is called by its name', () =>
     { 'schedule/unknown-loop': 1 },
     { 'schedule/unknown-loop': 1, 'space/requirement': 1 },
   ])
-  for (const { call, timings, foundOn, kernel } of result.candidates) {
+  for (const { call, timings, tunedOn, kernel } of result.candidates) {
     const isEven = call?.name === 'even'
     expect(timings.map((t) => t !== null)).toEqual([true, true, !isEven])
     const isPlain = kernel.trace.join() === 'as_written'
     const isUnasked = kernel.trace.join() === automatic.join()
     expect(call === null).toBe(isPlain || isUnasked)
-    expect(foundOn === null).toBe(isPlain)
+    expect(tunedOn === null).toBe(isPlain)
   }
-  const { generalised, standard } = result
+  const { generalisation, defaultLoss } = result
   // What cannot run for its sizes is passed over by a choice, on what it was made of and on what it was not.
-  const { choice, single } = generalised!
-  expect([choice.fitted.refused, choice.leftOut!.refused, single.fitted.refused]).toEqual([0, 0, 0])
+  const { dispatch, single } = generalisation!
+  expect([dispatch.fittedLoss.rejected, dispatch.heldOutLoss!.rejected, single.fittedLoss.rejected]).toEqual([
+    0, 0, 0,
+  ])
   const unasked = result.candidates.findIndex((c) => c.kernel.trace.join() === automatic.join())
-  expect([standard!.refused, result.cases.every((c) => c.standard === unasked)]).toEqual([0, true])
+  expect([defaultLoss!.rejected, result.cases.every((c) => c.defaultSchedule === unasked)]).toEqual([0, true])
   const by = (k: number | null, n: number): number => result.candidates[k!]!.timings[n]!.median
   const loss = (of: (c: TuneAllResult['cases'][number]) => number | null): number =>
     result.cases.reduce((sum, c, n) => sum + Math.log(by(of(c), n) / by(c.best, n)), 0) / 3
-  expect(generalised!.choice.fitted.mean).toBeCloseTo(
-    loss((c) => c.choice),
+  expect(generalisation!.dispatch.fittedLoss.mean).toBeCloseTo(
+    loss((c) => c.dispatch),
     9,
   )
-  expect(generalised!.single.fitted.mean).toBeCloseTo(
+  expect(generalisation!.single.fittedLoss.mean).toBeCloseTo(
     loss((c) => c.single),
     9,
   )
-  expect(standard!.mean).toBeCloseTo(
-    loss((c) => c.standard),
+  expect(defaultLoss!.mean).toBeCloseTo(
+    loss((c) => c.defaultSchedule),
     9,
   )
-  expect(generalised!.choice.fitted.mean).toBeLessThanOrEqual(generalised!.single.fitted.mean + 1e-9)
+  expect(generalisation!.dispatch.fittedLoss.mean).toBeLessThanOrEqual(
+    generalisation!.single.fittedLoss.mean + 1e-9,
+  )
 })
 
 test('where no space is given it is the own one for the device, else the sketches', async () => {
@@ -138,11 +142,11 @@ space product.cpu_space {
 
 test('what is written reads back, and computes what the kernel does', async () => {
   const { kernel, result } = usual
-  const { verdict, generalised, candidates } = result
+  const { verdict, generalisation, candidates } = result
   const choosable = candidates.map((k) => ({ ...k, requires: k.kernel.compilation.loops.facts ?? [] }))
-  const { name, text } = choiceText(kernel, generalised!.choice.rules, choosable)
-  if (verdict === 'choice') expect(result.schedule).toEqual({ name, text })
-  expect([verdict === 'unasked', verdict]).toEqual([result.schedule === null, generalised!.verdict])
+  const { name, text } = choiceText(kernel, generalisation!.dispatch.rules, choosable)
+  if (verdict === 'dispatch') expect(result.schedule).toEqual({ name, text })
+  expect([verdict === 'default', verdict]).toEqual([result.schedule === null, generalisation!.verdict])
   const again = (await load(`${PROGRAM}\n${text}`)).kernel('product').schedule(name)
   const compiled = await again.compile(device)
   for (const { inputs } of cases) {
@@ -156,10 +160,10 @@ test('what was measured is not measured again, and nothing is found that was not
   const first = usual.result
   const again = (await tuned({ records, resume: true })).result
   const found = (r: TuneAllResult) =>
-    r.candidates.map(({ call, foundOn, timings }) => ({ call, foundOn, timings }))
+    r.candidates.map(({ call, tunedOn, timings }) => ({ call, foundOn: tunedOn, timings }))
   expect(found(again)).toEqual(found(first))
-  expect(again.generalised).toEqual(first.generalised)
-  expect(again.cases.map((c) => [c.search!.known, c.search!.stoppedBy])).toEqual(
+  expect(again.generalisation).toEqual(first.generalisation)
+  expect(again.cases.map((c) => [c.search!.knownTrials, c.search!.stopReason])).toEqual(
     cases.map(() => [5, 'exhausted']),
   )
   const shared = records.query().filter((t) => Object.keys(t.point).includes('shared candidate'))
@@ -170,15 +174,15 @@ test('what was measured is not measured again, and nothing is found that was not
 test('a case that cannot be used is told of, and all of them are refused', async () => {
   const bad = { name: 'bad', inputs: { tensors: { A: matrix(3, 1) }, params: { d: -1 }, seed: 1 } }
   const { result } = await tuned({ cases: [...cases, bad] })
-  expect(result.cases[3]).toMatchObject({ name: 'bad', search: null, best: null, choice: null })
-  expect(result.cases[3]!.refused!.code).toContain('/')
+  expect(result.cases[3]).toMatchObject({ name: 'bad', search: null, best: null, dispatch: null })
+  expect(result.cases[3]!.rejection!.code).toContain('/')
   expect(result.verdict).not.toBe(null)
   const code = async (work: Promise<unknown>): Promise<string> =>
     work.then(
       () => 'nothing was refused',
       (e: SptError) => e.diagnostics[0]!.code,
     )
-  expect(await code(tuned({ cases: [bad] }))).toBe(result.cases[3]!.refused!.code)
+  expect(await code(tuned({ cases: [bad] }))).toBe(result.cases[3]!.rejection!.code)
   expect(await code(tuned({ cases: [] }))).toBe('api/argument')
   expect(await code(tuned({ cases: [cases[0]!, cases[0]!] }))).toBe('api/argument')
   expect(await code(tuned({ strategy: 'evolutonary' }))).toBe('search/strategy')
@@ -196,8 +200,8 @@ test('an abort ends it with what there is', async () => {
     },
   })
   expect(new Set(seen)).toEqual(new Set(['short', 'long']))
-  expect(result.cases.map((c) => c.search?.stoppedBy ?? null)).toEqual(['exhausted', 'aborted', null])
-  expect([result.schedule, result.generalised, result.standard, result.verdict]).toEqual([
+  expect(result.cases.map((c) => c.search?.stopReason ?? null)).toEqual(['exhausted', 'aborted', null])
+  expect([result.schedule, result.generalisation, result.defaultLoss, result.verdict]).toEqual([
     null,
     null,
     null,
@@ -207,7 +211,10 @@ test('an abort ends it with what there is', async () => {
 
 test('one case gives a schedule, of which nobody knows what it is elsewhere', async () => {
   const { result } = await tuned({ cases: cases.slice(0, 1) })
-  expect([result.generalised!.isBetter, result.generalised!.choice.leftOut]).toEqual([false, null])
+  expect([result.generalisation!.isBetter, result.generalisation!.dispatch.heldOutLoss]).toEqual([
+    false,
+    null,
+  ])
   expect(result.schedule?.text ?? '').not.toContain('choose')
   expect(result.cases[0]!.single).toBe(result.cases[0]!.best)
 })
@@ -224,7 +231,7 @@ test('inputs that throw or are none are told of, with the results of the other c
       { name: 'none', inputs: (() => undefined) as never },
     ],
   })
-  expect(result.cases.map((c) => c.refused?.code ?? null)).toEqual([
+  expect(result.cases.map((c) => c.rejection?.code ?? null)).toEqual([
     null,
     null,
     null,

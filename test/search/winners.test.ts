@@ -33,7 +33,7 @@ const AUTO =
 
 async function finals(text: string) {
   const kernel = (await load(text)).kernel('product')
-  const space = await kernel.space('all').on(device, inputs)
+  const space = await kernel.space('all').bind(device, inputs)
   return { kernel, space, ...(await tune(kernel, { space, inputs, device, strategy: 'exhaustive' })) }
 }
 
@@ -45,15 +45,17 @@ describe.each([
 
   test('each final compiles to the steps that it was measured with', async () => {
     const found = await finals(text)
-    expect(found.finals.map((f) => f.outcome.status)).toEqual(found.finals.map(() => 'measured'))
-    for (const { kernel, point } of found.finals) {
+    expect(found.finalists.map((f) => f.outcome.status)).toEqual(found.finalists.map(() => 'measured'))
+    for (const { kernel, point } of found.finalists) {
       if (point) expect(kernel.trace).toEqual(decided(found.space.kernel(point)).trace)
-      expect(kernel.choice).toBe(null)
-      expect((await kernel.compileUnasked(device)).kernel.trace).toEqual(kernel.trace)
+      expect(kernel.dispatch).toBe(null)
+      expect((await kernel.compileDefault(device)).kernel.trace).toEqual(kernel.trace)
     }
-    const unasked = found.kernel.choice ? ['split f by 4 -> (fo, fi)'] : found.kernel.automatic('cpu').trace
+    const unasked = found.kernel.dispatch
+      ? ['split f by 4 -> (fo, fi)']
+      : found.kernel.autoSchedule('cpu').trace
     expect(unasked.length).toBeGreaterThan(0)
-    expect(found.standard.kernel.trace).toEqual(unasked)
+    expect(found.defaultSchedule.kernel.trace).toEqual(unasked)
   })
 
   test('the text of each is a file that imports what it names, and reads back to the same steps', async () => {
@@ -61,7 +63,7 @@ describe.each([
     const path = folder.file('product.spt', text)
     const io = { env: {} } as never
     const parsed = await parseFile(path, new Call('tune', [path], new Map(), io))
-    for (const [k, final] of found.finals.entries()) {
+    for (const [k, final] of found.finalists.entries()) {
       const out = folder.file(
         `out/f${k}.spt`,
         outFile(parsed, 'product', finalText(final), folder.at(`out/f${k}.spt`)),
@@ -125,6 +127,6 @@ schedule product.tuned_2 { A as blocks(2) }
     [9, 'tuned_1'],
     [20, 'tuned_2'],
   ] as const)
-    expect((await kernel.schedule('tuned').choose('cpu', { params: { d } })).chosen.text).toBe(schedule)
+    expect((await kernel.schedule('tuned').choose('cpu', { params: { d } })).selection.text).toBe(schedule)
   expect(program.formats.get('csr')).toBeDefined()
 })

@@ -144,9 +144,9 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
           // SwiftShader takes seconds to compile the longest texts: one of those for every fourth seed.
           let long = SEED % 4 === 0 ? 0 : 1
           for (const name of inTurn(device)) {
-            const { schedules, choices } = program.kernel(name)
+            const { schedules, dispatches } = program.kernel(name)
             // Only schedules that run here are drawn: otherwise a suite could pass without a comparison.
-            const all = [null, ...schedules, ...choices].filter(
+            const all = [null, ...schedules, ...dispatches].filter(
               (s) =>
                 s === null ||
                 (![...onlyCuda, ...onlyWgsl].includes(s) && (s !== 'cpu' || device === 0 || oneThread)),
@@ -156,12 +156,12 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
               expect(list.length, `cases of ${name}`).toBeGreaterThan(0)
               const kernel = program.kernel(name)
               const scheduled = schedule === null ? kernel : kernel.schedule(schedule)
-              if (device === 1 && !LONG && schedule !== null && !kernel.choices.includes(schedule)) {
+              if (device === 1 && !LONG && schedule !== null && !kernel.dispatches.includes(schedule)) {
                 const characters = scheduled.emit('wgsl').reduce((n, t) => n + t.text.length, 0)
                 if (characters > 30_000 && long++ > 0) continue
               }
               const compiled = await (schedule === null
-                ? kernel.compileAsIs(present[device]!)
+                ? kernel.compileSchedule(present[device]!)
                 : scheduled.compile(present[device]!))
               let ran = 0
               for (const [k, c] of list.entries()) {

@@ -246,7 +246,7 @@ function coordStep(
       return { kind: 'as', ...on, live: 'live in place', ...(named.length > 0 && { for: named }) }
     }
     case 'drop': {
-      const needless = sparsityAttributes(kernel).iterations.filter((x) => x.needless)
+      const needless = sparsityAttributes(kernel).iterations.filter((x) => x.isDead)
       return it && { kind: 'drop', nest: needless.length > 0 ? c.pick(needless).name : it.name }
     }
     case 'reorder':

@@ -8,7 +8,7 @@ fc.configureGlobal({
   seed: SEED,
   numRuns: runs(100),
   // Shrinking a program takes minutes.
-  endOnFailure: process.env.SPT_FIRST !== undefined,
+  endOnFailure: process.env.SPT_FAIL_FAST !== undefined,
   // The one case that a failure names beside its seed: with `-t`, since other properties have other cases there.
   ...(process.env.SPT_PATH ? { path: process.env.SPT_PATH } : {}),
 })

@@ -5,7 +5,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { dense } from '../../../src/node.ts'
-import { drawn } from '../../families/drawn.ts'
+import { generateMember } from '../../families/drawn.ts'
 import { routings } from '../../families/groups.ts'
 import { type ExpertCase, entryOf, type PythonResult, pythonPeers } from '../../peers/python.ts'
 import { widen } from '../blocks.ts'
@@ -53,7 +53,7 @@ export class Routing {
   readonly #chosen: Int32Array
 
   constructor(name: string, experts: number, top: number) {
-    const pattern = drawn(routings(experts, top), name) ?? noMember(name)
+    const pattern = generateMember(routings(experts, top), name) ?? noMember(name)
     this.name = name
     this.experts = experts
     this.top = top

@@ -15,7 +15,7 @@ import { NeededElements } from './needed-elements.ts'
 import { maskedAt, masksOf, type Write, waysInto, writesOf } from './writes.ts'
 
 /** The reason why an iteration must run where the mask has its fill value. */
-export interface MaskRefusal {
+export interface MaskRejection {
   readonly reason: string
   readonly span?: Span | undefined
   readonly hint: string
@@ -38,7 +38,7 @@ export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
  * Returns the reason why a tensor cannot be a mask of an iteration, whatever the iteration computes; null if the tensor
  * can be a mask.
  */
-export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRefusal | null {
+export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRejection | null {
   const top = topOf(kernel, it)
   const written = kernel.body.findLastIndex((s) => writtenBy([s]).has(mask.name))
   const hint = `a mask is a dense tensor that comes in, or is complete before ${it.name} and before anything reads it`
@@ -69,7 +69,7 @@ export function maskOf(
   kernel: Kernel1,
   it: Iteration,
   facts: Facts,
-): { readonly index: readonly Expr[] } | MaskRefusal {
+): { readonly index: readonly Expr[] } | MaskRejection {
   const early = notComplete(kernel, it, facts.mask)
   if (early) return early
   const writes = writesOf(kernel).filter((w) => w.iterations.includes(it))

@@ -95,9 +95,9 @@ async function measureDevice(device: Device, seconds: number | undefined, call: 
 }
 
 async function trainModel(device: Device, call: Call): Promise<Calibration> {
-  const { openRecords, usualPath } = await import('../../search/records/index.ts')
+  const { openRecords, defaultRecordsPath } = await import('../../search/records/index.ts')
   const { trainOnRecords } = await import('../../search/calibrate/train.ts')
-  const records = await openRecords(call.one('db') ?? usualPath(call.io.env), { readonly: true })
+  const records = await openRecords(call.one('db') ?? defaultRecordsPath(call.io.env), { readonly: true })
   try {
     return trainOnRecords(device, records, call.io.env)
   } finally {

@@ -160,7 +160,7 @@ async function checkDeclarations(
           cudaOnly.set(schedule, `${schedule} on cuda alone`)
         stages?.check(label, compilation)
       }).catch(report)
-    const schedules = [...kernel.schedules.map((s) => cudaOnly.get(s) ?? s), ...kernel.choices]
+    const schedules = [...kernel.schedules.map((s) => cudaOnly.get(s) ?? s), ...kernel.dispatches]
     const { spaces } = kernel
     const parts = [
       ...(schedules.length > 0 ? [`schedules ${schedules.join(', ')}`] : []),
@@ -188,10 +188,10 @@ async function checkDeclarations(
 function tryFormat(program: SptProgram, name: string, { kind, params }: AnyFormat): string | null {
   if (params.some((p) => p.default === null && !p.measured)) return null
   const generic = program.format(name)
-  const orders = kind === 'family' ? [2, 3, 1, 4] : [generic.over.length]
+  const orders = kind === 'family' ? [2, 3, 1, 4] : [generic.dimensions.length]
   const attempts = orders.map((order) =>
     orRefused(() => {
-      const format = generic.ofOrder(order)
+      const format = generic.withOrder(order)
       for (const stride of [1, 2, 3, 5]) {
         const converted = orRefused(() => format.convert(smallTensor(order, stride)))
         if (converted instanceof SptError && converted.diagnostics[0]!.code === 'format/not-inverse')
@@ -201,7 +201,7 @@ function tryFormat(program: SptProgram, name: string, { kind, params }: AnyForma
   )
   const [failure] = attempts
   if (failure instanceof SptError && attempts.every((t) => t instanceof SptError)) throw failure
-  return kind === 'family' ? null : generic.omits
+  return kind === 'family' ? null : generic.omittedCoordinate
 }
 
 /** A tensor with every `stride`-th coordinate of a small shape. */

@@ -143,7 +143,7 @@ async function openDevice(kind: DeviceKind): Promise<{ device: Device | null; re
 }
 
 async function measureKernel(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Explanation> {
-  const compiled = await kernel.compileAsIs(device)
+  const compiled = await kernel.compileSchedule(device)
   const prepared = await compiled.prepare(inputs)
   try {
     return await prepared.explain()

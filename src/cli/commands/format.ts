@@ -69,7 +69,7 @@ export const format: CommandSpec = {
     const available = await loadFormats(call.many('from'), call)
     const parsed = withFormatSources(text, available, () => formatOf(text, available))
     const tensor = await readTensorFor(path, 'f64')
-    const chosen = withFormatSources(text, available, () => parsed.ofOrder(tensor.shape.length))
+    const chosen = withFormatSources(text, available, () => parsed.withOrder(tensor.shape.length))
     checkNames(chosen, files.keys())
     const data = await readFormatData(chosen, files)
     const conversion = withFormatSources(text, available, () => {
@@ -84,7 +84,7 @@ export const format: CommandSpec = {
     const formatReport = {
       tensor: label,
       zeros,
-      over: chosen.over,
+      over: chosen.dimensions,
       report,
       build: conversion.build,
       provenance,
@@ -137,7 +137,7 @@ function filesByName(call: Call, bindings: readonly Binding[]): Map<string, stri
 
 /** @throws SptError `format/unknown-data` */
 function checkNames(format: SptFormat, names: Iterable<string>): void {
-  const candidates = format.given.map((g) => g.name)
+  const candidates = format.inputs.map((g) => g.name)
   for (const name of names)
     if (!candidates.includes(name))
       fail({
@@ -153,7 +153,7 @@ async function readFormatData(
   files: ReadonlyMap<string, string>,
 ): Promise<Record<string, Tensor>> {
   const out: [string, Tensor][] = []
-  for (const { name, kind } of format.given) {
+  for (const { name, kind } of format.inputs) {
     const path = files.get(name)
     if (path !== undefined) out.push([name, await readTensor(path, kind === 'list' ? { dtype: 'i32' } : {})])
   }

@@ -3,11 +3,11 @@ import { escaped, escapedLine } from '../../ast/render.ts'
 import { type Chunks, masksMetadata, PRUNED, safetensorsChunks } from '../../io/index.ts'
 import { NORMS } from '../../prune/scores.ts'
 import {
-  drawMasks,
   type Normalise,
   type Pruned,
   type PruneProgress,
   prune as pruneLayers,
+  renderMasks,
 } from '../../prune.ts'
 import type { Call, CommandSpec } from '../command.ts'
 import { EXIT } from '../failure.ts'
@@ -148,7 +148,7 @@ async function masksFor(
   }
   const stage = call.one('after')
   const after = stage === undefined ? undefined : await readStageMasks(stage, model)
-  return pruneLayers(model.layers, { ...options, ...(after && { after }), onProgress })
+  return pruneLayers(model.layers, { ...options, ...(after && { previousMasks: after }), onProgress })
 }
 
 async function write(
@@ -180,7 +180,7 @@ async function write(
     [PRUNED.report, encodeText(() => `${JSON.stringify(report, jsonNumber, 2)}\n`)],
     [
       PICTURE,
-      encodeText(() => drawMasks({ shapes: model.layers.shapes, masks, ...(rest && { rest }) }, title)),
+      encodeText(() => renderMasks({ shapes: model.layers.shapes, masks, ...(rest && { rest }) }, title)),
     ],
   ])
   await writeFolder(folder, files)

@@ -61,8 +61,8 @@ export const records: CommandSpec = {
   ],
   async run(call) {
     const [action, arg] = actionOf(call)
-    const { openRecords, usualPath } = await import('../../search/records/index.ts')
-    const path = call.one('db') ?? usualPath(call.io.env)
+    const { openRecords, defaultRecordsPath } = await import('../../search/records/index.ts')
+    const path = call.one('db') ?? defaultRecordsPath(call.io.env)
     // A missing file is an error for `prune`, too, so it is first opened for reading.
     const readable = await openRecords(path, { readonly: true }).catch((e: unknown) => {
       // Opening for writing migrates a file of an older version.

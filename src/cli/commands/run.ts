@@ -126,12 +126,12 @@ export const run: CommandSpec = {
         const { used: executed, compiled } = await withFallback(call, scheduled, source, async (s) => {
           lower(s.kernel, kind)
           timer.begin('compile')
-          return { used: s, compiled: (await s.kernel.compileUnasked(device)).compiled }
+          return { used: s, compiled: (await s.kernel.compileDefault(device)).compiled }
         })
         const stage1 = compiled.compilation.kernel
         const inputs = { ...earlyInputs, tensors: takenBy(stage1, tensors, formatData) }
         timer.begin('build')
-        checkMemory(compiled.estimate(inputs))
+        checkMemory(compiled.estimateBytes(inputs))
         const bound = compiled.bind(inputs)
         timer.begin('upload')
         const prepared = await compiled.prepare(bound)
@@ -161,7 +161,7 @@ export const run: CommandSpec = {
           device: kind,
           deviceName: device.name,
           schedule: executed.schedule,
-          choice: executed.selection,
+          selection: executed.selection,
           forms: executed.selection?.schedule === null ? [] : formsOf(executed.kernel, prepared, inputs),
           unorderedSums: prepared.kernel.unorderedSums,
           sizes: sizesOf(stage1, bound.params),

@@ -213,9 +213,9 @@ async function spaceText(
   surveySize: number | undefined,
 ): Promise<string> {
   const selection = selectionInputs(call, kernel, device)
-  checkNames(kernel.source, files.keys(), [], kernel.usedData())
+  checkNames(kernel.source, files.keys(), [], kernel.formatInputs())
   const sizes = new Map(Object.entries(selection.params ?? {}).map(([name, x]) => [name, Number(x)]))
-  const tensors = await readInputs(kernel.source, files, sizes, kernel.usedData())
+  const tensors = await readInputs(kernel.source, files, sizes, kernel.formatInputs())
   const space = await spaceOf(call, kernel, device, { ...selection, tensors })
   const { spaceReport } = await import('../run/space-report.ts')
   const label = spaceName(kernel, space)

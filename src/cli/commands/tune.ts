@@ -121,7 +121,7 @@ export const tune: CommandSpec = {
     return withSourcesOf(program, () => {
       const kernel = selectKernel(program, call)
       for (const { files, params } of cases)
-        checkNames(kernel.source, files.keys(), params.keys(), kernel.usedData())
+        checkNames(kernel.source, files.keys(), params.keys(), kernel.formatInputs())
       return withTuning({ call, parsed, program, kernel, kind, budget }, (t) =>
         cases.length === 1 ? tuneOne(t, cases[0]!) : tuneSeveral(t, cases),
       )

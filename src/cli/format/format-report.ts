@@ -66,7 +66,7 @@ function partTable(report: TensorReport): string {
   ]
   const body = report.parts.map((p) => [
     p.label || '-',
-    p.format + measuredText(p.measured),
+    p.format + measuredText(p.parameters),
     count(p.rows),
     count(p.stored),
     count(p.slots),

@@ -51,7 +51,7 @@ export async function pruneWithMasks(
         ...pattern,
         // A sparsity of 1 is not a valid target.
         sparsity: Math.min(prunedCount, elements - 1) / elements,
-        least: 0,
+        minSparsity: 0,
         async masks({ scores }) {
           // Reading scores rejects weights that are not finite, as when masks are computed.
           for (const k of maskedShapes.keys()) await scores(k, 'given masks')

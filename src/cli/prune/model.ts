@@ -14,7 +14,7 @@ import {
 import { typeNamed } from '../../io/safetensors-header.ts'
 import { unknownEnding } from '../../io/unknown-ending.ts'
 import { matches } from '../../prune/globs.ts'
-import { keptIn, type Layers, type Mask, type Pruned } from '../../prune.ts'
+import { type Layers, type Mask, type Pruned, unionMasks } from '../../prune.ts'
 import type { Call } from '../command.ts'
 
 export interface Model {
@@ -97,7 +97,7 @@ export async function readStageMasks(folder: string, { weights }: Model): Promis
   const masks = await readMasks(join(folder, PRUNED.masks), weights)
   const path = join(folder, PRUNED.rest)
   if (!(await stat(path).catch(() => null))) return masks
-  return keptIn({ masks, rest: await readMasks(path, weights) })
+  return unionMasks({ masks, rest: await readMasks(path, weights) })
 }
 
 async function readMasks(path: string, weights: Weights): Promise<Mask[]> {
@@ -129,7 +129,8 @@ export function outputParts(
 ): ReadonlyMap<string, readonly SafetensorsPart[]> {
   const { layers } = weights
   const indices = new Map(layers.map((l, k) => [l.name, k]))
-  const keptMask = (k: number): Mask => keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
+  const keptMask = (k: number): Mask =>
+    unionMasks({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
   const maskParts = (layerMasks: readonly Mask[]): SafetensorsPart[] =>
     layers.map((l, k) => maskPart(weights, l, layerMasks[k]!))
   return new Map([

@@ -2,13 +2,13 @@
 import {
   blockWise,
   elementWise,
+  extractTiles,
   type LayerShape,
   type Mask,
   nOfM,
   type Pattern,
   type Tile,
   tileElementWise,
-  tilesOf,
   tileVectorWise,
   tileWise,
   vectorNOfM,
@@ -61,7 +61,7 @@ const PATTERNS: Readonly<Record<string, PatternSpec>> = {
     'tiles: whole outputs, then inputs of each group of G remaining outputs',
     ['granularity'],
     tileWise,
-    (mask, { name, rows, cols }, { granularity }) => tilesOf(mask, rows, cols, granularity!, name),
+    (mask, { name, rows, cols }, { granularity }) => extractTiles(mask, rows, cols, granularity!, name),
   ),
   tew: patternSpec('tiles, and single elements outside the tiles', ['granularity', 'delta'], tileElementWise),
   tvw: patternSpec(

@@ -7,11 +7,11 @@ import type { Stmt } from '../../ir/loops.ts'
 import { someStmt } from '../../ir/tree.ts'
 import {
   keptElements,
-  keptIn,
   type LayerReport,
   type Mask,
   type Pruned,
   type PruneReport,
+  unionMasks,
 } from '../../prune.ts'
 import { checkSizesBeside } from '../../run/bind/bound-sizes.ts'
 import { allAxesOf, callerTensors, isStructured } from '../../run/bind/caller-tensors.ts'
@@ -57,12 +57,12 @@ export const PREDICT_OPTIONS: readonly OptionSpec[] = [
 export interface PredictedTimes {
   readonly before: number | null
   readonly after: number | null
-  readonly why: string | null
+  readonly reason: string | null
 }
 
 /** The report with predicted times; `null` for layers that are not pruned. */
 export type PredictedReport = Omit<PruneReport, 'layers'> & {
-  readonly predictedBy?: {
+  readonly prediction?: {
     readonly kernel: string
     readonly device: DeviceKind
     readonly chip: string | null
@@ -147,7 +147,7 @@ export async function createPredictor(
           before = await predictTime(layer, fullMask, fullMask)
           dense.set(key, before)
         }
-        const keptMask = keptIn({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
+        const keptMask = unionMasks({ masks: [masks[k]!], ...(rest && { rest: [rest[k]!] }) })[0]!
         const after = await predictTime(layer, keptMask, masks[k]!)
         times.push(before, after)
         layers.push({ ...layer, predicted: predictedTimes(before, after) })
@@ -157,7 +157,7 @@ export async function createPredictor(
       return {
         ...report,
         layers,
-        predictedBy: { kernel: kernel.name, device: kind, chip, schedules: [...schedules] },
+        prediction: { kernel: kernel.name, device: kind, chip, schedules: [...schedules] },
       }
     }
   })
@@ -215,7 +215,11 @@ function rejectInputErrors(times: readonly (number | NoTime)[]): void {
 function predictedTimes(before: number | NoTime, after: number | NoTime): PredictedTimes {
   const toTime = (x: number | NoTime): number | null => (typeof x === 'number' ? x : null)
   const reasons = [...new Set([before, after].flatMap((x) => (typeof x === 'number' ? [] : [x.reason])))]
-  return { before: toTime(before), after: toTime(after), why: reasons.length > 0 ? reasons.join('; ') : null }
+  return {
+    before: toTime(before),
+    after: toTime(after),
+    reason: reasons.length > 0 ? reasons.join('; ') : null,
+  }
 }
 
 const toNumbers = (params: RunInputs['params'] = {}): Record<string, number> =>

@@ -15,10 +15,10 @@ const expected = ({ predicted }: PredictedReport['layers'][number]): string =>
   predicted ? [predicted.before, predicted.after].map((t) => (t === null ? 'none' : ms(t))).join(' → ') : ''
 
 /** The kernel and the cost model of the times, and the distinct reasons for missing times. */
-function timeNotes({ predictedBy, layers }: PredictedReport): string[] {
-  if (!predictedBy) return []
-  const { kernel, device, chip, schedules } = predictedBy
-  const reasons = [...new Set(layers.flatMap((l) => (l.predicted?.why ? [l.predicted.why] : [])))]
+function timeNotes({ prediction, layers }: PredictedReport): string[] {
+  if (!prediction) return []
+  const { kernel, device, chip, schedules } = prediction
+  const reasons = [...new Set(layers.flatMap((l) => (l.predicted?.reason ? [l.predicted.reason] : [])))]
   const modelNote =
     chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
   const moreReasons =
@@ -57,7 +57,7 @@ export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneR
 }
 
 export function reportText(r: PredictedReport): string {
-  const times = r.predictedBy !== undefined
+  const times = r.prediction !== undefined
   const head = ['layer', 'outputs × inputs', 'sparsity', 'norm', 'outputs kept', 'tiles']
   const total = ['together', count(r.elements), percent(r.sparsity), r.retainedNorm.toFixed(3), '', '']
   const lines = table([

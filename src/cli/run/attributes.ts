@@ -3,10 +3,10 @@
  * them.
  */
 import type {
-  AtMask,
   IterationAttributes,
   SparsityAttributes,
   TensorAttributes,
+  TensorMask,
 } from '../../analysis/sparsity-attributes.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { findIteration, indentedTable, type Locate } from './permutations.ts'
@@ -25,10 +25,10 @@ export function attributesReport(kernel: Kernel, iteration: string | undefined, 
 /** The tensor and its value, then a line for each mask with a statement about it. */
 function rowsOf(t: TensorAttributes, locate: Locate): string[][] {
   const value = t.constant !== null && t.value === 'constant' ? `constant ${t.constant}` : t.value
-  const masks = [...new Set([...t.atFill, ...t.neededWhere].map(maskText))]
+  const masks = [...new Set([...t.maskedValues, ...t.neededWithin].map(maskText))]
   const lines = masks.map((mask) => {
-    const fillEntry = t.atFill.find((x) => maskText(x) === mask)
-    const isNeeded = t.neededWhere.some((x) => maskText(x) === mask)
+    const fillEntry = t.maskedValues.find((x) => maskText(x) === mask)
+    const isNeeded = t.neededWithin.some((x) => maskText(x) === mask)
     return [
       ...(fillEntry
         ? [`${fillEntry.zero ? 'zero' : `constant ${fillEntry.value}`} where ${mask} is at its fill`]
@@ -37,20 +37,20 @@ function rowsOf(t: TensorAttributes, locate: Locate): string[][] {
     ].join(', ')
   })
   const reasons = t.need ? [`needed everywhere: ${t.need.reason}${locate(t.need.span)}`] : []
-  const [first = '', ...others] = [...(t.read ? [] : ['never read']), ...lines, ...reasons]
+  const [first = '', ...others] = [...(t.isUsed ? [] : ['never read']), ...lines, ...reasons]
   return [[t.tensor, value, first], ...others.map((line) => ['', '', line])]
 }
 
 /** `M[i, j]`, at the axes of the tensor. */
-const maskText = ({ mask, dimensions }: AtMask): string =>
+const maskText = ({ mask, dimensions }: TensorMask): string =>
   `${mask}[${dimensions.map((d) => d.axis).join(', ')}]`
 
 function iterationText(it: IterationAttributes, locate: Locate): string {
   const rows = [
-    ...(it.read ? [] : [['never read', '']]),
-    ...(it.needless ? [['may be dropped', '']] : []),
+    ...(it.isUsed ? [] : [['never read', '']]),
+    ...(it.isDead ? [['may be dropped', '']] : []),
     ...it.masks.map(({ mask, iterators }) => ['masked by', `${mask}[${iterators.join(', ')}]`]),
-    ...it.refusals.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${locate(span)}`]),
+    ...it.rejections.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${locate(span)}`]),
   ]
   return `iteration ${it.name}\n${indentedTable(rows)}`
 }

@@ -27,7 +27,7 @@ const NUMBER_WORDS: Readonly<Record<string, number>> = {
   false: 0,
 }
 
-/** Values of `--size` by name. Blanks are removed from names of statistics such as `covered(W, tile_wise(128, 64))`. */
+/** Values of `--size` by name. Blanks are removed from names of statistics such as `fill_ratio(W, tile_wise(128, 64))`. */
 export function sizeOptions(call: Call): Map<string, number> {
   const out = new Map<string, number>()
   for (const [name, text] of call.pairs('size', 'N')) {

@@ -1,6 +1,6 @@
 /** Report of `spt explain`: traffic, operations, occupancy and time of each launch. */
 
-import type { Chosen } from '../../api/choice-conditions.ts'
+import type { Selection } from '../../api/choice-conditions.ts'
 import type {
   Achieved,
   Explanation,
@@ -33,38 +33,39 @@ const flops = (n: number): string => withUnit(n, ['FLOP/s', 'kFLOP/s', 'MFLOP/s'
 
 const timeRow = (t: Times): Row => [
   'time',
-  `${ms(t.median)} (median of ${t.samples}, least ${ms(t.least)}; an empty region takes ${ms(t.floor)})`,
+  `${ms(t.median)} (median of ${t.samples}, least ${ms(t.min)}; an empty region takes ${ms(t.floor)})`,
 ]
 
 function roofRow(roof: Roof, time: Times | null): Row {
-  const share = time && time.median > 0 ? `: ${percent(roof.atLeast / time.median)} of this rate reached` : ''
+  const share =
+    time && time.median > 0 ? `: ${percent(roof.minMilliseconds / time.median)} of this rate reached` : ''
   const remark =
-    time && roof.atLeast < BOUND_SHARE * time.median
+    time && roof.minMilliseconds < BOUND_SHARE * time.median
       ? '; neither bytes nor operations on floats limit it, but latency, imbalance, cache traffic or integer arithmetic'
       : ''
-  return ['bound', `${roof.by}, at least ${ms(roof.atLeast)}${share}${remark}`]
+  return ['bound', `${roof.by}, at least ${ms(roof.minMilliseconds)}${share}${remark}`]
 }
 
-function certainty({ share, assumed }: Work['certainty']): Row[] {
+function certainty({ sampledFraction, hasAssumptions }: Work['certainty']): Row[] {
   const remarks = [
-    share < 1 ? `estimated from ${percent(share)} of the threads that differ` : '',
-    assumed ? 'conditions on what the kernel computes are taken as true' : '',
+    sampledFraction < 1 ? `estimated from ${percent(sampledFraction)} of the threads that differ` : '',
+    hasAssumptions ? 'conditions on what the kernel computes are taken as true' : '',
   ].filter((x) => x !== '')
   return remarks.length > 0 ? [['counts', remarks.join('; ')]] : []
 }
 
 function workRows(w: Work): Row[] {
-  const { least, loaded, stored, sharedLoaded, sharedStored } = w.bytes
-  const { plain, matrix16, matrix32, matrixOther } = w.operations
+  const { compulsory, loaded, stored, sharedLoaded, sharedStored } = w.bytes
+  const { scalar, matrix16, matrix32, matrixOther } = w.operations
   const units = [
-    [plain, 'plain'],
+    [scalar, 'plain'],
     [matrix16, 'in matrix units, 16 bits'],
     [matrix32, 'in matrix units, tf32'],
     [matrixOther, 'in matrix units'],
   ] as const
   const operations = units.filter(([n]) => n > 0).map(([n, name]) => `${countText(n)} ${name}`)
   return [
-    ['bytes, at least', `${bytes(least)} (each array once)`],
+    ['bytes, at least', `${bytes(compulsory)} (each array once)`],
     ['bytes, accessed', `${bytes(loaded)} loaded, ${bytes(stored)} stored (before caches)`],
     ...(sharedLoaded + sharedStored > 0
       ? [['shared, accessed', `${bytes(sharedLoaded)} loaded, ${bytes(sharedStored)} stored`] as const]
@@ -81,7 +82,7 @@ function achievedRow(a: Achieved): Row {
   const shareText = (share: number | null): string => (share === null ? '' : ` (${percent(share)})`)
   return [
     'achieved',
-    `${rate(a.bandwidth)}${shareText(a.ofBandwidth)}, ${flops(a.flops)}${shareText(a.ofFlops)}`,
+    `${rate(a.bandwidth)}${shareText(a.bandwidthFraction)}, ${flops(a.flops)}${shareText(a.flopsFraction)}`,
   ]
 }
 
@@ -145,9 +146,9 @@ function rowsText(rows: readonly Row[], indent: string, minWidth: number): strin
 }
 
 /** The condition by which a schedule was selected. */
-export function selectionText(selection: Chosen): string {
+export function selectionText(selection: Selection): string {
   if (selection.schedule === null) return `by ${ruleText(selection)}`
-  return `by ${selection.choice}: ${selection.because}${selection.from ? `, of ${selection.from}` : ''}`
+  return `by ${selection.dispatch}: ${selection.reason}${selection.declaredBy ? `, of ${selection.declaredBy}` : ''}`
 }
 
 /** The report. `forms` start with the form that runs; `noTimeReason` states why no time was measured. */
@@ -171,7 +172,7 @@ export function explanationText(
     ['schedule', schedule ?? 'none'],
     ...(selection ? [['selected', selectionText(selection)] as const] : []),
     ...(selection ? predictedRow(selection, e.device, e.deviceName) : []),
-    ...formRows(forms, costModelText(forms[0]?.expectedBy, e.device, e.deviceName)),
+    ...formRows(forms, costModelText(forms[0]?.costModel, e.device, e.deviceName)),
     summationRow(e.unorderedSums),
     ['sizes', sizes.join(', ') || 'none'],
     ...(noTimeReason === null ? [] : [['time', `not measured: ${noTimeReason}`] as const]),

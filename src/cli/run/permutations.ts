@@ -68,14 +68,14 @@ const rowsOf = (dimensions: readonly PermutableDimension[], locate: Locate): str
     dimensions.map((d) => [
       d.tensor,
       d.axis,
-      d.refusal ? 'no' : 'yes',
-      d.refusal ? `${d.refusal.reason}${locate(d.refusal.span)}` : effectOf(d),
+      d.obstacle ? 'no' : 'yes',
+      d.obstacle ? `${d.obstacle.reason}${locate(d.obstacle.span)}` : effectOf(d),
     ]),
   )
 
-function effectOf({ alike, results }: PermutableDimension): string {
-  const linkedAxes = [...new Set(alike.map((x) => x.axis))].map((axis) => {
-    const tensors = alike.filter((x) => x.axis === axis).map((x) => x.tensor)
+function effectOf({ linkedDimensions, results }: PermutableDimension): string {
+  const linkedAxes = [...new Set(linkedDimensions.map((x) => x.axis))].map((axis) => {
+    const tensors = linkedDimensions.filter((x) => x.axis === axis).map((x) => x.tensor)
     return `${axis} of ${tensors.join(', ')}`
   })
   return `${linkedAxes.length > 0 ? `with ${linkedAxes.join(' and ')}: ` : ''}results are ${results}`
@@ -83,9 +83,11 @@ function effectOf({ alike, results }: PermutableDimension): string {
 
 function microTilesText(rules: readonly MicroTile[]): string[] {
   if (rules.length === 0) return []
-  const rows = rules.map(({ dimension: { tensor, axis }, extents, tile, format, refusal }) => {
+  const rows = rules.map(({ dimension: { tensor, axis }, extents, tile, format, rejection }) => {
     const dense = Object.entries(tile).map(([name, n]) => `${name} = ${n}`)
-    const names = format ? [formatName(format.text), ...format.known].join(', ') : `no format: ${refusal}`
+    const names = format
+      ? [formatName(format.text), ...format.equalFormats].join(', ')
+      : `no format: ${rejection}`
     return [tensor, axis, extents.join(' × '), `of ${dense.join(', ')}`, names]
   })
   return [

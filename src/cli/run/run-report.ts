@@ -1,5 +1,5 @@
 /** The report of a run: the verdict and a table for people, one object for programs. */
-import type { Chosen } from '../../api/choice-conditions.ts'
+import type { Selection } from '../../api/choice-conditions.ts'
 import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'
@@ -19,7 +19,7 @@ export interface Report {
   readonly deviceName: string
   readonly schedule: string | null
   /** Explanation of the selection, if the schedule was selected automatically. */
-  readonly choice: Chosen | null
+  readonly selection: Selection | null
   /** Automatic forms of a kernel without a schedule, starting with the form that ran; empty if no form ran. */
   readonly forms: readonly Form[]
   /** Unordered sums of the schedule that ran; if there are none, equal inputs give equal bits. */
@@ -57,12 +57,14 @@ export interface Report {
 
 export function reportJson(r: Report): string {
   const { kernel, device, schedule, sizes, nnz, zeros, bytes, peak, time, random, seed } = r
-  const choice = r.choice && {
-    name: r.choice.choice,
-    because: r.choice.because,
-    ...(r.choice.from === null ? {} : { from: r.choice.from }),
-    values: r.choice.values,
-    ...(r.choice.expected.length > 0 ? { expected: r.choice.expected, expectedBy: r.choice.expectedBy } : {}),
+  const dispatch = r.selection && {
+    name: r.selection.dispatch,
+    reason: r.selection.reason,
+    ...(r.selection.declaredBy === null ? {} : { declaredBy: r.selection.declaredBy }),
+    values: r.selection.values,
+    ...(r.selection.predictions.length > 0
+      ? { predictions: r.selection.predictions, costModel: r.selection.costModel }
+      : {}),
   }
   const v = r.verification
   const verify =
@@ -78,13 +80,13 @@ export function reportJson(r: Report): string {
           undecided: v.undecided,
           weak: v.weak,
           notANumber: v.notANumber,
-          sampled: v.sampled && { axis: v.sampled.axis, coordinates: v.sampled.coordinates.length },
+          sampled: v.sample && { axis: v.sample.axis, coordinates: v.sample.coordinates.length },
         }
   const fields = {
     kernel,
     device,
     schedule,
-    choice,
+    dispatch,
     form: r.forms.length > 0 ? formJson(r.forms) : null,
     deterministic: r.unorderedSums.length === 0,
     unorderedSums: r.unorderedSums,
@@ -134,16 +136,14 @@ function verdictText({ verification: v, random }: Report): string {
   const data = random.length > 0 ? ` on random ${random.join(', ')}` : ''
   if (v === null) return `ok: ran${data}; --verify compares the results with the reference`
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
-  const sample = v.sampled
-    ? `, on ${count(v.sampled.coordinates.length)} coordinates of ${v.sampled.axis}`
-    : ''
+  const sample = v.sample ? `, on ${count(v.sample.coordinates.length)} coordinates of ${v.sample.axis}` : ''
   if (v.verdict === 'empty') return 'ok: nothing to compare, since the outputs have no elements'
   if (v.verdict === 'undecided') return `NOTHING COMPARED${sample}: ${coverageText(v)}`
   const result = v.ok ? 'ok: agrees with the reference' : 'FAILED: differs from the reference'
   return `${result} (${errors})${sample}: ${coverageText(v)}`
 }
 
-function valuesText({ values }: Chosen): string {
+function valuesText({ values }: Selection): string {
   const numeric = Object.entries(values).filter((x): x is [string, number] => typeof x[1] === 'number')
   const text = numeric.map(([name, v]) => `${name} = ${Number.isInteger(v) ? count(v) : v.toPrecision(3)}`)
   return text.length > 0 ? ` (${text.join(', ')})` : ''
@@ -176,23 +176,20 @@ function phaseRows({ time, runs }: Report): Row[] {
 /** The requested schedule, or the default schedule that was selected. */
 function scheduleRows({ schedule, forms, device, deviceName }: Report, verbose: boolean): readonly Row[] {
   if (schedule !== null || forms.length === 0) return [['schedule', schedule ?? 'none']]
-  return formRows(
-    verbose ? forms : forms.slice(0, 1),
-    costModelText(forms[0]?.expectedBy, device, deviceName),
-  )
+  return formRows(verbose ? forms : forms.slice(0, 1), costModelText(forms[0]?.costModel, device, deviceName))
 }
 
 const liveText = ({ tensor, share, milliseconds }: BuiltFormat): string =>
   `${tensor}: ${percent(share)} of its elements stored${milliseconds === null ? '' : `, ${ms(milliseconds)} to build`}`
 
 export function reportText(r: Report, verbose: boolean): string {
-  const { choice, device, deviceName } = r
+  const { selection, device, deviceName } = r
   const rows: readonly Row[] = [
     ['kernel', r.kernel],
     ['device', deviceName === device ? device : `${device} (${deviceName})`],
     ...scheduleRows(r, verbose),
-    ['selected', choice ? `${selectionText(choice)}${verbose ? valuesText(choice) : ''}` : ''],
-    ...(choice ? predictedRow(choice, device, deviceName) : []),
+    ['selected', selection ? `${selectionText(selection)}${verbose ? valuesText(selection) : ''}` : ''],
+    ...(selection ? predictedRow(selection, device, deviceName) : []),
     ['time', `${ms(r.time.run)} per run (warm${r.repeat > 1 ? `, median of ${r.repeat}` : ''})`],
     ['built', r.built.map(liveText).join('; ')],
     ['sizes', sizesText(r.sizes) || 'none'],

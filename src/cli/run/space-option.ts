@@ -1,5 +1,5 @@
 /** `--space`: a space of the kernel, or its sketches. */
-import type { ChoiceInputs, ChosenFor } from '../../api/choose.ts'
+import type { SelectionContext, SelectionInputs } from '../../api/choose.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { KernelSpace } from '../../search/types.ts'
 import type { Call, OptionSpec } from '../command.ts'
@@ -23,8 +23,8 @@ export const spaceName = (kernel: Kernel, { name }: KernelSpace<Kernel>): string
 export async function spaceOf(
   call: Call,
   kernel: Kernel,
-  on: ChosenFor,
-  inputs: ChoiceInputs,
+  on: SelectionContext,
+  inputs: SelectionInputs,
 ): Promise<KernelSpace<Kernel>> {
   const requested = scheduleCall(call, 'space')
   if (!requested) {
@@ -34,7 +34,7 @@ export async function spaceOf(
   const { name } = requested
   if (name !== SKETCHES || kernel.spaces.includes(name)) {
     if (!kernel.spaces.includes(name)) kernel.space(name)
-    return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).on(on, inputs)
+    return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).bind(on, inputs)
   }
   if (requested.args.length > 0 || (requested.named?.size ?? 0) > 0)
     rejectUsage({

@@ -3,7 +3,7 @@ import { Random } from '../../run/bind/random-tensors.ts'
 import { type Outline, type OutlinedDecision, outline } from '../../search/outline/index.ts'
 import { atOnce } from '../../search/stepwise.ts'
 import { anyPoint } from '../../search/strategies/unseen.ts'
-import { refusalOf, survey } from '../../search/survey.ts'
+import { rejectionCode, survey } from '../../search/survey.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { count } from '../figures.ts'
 import { DEFAULT_SURVEY } from './space-option.ts'
@@ -67,7 +67,7 @@ const pointsText = ({ points, isExact }: Outline): string =>
 function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
   const point = atOnce(anyPoint(space, random))
   if (!point) return []
-  const refusal = refusalOf(space, point)
+  const refusal = rejectionCode(space, point)
   const text = Object.entries(point).map(([name, value]) => `${name} = ${abbreviate(value)}`)
   return [['rare', `one is ${text.join(', ')}${refusal ? `, which is refused: ${refusal}` : ''}`]]
 }
@@ -79,7 +79,7 @@ function surveyRows(
   random: () => number,
 ): Row[] {
   if (requested === 0) return []
-  const values = decisions.reduce((n, d) => n + d.values.length + d.unsure.length, 0)
+  const values = decisions.reduce((n, d) => n + d.values.length + d.unconfirmed.length, 0)
   const affordable = Math.max(MIN_POINTS, Math.floor(SURVEYED_VALUES / Math.max(values, 1)))
   const sampleSize = requested ?? Math.min(DEFAULT_SURVEY, affordable)
   const isExhaustive = isExact && points <= sampleSize
@@ -101,33 +101,35 @@ function surveyRows(
 
 /** Numbers on one line; texts on a line each, after their number of points. */
 function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number): string {
-  const dependencies = d.after.map((a) => dependencyText(a, decisions.find((o) => o.name === a.name)!.values))
+  const dependencies = d.dependsOn.map((a) =>
+    dependencyText(a, decisions.find((o) => o.name === a.name)!.values),
+  )
   const suffix = dependencies.length > 0 ? `, with ${dependencies.join(' and ')}` : ''
   const head = d.name.padEnd(width)
-  if ([...d.values, ...d.unsure].every((v) => typeof v === 'number')) {
+  if ([...d.values, ...d.unconfirmed].every((v) => typeof v === 'number')) {
     // With thousands of values, a sample covers few of them.
-    if (d.unsure.length > MAX_NUMBERS) {
-      const sorted = [...d.values, ...d.unsure].sort((a, b) => Number(a) - Number(b))
+    if (d.unconfirmed.length > MAX_NUMBERS) {
+      const sorted = [...d.values, ...d.unconfirmed].sort((a, b) => Number(a) - Number(b))
       return `${head}  ${numbersText(sorted)}${suffix}; the sample has points with ${count(d.values.length)} of them\n`
     }
     const legalText = d.values.length > 0 ? `${numbersText(d.values)}${suffix}` : ''
-    const unsureText = d.unsure.length > 0 ? `no point was found with ${numbersText(d.unsure)}` : ''
+    const unsureText = d.unconfirmed.length > 0 ? `no point was found with ${numbersText(d.unconfirmed)}` : ''
     return `${head}  ${[legalText, unsureText].filter((text) => text).join('; ')}\n`
   }
-  const numbers = [...(d.points ?? []).map(count), ...(d.unsure.length > 0 ? [UNSURE] : [])]
+  const numbers = [...(d.points ?? []).map(count), ...(d.unconfirmed.length > 0 ? [UNSURE] : [])]
   const numberWidth = Math.max(0, ...numbers.map((n) => n.length))
   const line = (number: string, v: DecisionValue): string =>
     `  ${numberWidth > 0 ? `${number.padStart(numberWidth)}  ` : ''}${v === '' ? '(nothing)' : v}\n`
   const notes = [
     ...(d.points ? [', with the points of each'] : []),
     suffix,
-    ...(d.unsure.length > 0 ? [`; ${UNSURE}: no point was found with it`] : []),
+    ...(d.unconfirmed.length > 0 ? [`; ${UNSURE}: no point was found with it`] : []),
   ]
   const lines = [
     ...d.values.map((v, k) => line(d.points ? numbers[k]! : '', v)),
-    ...d.unsure.map((v) => line(UNSURE, v)),
+    ...d.unconfirmed.map((v) => line(UNSURE, v)),
   ]
-  return `${head}  one of ${d.values.length + d.unsure.length}${notes.join('')}\n${lines.join('')}`
+  return `${head}  one of ${d.values.length + d.unconfirmed.length}${notes.join('')}\n${lines.join('')}`
 }
 
 const UNSURE = '?'
@@ -138,7 +140,7 @@ function numbersText(values: readonly DecisionValue[]): string {
 }
 
 function dependencyText(
-  { name, values }: OutlinedDecision['after'][number],
+  { name, values }: OutlinedDecision['dependsOn'][number],
   allValues: readonly DecisionValue[],
 ): string {
   if (values.length > MAX_NAMED_VALUES) return `${values.length} of the ${allValues.length} values of ${name}`

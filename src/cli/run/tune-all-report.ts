@@ -2,7 +2,7 @@
 
 import type { Kernel } from '../../api/kernel.ts'
 import { appliedName } from '../../ast/applied-name.ts'
-import type { Generalised, Loss } from '../../search/choice/generalise.ts'
+import type { Generalisation, Loss } from '../../search/choice/generalise.ts'
 import { choiceText } from '../../search/choice/text.ts'
 import { fastestTrials } from '../../search/fastest.ts'
 import type { TuneAllResult, TunedCandidate } from '../../search/tune/tune-all-result.ts'
@@ -10,8 +10,8 @@ import { table } from '../figures.ts'
 import { byFrequency, ms } from './tune-report.ts'
 
 /** Geometric mean of time / best, and the number of rejected cases. */
-const factor = ({ mean, refused }: Loss): string =>
-  `${Math.exp(mean).toFixed(3)}${refused > 0 ? `, ${refused} refused` : ''}`
+const factor = ({ mean, rejected }: Loss): string =>
+  `${Math.exp(mean).toFixed(3)}${rejected > 0 ? `, ${rejected} refused` : ''}`
 
 const timeText = (r: TuneAllResult, candidate: number | null, caseIndex: number): string => {
   const timing = candidate === null ? null : r.candidates[candidate]!.timings[caseIndex]
@@ -19,16 +19,16 @@ const timeText = (r: TuneAllResult, candidate: number | null, caseIndex: number)
 }
 
 /** Display name of a candidate. */
-const nameOf = ({ call, foundOn }: TunedCandidate, k: number): string =>
+const nameOf = ({ call, tunedOn }: TunedCandidate, k: number): string =>
   call
     ? appliedName(call.name, call.args)
-    : foundOn === null
+    : tunedOn === null
       ? 'as written'
-      : `candidate ${k + 1}, of ${foundOn[0]}`
+      : `candidate ${k + 1}, of ${tunedOn[0]}`
 
 /** Final report of tuning on several matrices. */
 export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult): string {
-  const { generalised: g } = r
+  const { generalisation: g } = r
   const searches = r.cases.flatMap((c) => c.search ?? [])
   const rejected: Record<string, number> = {}
   for (const s of searches)
@@ -52,31 +52,31 @@ export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult):
 }
 
 /** Times of each case, with their loss. */
-function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
-  const { standard } = r
+function comparison(r: TuneAllResult, g: Generalisation): (readonly string[])[] {
+  const { defaultLoss } = r
   const rows = [
-    ['', 'unasked', 'single', 'choice', 'best', ''],
+    ['', 'default', 'single', 'choice', 'best', ''],
     ...r.cases.map((c, n) => [
       c.name,
-      ...[c.standard, c.single, c.choice, c.best].map((k) => timeText(r, k, n)),
-      c.best === null ? (c.refused?.code ?? '') : nameOf(r.candidates[c.best]!, c.best),
+      ...[c.defaultSchedule, c.single, c.dispatch, c.best].map((k) => timeText(r, k, n)),
+      c.best === null ? (c.rejection?.code ?? '') : nameOf(r.candidates[c.best]!, c.best),
     ]),
   ]
-  const losses = standard
+  const losses = defaultLoss
     ? [
         ['', '', '', '', '', ''],
         [
           'time / best',
-          factor(standard),
-          factor(g.single.fitted),
-          factor(g.choice.fitted),
+          factor(defaultLoss),
+          factor(g.single.fittedLoss),
+          factor(g.dispatch.fittedLoss),
           '1',
           '(geometric mean)',
         ],
         [
           'left out',
-          factor(standard),
-          ...[g.single, g.choice].map((j) => (j.leftOut ? factor(j.leftOut) : 'not known')),
+          factor(defaultLoss),
+          ...[g.single, g.dispatch].map((j) => (j.heldOutLoss ? factor(j.heldOutLoss) : 'not known')),
           '1',
           '(on matrices that it was made without)',
         ],
@@ -87,18 +87,18 @@ function comparison(r: TuneAllResult, g: Generalised): (readonly string[])[] {
 
 /** Best trial of each case, if tuning ended before all candidates were compared. */
 function bestByCase({ cases }: TuneAllResult): string[][] {
-  const rows = cases.map(({ name, search, refused }) => {
+  const rows = cases.map(({ name, search, rejection }) => {
     const [best] = search ? fastestTrials(search) : []
     const time = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
     const point = Object.entries(best?.point ?? {}).map(([decision, value]) => `${decision} = ${value}`)
-    return [name, String(search?.trials.length ?? 0), time, point.join(', ') || (refused?.code ?? '')]
+    return [name, String(search?.trials.length ?? 0), time, point.join(', ') || (rejection?.code ?? '')]
   })
   return [['', 'trials', 'best so far', ''], ...rows]
 }
 
 function conclusion(kernel: Kernel, result: TuneAllResult): string {
-  const { generalised: g, schedule, candidates, verdict } = result
-  if (g && verdict === 'unasked') return defaultKeptText(kernel, result)
+  const { generalisation: g, schedule, candidates, verdict } = result
+  if (g && verdict === 'default') return defaultKeptText(kernel, result)
   if (!schedule || !g)
     return 'It was ended before all candidates were tried on all: nothing is chosen. With --db, --resume goes on.\n'
   const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
@@ -110,17 +110,17 @@ function conclusion(kernel: Kernel, result: TuneAllResult): string {
   const alternative =
     g.isBetter || g.tree.kind === 'leaf'
       ? ''
-      : `\n// The choice that was not taken:\n${asComment(choiceText(kernel, g.choice.rules, choosable).text)}`
+      : `\n// The choice that was not taken:\n${asComment(choiceText(kernel, g.dispatch.rules, choosable).text)}`
   return `${heading}\n${schedule.text}${alternative}`
 }
 
 /** Comment for the output file if nothing is faster than the default: names the default. */
 export function defaultKeptText(kernel: Kernel, { cases, candidates }: TuneAllResult): string {
-  const defaults = cases.flatMap(({ standard }) => {
-    const { call } = (standard === null ? null : candidates[standard]) ?? { call: null }
+  const defaults = cases.flatMap(({ defaultSchedule }) => {
+    const { call } = (defaultSchedule === null ? null : candidates[defaultSchedule]) ?? { call: null }
     return call ? [appliedName(call.name, call.args)] : []
   })
-  const named = [...(kernel.choice === null ? [] : [kernel.choice]), ...new Set(defaults)].join(', ')
+  const named = [...(kernel.dispatch === null ? [] : [kernel.dispatch]), ...new Set(defaults)].join(', ')
   return `// Nothing is better than what runs unasked${named && ` (${named})`}: ${kernel.name} is left as it is.\n`
 }
 
@@ -133,16 +133,16 @@ const asComment = (text: string): string =>
 
 /** Final report as JSON. */
 export function tuneAllJson(kernel: Kernel, device: string, r: TuneAllResult): string {
-  const { generalised: g, candidates, cases, ...rest } = r
+  const { generalisation: g, candidates, cases, ...rest } = r
   const report = {
     kernel: kernel.name,
     device,
     ...rest,
-    isChoice: g?.isBetter ?? null,
+    isDispatchBetter: g?.isBetter ?? null,
     losses: g && {
-      standard: r.standard,
-      single: { fitted: g.single.fitted, leftOut: g.single.leftOut },
-      choice: { fitted: g.choice.fitted, leftOut: g.choice.leftOut },
+      default: r.defaultLoss,
+      single: { fitted: g.single.fittedLoss, heldOut: g.single.heldOutLoss },
+      dispatch: { fitted: g.dispatch.fittedLoss, heldOut: g.dispatch.heldOutLoss },
     },
     tree: g?.tree ?? null,
     cases: cases.map(({ search, ...c }) => ({
@@ -154,7 +154,7 @@ export function tuneAllJson(kernel: Kernel, device: string, r: TuneAllResult): s
       call: c.call,
       steps: c.kernel.trace,
       trace: c.kernel.toJSON(),
-      foundOn: c.foundOn,
+      foundOn: c.tunedOn,
       timings: c.timings,
     })),
   }

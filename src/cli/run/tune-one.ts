@@ -52,7 +52,7 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
     (call.flag('json') ? tuneJson : tuneText)(kernel, device.name, spaceName(kernel, space), result),
   )
   await writeWrongResults(tuning, result.wrong)
-  await writeOutFile(tuning, result.own ? winnerText(result) : undefined)
+  await writeOutFile(tuning, result.bestSchedule ? winnerText(result) : undefined)
   // As for `--out`: without a result, an existing file is kept.
   if (html !== undefined && result.best) {
     await writePage(html, tuning, inputs, result)
@@ -64,16 +64,20 @@ export async function tuneOne(tuning: Tuning, files: TuneFiles): Promise<number>
 /** Writes the report with pictures of the bound or random tensors. */
 async function writePage(
   path: string,
-  { call, kernel: { source, takenData } }: Tuning,
+  { call, kernel: { source, allFormatInputs } }: Tuning,
   inputs: RunInputs,
   result: TuneResult,
 ): Promise<void> {
   const { tuneReport } = await import('../../notebook/report/index.ts')
   const { tensors, params, seed } = valuesIn(source, {
     ...inputs,
-    tensors: declaredOf(source, inputs.tensors ?? {}, takenData),
+    tensors: declaredOf(source, inputs.tensors ?? {}, allFormatInputs),
   })
-  const bound = drawnInputs(source, { tensors, params, ...(seed === undefined ? {} : { seed }) }, takenData)
+  const bound = drawnInputs(
+    source,
+    { tensors, params, ...(seed === undefined ? {} : { seed }) },
+    allFormatInputs,
+  )
   const text = tuneReport(result, { tensors: bound.tensors })
   await call.write(path, text)
 }

@@ -12,7 +12,7 @@ import {
   nothingText,
   ratioText,
 } from '../../search/tune/final-text.ts'
-import type { Final, TuneProgress, TuneResult } from '../../search/tune/index.ts'
+import type { Finalist, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
 
 export const ms = (x: number): string => `${Number(x.toPrecision(4))} ms`
@@ -25,12 +25,12 @@ export const byFrequency = (counts: Readonly<Record<string, number>>): string =>
 
 /** Progress on one line. */
 export function progressLine({
-  done,
+  trialsDone,
   best,
   rejectedByCode,
   failed,
-  left,
-  known,
+  remaining,
+  knownTrials,
   library,
   ranking,
   comparing,
@@ -38,15 +38,15 @@ export function progressLine({
   const rejected = Object.values(rejectedByCode).reduce((a, b) => a + b, 0)
   const fastest = best?.outcome.status === 'measured' ? ms(best.outcome.timing.median) : 'none'
   return [
-    `${done} done`,
-    ...(known > 0 ? [`${known} known`] : []),
+    `${trialsDone} done`,
+    ...(knownTrials > 0 ? [`${knownTrials} known`] : []),
     `best ${fastest}`,
     ...(library?.outcome.status === 'measured'
       ? [`${library.routine.library} ${ms(library.outcome.timing.median)}`]
       : []),
     `${rejected} rejected`,
     `${failed} failed`,
-    ...(left === undefined ? [] : [`${left} left`]),
+    ...(remaining === undefined ? [] : [`${remaining} left`]),
     ...(ranking === undefined ? [] : [`ranking, ${ranking} points so far`]),
     ...(comparing === undefined ? [] : [`comparing ${comparing}`]),
   ].join(', ')
@@ -54,13 +54,13 @@ export function progressLine({
 
 /** Best result of a search that ended with an error; '' without a measured trial. */
 export function partialResultText(
-  { done, known, best }: Pick<TuneProgress, 'done' | 'known' | 'best'>,
+  { trialsDone, knownTrials, best }: Pick<TuneProgress, 'trialsDone' | 'knownTrials' | 'best'>,
   space: KernelSpace<Kernel>,
   name = '',
 ): string {
   if (best?.outcome.status !== 'measured') return ''
   const { median } = best.outcome.timing
-  return `note: until then, the best of ${done + known} trials${name && ` of ${name}`} took ${ms(median)}, not compared with what runs unasked:\n${finalText({ kernel: space.kernel(best.point) })}`
+  return `note: until then, the best of ${trialsDone + knownTrials} trials${name && ` of ${name}`} took ${ms(median)}, not compared with what runs unasked:\n${finalText({ kernel: space.kernel(best.point) })}`
 }
 
 const outcomeText = (o: Outcome): string =>
@@ -77,19 +77,19 @@ const outcomeText = (o: Outcome): string =>
 const intervalText = (interval: Timing['interval']): string =>
   interval ? interval.map(ms).join(' to ') : 'one sample'
 
-const nameOf = ({ name, schedule }: Final): string => (schedule ? `${name}: ${schedule}` : name)
+const nameOf = ({ name, schedule }: Finalist): string => (schedule ? `${name}: ${schedule}` : name)
 
 /** Final report of a search. */
 export function tuneText(kernel: Kernel, device: string, space: string, r: TuneResult): string {
   const rejected = byFrequency(r.rejectedByCode)
   // Nothing was compared.
-  const isEnded = r.finals.every(({ outcome: o }) => o.status === 'failed' && o.code === 'search/ended')
+  const isEnded = r.finalists.every(({ outcome: o }) => o.status === 'failed' && o.code === 'search/ended')
   const lines = [
     `kernel    ${kernel.name} on ${device}`,
-    `space     ${space}${r.left === undefined ? '' : `, ${r.left} points left`}`,
-    `trials    ${r.trials.length}${r.known > 0 ? `, ${r.known} of them known` : ''}; ${endText(r)}`,
+    `space     ${space}${r.remaining === undefined ? '' : `, ${r.remaining} points left`}`,
+    `trials    ${r.trials.length}${r.knownTrials > 0 ? `, ${r.knownTrials} of them known` : ''}; ${endText(r)}`,
     ...(rejected ? [`rejected  ${rejected}`] : []),
-    ...reducerFaults([...r.trials, ...r.finals].map((t) => t.outcome)),
+    ...reducerFaults([...r.trials, ...r.finalists].map((t) => t.outcome)),
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
     ...(r.coverage ? [`compared  ${comparedText(r)}`] : []),
@@ -98,17 +98,17 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(isEnded ? [] : ['', ...comparison(r)]),
   ]
   if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
-  if (!r.own) return `${lines.join('\n')}\n\n${libraryNote(r)}No schedule could be measured.\n`
-  const where = r.own.declares ? ', with the format in the program of the kernel' : ''
-  const typescript = `// TypeScript${where}\n${typescriptText(r.own.kernel)}\n`
+  if (!r.bestSchedule) return `${lines.join('\n')}\n\n${libraryNote(r)}No schedule could be measured.\n`
+  const where = r.bestSchedule.declaration ? ', with the format in the program of the kernel' : ''
+  const typescript = `// TypeScript${where}\n${typescriptText(r.bestSchedule.kernel)}\n`
   return `${lines.join('\n')}\n\n${winnerText(r)}\n${typescript}`
 }
 
 /** Candidates by time with the fastest marked, then those without a time. */
-function comparison({ finals, confirmation }: TuneResult): string[] {
-  const ranked = fastestOf(finals)
-  const tied = alikeFastest(finals, confirmation)
-  const note = (f: Final): string =>
+function comparison({ finalists, confirmation }: TuneResult): string[] {
+  const ranked = fastestOf(finalists)
+  const tied = alikeFastest(finalists, confirmation)
+  const note = (f: Finalist): string =>
     tied.has(f)
       ? '  not distinguishable from it'
       : f !== ranked[0]
@@ -116,7 +116,7 @@ function comparison({ finals, confirmation }: TuneResult): string[] {
         : tied.size > 0
           ? '  the least median'
           : '  the fastest'
-  const rows = [...ranked, ...finals.filter((f) => !ranked.includes(f))]
+  const rows = [...ranked, ...finalists.filter((f) => !ranked.includes(f))]
   const width = Math.max(...rows.map((f) => nameOf(f).length))
   const lines = rows.map((f) => `${nameOf(f).padEnd(width)}  ${outcomeText(f.outcome)}${note(f)}`)
   return [...lines, ...(confirmation ? ['', confirmationText(confirmation)] : [])]
@@ -138,33 +138,33 @@ function librariesText({ libraries: { trials, absent } }: TuneResult): string[] 
   return [
     ...(present.length > 0 ? [`libraries ${present.join(', ')}`] : []),
     ...(mismatching.length > 0 ? [`          different from the reference: ${mismatching.join('; ')}`] : []),
-    ...absent.map((a) => `libraries none of ${a.library}: ${a.why}`),
+    ...absent.map((a) => `libraries none of ${a.library}: ${a.reason}`),
   ]
 }
 
 /** Note that a library routine, not a schedule, is the fastest. */
-function libraryNote({ best, own }: TuneResult): string {
+function libraryNote({ best, bestSchedule }: TuneResult): string {
   if (!best?.routine) return ''
-  const slower = own
-    ? `; the fastest schedule takes ${Number((own.timing.median / best.timing.median).toPrecision(3))} times as long`
+  const slower = bestSchedule
+    ? `; the fastest schedule takes ${Number((bestSchedule.timing.median / best.timing.median).toPrecision(3))} times as long`
     : ''
   return `// ${best.name} is the fastest: a routine of a library (libraryRoutines), not a schedule${slower}\n`
 }
 
 /** Source of the fastest schedule, with its name in the comparison; empty if there is none. */
 export const winnerText = (r: TuneResult): string =>
-  r.own ? `${libraryNote(r)}// ${headline(r, r.own)}\n${finalText(r.own)}` : ''
+  r.bestSchedule ? `${libraryNote(r)}// ${headline(r, r.bestSchedule)}\n${finalText(r.bestSchedule)}` : ''
 
-function headline({ confirmation: c, finals }: TuneResult, own: Final): string {
+function headline({ confirmation: c, finalists }: TuneResult, own: Finalist): string {
   if (own.name !== 'standard' || !c)
-    return `${alikeFastest(finals, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(own)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
+    return `${alikeFastest(finalists, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(own)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
   return `No schedule is distinguishable from the default, which is kept: ${nameOf(own)} (${c.name}: ${ratioText(c)} times its time)`
 }
 
 /** Final report as JSON. */
 export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneResult): string {
-  const { trials, finals, best, own, libraries, standard, ...rest } = r
-  const final = (f: Final): object => ({
+  const { trials, finalists, best, bestSchedule, libraries, defaultSchedule, ...rest } = r
+  const final = (f: Finalist): object => ({
     name: f.name,
     schedule: f.schedule ?? null,
     point: f.point,
@@ -172,20 +172,21 @@ export function tuneJson(kernel: Kernel, device: string, space: string, r: TuneR
     library: f.routine ? routineOf(f.routine) : null,
     outcome: f.outcome,
   })
-  const schedule = (f: Final): object => (f.routine ? {} : { text: finalText(f), trace: f.kernel.toJSON() })
+  const schedule = (f: Finalist): object =>
+    f.routine ? {} : { text: finalText(f), trace: f.kernel.toJSON() }
   const report = {
     kernel: kernel.name,
     device,
     space,
     ...rest,
     best: best && { ...final(best), ...schedule(best) },
-    own: own && { ...final(own), ...schedule(own) },
+    bestSchedule: bestSchedule && { ...final(bestSchedule), ...schedule(bestSchedule) },
     libraries: {
       trials: libraries.trials.map((t) => ({ name: t.name, ...routineOf(t.routine), outcome: t.outcome })),
       absent: libraries.absent,
     },
-    standard: final(standard),
-    finals: finals.map(final),
+    defaultSchedule: final(defaultSchedule),
+    finalists: finalists.map(final),
     trials,
   }
   return `${JSON.stringify(report, null, 2)}\n`

@@ -52,14 +52,15 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
   })
   const result = await reportOnFailure(tuning, search, () => latest)
   call.io.progress?.('')
-  for (const { name, refused } of result.cases)
-    if (refused) call.io.err(`warning: ${name} has no part in it: ${refused.message} [${refused.code}]\n`)
+  for (const { name, rejection } of result.cases)
+    if (rejection)
+      call.io.err(`warning: ${name} has no part in it: ${rejection.message} [${rejection.code}]\n`)
   // Printed before files are written, because writing may fail.
   call.io.out((call.flag('json') ? tuneAllJson : tuneAllReport)(kernel, device.name, result))
   await writeWrongResults(tuning, result.wrong)
   await writeOutFile(
     tuning,
-    result.verdict === 'unasked' ? defaultKeptText(kernel, result) : result.schedule?.text,
+    result.verdict === 'default' ? defaultKeptText(kernel, result) : result.schedule?.text,
   )
   return result.verdict ? EXIT.ok : EXIT.failed
 }

@@ -77,8 +77,8 @@ export async function withTuning<T>(request: TuneRequest, work: (tuning: Tuning)
   }
   try {
     if (call.one('db') !== undefined || call.flag('resume')) {
-      const { openRecords, usualPath } = await import('../../search/records/index.ts')
-      const path = call.one('db') ?? usualPath(call.io.env)
+      const { openRecords, defaultRecordsPath } = await import('../../search/records/index.ts')
+      const path = call.one('db') ?? defaultRecordsPath(call.io.env)
       // Errors of the folder are reported when the file is opened.
       await makeFolder(dirname(path)).catch(() => undefined)
       records = await openRecords(path)
@@ -105,7 +105,7 @@ export async function inputsOf(
   { files, params }: TuneFiles,
 ): Promise<RunInputs> {
   return {
-    tensors: await readInputs(kernel.source, files, params, kernel.usedData()),
+    tensors: await readInputs(kernel.source, files, params, kernel.formatInputs()),
     params: Object.fromEntries(params),
     seed: seedOf(call),
   }
@@ -123,7 +123,7 @@ export function progressReporter({ io }: Call): (search: TuneProgress | null, na
   let last = ''
   return (search, name = '') => {
     const line = `${name}${search ? progressLine(search) : 'the candidates of all are tried'}`
-    const stage = search ? `${name}${search.done} ${search.comparing !== undefined}` : line
+    const stage = search ? `${name}${search.trialsDone} ${search.comparing !== undefined}` : line
     io.progress?.(line)
     if (io.progress || !io.progressLines || search?.ranking !== undefined || stage === last) return
     last = stage

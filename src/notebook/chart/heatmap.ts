@@ -15,7 +15,7 @@ export interface HeatmapOptions extends FrameOptions {
   /** Column with the text of cells; `value`. */
   readonly text?: string | undefined
   /** Numbers around this one are pale; below it they go to blue, above it to orange. Without: from light to dark. */
-  readonly middle?: number | undefined
+  readonly midpoint?: number | undefined
 }
 
 const CELL = 30
@@ -30,7 +30,7 @@ export function heatmap(rows: readonly Row[], options: HeatmapOptions): Figure {
   const labels = { x: options.labels?.x ?? options.x, y: options.labels?.y ?? '' }
   const numeric = values.every((v) => typeof v === 'number')
   const kinds = numeric ? [] : [...new Set(values)]
-  const paint = numeric ? ramp(values.map(Number), options.middle) : (v: Datum) => colorOf(kinds.indexOf(v))
+  const paint = numeric ? ramp(values.map(Number), options.midpoint) : (v: Datum) => colorOf(kinds.indexOf(v))
   const height = new Set(ys).size * CELL
   return framed({ ...options, labels }, height, ys, legendOf(kinds.map(textOf)), (area) => {
     const x = scaleOf(xs, area.left, area.right, { log: false, zero: false })

@@ -1,7 +1,7 @@
 /** Final comparison: the fastest points, the default schedule, the unscheduled kernel, and dense storage. */
 import { allOperations } from '../../search/tune/explained.ts'
 import { alikeFastest, confirmationText } from '../../search/tune/final-text.ts'
-import type { Final, TuneResult } from '../../search/tune/index.ts'
+import type { Finalist, TuneResult } from '../../search/tune/index.ts'
 import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'
 import { brief } from '../numbers.ts'
@@ -14,25 +14,25 @@ const FAR = 8
 export const capital = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
 
 /** Name of a kernel of the final comparison, for use in a sentence. */
-export function finalName({ name, schedule, point }: Pick<Final, 'name' | 'schedule' | 'point'>): string {
+export function finalName({ name, schedule, point }: Pick<Finalist, 'name' | 'schedule' | 'point'>): string {
   if (name === 'standard') return `what runs unasked${schedule ? ` (${schedule})` : ''}`
   if (name === 'as written') return 'the kernel as written'
   const place = /^found (\d+)$/.exec(name)?.[1]
   return point ? `${place ? `number ${place}` : 'the best'} of the search` : name
 }
 
-export const times = (finals: readonly Final[]): readonly (Final & { readonly timing: Timing })[] =>
+export const times = (finals: readonly Finalist[]): readonly (Finalist & { readonly timing: Timing })[] =>
   finals.flatMap((f) => (f.outcome.status === 'measured' ? [{ ...f, timing: f.outcome.timing }] : []))
 
 const MEGA = 1e6
 /** Factor from bytes or operations per millisecond to billions per second. */
 const PER_SECOND = 1e-6
 
-export function comparisonOf({ finals, confirmation }: TuneResult): readonly string[] {
-  const timed = times(finals).toSorted((a, b) => a.timing.median - b.timing.median)
+export function comparisonOf({ finalists, confirmation }: TuneResult): readonly string[] {
+  const timed = times(finalists).toSorted((a, b) => a.timing.median - b.timing.median)
   const fastest = timed[0]?.timing.median ?? 1
-  const alike = new Set([...alikeFastest(finals, confirmation)].map((f) => f.name))
-  const rows = [...timed, ...finals.filter((f) => f.outcome.status !== 'measured')].map((f: Final) => {
+  const alike = new Set([...alikeFastest(finalists, confirmation)].map((f) => f.name))
+  const rows = [...timed, ...finalists.filter((f) => f.outcome.status !== 'measured')].map((f: Finalist) => {
     const timing = f.outcome.status === 'measured' ? f.outcome.timing : null
     const work = f.explanation?.total
     const operations = work && allOperations(work.operations)
@@ -44,14 +44,14 @@ export function comparisonOf({ finals, confirmation }: TuneResult): readonly str
       samples: timing?.samples.length,
       '× the fastest': timing && timing.median / fastest,
       ...(alike.size > 0 && { distinguishable: timing ? (alike.has(f.name) ? 'no' : '') : undefined }),
-      ...(finals.some((x) => x.explanation) && {
-        'MB, at least': work && work.bytes.least / MEGA,
+      ...(finalists.some((x) => x.explanation) && {
+        'MB, at least': work && work.bytes.compulsory / MEGA,
         MFLOP: operations === undefined ? undefined : operations / MEGA,
-        'GB/s': work && timing && (PER_SECOND * work.bytes.least) / timing.median,
+        'GB/s': work && timing && (PER_SECOND * work.bytes.compulsory) / timing.median,
         'GFLOP/s':
           operations === undefined || !timing ? undefined : (PER_SECOND * operations) / timing.median,
       }),
-      ...(timed.length < finals.length && { outcome: timing ? 'measured' : outcomeText(f) }),
+      ...(timed.length < finalists.length && { outcome: timing ? 'measured' : outcomeText(f) }),
     }
   })
   return [
@@ -91,7 +91,7 @@ function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
   ).html()
 }
 
-function outcomeText({ outcome }: Final): string {
+function outcomeText({ outcome }: Finalist): string {
   if (outcome.status === 'measured') return ''
   if (outcome.status === 'bounded') return `given up: at most ${brief(outcome.atMost)} ms`
   return 'code' in outcome ? `${outcome.status}: ${outcome.code}` : 'differs from the reference'

@@ -25,8 +25,8 @@ export function storedTensors(kernel: Kernel, tensors: Tensors): readonly string
     const svg = orRefused(() => {
       if (step?.kind !== 'as') return drawCoords(tensor, { name: `${name}, as it is declared` })
       const { format, args } = chooseFormat(step.format, step.args, kernel.formats)
-      const made = new SptFormat(format, args).ofOrder(tensor.shape.length)
-      const given = made.given.map((g) => [g.name, tensors[g.name]!] as const)
+      const made = new SptFormat(format, args).withOrder(tensor.shape.length)
+      const given = made.inputs.map((g) => [g.name, tensors[g.name]!] as const)
       return made.svg(tensor, Object.fromEntries(given), { name })
     })
     return svg instanceof SptError

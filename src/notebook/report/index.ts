@@ -2,7 +2,7 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { fastestTrials } from '../../search/fastest.ts'
-import { importanceOf } from '../../search/importance.ts'
+import { decisionImportance } from '../../search/importance.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
   alikeFastest,
@@ -70,13 +70,15 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
 }
 
 function verdict(result: TuneResult): string {
-  const { best, standard, finals, confirmation } = result
+  const { best, defaultSchedule, finalists, confirmation } = result
   if (!best) return nothingText(result)
   if (best.name === 'standard' && confirmation)
     return `${capital(finalName(best))} is kept: ${brief(best.timing.median)} ms. The fastest of the search (${confirmation.name}) is not distinguishable from it: it takes ${ratioText(confirmation)} times as long, in ${confirmation.rounds} fresh preparations of both.`
-  const alike = [...alikeFastest(finals, confirmation)].filter((f) => f.name !== best.name)
+  const alike = [...alikeFastest(finalists, confirmation)].filter((f) => f.name !== best.name)
   const isAlike = (f: { readonly name: string }): boolean => alike.some((a) => a.name === f.name)
-  const others = [standard, ...finals.filter((f) => f.name === 'as written')].filter((f) => !isAlike(f))
+  const others = [defaultSchedule, ...finalists.filter((f) => f.name === 'as written')].filter(
+    (f) => !isAlike(f),
+  )
   const than = times(others)
     .filter((f) => f.name !== best.name)
     .map((f) =>
@@ -100,10 +102,13 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
     ['compiler', `sparsetile ${s.compiler}`],
     ['sizes', sizes.join(', ') || 'none'],
     ...s.tensors.map((t) => [`tensor ${t.name}`, tensorText(t)] as const),
-    ['space', `${s.space}${r.left === undefined ? '' : `, ${r.left.toLocaleString('en-US')} points left`}`],
+    [
+      'space',
+      `${s.space}${r.remaining === undefined ? '' : `, ${r.remaining.toLocaleString('en-US')} points left`}`,
+    ],
     ...librariesOf(r),
     ['strategy', `${s.strategy}, seed ${s.seed}`],
-    ['trials', `${r.trials.length}${r.known > 0 ? `, ${r.known} of them from the records` : ''}`],
+    ['trials', `${r.trials.length}${r.knownTrials > 0 ? `, ${r.knownTrials} of them from the records` : ''}`],
     ['search', endText(r)],
     ['date', s.started],
     ...(r.study === null ? [] : [['study', r.study] as const]),
@@ -114,7 +119,7 @@ function factsOf(r: TuneResult): (readonly [string, string])[] {
 /** Vendor libraries that took part in the search, and those that could not be opened. */
 function librariesOf({ libraries: { trials, absent } }: TuneResult): (readonly [string, string])[] {
   const there = new Set(trials.map((t) => `${t.routine.library} ${t.routine.version}`))
-  const all = [...there, ...absent.map((a) => `no ${a.library}: ${a.why}`)]
+  const all = [...there, ...absent.map((a) => `no ${a.library}: ${a.reason}`)]
   return all.length === 0 ? [] : [['libraries', all.join('; ')]]
 }
 
@@ -126,12 +131,14 @@ function tensorText({ shape, dtype, stored }: TuneResult['subject']['tensors'][n
   return `${extents}, ${dtype}, ${stored.toLocaleString('en-US')} stored${share}`
 }
 
-function convergenceOf({ trials, standard }: TuneResult): Section {
+function convergenceOf({ trials, defaultSchedule }: TuneResult): Section {
   const title = 'Convergence'
   const isTimed = (t: Trial & { readonly seconds?: number | undefined }): boolean =>
     t.outcome.status === 'measured' && t.seconds !== undefined
   const levels =
-    standard.outcome.status === 'measured' ? { 'what runs unasked': standard.outcome.timing.median } : {}
+    defaultSchedule.outcome.status === 'measured'
+      ? { 'what runs unasked': defaultSchedule.outcome.timing.median }
+      : {}
   if (!trials.some((t) => t.outcome.status === 'measured'))
     return { title, content: [paragraph('No trial was measured.', 'note')] }
   const byTrials = convergence(trials, { levels, width: HALF }).html()
@@ -150,7 +157,7 @@ const LEAST_MEASURED = 8
 function tradeoffsOf({ trials }: TuneResult): Section[] {
   const timed = trials.filter((t) => t.outcome.status === 'measured')
   const weighed = timed.filter((t) => t.bytes !== undefined)
-  const matters = timed.length >= LEAST_MEASURED && importanceOf(timed).some((i) => i.share > 0)
+  const matters = timed.length >= LEAST_MEASURED && decisionImportance(timed).some((i) => i.share > 0)
   return [
     ...(weighed.length > 1
       ? [{ title: 'Time against memory', content: [pareto(weighed, { width: 620 }).html()] }]
@@ -178,9 +185,12 @@ const bugs = ({ wrong }: TuneResult): string[] =>
         ),
       ]
 
-function winnerOf({ best, own }: TuneResult, tensors: NonNullable<TuneReportOptions['tensors']>): Section[] {
-  if (!best || !own) return []
-  const pictures = storedTensors(own.kernel, tensors)
+function winnerOf(
+  { best, bestSchedule }: TuneResult,
+  tensors: NonNullable<TuneReportOptions['tensors']>,
+): Section[] {
+  if (!best || !bestSchedule) return []
+  const pictures = storedTensors(bestSchedule.kernel, tensors)
   return [
     {
       title: 'The schedule of the fastest',
@@ -189,12 +199,12 @@ function winnerOf({ best, own }: TuneResult, tensors: NonNullable<TuneReportOpti
           ? []
           : [
               paragraph(
-                `${finalName(best)} is a routine of a library, which has no schedule. The fastest schedule takes ${brief(own.timing.median / best.timing.median)} times as long.`,
+                `${finalName(best)} is a routine of a library, which has no schedule. The fastest schedule takes ${brief(bestSchedule.timing.median / best.timing.median)} times as long.`,
               ),
             ]),
-        paragraph(`${capital(finalName(own))}, in the language and in TypeScript:`),
-        code(finalText(own), 'spt', { limit: Infinity }).html(),
-        code(typescriptText(own.kernel), 'js', { limit: Infinity }).html(),
+        paragraph(`${capital(finalName(bestSchedule))}, in the language and in TypeScript:`),
+        code(finalText(bestSchedule), 'spt', { limit: Infinity }).html(),
+        code(typescriptText(bestSchedule.kernel), 'js', { limit: Infinity }).html(),
       ],
     },
     ...(pictures.length > 0 ? [{ title: 'What it stores', content: pictures }] : []),

@@ -7,18 +7,19 @@ import { paragraph } from './page.ts'
 
 const TERA = 1e12
 
-export function rooflineOf({ ceilings, finals, subject }: TuneResult): readonly string[] {
+export function rooflineOf({ ceilings, finalists, subject }: TuneResult): readonly string[] {
   const note = (text: string): readonly string[] => [paragraph(text, 'note')]
   if (!ceilings)
     return note(
       `Left out: what ${subject.device.name} can do at most has not been measured, so that there are no ceilings to draw.`,
     )
-  const timed = times(finals)
+  const timed = times(finalists)
   const counted = timed.flatMap((f) => (f.explanation ? [{ ...f, work: f.explanation.total }] : []))
   const refused = timed.flatMap((f) => (f.unexplained && 'code' in f.unexplained ? [f.unexplained.code] : []))
   const points = counted
     .filter(
-      ({ work, timing }) => allOperations(work.operations) > 0 && work.bytes.least > 0 && timing.median > 0,
+      ({ work, timing }) =>
+        allOperations(work.operations) > 0 && work.bytes.compulsory > 0 && timing.median > 0,
     )
     .map(({ work, timing, ...f }) => ({
       name: finalName(f),
@@ -39,7 +40,7 @@ export function rooflineOf({ ceilings, finals, subject }: TuneResult): readonly 
   })
   const roofs = [
     roof('memory', 'bytes', ceilings.memory, 'TB/s'),
-    ...(all.some((w) => w.bytes.least <= ceilings.cacheBytes)
+    ...(all.some((w) => w.bytes.compulsory <= ceilings.cacheBytes)
       ? [roof('cache', 'bytes', ceilings.cache, 'TB/s')]
       : []),
     roof('f32', 'operations', ceilings.f32, 'TFLOP/s'),

@@ -25,7 +25,7 @@ export function nOfM(options: NOfMOptions): Pattern {
     name: 'nm',
     text: `nm(${n}, ${m})`,
     sparsity: 1 - n / m,
-    least: 1 - n / m,
+    minSparsity: 1 - n / m,
     async masks({ shapes, scores: readScores }) {
       const masks: Uint8Array[] = []
       for (const [k, { rows, cols }] of shapes.entries()) {

@@ -21,7 +21,7 @@ export function tileVectorWise(options: TileWiseOptions): Pattern {
   return {
     name: 'tvw',
     text: `tvw(${granularity})`,
-    least: 1 - KEPT_OF_GROUP / GROUP,
+    minSparsity: 1 - KEPT_OF_GROUP / GROUP,
     async masks(layers, sparsity) {
       const tileSparsity = (s: number): number => Math.max(0, 1 - ((1 - s) * GROUP) / KEPT_OF_GROUP)
       const limits = layers.limits.map(tileSparsity)

@@ -5,7 +5,7 @@
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best, elementsOf, layerCapacities, lowestVectors, targetOf, vectorsFor } from '../selection.ts'
 import { chunk, maskOf, nonzeroIndices } from '../tiles.ts'
-import type { LayerMasks, Pattern, Scored, Tile } from '../types.ts'
+import type { LayerMasks, LayerScores, Pattern, Tile } from '../types.ts'
 import { checkGranularity, INDEX_BYTES } from './parameters.ts'
 
 export interface TileWiseOptions {
@@ -45,7 +45,7 @@ const passSparsity = (sparsity: number): number => 1 - Math.sqrt(1 - sparsity)
  * with the best pruned outputs.
  */
 export async function prunedTiles(
-  layers: Scored,
+  layers: LayerScores,
   sparsity: number,
   granularity: number,
   minOutputs = 1,
@@ -75,7 +75,7 @@ export async function prunedTiles(
 
 /** Outputs that each layer keeps. `extraOutputs`: number of additional outputs, given the number of kept outputs. */
 async function keptOutputs(
-  layers: Scored,
+  layers: LayerScores,
   target: number,
   extraOutputs: (kept: number) => number,
 ): Promise<Int32Array[]> {
@@ -113,7 +113,7 @@ async function keptOutputs(
 
 /** Marks pruned inputs of all tiles, concatenated. */
 async function prunedInputs(
-  layers: Scored,
+  layers: LayerScores,
   groups: readonly (readonly Int32Array[])[],
   target: number,
   capacities: readonly number[],

@@ -5,7 +5,7 @@
 import { expectOptions } from '../../ast/expect-argument.ts'
 import { best } from '../selection.ts'
 import { nonzeroIndices } from '../tiles.ts'
-import type { Pattern, Scored } from '../types.ts'
+import type { LayerScores, Pattern } from '../types.ts'
 import { bitsFor } from './n-of-m.ts'
 import { checkParameter, countKept } from './parameters.ts'
 import { addSquares } from './tile-wise.ts'
@@ -30,7 +30,7 @@ export function vectorNOfM(options: VectorNOfMOptions): Pattern {
     name: 'vnm',
     text: `vnm(${v}, ${n}, ${m})`,
     sparsity: 1 - n / m,
-    least: 1 - n / m,
+    minSparsity: 1 - n / m,
     async masks(layers) {
       const { shapes } = layers
       const masks: Uint8Array[] = []
@@ -50,7 +50,7 @@ export function vectorNOfM(options: VectorNOfMOptions): Pattern {
   }
 
   function keepRows(
-    { vectorScore }: Pick<Scored, 'vectorScore'>,
+    { vectorScore }: Pick<LayerScores, 'vectorScore'>,
     scores: Float32Array,
     cols: number,
     firstRow: number,

@@ -91,13 +91,13 @@ export function countLaunch(
     arrays: new Map(arrays.filter(([, a]) => a.loads + a.stores + a.atomics > 0)),
     shared: { loaded: read('shared loads'), stored: read('shared stores') },
     operations: {
-      plain: read('plain'),
+      scalar: read('plain'),
       matrix16: read('matrix16'),
       matrix32: read('matrix32'),
       matrixOther: read('matrixOther'),
     },
     grid,
-    certainty: { share, assumed: frame.assumed },
+    certainty: { sampledFraction: share, hasAssumptions: frame.assumed },
   }
 }
 

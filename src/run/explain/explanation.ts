@@ -65,7 +65,7 @@ export interface ArrayTraffic {
 
 export interface Bytes {
   /** Each array once in each direction it is used in; of an array no more than is accessed. */
-  readonly least: number
+  readonly compulsory: number
   readonly loaded: number
   readonly stored: number
   /** Of shared memory, in all blocks together. */
@@ -76,7 +76,7 @@ export interface Bytes {
 /** Those on floats, which ceilings are measured of; integer arithmetic, addresses among it, is not counted. */
 export interface Operations {
   /** By the threads' own units. */
-  readonly plain: number
+  readonly scalar: number
   /** By matrix instructions of several threads: with factors of 16 bits, of f32 (which the units round), and others. */
   readonly matrix16: number
   readonly matrix32: number
@@ -86,9 +86,9 @@ export interface Operations {
 /** How a count was come by. */
 export interface Certainty {
   /** Of different control flows, the share that was followed; 1: all, and the counts are exact. */
-  readonly share: number
+  readonly sampledFraction: number
   /** Conditions or trip counts depend on what the plan computes. */
-  readonly assumed: boolean
+  readonly hasAssumptions: boolean
 }
 
 export interface Resources {
@@ -116,7 +116,7 @@ export interface Occupancy {
 /** Milliseconds. */
 export interface Times {
   readonly median: number
-  readonly least: number
+  readonly min: number
   readonly samples: number
   /** What an empty region takes when it is measured in the same way. */
   readonly floor: number
@@ -126,7 +126,7 @@ export interface Times {
 export interface Roof {
   readonly by: 'memory' | 'cache' | 'f32' | 'tf32' | 'f16'
   /** Milliseconds that it takes at least. */
-  readonly atLeast: number
+  readonly minMilliseconds: number
 }
 
 export interface Work {
@@ -142,9 +142,9 @@ export interface Achieved {
   readonly bandwidth: number
   readonly flops: number
   /** Of the ceiling of device memory, or of the cache where the arrays fit in it. */
-  readonly ofBandwidth: number | null
+  readonly bandwidthFraction: number | null
   /** Of the ceilings of the units that do the operations. */
-  readonly ofFlops: number | null
+  readonly flopsFraction: number | null
 }
 
 export interface LaunchExplanation extends Work {

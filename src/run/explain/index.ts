@@ -167,7 +167,7 @@ function launchOf(
     arrays.reduce((n, a) => n + a.elementBytes * of(a), 0)
   const work = workOf(
     {
-      least: bytes(
+      compulsory: bytes(
         (a) => Math.min(a.elements, a.loads + a.atomics) + Math.min(a.elements, a.stores + a.atomics),
       ),
       loaded: bytes((a) => a.loads + a.atomics),
@@ -240,7 +240,7 @@ function summary({ times, floor }: Measurement): Times {
   const sorted = times.toSorted((a, b) => a - b)
   return {
     median: sorted[Math.floor(sorted.length / 2)]!,
-    least: sorted[0]!,
+    min: sorted[0]!,
     samples: sorted.length,
     floor,
   }

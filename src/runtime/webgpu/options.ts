@@ -17,7 +17,7 @@ export type WebGpuChoice = (typeof WEBGPU_CHOICES)[number]
 
 export interface NodeWebGpuOptions extends WebGpuOptions {
   /** Default: `SPT_WEBGPU`, otherwise `auto`. */
-  readonly choice?: WebGpuChoice
+  readonly adapter?: WebGpuChoice
   /**
    * Bounds checks that the driver adds to every access (default: on, as in browsers). Without these checks, an access out of
    * range is undefined behaviour.

@@ -236,9 +236,9 @@ function inParts(it: Iteration, split: Split, unused: Unused): Stmt1[] {
 
 /** Returns whether `x` is a format, also of another program: it has parameters, and axes, parts or members. */
 function isFormat(x: unknown): boolean {
-  const f = x as { [field in 'kind' | 'axes' | 'parts' | 'params' | 'ofOrder']?: unknown } | null
+  const f = x as { [field in 'kind' | 'axes' | 'parts' | 'params' | 'withOrder']?: unknown } | null
   if (typeof f !== 'object' || f === null || !Array.isArray(f.params)) return false
-  if (f.kind === 'family') return typeof f.ofOrder === 'function'
+  if (f.kind === 'family') return typeof f.withOrder === 'function'
   return Array.isArray(f.kind === 'composition' ? f.parts : f.axes)
 }
 const areArguments = (x: unknown): boolean =>

@@ -9,7 +9,7 @@ import { rowSums } from '../samples.ts'
  */
 export const asWritten = primitive({
   word: 'as_written',
-  call: 'as_written()',
+  call: 'asWritten()',
   takes: [],
   given: () => ({}),
   apply: (cx) => ({ body: cx.kernel.body }),

@@ -49,7 +49,7 @@ const takes = arg.takes(
  */
 export const cacheRead = primitive({
   word: 'cache_read',
-  call: "cache_read('B', 'jo', 'shared', 'Bs')",
+  call: "cacheRead('B', 'jo', 'shared', 'Bs')",
   takes,
   given: (
     buffer: string,
@@ -61,7 +61,7 @@ export const cacheRead = primitive({
     buffer,
     at,
     place,
-    ...arg.options('cache_read', how, ['bounding', 'transposed', 'stride', 'by', 'padded']),
+    ...arg.options('cacheRead', how, ['bounding', 'transposed', 'stride', 'by', 'padded']),
     into,
   }),
   apply(cx, step) {

@@ -49,7 +49,7 @@ import { asTile, checkOthersApart, meetingAgain } from './scattered-tile.ts'
  */
 export const cacheWrite = primitive({
   word: 'cache_write',
-  call: "cache_write('C', 'i', 'register')",
+  call: "cacheWrite('C', 'i', 'register')",
   takes: [
     arg.buffer('buffer'),
     'at',

@@ -35,7 +35,7 @@ import { restrict, type Windows, windowsOf } from './producer-region.ts'
  */
 export const computeAt = primitive({
   word: 'compute_at',
-  call: "compute_at('producer', 'i')",
+  call: "computeAt('producer', 'i')",
   takes: [arg.nest('nest'), 'at', arg.loop('at'), arg.flag('recompute'), arg.optional('in', arg.memory)],
   given: (
     nest: string,
@@ -105,7 +105,7 @@ for i2 (consume.i) in 0..m
 })
 
 function asked(how: { readonly recompute?: boolean; readonly place?: arg.MemoryScope } | undefined) {
-  const { recompute, place } = arg.options('compute_at', how, ['recompute', 'place'])
+  const { recompute, place } = arg.options('computeAt', how, ['recompute', 'place'])
   expectFlag('recompute', recompute)
   return { ...(recompute ? { recompute } : {}), ...(place === undefined ? {} : { place }) }
 }

@@ -10,7 +10,7 @@ import { Random } from '../../run/bind/random-tensors.ts'
 import { runOn } from '../../run/default-schedules.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
-import { deviceIdentity } from '../measuring/device-identity.ts'
+import { deviceKey } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
 import type { Coefficients } from '../model/analytic.ts'
@@ -56,13 +56,13 @@ export async function calibrate(device: Device, options: CalibrateOptions = {}):
       expected: `${LEAST_SECONDS} to 3600 seconds`,
     })
   const lock = signal ? { signal } : {}
-  return withDeviceLock(deviceIdentity(device), () => calibrated(device, seconds, options), lock)
+  return withDeviceLock(deviceKey(device), () => calibrated(device, seconds, options), lock)
 }
 
 interface Ready {
   readonly of: MicroCase
   readonly sample: Omit<TimedTerms, 'milliseconds'>
-  readonly prepared: Awaited<ReturnType<Awaited<ReturnType<Kernel['compileAsIs']>>['prepare']>>
+  readonly prepared: Awaited<ReturnType<Awaited<ReturnType<Kernel['compileSchedule']>>['prepare']>>
   readonly release: () => void
 }
 
@@ -122,7 +122,7 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
       if (!kernel) continue
       const { compilation } = runOn(kernel, device.kind)
       const terms = termsOfCompilation(compilation, { ...dataOf(of), params: of.params })
-      const compiled = await kernel.compileAsIs(device)
+      const compiled = await kernel.compileSchedule(device)
       const prepared = await compiled.prepare({ tensors: of.tensors, params: of.params })
       const release = (): void => {
         prepared.free()
@@ -136,7 +136,7 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
 function scheduled(kernel: Kernel, device: Device, of: MicroCase, random: Random | null): Kernel | null {
   try {
     const space = sketches(kernel, { device: device.kind, sizes: of.params, formats: {} })
-    if (!random) return space.kernel(space.guess)
+    if (!random) return space.kernel(space.defaultPoint)
     const point: Record<string, number | string> = {}
     for (let open = space.next(point); open; open = space.next(point))
       point[open.name] = open.values[random.below(open.values.length)]!

@@ -12,7 +12,7 @@ import { fitCoefficients, learnableNames, type TimedTerms } from '../model/fitti
 import { TERM_NAMES, type Terms } from '../model/terms.ts'
 import type { CostModel } from '../model/trained-models.ts'
 import { evaluateTrees, type Trees } from '../model/trees.ts'
-import { recordedDevice } from '../records/identity.ts'
+import { deviceIdentity } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
 import { calibrationOf } from './stored.ts'
 
@@ -63,7 +63,7 @@ export function trainOnRecords(
 
 /** Measured trials of the device with the terms of the cost model, those of several samples. */
 function samplesOf(records: Records, device: Device): readonly StudySample[] {
-  const { kind, name, driver } = recordedDevice(device)
+  const { kind, name, driver } = deviceIdentity(device)
   return records
     .studies({ device: name })
     .filter((s) => s.device.kind === kind && s.device.driver === driver)

@@ -2,7 +2,7 @@
 
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { factsFor, lookupOf } from '../../api/choose.ts'
-import type { ChosenFor } from '../../api/choose-device.ts'
+import type { SelectionContext } from '../../api/choose-device.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -49,7 +49,7 @@ export function ratio({ of, per }: Measure, values: Values): number {
 export interface Questions {
   readonly measures: readonly Measure[]
   /** @throws SptError of inputs, as `bindInputs` */
-  valuesOn(device: ChosenFor, inputs: RunInputs): Values
+  valuesOn(device: SelectionContext, inputs: RunInputs): Values
 }
 
 const measure = (of: string, per: string | null = null, isTruth = false): Measure => ({ of, per, isTruth })
@@ -92,7 +92,7 @@ export function questionsOf(kernel: Kernel): Questions {
       measure('processors'),
     ],
     valuesOn(on, inputs) {
-      const facts = factsFor(asking, source, inputs, kernel.takenData)
+      const facts = factsFor(asking, source, inputs, kernel.allFormatInputs)
       const look = lookupOf(asking, facts, on)
       const names = [...sizes, ...statistics.keys(), ...device.keys()]
       return new Map(

@@ -11,31 +11,31 @@ export interface Loss {
   /** Mean of log(time / best) over the cases on which they run. */
   readonly mean: number
   /** Number of cases on which the selected candidate cannot run. */
-  readonly refused: number
+  readonly rejected: number
 }
 
-export interface Judged {
+export interface JudgedRules {
   readonly rules: readonly Rule[]
   /** On the cases that it was made from. */
-  readonly fitted: Loss
+  readonly fittedLoss: Loss
   /** Cross-validated loss of each group under rules fitted without it; `null` if there is only one group. */
-  readonly leftOut: Loss | null
+  readonly heldOutLoss: Loss | null
 }
 
-export interface Generalised {
+export interface Generalisation {
   readonly tree: Tree
-  readonly choice: Judged
+  readonly dispatch: JudgedRules
   /** The one candidate that loses least. */
-  readonly single: Judged
+  readonly single: JudgedRules
   /** True if the choice beats the single schedule in cross-validation by at least the gain required of a leaf. */
   readonly isBetter: boolean
   /** Loss of the default schedule, which is not fitted to the data; `null` if it is unknown for some case. */
-  readonly standard: Loss | null
+  readonly defaultLoss: Loss | null
   /** The best of the three in cross-validation; fitted rules must save as much as a leaf. */
   readonly verdict: Verdict
 }
 
-export type Verdict = 'choice' | 'single' | 'unasked'
+export type Verdict = 'dispatch' | 'single' | 'default'
 
 const GAIN = 0.01
 const LEAVES = 8
@@ -49,7 +49,7 @@ const GROUPS = 2
  * Grows a decision tree over the conditions of choices, and compares it with the best single candidate by leave-one-group-out
  * cross-validation; the times and the candidates found only on the group are left out.
  */
-export function generalise(evidence: Evidence, options: GeneraliseOptions = {}): Generalised {
+export function generalise(evidence: Evidence, options: GeneraliseOptions = {}): Generalisation {
   const { gain = GAIN, leaves = LEAVES, groups = GROUPS } = options
   const losses = lossesOf(evidence)
   const grown = (part: Part, most: number): Tree =>
@@ -58,12 +58,12 @@ export function generalise(evidence: Evidence, options: GeneraliseOptions = {}):
   // Where sizes are not such as it requires there is nothing in its place.
   const single = judged(evidence, losses, (part) => leavesOf(grown(part, 1)))
   const tree = grown(whole(evidence), leaves)
-  const isBetter = isLess(choice.leftOut, single.leftOut, gain)
+  const isBetter = isLess(choice.heldOutLoss, single.heldOutLoss, gain)
   const standard = standardLoss(evidence, losses)
   const made = isBetter ? choice : single
-  const isWorth = standard === null || isLess(made.leftOut ?? made.fitted, standard, gain)
-  const verdict = isWorth ? (isBetter ? 'choice' : 'single') : 'unasked'
-  return { tree, choice, single, isBetter, standard, verdict }
+  const isWorth = standard === null || isLess(made.heldOutLoss ?? made.fittedLoss, standard, gain)
+  const verdict = isWorth ? (isBetter ? 'dispatch' : 'single') : 'default'
+  return { tree, dispatch: choice, single, isBetter, defaultLoss: standard, verdict }
 }
 
 function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Loss | null {
@@ -76,7 +76,7 @@ function standardLoss({ cases }: Evidence, losses: readonly Float64Array[]): Los
 /** Fits rules to a part of the evidence. */
 type Make = (part: Part) => readonly Rule[]
 
-function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make): Judged {
+function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make): JudgedRules {
   const { cases, candidates } = evidence
   const rules = make(whole(evidence))
   const lossOf = (by: readonly Rule[], c: number): number => {
@@ -92,8 +92,8 @@ function judged(evidence: Evidence, losses: readonly Float64Array[], make: Make)
   })
   return {
     rules,
-    fitted: lossFrom(cases.map((_, c) => lossOf(rules, c))),
-    leftOut: leftOut.length > 0 ? lossFrom(leftOut) : null,
+    fittedLoss: lossFrom(cases.map((_, c) => lossOf(rules, c))),
+    heldOutLoss: leftOut.length > 0 ? lossFrom(leftOut) : null,
   }
 }
 
@@ -102,10 +102,12 @@ function lossFrom(losses: readonly number[]): Loss {
   const run = losses.filter((l) => l < CANNOT_RUN)
   return {
     mean: run.reduce((n, l) => n + l, 0) / Math.max(1, run.length),
-    refused: losses.length - run.length,
+    rejected: losses.length - run.length,
   }
 }
 
 /** True if loss `a` is smaller than `b` by at least `by`; a candidate that cannot run is worse than any slow one. */
 const isLess = (a: Loss | null, b: Loss | null, by: number): boolean =>
-  a !== null && b !== null && (a.refused < b.refused || (a.refused === b.refused && a.mean + by <= b.mean))
+  a !== null &&
+  b !== null &&
+  (a.rejected < b.rejected || (a.rejected === b.rejected && a.mean + by <= b.mean))

@@ -25,7 +25,7 @@ export function choiceText(
   rules: readonly Rule[],
   candidates: readonly Choosable[],
 ): { readonly name: string; readonly text: string } {
-  const taken = new Set([...kernel.schedules, ...kernel.choices, ...kernel.spaces])
+  const taken = new Set([...kernel.schedules, ...kernel.dispatches, ...kernel.spaces])
   const fresh = (base: string): string => {
     let name = base
     for (let n = 2; taken.has(name); n++) name = `${base}_${n}`

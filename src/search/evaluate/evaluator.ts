@@ -9,7 +9,7 @@ import { formatKey } from '../../run/format-key.ts'
 import type { Device } from '../../runtime/device.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
 import { pointKey } from '../points.ts'
-import type { Asked, EvaluateContext } from '../search-options.ts'
+import type { EvaluationContext, EvaluationRequest } from '../search-options.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
 import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
 import { isLost, Outcomes, outcomeOf } from './outcomes.ts'
@@ -39,7 +39,10 @@ export interface Tried extends Partial<Compared> {
 /** Tries points: here, or where others do it. */
 export interface Trier {
   /** Outcomes of points, in their order, for `search`. */
-  evaluate(asked: readonly Asked[], context?: Partial<EvaluateContext>): Promise<readonly Outcome[]>
+  evaluate(
+    asked: readonly EvaluationRequest[],
+    context?: Partial<EvaluationContext>,
+  ): Promise<readonly Outcome[]>
   /** Facts about an evaluated point, as far as its steps could be applied. */
   tried(point: Point): Tried | undefined
 }
@@ -107,11 +110,11 @@ export class Evaluator implements Trier {
   }
 
   readonly evaluate = async (
-    asked: readonly Asked[],
-    { signal, settle }: Partial<EvaluateContext> = {},
+    asked: readonly EvaluationRequest[],
+    { signal, report }: Partial<EvaluationContext> = {},
   ): Promise<readonly Outcome[]> => {
     await this.#bench.extent(signal)
-    const outcomes = new Outcomes(settle)
+    const outcomes = new Outcomes(report)
     let open: Candidate[] = []
     try {
       const turns = new EventTurns(signal)
@@ -141,7 +144,7 @@ export class Evaluator implements Trier {
     }
   }
 
-  #applied({ point, share }: Asked, at: number, outcomes: Outcomes): Candidate[] {
+  #applied({ point, share }: EvaluationRequest, at: number, outcomes: Outcomes): Candidate[] {
     const applied = appliedAt(this.#options.space, point)
     if ('refused' in applied) {
       outcomes.set(at, applied.refused)
@@ -176,13 +179,13 @@ export class Evaluator implements Trier {
     }
   }
 
-  /** @throws SptError `search/timeout`, and as `compileAsIs`; the abort reason of `signal` */
+  /** @throws SptError `search/timeout`, and as `compileSchedule`; the abort reason of `signal` */
   async compiled(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
     const { device } = this.#bench
     const { compilation } = runOn(kernel, device.kind)
     const given = { loops: compilation.loops, options: lanesOf(device) }
     compilation.adopt(await this.#threads.plan(given, kernel.name, signal), given.options)
-    return kernel.compileAsIs(device)
+    return kernel.compileSchedule(device)
   }
 
   /** Candidates not responsible for the loss of the device; empty if it was not lost. */

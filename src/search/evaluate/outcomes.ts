@@ -1,6 +1,6 @@
 /** Converts errors to outcomes of the points that raised them. */
 import { InternalError, SptError } from '../../ast/diagnostic.ts'
-import type { EvaluateContext } from '../search-options.ts'
+import type { EvaluationContext } from '../search-options.ts'
 import type { Outcome } from '../types.ts'
 
 /** Errors that may be caused by other work in flight on the device. */
@@ -37,9 +37,9 @@ export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
 /** Outcomes by index. Settled ones are reported at once; others may be retried. */
 export class Outcomes {
   readonly all: Outcome[] = []
-  readonly #told: EvaluateContext['settle']
+  readonly #told: EvaluationContext['report']
 
-  constructor(told: EvaluateContext['settle']) {
+  constructor(told: EvaluationContext['report']) {
     this.#told = told
   }
 

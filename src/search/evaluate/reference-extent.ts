@@ -7,7 +7,7 @@ import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { expectedWithin } from '../../run/bind/reference-inputs.ts'
 
 /** Options of the reference. */
-export type Extent = NonNullable<Parameters<Workspace['expected']>[0]>
+export type Extent = NonNullable<Parameters<Workspace['referenceResults']>[0]>
 
 /** Coordinates that it visits at most: a second or two. */
 const VISITS = 2 ** 25
@@ -35,7 +35,7 @@ export const referenceExtent = (data: Workspace, seed: number, visits: number = 
  * visits.
  */
 function asked(data: Workspace, seed: number, visits: number): Asked {
-  const { kernel, params } = data.size
+  const { kernel, params } = data.problemSize
   const all = visitsOf(kernel, params)
   const rows = rowsOf(kernel, params)
   const isTooMuch = (count: number): boolean => count > 1 && (all * Math.min(count, rows)) / rows > visits
@@ -52,7 +52,7 @@ function asked(data: Workspace, seed: number, visits: number): Asked {
 
 function settled(data: Workspace, visits: number, found: Found): Extent {
   if (found) {
-    data.adopt(found.extent, found.outputs)
+    data.adoptReferenceResults(found.extent, found.outputs)
     return found.extent
   }
   return fail({

@@ -7,11 +7,11 @@ import type { Coverage } from '../../run/compare-outputs.ts'
 import { precisionOf } from '../../run/instruction-precision.ts'
 import type { Device } from '../../runtime/device.ts'
 import { raiseClock } from '../../runtime/full-clock.ts'
-import { deviceIdentity } from '../measuring/device-identity.ts'
+import { deviceKey } from '../measuring/device-identity.ts'
 import { withDeviceLock } from '../measuring/device-lock.ts'
 import { EventTurns } from '../measuring/event-turns.ts'
 import { measureRounds } from '../measuring/measure-rounds.ts'
-import { timingOf } from '../measuring/median-interval.ts'
+import { summarizeSamples } from '../measuring/median-interval.ts'
 import { prepareReference } from '../measuring/reference-kernel.ts'
 import { warmRuns } from '../measuring/warm-runs.ts'
 import type { Outcome } from '../types.ts'
@@ -84,7 +84,7 @@ export class TestBench {
   ) {
     this.#threads = threads
     this.device = device
-    this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, bounded: true })
+    this.data = new Workspace(device, kernel, inputs, { shareOutputs: true, limitExpansion: true })
     this.#options = options
     this.#seed = inputs.seed
   }
@@ -145,9 +145,9 @@ export class TestBench {
   ): Promise<Compared | Outcome> {
     const precision = precisionOf(prepared.executable.program.plan)
     const verified = await prepared.verifyAgainst(
-      this.data.expected({ ...(await this.extent(signal)), ...precision }),
+      this.data.referenceResults({ ...(await this.extent(signal)), ...precision }),
     )
-    const { ok, verdict, problems, reducerFault, maxRelativeError, sampled } = verified
+    const { ok, verdict, problems, reducerFault, maxRelativeError, sample } = verified
     const { elements, compared, undecided, weak, notANumber } = verified
     this.#coverage = { elements, compared, undecided, weak, notANumber }
     this.#ran.set(prepared, verified.runTime)
@@ -162,7 +162,7 @@ export class TestBench {
       return outcome
     }
     const { bytes } = prepared.executable
-    const found = { bytes, relativeError: maxRelativeError, sampled: sampled !== null }
+    const found = { bytes, relativeError: maxRelativeError, sampled: sample !== null }
     this.#right.set(key, found)
     return found
   }
@@ -177,7 +177,7 @@ export class TestBench {
       await raiseClock(this.device, this.#reference.commands)
       return work()
     }
-    return withDeviceLock(deviceIdentity(this.device), warm, { signal })
+    return withDeviceLock(deviceKey(this.device), warm, { signal })
   }
 
   /**
@@ -198,7 +198,7 @@ export class TestBench {
     const least = Math.min(...times)
     this.#first.set(prepared, least)
     if (this.device.kind === 'cpu') this.#warm.set(prepared, times)
-    return least > HOPELESS * this.#fastest ? { status: 'measured', timing: timingOf(times) } : null
+    return least > HOPELESS * this.#fastest ? { status: 'measured', timing: summarizeSamples(times) } : null
   }
 
   async #warmed(prepared: PreparedKernel, signal?: AbortSignal): Promise<readonly number[]> {
@@ -293,5 +293,5 @@ export class TestBench {
 /** Adds the warm-up runs of a candidate that was dropped early, whose few samples a busy host may have distorted. */
 function withMore(o: Outcome, warm: readonly number[] | undefined): Outcome {
   if (o.status !== 'measured' || !warm || o.timing.samples.length >= LEAST_ROUNDS) return o
-  return { status: 'measured', timing: timingOf([...o.timing.samples, ...warm]) }
+  return { status: 'measured', timing: summarizeSamples([...o.timing.samples, ...warm]) }
 }

@@ -35,7 +35,7 @@ export interface LibraryRoutine {
 
 export interface AbsentLibrary {
   readonly library: string
-  readonly why: string
+  readonly reason: string
 }
 
 export interface LibraryRoutines {
@@ -88,7 +88,7 @@ export function libraryRoutines(kernel: Kernel, device: Device): LibraryRoutines
     if (fitting.length === 0) continue
     const library = orRefused(() => device.library!(text))
     if (library instanceof SptError) {
-      absent.push({ library: text.name, why: library.diagnostics[0]!.message })
+      absent.push({ library: text.name, reason: library.diagnostics[0]!.message })
       continue
     }
     for (const { routine, pattern, match } of fitting)

@@ -1,7 +1,7 @@
 import type { Device } from '../../runtime/device.ts'
 
 /** Identifies a device among those of this host, across processes. */
-export function deviceIdentity(
+export function deviceKey(
   device: Device,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): string {

@@ -49,7 +49,7 @@ function rankOf(n: number, confidence: number): { readonly rank: number; readonl
 }
 
 /** @param samples milliseconds, at least one */
-export function timingOf(samples: readonly number[], confidence = CONFIDENCE): Timing {
+export function summarizeSamples(samples: readonly number[], confidence = CONFIDENCE): Timing {
   const { median, low, high } = medianInterval(samples, confidence)
   return { median, interval: samples.length > 1 ? [low, high] : null, samples }
 }

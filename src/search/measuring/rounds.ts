@@ -9,7 +9,7 @@ import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
 import { type Drift, References } from './drift.ts'
 import { EventTurns } from './event-turns.ts'
-import { CONFIDENCE, medianInterval, timingOf } from './median-interval.ts'
+import { CONFIDENCE, medianInterval, summarizeSamples } from './median-interval.ts'
 
 /** A candidate that can be timed. */
 export interface Timed {
@@ -38,7 +38,7 @@ export interface RoundsOptions {
   readonly now?: (() => number) | undefined
 }
 
-export type OutOfRounds =
+export type ExitReason =
   /** It cannot be the fastest. */
   | 'slower'
   /** Its interval is narrow enough. */
@@ -52,7 +52,7 @@ export type OutOfRounds =
 export interface RoundsResult {
   /** Outcome of each candidate: measured, with drift-corrected times, or failed. */
   readonly outcomes: readonly Outcome[]
-  readonly out: readonly OutOfRounds[]
+  readonly exitReasons: readonly ExitReason[]
   /** `null`: there was no reference. */
   readonly drift: Drift | null
 }
@@ -74,7 +74,7 @@ interface Candidate {
   readonly times: number[]
   /** References before each of them. */
   readonly before: number[]
-  out: OutOfRounds | null
+  out: ExitReason | null
   error: SptError | null
 }
 
@@ -126,7 +126,7 @@ export async function raced(
   const out = all.map((c) => c.out!)
   const outcomes = all.map((c) => outcomeOf(c, references, confidence))
   const drift = reference ? references.drift(all.flatMap((c) => c.before)) : null
-  return { outcomes, out, drift }
+  return { outcomes, exitReasons: out, drift }
 }
 
 async function sample(candidate: Candidate, before: number, all: readonly Candidate[]): Promise<void> {
@@ -198,7 +198,7 @@ function outcomeOf(candidate: Candidate, references: References, confidence: num
     return { status: 'failed', code, message }
   }
   const samples = corrected(candidate, references)
-  return { status: 'measured', timing: timingOf(samples, confidence) }
+  return { status: 'measured', timing: summarizeSamples(samples, confidence) }
 }
 
 function check(rounds: number, confidence: number, width: number, seconds: number | undefined): void {

@@ -1,6 +1,6 @@
 /** Outline of a space: its decisions with their values and dependencies, and the number of points. */
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
-import { COUNTED_VALUES, type Random } from '../points.ts'
+import { COUNT_LIMIT, type Random } from '../points.ts'
 import type { PointSpace } from '../types.ts'
 import { sampledOutline, seeded } from './sampled.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
@@ -9,13 +9,13 @@ import { wholeOutline } from './whole.ts'
 export type { Outline, OutlinedDecision } from './types.ts'
 
 export interface OutlineOptions {
-  /** Decisions to look at, beyond which the space is sampled; `COUNTED_VALUES`, of spaces without `rest` 2,000. */
+  /** Decisions to look at, beyond which the space is sampled; `COUNT_LIMIT`, of spaces without `remainderKey` 2,000. */
   readonly limit?: number | undefined
   /** Of samples; the same each time. */
   readonly random?: Random | undefined
 }
 
-/** Limit for spaces without `rest`, which can be enumerated only if they are small. */
+/** Limit for spaces without `remainderKey`, which can be enumerated only if they are small. */
 const FEW = 2000
 
 /**
@@ -25,7 +25,7 @@ const FEW = 2000
  */
 export function outline(space: PointSpace, options: OutlineOptions = {}): Outline {
   expectOptions('outline', options, ['limit', 'random'])
-  const { limit = space.rest ? COUNTED_VALUES : FEW, random } = options
+  const { limit = space.remainderKey ? COUNT_LIMIT : FEW, random } = options
   expectArgument(Number.isSafeInteger(limit) && limit > 0, 'limit', limit, 'a number of decisions: 10000')
   const found = wholeOutline(space, limit) ?? sampledOutline(space, random ?? seeded())
   return { ...found, decisions: found.decisions.map((d) => withoutImplied(d, found.decisions)) }
@@ -33,8 +33,10 @@ export function outline(space: PointSpace, options: OutlineOptions = {}): Outlin
 
 /** Removes dependencies that follow from other dependencies of the decision. */
 function withoutImplied(d: OutlinedDecision, all: readonly OutlinedDecision[]): OutlinedDecision {
-  const asks = new Map(all.map((o) => [o.name, o.after]))
-  const isImplied = ({ name, values }: OutlinedDecision['after'][number]): boolean =>
-    d.after.some((a) => asks.get(a.name)?.some((b) => b.name === name && b.values.length <= values.length))
-  return { ...d, after: d.after.filter((a) => !isImplied(a)) }
+  const asks = new Map(all.map((o) => [o.name, o.dependsOn]))
+  const isImplied = ({ name, values }: OutlinedDecision['dependsOn'][number]): boolean =>
+    d.dependsOn.some((a) =>
+      asks.get(a.name)?.some((b) => b.name === name && b.values.length <= values.length),
+    )
+  return { ...d, dependsOn: d.dependsOn.filter((a) => !isImplied(a)) }
 }

@@ -2,7 +2,7 @@
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { Effort } from '../effort.ts'
 import { foundIn } from '../point-walks.ts'
-import { COUNTED_VALUES, type Random, withValue } from '../points.ts'
+import { COUNT_LIMIT, type Random, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
 
@@ -52,10 +52,10 @@ export function sampledOutline(space: PointSpace, random: Random): Outline {
       (one): OutlinedDecision => ({
         name: one.name,
         values: one.values,
-        unsure: one.unsure,
+        unconfirmed: one.unsure,
         ordered: one.ordered,
         points: null,
-        after: met.flatMap((before) => restriction(before, one)),
+        dependsOn: met.flatMap((before) => restriction(before, one)),
       }),
     ),
     points: meanProduct(walks),
@@ -75,7 +75,7 @@ export function seeded(): Random {
 
 /** Of so many of the walks that estimating takes about as long as counting until it stops. */
 function meanProduct(walks: Iterable<Walk>): number {
-  const effort = new Effort(COUNTED_VALUES)
+  const effort = new Effort(COUNT_LIMIT)
   let [sum, count] = [0, 0]
   for (const { asked } of walks) {
     sum += asked.reduce((n, { values }) => n * values.length, 1)
@@ -88,7 +88,7 @@ function meanProduct(walks: Iterable<Walk>): number {
 
 /** Fewer than `WALKS` where conditions are evaluated for many values. */
 function* walksDown(space: PointSpace, random: Random): Iterable<Walk> {
-  const effort = Effort.ofPlaces(COUNTED_VALUES)
+  const effort = Effort.ofPlaces(COUNT_LIMIT)
   for (let k = 0; k < WALKS && !(effort.isSpent && k >= FEWEST); k++) {
     const one = walk(space, random)
     yield one
@@ -116,7 +116,7 @@ function walk(space: PointSpace, random: Random): Walk {
 /** Looks for points off the walks, with bounded effort. */
 class Reach {
   readonly #space: PointSpace
-  readonly #all = Effort.ofPlaces(COUNTED_VALUES)
+  readonly #all = Effort.ofPlaces(COUNT_LIMIT)
 
   constructor(space: PointSpace) {
     this.#space = space
@@ -181,7 +181,7 @@ function allMet(
 }
 
 /** The values of `before` after which `one` is asked for, if it is for some alone, and that is no chance. */
-function restriction(before: Met, one: Met): OutlinedDecision['after'] {
+function restriction(before: Met, one: Met): OutlinedDecision['dependsOn'] {
   const { name } = before
   const isBefore = ({ places }: Walk): boolean => (places.get(name) ?? Infinity) < places.get(one.name)!
   if (before === one || !one.walks.every(isBefore)) return []

@@ -6,12 +6,12 @@ export interface OutlinedDecision {
   /** Values that occur in some point; numbers that are ordered ascend. */
   readonly values: readonly DecisionValue[]
   /** Values seen without a point that contains them: there may be none. */
-  readonly unsure: readonly DecisionValue[]
+  readonly unconfirmed: readonly DecisionValue[]
   readonly ordered: boolean
   /** Number of points with each value; `null` if the space was sampled. */
   readonly points: readonly number[] | null
   /** It is asked for only where each of these was decided to be one of the values. */
-  readonly after: readonly { readonly name: string; readonly values: readonly DecisionValue[] }[]
+  readonly dependsOn: readonly { readonly name: string; readonly values: readonly DecisionValue[] }[]
 }
 
 export interface Outline {

@@ -20,7 +20,7 @@ function explored(space: PointSpace, limit: number): Node | null {
   const nodes = new Map<string, Node>()
   const effort = Effort.ofPlaces(limit)
   const at = (partial: Point): Node => {
-    const key = space.rest?.(partial) ?? pointKey(partial)
+    const key = space.remainderKey?.(partial) ?? pointKey(partial)
     const node = nodes.get(key) ?? { open: space.next(partial), next: new Map() }
     nodes.set(key, node)
     effort.spend(node.open)
@@ -139,9 +139,9 @@ function decision(name: string, one: Asked, all: ReadonlyMap<string, Asked>): Ou
   return {
     name,
     values,
-    unsure: [],
+    unconfirmed: [],
     ordered: one.ordered,
     points: values.map((v) => one.points.get(v)!),
-    after,
+    dependsOn: after,
   }
 }

@@ -82,6 +82,6 @@ export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) =
   const made = (await carriedProgram(program, kernel.instructions)).kernel(kernel.name).replay(kernel.trace)
   if (kernelHash(made) !== hash) return () => null
   const space: KernelSpace<Kernel> =
-    of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).again(of)
+    of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).rebuild(of)
   return costOf(space, predictBy(model, kind, fromTransferable(origin.data)))
 }

@@ -88,10 +88,10 @@ export function checkPoints(points: unknown): void {
 
 /** @throws SptError `api/argument` */
 export function checkStudy(study: Study): void {
-  expectValue('a study', study, { ...RECORD, expected: 'what studyOf gives' })
+  expectValue('a study', study, { ...RECORD, expected: 'what createStudy gives' })
   const texts = ['id', 'kernel', 'kernelName', 'space', 'compiler', 'fingerprint'] as const
   for (const field of texts) expectValue(`${field} of a study`, study[field], TEXT)
-  expectValue('the device of a study', study.device, { ...RECORD, expected: 'what recordedDevice gives' })
+  expectValue('the device of a study', study.device, { ...RECORD, expected: 'what deviceIdentity gives' })
   expectValue('the kind of a device', study.device.kind, oneOf(DEVICE_KINDS))
   for (const field of ['name', 'driver'] as const)
     expectValue(`the ${field} of a device`, study.device[field], TEXT)

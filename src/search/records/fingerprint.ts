@@ -9,7 +9,7 @@ const CHUNK = 2 ** 26
 const known = new WeakMap<Tensor, string>()
 
 /** Of tensors by name, in any order: 32 hexadecimal digits. Coordinates in another order are other data. */
-export function fingerprintOf(tensors: Readonly<Record<string, Tensor>>): string {
+export function fingerprintTensors(tensors: Readonly<Record<string, Tensor>>): string {
   const hash = createHash('sha256')
   for (const name of Object.keys(tensors).sort())
     hash.update(`${JSON.stringify(name)} ${tensorFingerprint(tensors[name]!)}\n`)

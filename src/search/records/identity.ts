@@ -14,7 +14,7 @@ import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import type { KernelSpace, Point } from '../types.ts'
-import { fingerprintOf } from './fingerprint.ts'
+import { fingerprintTensors } from './fingerprint.ts'
 import type { DeviceIdentity, Study, StudyKey, TunedTensor } from './types.ts'
 
 /** Characters of a hash: collisions of 10⁹ trials have a probability of 10⁻³⁰. */
@@ -30,7 +30,7 @@ const sorted = (values: Readonly<Record<string, number | string>>): string =>
 export const compilerVersion = (): string =>
   BUILD === '' ? `${version()} from sources` : `${version()} ${BUILD.slice(0, 12)}`
 
-export function recordedDevice(device: Device): DeviceIdentity {
+export function deviceIdentity(device: Device): DeviceIdentity {
   const { name, driver } = chipOf(device)
   return { kind: device.kind, name, driver }
 }
@@ -63,7 +63,8 @@ export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.st
 
 /** Input tensors of a kernel, including those generated from a seed. @throws SptError as `bindInputs` */
 const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tensor>> =>
-  (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs, kernel.takenData)).tensors ?? {}
+  (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs, kernel.allFormatInputs)).tensors ??
+  {}
 
 /** The fingerprint of what a kernel runs on. @throws SptError as `bindInputs` */
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
@@ -71,13 +72,13 @@ export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
 
 /** Of lists that formats take, it is the values that times depend on. */
 const fingerprintOfBound = (kernel: Kernel, tensors: Readonly<Record<string, Tensor>>): string =>
-  fingerprintOf(
+  fingerprintTensors(
     Object.fromEntries(
       Object.entries(tensors).map(([name, t]) => {
         const isList =
           t.kind === 'dense' &&
           t.values instanceof Int32Array &&
-          !isDeclared(kernel.source, name, kernel.takenData)
+          !isDeclared(kernel.source, name, kernel.allFormatInputs)
         return [name, isList ? { ...t, kind: 'coords', coords: [t.values as Int32Array] } : t]
       }),
     ),
@@ -109,13 +110,13 @@ export interface StudyOptions {
 }
 
 /** The study of a kernel (without steps) on data and on a device, by this compiler. */
-export function studyOf(
+export function createStudy(
   kernel: Kernel,
   inputs: Inputs,
   device: Device | DeviceIdentity,
   options: StudyOptions = {},
 ): Study {
-  expectOptions('studyOf', options, ['space', 'strategy', 'seed', 'data'])
+  expectOptions('createStudy', options, ['space', 'strategy', 'seed', 'data'])
   expectValues(options, { space: TEXT, strategy: TEXT, seed: INTEGER, data: TEXT })
   expectArgument(isRecord(inputs), 'what is bound', inputs, '{ tensors, params, seed }')
   expectArgument(isDevice(device), 'the device', device, 'a device, or { kind, name, driver }')
@@ -123,7 +124,7 @@ export function studyOf(
   const key: StudyKey = {
     kernel: kernelHash(kernel),
     space: options.space ?? '',
-    device: 'limits' in device ? recordedDevice(device) : device,
+    device: 'limits' in device ? deviceIdentity(device) : device,
     compiler: compilerVersion(),
     fingerprint: fingerprintOfBound(kernel, tensors),
     sizes: inputs.params ?? {},

@@ -35,18 +35,18 @@ import {
 
 export type { ExportFormat } from './export.ts'
 export { EXPORT_FORMATS } from './export.ts'
-export { fingerprintOf } from './fingerprint.ts'
+export { fingerprintTensors } from './fingerprint.ts'
 export {
   compilerVersion,
+  createStudy,
+  deviceIdentity,
   kernelHash,
-  recordedDevice,
   type StudyOptions,
   studyId,
-  studyOf,
   traceHash,
   trialId,
 } from './identity.ts'
-export { usualPath } from './open.ts'
+export { defaultRecordsPath } from './open.ts'
 export type * from './types.ts'
 export { STATUSES } from './types.ts'
 

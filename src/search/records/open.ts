@@ -20,7 +20,7 @@ import { checkReadable, migrate } from './schema.ts'
 const CHECKED_BYTES = 2 ** 26
 
 /** The file of a user who names none. @throws SptError `records/no-place` where caches are off */
-export function usualPath(env: NodeJS.ProcessEnv = process.env): string {
+export function defaultRecordsPath(env: NodeJS.ProcessEnv = process.env): string {
   const folder = cacheFolder(undefined, env)
   if (folder !== undefined) return join(folder, 'records.db')
   return fail({
@@ -132,7 +132,7 @@ const alone = (db: Connection, path: string): Opened => ({ db, path, close: () =
 export async function openFile(given: string | undefined, readonly: boolean): Promise<Opened> {
   const Database = await loadLibsql()
   if (given === HELD) return inMemory(Database, readonly)
-  const path = resolve(given ?? usualPath())
+  const path = resolve(given ?? defaultRecordsPath())
   // What is wrong with the usual folder is said as of any other.
   if (given === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
   return explained(path, () => {

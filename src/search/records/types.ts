@@ -22,7 +22,7 @@ export interface StudyKey {
   readonly device: DeviceIdentity
   /** The compiler's version and build. */
   readonly compiler: string
-  /** Of the tensors (`fingerprintOf`). */
+  /** Of the tensors (`fingerprintTensors`). */
   readonly fingerprint: string
   readonly sizes: Readonly<Record<string, number>>
 }

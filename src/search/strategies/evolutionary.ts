@@ -1,6 +1,6 @@
 import { crossing, mutating, neighbouring } from '../point-walks.ts'
 import { eachOf, type Stepwise } from '../stepwise.ts'
-import type { Point, StrategyOf } from '../types.ts'
+import type { Point, StrategyFactory } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import type { Told } from './told.ts'
 
@@ -18,7 +18,7 @@ const STEP = 0.5
  * Regularised evolution (Real et al., 2019): the oldest die, not the slowest, so that a lucky measurement does not stay.
  * Children change a decision, by the least that it can be or anything else, or mix two parents.
  */
-export const evolutionary: StrategyOf = (space, options) => new Evolutionary(space, options)
+export const evolutionary: StrategyFactory = (space, options) => new Evolutionary(space, options)
 
 class Evolutionary extends StrategyBase {
   readonly name = 'evolutionary'

@@ -1,7 +1,7 @@
 import { BARREN, effortOf } from '../effort.ts'
 import { foundIn } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { OpenDecision, Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
+import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import { failDeadEnds } from './unseen.ts'
 
@@ -9,7 +9,7 @@ import { failDeadEnds } from './unseen.ts'
 const CHUNK = 1024
 
 /** Every point once, in the order of the values; with a prior, the best expected of the next thousand first. */
-export const exhaustive: StrategyOf = (space, options) => new Exhaustive(space, options)
+export const exhaustive: StrategyFactory = (space, options) => new Exhaustive(space, options)
 
 class Exhaustive extends StrategyBase {
   readonly name = 'exhaustive'

@@ -1,6 +1,6 @@
 import { drawing, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { Point, StrategyOf } from '../types.ts'
+import type { Point, StrategyFactory } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 import type { Told } from './told.ts'
 
@@ -15,7 +15,7 @@ const LITTER = 16
  * Asynchronous successive halving (Li et al., 2020): many points get a short measurement, the fastest half of them a longer
  * one, and so on. It pays where the measuring itself is what takes the time.
  */
-export const halving: StrategyOf = (space, options) => new Halving(space, options)
+export const halving: StrategyFactory = (space, options) => new Halving(space, options)
 
 class Halving extends StrategyBase {
   readonly name = 'halving'

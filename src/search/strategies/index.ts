@@ -1,7 +1,7 @@
 /** Strategies by name. */
 import { fail } from '../../ast/diagnostic.ts'
 import { nameText } from '../../ast/expect-argument.ts'
-import type { StrategyOf } from '../types.ts'
+import type { StrategyFactory } from '../types.ts'
 import { evolutionary } from './evolutionary.ts'
 import { exhaustive } from './exhaustive.ts'
 import { halving } from './halving.ts'
@@ -9,7 +9,7 @@ import { model } from './model.ts'
 import { random } from './random.ts'
 import { surrogate } from './surrogate.ts'
 
-export const STRATEGIES: Readonly<Record<string, StrategyOf>> = {
+export const STRATEGIES: Readonly<Record<string, StrategyFactory>> = {
   exhaustive,
   random,
   evolutionary,
@@ -19,7 +19,7 @@ export const STRATEGIES: Readonly<Record<string, StrategyOf>> = {
 }
 
 /** @throws SptError `search/strategy` */
-export function strategyNamed(name: string): StrategyOf {
+export function strategyNamed(name: string): StrategyFactory {
   const found = Object.hasOwn(STRATEGIES, name) ? STRATEGIES[name] : undefined
   if (found) return found
   const candidates = Object.keys(STRATEGIES)

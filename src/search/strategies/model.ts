@@ -1,7 +1,7 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { all, counting, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { Point, PointSpace, StrategyOf, StrategyOptions } from '../types.ts'
+import type { Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { ForestSearch } from './forest-search.ts'
 import { type Costed, rivals, varied } from './varied.ts'
 
@@ -22,7 +22,7 @@ const FIRST = 16
 const TRUST = 1
 
 /** Proposes the prior's best points first; then by the prior, rescaled to the measurements, with a forest on its residuals. */
-export const model: StrategyOf = (space, options) => new ModelSearch(space, options)
+export const model: StrategyFactory = (space, options) => new ModelSearch(space, options)
 
 class ModelSearch extends ForestSearch {
   readonly name = 'model'

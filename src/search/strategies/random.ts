@@ -1,10 +1,10 @@
 import { drawing } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
-import type { Point, StrategyOf } from '../types.ts'
+import type { Point, StrategyFactory } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
 
 /** Uniformly random points, independent of results: the baseline of the other strategies. */
-export const random: StrategyOf = (space, options) => new RandomSearch(space, options)
+export const random: StrategyFactory = (space, options) => new RandomSearch(space, options)
 
 class RandomSearch extends StrategyBase {
   readonly name = 'random'

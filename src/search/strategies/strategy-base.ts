@@ -40,10 +40,10 @@ export abstract class StrategyBase implements Strategy {
 
   /** @throws SptError `search/count`, `search/dead-ends`, `search/prior` */
   ask(count: number): readonly Point[] {
-    return atOnce(this.asking(count))
+    return atOnce(this.askStepwise(count))
   }
 
-  *asking(count: number): Stepwise<readonly Point[]> {
+  *askStepwise(count: number): Stepwise<readonly Point[]> {
     if (!Number.isSafeInteger(count) || count < 1)
       fail({
         code: 'search/count',
@@ -60,10 +60,10 @@ export abstract class StrategyBase implements Strategy {
   }
 
   tell(trials: readonly Trial[]): void {
-    atOnce(this.telling(trials))
+    atOnce(this.tellStepwise(trials))
   }
 
-  *telling(trials: readonly Trial[]): Stepwise<void> {
+  *tellStepwise(trials: readonly Trial[]): Stepwise<void> {
     for (const trial of trials) {
       const told = yield* this.told.add(trial)
       if (!told) continue

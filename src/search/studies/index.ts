@@ -4,10 +4,10 @@ export { shareProgram } from './carried-program.ts'
 export {
   type CollectOptions,
   collectResults,
-  forgetStudy,
   publishStudy,
+  unpublishStudy,
 } from './publish.ts'
-export { type RebuildOptions, type Rebuilt, rebuildStudy } from './rebuild.ts'
+export { type RebuildOptions, type RebuiltStudy, rebuildStudy } from './rebuild.ts'
 export {
   type StudyEvaluator,
   type StudyEvaluatorOptions,

@@ -34,7 +34,7 @@ export interface CollectOptions {
   /** `false`: takes what is there, and does not wait for the rest. */
   readonly wait?: boolean | undefined
   /** Milliseconds between looks at what is left; 1000. */
-  readonly everyMs?: number | undefined
+  readonly pollMs?: number | undefined
   /** Told of each once it is kept. */
   readonly onTrial?: ((trial: TrialRecord) => void) | undefined
 }
@@ -48,7 +48,7 @@ export async function collectResults(
   url: string,
   study: string,
   records: Records,
-  { signal, wait = true, everyMs = 1000, onTrial }: CollectOptions = {},
+  { signal, wait = true, pollMs = 1000, onTrial }: CollectOptions = {},
 ): Promise<{ readonly kept: number; readonly left: number }> {
   const engine = await connectEngine(url)
   try {
@@ -65,7 +65,7 @@ export async function collectResults(
         }
         left = missing(records, study, left)
         if (left.length === 0 || !wait || signal?.aborted) return { kept, left: left.length }
-        await pause(everyMs, signal)
+        await pause(pollMs, signal)
       }
     } finally {
       await queue.close()
@@ -83,7 +83,7 @@ const missing = (records: Records, study: string, trials: readonly TrialKey[]): 
   })
 
 /** Forgets a study and its trials at the server, done or not: what is being done has nowhere to go. */
-export async function forgetStudy(url: string, study: string): Promise<void> {
+export async function unpublishStudy(url: string, study: string): Promise<void> {
   const engine = await connectEngine(url)
   try {
     const { shared, trials } = await publishedStudy(engine, study)

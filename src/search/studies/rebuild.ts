@@ -23,7 +23,7 @@ export interface RebuildOptions {
   readonly generate?: ((family: string) => Tensor | Promise<Tensor>) | undefined
 }
 
-export interface Rebuilt {
+export interface RebuiltStudy {
   readonly program: SptProgram
   /** Without steps: trials bring theirs (`kernel.replay(trial.trace)`). */
   readonly kernel: Kernel
@@ -35,7 +35,7 @@ export interface Rebuilt {
  * @throws SptError `studies/other-kernel`, `studies/other-data` if they differ from those of the study;
  * `studies/outside-root`, `studies/family`, `import/…`, `check/…`, `io/…`
  */
-export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions = {}): Promise<Rebuilt> {
+export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions = {}): Promise<RebuiltStudy> {
   const program = await carriedProgram(shared.program, options.instructions)
   const kernel = program.kernel(shared.kernel)
   if (kernelHash(kernel) !== shared.study.kernel)
@@ -65,7 +65,8 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
 }
 
 const isList = (kernel: Kernel, name: string): boolean =>
-  !isDeclared(kernel.source, name, kernel.takenData) && kernel.takenData.get(name)?.kind === 'list'
+  !isDeclared(kernel.source, name, kernel.allFormatInputs) &&
+  kernel.allFormatInputs.get(name)?.kind === 'list'
 
 const typeOf = (kernel: Kernel, name: string): Dtype | undefined =>
   callerTensor(kernel.source, name)?.first.dtype

@@ -11,7 +11,7 @@ export interface RemoteOptions {
   /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
   readonly idleSeconds?: number | undefined
   /** Milliseconds between looks at what is done; 200. */
-  readonly everyMs?: number | undefined
+  readonly pollMs?: number | undefined
   /** Called when there is no worker, and for connection errors. */
   readonly onNote?: ((line: string) => void) | undefined
 }
@@ -26,17 +26,17 @@ export class RemoteTrials {
   readonly #queue: Queue
   readonly #shared: SharedStudy
   readonly #idleMs: number
-  readonly #everyMs: number
+  readonly #pollMs: number
   readonly #note: (line: string) => void
 
   private constructor(engine: Engine, shared: SharedStudy, options: RemoteOptions) {
     const { device, compiler } = shared.study
-    const { idleSeconds = IDLE_SECONDS, everyMs = EVERY_MS, onNote } = options
+    const { idleSeconds = IDLE_SECONDS, pollMs = EVERY_MS, onNote } = options
     this.#engine = engine
     this.#queue = openQueue(engine, queueName(device, compiler))
     this.#shared = shared
     this.#idleMs = 1000 * idleSeconds
-    this.#everyMs = everyMs
+    this.#pollMs = pollMs
     let last = ''
     this.#note = (line) => {
       if (line !== last) onNote?.(line)
@@ -103,7 +103,7 @@ export class RemoteTrials {
       else if (Date.now() - since > GONE_MS)
         this.#note(`no worker takes trials of ${this.queue} any more: waits for one`)
       open = left
-      await pause(this.#everyMs, signal)
+      await pause(this.#pollMs, signal)
       signal?.throwIfAborted()
     }
   }

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Worker } from 'bullmq'
 import { fail, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
-import { compilerVersion, recordedDevice } from '../records/identity.ts'
+import { compilerVersion, deviceIdentity } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
 import { connectEngine, DEVICES_KEY, openQueue, PREFIX, queueName } from './connection.ts'
 import { sharedStudy, type TrialJob } from './queue.ts'
@@ -66,7 +66,7 @@ export async function runWorker(
   options: WorkerOptions = {},
 ): Promise<number> {
   const { signal, idleSeconds, lockMs = LOCK_MS, onNote } = options
-  const identity = 'limits' in device ? recordedDevice(device) : device
+  const identity = 'limits' in device ? deviceIdentity(device) : device
   const engine = await connectEngine(url)
   const compiler = compilerVersion()
   const queue = queueName(identity, compiler)

@@ -16,13 +16,13 @@ export const READING = 30
  * of the signal, as they are
  */
 export async function inputsOf(
-  { name, inputs: given }: { readonly name: string; readonly inputs: CaseInputs },
+  { name, inputs }: { readonly name: string; readonly inputs: CaseInputs },
   { signal, seconds }: Pick<Limits, 'signal' | 'seconds'>,
 ): Promise<RunInputs> {
-  if (typeof given !== 'function') return given
+  if (typeof inputs !== 'function') return inputs
   const ending = new Ending({ signal, seconds, grace: 0 })
   try {
-    const read = await ending.unlessAborted(async () => given())
+    const read = await ending.unlessAborted(async () => inputs())
     signal?.throwIfAborted()
     if (isRecord(read)) return read
     return refuse(name, ending.signal.aborted ? `do not come in ${seconds} s` : `are ${show(read)}`)

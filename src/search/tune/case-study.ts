@@ -6,7 +6,7 @@ import type { Device } from '../../runtime/device.ts'
 import type { Questions, Values } from '../choice/conditions.ts'
 import { fastestTrials } from '../fastest.ts'
 import { type SearchResult, search } from '../search.ts'
-import type { Asked } from '../search-options.ts'
+import type { EvaluationRequest } from '../search-options.ts'
 import type { SharedInput } from '../studies/types.ts'
 import type { WrongResult } from '../tally.ts'
 import type { KernelSpace, Outcome, StrategyOptions } from '../types.ts'
@@ -65,7 +65,7 @@ export interface CaseOptions
 /** Result of a search on one case. */
 export interface Searched extends Omit<SearchResult, 'best'> {
   /** Trials that the records had. */
-  readonly known: number
+  readonly knownTrials: number
   readonly study: string | null
 }
 
@@ -147,22 +147,22 @@ export class CaseStudy {
         space,
         strategy: named ?? (prior ? 'model' : 'surrogate'),
         evaluate: session.evaluateBesides,
-        others: session.others,
+        externalTrials: session.others,
         seed,
         batch: batch ?? (await session.batch()),
-        known,
+        knownTrials: known,
         trials,
         seconds,
         patience,
         prior,
         signal,
-        onProgress: (p) => onProgress({ ...p, known: known.length }),
+        onProgress: (p) => onProgress({ ...p, knownTrials: known.length }),
       })
-      const { tensors = {} } = session.evaluator.bench.data.given
+      const { tensors = {} } = session.evaluator.bench.data.inputs
       const standard = await this.#standard(shared, { ...inputs, tensors })
       for (const { point } of fastestTrials(found).slice(0, count))
         shared.add(space.kernel(point), this.group, space.call?.(point))
-      return { ...found, known: known.length, study: session.study, standard }
+      return { ...found, knownTrials: known.length, study: session.study, standard }
     })
   }
 
@@ -193,11 +193,11 @@ export class CaseStudy {
         signal?.throwIfAborted()
         onProgress(points.length - open.length + at)
         const some = open.slice(at, at + size)
-        const asked = some.map((k): Asked => ({ point: points[k]!, share: 1 }))
+        const asked = some.map((k): EvaluationRequest => ({ point: points[k]!, share: 1 }))
         const found = await session.evaluate(asked, signal ? { signal } : {})
         for (const [n, k] of some.entries()) outcomes[k] = found[n]
       }
-      const { seed: _, ...given } = session.evaluator.bench.data.given
+      const { seed: _, ...given } = session.evaluator.bench.data.inputs
       const wrong = outcomes.flatMap((o, k) =>
         o?.status === 'wrong'
           ? [{ space: space.name, point: points[k]!, message: o.message, trace: o.trace, seed: o.seed }]

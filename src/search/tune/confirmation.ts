@@ -9,7 +9,7 @@ import type { Timing } from '../types.ts'
 
 /** A schedule against the default. Samples of one preparation are alike, so that each counts once. */
 export interface Confirmation {
-  /** Name of the schedule among `finals`. */
+  /** Name of the schedule among `finalists`. */
   readonly name: string
   /** Its time over the default's: the median of the rounds. */
   readonly ratio: number

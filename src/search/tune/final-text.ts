@@ -3,20 +3,20 @@
 import { coverageText } from '../../run/compare-outputs.ts'
 import { choiceText } from '../choice/text.ts'
 import { fastestOf } from '../fastest.ts'
-import type { StoppedBy } from '../search.ts'
+import type { StopReason } from '../search.ts'
 import type { Timing } from '../types.ts'
 import { areApart, type Confirmation } from './confirmation.ts'
-import type { Final, TuneResult } from './index.ts'
+import type { Finalist, TuneResult } from './index.ts'
 
 const SOLE = [{ conditions: [], candidate: 0 }]
 
 /** A schedule that is none of the program's, with the format that it takes besides, as the language writes them. */
-export function finalText({ kernel, declares }: Pick<Final, 'kernel' | 'declares'>): string {
+export function finalText({ kernel, declaration }: Pick<Finalist, 'kernel' | 'declaration'>): string {
   const { text } = choiceText(kernel, SOLE, [{ kernel, call: null, requires: [] }])
-  return declares ? `${declares}\n${text}` : text
+  return declaration ? `${declaration}\n${text}` : text
 }
 
-const WHY: Readonly<Record<StoppedBy, string>> = {
+const WHY: Readonly<Record<StopReason, string>> = {
   trials: 'all trials that were asked for are done',
   seconds: 'its time was over',
   patience: 'nothing better came for a while',
@@ -29,12 +29,12 @@ const WHY: Readonly<Record<StoppedBy, string>> = {
 /** When a search ended, and why. */
 export function endText({
   seconds,
-  stoppedBy,
+  stopReason,
   trials,
-}: Pick<TuneResult, 'seconds' | 'stoppedBy' | 'trials'>): string {
-  const isLate = trials.length === 0 && stoppedBy === 'seconds'
+}: Pick<TuneResult, 'seconds' | 'stopReason' | 'trials'>): string {
+  const isLate = trials.length === 0 && stopReason === 'seconds'
   const late = ' before the first trial: conversions, predictions and compiling took it; give it more'
-  return `ended after ${seconds.toFixed(1)} s: ${WHY[stoppedBy]}${isLate ? late : ''}`
+  return `ended after ${seconds.toFixed(1)} s: ${WHY[stopReason]}${isLate ? late : ''}`
 }
 
 /** `0.81 (0.78 to 0.85)`. */
@@ -51,7 +51,7 @@ export const confirmationText = ({ name, rounds, verdict, ...c }: Confirmation):
   `${name} takes ${ratioText(c)} times what standard takes, in ${rounds} fresh preparations: ${verdict}`
 
 /** Of the last comparison, the kernels that are not distinguishable from the fastest. */
-export function alikeFastest<T extends Pick<Final, 'outcome' | 'name'>>(
+export function alikeFastest<T extends Pick<Finalist, 'outcome' | 'name'>>(
   finals: readonly T[],
   confirmation: Confirmation | null,
 ): ReadonlySet<T> {
@@ -66,9 +66,9 @@ export function alikeFastest<T extends Pick<Final, 'outcome' | 'name'>>(
 }
 
 /** Why there is no fastest. Where nothing was tried, nothing is to blame but the end. */
-export function nothingText({ trials, stoppedBy }: Pick<TuneResult, 'trials' | 'stoppedBy'>): string {
-  if (trials.length === 0 && stoppedBy === 'aborted') return 'It was ended before the first trial.'
-  if (trials.length === 0 && stoppedBy === 'seconds')
+export function nothingText({ trials, stopReason }: Pick<TuneResult, 'trials' | 'stopReason'>): string {
+  if (trials.length === 0 && stopReason === 'aborted') return 'It was ended before the first trial.'
+  if (trials.length === 0 && stopReason === 'seconds')
     return 'Its time was over before the first trial: give it more.'
   return 'Nothing could be measured.'
 }

@@ -7,7 +7,7 @@ import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { fastestOf } from '../fastest.ts'
 import type { LibraryRoutine } from '../libraries/index.ts'
-import { timingOf } from '../measuring/median-interval.ts'
+import { summarizeSamples } from '../measuring/median-interval.ts'
 import { shuffled } from '../shuffled.ts'
 import type { Outcome } from '../types.ts'
 
@@ -58,7 +58,7 @@ export async function compared(
   const ending = new Ending(signal)
   const [fastest] = fastestOf(kernels.flatMap(({ before }) => (before ? [{ outcome: before }] : [])))
   const isShort = fastest?.outcome.status === 'measured' && RUNS * fastest.outcome.timing.median < GRACE
-  const measured = (k: number): Outcome => ({ status: 'measured', timing: timingOf(samples[k]!) })
+  const measured = (k: number): Outcome => ({ status: 'measured', timing: summarizeSamples(samples[k]!) })
   try {
     for (let pass = 0; pass < PASSES; pass++) {
       const left = [...kernels.keys()].filter((k) => !out[k])
@@ -87,7 +87,7 @@ export async function compared(
 
 /** Those of whose samples, two at least, none is near the fastest median: a single one may be held up by anything. */
 export function farIn(samples: readonly (readonly number[])[]): readonly number[] {
-  const medians = samples.map((s) => (s.length > 0 ? timingOf(s).median : Number.POSITIVE_INFINITY))
+  const medians = samples.map((s) => (s.length > 0 ? summarizeSamples(s).median : Number.POSITIVE_INFINITY))
   const fastest = Math.min(...medians)
   return [...samples.keys()].filter(
     (k) => samples[k]!.length >= 2 && medians[k]! > FAR * fastest && Math.min(...samples[k]!) > FAR * fastest,
@@ -97,7 +97,7 @@ export function farIn(samples: readonly (readonly number[])[]): readonly number[
 /** Milliseconds of the fastest so far; `Infinity`: none was measured. */
 const leastOf = (samples: readonly (readonly number[])[], kernels: readonly Contender[]): number =>
   Math.min(
-    ...samples.flatMap((s) => (s.length > 0 ? [timingOf(s).median] : [])),
+    ...samples.flatMap((s) => (s.length > 0 ? [summarizeSamples(s).median] : [])),
     ...kernels.flatMap(({ before: b }) => (b?.status === 'measured' ? [b.timing.median] : [])),
   )
 

@@ -8,7 +8,7 @@ export function firstAlone(evaluate: Trier['evaluate']): Trier['evaluate'] {
     if (isMeasured || points.length < 2) return evaluate(points, context)
     const first = await evaluate(points.slice(0, 1), context)
     isMeasured = first.some((o) => o.status === 'measured')
-    const settle = (n: number, outcome: (typeof first)[number]): void => context.settle?.(1 + n, outcome)
-    return [...first, ...(await evaluate(points.slice(1), { ...context, settle }))]
+    const settle = (n: number, outcome: (typeof first)[number]): void => context.report?.(1 + n, outcome)
+    return [...first, ...(await evaluate(points.slice(1), { ...context, report: settle }))]
   }
 }

@@ -11,17 +11,17 @@ import { Expected } from '../expected.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchResult, search } from '../search.ts'
 import type { SearchProgress } from '../search-options.ts'
-import type { KernelSpace, StrategyOf, StrategyOptions, Trial } from '../types.ts'
+import type { KernelSpace, StrategyFactory, StrategyOptions, Trial } from '../types.ts'
 import { usualSpace } from '../usual-space.ts'
 import { type Judged, judgedOf } from './judged.ts'
-import { type Final, finalsOf } from './last-comparison.ts'
+import { compareFinalists, type Finalist } from './last-comparison.ts'
 import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
 import { usualPrior } from './usual-prior.ts'
 
-export type { Final } from './last-comparison.ts'
+export type { Finalist } from './last-comparison.ts'
 
 export interface TuneOptions {
   /** Default: the kernel's own for this device (`cpu_space`, `gpu_space`), else its sketches. */
@@ -36,7 +36,7 @@ export interface TuneOptions {
   /** Trials without a better one after which it ends. */
   readonly patience?: number | undefined
   /** Default: `model` with a prior, `surrogate` without: what found most in `bench/strategies`. `model` makes its prior. */
-  readonly strategy?: string | StrategyOf | undefined
+  readonly strategy?: string | StrategyFactory | undefined
   /** Of the strategy, and of the order of measurements; 1. */
   readonly seed?: number | undefined
   /** Expected milliseconds of points, without measuring. Default: the device's cost model, where there is one, for `model` alone. */
@@ -55,7 +55,7 @@ export interface TuneOptions {
   readonly timeout?: number | undefined
   /** Points that are tried together, and here measured against each other; 8, with a queue twice its workers. */
   readonly batch?: number | undefined
-  /** Counts the bytes and operations of `finals`, for reports: some seconds, unless `signal` aborts; false. */
+  /** Counts the bytes and operations of `finalists`, for reports: some seconds, unless `signal` aborts; false. */
   readonly explain?: boolean | undefined
   /** Routines of the device's libraries that compute the kernel are tried as well; true. */
   readonly libraries?: boolean | undefined
@@ -65,7 +65,7 @@ export interface TuneOptions {
 
 export interface TuneProgress extends SearchProgress {
   /** Trials that the records had. */
-  readonly known: number
+  readonly knownTrials: number
   /** The fastest routine of a library, where one could be measured. */
   readonly library?: LibraryTrial | undefined
   /** Points that the cost model ranked so far, while it does. */
@@ -88,12 +88,12 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judge
   readonly ceilings: Ceilings | null
   readonly libraries: LibraryTrials
   /** The default schedule. */
-  readonly standard: Final
+  readonly defaultSchedule: Finalist
   /** Final comparison: the fastest points and the alternatives outside the space, measured against each other. */
-  readonly finals: readonly Final[]
+  readonly finalists: readonly Finalist[]
   readonly trials: readonly TunedTrial[]
   /** Trials that the records had. */
-  readonly known: number
+  readonly knownTrials: number
   /** Of the records; `null` without them. */
   readonly study: string | null
   /** True if the reference computed a sample of the results. */
@@ -130,7 +130,7 @@ const NO_LIBRARIES: LibraryTrials = { trials: [], absent: [] }
  * Searches a space for the fastest schedule of a kernel (without steps) on these inputs and this device. Every candidate is
  * compared with the reference before it is measured.
  * ```ts
- * const { best, standard } = await tune(kernel, { space, inputs, device, trials: 64 })
+ * const { best, defaultSchedule } = await tune(kernel, { space, inputs, device, trials: 64 })
  * console.log(best?.kernel.trace, best?.timing.median)
  * ```
  * @throws SptError `search/…` of options and spaces, `choose/…`; of inputs as `bindInputs`; `studies/…` of a queue
@@ -149,40 +149,40 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const told = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
   let progress: TuneProgress | undefined
   try {
-    const subject = subjectOf(kernel, evaluator.bench.data.given, device, { space, strategy, seed })
+    const subject = subjectOf(kernel, evaluator.bench.data.inputs, device, { space, strategy, seed })
     const libraries =
       options.libraries === false ? NO_LIBRARIES : await libraryTrials(evaluator, kernel, signal)
     if (session.study) record(libraries, options.records!, session.study)
     const fastest = fastestRoutines(libraries)
     if (expected)
       expected.onRanked = (ranking) => {
-        if (progress) options.onProgress?.({ ...progress, last: [], ranking })
+        if (progress) options.onProgress?.({ ...progress, latestTrials: [], ranking })
       }
     const found = await search({
       // What measures heeds the signal, and nothing else may use the device before.
-      grace: Number.POSITIVE_INFINITY,
+      graceSeconds: Number.POSITIVE_INFINITY,
       space,
       strategy,
       evaluate: session.evaluateBesides,
-      others: session.others,
+      externalTrials: session.others,
       seed,
       batch: options.batch ?? (await session.batch()),
-      known,
+      knownTrials: known,
       trials: options.trials,
       seconds: options.seconds && leftOf(options.seconds, start),
       patience: options.patience,
       prior: expected?.prior,
       signal,
       onProgress(p) {
-        for (const t of p.last) told.set(t, { seconds: p.seconds, time: Date.now() })
-        progress = { ...p, known: known.length + session.heard, library: fastest[0] }
+        for (const t of p.latestTrials) told.set(t, { seconds: p.seconds, time: Date.now() })
+        progress = { ...p, knownTrials: known.length + session.heard, library: fastest[0] }
         options.onProgress?.(progress)
       },
     })
     const comparing = (name: string): void => {
-      if (progress) options.onProgress?.({ ...progress, last: [], comparing: name })
+      if (progress) options.onProgress?.({ ...progress, latestTrials: [], comparing: name })
     }
-    const finals = await finalsOf(kernel, { ...options, comparing }, evaluator, space, found, fastest)
+    const finals = await compareFinalists(kernel, { ...options, comparing }, evaluator, space, found, fastest)
     const judged = await judgedOf(finals, evaluator, { ...options, seed, found, comparing })
     return {
       ...found,
@@ -190,15 +190,15 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       ceilings: ceilingsOf(device.kind, device.name) ?? null,
       ...judged,
       libraries,
-      standard: finals.find((f) => f.name === 'standard')!,
-      finals,
+      defaultSchedule: finals.find((f) => f.name === 'standard')!,
+      finalists: finals,
       trials: found.trials.map((t) => ({
         ...t,
         ...(expected && { predicted: signal?.aborted ? expected.known(t.point) : expected.of(t.point) }),
         ...session.tried(t.point),
         ...told.get(t),
       })),
-      known: known.length + session.heard,
+      knownTrials: known.length + session.heard,
       study: session.study,
       sampled: evaluator.bench.isSampled,
       coverage: evaluator.bench.coverage,

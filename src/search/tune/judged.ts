@@ -4,15 +4,15 @@ import { fastestOf } from '../fastest.ts'
 import type { SearchResult } from '../search.ts'
 import type { Timing } from '../types.ts'
 import { areApart, type Confirmation, confirmed } from './confirmation.ts'
-import type { Final } from './last-comparison.ts'
+import type { Finalist } from './last-comparison.ts'
 
-export type MeasuredFinal = Final & { readonly timing: Timing }
+export type MeasuredFinal = Finalist & { readonly timing: Timing }
 
 export interface Judged {
-  /** The fastest routine of a library, if nothing is as fast, else `own`; `null` where nothing could be measured. */
+  /** The fastest routine of a library, if nothing is as fast, else `bestSchedule`; `null` where nothing could be measured. */
   readonly best: MeasuredFinal | null
-  /** The fastest schedule of `finals` if it is distinguishable from the default, which is kept otherwise. */
-  readonly own: MeasuredFinal | null
+  /** The fastest schedule of `finalists` if it is distinguishable from the default, which is kept otherwise. */
+  readonly bestSchedule: MeasuredFinal | null
   /** The fastest schedule against the default; `null` if the default is the fastest, or was not measured again. */
   readonly confirmation: Confirmation | null
 }
@@ -32,7 +32,7 @@ const SHARE = 1 / 4
 const LEAST_MS = 10_000
 
 export async function judgedOf(
-  finals: readonly Final[],
+  finals: readonly Finalist[],
   evaluator: Evaluator,
   { seed, seconds, signal, found, comparing }: JudgedOptions,
 ): Promise<Judged> {
@@ -40,7 +40,7 @@ export async function judgedOf(
   const schedule = fastestFinal(finals.filter((f) => !f.routine))
   const standard = fastestFinal(finals.filter((f) => f.name === 'standard'))
   const isOther = schedule && standard && schedule.name !== standard.name
-  if (!isOther) return { best: fastest, own: schedule, confirmation: null }
+  if (!isOther) return { best: fastest, bestSchedule: schedule, confirmation: null }
   let confirmation: Confirmation | null = null
   if (stepsOf(schedule) !== stepsOf(standard) && !signal?.aborted) {
     comparing(`${schedule.name} with standard`)
@@ -53,12 +53,12 @@ export async function judgedOf(
     ? confirmation.verdict === 'faster'
     : stepsOf(schedule) !== stepsOf(standard) && areApart(schedule.timing, standard.timing)
   const own = isFaster ? schedule : standard
-  return { best: fastest?.routine ? fastest : own, own, confirmation }
+  return { best: fastest?.routine ? fastest : own, bestSchedule: own, confirmation }
 }
 
-const stepsOf = ({ kernel }: Final): string => JSON.stringify(kernel.toJSON())
+const stepsOf = ({ kernel }: Finalist): string => JSON.stringify(kernel.toJSON())
 
-function fastestFinal(finals: readonly Final[]): MeasuredFinal | null {
+function fastestFinal(finals: readonly Finalist[]): MeasuredFinal | null {
   const [first] = fastestOf(finals)
   return first?.outcome.status === 'measured' ? { ...first, timing: first.outcome.timing } : null
 }

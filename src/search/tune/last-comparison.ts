@@ -14,14 +14,14 @@ import { compared } from './finals.ts'
 import type { LibraryTrial } from './libraries.ts'
 import { others } from './others.ts'
 
-/** A kernel that was measured at the end, against the others of `finals`; with `explain`, what it does. */
-export interface Final extends Explained {
+/** A kernel that was measured at the end, against the others of `finalists`; with `explain`, what it does. */
+export interface Finalist extends Explained {
   /** `found`, `found 2`, … of the space, the fastest first; besides it `standard`, `as written`, `A dense`. */
   readonly name: string
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
   /** Declaration of a format that its steps name and the program lacks. */
-  readonly declares?: string | undefined
+  readonly declaration?: string | undefined
   /** `null` outside of the space. */
   readonly point: Point | null
   /** `compile` runs it as it was measured. */
@@ -52,14 +52,14 @@ const ENDED: Outcome = {
 }
 
 /** Measures the fastest points and the alternatives against each other, as long as the device works. */
-export async function finalsOf(
+export async function compareFinalists(
   kernel: Kernel,
   options: FinalsOptions,
   evaluator: Evaluator,
   space: KernelSpace<Kernel>,
   found: SearchResult,
   routines: readonly LibraryTrial[],
-): Promise<readonly Final[]> {
+): Promise<readonly Finalist[]> {
   const fastest = finalists(found)
   const list = [
     ...fastest.map(({ point, outcome }, k) => ({
@@ -68,7 +68,7 @@ export async function finalsOf(
       before: outcome,
       kernel: () => space.kernel(point),
     })),
-    ...(await others(kernel, options.device, evaluator.bench.data.given, options.inputs)),
+    ...(await others(kernel, options.device, evaluator.bench.data.inputs, options.inputs)),
     ...routines.map(({ name, routine, outcome }) => ({
       name,
       routine,
@@ -90,7 +90,7 @@ export async function finalsOf(
     seconds: options.seconds && Math.max(LEAST_COMPARISON, options.seconds / 2),
     onTurn: (k) => options.comparing(legal[k]!.name),
   })
-  const finals: Final[] = []
+  const finals: Finalist[] = []
   for (const { refused, ...all } of made) {
     const { before, filled: _, ...c } = { before: ENDED, filled: 1, ...all }
     const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)] ?? before
@@ -108,7 +108,7 @@ const LEAST_COMPARISON = 2
 const foundName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
 
 /** Names points by their rank in the final comparison. */
-function byPlace(finals: readonly Final[]): readonly Final[] {
+function byPlace(finals: readonly Finalist[]): readonly Finalist[] {
   const points = finals.filter((f) => f.point !== null)
   const fastest = fastestOf(points)
   const inOrder = [...fastest, ...points.filter((f) => !fastest.includes(f))]

@@ -34,7 +34,7 @@ export async function libraryTrials(
   const { device, data } = evaluator.bench
   const stored = [
     { name: '', kernel: () => kernel },
-    ...(device.library ? denseOf(kernel, data.given.tensors ?? {}) : []),
+    ...(device.library ? denseOf(kernel, data.inputs.tensors ?? {}) : []),
   ]
   const found = stored.map(({ name, kernel: make }) => ({ name, ...libraryRoutines(make(), device) }))
   const trials: LibraryTrial[] = []

@@ -16,7 +16,7 @@ export interface Other {
   /** Of the standard choice: its schedule as it is called. */
   readonly schedule?: string | null | undefined
   /** Declaration of a format made for this kernel alone. */
-  readonly declares?: string | undefined
+  readonly declaration?: string | undefined
   /** Elements that it goes through for each that is stored, where they are more. */
   readonly filled?: number | undefined
   /** @throws SptError where a step refuses */
@@ -50,7 +50,7 @@ async function standardIn(kernel: Kernel, device: Device, inputs: RunInputs): Pr
     const refuse = (): never => {
       throw e
     }
-    return { name, schedule: kernel.choice, kernel: refuse }
+    return { name, schedule: kernel.dispatch, kernel: refuse }
   }
 }
 
@@ -69,7 +69,9 @@ export function denseOf(kernel: Kernel, tensors: NonNullable<Inputs['tensors']>)
     const filled = elements / Math.max(1, storedOf(tensor!) ?? elements)
     const order = bindingOf(source, name).dimensions.length
     const text = denseText(order, freeName(kernel))
-    return [{ name: `${name} dense`, declares: text, filled, kernel: () => kernel.as(name, formatOf(text)) }]
+    return [
+      { name: `${name} dense`, declaration: text, filled, kernel: () => kernel.as(name, formatOf(text)) },
+    ]
   })
 }
 

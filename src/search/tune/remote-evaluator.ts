@@ -3,7 +3,7 @@ import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { appliedAt, type Tried, type Trier } from '../evaluate/evaluator.ts'
 import { pointKey } from '../points.ts'
-import type { Asked, EvaluateContext } from '../search-options.ts'
+import type { EvaluationContext, EvaluationRequest } from '../search-options.ts'
 import type { Collected } from '../studies/queue.ts'
 import type { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedTrial } from '../studies/types.ts'
@@ -39,8 +39,8 @@ export class RemoteEvaluator implements Trier {
   }
 
   readonly evaluate = async (
-    asked: readonly Asked[],
-    { signal, settle }: Partial<EvaluateContext> = {},
+    asked: readonly EvaluationRequest[],
+    { signal, report: settle }: Partial<EvaluationContext> = {},
   ): Promise<readonly Outcome[]> => {
     const outcomes: Outcome[] = []
     const sent: { readonly at: number; readonly trial: SharedTrial; readonly tried: Tried }[] = []

@@ -11,9 +11,9 @@ import { appliedAt, Evaluator, type Tried, type Trier } from '../evaluate/evalua
 import type { Expected } from '../expected.ts'
 import { checking, pointKey } from '../point-walks.ts'
 import { spaceKey } from '../records/identity.ts'
-import { type Records, type StoredTrial, studyId, studyOf, traceHash, trialId } from '../records/index.ts'
+import { createStudy, type Records, type StoredTrial, studyId, traceHash, trialId } from '../records/index.ts'
 import type { Study } from '../records/types.ts'
-import type { Asked, EvaluateContext } from '../search-options.ts'
+import type { EvaluationContext, EvaluationRequest } from '../search-options.ts'
 import { sketchOrigin } from '../sketches.ts'
 import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
@@ -101,16 +101,16 @@ export class Session {
     const { device, space, seed, queue, records, resume, data } = options
     // Of a space of the program all formats are known; others may store tensors in any.
     const ofProgram = space instanceof Space || sketchOrigin(space) !== undefined
-    const used = ofProgram ? kernel.usedData() : kernel.takenData
+    const used = ofProgram ? kernel.formatInputs() : kernel.allFormatInputs
     checkBound(kernel.compilation.kernel, Object.keys(options.inputs.tensors ?? {}), used)
     const evaluator = new Evaluator({ ...options, kernel })
     try {
       // What is wrong with the inputs is no point's fault.
       await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
-      const { seed: _, ...given } = evaluator.bench.data.given
+      const { seed: _, ...given } = evaluator.bench.data.inputs
       const study =
         records || queue
-          ? studyOf(kernel, given, device, {
+          ? createStudy(kernel, given, device, {
               space: spaceKey(space),
               seed,
               ...(data === undefined ? {} : { data }),
@@ -134,27 +134,27 @@ export class Session {
 
   /** Outcomes of points for `search`, in their order, recorded as soon as they are known. */
   readonly evaluate = async (
-    asked: readonly Asked[],
-    context: Partial<EvaluateContext> = {},
+    asked: readonly EvaluationRequest[],
+    context: Partial<EvaluationContext> = {},
   ): Promise<readonly Outcome[]> => {
     const kept = new Set<number>()
     const settle = (at: number, outcome: Outcome): void => {
       kept.add(at)
       this.#keep([[asked[at]!, outcome]])
-      context.settle?.(at, outcome)
+      context.report?.(at, outcome)
     }
-    const outcomes = await this.#evaluate(asked, { ...context, settle })
+    const outcomes = await this.#evaluate(asked, { ...context, report: settle })
     this.#keep(asked.flatMap((a, k) => (kept.has(k) ? [] : [[a, outcomes[k]!] as const])))
     return outcomes
   }
 
   /**
    * Like `evaluate`, for a search that shares the records with others: a point that another search has evaluated or claimed
-   * yields `null`, and arrives through `others`.
+   * yields `null`, and arrives through `externalTrials`.
    */
   readonly evaluateBesides = async (
-    asked: readonly Asked[],
-    context: Partial<EvaluateContext> = {},
+    asked: readonly EvaluationRequest[],
+    context: Partial<EvaluationContext> = {},
   ): Promise<readonly (Outcome | null)[]> => {
     const { study, options } = this
     if (!study || this.#remote) return this.evaluate(asked, context)
@@ -163,8 +163,8 @@ export class Session {
     const has = options.records!.claim(study, points, this.#name, this.#begun)
     const places = [...asked.keys()].filter((k) => has[k] || this.#own.has(pointKey(points[k]!)))
     const some = places.map((k) => asked[k]!)
-    const settle = (n: number, outcome: Outcome): void => context.settle?.(places[n]!, outcome)
-    const outcomes = await this.evaluate(some, { ...context, settle })
+    const settle = (n: number, outcome: Outcome): void => context.report?.(places[n]!, outcome)
+    const outcomes = await this.evaluate(some, { ...context, report: settle })
     const out: (Outcome | null)[] = asked.map(() => null)
     for (const [n, k] of places.entries()) out[k] = outcomes[n]!
     return out
@@ -189,7 +189,7 @@ export class Session {
     return heard
   }
 
-  #keep(trials: readonly (readonly [Asked, Outcome])[]): void {
+  #keep(trials: readonly (readonly [EvaluationRequest, Outcome])[]): void {
     const { study } = this
     const { space } = this.options
     if (!study || trials.length === 0) return
@@ -199,7 +199,7 @@ export class Session {
         const predicted = this.options.expected?.of(point)
         const terms =
           outcome.status === 'measured'
-            ? this.#terms(() => space.kernel(point), this.evaluator.bench.data.given)
+            ? this.#terms(() => space.kernel(point), this.evaluator.bench.data.inputs)
             : undefined
         return { ...this.tried(point), study, point, outcome, share, predicted, ...(terms && { terms }) }
       }),

@@ -19,8 +19,8 @@ export interface Standard {
  * @throws SptError as `Kernel.choose`
  */
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
-  if (kernel.choice !== null) {
-    const { kernel: chosen, chosen: why } = await kernel.choose(device, inputs)
+  if (kernel.dispatch !== null) {
+    const { kernel: chosen, selection: why } = await kernel.choose(device, inputs)
     if (why.schedule === null) return { kernel: chosen, schedule: null, call: null }
     return { kernel: chosen, schedule: why.text, call: { name: why.schedule, args: why.args } }
   }
@@ -34,11 +34,11 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
 /** The kernel with the default steps of `compile`; `null` if it is rejected. */
 async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
   try {
-    const { kernel: taken, compiled } = await kernel.compileUnasked(device)
+    const { kernel: taken, compiled } = await kernel.compileDefault(device)
     compiled.release()
     if (device.kind === 'cpu') return taken
     const params = Object.entries(inputs.params ?? {}).map(([name, x]) => [name, Number(x)] as const)
-    return kernel.automatic(device, Object.fromEntries(params), inputs.tensors ?? {})
+    return kernel.autoSchedule(device, Object.fromEntries(params), inputs.tensors ?? {})
   } catch (e) {
     if (!(e instanceof SptError)) throw e
     return null

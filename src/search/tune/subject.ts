@@ -4,10 +4,10 @@ import { declaredOf, sizesOf } from '../../api/bound-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Device } from '../../runtime/device.ts'
-import { compilerVersion, recordedDevice, tunedTensors } from '../records/identity.ts'
+import { compilerVersion, deviceIdentity, tunedTensors } from '../records/identity.ts'
 import type { DeviceIdentity, TunedTensor } from '../records/types.ts'
 
-import type { PointSpace, StrategyOf } from '../types.ts'
+import type { PointSpace, StrategyFactory } from '../types.ts'
 
 export interface TuneSubject {
   readonly kernel: string
@@ -28,12 +28,12 @@ export function subjectOf(
   kernel: Kernel,
   given: Inputs,
   device: Device,
-  how: { readonly space: PointSpace; readonly strategy: string | StrategyOf; readonly seed: number },
+  how: { readonly space: PointSpace; readonly strategy: string | StrategyFactory; readonly seed: number },
 ): TuneSubject {
   const { tensors = {}, params = {} } = given
   return {
     kernel: kernel.name,
-    device: recordedDevice(device),
+    device: deviceIdentity(device),
     compiler: compilerVersion(),
     space: how.space.name,
     strategy: typeof how.strategy === 'string' ? how.strategy : how.strategy.name || 'a function',
@@ -41,7 +41,7 @@ export function subjectOf(
     started: new Date().toISOString(),
     sizes: Object.fromEntries(
       sizesOf(kernel.source, {
-        tensors: declaredOf(kernel.source, tensors, kernel.takenData),
+        tensors: declaredOf(kernel.source, tensors, kernel.allFormatInputs),
         params,
         resident: {},
       }),

@@ -4,16 +4,16 @@ import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import { questionsOf } from '../choice/conditions.ts'
 import type { EvidenceCandidate } from '../choice/evidence.ts'
 import {
-  type Generalised,
+  type Generalisation,
   type GeneraliseOptions,
   generalise,
-  type Judged,
+  type JudgedRules,
   type Loss,
   type Verdict,
 } from '../choice/generalise.ts'
 import { decided } from '../choice/rules.ts'
 import { choiceText } from '../choice/text.ts'
-import { timingOf } from '../measuring/median-interval.ts'
+import { summarizeSamples } from '../measuring/median-interval.ts'
 import type { WrongResult } from '../tally.ts'
 import type { ScheduleCall, Timing } from '../types.ts'
 import type { CaseStudy, Compared, Searched } from './case-study.ts'
@@ -25,7 +25,7 @@ export interface TunedCandidate {
   /** Schedule call in the program; `null` if it has no name there. */
   readonly call: ScheduleCall | null
   /** Groups of cases that it was found on; `null`: the kernel as written. */
-  readonly foundOn: readonly string[] | null
+  readonly tunedOn: readonly string[] | null
   /** For each case; `null`: it could not be measured there. */
   readonly timings: readonly (Timing | null)[]
 }
@@ -35,16 +35,16 @@ export interface TunedCase {
   readonly name: string
   readonly group: string
   /** Why it has no part in the result: its data could not be used. */
-  readonly refused: Diagnostic | null
+  readonly rejection: Diagnostic | null
   readonly search: Searched | null
   /** Values of the quantities that conditions use: sizes, statistics, the device. */
   readonly values: Readonly<Record<string, number>> | null
   /** The fastest candidate. */
   readonly best: number | null
   /** Candidate of the default schedule; `null` as well if the kernel's choice rejects the data. */
-  readonly standard: number | null
+  readonly defaultSchedule: number | null
   /** Candidate that the choice selects. */
-  readonly choice: number | null
+  readonly dispatch: number | null
   /** The best single schedule; `null` where it cannot run. */
   readonly single: number | null
 }
@@ -53,10 +53,10 @@ export interface TuneAllResult {
   readonly cases: readonly TunedCase[]
   readonly candidates: readonly TunedCandidate[]
   /** The choice and the single best schedule; `null` where it ended before all was tried on all. */
-  readonly generalised: Generalised | null
+  readonly generalisation: Generalisation | null
   /** Loss of the default schedule. */
-  readonly standard: Loss | null
-  /** The best of these three on data that it has not seen; `null` as `generalised`. */
+  readonly defaultLoss: Loss | null
+  /** The best of these three on data that it has not seen; `null` as `generalisation`. */
   readonly verdict: Verdict | null
   /**
    * Source of the choice (`schedule k.tuned choose { … }`) or of the single schedule; `null` also if the default schedule is
@@ -115,8 +115,8 @@ export function resultOf(kernel: Kernel, options: GeneraliseOptions, work: Work)
     usable.length > 0 && places.every((n) => comparedOf[n] !== undefined || searched[n] instanceof SptError)
   const generalised = isWhole ? generalise(evidence, options) : null
   const verdict = generalised?.verdict ?? null
-  const kept = verdict && verdict !== 'unasked' ? generalised![verdict] : null
-  const takenBy = (judged: Judged | undefined, at: number): number | null =>
+  const kept = verdict && verdict !== 'default' ? generalised![verdict] : null
+  const takenBy = (judged: JudgedRules | undefined, at: number): number | null =>
     judged && at >= 0
       ? (decided(judged.rules, evidence.candidates, evidence.cases[at]!.values) ?? null)
       : null
@@ -127,18 +127,18 @@ export function resultOf(kernel: Kernel, options: GeneraliseOptions, work: Work)
       return {
         name: studies[n]!.name,
         group: studies[n]!.group,
-        refused: refusalOf(found) ?? refusalOf(comparedOf[n]),
+        rejection: refusalOf(found) ?? refusalOf(comparedOf[n]),
         search: isDone(found) ? found : null,
         values: at >= 0 ? Object.fromEntries(evidence.cases[at]!.values) : null,
         best: bestOf(n),
-        standard: standards[n] ?? null,
-        choice: takenBy(generalised?.choice, at),
+        defaultSchedule: standards[n] ?? null,
+        dispatch: takenBy(generalised?.dispatch, at),
         single: takenBy(generalised?.single, at),
       }
     }),
     candidates,
-    generalised,
-    standard: generalised?.standard ?? null,
+    generalisation: generalised,
+    defaultLoss: generalised?.defaultLoss ?? null,
     verdict,
     schedule:
       kept &&
@@ -174,8 +174,8 @@ function candidateOf(
   const timings = outcomes.map((o) => {
     if (isWrong) return null
     // It runs there, if slowly: what cannot run would be left out elsewhere as well.
-    if (o?.status === 'bounded') return timingOf([o.atMost])
+    if (o?.status === 'bounded') return summarizeSamples([o.atMost])
     return o?.status === 'measured' ? o.timing : null
   })
-  return { kernel, call, foundOn: foundOn && [...foundOn], timings }
+  return { kernel, call, tunedOn: foundOn && [...foundOn], timings }
 }

@@ -46,7 +46,7 @@ const SHARED = 3
  * judged leave-one-out, beside the best single schedule, which stays where the tree is no better on data it has not seen, and
  * what runs unasked, which stays where neither is.
  * ```ts
- * const { schedule, generalised, standard } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device, trials: 64 })
+ * const { schedule, generalisation, defaultLoss } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device, trials: 64 })
  * ```
  * @throws SptError as `tune`; what is wrong with the data of one case is told of it, unless it is so of all
  */

@@ -4,14 +4,14 @@ import type { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { costModel, costPrior, otherChip, predictor } from '../cost-model.ts'
-import type { KernelSpace, StrategyOf, StrategyOptions } from '../types.ts'
+import type { KernelSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 
 export interface Guided {
   readonly kernel: Kernel
   readonly device: Device
   readonly inputs: RunInputs
   /** With another strategy than `model` there is no prior. */
-  readonly strategy?: string | StrategyOf | undefined
+  readonly strategy?: string | StrategyFactory | undefined
   /** Told that the model is of another chip, and why there is none. */
   readonly onNote?: ((note: string) => void) | undefined
 }

@@ -30,15 +30,15 @@ import type { Column } from './column-types.ts'
 /** A part of a tensor in device memory. */
 export type DevicePart = Part<Column>
 export type { Column } from './column-types.ts'
-export { type ConvertPlan, convertPlan } from './resident-conversion.ts'
+export { type ConversionPlan, conversionPlan } from './resident-conversion.ts'
 export {
   checkNotFreed,
-  type Resident,
   type ResidentCoords,
   ResidentParts,
   type ResidentStored,
+  type ResidentTensor,
   releaseConversions,
   releaseSpare,
-  resident,
   residentStorage,
+  uploadResident,
 } from './resident-tensors.ts'

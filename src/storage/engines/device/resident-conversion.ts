@@ -8,16 +8,16 @@ import type { FormatOperands } from '../../format-operands.ts'
 import { setTrees } from '../host/set-trees.ts'
 import type { Queue } from './command-queue.ts'
 import { deviceEngine } from './engine.ts'
-import { queueOf, type Resident, ResidentParts } from './resident-tensors.ts'
+import { queueOf, ResidentParts, type ResidentTensor } from './resident-tensors.ts'
 
 /** A conversion for repeated use: its kernels are compiled in the first run. */
-export interface ConvertPlan {
+export interface ConversionPlan {
   /** Converts a tensor. @throws SptError as `convert` */
-  run(tensor: Resident, given: FormatOperands): Promise<ResidentParts>
+  run(tensor: ResidentTensor, given: FormatOperands): Promise<ResidentParts>
 }
 
 /** `fill`: the value of positions without an entry. */
-export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan {
+export function conversionPlan(device: Device, to: Instance, fill = 0): ConversionPlan {
   const proved = provenance(to).parts.map((p) => ({
     inverse: p.inverse !== 'checked',
     range: p.range !== 'checked',
@@ -35,7 +35,7 @@ export function convertPlan(device: Device, to: Instance, fill = 0): ConvertPlan
   }
 }
 
-function checkQueue(tensor: Resident, queue: Queue): void {
+function checkQueue(tensor: ResidentTensor, queue: Queue): void {
   if (tensor.queue !== queue)
     fail({
       code: 'device/foreign-buffer',

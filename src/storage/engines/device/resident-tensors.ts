@@ -41,7 +41,7 @@ export interface ResidentStored extends Base {
   readonly values: Column | null
 }
 
-export type Resident = ResidentCoords | ResidentStored | ResidentParts
+export type ResidentTensor = ResidentCoords | ResidentStored | ResidentParts
 
 const queues = new WeakMap<Device, Queue>()
 
@@ -69,11 +69,11 @@ export const releaseSpare = (device: Device): void => queues.get(device)?.trim()
  * Validates and uploads a tensor. A stored one is over `axes`, whose extents are its shape. @throws SptError
  * `bind/coordinate-range`, `bind/coordinates`, `device/out-of-memory`, and as `validateStored`
  */
-export async function resident(
+export async function uploadResident(
   device: Device,
   tensor: CoordTensor | StoredTensor,
   axes?: readonly StoredAxis[],
-): Promise<Resident> {
+): Promise<ResidentTensor> {
   const queue = queueOf(device)
   return tensor.kind === 'coords'
     ? queue.transaction(uploadCoords(queue, tensor))
@@ -246,7 +246,7 @@ export class ResidentParts implements Base {
 }
 
 /** Rejects a freed tensor, whose memory may be in use by others. @throws SptError `device/freed` */
-export function checkNotFreed(tensor: Resident): void {
+export function checkNotFreed(tensor: ResidentTensor): void {
   if (tensor.freed)
     fail({
       code: 'device/freed',
