@@ -15,7 +15,7 @@ const ACCESS = 16
 const AHEAD = 8
 const ROUNDS = 4
 const ROWS = 8
-// Maximum number of unrolled, guarded elements of a loop without a constant end: 24 took SwiftShader 19 GB of memory.
+/** Maximum of guarded elements in an unrolled loop without constant end: 24 took SwiftShader 19 GB, 16 took 0.4 s. */
 const GUARDS = 16
 /** Neighbouring words in which one thread marks coordinates in turn: a cache line of 32-bit words. */
 const SIDE = 16

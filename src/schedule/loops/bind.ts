@@ -34,9 +34,9 @@ type Bindings = Readonly<Record<string, ThreadAxis>> | readonly (readonly [LoopR
 
 /**
  * `bind i to block.x`: iterations run in parallel, one in each block or thread. A thread axis needs a constant extent.
- * A block axis needs an extent over parameters, or one that the kernel counts: the grid then has the worst-case size,
- * and surplus blocks end at once. Block-bound loops are outermost. Iterations must be independent, but may combine
- * values: across the threads of a block, or atomically across blocks.
+ * A block axis needs an extent over parameters, or an extent that the kernel counts: the grid then has the worst-case
+ * size, and surplus blocks end at once. Block-bound loops are outermost. Iterations must be independent, but may
+ * combine values: across the threads of a block, or atomically across blocks.
  */
 export const bind = primitive({
   word: 'bind',

@@ -9,9 +9,9 @@ import { rowBlocks } from '../samples.ts'
 
 /**
  * `reverse i`: the same iterations, the last one first. Blocks of threads begin in the order of their index. If
- * iterations take longer and longer, such as the rows of a triangle, the longest begin first, and no long one is left
- * at the end (list scheduling, longest processing time first; Graham 1969).
- * The order must be free, so a loop may be bound before it is reversed.
+ * iterations take longer and longer, such as the rows of a triangle, the longest begin first, and no long iteration is
+ * left at the end (list scheduling, longest processing time first; Graham 1969). The order must be free, so a loop may
+ * be bound before it is reversed.
  */
 export const reverse = primitive({
   word: 'reverse',
