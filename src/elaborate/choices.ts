@@ -18,11 +18,11 @@ import type { Schedule } from './schedule-types.ts'
 /** The context of a choice that is being elaborated. */
 interface Context {
   readonly choice: Ast.Choice
-  /** The choices that call this one, followed by this one. */
+  /** The choices through which the elaborated choice is called, followed by the elaborated choice. */
   readonly path: readonly Ast.Choice[]
   readonly names: ChoiceNames
   readonly params: readonly string[]
-  /** The choice that this one extends; null without `extends`. */
+  /** The choice that the elaborated choice extends; null without `extends`. */
   readonly base: Choice | null
   readonly r: Resolve
 }

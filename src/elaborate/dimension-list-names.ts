@@ -9,10 +9,10 @@ import type { Report } from './diagnostics.ts'
 /** The maximum number of copies of a `for`, and of elements of a list: tensors have few dimensions. */
 export const MAX_COPIES = 64
 
-/** The code of errors that occur for every order. */
+/** The code of errors that occur for tensors of every order. */
 export const TOO_LONG = 'check/list-range'
 
-/** The code of errors that may not occur for another order. */
+/** The code of errors that may not occur for tensors of another order. */
 export const BEYOND = 'check/list-index'
 
 /** The elements of each list, by its name. */
