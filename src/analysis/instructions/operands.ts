@@ -246,8 +246,8 @@ function mappedProblem(
 }
 
 /**
- * The bytes of which row lengths of matrices with boxes, and the first columns of boxes, are multiples. (On an H200, a
- * box elsewhere is an illegal instruction.)
+ * The number of bytes that must divide the row length of a matrix with boxes, and the offset of a box in a row. (On an
+ * H200, a box elsewhere is an illegal instruction.)
  */
 export const MAPPED_BYTES = 16
 
