@@ -6,7 +6,7 @@ import { isOffsets } from '../ir/accesses.ts'
 import { type Expr, int, mul, search } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import { boundIndex } from '../ir/hardware-axes.ts'
-import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Stmt, WorkPartition } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { rewriteStmts } from '../ir/tree.ts'
 import { coefficientOf, keepTerms, linear, mapNumbers, sumExpr, termsWith } from './integers/linear.ts'
@@ -22,7 +22,7 @@ export function sharesOf(
   around: readonly For[],
   { parts, rest }: Segments,
   buffers: readonly Buffer[],
-): (Shares & { readonly count: Expr }) | string {
+): (WorkPartition & { readonly count: Expr }) | string {
   const [part] = parts
   const { extent } = loop
   const list = part?.kind === 'search' ? buffers.find((b) => b.name === part.buffer) : undefined
@@ -52,7 +52,7 @@ export function sharesOf(
 }
 
 /** Returns the number of a group of `size` chunks (1: of the chunk itself), in order. */
-export function shareNumber({ search, length }: Shares, size = 1): Expr {
+export function shareNumber({ search, length }: WorkPartition, size = 1): Expr {
   const unit = length * size
   const { terms } = keepTerms(linear(search.value), (t) => t.coefficient % unit === 0)
   return sumExpr(mapNumbers({ terms, constant: 0 }, (n) => n / unit))
@@ -88,7 +88,7 @@ export interface Groups {
  * chunks.
  */
 export function groupsOf(
-  { search, length }: Shares,
+  { search, length }: WorkPartition,
   group: string,
   around: readonly For[],
   over: For,

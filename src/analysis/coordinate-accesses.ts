@@ -3,7 +3,7 @@ import type { Span } from '../ast/diagnostic.ts'
 import { type Axis, isFused } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
 import { readsOf1, walkStmts1 } from '../ir/stage1-tree.ts'
 
@@ -29,7 +29,7 @@ export interface Access {
 /** Returns the accesses in the order of the text; the reads of a statement come before its writes. */
 export function accessesOf(body: readonly Stmt1[], axes: ReadonlyMap<string, Axis>): readonly Access[] {
   const out: Access[] = []
-  const opened = remembered((iterations: readonly Iteration[]): readonly OpenIter[] =>
+  const opened = memoize((iterations: readonly Iteration[]): readonly OpenIter[] =>
     iterations.flatMap((it) => it.iters.map((iter) => open(iter, axes))),
   )
   walkStmts1(body, (s, { iterations, lets }) => {

@@ -40,7 +40,7 @@ export function distinctIn(buffers: readonly Buffer1[]): Distinct {
   const of = (flag: 'distinct' | 'placed') => new Set(buffers.filter((b) => b[flag]).map((b) => b.name))
   const lists = new Map(
     buffers.flatMap((b) =>
-      b.listed === undefined ? [] : [[b.name, { under: b.listed, below: b.below }] as const],
+      b.listDims === undefined ? [] : [[b.name, { under: b.listDims, below: b.below }] as const],
     ),
   )
   return { permutations: of('distinct'), lists, placed: of('placed') }

@@ -5,7 +5,7 @@ import { isFloat } from '../ir/dtype.ts'
 import { constant, type Expr, isZero, type Load, not } from '../ir/expr.ts'
 import { rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import type { Assign, Reduce1, Stmt1 } from '../ir/stage1.ts'
-import { type Around1, someStmt1 } from '../ir/stage1-tree.ts'
+import { type StatementContext, someStmt1 } from '../ir/stage1-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
 /** Returns the known value that an access reads; undefined if it is unknown. */
@@ -46,7 +46,7 @@ export interface Written {
   readonly conditions: readonly Expr[]
 }
 
-export const writtenIn = (stmt: Assign | Reduce1, around: Around1): Written => ({
+export const writtenIn = (stmt: Assign | Reduce1, around: StatementContext): Written => ({
   stmt,
   values: stmt.values.map((v) => substitute(v, around.lets)),
   conditions: conditionsOf(stmt, around),
@@ -86,7 +86,7 @@ export const isIdentity = (value: Expr, identity: Expr): boolean =>
   value.kind === 'const' && identity.kind === 'const' && value.value === identity.value
 
 /** Returns the conditions under which a statement runs, with the values of `let`s substituted. */
-function conditionsOf(s: Stmt1, { iterations, ifs, lets }: Around1): readonly Expr[] {
+function conditionsOf(s: Stmt1, { iterations, ifs, lets }: StatementContext): readonly Expr[] {
   return [
     ...iterations.flatMap((it) => it.where),
     ...ifs.map((f) => (someStmt1(f.then, (x) => x === s) ? f.cond : not(f.cond))),

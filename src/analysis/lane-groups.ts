@@ -8,7 +8,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { ThreadAxis } from '../ir/expr.ts'
 import { levelOf } from '../ir/hardware-axes.ts'
 import type { Stmt } from '../ir/loops.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import { type Body, bodiesOf, someStmt, walkStmts } from '../ir/tree.ts'
 
 export interface Lanes {
@@ -51,7 +51,7 @@ function lanesOf(s: Stmt): Lanes {
   }
 }
 
-const lanesInside = remembered((s: Stmt): Lanes => {
+const lanesInside = memoize((s: Stmt): Lanes => {
   const inside = bodiesOf(s).map(lanesIn).reduce(together)
   if (s.kind !== 'for' || s.mode.kind !== 'instr') return inside
   return together(inside, { count: s.mode.instr.threads, buffers: ALONE.buffers })

@@ -7,7 +7,7 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
-import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
+import { iterationsOf, writtenBuffers1 } from '../ir/stage1-tree.ts'
 import type { Alike, PermutationObstacle, TensorDimension } from './permutation-classes.ts'
 import { PermutationWalk } from './permutation-walk.ts'
 
@@ -52,7 +52,7 @@ export function permutableDimensions(kernel: Kernel1): PermutableDimensions {
         Object.freeze({
           name: it.name,
           ...(it.span ? { span: it.span } : {}),
-          dimensions: dimensionsOf(kernel, it, writtenBy([it])),
+          dimensions: dimensionsOf(kernel, it, writtenBuffers1([it])),
         }),
       ),
     ),

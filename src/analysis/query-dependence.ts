@@ -1,7 +1,7 @@
 /** Dependence of a format's expressions on old axes, by name, through queries. */
 import type { Expr } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import { decidersOf, operandsOf, type Query } from '../ir/queries.ts'
+import { determiningExprs, operandsOf, type Query } from '../ir/queries.ts'
 
 type Known = ReadonlyMap<string, ReadonlySet<string>>
 
@@ -25,7 +25,8 @@ function decisions(queries: readonly Query[], dims: readonly string[]): Known {
   const found = of.get(key)
   if (found) return found
   const out = new Map<string, ReadonlySet<string>>(dims.map((d) => [d, new Set([d])]))
-  for (const q of queries) out.set(q.name, new Set(decidersOf(q)?.flatMap((e) => through(e, out)) ?? dims))
+  for (const q of queries)
+    out.set(q.name, new Set(determiningExprs(q)?.flatMap((e) => through(e, out)) ?? dims))
   of.set(key, out)
   return out
 }
@@ -39,7 +40,7 @@ export const neededBy = (e: Expr, queries: readonly Query[]): readonly Query[] =
  * of its groups.
  */
 export const decidedBy = (e: Expr, queries: readonly Query[]): readonly Query[] =>
-  reachedFrom(e, queries, (q) => decidersOf(q) ?? [])
+  reachedFrom(e, queries, (q) => determiningExprs(q) ?? [])
 
 function reachedFrom(
   e: Expr,

@@ -6,7 +6,7 @@
  */
 import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
-import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
+import { iterationsOf, writtenBuffers1 } from '../ir/stage1-tree.ts'
 import { KnownValues } from './sparsity/known-values.ts'
 import {
   type Facts,
@@ -136,7 +136,7 @@ function iterationAttributes(
   unread: ReadonlySet<string>,
   facts: readonly Facts[],
 ): IterationAttributes {
-  const own = writtenBy([it])
+  const own = writtenBuffers1([it])
   const masks: IterationMask[] = []
   const refusals: (MaskRejection & { readonly mask: string })[] = []
   for (const f of facts) {

@@ -3,7 +3,7 @@ import { copiedMode } from '../ir/clone-loops.ts'
 import { type Expr, variable } from '../ir/expr.ts'
 import { mentions, mentionsSome, substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
-import { closeOver } from '../ir/reductions.ts'
+import { loopsUsedBy } from '../ir/reductions.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
 export interface SpatialNest {
@@ -26,7 +26,7 @@ export function spatialNest(
   core: (renamed: ReadonlyMap<string, Expr>) => Body,
 ): SpatialNest | undefined {
   const spatial = inside.filter((l) => !l.reduce)
-  const loops = closeOver(spatial, index)
+  const loops = loopsUsedBy(spatial, index)
   const leftOut = new Set(inside.filter((l) => !loops.includes(l)).map((l) => l.var))
   const holds = (e: Expr): boolean => !mentionsSome(e, leftOut)
   if (!loops.every((l) => holds(l.extent))) return undefined

@@ -4,7 +4,7 @@
  */
 import { add, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions, mentionsSome } from '../ir/expr-tree.ts'
-import { isSingle } from '../ir/reductions.ts'
+import { isSingleIteration } from '../ir/reductions.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { isIndex, isNonNegative } from './integers/interval.ts'
 import {
@@ -143,7 +143,7 @@ function within(rest: Linear, isLength: (e: Expr) => boolean, inner: Loops, writ
   // Loops of one iteration are at 0.
   const [only, ...others] = [...rest.terms.values()].filter(({ term }) => {
     const loop = term.kind === 'var' && inner.get(term.name)
-    return !loop || !isSingle(loop)
+    return !loop || !isSingleIteration(loop)
   })
   if (only?.coefficient === 1 && only.term.kind === 'var' && others.length === 0) {
     const loop = inner.get(only.term.name)

@@ -192,7 +192,7 @@ export class CompiledDispatch extends CompiledKernel {
         statistics: this.#open.choice.statistics,
         unknown: asking.statistics.unknown,
         choose: (found, passed) => this.#answer({ ...asking, found, passed }),
-        found: ({ kernel }) => kernel.compilation.kernel.found ?? [],
+        found: ({ kernel }) => kernel.compilation.kernel.runtimeLists ?? [],
         chosen: ({ selection: chosen }) => chosen,
         compile: (v, device) => (device ? v.kernel.compileSchedule(device) : this.#compile(v)),
         bind: (v, compiled) => compiled.bind(this.#takenBy(v, asking)),

@@ -4,9 +4,9 @@ import { type Coverage, coverageText, withNumbers } from '../elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { all, type Expr, not } from '../ir/expr.ts'
 import { formatOfOrder, type Instance } from '../ir/format.ts'
+import { memoize } from '../ir/memoize.ts'
 import { childrenOf, type PartTree } from '../ir/part-tree.ts'
-import { remembered } from '../ir/remembered.ts'
-import type { Found } from '../ir/stage1.ts'
+import type { RuntimeLists } from '../ir/stage1.ts'
 import { dependsOnValues } from '../storage/convert.ts'
 import { slotsOf } from '../storage/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
@@ -20,7 +20,7 @@ const argumentsOf = (c: Coverage): readonly (number | string)[] =>
     typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value,
   )
 
-const instanceFor = remembered((c: Coverage): Instance => {
+const instanceFor = memoize((c: Coverage): Instance => {
   const instance = instanceOf(c.format, argumentsOf(c), { span: c.span })
   return c.live ? { ...instance, tree: inOrder(instance.tree) } : instance
 })
@@ -55,14 +55,14 @@ const storing = ({ parts, tree }: Instance): string =>
   )
 
 /** Whether a run that finds these lists tells the share. */
-export const tells = ({ tensor, format, args }: Found, c: Coverage): boolean =>
+export const tells = ({ tensor, format, args }: RuntimeLists, c: Coverage): boolean =>
   tensor === c.tensor &&
   storing(instanceOf(formatOfOrder(format, c.format.over.length), args)) ===
     storing(instanceOf(c.format, argumentsOf(c)))
 
 /** The share by the lengths of the lists that a run found. */
 export function foundShare(
-  { parts }: Found,
+  { parts }: RuntimeLists,
   counts: readonly ArrayLike<number>[],
   elements: number,
   sizes: ReadonlyMap<string, number>,

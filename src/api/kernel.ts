@@ -2,7 +2,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
@@ -290,11 +290,11 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 }
 
-const formatInputsIn = remembered((s: Surroundings) =>
+const formatInputsIn = memoize((s: Surroundings) =>
   formatInputs(s.schedules.values(), s.spaces.values(), s.choices.values()),
 )
 
-const allFormatInputsIn = remembered(
+const allFormatInputsIn = memoize(
   (s: Surroundings): ReadonlyMap<string, FormatInput> =>
     new Map([...inputsOfFormats(s.formats.values()), ...formatInputsIn(s)]),
 )

@@ -1,7 +1,7 @@
 /** What a choice selects from while its kernel runs. */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
-import type { Found } from '../ir/stage1.ts'
+import type { RuntimeLists } from '../ir/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import type { Bound } from '../run/bind/index.ts'
 import type { Executable } from '../run/execute.ts'
@@ -22,7 +22,7 @@ export interface Selectable<V> {
   /** @param passed schedules that are passed over */
   choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): V
   /** What runs under it find. */
-  found(variant: V): readonly Found[]
+  found(variant: V): readonly RuntimeLists[]
   chosen(variant: V): Selection
   /** @param device another one than the choice was compiled for */
   compile(variant: V, device?: Device): Promise<CompiledSchedule>
@@ -59,7 +59,7 @@ export function* telling<V>(of: Selectable<V>, name: string): Generator<V, void>
 
 interface Finding {
   readonly statistic: string
-  readonly found: Found
+  readonly found: RuntimeLists
   /** Of the tensor. */
   readonly elements: number
 }
@@ -92,7 +92,7 @@ export function branchOf(
   const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
     // What nobody reads has no place.
     const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
-    const found = plan.found?.find((f) => tells(f, c) && f.parts.every((p) => isThere(p.counts)))
+    const found = plan.runtimeLists?.find((f) => tells(f, c) && f.parts.every((p) => isThere(p.counts)))
     const { axes } = source.buffers.find((b) => b.name === c.tensor)!
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })

@@ -4,7 +4,7 @@
  */
 import { inPass, unreachable } from '../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { PASSES } from '../lower/passes.ts'
 import type { Observer } from '../lower/pipeline.ts'
@@ -24,7 +24,7 @@ export const verifyStages: StageObserver = (program, at) => {
 }
 
 /** Most passes leave most kernels as they are. */
-const verified2 = remembered((kernel: Kernel2) => {
+const verified2 = memoize((kernel: Kernel2) => {
   verify2(kernel)
   return true
 })

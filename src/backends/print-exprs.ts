@@ -8,9 +8,9 @@ import type { Expr } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
 import type { Buffer, Launch } from '../ir/loops.ts'
 import { type BinaryOp, isCompare } from '../ir/ops.ts'
-import { constantsIn } from '../ir/register-constant-folding.ts'
+import { registerConstantFolder } from '../ir/register-constant-folding.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
-import { type Values, valuesIn } from '../ir/wrapping-values.ts'
+import { type SourceValues, valuesIn } from '../ir/wrapping-values.ts'
 import type { Mangler } from './name-mangling.ts'
 import { FirstIterations, hasBranch } from './peeled-iteration-workaround.ts'
 import type { BufferRef, Helpers, Spellings } from './spellings.ts'
@@ -66,10 +66,10 @@ export class ExprPrinter {
   /** Variables that hold data: scalars, and values loaded or computed from data. */
   readonly #data: Set<string>
   /** Expressions computed as values; index expressions are excluded. */
-  readonly #values: Values
+  readonly #values: SourceValues
   readonly #speculative: ReadonlySet<Expr>
   readonly #texts = new WeakMap<Expr, Text>()
-  readonly #constant = constantsIn()
+  readonly #constant = registerConstantFolder()
   /** First-iteration conditions, on targets that hide them from their compiler. */
   readonly #first: FirstIterations | null
 

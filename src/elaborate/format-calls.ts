@@ -2,7 +2,7 @@
 import type * as Ast from '../ast/nodes.ts'
 import { variable } from '../ir/expr.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
-import { QUERY_WORDS, wordsThat } from '../ir/queries.ts'
+import { QUERY_WORDS, queryWords } from '../ir/queries.ts'
 import type { Names } from './expressions.ts'
 import { type FormatScope, integersAt, isGiven, queriesAt } from './format-place.ts'
 import { plain, type Typed } from './type-conversion.ts'
@@ -16,7 +16,7 @@ const FORMS = {
 
 /** Names of all functions of formats, for suggestions. */
 export const FORMAT_FUNCTIONS: readonly string[] = [
-  ...wordsThat((w) => w.takes !== null),
+  ...queryWords((w) => w.takes !== null),
   ...Object.keys(FORMS),
 ]
 
@@ -37,18 +37,18 @@ export function callAt(p: FormatScope, e: Ast.Call, names: Names): Typed | null 
       span: e.span,
       expected: word.form,
     })
-  if (e.by && !word.grouped) return wrong()
-  const operands = word.source ? e.args.slice(1) : e.args
+  if (e.by && !word.takesBy) return wrong()
+  const operands = word.sourceKind ? e.args.slice(1) : e.args
   const enough = word.takes(operands.length, p.dims.length)
-  if (word.source && (e.args.length === 0 || !enough)) return wrong()
-  const source = word.source ? givenName(p, e.args[0]!, word.source, fn) : ''
+  if (word.sourceKind && (e.args.length === 0 || !enough)) return wrong()
+  const source = word.sourceKind ? givenName(p, e.args[0]!, word.sourceKind, fn) : ''
   const of = integersAt(p, operands, names, `what ${fn} is asked of`)
   const by = integersAt(p, e.by ?? [], names, `what ${fn} is asked of`)
   if (source === null || !of || !by) return null
   if (!enough) return wrong()
   const dims = p.dims.map((d) => variable(d))
   const written = { list: source, set: source, of, by, dims, span: e.span }
-  return plain(word.means(written, (q) => queries.ask(q, e.span)))
+  return plain(word.expand(written, (q) => queries.ask(q, e.span)))
 }
 
 function segmentsAt(p: FormatScope, e: Ast.Call): Typed | null {

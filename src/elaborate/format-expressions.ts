@@ -8,7 +8,7 @@ import { parseFormatParts } from '../ast/parse.ts'
 import { printParts } from '../ast/print.ts'
 import type { AnyFormat, Composition, FormatParam } from '../ir/format.ts'
 import { listAndSetDiagnostic } from '../ir/format-tables.ts'
-import { wordsThat } from '../ir/queries.ts'
+import { queryWords } from '../ir/queries.ts'
 import { elaborateRules } from './compositions.ts'
 import { Report } from './diagnostics.ts'
 import { elementNames, partsWrittenOut } from './dimension-lists.ts'
@@ -101,7 +101,7 @@ function composed(
 /** Returns the names that stand for numbers, each once, in the order of the text. */
 function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: FindFormat): NumberName[] {
   const out = new Map<string, NumberName>()
-  const bound = new Set([...wordsThat((w) => w.takes === null), ...over])
+  const bound = new Set([...queryWords((w) => w.takes === null), ...over])
   const visit = (e: Ast.Expr): void => {
     switch (e.kind) {
       case 'name':
@@ -142,7 +142,7 @@ function numbersIn(parts: readonly Ast.AsPart[], over: readonly string[], find: 
   return [...out.values()].filter((e) => e.kind === 'field' || !bound.has(e.name))
 }
 const NAMED: ReadonlySet<string> = new Set([
-  ...wordsThat((w) => w.source !== undefined),
+  ...queryWords((w) => w.sourceKind !== undefined),
   'segments',
   'size',
   'order',

@@ -49,7 +49,7 @@ function nameAt(p: FormatScope, e: Ast.Name): Typed | null {
   if (word?.takes === null) {
     const queries = queriesAt(p, e.name, e.span)
     const nothing = { list: '', set: '', of: [], by: [], dims: [], span: e.span }
-    return queries && plain(word.means(nothing, (q) => queries.ask(q, e.span)))
+    return queries && plain(word.expand(nothing, (q) => queries.ask(q, e.span)))
   }
   const kind = p.given.kinds.get(e.name)
   if (kind === 'list' || kind === 'set')

@@ -5,7 +5,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { freeVars } from '../ir/expr-tree.ts'
-import { declarationOf, keyOfQuestion, operandsOf, type Query, type Question } from '../ir/queries.ts'
+import { declarationOf, operandsOf, type Query, queryKey, type UnnamedQuery } from '../ir/queries.ts'
 
 /** The queries of one scope, each once and after the queries that it uses. */
 export class Queries {
@@ -18,8 +18,8 @@ export class Queries {
   }
 
   /** Returns the variable with the result of a query. */
-  ask(question: Question, span: Span): Var {
-    const key = keyOfQuestion(question)
+  ask(question: UnnamedQuery, span: Span): Var {
+    const key = queryKey(question)
     let query = this.#byKey.get(key)
     if (!query) {
       query = { ...question, name: this.#fresh(question.kind), span }

@@ -1,8 +1,8 @@
 import type * as Ast from '../ast/nodes.ts'
+import { mayDeriveFrom, mayNameAxisArray } from '../ir/derived-names.ts'
 import type { AnyFormat, FormatParam } from '../ir/format.ts'
 import { tablesOf } from '../ir/format-tables.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { mayBeOf, mayBeOfAxis } from '../ir/made-names.ts'
 import { composeInPlace, singleUse } from './format-expressions.ts'
 import { checkArguments, formatArguments } from './format-uses.ts'
 import { type Family, instanceArguments } from './instances.ts'
@@ -140,9 +140,9 @@ export class StepWalk {
     // Other schedules and callers may have stored the tensor before: in parts, over axes of a format, or in a format
     // built at run time.
     const isMade = [...kernel.buffers.map((b) => b.name), ...this.#tables].some((of) =>
-      mayBeOf(name.name, of),
+      mayDeriveFrom(name.name, of),
     )
-    if (candidates.includes(name.name) || isMade || mayBeOfAxis(name.name)) return
+    if (candidates.includes(name.name) || isMade || mayNameAxisArray(name.name)) return
     report.error({
       code: 'check/unknown-buffer',
       message: `kernel ${kernel.name} has no buffer ${name.name}`,

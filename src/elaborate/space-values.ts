@@ -3,7 +3,7 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { evaluateNode } from '../ir/evaluate.ts'
 import type { Expr, Var } from '../ir/expr.ts'
 import { someExpr } from '../ir/expr-tree.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import { withoutDivisionByZero } from './division-by-zero.ts'
 import type { NumberDecision, Space } from './space-types.ts'
 
@@ -75,7 +75,7 @@ const isLazy = (e: Expr): boolean =>
   e.kind === 'select' || (e.kind === 'binary' && (e.op === 'and' || e.op === 'or'))
 
 /** Returns whether an expression has no value if one of its names has no value. */
-export const isStrict = remembered((e: Expr): boolean => !someExpr(e, isLazy))
+export const isStrict = memoize((e: Expr): boolean => !someExpr(e, isLazy))
 
 function orNothing<T>(work: () => T): T | undefined {
   try {

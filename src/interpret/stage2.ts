@@ -4,8 +4,8 @@
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { type Monoid, widened } from '../ir/monoid.ts'
-import { initLoops, reductionsOf, scatters } from '../ir/reductions.ts'
+import { type Monoid, widen } from '../ir/monoid.ts'
+import { initLoops, reductionsOf, scattersElements } from '../ir/reductions.ts'
 import { Threads } from './bound-threads.ts'
 import { type Cell, Expressions } from './expressions.ts'
 import { type Cells, cellsOf, unwritten } from './memory-cells.ts'
@@ -256,7 +256,7 @@ class Interpreter {
           update()
         },
       )
-    const together = s.atomic && scatters(s, path) ? [] : path.filter((l) => l.reduce)
+    const together = s.atomic && scattersElements(s, path) ? [] : path.filter((l) => l.reduce)
     const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
     const combine = this.#threads.reached(together, inRegisters, update)
     const [value] = values
@@ -279,7 +279,7 @@ class Interpreter {
   #combining({ reducer, targets }: Reduce): Monoid {
     const buffers = targets.map((t) => this.#exprs.cell(t.buffer).buffer)
     if (buffers.every((b) => b.accumulate === b.dtype)) return reducer
-    return widened(
+    return widen(
       reducer,
       buffers.map((b) => b.accumulate),
     )

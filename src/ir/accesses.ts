@@ -2,7 +2,7 @@
 import type { Expr, Load } from './expr.ts'
 import { readsMemory, walkExpr } from './expr-tree.ts'
 import type { Buffer, For, Stmt, Store } from './loops.ts'
-import { remembered } from './remembered.ts'
+import { memoize } from './memoize.ts'
 import { type Body, exprsOf, piecesOf, walkStmts } from './tree.ts'
 
 /**
@@ -15,7 +15,7 @@ export const isReadOnly = (b: Buffer): boolean =>
 export const isOffsets = (b: Buffer): boolean => b.positions !== undefined
 
 /** Names of the offset arrays among the buffers. */
-export const offsetsIn = remembered(
+export const offsetsIn = memoize(
   (buffers: readonly Buffer[]): ReadonlySet<string> => new Set(buffers.filter(isOffsets).map((b) => b.name)),
 )
 
@@ -53,7 +53,7 @@ type StatementAccess = Omit<BufferAccess, 'stmt' | 'path'>
  * Accesses of the statement itself, without nested statements. Cached, because passes query the same statements
  * repeatedly.
  */
-const accessesOfStatement = remembered((s: Stmt): readonly StatementAccess[] => {
+const accessesOfStatement = memoize((s: Stmt): readonly StatementAccess[] => {
   const out: StatementAccess[] = []
   const read = (e: Expr): void => {
     if (e.kind === 'load') out.push({ buffer: e.buffer, index: e.index, mode: 'read', whole: false })

@@ -3,9 +3,9 @@
  * replacing loops by their variable.
  */
 import { invariant } from '../ast/diagnostic.ts'
-import { replacedAt } from './lists.ts'
+import { replaceAt } from './lists.ts'
 import type { Buffer, For, Stmt } from './loops.ts'
-import { remembered } from './remembered.ts'
+import { memoize } from './memoize.ts'
 import { type Body, bodiesOf, withBodies } from './tree.ts'
 
 /** The definitions in a statement and everything nested in it. */
@@ -58,7 +58,7 @@ function neverBinds({ kind }: Stmt): boolean {
 
 export const definitionsIn = (s: Stmt): Definitions => (neverBinds(s) ? NOTHING : definitionsInside(s))
 
-const definitionsInside = remembered((s: Stmt): Definitions => new StatementDefinitions(s))
+const definitionsInside = memoize((s: Stmt): Definitions => new StatementDefinitions(s))
 
 /** Computed on first use: for most statements only the loops are needed. */
 class StatementDefinitions implements Definitions {
@@ -157,7 +157,7 @@ export interface LoopLocation {
 const SMALL_BODY = 4
 
 /** Index of the top-level statement that contains a loop, by loop variable: a step looks up one loop several times. */
-const indexCaches = remembered((_: Body): Map<string, number> => new Map())
+const indexCaches = memoize((_: Body): Map<string, number> => new Map())
 
 function scanForLoop(body: Body, name: string): number {
   let index = body.length - 1
@@ -201,7 +201,7 @@ export function replaceLoop(body: Body, name: string, f: (loop: For) => Stmt | B
   const index = indexOfContainer(body, name)
   const replaced = index < 0 ? undefined : replaceInStatement(body[index]!, name, f)
   invariant(replaced, () => `no loop ${name}`)
-  return replacedAt(body, index, replaced)
+  return replaceAt(body, index, replaced)
 }
 
 /** The replacement of a statement that contains the loop; `undefined` if it does not. */
@@ -230,7 +230,7 @@ function replaceInStatement(s: Stmt, name: string, f: (loop: For) => Stmt | Body
 function replaceInBody(body: Body, name: string, f: (loop: For) => Stmt | Body): Body | undefined {
   for (let index = 0; index < body.length; index++) {
     const replacement = replaceInStatement(body[index]!, name, f)
-    if (replacement) return replacedAt(body, index, replacement)
+    if (replacement) return replaceAt(body, index, replacement)
   }
   return undefined
 }

@@ -9,9 +9,9 @@ import { computeType, isFloat } from './dtype.ts'
 import type { Expr, Load, Search, Var } from './expr.ts'
 import { perExpr, treeSize } from './expr-tree.ts'
 import { MATH } from './math.ts'
+import { memoize } from './memoize.ts'
 import { arithmetic, convert, mathOf, TRUTH, wrap } from './numeric.ts'
 import { isTruth } from './ops.ts'
-import { remembered } from './remembered.ts'
 
 type Builtin = Extract<Expr, { kind: 'builtin' }>
 /** Nodes whose value depends on their operands alone. `select`, `and` and `or` are excluded, because they are lazy. */
@@ -143,7 +143,7 @@ const rejectOnHost =
     throw new InternalError(`${kind} cannot be evaluated on the host`)
   }
 
-const compiled = remembered((e: Expr) =>
+const compiled = memoize((e: Expr) =>
   compileExpr<Params>(e, {
     variable:
       ({ name }) =>

@@ -4,7 +4,7 @@
  * a node once.
  */
 import { binary, call, cast, type Expr, load, neg, not, select } from './expr.ts'
-import { remembered } from './remembered.ts'
+import { memoize } from './memoize.ts'
 
 const NONE: readonly Expr[] = Object.freeze([])
 
@@ -154,12 +154,12 @@ export function perExpr<T>(f: (e: Expr, operandValue: (e: Expr) => T) => T): (e:
 }
 
 /** The number of nodes of the expression as a tree, shared nodes counted at each occurrence; may be infinite. */
-export const treeSize: (e: Expr) => number = remembered((e: Expr) =>
+export const treeSize: (e: Expr) => number = memoize((e: Expr) =>
   children(e).reduce((size, c) => size + treeSize(c), 1),
 )
 
 /** Names of the variables in an expression; hardware indices are included by their axis name. */
-export const freeVars: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) =>
+export const freeVars: (e: Expr) => ReadonlySet<string> = memoize((e: Expr) =>
   e.kind === 'var'
     ? new Set([e.name])
     : e.kind === 'builtin'
@@ -168,7 +168,7 @@ export const freeVars: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) =
 )
 
 /** Names of the arrays that an expression reads. */
-export const buffersRead: (e: Expr) => ReadonlySet<string> = remembered((e: Expr) => {
+export const buffersRead: (e: Expr) => ReadonlySet<string> = memoize((e: Expr) => {
   const operandBuffers = unionOfOperands(e, buffersRead)
   return e.kind === 'load' || e.kind === 'search' ? new Set([e.buffer, ...operandBuffers]) : operandBuffers
 })

@@ -7,15 +7,15 @@ import { foldCall, foldCompare, foldFloat, foldInt, isValue } from './constant-f
 import { type Dtype, isFloat, isInt, join } from './dtype.ts'
 import type { Builtin, Const, Expr, Load, Search, ThreadAxis, Var } from './expr-nodes.ts'
 import { MATH, type MathFn } from './math.ts'
+import { enableMemo } from './memoize.ts'
 import { convert } from './numeric.ts'
 import { type BinaryOp, isTruth } from './ops.ts'
-import { remembering } from './remembered.ts'
 import { rounding } from './rounding.ts'
 import { sameExpr } from './structural-equality.ts'
 
 export * from './expr-nodes.ts'
 
-const freeze = <T extends Expr>(node: T): T => Object.freeze(remembering(node))
+const freeze = <T extends Expr>(node: T): T => Object.freeze(enableMemo(node))
 
 /** The number of the type nearest to `value`. For integer types, `value` must be an integer. */
 export function constant(value: number, dtype: Dtype = 'i32', span?: Span): Const {

@@ -1,4 +1,4 @@
-/** Extents of the lists that formats look coordinates up in: a list cuts that extent into segments. */
+/** Extents of the lists in which formats look up coordinates: a list divides such an extent into segments. */
 import { ceildiv, type Expr } from './expr.ts'
 import type { FormatInstance, Instance } from './format.ts'
 import { childrenOf, type PartTree } from './part-tree.ts'
@@ -6,16 +6,16 @@ import { operandsOf, type Query, sourceOf } from './queries.ts'
 import { keyOf } from './structural-equality.ts'
 
 type Extents = ReadonlyMap<string, Expr>
-type Asking = Pick<FormatInstance, 'queries' | 'sorts'>
+type QueriesAndSorts = Pick<FormatInstance, 'queries' | 'sorts'>
 
 /**
  * The number of values of an expression: for a coordinate, the extent of its dimension (or sorted axis); for a place in
  * a sort, the number of places; for blocks of these, the number of blocks. `undefined` if unknown.
  */
-export function extentOf(e: Expr, extents: Extents, { queries, sorts }: Asking): Expr | undefined {
+export function extentOf(e: Expr, extents: Extents, { queries, sorts }: QueriesAndSorts): Expr | undefined {
   if (e.kind === 'binary' && e.op === 'div' && e.b.kind === 'const') {
-    const whole = extentOf(e.a, extents, { queries, sorts })
-    return whole && ceildiv(whole, e.b)
+    const dividend = extentOf(e.a, extents, { queries, sorts })
+    return dividend && ceildiv(dividend, e.b)
   }
   if (e.kind !== 'var') return undefined
   const q = queries.find((x) => x.name === e.name)
@@ -24,7 +24,7 @@ export function extentOf(e: Expr, extents: Extents, { queries, sorts }: Asking):
 }
 
 /** For each query that looks up a coordinate in the list, the extent of that coordinate; `undefined` if unknown. */
-function lookedUp(
+function lookupExtents(
   list: string,
   queries: readonly Query[],
   extents: Extents,
@@ -35,30 +35,44 @@ function lookedUp(
     .flatMap((q) => operandsOf(q).map((e) => extentOf(e, extents, { queries, sorts })))
 }
 
-const extentsOn = (over: Instance['over']): Extents => new Map(over.map((a) => [a.name, a.extent]))
+const extentsByAxis = (over: Instance['over']): Extents => new Map(over.map((a) => [a.name, a.extent]))
 
 /** Extents looked up by a part: by its map, and by the keys of its sorts, which may also use the sorted axis. */
-function lookedUpIn(list: string, { queries, sorts }: Asking, extents: Extents): (Expr | undefined)[] {
-  const keys = sorts.flatMap((s) => lookedUp(list, s.queries, new Map([...extents, [s.dim, s.extent]]), []))
-  return [...lookedUp(list, queries, extents, sorts), ...keys]
+function lookupExtentsOfPart(
+  list: string,
+  { queries, sorts }: QueriesAndSorts,
+  extents: Extents,
+): (Expr | undefined)[] {
+  const keys = sorts.flatMap((s) =>
+    lookupExtents(list, s.queries, new Map([...extents, [s.dim, s.extent]]), []),
+  )
+  return [...lookupExtents(list, queries, extents, sorts), ...keys]
 }
 
-/** The extent that a part's list cuts into segments; the first dimension's if no query determines it. */
-export const cutByPart = (list: string, part: Asking, over: Instance['over']): Expr =>
-  lookedUpIn(list, part, extentsOn(over)).find((e) => e !== undefined) ?? over[0]!.extent
+/**
+ * The extent that a part's list divides into segments; the extent of the first dimension if no query
+ * determines it.
+ */
+export const listExtentInPart = (list: string, part: QueriesAndSorts, over: Instance['over']): Expr =>
+  lookupExtentsOfPart(list, part, extentsByAxis(over)).find((e) => e !== undefined) ?? over[0]!.extent
 
 /**
- * The distinct extents that a list must end with: those of all coordinates that maps, keys and conditions look up in
- * it. Empty if they look up only other expressions, or nothing; the list may then end anywhere.
+ * The distinct extents with which a list must end: those of all coordinates that maps, keys and conditions
+ * look up in it. Empty if they look up only other expressions, or nothing; the list may then end anywhere.
  */
-export function extentsCut(
+export function listExtents(
   list: string,
   { over, tree, parts }: Pick<Instance, 'over' | 'tree' | 'parts'>,
 ): readonly Expr[] {
-  const extents = extentsOn(over)
-  const inTree = (t: PartTree): (Expr | undefined)[] =>
-    t.kind === 'leaf' ? [] : [...lookedUp(list, t.queries, extents, []), ...childrenOf(t).flatMap(inTree)]
-  const all = [...parts.flatMap((p) => lookedUpIn(list, p.instance, extents)), ...inTree(tree)]
-  const known = all.filter((e) => e !== undefined)
-  return [...new Map(known.map((e) => [keyOf(e), e])).values()]
+  const extents = extentsByAxis(over)
+  const extentsInTree = (t: PartTree): (Expr | undefined)[] =>
+    t.kind === 'leaf'
+      ? []
+      : [...lookupExtents(list, t.queries, extents, []), ...childrenOf(t).flatMap(extentsInTree)]
+  const candidates = [
+    ...parts.flatMap((p) => lookupExtentsOfPart(list, p.instance, extents)),
+    ...extentsInTree(tree),
+  ]
+  const knownExtents = candidates.filter((e) => e !== undefined)
+  return [...new Map(knownExtents.map((e) => [keyOf(e), e])).values()]
 }

@@ -1,6 +1,6 @@
 /** List updates that preserve identity, and the difference of two lists. */
 
-/** The list with `f` over each element; the same list when every element stays itself. */
+/** The list with `f` applied to each element; the same list if no element changes. */
 export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonly T[] {
   let out: T[] | undefined
   xs.forEach((x, k) => {
@@ -12,13 +12,13 @@ export function mapSame<T>(xs: readonly T[], f: (x: T, k: number) => T): readonl
 }
 
 /** `out`, or the original list if every element is unchanged. */
-export const unlessSame = <T>(xs: readonly T[], out: readonly T[]): readonly T[] =>
+export const reuseIfSame = <T>(xs: readonly T[], out: readonly T[]): readonly T[] =>
   out.length === xs.length && out.every((x, k) => x === xs[k]) ? xs : Object.freeze(out)
 
 /** The list with one element replaced by several. V8 copies frozen lists faster by spreading than by `slice`. */
-export function replacedAt<T>(xs: readonly T[], at: number, by: readonly T[]): readonly T[] {
+export function replaceAt<T>(xs: readonly T[], index: number, replacements: readonly T[]): readonly T[] {
   const out = [...xs]
-  out.splice(at, 1, ...by)
+  out.splice(index, 1, ...replacements)
   return Object.freeze(out)
 }
 

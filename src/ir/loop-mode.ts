@@ -7,7 +7,7 @@ import type { For, LoopMode } from './loops.ts'
 
 /** The expressions in a loop's mode, which rewriting the loop must rewrite too. */
 export function modeExprs({ mode }: For): readonly Expr[] {
-  if (mode.kind === 'accumulate') return mode.shares ? [mode.shares.search] : []
+  if (mode.kind === 'accumulate') return mode.partition ? [mode.partition.search] : []
   if (mode.kind !== 'instr' || !mode.signals) return []
   const { index, multicast } = mode.signals
   return [...index, ...(multicast ? [multicast.turn] : [])]
@@ -15,10 +15,10 @@ export function modeExprs({ mode }: For): readonly Expr[] {
 
 /** The mode with `f` applied to the expressions of `modeExprs`. */
 export function mapMode(mode: LoopMode, f: (e: Expr) => Expr): LoopMode {
-  if (mode.kind === 'accumulate' && mode.shares) {
-    const search = f(mode.shares.search)
+  if (mode.kind === 'accumulate' && mode.partition) {
+    const search = f(mode.partition.search)
     invariant(search.kind === 'search', 'segments are searched for')
-    return search === mode.shares.search ? mode : { ...mode, shares: { ...mode.shares, search } }
+    return search === mode.partition.search ? mode : { ...mode, partition: { ...mode.partition, search } }
   }
   if (mode.kind !== 'instr' || !mode.signals) return mode
   const signals = mapSignals(mode.signals, f)

@@ -14,7 +14,7 @@ import type { Dtype } from './dtype.ts'
 import type { Expr, Load, Search, ThreadAxis } from './expr.ts'
 import type { Instr, Memory, Signals } from './instr.ts'
 import type { InstrCall } from './instr-call.ts'
-import type { Capacity, Found, NestDefault, Param, Role } from './stage1.ts'
+import type { Capacity, NestDefault, Param, Role, RuntimeLists } from './stage1.ts'
 import type { Lanes, Reduce, Store } from './store-and-reduce.ts'
 
 export type * from './store-and-reduce.ts'
@@ -74,7 +74,7 @@ export type LoopMode =
       readonly kind: 'accumulate'
       readonly by: number
       /** The work partition, if the loop runs over an equal chunk of the positions of segments. */
-      readonly shares?: Shares | undefined
+      readonly partition?: WorkPartition | undefined
       /** The loop over groups of threads with neighbouring chunks. */
       readonly within?: string | undefined
       /** The carry-out buffer, one row per chunk: the chunk's part of an element that an earlier chunk also updates. */
@@ -87,7 +87,7 @@ export type LoopMode =
   | { readonly kind: 'instr'; readonly instr: Instr; readonly signals?: Signals | undefined }
 
 /** Equal chunks of the positions of segments (merge-path partition, without counting segment ends as work). */
-export interface Shares {
+export interface WorkPartition {
   /** One plus the segment in which the chunk begins; the searched value is the chunk's first position. */
   readonly search: Search
   /** Positions per chunk; each chunk begins at a multiple of it. */
@@ -228,7 +228,7 @@ export interface Kernel2 {
   readonly lostWrites?: LostWrites | undefined
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
-  readonly found?: readonly Found[] | undefined
+  readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Constraints on sizes that the schedule requires. */
   readonly facts?: readonly Fact[] | undefined
   readonly span?: Span | undefined
@@ -253,7 +253,7 @@ export interface DisjointWrites {
    */
   readonly by: readonly number[]
   /** No group initialises elements of another group. A nest that initialises all rows for other nests would do so. */
-  readonly own?: boolean | undefined
+  readonly separateInit?: boolean | undefined
 }
 
 /** After a run, word k of `buffer` is not 0 if a write to `targets[k]` found no element. */
@@ -291,7 +291,7 @@ export interface Plan {
   readonly steps: readonly PlanStep[]
   readonly lostWrites?: LostWrites | undefined
   readonly capacities?: readonly Capacity[] | undefined
-  readonly found?: readonly Found[] | undefined
+  readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Constraints on sizes under which this plan is correct; binding rejects other sizes. */
   readonly facts?: readonly Fact[] | undefined
 }

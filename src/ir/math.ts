@@ -15,15 +15,21 @@ export interface MathRow {
   readonly evaluate: (x: number, y: number) => number
 }
 
-const real = (evaluate: MathRow['evaluate'], arity: 1 | 2 = 1): MathRow => ({
+const realRow = (evaluate: MathRow['evaluate'], arity: 1 | 2 = 1): MathRow => ({
   arity,
   type: 'float',
   reproducible: false,
   evaluate,
 })
-const rounded = (evaluate: MathRow['evaluate']): MathRow => ({ ...real(evaluate), reproducible: true })
-const same = (evaluate: MathRow['evaluate']): MathRow => ({ ...rounded(evaluate), type: 'operand' })
-const bits = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
+const reproducibleRow = (evaluate: MathRow['evaluate']): MathRow => ({
+  ...realRow(evaluate),
+  reproducible: true,
+})
+const sameTypeRow = (evaluate: MathRow['evaluate']): MathRow => ({
+  ...reproducibleRow(evaluate),
+  type: 'operand',
+})
+const bitRow = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
   arity,
   type: 'bits',
   reproducible: true,
@@ -31,34 +37,34 @@ const bits = (evaluate: MathRow['evaluate'], arity: 1 | 2): MathRow => ({
 })
 
 const ROWS = {
-  exp: real(Math.exp),
+  exp: realRow(Math.exp),
   /** 2^x, one instruction on GPUs; results below the least normal number may be flushed to 0. */
-  exp2: real((x) => 2 ** x),
-  log: real(Math.log),
+  exp2: realRow((x) => 2 ** x),
+  log: realRow(Math.log),
   /** log(1 + x), accurate for small x. */
-  log1p: real(Math.log1p),
+  log1p: realRow(Math.log1p),
   // Correctly rounded, by IEEE 754.
-  sqrt: rounded(Math.sqrt),
-  rsqrt: real((x) => 1 / Math.sqrt(x)),
-  abs: same(Math.abs),
-  sin: real(Math.sin),
-  cos: real(Math.cos),
-  tanh: real(Math.tanh),
-  sigmoid: real((x) => 1 / (1 + Math.exp(-x))),
-  floor: rounded(Math.floor),
-  ceil: rounded(Math.ceil),
-  round: rounded(roundEven),
-  pow: real((x, y) => x ** y, 2),
-  erf: real(erf),
-  sign: same(Math.sign),
-  popcount: bits(popcount, 1),
+  sqrt: reproducibleRow(Math.sqrt),
+  rsqrt: realRow((x) => 1 / Math.sqrt(x)),
+  abs: sameTypeRow(Math.abs),
+  sin: realRow(Math.sin),
+  cos: realRow(Math.cos),
+  tanh: realRow(Math.tanh),
+  sigmoid: realRow((x) => 1 / (1 + Math.exp(-x))),
+  floor: reproducibleRow(Math.floor),
+  ceil: reproducibleRow(Math.ceil),
+  round: reproducibleRow(roundEven),
+  pow: realRow((x, y) => x ** y, 2),
+  erf: realRow(erf),
+  sign: sameTypeRow(Math.sign),
+  popcount: bitRow(popcount, 1),
   /** Shifts by `n mod 32` bits. */
-  shift_left: bits((x, n) => x << n, 2),
+  shift_left: bitRow((x, n) => x << n, 2),
   /** Logical right shift by `n mod 32` bits. */
-  shift_right: bits((x, n) => (x >>> n) | 0, 2),
-  bit_and: bits((x, y) => x & y, 2),
-  bit_or: bits((x, y) => x | y, 2),
-  bit_xor: bits((x, y) => x ^ y, 2),
+  shift_right: bitRow((x, n) => (x >>> n) | 0, 2),
+  bit_and: bitRow((x, y) => x & y, 2),
+  bit_or: bitRow((x, y) => x | y, 2),
+  bit_xor: bitRow((x, y) => x ^ y, 2),
 }
 
 export type MathFn = keyof typeof ROWS
@@ -89,6 +95,6 @@ function roundEven(x: number): number {
 /** The number of set bits of an i32; each step clears the lowest (Kernighan). */
 function popcount(x: number): number {
   let count = 0
-  for (let rest = x; rest !== 0; rest &= rest - 1) count++
+  for (let remaining = x; remaining !== 0; remaining &= remaining - 1) count++
   return count
 }

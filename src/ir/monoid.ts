@@ -24,7 +24,7 @@ export const isBuiltinReducer = (s: string): s is BuiltinReducer =>
 const OP = { '+': 'add', '*': 'mul', min: 'min', max: 'max', and: 'and', or: 'or' } as const
 
 /** The initial value of a reduction into elements of a type. */
-export const startOf = (identity: Expr, dtype: Dtype): Expr =>
+export const initialValue = (identity: Expr, dtype: Dtype): Expr =>
   identity.kind === 'const' ? constant(identity.value, dtype) : identity
 
 /** The identity of a built-in reducer for an element type. */
@@ -73,7 +73,7 @@ export function builtinMonoid(reducer: BuiltinReducer, dtype: Dtype): Monoid {
  * The reducer with wider component types. Elements without contributions keep the narrow identity. Half-precision
  * constants in the combine of a declared monoid become f32; explicit casts to half are kept.
  */
-export function widened(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
+export function widen(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
   const { name } = narrow
   const identity = narrow.identity.map((e, k) =>
     e.kind === 'const' ? constant(e.value, dtypes[k]!) : cast(e, dtypes[k]!),
@@ -83,16 +83,16 @@ export function widened(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
     vars.map((v, k) => variable(v.name, dtypes[k]!)),
   ) as [Var[], Var[]]
   const operands = new Map([...left, ...right].map((v) => [v.name, v]))
-  const wide = perExpr<Expr>((e, of) => {
+  const widenExpr = perExpr<Expr>((e, widenOperand) => {
     if (e.kind === 'var') return operands.get(e.name) ?? e
     if (e.kind === 'const') return isHalf(e.dtype) ? constant(e.value, 'f32') : e
-    if (e.kind === 'cast') return cast(of(e.x), e.dtype)
-    const xs = children(e).map(of)
-    const values = e.kind === 'select' ? xs.slice(1) : xs
+    if (e.kind === 'cast') return cast(widenOperand(e.x), e.dtype)
+    const newOperands = children(e).map(widenOperand)
+    const values = e.kind === 'select' ? newOperands.slice(1) : newOperands
     const dtype = values.map((x) => x.dtype).reduce((a, b) => (a === b ? a : join(a, b)))
     return withChildren(
       e,
-      xs.map((x) => (values.includes(x) ? cast(x, dtype) : x)),
+      newOperands.map((x) => (values.includes(x) ? cast(x, dtype) : x)),
     )
   })
   return {
@@ -101,16 +101,16 @@ export function widened(narrow: Monoid, dtypes: readonly Dtype[]): Monoid {
     identity,
     left,
     right,
-    result: narrow.result.map((e, k) => cast(wide(e), dtypes[k]!)),
+    result: narrow.result.map((e, k) => cast(widenExpr(e), dtypes[k]!)),
   }
 }
 
 /** True if the component's combine always returns one of its operands, as for an argmax: exact in any type. */
 export function isSelection(m: Monoid, component: number): boolean {
-  const selects = (e: Expr): boolean => {
-    if (e.kind === 'select') return selects(e.then) && selects(e.else)
-    if (e.kind === 'binary') return (e.op === 'min' || e.op === 'max') && selects(e.a) && selects(e.b)
+  const isSelecting = (e: Expr): boolean => {
+    if (e.kind === 'select') return isSelecting(e.then) && isSelecting(e.else)
+    if (e.kind === 'binary') return (e.op === 'min' || e.op === 'max') && isSelecting(e.a) && isSelecting(e.b)
     return e.kind === 'var' || e.kind === 'const'
   }
-  return selects(m.result[component]!)
+  return isSelecting(m.result[component]!)
 }

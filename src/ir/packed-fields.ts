@@ -11,33 +11,39 @@ export const wordsFor = (count: number, bits: number): number => Math.ceil(count
 
 /**
  * The element at a position; `word` reads a word of the array. A field is extracted by shifting out the fields above
- * and below it. `lowered`: uses truncating division, after flooring divisions of positions have been lowered.
+ * and below it. `truncating`: uses truncating division, after flooring divisions of positions have been lowered.
  */
-export function fieldAt(position: Expr, bits: number, word: (at: Expr) => Expr, lowered = false): Expr {
+export function fieldAt(
+  position: Expr,
+  bits: number,
+  word: (wordIndex: Expr) => Expr,
+  truncating = false,
+): Expr {
   if (bits === 32) return word(position)
-  const per = int(32 / bits)
-  const [at, place] = [
-    binary(lowered ? 'quo' : 'div', position, per),
-    binary(lowered ? 'rem' : 'mod', position, per),
+  const perWord = int(32 / bits)
+  const [wordIndex, field] = [
+    binary(truncating ? 'quo' : 'div', position, perWord),
+    binary(truncating ? 'rem' : 'mod', position, perWord),
   ]
-  const above = sub(int(32 - bits), mul(place, int(bits)))
-  return call('shift_right', [call('shift_left', [word(at), above]), int(32 - bits)])
+  const unusedBits = sub(int(32 - bits), mul(field, int(bits)))
+  return call('shift_right', [call('shift_left', [word(wordIndex), unusedBits]), int(32 - bits)])
 }
 
 /** Numbers as fields of `bits` bits each, the first in the lowest bits of the first word. */
 export function packFields(values: ArrayLike<number>, bits: number): Int32Array {
-  const per = 32 / bits
+  const perWord = 32 / bits
   const out = new Int32Array(wordsFor(values.length, bits))
-  for (let k = 0; k < values.length; k++) out[Math.floor(k / per)]! |= values[k]! << ((k % per) * bits)
+  for (let k = 0; k < values.length; k++)
+    out[Math.floor(k / perWord)]! |= values[k]! << ((k % perWord) * bits)
   return out
 }
 
 /** The first `count` fields, as integers. */
 export function unpackFields(words: ArrayLike<number>, bits: number, count: number): Int32Array {
-  const per = 32 / bits
+  const perWord = 32 / bits
   const out = new Int32Array(count)
   for (let k = 0; k < count; k++)
-    out[k] = (words[Math.floor(k / per)]! << (32 - bits - (k % per) * bits)) >>> (32 - bits)
+    out[k] = (words[Math.floor(k / perWord)]! << (32 - bits - (k % perWord) * bits)) >>> (32 - bits)
   return out
 }
 
@@ -49,13 +55,13 @@ export function checkFields(axis: StoredAxis, extent: number): void {
   const bits = indexBits(axis)
   const codes = codesOf(axis, extent)
   if (bits === 32 || codes <= 2 ** bits) return
-  const open = hasHoles(axis)
+  const hasEmptyCode = hasHoles(axis)
   fail({
     code: 'format/packed',
-    message: `axis ${axis.name} packs coordinates into ${bits} bits, and its extent is ${extent}${open ? ', with one number more for positions that hold nothing' : ''}`,
+    message: `axis ${axis.name} packs coordinates into ${bits} bits, and its extent is ${extent}${hasEmptyCode ? ', with one number more for positions that hold nothing' : ''}`,
     ...(axis.span ? { span: axis.span } : {}),
-    expected: `an extent up to ${2 ** bits - (open ? 1 : 0)}`,
-    hint: open
+    expected: `an extent up to ${2 ** bits - (hasEmptyCode ? 1 : 0)}`,
+    hint: hasEmptyCode
       ? 'give more bits, or no padding a number of its own: `compact`, or `padded with` a coordinate'
       : 'give more bits, or store coordinates within smaller ranges',
   })

@@ -19,7 +19,7 @@ export type PartTree =
       /**
        * For each child, a condition implied for all its coordinates, over the old axes' names; empty if none is known.
        */
-      readonly holds: readonly Expr[]
+      readonly implied: readonly Expr[]
       readonly children: readonly PartTree[]
       readonly span?: Span | undefined
     }
@@ -40,7 +40,7 @@ export const childrenOf = (node: PartNode): readonly PartTree[] =>
   node.kind === 'index' ? node.children : node.cases.map((c) => c.child)
 
 /** The expressions that select a child of a node. */
-export const decidingIn = (node: PartNode): readonly Expr[] =>
+export const selectorsOf = (node: PartNode): readonly Expr[] =>
   node.kind === 'index' ? [node.index] : node.cases.flatMap((c) => c.where ?? [])
 
 /** A condition of a format, with the queries that it may mention. */
@@ -52,11 +52,11 @@ export interface Condition {
 /** The conditions on the path from the root to a part. */
 export function conditionsOf(tree: PartTree, part: number): readonly Condition[] {
   if (tree.kind === 'leaf') return []
-  const k = childrenOf(tree).findIndex((child) => partsUnder(child).includes(part))
+  const k = childrenOf(tree).findIndex((child) => partsBelow(child).includes(part))
   const where = tree.kind === 'cases' ? tree.cases[k]?.where : null
-  const below = childrenOf(tree)[k]
-  return [...(where ? [{ where, queries: tree.queries }] : []), ...(below ? conditionsOf(below, part) : [])]
+  const child = childrenOf(tree)[k]
+  return [...(where ? [{ where, queries: tree.queries }] : []), ...(child ? conditionsOf(child, part) : [])]
 }
 
-export const partsUnder = (tree: PartTree): readonly number[] =>
-  tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsUnder)
+export const partsBelow = (tree: PartTree): readonly number[] =>
+  tree.kind === 'leaf' ? [tree.part] : childrenOf(tree).flatMap(partsBelow)

@@ -9,40 +9,40 @@ import { sameExpr } from './structural-equality.ts'
 export type Pattern = string | number | readonly [op: BinaryOp, a: Pattern, b: Pattern]
 
 /** The expressions bound to the letters of a pattern. */
-export interface Found {
+export interface Bindings {
   readonly [letter: string]: Expr
   readonly c: Const
   readonly d: Const
 }
 
 type Letters = Record<string, Expr>
-type Matcher = (e: Expr, found: Letters) => boolean
+type Matcher = (e: Expr, bindings: Letters) => boolean
 
-function matcherOf(p: Pattern, bound: Set<string>): Matcher {
+function compilePattern(p: Pattern, usedLetters: Set<string>): Matcher {
   if (typeof p === 'number') return (e) => e.kind === 'const' && e.value === p
   if (typeof p === 'string') {
-    if (bound.has(p)) return (e, found) => sameExpr(e, found[p]!)
-    bound.add(p)
-    const constant = p === 'c' || p === 'd'
-    return (e, found) => {
-      if (constant && e.kind !== 'const') return false
-      found[p] = e
+    if (usedLetters.has(p)) return (e, bindings) => sameExpr(e, bindings[p]!)
+    usedLetters.add(p)
+    const isConstantLetter = p === 'c' || p === 'd'
+    return (e, bindings) => {
+      if (isConstantLetter && e.kind !== 'const') return false
+      bindings[p] = e
       return true
     }
   }
-  const [op, a, b] = [p[0], matcherOf(p[1], bound), matcherOf(p[2], bound)]
-  return (e, found) => e.kind === 'binary' && e.op === op && a(e.a, found) && b(e.b, found)
+  const [op, a, b] = [p[0], compilePattern(p[1], usedLetters), compilePattern(p[2], usedLetters)]
+  return (e, bindings) => e.kind === 'binary' && e.op === op && a(e.a, bindings) && b(e.b, bindings)
 }
 
 /**
  * A matcher for as many expressions as there are patterns; the patterns share their letters. It returns `undefined` if
  * one does not match.
  */
-export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[]) => Found | undefined {
-  const bound = new Set<string>()
-  const matchers = patterns.map((p) => matcherOf(p, bound))
+export function matcher(...patterns: readonly Pattern[]): (...es: readonly Expr[]) => Bindings | undefined {
+  const usedLetters = new Set<string>()
+  const matchers = patterns.map((p) => compilePattern(p, usedLetters))
   return (...es) => {
-    const found: Letters = {}
-    return matchers.every((m, k) => m(es[k]!, found)) ? (found as unknown as Found) : undefined
+    const bindings: Letters = {}
+    return matchers.every((m, k) => m(es[k]!, bindings)) ? (bindings as unknown as Bindings) : undefined
   }
 }

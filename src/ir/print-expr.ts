@@ -31,18 +31,22 @@ export function typedConstant({ value, dtype }: Numeral, context: Dtype | null):
 /** Prints one expression; `level` is the binding strength of its surroundings. */
 type Print = (e: Expr, context?: Dtype | null, level?: number) => string
 
-/** A printer of expressions. After `longest` nodes it prints `…`. */
-export function exprPrinter(constant: ConstantText, longest = Number.POSITIVE_INFINITY): Print {
+/** A printer of expressions. After `maxNodes` nodes it prints `…`. */
+export function exprPrinter(constant: ConstantText, maxNodes = Number.POSITIVE_INFINITY): Print {
   return (e, context = null, level = 0) => {
-    let left = longest
+    let remaining = maxNodes
     const print = (e: Expr, context: Dtype | null, level: number): string => {
-      if (left-- <= 0) return '…'
-      const group = (own: number, text: string): string => (own < level ? `(${text})` : text)
+      if (remaining-- <= 0) return '…'
+      const group = (strength: number, text: string): string => (strength < level ? `(${text})` : text)
       const list = (xs: readonly Expr[]): string => xs.map((x) => print(x, null, 0)).join(', ')
       /** Two operands, each of which determines the type of a literal in the other. */
-      const pair = (a: Expr, b: Expr, of: readonly [number, number] = [0, 0]): readonly [string, string] => [
-        print(a, typeBy(b), of[0]),
-        print(b, typeBy(a), of[1]),
+      const pair = (
+        a: Expr,
+        b: Expr,
+        levels: readonly [number, number] = [0, 0],
+      ): readonly [string, string] => [
+        print(a, contextType(b), levels[0]),
+        print(b, contextType(a), levels[1]),
       ]
       switch (e.kind) {
         case 'const': {
@@ -58,12 +62,12 @@ export function exprPrinter(constant: ConstantText, longest = Number.POSITIVE_IN
             ? group(LEVEL.not, `not ${print(e.x, null, LEVEL.not)}`)
             : group(LEVEL.negation, `-${print(e.x, null, LEVEL.negation + 1)}`)
         case 'binary': {
-          const up = asCeildiv(e)
-          if (up) return `ceildiv(${list(up)})`
+          const ceildivOperands = asCeildiv(e)
+          if (ceildivOperands) return `ceildiv(${list(ceildivOperands)})`
           if (!isInfix(e.op)) return `${e.op}(${pair(e.a, e.b).join(', ')})`
-          const [symbol, own] = INFIX[e.op]
-          const sides = pair(e.a, e.b, [own === LEVEL.compare ? own + 1 : own, own + 1])
-          return group(own, sides.join(` ${symbol} `))
+          const [symbol, strength] = INFIX[e.op]
+          const sides = pair(e.a, e.b, [strength === LEVEL.compare ? strength + 1 : strength, strength + 1])
+          return group(strength, sides.join(` ${symbol} `))
         }
         case 'call':
           return `${e.fn}(${e.args.length === 2 ? pair(e.args[0]!, e.args[1]!).join(', ') : list(e.args)})`
@@ -83,13 +87,13 @@ export function exprPrinter(constant: ConstantText, longest = Number.POSITIVE_IN
   }
 }
 
-const typeBy = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
+const contextType = (other: Expr): Dtype | null => (other.kind === 'const' ? null : other.dtype)
 
 const isInfix = (op: BinaryOp): op is keyof typeof INFIX => op in INFIX
 
 /**
- * The operands of an expression that was written as `ceildiv(a, c)`: extents and the compiler's own keep it as `(a + (c
- * - 1)) / c`, values as `a / c + i32(a % c != 0)`.
+ * The operands of an expression that was written as `ceildiv(a, c)`. Extents and generated expressions have
+ * the form `(a + (c - 1)) / c`, values the form `a / c + i32(a % c != 0)`.
  */
 function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
   if (e.kind !== 'binary') return null
@@ -103,7 +107,8 @@ function asCeildiv(e: Expr): readonly [Expr, Expr] | null {
   if (e.op !== 'add' || a.kind !== 'binary' || a.op !== 'div' || b.kind !== 'cast') return null
   const { x } = b
   if (x.kind !== 'binary' || x.op !== 'ne' || x.b.kind !== 'const' || x.b.value !== 0) return null
-  const rest = x.a
-  const same = rest.kind === 'binary' && rest.op === 'mod' && sameExpr(rest.a, a.a) && sameExpr(rest.b, a.b)
-  return same ? [a.a, a.b] : null
+  const modulo = x.a
+  const matches =
+    modulo.kind === 'binary' && modulo.op === 'mod' && sameExpr(modulo.a, a.a) && sameExpr(modulo.b, a.b)
+  return matches ? [a.a, a.b] : null
 }

@@ -7,12 +7,12 @@ import { asFields, declarationOf, mapQuery, type Query, sourceOf } from './queri
 
 const print = exprPrinter(plainConstant)
 
-type Asking = Pick<FormatInstance, 'queries' | 'lists'>
+type QueriesAndLists = Pick<FormatInstance, 'queries' | 'lists'>
 
-/** The i32 queries that an expression of a part mentions, with their source syntax. */
+/** The i32 queries in an expression of a part, with their source syntax. */
 export const queriesIn = (
   e: Expr,
-  part: Asking,
+  part: QueriesAndLists,
 ): readonly { readonly name: string; readonly text: string }[] => {
   const texts = queryTexts(part)
   return part.queries.flatMap((q) =>
@@ -23,12 +23,12 @@ export const queriesIn = (
 }
 
 /** An expression over queries in the syntax of format declarations. */
-export const textOfAsked = (e: Expr, queries: readonly Query[]): string => {
+export const printWithQueries = (e: Expr, queries: readonly Query[]): string => {
   const texts = queryTexts({ queries, lists: [] })
-  return print(named(e, texts))
+  return print(insertQueryTexts(e, texts))
 }
 
-const named = (e: Expr, texts: ReadonlyMap<string, string>): Expr =>
+const insertQueryTexts = (e: Expr, texts: ReadonlyMap<string, string>): Expr =>
   rewriteExpr(e, (x) => {
     const text = x.kind === 'var' ? texts.get(x.name) : undefined
     return text === undefined ? undefined : variable(text)
@@ -40,23 +40,29 @@ function queryTexts({
   lists,
 }: Pick<FormatInstance, 'queries' | 'lists'>): ReadonlyMap<string, string> {
   const texts = new Map<string, string>()
-  const written = (e: Expr): Expr => named(e, texts)
+  const inSourceSyntax = (e: Expr): Expr => insertQueryTexts(e, texts)
   for (const q of queries) {
     const list = lists.find((l) => l.position === q.name)
-    texts.set(q.name, list ? `position(${list.axis.name})` : textOf(mapQuery(q, written, (name) => name)))
+    texts.set(
+      q.name,
+      list ? `position(${list.axis.name})` : textOf(mapQuery(q, inSourceSyntax, (name) => name)),
+    )
   }
   return texts
 }
 
 function textOf(q: Query): string {
   const { of, by } = asFields(q) as { readonly of?: Expr | readonly Expr[]; readonly by?: readonly Expr[] }
-  const all = (es: readonly Expr[]): string => es.map((e) => print(e)).join(', ')
-  const asked = of === undefined ? '' : 'kind' in of ? print(of) : all(of)
+  const printList = (es: readonly Expr[]): string => es.map((e) => print(e)).join(', ')
+  const operandText = of === undefined ? '' : 'kind' in of ? print(of) : printList(of)
   const sort = sourceOf(q, 'sort')
-  if (sort !== undefined) return `${sort}[${asked}]`
+  if (sort !== undefined) return `${sort}[${operandText}]`
   const source = sourceOf(q, 'list') ?? sourceOf(q, 'set')
-  const operands = [...(source === undefined ? [] : [source]), ...(asked === '' ? [] : [asked])].join(', ')
-  const grouped = by === undefined || by.length === 0 ? '' : `by ${all(by)}`
-  const inside = [operands, grouped].filter((x) => x !== '').join(' ')
-  return inside === '' && by === undefined ? q.kind : `${q.kind}(${inside})`
+  const operands = [
+    ...(source === undefined ? [] : [source]),
+    ...(operandText === '' ? [] : [operandText]),
+  ].join(', ')
+  const groupText = by === undefined || by.length === 0 ? '' : `by ${printList(by)}`
+  const argumentText = [operands, groupText].filter((x) => x !== '').join(' ')
+  return argumentText === '' && by === undefined ? q.kind : `${q.kind}(${argumentText})`
 }

@@ -19,11 +19,11 @@ function printAxis(a: Axis): string {
   const flags = 'unique' in a ? `${a.ordered ? '' : ' unordered'}${a.unique ? '' : ' nonunique'}` : ''
   const padding = hasWidth(a) ? a.padding : undefined
   const packed = hasIndices(a) && a.packed ? ` packed ${printExpr1(a.packed)}` : ''
-  const more = `${flags}${padding ? ` padded with ${padding === 'last' ? padding : printExpr1(padding)}` : ''}${packed}`
+  const modifiers = `${flags}${padding ? ` padded with ${padding === 'last' ? padding : printExpr1(padding)}` : ''}${packed}`
   const args = operandsOfAxis(a).flatMap(([, of, x]) =>
     of === 'size' ? [printExpr1(x as Expr)] : x === null ? [] : (x as string | readonly string[]),
   )
-  return `axis ${a.name} = ${a.kind}(${args.join(', ')})${more}`
+  return `axis ${a.name} = ${a.kind}(${args.join(', ')})${modifiers}`
 }
 
 function printBuffer1(b: Buffer1): string {
@@ -37,13 +37,13 @@ function printBuffer1(b: Buffer1): string {
 const tuple = (xs: readonly string[]): string => (xs.length === 1 ? xs[0]! : `(${xs.join(', ')})`)
 
 function printMonoid(m: Monoid): string {
-  const side = (vars: Monoid['left']): string => vars[0]!.name.split('.')[0]!
+  const sideName = (vars: Monoid['left']): string => vars[0]!.name.split('.')[0]!
   const fields = m.fields.map((f) => `${f.name}: ${f.dtype}`).join(', ')
   const values = (xs: readonly Expr[]): string => tuple(xs.map((e, k) => printExpr1(e, m.fields[k]!.dtype)))
   return [
     `monoid ${m.name}(${fields}) {`,
     `  identity ${values(m.identity)}`,
-    `  combine (${side(m.left)}, ${side(m.right)}) = ${values(m.result)}`,
+    `  combine (${sideName(m.left)}, ${sideName(m.right)}) = ${values(m.result)}`,
     '}',
   ].join('\n')
 }
@@ -57,33 +57,33 @@ function printIterationHead(s: Iteration): string {
   return `iterate ${s.name} [${iters}]${kinds}${where}`
 }
 
-function ifBodies(s: If1, indent: string, out: string[]): void {
-  body(s.then, `${indent}  `, out)
-  const [only] = s.else
-  if (only?.kind === 'if' && s.else.length === 1) {
-    out.push(`${indent}} else if (${printExpr1(only.cond)}) {`)
-    ifBodies(only, indent, out)
+function printIfBodies(s: If1, indent: string, out: string[]): void {
+  printStatements(s.then, `${indent}  `, out)
+  const [onlyStmt] = s.else
+  if (onlyStmt?.kind === 'if' && s.else.length === 1) {
+    out.push(`${indent}} else if (${printExpr1(onlyStmt.cond)}) {`)
+    printIfBodies(onlyStmt, indent, out)
     return
   }
   if (s.else.length > 0) {
     out.push(`${indent}} else {`)
-    body(s.else, `${indent}  `, out)
+    printStatements(s.else, `${indent}  `, out)
   }
   out.push(`${indent}}`)
 }
 
-function body(list: readonly Stmt1[], indent: string, out: string[]): void {
+function printStatements(list: readonly Stmt1[], indent: string, out: string[]): void {
   const inner = `${indent}  `
   for (const s of list) {
     switch (s.kind) {
       case 'iterate':
         out.push(`${indent}${printIterationHead(s)} {`)
-        body(s.body, inner, out)
+        printStatements(s.body, inner, out)
         out.push(`${indent}}`)
         break
       case 'if':
         out.push(`${indent}if (${printExpr1(s.cond)}) {`)
-        ifBodies(s, indent, out)
+        printIfBodies(s, indent, out)
         break
       case 'let':
         out.push(`${indent}let ${s.name} = ${printExpr1(s.value)}`)
@@ -107,7 +107,7 @@ function body(list: readonly Stmt1[], indent: string, out: string[]): void {
 /** Statements as text, without a final line break. */
 function printBody1(list: readonly Stmt1[], indent = ''): string {
   const out: string[] = []
-  body(list, indent, out)
+  printStatements(list, indent, out)
   return out.join('\n')
 }
 

@@ -1,13 +1,4 @@
-/**
- * Stage II as text: what `spt show --stage 2` and the refusals of schedule steps print.
- *
- * ```
- * for io in 0..ceildiv(m, 8)  @block.x
- *   for ii in 0..8  where io * 8 + ii < m
- *     for j in 0..j_indptr[io * 8 + ii + 1] - j_indptr[io * 8 + ii]  reduce
- *       y[io * 8 + ii] += A[j_indptr[io * 8 + ii] + j]  init
- * ```
- */
+/** Stage II as text, as printed by `spt show --stage 2` and in rejections of schedule steps. */
 import { unreachable } from '../ast/diagnostic.ts'
 import type { Expr, Load } from './expr.ts'
 import type { CallPiece } from './instr-call.ts'
@@ -15,10 +6,10 @@ import type { Buffer, For, Kernel2, LoopMode, Stmt } from './loops.ts'
 import { exprPrinter, plainConstant } from './print-expr.ts'
 import { piecesOf } from './tree.ts'
 
-/** Most nodes printed of one expression; the rest is `…`. */
-const LONGEST = 4000
+/** Maximum number of nodes printed of one expression; the remaining ones are printed as `…`. */
+const MAX_PRINTED_NODES = 4000
 
-const text = exprPrinter(plainConstant, LONGEST)
+const text = exprPrinter(plainConstant, MAX_PRINTED_NODES)
 
 /** One expression, with the fewest parentheses; `level` is the binding strength of its surroundings. */
 export const printExpr = (e: Expr, level = 0): string => text(e, null, level)
@@ -47,21 +38,21 @@ export function printMode(mode: LoopMode): string {
 }
 
 function accumulateText({ by, within, carry }: LoopMode & { readonly kind: 'accumulate' }): string {
-  const all = [
+  const options = [
     ...(by === 1 ? [] : [String(by)]),
     ...(within === undefined ? [] : [`within ${within}`]),
     ...(carry === undefined ? [] : [carry]),
   ]
-  return all.length > 0 ? `(${all.join(', ')})` : ''
+  return options.length > 0 ? `(${options.join(', ')})` : ''
 }
 
 /** The head line of a loop. If its variable differs from the user's name, that name follows. */
 export function printLoop(loop: For): string {
-  const called = loop.var === loop.name ? '' : ` (${loop.nest}.${loop.name})`
+  const sourceName = loop.var === loop.name ? '' : ` (${loop.nest}.${loop.name})`
   const where =
     loop.guards.length > 0 ? `  where ${loop.guards.map((g) => printExpr(g, 2)).join(' and ')}` : ''
   const reduce = loop.reduce ? '  reduce' : ''
-  return `for ${loop.var}${called} in 0..${printExpr(loop.extent)}${reduce}${printMode(loop.mode)}${where}`
+  return `for ${loop.var}${sourceName} in 0..${printExpr(loop.extent)}${reduce}${printMode(loop.mode)}${where}`
 }
 
 /** The memory of a buffer: the declared memory's name, or the scope. */
@@ -86,24 +77,29 @@ function printTarget(t: Pick<Load, 'buffer' | 'index'>): string {
   return `${t.buffer}[${t.index.map((e) => printExpr(e)).join(', ')}]`
 }
 
-function lines(body: readonly Stmt[], indent: string, out: string[], mark: ReadonlySet<string>): void {
-  const gutter = (on: boolean): string => (mark.size === 0 ? '' : on ? '> ' : '  ')
-  const line = (text: string, on = false): void => {
-    out.push(`${gutter(on)}${indent}${text}`)
+function printStatements(
+  body: readonly Stmt[],
+  indent: string,
+  out: string[],
+  mark: ReadonlySet<string>,
+): void {
+  const gutter = (isMarked: boolean): string => (mark.size === 0 ? '' : isMarked ? '> ' : '  ')
+  const line = (text: string, isMarked = false): void => {
+    out.push(`${gutter(isMarked)}${indent}${text}`)
   }
-  const deeper = `${indent}  `
+  const innerIndent = `${indent}  `
   for (const s of body) {
     switch (s.kind) {
       case 'for':
         line(printLoop(s), mark.has(s.var))
-        lines(s.body, deeper, out, mark)
+        printStatements(s.body, innerIndent, out, mark)
         break
       case 'if':
         line(`if ${printExpr(s.cond)}${s.absent === undefined ? '' : `  or lost ${s.absent}`}`)
-        lines(s.then, deeper, out, mark)
+        printStatements(s.then, innerIndent, out, mark)
         if (s.else.length > 0) {
           line('else')
-          lines(s.else, deeper, out, mark)
+          printStatements(s.else, innerIndent, out, mark)
         }
         break
       case 'store':
@@ -141,7 +137,7 @@ function lines(body: readonly Stmt[], indent: string, out: string[], mark: Reado
         break
       case 'while':
         line(`while ${printExpr(s.cond)}`)
-        lines(s.body, deeper, out, mark)
+        printStatements(s.body, innerIndent, out, mark)
         break
       case 'vector_load':
         line(`let ${s.names.join(', ')} = ${printExpr(s.load)} ..`)
@@ -171,7 +167,7 @@ function printPiece(p: Exclude<CallPiece, string>): string {
 /** The statements as text, one line each, without a final line break. */
 export function printBody(body: readonly Stmt[], options: Pick<PrintOptions, 'mark'> = {}): string {
   const out: string[] = []
-  lines(body, '', out, new Set(options.mark ?? []))
+  printStatements(body, '', out, new Set(options.mark ?? []))
   return out.join('\n')
 }
 
@@ -180,6 +176,6 @@ export function print2(kernel: Kernel2, options: PrintOptions = {}): string {
   if (options.bodyOnly) return printBody(kernel.body, options)
   const params = kernel.params.map((p) => `${p.name}: ${p.kind === 'size' ? 'size' : p.dtype}`).join(', ')
   const out = [`kernel ${kernel.name}(${params})`, ...kernel.buffers.map((b) => `  ${printBuffer(b)}`)]
-  lines(kernel.body, '', out, new Set(options.mark ?? []))
+  printStatements(kernel.body, '', out, new Set(options.mark ?? []))
   return out.join('\n')
 }

@@ -12,12 +12,12 @@ import { children, perExpr } from './expr-tree.ts'
  * A function that returns an expression's value in a register, of `computeType`, or `undefined` if it depends on
  * variables or memory.
  */
-export function constantsIn(): (e: Expr) => Const | undefined {
-  const registers = perExpr<number | undefined>((e, of) => {
+export function registerConstantFolder(): (e: Expr) => Const | undefined {
+  const registers = perExpr<number | undefined>((e, operandValue) => {
     if (e.kind === 'const') return e.value
-    const xs = children(e).map(of)
-    if (xs.length === 0 || xs.some((x) => x === undefined)) return undefined
-    return computed(e, xs as number[])
+    const newOperands = children(e).map(operandValue)
+    if (newOperands.length === 0 || newOperands.some((x) => x === undefined)) return undefined
+    return evaluateNode(e, newOperands as number[])
   })
   return (e) => {
     if (e.kind === 'const') return e
@@ -26,7 +26,7 @@ export function constantsIn(): (e: Expr) => Const | undefined {
   }
 }
 
-function computed(e: Expr, [a = 0, b = 0, c = 0]: readonly number[]): number | undefined {
+function evaluateNode(e: Expr, [a = 0, b = 0, c = 0]: readonly number[]): number | undefined {
   switch (e.kind) {
     case 'select':
       return a !== 0 ? b : c

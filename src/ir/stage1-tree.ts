@@ -3,8 +3,8 @@ import type { Axis } from './axis.ts'
 import type { Expr, Load } from './expr.ts'
 import { rewriteExpr, substitute, walkExpr } from './expr-tree.ts'
 import { mapSame } from './lists.ts'
+import { memoize } from './memoize.ts'
 import { isBuiltinReducer, type Monoid } from './monoid.ts'
-import { remembered } from './remembered.ts'
 import type { Assign, If1, Iteration, Kernel1, Reduce1, Stmt1 } from './stage1.ts'
 
 export type Body1 = readonly Stmt1[]
@@ -74,7 +74,7 @@ export function mapExprs1(s: Stmt1, f: (e: Expr) => Expr, onTarget = (t: Load) =
 }
 
 /** The context of a statement. */
-export interface Around1 {
+export interface StatementContext {
   /** Outermost first. */
   readonly iterations: readonly Iteration[]
   readonly ifs: readonly If1[]
@@ -82,24 +82,25 @@ export interface Around1 {
   readonly lets: ReadonlyMap<string, Expr>
 }
 
-const NOTHING: Around1 = { iterations: [], ifs: [], lets: new Map() }
+const EMPTY_CONTEXT: StatementContext = { iterations: [], ifs: [], lets: new Map() }
 
 /** Calls `visit` on every statement, outer before inner, with its context; `false` skips the nested statements. */
 export function walkStmts1(
   body: Body1,
-  visit: (s: Stmt1, around: Around1) => unknown,
-  around: Around1 = NOTHING,
+  visit: (s: Stmt1, context: StatementContext) => unknown,
+  context: StatementContext = EMPTY_CONTEXT,
 ): void {
-  let here = around
+  let current = context
   for (const s of body) {
-    if (visit(s, here) === false) continue
-    if (s.kind === 'iterate') walkStmts1(s.body, visit, { ...here, iterations: [...here.iterations, s] })
+    if (visit(s, current) === false) continue
+    if (s.kind === 'iterate')
+      walkStmts1(s.body, visit, { ...current, iterations: [...current.iterations, s] })
     else if (s.kind === 'if') {
-      const inside = { ...here, ifs: [...here.ifs, s] }
-      walkStmts1(s.then, visit, inside)
-      walkStmts1(s.else, visit, inside)
+      const inner = { ...current, ifs: [...current.ifs, s] }
+      walkStmts1(s.then, visit, inner)
+      walkStmts1(s.else, visit, inner)
     } else if (s.kind === 'let')
-      here = { ...here, lets: new Map(here.lets).set(s.name, substitute(s.value, here.lets)) }
+      current = { ...current, lets: new Map(current.lets).set(s.name, substitute(s.value, current.lets)) }
   }
 }
 
@@ -119,7 +120,7 @@ export const rewriteBody1 = (body: Body1, visit: (e: Expr) => Expr | undefined):
   rewriteStmts1(body, (s) => mapExprs1(s, (e) => rewriteExpr(e, visit)))
 
 /** All iterations, outer before inner. */
-export const iterationsOf = remembered((body: Body1): readonly Iteration[] => {
+export const iterationsOf = memoize((body: Body1): readonly Iteration[] => {
   const out: Iteration[] = []
   walkStmts1(body, (s) => {
     if (s.kind === 'iterate') out.push(s)
@@ -137,7 +138,7 @@ export function writersIn(body: Body1): readonly (Assign | Reduce1)[] {
 }
 
 /** Names of the buffers that statements write. */
-export const writtenBy = (body: Body1): ReadonlySet<string> =>
+export const writtenBuffers1 = (body: Body1): ReadonlySet<string> =>
   new Set(writersIn(body).flatMap((s) => s.targets.map((t) => t.buffer)))
 
 /** The loads in the expressions that a statement itself evaluates. */

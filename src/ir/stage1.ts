@@ -35,13 +35,13 @@ export interface Buffer1 {
   /** A table of a format (`ir/format.ts`): computed when data are bound, not bound by the caller. */
   readonly table?: boolean | undefined
   /** A temporary that the nests of a step fill at run time; not bound by the caller. */
-  readonly made?: true | undefined
+  readonly filledAtRunTime?: true | undefined
   /** For a table: it holds the bits of the format's mask of this name, over the axes of its values. */
   readonly mask?: string | undefined
   /** For a table: its values below the extent that it indexes are all different (a permutation). */
   readonly distinct?: boolean | undefined
   /** Number of leading dimensions that select a list: the elements read under one index of these are all different. */
-  readonly listed?: number | undefined
+  readonly listDims?: number | undefined
   /**
    * Each iteration of the nest that writes the buffer owns existing elements, whatever the index is; other elements are
    * never read.
@@ -129,7 +129,7 @@ export interface Reformat {
   readonly from: readonly Axis[]
   readonly instance: Instance
   /** The buffer named by the step, whose values queries read; the first of `buffers` if absent. */
-  readonly named?: string | undefined
+  readonly source?: string | undefined
   /** Buffers whose axes were replaced, with their original axes; part k is stored in the buffer `parts[k]`. */
   readonly buffers: readonly {
     readonly name: string
@@ -155,7 +155,7 @@ export interface FillFactor {
 }
 
 /** Products that a step skips where a tensor has its fill value 0, although the kernel as written evaluates them. */
-export interface PassedOver {
+export interface SkippedProduct {
   /** The step, for messages. */
   readonly by: string
   readonly tensor: string
@@ -171,24 +171,24 @@ export interface Capacity {
   /** Name of the array with the number of coordinates found for each list. */
   readonly counts: string
   readonly width: number
-  /** Over sizes. */
+  /** The capacity in groups, over sizes. */
   readonly capacity: Expr
   /** The step that sets the capacity. */
   readonly span?: Span | undefined
 }
 
 /** The lists of a format that each run builds for a dense tensor, whose values are not copied. */
-export interface Found {
+export interface RuntimeLists {
   readonly tensor: string
   readonly format: AnyFormat
   readonly args: readonly (number | string)[]
   /** Parts, each with its own lists. */
-  readonly parts: readonly FoundPart[]
+  readonly parts: readonly RuntimePart[]
   /** The step that requests the run-time construction. */
   readonly span?: Span | undefined
 }
 
-export interface FoundPart extends PartInstance {
+export interface RuntimePart extends PartInstance {
   /** The buffer of the part's values: its own, or the tensor. */
   readonly buffer: string
   /** The axis of the lists: a list has as many positions on it as coordinates. */
@@ -209,7 +209,7 @@ export interface FoundPart extends PartInstance {
 export interface NestDefault {
   readonly nest: string
   /** For devices on which one thread runs a nest; otherwise for devices with threads. */
-  readonly alone?: true | undefined
+  readonly singleThread?: true | undefined
   readonly steps: readonly DefaultStep[]
 }
 
@@ -225,12 +225,12 @@ export interface Kernel1 {
   readonly axes: readonly Axis[]
   readonly buffers: readonly Buffer1[]
   readonly body: readonly Stmt1[]
-  /** In the order they were applied. */
+  /** Reformats, in the order in which they were applied. */
   readonly reformats: readonly Reformat[]
   readonly defaults?: readonly NestDefault[] | undefined
   readonly capacities?: readonly Capacity[] | undefined
-  readonly found?: readonly Found[] | undefined
+  readonly runtimeLists?: readonly RuntimeLists[] | undefined
   /** Recorded by steps that keep the tensor dense. */
-  readonly passedOver?: readonly PassedOver[] | undefined
+  readonly skippedProducts?: readonly SkippedProduct[] | undefined
   readonly span?: Span | undefined
 }

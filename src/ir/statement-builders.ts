@@ -20,10 +20,10 @@ import type {
 import { type Body, stmt } from './tree.ts'
 
 /** Optional further fields of a statement. */
-type More<T> = Partial<Omit<T, 'kind'>>
+type Extra<T> = Partial<Omit<T, 'kind'>>
 
 /** A serial loop, without a nest name by default. */
-export const forLoop = (name: string, extent: Expr, body: Body, more: More<For> = {}): For =>
+export const forLoop = (name: string, extent: Expr, body: Body, extra: Extra<For> = {}): For =>
   stmt({
     kind: 'for',
     var: name,
@@ -34,41 +34,41 @@ export const forLoop = (name: string, extent: Expr, body: Body, more: More<For> 
     guards: [],
     mode: { kind: 'serial' },
     body,
-    ...more,
+    ...extra,
   })
 
-export const when = (cond: Expr, then: Body, otherwise: Body = [], more: More<If> = {}): If =>
-  stmt({ kind: 'if', cond, then, else: otherwise, ...more })
+export const when = (cond: Expr, then: Body, otherwise: Body = [], extra: Extra<If> = {}): If =>
+  stmt({ kind: 'if', cond, then, else: otherwise, ...extra })
 
-export const whileHolds = (cond: Expr, body: Body): While => stmt({ kind: 'while', cond, body })
+export const whileLoop = (cond: Expr, body: Body): While => stmt({ kind: 'while', cond, body })
 
 /** `body` under the conjunction of all conditions. */
 export const whenAll = (conditions: readonly Expr[], body: Body): Body =>
   conditions.length > 0 ? [when(all(conditions), body)] : body
 
 /** The index of the element at a flat address; the last dimension varies fastest. */
-export function unflattened(p: Expr, shape: readonly Expr[]): Expr[] {
+export function unflatten(p: Expr, shape: readonly Expr[]): Expr[] {
   const out: Expr[] = []
-  let rest = p
+  let remainder = p
   for (let k = shape.length - 1; k >= 0; k--) {
-    out.unshift(k === 0 ? rest : mod(rest, shape[k]!))
-    rest = div(rest, shape[k]!)
+    out.unshift(k === 0 ? remainder : mod(remainder, shape[k]!))
+    remainder = div(remainder, shape[k]!)
   }
   return out
 }
 
-export const store = (buffer: string, index: readonly Expr[], value: Expr, more: More<Store> = {}): Store =>
-  stmt({ kind: 'store', buffer, index, value, ...more })
+export const store = (buffer: string, index: readonly Expr[], value: Expr, extra: Extra<Store> = {}): Store =>
+  stmt({ kind: 'store', buffer, index, value, ...extra })
 
 export const reduction = (fields: Omit<Reduce, 'kind'>): Reduce => stmt({ kind: 'reduce', ...fields })
 
 export const alloc = (buffer: Buffer): Alloc => stmt({ kind: 'alloc', buffer })
 
 /** Binds a name to a value. */
-export const define = (name: string, value: Expr, more: More<Let> = {}): Let =>
-  stmt({ kind: 'let', name, dtype: value.dtype, value, ...more })
+export const define = (name: string, value: Expr, extra: Extra<Let> = {}): Let =>
+  stmt({ kind: 'let', name, dtype: value.dtype, value, ...extra })
 
-export const barrier = (more: More<Barrier> = {}): Barrier => stmt({ kind: 'barrier', ...more })
+export const barrier = (extra: Extra<Barrier> = {}): Barrier => stmt({ kind: 'barrier', ...extra })
 
 export const fill = (buffer: string, value: Expr): Fill => stmt({ kind: 'fill', buffer, value })
 
@@ -80,7 +80,7 @@ export const vectorStore = (target: Load, values: readonly Expr[], atomic?: stri
   stmt({ kind: 'vector_store', target, values, ...(atomic === undefined ? {} : { atomic }) })
 
 /** A register that holds a position, which is not data: at most `end`. */
-export const place = (name: string, end?: Expr): Buffer =>
+export const positionRegister = (name: string, end?: Expr): Buffer =>
   Object.freeze({
     ...local(name, 'i32'),
     role: 'index',

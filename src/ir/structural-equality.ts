@@ -1,48 +1,48 @@
 /** Structural equality of expressions and of other plain data. */
 import type { Expr } from './expr-nodes.ts'
-import { remembered } from './remembered.ts'
+import { memoize } from './memoize.ts'
 
 /**
  * A key that is equal exactly for structurally equal expressions (spans aside). Long keys are digests: operands are
  * shared, so a complete key could be exponentially longer than the expression.
  */
-export const keyOf: (e: Expr) => string = remembered((e: Expr): string => {
+export const keyOf: (e: Expr) => string = memoize((e: Expr): string => {
   const text = structureText(e, keyOf)
-  return text.length <= LONGEST_TEXT ? text : digest(text)
+  return text.length <= MAX_KEY_LENGTH ? text : digest(text)
 })
 
-/** The structure of one node as text; `of` returns the text of an operand, `named` that of a name. */
+/** The structure of one node as text; `operandText` returns the text of an operand, `rename` that of a name. */
 export function structureText(
   e: Expr,
-  of: (operand: Expr) => string,
-  named: (name: string) => string = (name) => name,
+  operandText: (operand: Expr) => string,
+  rename: (name: string) => string = (name) => name,
 ): string {
   switch (e.kind) {
     case 'const':
       return `${Object.is(e.value, -0) ? '-0' : e.value}:${e.dtype}`
     case 'var':
-      return `${named(e.name)}:${e.dtype}`
+      return `${rename(e.name)}:${e.dtype}`
     case 'builtin':
       return `@${e.axis}`
     case 'unary':
-      return `(${e.op} ${of(e.x)})`
+      return `(${e.op} ${operandText(e.x)})`
     case 'cast':
-      return `(${e.dtype} ${of(e.x)})`
+      return `(${e.dtype} ${operandText(e.x)})`
     case 'binary':
-      return `(${e.op} ${of(e.a)} ${of(e.b)})`
+      return `(${e.op} ${operandText(e.a)} ${operandText(e.b)})`
     case 'call':
-      return `(${e.fn} ${e.args.map(of).join(' ')})`
+      return `(${e.fn} ${e.args.map(operandText).join(' ')})`
     case 'select':
-      return `(? ${of(e.cond)} ${of(e.then)} ${of(e.else)})`
+      return `(? ${operandText(e.cond)} ${operandText(e.then)} ${operandText(e.else)})`
     case 'load':
-      return `${named(e.buffer)}[${e.index.map(of).join(',')}]`
+      return `${rename(e.buffer)}[${e.index.map(operandText).join(',')}]`
     case 'search':
-      return `(${e.method} ${named(e.buffer)} ${of(e.lo)} ${of(e.hi)} ${of(e.value)})`
+      return `(${e.method} ${rename(e.buffer)} ${operandText(e.lo)} ${operandText(e.hi)} ${operandText(e.value)})`
   }
 }
 
 /** Longest key, in characters, that is not replaced by its digest. */
-const LONGEST_TEXT = 1024
+const MAX_KEY_LENGTH = 1024
 
 /**
  * 128 bits by four multiplicative hashes (FNV-1a with the finaliser of MurmurHash3). Two of a million different texts
@@ -65,7 +65,7 @@ export const sameExpr = (a: Expr, b: Expr): boolean => a === b || keyOf(a) === k
 export function sameData(a: unknown, b: unknown, spans = false): boolean {
   // Pairs already compared, or in progress, are assumed equal: operands may be shared.
   const pairs = new Map<object, object>()
-  const same = (x: unknown, y: unknown): boolean => {
+  const isSame = (x: unknown, y: unknown): boolean => {
     if (Object.is(x, y)) return true
     if (typeof x !== 'object' || typeof y !== 'object' || !x || !y) return false
     if (Array.isArray(x) !== Array.isArray(y)) return false
@@ -73,8 +73,8 @@ export function sameData(a: unknown, b: unknown, spans = false): boolean {
     pairs.set(x, y)
     const [p, q] = [x, y] as Readonly<Record<string, unknown>>[]
     return [...new Set([...Object.keys(x), ...Object.keys(y)])].every(
-      (k) => (k === 'span' && !spans) || same(p![k], q![k]),
+      (k) => (k === 'span' && !spans) || isSame(p![k], q![k]),
     )
   }
-  return same(a, b)
+  return isSame(a, b)
 }

@@ -10,7 +10,7 @@ import type { CallPiece, InstrCall } from './instr-call.ts'
 import { mapSame } from './lists.ts'
 import { mapMode, modeExprs } from './loop-mode.ts'
 import type { For, Stmt } from './loops.ts'
-import { remembered, remembering } from './remembered.ts'
+import { enableMemo, memoize } from './memoize.ts'
 
 export type Body = readonly Stmt[]
 
@@ -21,7 +21,7 @@ export type Body = readonly Stmt[]
 export function stmt<T extends Stmt>(s: T): T {
   invariant(isTyped(s), () => `a statement ${s.kind} of another type than what it holds`)
   const guards = s.kind === 'for' ? orderReadsLast(s.guards) : undefined
-  return Object.freeze(remembering(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s))
+  return Object.freeze(enableMemo(s.kind === 'for' && guards !== s.guards ? { ...s, guards } : s))
 }
 
 /** Checks the types of a statement's operands, as far as this is possible without declarations. */
@@ -61,7 +61,7 @@ export function withBodies(s: Stmt, bodies: readonly Body[]): Stmt {
   switch (s.kind) {
     case 'for':
       // The loop's head was validated when the statement was built.
-      return bodies[0] === s.body ? s : Object.freeze(remembering({ ...s, body: bodies[0]! }))
+      return bodies[0] === s.body ? s : Object.freeze(enableMemo({ ...s, body: bodies[0]! }))
     case 'while':
       return bodies[0] === s.body ? s : stmt({ ...s, body: bodies[0]! })
     case 'if': {
@@ -176,7 +176,7 @@ export function mapExprs(s: Stmt, f: (e: Expr) => Expr): Stmt {
 type Piece = Exclude<CallPiece, string>
 
 /** The pieces other than plain text in an instruction call's code. */
-export const piecesOf = remembered((s: InstrCall): readonly Piece[] =>
+export const piecesOf = memoize((s: InstrCall): readonly Piece[] =>
   s.texts.flatMap((t) => t.pieces.filter((p): p is Piece => typeof p !== 'string')),
 )
 
@@ -201,13 +201,13 @@ export function rewriteStmts(body: Body, visitor: Rewriter): Body {
   const memo = new Map<Expr, Expr>()
   const onExpr = visitor.expr
   const expr = onExpr ? (e: Expr): Expr => rewriteExpr(e, onExpr, memo) : undefined
-  const go = (list: Body): Body => {
+  const visit = (list: Body): Body => {
     let out: Stmt[] | undefined
     for (let k = 0; k < list.length; k++) {
       const s = list[k]!
       const outer = expr ? mapExprs(s, expr) : s
       const inner = bodiesOf(outer)
-      const rebuilt = inner.length === 0 ? outer : withBodies(outer, inner.map(go))
+      const rebuilt = inner.length === 0 ? outer : withBodies(outer, inner.map(visit))
       const result = visitor.stmt?.(rebuilt) ?? rebuilt
       if (result !== s && !out) out = list.slice(0, k)
       if (!out) continue
@@ -216,7 +216,7 @@ export function rewriteStmts(body: Body, visitor: Rewriter): Body {
     }
     return out ? Object.freeze(out) : list
   }
-  return go(body)
+  return visit(body)
 }
 
 /**
@@ -261,25 +261,25 @@ export const someStmt = (body: Body, test: (s: Stmt) => boolean): boolean =>
 
 /** Replaces one statement, found by identity, by the result of `f`. */
 export function replaceStmt(body: Body, target: Stmt, f: (s: Stmt) => Stmt | Body): Body {
-  let done = false
-  const go = (list: Body): Body => {
+  let replaced = false
+  const visit = (list: Body): Body => {
     for (const [k, s] of list.entries()) {
-      if (done) break
+      if (replaced) break
       if (s === target) {
-        done = true
+        replaced = true
         const result = f(s)
         const parts: Body = Array.isArray(result) ? (result as Body) : [result as Stmt]
         return Object.freeze([...list.slice(0, k), ...parts, ...list.slice(k + 1)])
       }
       const bodies = bodiesOf(s)
-      const next = bodies.map(go)
+      const next = bodies.map(visit)
       if (next.some((b, n) => b !== bodies[n]))
         return Object.freeze([...list.slice(0, k), withBodies(s, next), ...list.slice(k + 1)])
     }
     return list
   }
-  const out = go(body)
-  invariant(done, 'the statement to replace is not in this body')
+  const out = visit(body)
+  invariant(replaced, 'the statement to replace is not in this body')
   return out
 }
 

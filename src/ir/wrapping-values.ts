@@ -9,17 +9,17 @@ import type { Stmt } from './loops.ts'
 import { isCompare } from './ops.ts'
 import { type Body, piecesOf, walkStmts } from './tree.ts'
 
-export interface Values {
+export interface SourceValues {
   /** Source spans of such expressions. */
   readonly spans: ReadonlySet<Span>
   /**
-   * These expressions and those derived from them by steps and passes; operands of instructions, mostly addresses, are
-   * not included.
+   * These expressions, and those that steps and passes derive from them. Operands of instructions are not
+   * included, because most of them are addresses.
    */
   readonly nodes: ReadonlySet<Expr>
 }
 
-export function valuesIn(body: Body): Values {
+export function valuesIn(body: Body): SourceValues {
   const spans = new Set<Span>()
   const nodes = new Set<Expr>()
   const lets = new Map<string, Expr[]>()
@@ -46,18 +46,18 @@ export function valuesIn(body: Body): Values {
 }
 
 /** True if the source computes the expression as a value: no check of sizes covers its overflow. */
-export const isWritten = ({ spans }: Values, e: Expr): boolean =>
+export const isSourceValue = ({ spans }: SourceValues, e: Expr): boolean =>
   (e.kind === 'binary' || e.kind === 'unary') && e.span !== undefined && spans.has(e.span)
 
 /**
  * A predicate for expressions with sums or products that may wrap: divisibility and order of their terms then imply
  * nothing.
  */
-export function wrapping(values: Values): (e: Expr) => boolean {
+export function wrapPredicate(values: SourceValues): (e: Expr) => boolean {
   return perExpr<boolean>((e, wraps) => {
     if (e.kind === 'unary') return wraps(e.x)
     if (e.kind !== 'binary' || !['add', 'sub', 'mul'].includes(e.op)) return false
-    return isWritten(values, e) || wraps(e.a) || wraps(e.b)
+    return isSourceValue(values, e) || wraps(e.a) || wraps(e.b)
   })
 }
 

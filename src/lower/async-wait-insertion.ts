@@ -13,7 +13,7 @@ import { namesOf } from '../ir/bound-names.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { bool, int } from '../ir/expr.ts'
 import { commitGroup, type Instr, sharesCompletion, waitGroup, waitRead } from '../ir/instr.ts'
-import { mapSame, unlessSame } from '../ir/lists.ts'
+import { mapSame, reuseIfSame } from '../ir/lists.ts'
 import type { Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, walkStmts, withBodies } from '../ir/tree.ts'
@@ -97,7 +97,7 @@ class AwaitInsertion {
       commit()
       if (!running.every((s) => carried.has(s))) for (const i of pending.values()) out.push(waitRead(i))
     }
-    return unlessSame(list, out)
+    return reuseIfSame(list, out)
   }
 
   /** Copies that count their bytes on an mbarrier, one round of them. */

@@ -17,8 +17,8 @@ import { all, conjuncts, type Expr, variable } from '../ir/expr.ts'
 import { freeVars, mentions, readsSome } from '../ir/expr-tree.ts'
 import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, If, Lanes, Stmt } from '../ir/loops.ts'
-import { isSingle } from '../ir/reductions.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
+import { isSingleIteration } from '../ir/reductions.ts'
 import { barrier, define } from '../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
@@ -165,7 +165,7 @@ class Touched {
 
   constructor({ lanes, changing }: BarrierScope, body: Body = []) {
     if (body.length === 0) return
-    const statement = remembered((s: Stmt) => wayOf(s, lanes))
+    const statement = memoize((s: Stmt) => wayOf(s, lanes))
     for (const x of accessesOf(body, changing)) {
       const { stmt: s, mode, whole, buffer, index, path } = x
       const loops = path.map((l) => l.var).join()
@@ -222,7 +222,7 @@ const barrierFor = (conflicts: readonly string[], block: BarrierScope): Stmt =>
 /** The loop, with a barrier at its end where one round may meet the next. */
 function closed(loop: For, block: BarrierScope): For {
   // Threads that share the rounds out among themselves touch what they touch in one round only, and one round has no next.
-  if (loop.cooperative || isSingle(loop)) return loop
+  if (loop.cooperative || isSingleIteration(loop)) return loop
   // Seen from two rounds, the loop's own variable has two values: it is part of the paths.
   const round = (body: Body): Body => [{ ...loop, body }]
   const conflicts = (where: 'row' | 'block'): readonly string[] => {

@@ -10,7 +10,7 @@ import { accessesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { add, type Expr, ge, int, load } from '../ir/expr.ts'
-import type { For, Kernel2, Reduce, Shares, Stmt } from '../ir/loops.ts'
+import type { For, Kernel2, Reduce, Stmt, WorkPartition } from '../ir/loops.ts'
 import { stmt } from '../ir/tree.ts'
 import { withStart } from './reduction-initialization.ts'
 
@@ -22,8 +22,8 @@ export function fixupStarts(kernel: Kernel2, names: Names): Replacements {
   const out = new Map<Stmt, readonly Stmt[]>()
   kernel.body.forEach((top, at) => {
     for (const loop of loopsOf([top]))
-      if (loop.mode.kind === 'accumulate' && loop.mode.carry !== undefined && loop.mode.shares)
-        for (const [s, by] of fixupStart(kernel, at, loop, loop.mode.carry, loop.mode.shares, names) ?? [])
+      if (loop.mode.kind === 'accumulate' && loop.mode.carry !== undefined && loop.mode.partition)
+        for (const [s, by] of fixupStart(kernel, at, loop, loop.mode.carry, loop.mode.partition, names) ?? [])
           out.set(s, by)
   })
   return out
@@ -34,7 +34,7 @@ function fixupStart(
   at: number,
   marked: For,
   carry: string,
-  shares: Shares,
+  shares: WorkPartition,
   names: Names,
 ): Replacements | undefined {
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })

@@ -11,7 +11,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { type Expr, int, load, variable } from '../ir/expr.ts'
 import { buffersRead, freeVars, perExpr, rewriteExpr } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt, While } from '../ir/loops.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import { define } from '../ir/statement-builders.ts'
 import { structureText } from '../ir/structural-equality.ts'
 import {
@@ -231,7 +231,7 @@ class Numbering {
   }
 }
 
-const writtenIn = remembered((s: Loop) => writesOf(s.body))
+const writtenIn = memoize((s: Loop) => writesOf(s.body))
 
 /** Those with equal keys, where they are several. */
 function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): readonly Class[] {

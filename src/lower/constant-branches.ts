@@ -11,14 +11,14 @@ import { linear, minus } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { type Binary, binary, type Expr, int } from '../ir/expr.ts'
 import { readsSome, rewriteExpr } from '../ir/expr-tree.ts'
-import { unlessSame } from '../ir/lists.ts'
+import { reuseIfSame } from '../ir/lists.ts'
 import type { Fact, If, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
-import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
+import { valuesIn, wrapPredicate } from '../ir/wrapping-values.ts'
 
 export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
-  merged(settled(body, new Facts({ sizes }), wrapping(valuesIn(body))))
+  merged(settled(body, new Facts({ sizes }), wrapPredicate(valuesIn(body))))
 
 /** Where a condition on sizes holds, it is a fact. */
 function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
@@ -37,7 +37,7 @@ function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
     const same = cond === s.cond && then === s.then && otherwise === s.else
     return [same ? s : stmt({ ...s, cond, then, else: otherwise })]
   })
-  return unlessSame(body, out)
+  return reuseIfSame(body, out)
 }
 
 /** A comparison over multiples of g, with a constant that is one as well. */

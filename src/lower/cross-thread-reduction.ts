@@ -20,7 +20,7 @@ import { children, isLazy, mentionsSome, withChildren } from '../ir/expr-tree.ts
 import { boundIndex } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { elementChanges, reductionsOf, scatters } from '../ir/reductions.ts'
+import { elementChanges, reductionsOf, scattersElements } from '../ir/reductions.ts'
 import { alloc, local, store, when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, replaceStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
@@ -81,7 +81,7 @@ function latest(
     if (s.kind !== 'reduce' || s.targets.some((t) => shares.has(t.buffer))) return
     const inside = path.slice(outsideLifetime(s, path))
     if (!inside.some((l) => l.reduce && onThreads(l))) return
-    if (!(s.atomic && scatters(s, inside))) out = { reduce: s, path }
+    if (!(s.atomic && scattersElements(s, inside))) out = { reduce: s, path }
   })
   return out
 }

@@ -6,7 +6,7 @@ import { type Axis, isDense, isFused } from '../ir/axis.ts'
 import { conjuncts, type Expr, type Load, variable } from '../ir/expr.ts'
 import { buffersRead, children, evaluationGuard, mentions, substitute } from '../ir/expr-tree.ts'
 import type { Assign, Iter, Iteration, Kernel1, Reduce1 } from '../ir/stage1.ts'
-import { exprsOf1, readsOf1, walkStmts1, writtenBy } from '../ir/stage1-tree.ts'
+import { exprsOf1, readsOf1, walkStmts1, writtenBuffers1 } from '../ir/stage1-tree.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 
 export interface Writer {
@@ -38,7 +38,7 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
   const own = nest.iters.flatMap((x) => members(x, axes))
   if (!written || !own.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
   const where = nest.where.map((c) => substitute(c, w.lets))
-  const later = writtenBy(kernel.body.slice(kernel.body.indexOf(nest)))
+  const later = writtenBuffers1(kernel.body.slice(kernel.body.indexOf(nest)))
   const steps = where.every(
     (c) =>
       own.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&

@@ -19,7 +19,7 @@ import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { type Values, valuesIn } from '../ir/wrapping-values.ts'
+import { type SourceValues, valuesIn } from '../ir/wrapping-values.ts'
 import { sharesWork } from './cooperative-copies.ts'
 import { reguard, type Tiles, tilesOf } from './loop-partitioning.ts'
 
@@ -45,7 +45,7 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
 function withFullTileVersion(
   loop: For,
   blocks: readonly For[],
-  values: Values,
+  values: SourceValues,
   natural: (e: Expr) => boolean,
   names: Names,
 ): For {

@@ -14,7 +14,7 @@ import { freeVars, mentions, someExpr, substitute, walkExpr } from '../ir/expr-t
 import { boundIndex } from '../ir/hardware-axes.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, Kernel2, Stmt } from '../ir/loops.ts'
-import { alloc, define, place as placeIn, store, when, whenAll } from '../ir/statement-builders.ts'
+import { alloc, define, positionRegister as placeIn, store, when, whenAll } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharesWork } from './cooperative-copies.ts'

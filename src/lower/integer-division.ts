@@ -15,7 +15,7 @@ import { isFloat } from '../ir/dtype.ts'
 import { add, and, binary, constant, type Expr, eq, select, sub } from '../ir/expr.ts'
 import type { Kernel2 } from '../ir/loops.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
-import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
+import { valuesIn, wrapPredicate } from '../ir/wrapping-values.ts'
 
 export function lowerIntegerDivision(
   body: Body,
@@ -25,7 +25,7 @@ export function lowerIntegerDivision(
   const analyse = () => ({
     registers: registersOf(body, params, buffers, launch),
     facts: new Facts({ sizes }),
-    wraps: wrapping(valuesIn(body)),
+    wraps: wrapPredicate(valuesIn(body)),
   })
   // Many bodies have no division.
   let analysis: ReturnType<typeof analyse> | undefined

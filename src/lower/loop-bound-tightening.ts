@@ -13,7 +13,7 @@ import { freeVars, mentions } from '../ir/expr-tree.ts'
 import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, Kernel2 } from '../ir/loops.ts'
 import { mapLoops, stmt } from '../ir/tree.ts'
-import { type Values, valuesIn } from '../ir/wrapping-values.ts'
+import { type SourceValues, valuesIn } from '../ir/wrapping-values.ts'
 import { isShared, restIn } from './loop-partitioning.ts'
 
 export function tightenLoopBounds(kernel: Kernel2): Kernel2 {
@@ -22,7 +22,7 @@ export function tightenLoopBounds(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-function tightened(loop: For, path: readonly For[], values: Values): For {
+function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0) return loop
   // Threads that share what is inside go round as often as each other: by what is the same for all of a block.
   const shared = isShared(loop)

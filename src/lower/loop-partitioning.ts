@@ -29,7 +29,7 @@ import { someExpr } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { type Values, valuesIn } from '../ir/wrapping-values.ts'
+import { type SourceValues, valuesIn } from '../ir/wrapping-values.ts'
 import { sharesWork } from './cooperative-copies.ts'
 
 export function partitionLoops(kernel: Kernel2): Kernel2 {
@@ -94,7 +94,7 @@ function nestedTiles(extent: Expr): readonly Pick<RoundedUp, 'total' | 'by'>[] {
 }
 
 /** The tiles of a loop whose conditions stand around constant loops; those around `any` are asked of tiles themselves. */
-export function tilesOf(loop: For, values: Values, any = false, place?: Expr): Tiles | undefined {
+export function tilesOf(loop: For, values: SourceValues, any = false, place?: Expr): Tiles | undefined {
   const all = nestedTiles(loop.extent).slice(0, any ? 1 : undefined)
   if (all.length === 0) return undefined
   const guards = new Map<Expr, TileGuard>()

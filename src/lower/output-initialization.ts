@@ -13,7 +13,7 @@ import { invariant } from '../ast/diagnostic.ts'
 import { type Axis, countedBy, type DenseAxis, isDense, isDenseRoot } from '../ir/axis.ts'
 import { ceildiv, constant, type Expr, int } from '../ir/expr.ts'
 import { freeVars, mentions, substitute } from '../ir/expr-tree.ts'
-import { startOf } from '../ir/monoid.ts'
+import { initialValue } from '../ir/monoid.ts'
 import { matcher } from '../ir/patterns.ts'
 import type { Iter, Kernel1, Reduce1, Stmt1 } from '../ir/stage1.ts'
 import { walkStmts1 } from '../ir/stage1-tree.ts'
@@ -62,7 +62,11 @@ export function deriveInitialisation(
       return role !== 'inout' && other?.stmt === w.stmt && covered({ ...w, target: k })
     })
     if (whole) inNest.add(w.stmt)
-    else fills.push({ buffer: buffer.name, value: startOf(w.stmt.reducer.identity[w.target]!, buffer.dtype) })
+    else
+      fills.push({
+        buffer: buffer.name,
+        value: initialValue(w.stmt.reducer.identity[w.target]!, buffer.dtype),
+      })
   }
   return { inNest, fills, inside }
 }

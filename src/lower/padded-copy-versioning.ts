@@ -19,7 +19,7 @@ import { mapSame } from '../ir/lists.ts'
 import type { Buffer, For, If, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
-import { type Values, valuesIn } from '../ir/wrapping-values.ts'
+import { type SourceValues, valuesIn } from '../ir/wrapping-values.ts'
 
 export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
@@ -42,7 +42,7 @@ export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
 }
 
 interface Context {
-  readonly values: Values
+  readonly values: SourceValues
   readonly names: Names
   readonly buffers: ReadonlyMap<string, Buffer>
 }

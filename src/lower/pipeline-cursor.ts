@@ -29,7 +29,7 @@ import { findLoop } from '../ir/definitions.ts'
 import { add, all, type Expr, ge, int, type Load, load, lt, max, mod } from '../ir/expr.ts'
 import { someExpr, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
-import { alloc, local, place, store, when, whileHolds } from '../ir/statement-builders.ts'
+import { alloc, local, positionRegister, store, when, whileLoop } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 import type { Preheader } from './transaction-barriers.ts'
 
@@ -59,10 +59,10 @@ export class PipelineCursor {
     this.#loop = loop
     this.#names = names
     this.#stages = stages
-    this.#tile = place(names.fresh(`${over.var}_ahead`), over.extent)
-    this.#slice = place(names.fresh(`${loop.var}_ahead`), longest(loop.extent, buffers))
+    this.#tile = positionRegister(names.fresh(`${over.var}_ahead`), over.extent)
+    this.#slice = positionRegister(names.fresh(`${loop.var}_ahead`), longest(loop.extent, buffers))
     this.#length = local(names.fresh(`${loop.var}_length`), 'i32')
-    this.#first = place(names.fresh('rounds'), int(this.#period - 1))
+    this.#first = positionRegister(names.fresh('rounds'), int(this.#period - 1))
     const path = findLoop([top], over.var)?.path ?? []
     this.#outermost = (path.find((l) => l.mode.kind !== 'bind') ?? over).var
   }
@@ -137,7 +137,7 @@ export class PipelineCursor {
   /** Iterations without rounds, and those that are over. */
   #skip(fill: Body): Body {
     return [
-      whileHolds(all([this.exists, ge(held(this.#slice), held(this.#length))]), [
+      whileLoop(all([this.exists, ge(held(this.#slice), held(this.#length))]), [
         set(this.#tile, add(held(this.#tile), int(1))),
         set(this.#slice, int(0)),
         ...this.#enter(copyStatements(fill, this.#names)),

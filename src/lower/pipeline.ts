@@ -136,7 +136,7 @@ function outlined(loops: Kernel2, lanes: number): Launches {
     buffers: flatBuffers(loops.buffers),
     steps: inPass(passTitle(LAUNCH_OUTLINING, loops), () => outlineLaunches(loops, names, lanes)),
     ...(loops.capacities ? { capacities: loops.capacities } : {}),
-    ...(loops.found ? { found: loops.found } : {}),
+    ...(loops.runtimeLists ? { runtimeLists: loops.runtimeLists } : {}),
     ...(loops.lostWrites ? { lostWrites: loops.lostWrites } : {}),
     ...(loops.facts ? { facts: loops.facts } : {}),
   }

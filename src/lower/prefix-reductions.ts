@@ -16,7 +16,7 @@ import { add, binary, bool, type Expr, int, load, lt, mul, sub, variable } from 
 import { mentionsSome, readsSome, substitute } from '../ir/expr-tree.ts'
 import { mapSame } from '../ir/lists.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { startOf } from '../ir/monoid.ts'
+import { initialValue } from '../ir/monoid.ts'
 import { alloc, forLoop, local, reduction, store, when } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
@@ -71,7 +71,8 @@ function prefixOf(loop: For, start: Stmt, inner: Stmt): Prefix | undefined {
   if (!target || more.length > 0 || target.buffer !== start.buffer || DTYPE_BYTES[target.dtype] < 4)
     return undefined
   const isSame = target.index.every((e, k) => sameExpr(e, start.index[k]!))
-  if (!isSame || !sameExpr(start.value, startOf(reduce.reducer.identity[0]!, target.dtype))) return undefined
+  if (!isSame || !sameExpr(start.value, initialValue(reduce.reducer.identity[0]!, target.dtype)))
+    return undefined
   return lengthsOf(loop, inner, reduce)
 }
 
@@ -115,7 +116,10 @@ function inRegister(loop: For, { inner, reduce, first, more }: Prefix, names: Na
   const at = variable(loop.var)
   const isFirst = first.kind === 'const' && first.value === 0
   return {
-    before: [alloc(register), store(register.name, [int(0)], startOf(reduce.reducer.identity[0]!, dtype))],
+    before: [
+      alloc(register),
+      store(register.name, [int(0)], initialValue(reduce.reducer.identity[0]!, dtype)),
+    ],
     inside: [
       ...(isFirst ? [] : [when(binary('eq', at, int(0)), [over(first, int(0))])]),
       ...(more > 0

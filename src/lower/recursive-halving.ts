@@ -8,7 +8,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { add, binary, call, type Expr, int, type Load, load, lt, select } from '../ir/expr.ts'
 import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { isPowerOfTwo } from '../ir/numeric.ts'
-import { alloc, local, store, unflattened, when } from '../ir/statement-builders.ts'
+import { alloc, local, store, unflatten, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
 /** Partial results of a thread that are written out one by one. */
@@ -56,7 +56,7 @@ export function exchangeHalves(
   const extents = constantExtents(partials)
   const n = product(extents)
   const apart = Math.min(n, width)
-  const digits = (e: Expr): Expr[] => unflattened(e, extents.map(int))
+  const digits = (e: Expr): Expr[] => unflatten(e, extents.map(int))
   const own = (k: number): Load[] => registers.map((b) => load(b.name, digits(int(k)), b.dtype))
   const sent = registers.map((b) => local(names.fresh(`${b.name}_sent`), b.dtype, [int(n / 2)]))
   const sentAt = (k: number): Load[] => sent.map((b) => load(b.name, [int(k / 2)], b.dtype))

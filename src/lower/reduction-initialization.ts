@@ -15,8 +15,8 @@ import { replaceLoop } from '../ir/definitions.ts'
 import { constant, type Expr, type Load } from '../ir/expr.ts'
 import { mentions, substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { startOf } from '../ir/monoid.ts'
-import { type FoundReduce, initsOf } from '../ir/reductions.ts'
+import { initialValue } from '../ir/monoid.ts'
+import { initsOf, type ReductionPath } from '../ir/reductions.ts'
 import { fill, store, when } from '../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 
@@ -36,7 +36,7 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
       for (const [k, t] of reduce.targets.entries()) {
         const buffer = kernel.buffers.find((b) => b.name === t.buffer)
         invariant(buffer, `the local buffer ${t.buffer} cannot be initialised before its reduction`)
-        fills.push(fill(buffer.name, startOf(reduce.reducer.identity[k]!, buffer.dtype)))
+        fills.push(fill(buffer.name, initialValue(reduce.reducer.identity[k]!, buffer.dtype)))
       }
       body = replaceStmt(body, reduce, () => plain)
     }
@@ -50,7 +50,7 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
  */
 export function withStart(
   body: Body,
-  { reduce, path }: FoundReduce,
+  { reduce, path }: ReductionPath,
   names: Names,
   cond?: Expr,
 ): Body | undefined {

@@ -13,7 +13,7 @@ import type { Names } from '../ir/bound-names.ts'
 import { type Dtype, isHalf } from '../ir/dtype.ts'
 import { type Expr, int, load, lt } from '../ir/expr.ts'
 import { mentionsSome, readsSome, someExpr } from '../ir/expr-tree.ts'
-import { unlessSame } from '../ir/lists.ts'
+import { reuseIfSame } from '../ir/lists.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { alloc, local, store, when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
@@ -93,7 +93,7 @@ function promoted(body: Body, outside: Context): Body {
     const sure = s.kind !== 'for' || guarded.before.length === 0 || runs(s.extent)
     out.push(...around.before, ...(sure ? run : [when(lt(int(0), s.extent), run)]), ...around.after)
   }
-  return unlessSame(body, out)
+  return reuseIfSame(body, out)
 }
 
 type Element = Pick<BufferAccess, 'buffer' | 'index'>

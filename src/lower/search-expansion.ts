@@ -23,7 +23,7 @@ import {
 import { children, isLazy, someExpr, withChildren } from '../ir/expr-tree.ts'
 import type { If, Stmt } from '../ir/loops.ts'
 import { fieldAt } from '../ir/packed-fields.ts'
-import { alloc, define, place, store, when, whileHolds } from '../ir/statement-builders.ts'
+import { alloc, define, positionRegister, store, when, whileLoop } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, mapExprs, rewriteStmts, stmt } from '../ir/tree.ts'
 
@@ -120,7 +120,7 @@ class Before {
       run.parts.push(...emit(s, this.#names, (at) => define(name, at)))
       return variable(name)
     }
-    this.#registers.push(alloc(place(name)), store(name, [int(0)], int(0)))
+    this.#registers.push(alloc(positionRegister(name)), store(name, [int(0)], int(0)))
     run.parts.push(...emit(s, this.#names, (at) => store(name, [int(0)], at)))
     return load(name, [int(0)], 'i32')
   }
@@ -149,10 +149,10 @@ function emit(s: Search, names: Names, result: (at: Expr) => Stmt): Stmt[] {
   const hi = names.fresh('hi')
   const get = (b: string): Expr => load(b, [int(0)], 'i32')
   const set = (b: string, value: Expr): Stmt => store(b, [int(0)], value)
-  const declare = (b: string, value: Expr): Stmt[] => [alloc(place(b, s.hi)), set(b, value)]
+  const declare = (b: string, value: Expr): Stmt[] => [alloc(positionRegister(b, s.hi)), set(b, value)]
   const at = (p: Expr): Expr =>
     fieldAt(p, s.bits ?? 32, (word) => load(s.buffer, [word], s.value.dtype), true)
-  const loop = (body: readonly Stmt[], cond: Expr): Stmt => whileHolds(cond, body)
+  const loop = (body: readonly Stmt[], cond: Expr): Stmt => whileLoop(cond, body)
   const end = result(get(lo))
   if (s.method === 'linear' || s.method === 'next') {
     const differs = binary(s.method === 'next' ? 'le' : 'ne', at(get(lo)), s.value)

@@ -28,7 +28,7 @@ import {
   variable,
 } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import type { Buffer, For, Shares } from '../ir/loops.ts'
+import type { Buffer, For, WorkPartition } from '../ir/loops.ts'
 import { forLoop, local, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
@@ -59,13 +59,13 @@ export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue
 /** What a thread knows of the segments of its share. */
 class ShareSegments {
   readonly sums: SegmentAccumulators
-  readonly shares: Shares
+  readonly shares: WorkPartition
   readonly registers: readonly Buffer[]
   /** Whether the sums are of the segment that began before the share. */
   readonly #continued: Buffer
   readonly #own: WriteBack['own']
 
-  constructor(sums: SegmentAccumulators, shares: Shares, own: WriteBack['own'], names: Names) {
+  constructor(sums: SegmentAccumulators, shares: WorkPartition, own: WriteBack['own'], names: Names) {
     const target = sums.segments.reduce.targets[0]!.buffer
     this.sums = sums
     this.shares = shares
@@ -102,7 +102,7 @@ class ShareSegments {
 /** Every share by itself. */
 export function perShare(
   sums: SegmentAccumulators,
-  shares: Shares,
+  shares: WorkPartition,
   writeBack: WriteBack,
   names: Names,
 ): Epilogue {
@@ -123,7 +123,7 @@ export function perShare(
 /** The groups of a block. `shared` and `after` stand around and after the loop over groups. */
 export function perBlock(
   sums: SegmentAccumulators,
-  shares: Shares,
+  shares: WorkPartition,
   { loop, between }: Groups,
   writeBack: WriteBack,
   names: Names,

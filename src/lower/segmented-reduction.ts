@@ -46,7 +46,7 @@ type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 /** `top`, statement `at` of the kernel, without the mode of one loop. */
 function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
   const mode = findLoop([whole], v)!.loop.mode as Accumulate
-  const { carry, within, by, shares } = mode
+  const { carry, within, by, partition: shares } = mode
   const top = carry === undefined ? whole : withoutStart(whole, carry)
   const { loop: marked, path } = findLoop([top], v)!
   const loop: For = stmt({ ...marked, mode: { kind: 'serial' } })

@@ -9,7 +9,7 @@ import { type Names, namesOf } from '../ir/bound-names.ts'
 import { bool, call, type Expr, int, isZero, load, sub, variable } from '../ir/expr.ts'
 import { mentions, readsSome, substitute } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../ir/loops.ts'
-import { alloc, forLoop, local, place, store, when, whenAll } from '../ir/statement-builders.ts'
+import { alloc, forLoop, local, positionRegister, store, when, whenAll } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { rewriteStmts } from '../ir/tree.ts'
 import { isShared } from './loop-partitioning.ts'
@@ -49,7 +49,7 @@ function wordOf({ var: name, extent, guards: [g] }: For): Expr | undefined {
 
 function overSetBits(loop: For, word: Expr, names: Names): Stmt {
   const left = local(names.fresh(`${loop.name}_left`), 'i32')
-  const at = place(names.fresh(`${loop.name}_at`), int(BITS - 1))
+  const at = positionRegister(names.fresh(`${loop.name}_at`), int(BITS - 1))
   const [rest, bit] = [left, at].map((b) => load(b.name, [int(0)], 'i32')) as [Expr, Expr]
   const set = (b: typeof left, value: Expr): Stmt => store(b.name, [int(0)], value)
   const below = sub(rest, int(1))

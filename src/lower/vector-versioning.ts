@@ -25,7 +25,7 @@ import type { Buffer, Fact, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, rewriteStmts, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
-import { valuesIn, wrapping } from '../ir/wrapping-values.ts'
+import { valuesIn, wrapPredicate } from '../ir/wrapping-values.ts'
 
 /** The longest access, in bytes. */
 const ACCESS = 16
@@ -76,7 +76,7 @@ class Multiversioning {
       if (s.kind === 'alloc' && s.buffer.scope !== 'register') memory.set(s.buffer.name, s.buffer)
     })
     this.#memory = memory
-    this.#wraps = wrapping(valuesIn(body))
+    this.#wraps = wrapPredicate(valuesIn(body))
   }
 
   list(list: Body, known: Facts): Body {

@@ -8,9 +8,9 @@ import { renameBuffer } from '../ir/bindings.ts'
 import { namesOf } from '../ir/bound-names.ts'
 import { cast, constant, load } from '../ir/expr.ts'
 import type { Buffer, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { isBuiltinReducer, widened } from '../ir/monoid.ts'
-import { type FoundReduce, reductionsOf } from '../ir/reductions.ts'
-import { store, unflattened } from '../ir/statement-builders.ts'
+import { isBuiltinReducer, widen } from '../ir/monoid.ts'
+import { type ReductionPath, reductionsOf } from '../ir/reductions.ts'
+import { store, unflatten } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../ir/tree.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 
@@ -34,7 +34,7 @@ export function widenAccumulators(kernel: Kernel2): Kernel2 {
     const renamed = retype(renameBuffer(body, b.name, name), temporary)
     const copy = (to: Buffer, from: Buffer): Stmt =>
       flatNest(b, `${b.name}_round`, names, parallel, (p) => {
-        const index = unflattened(p, b.shape)
+        const index = unflatten(p, b.shape)
         return store(to.name, index, load(from.name, index, from.dtype))
       })
     // Nothing else reads a local buffer.
@@ -47,7 +47,7 @@ export function widenAccumulators(kernel: Kernel2): Kernel2 {
 const buffersOf = (reduce: Reduce): readonly string[] => reduce.targets.map((t) => t.buffer)
 
 /** Whether a reduction starts each element that it combines into, and combines one value into it. */
-const combinesOnce = ({ reduce, path }: FoundReduce): boolean =>
+const combinesOnce = ({ reduce, path }: ReductionPath): boolean =>
   reduce.init && !reduce.atomic && isBuiltinReducer(reduce.reducer.name) && path.every((l) => !l.reduce)
 
 const storeWhole = (body: Body, reductions: readonly Reduce[]): Body =>
@@ -76,7 +76,7 @@ function retype(body: Body, to: Buffer): Body {
         return stmt({
           ...s,
           targets,
-          reducer: widened(
+          reducer: widen(
             s.reducer,
             targets.map((t) => t.dtype),
           ),

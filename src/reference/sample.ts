@@ -7,7 +7,14 @@ import { byName } from '../ast/by-name.ts'
 import { type Axis, chainTo, isDenseChain, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import type { Iter, Kernel1 } from '../ir/stage1.ts'
-import { type Body1, iterationsOf, readsIn, someStmt1, writersIn, writtenBy } from '../ir/stage1-tree.ts'
+import {
+  type Body1,
+  iterationsOf,
+  readsIn,
+  someStmt1,
+  writersIn,
+  writtenBuffers1,
+} from '../ir/stage1-tree.ts'
 import {
   isCoords,
   type RefCoords,
@@ -39,7 +46,7 @@ function samplingOf(kernel: Kernel1): Sampling | null {
 function tryAxis(kernel: Kernel1, root: string, axes: ReadonlyMap<string, Axis>): Sampling | null {
   const iters = new Set<Iter>()
   const dims = new Map<string, number>()
-  const written = writtenBy(kernel.body)
+  const written = writtenBuffers1(kernel.body)
   for (const s of kernel.body) {
     if (s.kind !== 'iterate') return null
     const over = s.iters.find((it) => it.kind === 'S' && rootOf(axes.get(it.axis)) === root)

@@ -6,7 +6,7 @@ import { inPass, orRefused, SptError } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import { sharedLoops } from '../ir/shared-loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type LowerOptions, PASSES, POSITIONS } from '../lower/passes.ts'
@@ -291,8 +291,8 @@ export class Compilation {
 }
 
 /** Stage I → II, of kernels that steps made of a source. */
-const positionsOf = remembered((source: Kernel1) =>
-  remembered((kernel: Kernel1) => sharedLoops(source, withApart(lowerToPositions(kernel), kernel))),
+const positionsOf = memoize((source: Kernel1) =>
+  memoize((kernel: Kernel1) => sharedLoops(source, withApart(lowerToPositions(kernel), kernel))),
 )
 
 const planKey = ({ lanes = 1, together = false, promote = false }: LowerOptions): string =>

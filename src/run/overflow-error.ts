@@ -24,7 +24,7 @@ export function storedElsewhere(
 }
 
 type Counts = ArrayLike<number | bigint | boolean>
-type Rooms = Pick<Plan, 'name' | 'capacities' | 'found'>
+type Rooms = Pick<Plan, 'name' | 'capacities' | 'runtimeLists'>
 
 /** What is wrong with the lists of a run, by their counts, if anything. */
 export async function overflow(
@@ -39,7 +39,7 @@ export async function overflow(
 
 /** The same of counts that are there. */
 export function overflowIn(
-  { name, capacities = [], found = [] }: Rooms,
+  { name, capacities = [], runtimeLists: found = [] }: Rooms,
   values: { get(counts: string): Counts | undefined },
   sizes: ReadonlyMap<string, number>,
 ): SptError | undefined {

@@ -13,7 +13,7 @@ import { copiedMode } from '../ir/clone-loops.ts'
 import { findLoop, type LoopLocation } from '../ir/definitions.ts'
 import { add, ceildiv, div, type Expr, eq, int, load, max, sub, variable } from '../ir/expr.ts'
 import { freeVars, mentionsSome, substitute } from '../ir/expr-tree.ts'
-import type { Buffer, For, Shares, Stmt } from '../ir/loops.ts'
+import type { Buffer, For, Stmt, WorkPartition } from '../ir/loops.ts'
 import { isBuiltinReducer } from '../ir/monoid.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { forLoop, store, whenAll } from '../ir/statement-builders.ts'
@@ -40,7 +40,7 @@ export function carryOut(
   cx: Context,
   over: LoopLocation,
   segments: Segments,
-  shares: Shares & { readonly count: Expr },
+  shares: WorkPartition & { readonly count: Expr },
   groups: Groups | undefined,
   into: string,
 ): CarryOut {
@@ -90,7 +90,7 @@ export function carryOut(
 }
 
 /** Returns the position in the compressed rows that an iteration of the loop over a chunk processes. */
-const positionOf = ({ search }: Shares, over: For): Expr => add(search.value, variable(over.var))
+const positionOf = ({ search }: WorkPartition, over: For): Expr => add(search.value, variable(over.var))
 
 const copyOf = (l: For, map: ReadonlyMap<string, Expr>, nest: string, body: Body): For => {
   const own = map.get(l.var)
@@ -153,7 +153,7 @@ function columnName(d: number, row: number): string {
  * Checks that each position is in one iteration of the loop nest. Guards of loops that the chunk number depends on
  * may end the last iterations, but may not skip earlier positions. Throws `schedule/no-shares`.
  */
-function checkWhole(cx: Context, { loop, path }: LoopLocation, shares: Shares): void {
+function checkWhole(cx: Context, { loop, path }: LoopLocation, shares: WorkPartition): void {
   const nest = [...path, loop]
   const top = cx.kernel.body.find((s) => findLoop([s], loop.var))
   invariant(top, 'a loop is in the kernel')
@@ -187,7 +187,7 @@ function checkColumns(
   cx: Context,
   over: LoopLocation,
   { reduce, rest, inner }: Segments,
-  shares: Shares,
+  shares: WorkPartition,
 ): void {
   const [target] = reduce.targets
   const { shape } = cx.buffer(target!.buffer)

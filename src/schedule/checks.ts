@@ -10,9 +10,9 @@ import type { Expr } from '../ir/expr.ts'
 import { freeVars, readsMemory, someExpr } from '../ir/expr-tree.ts'
 import { boundIndex } from '../ir/hardware-axes.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
+import { memoize } from '../ir/memoize.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { combinesIn, reductionsOf } from '../ir/reductions.ts'
-import { remembered } from '../ir/remembered.ts'
+import { hasReduction, reductionsOf } from '../ir/reductions.ts'
 import type { Body } from '../ir/tree.ts'
 import type { Context } from './context.ts'
 import { iterationsOf } from './loop-dependence.ts'
@@ -149,7 +149,7 @@ export function overParams(cx: Context, e: Expr): boolean {
   return [...freeVars(e)].every((v) => params.has(v)) && !readsMemory(e)
 }
 
-const namesOf = remembered(
+const namesOf = memoize(
   (params: Kernel2['params']): ReadonlySet<string> => new Set(params.map((p) => p.name)),
 )
 
@@ -202,7 +202,7 @@ export function refuseNoReduction(cx: Context, name: string, nest?: string): nev
 
 /** Throws `schedule/reduction-loop` if iterations of the loop may combine into common elements. */
 export function checkNoReduction(cx: Context, loop: For, verb: string, hint: string): void {
-  if (!combinesIn(loop)) return
+  if (!hasReduction(loop)) return
   cx.refuse({
     code: 'schedule/reduction-loop',
     message: `${verb}: iterations of ${loop.name} combine into the same elements`,

@@ -46,7 +46,7 @@ export function alone(state: ScheduleState): ScheduleState {
   const made = new Set(first.kernel.body)
   const untouched = state.kernel.body.filter((s): s is For => s.kind === 'for' && made.has(s))
   return untouched.reduce((before, top) => {
-    const own = (before.kernel.defaults ?? []).filter((d) => d.alone && d.nest === top.nest)
+    const own = (before.kernel.defaults ?? []).filter((d) => d.singleThread && d.nest === top.nest)
     for (const { steps } of own) {
       const next = attempt(before, steps as readonly LoopStep[])
       if (next) return next
@@ -148,7 +148,7 @@ function candidates(top: For, kernel: Kernel2): readonly (readonly LoopStep[])[]
   const column = spatial.findLast((l) => l !== top)
   const canBind = (l: For): boolean => l.mode.kind === 'serial' && overSizes(l, params)
   const scatter = column ? undefined : scatteredIn(top, chain)
-  const own = (kernel.defaults ?? []).filter((d) => d.nest === top.nest && !d.alone)
+  const own = (kernel.defaults ?? []).filter((d) => d.nest === top.nest && !d.singleThread)
   return [
     ...own.map((d) => d.steps as readonly LoopStep[]),
     ...(scatter && canBind(top) && canBind(scatter.loop)

@@ -13,7 +13,7 @@ import { boundIndex } from '../ir/hardware-axes.ts'
 import type { Memory } from '../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { atSingles, closeOver, isSingle } from '../ir/reductions.ts'
+import { dropSingleIterations, isSingleIteration, loopsUsedBy } from '../ir/reductions.ts'
 import { when } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { stmt } from '../ir/tree.ts'
@@ -37,23 +37,23 @@ export interface Footprint {
 }
 
 /** Returns the inner loops that determine the element of an index. */
-export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => closeOver(use.path, use.index)
+export const neededBy = (use: Pick<Use, 'index' | 'path'>): readonly For[] => loopsUsedBy(use.path, use.index)
 
 /**
  * Returns a loop around a use that the copy does not have and that may have no iteration; undefined if there is no such
  * loop.
  */
 export const hiddenLoop = ({ path }: Use, { loops }: Footprint): For | undefined =>
-  path.find((l) => !loops.includes(l) && !(isSingle(l) && l.guards.length === 0))
+  path.find((l) => !loops.includes(l) && !(isSingleIteration(l) && l.guards.length === 0))
 
 /**
  * Returns a key that is equal for uses of the same elements, regardless of loop names and of loops with one iteration.
  */
 function signature(use: Use, around: readonly For[]): string {
   const loops = neededBy(use)
-  const counting = loops.filter((l) => !isSingle(l))
+  const counting = loops.filter((l) => !isSingleIteration(l))
   const map = new Map<string, Expr>(counting.map((l, k) => [l.var, variable(`#${k}`)]))
-  const placed = (e: Expr): Expr => substitute(atSingles(e, [...around, ...use.path]), map)
+  const placed = (e: Expr): Expr => substitute(dropSingleIterations(e, [...around, ...use.path]), map)
   const key = (e: Expr): string => keyOf(placed(e))
   const ranges = [...counting.map((l) => l.extent), ...loops.flatMap((l) => l.guards)]
   return [...use.index.map((e) => linearKey(linear(placed(e)))), ...ranges.map(key)].join(' ; ')
@@ -66,8 +66,8 @@ function signature(use: Use, around: readonly For[]): string {
 export function namedAlike(loops: readonly For[], use: Pick<Use, 'index' | 'path'>): readonly Expr[] {
   const own = [...neededBy(use)]
   return loops.map((l) => {
-    while (!isSingle(l) && own[0] && isSingle(own[0])) own.shift()
-    const same = own[0] && isSingle(own[0]) === isSingle(l) ? own.shift() : undefined
+    while (!isSingleIteration(l) && own[0] && isSingleIteration(own[0])) own.shift()
+    const same = own[0] && isSingleIteration(own[0]) === isSingleIteration(l) ? own.shift() : undefined
     return same ? variable(same.var) : int(0)
   })
 }

@@ -11,7 +11,7 @@ import type { BufferAccess } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'
 import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
-import { isSingle } from '../ir/reductions.ts'
+import { isSingleIteration } from '../ir/reductions.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 
 /**
@@ -91,7 +91,7 @@ export function iterationsOf(kernel: Kernel2, loop: For): IterationFacts {
   const space = spaceIn(kernel, loop)
   const combining: Reduce[] = []
   // A loop of one iteration has no dependence.
-  if (!loop.reduce && isSingle(loop)) return { combining }
+  if (!loop.reduce && isSingleIteration(loop)) return { combining }
   for (const shared of writtenIn(kernel, loop, space)) {
     const { buffer, accesses } = shared
     if (shared.disjoint) continue

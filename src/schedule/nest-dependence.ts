@@ -3,7 +3,7 @@
 import { accessesOf, type BufferAccess } from '../ir/accesses.ts'
 import { allocatedNames } from '../ir/bindings.ts'
 import type { DisjointWrites, For, Kernel2, Stmt } from '../ir/loops.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { partsApart } from './coords/part-write-conflicts.ts'
 
@@ -47,7 +47,7 @@ export const atOnce = (
 /** Returns the buffers that two loop nests only write, in disjoint elements. */
 function ownOf(kernel: Kernel2, a: Stmt, b: Stmt): readonly string[] {
   const known = kernel.disjointWrites ?? []
-  const own = known.filter((x) => x.own)
+  const own = known.filter((x) => x.separateInit)
   const uses = own.length > 0 ? [byBuffer(a), byBuffer(b)] : []
   return own.flatMap(({ buffer }) => {
     const [mine, theirs] = uses.map((u) => u.get(buffer) ?? [])
@@ -82,7 +82,7 @@ function disjointWritesBetween(
     for (const { fact, groupOf } of byNest(known).get(nest) ?? []) {
       const group = groupOf.get(nest)
       const isOther = ({ nest: n }: For): boolean => groupOf.has(n) && groupOf.get(n) !== group
-      if (fact.buffer === x.buffer && (!own || fact.own) && y.path.some(isOther)) return fact
+      if (fact.buffer === x.buffer && (!own || fact.separateInit) && y.path.some(isOther)) return fact
     }
   return undefined
 }
@@ -93,7 +93,7 @@ interface Grouped {
   readonly groupOf: ReadonlyMap<string, number>
 }
 
-const byNest = remembered((known: readonly DisjointWrites[]): ReadonlyMap<string, readonly Grouped[]> => {
+const byNest = memoize((known: readonly DisjointWrites[]): ReadonlyMap<string, readonly Grouped[]> => {
   const out = new Map<string, Grouped[]>()
   for (const fact of known) {
     const groupOf = new Map(fact.nests.flatMap((nests, k) => nests.map((nest) => [nest, k] as const)))
@@ -135,7 +135,7 @@ function worst(
  * Returns the accesses of a loop nest to buffers from outside, by buffer. Cached, because each pair of loop nests needs
  * it.
  */
-const byBuffer = remembered((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
+const byBuffer = memoize((s: Stmt): ReadonlyMap<string, readonly BufferAccess[]> => {
   const local = allocatedNames([s])
   const out = new Map<string, BufferAccess[]>()
   for (const a of accessesOf([s])) {

@@ -30,7 +30,7 @@ const aroundOf = (k: Kernel2): { readonly [P in keyof Required<Around>]: Around[
   lostWrites: k.lostWrites,
   defaults: k.defaults,
   capacities: k.capacities,
-  found: k.found,
+  runtimeLists: k.runtimeLists,
 })
 
 interface Known extends NestOutcome {

@@ -78,7 +78,12 @@ function checkAccumulated(cx: Context, next: Kernel2): void {
         checkShared(cx, top, v, mode)
 }
 
-function checkShared(cx: Context, top: Stmt, v: string, { carry, within, shares }: Accumulate): void {
+function checkShared(
+  cx: Context,
+  top: Stmt,
+  v: string,
+  { carry, within, partition: shares }: Accumulate,
+): void {
   const { loop, path } = findLoop([carry === undefined ? top : withoutStart(top, carry)], v)!
   const segments = segmentsOf(stmt({ ...loop, mode: { kind: 'serial' } }))
   const groups = within === undefined || !shares ? undefined : groupsOf(shares, within, path, loop)

@@ -6,7 +6,7 @@ import { printLoop } from '../ast/print.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { labelled } from '../ir/format-tables.ts'
 import type { Kernel2 } from '../ir/loops.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf } from '../ir/stage1-tree.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from './parts.ts'
@@ -53,7 +53,7 @@ interface KernelNames {
 }
 
 /** Returns the names in a kernel. Cached, because every part of a buffer needs them. */
-const namesIn = remembered(
+const namesIn = memoize(
   (kernel: Kernel2): KernelNames => ({
     loops: new Set(loopsOf(kernel.body).map((l) => l.name)),
     buffers: new Set(kernel.buffers.map((b) => b.name)),

@@ -5,7 +5,7 @@ import { add, type Expr, int, load, sub, variable } from '../ir/expr.ts'
 import { buffersRead, mentions, substitute } from '../ir/expr-tree.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { closeOver } from '../ir/reductions.ts'
+import { loopsUsedBy } from '../ir/reductions.ts'
 import { forLoop } from '../ir/statement-builders.ts'
 import { sameExpr } from '../ir/structural-equality.ts'
 import { stmt } from '../ir/tree.ts'
@@ -28,7 +28,7 @@ export function partialResultsNest(
   partials: readonly Buffer[],
   index: (t: Reduce['targets'][number]) => Expr[],
 ): Stmt {
-  const remaining = closeOver(path, [
+  const remaining = loopsUsedBy(path, [
     ...reduce.targets.flatMap((t) => t.index),
     ...through.map((l) => variable(l.var)),
   ])

@@ -3,8 +3,8 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { isFused } from '../ir/axis.ts'
 import type { FormatInstance } from '../ir/format.ts'
-import type { FoundPart, Iteration, Kernel1, Reformat } from '../ir/stage1.ts'
-import { iterationsOf, writtenBy } from '../ir/stage1-tree.ts'
+import type { Iteration, Kernel1, Reformat, RuntimePart } from '../ir/stage1.ts'
+import { iterationsOf, writtenBuffers1 } from '../ir/stage1-tree.ts'
 
 /** The effect of one step on a buffer. */
 interface Level {
@@ -52,7 +52,7 @@ export function partsOf(
   const found = now.filter((p) => p.levels.some((l) => l.was === buffer.name))
   if (found.length > 0) return found.map((p) => storedPart(p.buffer, p.levels))
   const stored = [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
-  const live = kernel.found?.findLast((f) => f.tensor === buffer.name)
+  const live = kernel.runtimeLists?.findLast((f) => f.tensor === buffer.name)
   if (live) return live.parts.map((p) => foundPart(p, live.tensor))
   return fail({
     code: 'schedule/no-parts',
@@ -81,7 +81,7 @@ export function iterationsOver(
   const own = new Set(along === undefined ? formats[0]!.axes.map((a) => a.name) : [along])
   for (const a of kernel.axes) if (isFused(a) && a.members.some((m) => own.has(m))) own.add(a.name)
   const over = iterationsOf(kernel.body).filter((it) => it.iters.some((x) => own.has(x.axis)))
-  return along === undefined ? over : over.filter((it) => !writtenBy([it]).has(buffer))
+  return along === undefined ? over : over.filter((it) => !writtenBuffers1([it]).has(buffer))
 }
 
 /**
@@ -95,7 +95,7 @@ export function loopOver(part: StoredPart, kernel: Kernel1, axis: string): strin
 }
 
 /** Returns the part for lists that are built at run time. */
-const foundPart = ({ buffer, label, instance, axis }: FoundPart, tensor: string): StoredPart => ({
+const foundPart = ({ buffer, label, instance, axis }: RuntimePart, tensor: string): StoredPart => ({
   along: axis,
   buffer,
   label,

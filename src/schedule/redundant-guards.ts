@@ -12,7 +12,7 @@ import { constant, type Expr, type Load, variable } from '../ir/expr.ts'
 import { freeVars, mentions, mentionsSome, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { coordinateName } from '../ir/instr.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../ir/loops.ts'
-import { atSingles } from '../ir/reductions.ts'
+import { dropSingleIterations } from '../ir/reductions.ts'
 import { type Body, replaceStmt, stmt, walkStmts } from '../ir/tree.ts'
 
 /**
@@ -122,7 +122,7 @@ function conditionKey(condition: Expr): string {
 export const conditionKeys =
   (loops: readonly For[]) =>
   (condition: Expr): string =>
-    conditionKey(atSingles(condition, loops))
+    conditionKey(dropSingleIterations(condition, loops))
 
 /** Returns whether all values are the reducer's identity where the guard fails, because the reads are padding. */
 function isIdle(guard: Expr, s: Reduce, local: ReadonlyMap<string, Buffer>): boolean {

@@ -7,7 +7,7 @@ import { freeze } from 'immer'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
-import { replacedAt } from '../ir/lists.ts'
+import { replaceAt } from '../ir/lists.ts'
 import type { Buffer, Fact, For, Kernel2, Stmt } from '../ir/loops.ts'
 import { type Consumed, Context, type NameQuery } from './context.ts'
 import { distributeConditions } from './distribute-conditions.ts'
@@ -157,7 +157,7 @@ function inNest(cx: Context, step: LoopStep): Made | null {
 
 function withNests(kernel: Kernel2, at: number, nests: readonly Stmt[]): Kernel2 {
   const isSame = nests.length === 1 && nests[0] === kernel.body[at]
-  return isSame ? kernel : Object.freeze({ ...kernel, body: replacedAt(kernel.body, at, nests) })
+  return isSame ? kernel : Object.freeze({ ...kernel, body: replaceAt(kernel.body, at, nests) })
 }
 
 /** Returns the next kernel. Unchanged lists stay the same objects, by which caches recognise them. */

@@ -4,7 +4,7 @@ import { isRecord, show } from '../ast/expect-argument.ts'
 import type { StepSyntax, Syntax, ValueSyntax } from '../ast/step-syntax.ts'
 import { THREAD_AXES } from '../ir/expr.ts'
 import type { Instr, Memory } from '../ir/instr.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 import { isHandle, type LoopRef } from './loop-ref.ts'
 
 export type Words = Readonly<Record<string, StepSyntax>>
@@ -62,7 +62,7 @@ const fieldsIn = (form: readonly Syntax[]): (readonly [name: string, Field])[] =
   })
 
 /** Returns the fields of all forms; the values of a field are valid if they are valid in one of the forms. */
-const fieldsOf = remembered(({ forms }: StepSyntax): ReadonlyMap<string, Field> => {
+const fieldsOf = memoize(({ forms }: StepSyntax): ReadonlyMap<string, Field> => {
   const out = new Map<string, Field>()
   for (const [name, field] of forms.flatMap(fieldsIn)) {
     const other = out.get(name)

@@ -1,7 +1,7 @@
 /** Lists and sets that the formats of schedules, choices and spaces take from the data. */
 import { type Choice, isNested, type Schedule, type Space, type SpaceStep } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
-import { remembered } from '../ir/remembered.ts'
+import { memoize } from '../ir/memoize.ts'
 
 export interface FormatInput {
   readonly kind: 'list' | 'set'
@@ -52,7 +52,7 @@ export function formatInputs(
 }
 
 /** Returns the lists and sets of a choice's schedules and statistics. */
-export const formatInputsOfChoice = remembered((c: Choice) => formatInputs([], [], [c]))
+export const formatInputsOfChoice = memoize((c: Choice) => formatInputs([], [], [c]))
 
 /** Returns a space, and the spaces nested in it. */
 function withNested(space: Space): readonly Space[] {

@@ -6,7 +6,7 @@ import type { Interval } from '../analysis/integers/interval.ts'
 import { rankFrom } from '../analysis/known-ranks.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Expr, int, variable } from '../ir/expr.ts'
-import { textOfAsked } from '../ir/print-queries.ts'
+import { printWithQueries } from '../ir/print-queries.ts'
 import {
   asFields,
   boundsOfQuery,
@@ -67,7 +67,7 @@ function rangeOf<C extends Column>(
 ): { readonly lo: number; readonly hi: number } | undefined {
   const boundsOfExpr = (e: Expr): Interval | undefined => boundsIn(frame, e)
   const { least } = boundsOfQuery(q, {
-    different: () => undefined,
+    distinctTuples: () => undefined,
     list: (_, of) => ((boundsOfExpr(of)?.lo ?? -1) >= 0 ? { least: int(0) } : {}),
     sort: () => ({}),
   })
@@ -108,7 +108,7 @@ function checkNotNegative<C extends Column>(frame: Frame<C>, q: Query, queries: 
   if (frame.n === 0 || (range && range.lo >= 0)) return operand
   return fail({
     code: 'format/least-range',
-    message: `the argument ${textOfAsked(operand, queries)} of ${q.kind} may be negative`,
+    message: `the argument ${printWithQueries(operand, queries)} of ${q.kind} may be negative`,
     ...(q.span ? { span: q.span } : {}),
     expected: 'an expression that is not negative for any coordinates',
     hint: 'use a remainder (e % 65536) or max(e, 0)',

@@ -196,7 +196,7 @@ export function checkOrder(shape: readonly number[], to: Instance): void {
 /** True if the format depends on values, not only on coordinates. */
 export function dependsOnValues({ tree, parts }: Instance): boolean {
   const anyReadsValues = (queries: readonly Query[]): boolean =>
-    queries.some((q) => declarationOf(q).ofValues)
+    queries.some((q) => declarationOf(q).readsValues)
   const treeReadsValues = (t: PartTree): boolean =>
     t.kind !== 'leaf' && (anyReadsValues(t.queries) || childrenOf(t).some(treeReadsValues))
   return treeReadsValues(tree) || parts.some((p) => anyReadsValues(p.instance.queries))

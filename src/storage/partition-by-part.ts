@@ -5,7 +5,7 @@
 import { fail, type Span } from '../ast/diagnostic.ts'
 import { add, binary, type Expr, eq, ge, int, lt, select } from '../ir/expr.ts'
 import type { Instance } from '../ir/format.ts'
-import { childrenOf, decidingIn, type PartTree } from '../ir/part-tree.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../ir/part-tree.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import type { Column, Frame } from './column-engine.ts'
 import { pointAt } from './coordinate-text.ts'
@@ -48,7 +48,7 @@ function* assignChild<C extends Column>(
   const { engine } = frame
   const existingNames = new Set(frame.names())
   yield* evaluateQueries(frame, tree.queries, { ...scope, places: new Map() })
-  yield* checkExpressions(frame, decidingIn(tree), scope.dims, tree.queries)
+  yield* checkExpressions(frame, selectorsOf(tree), scope.dims, tree.queries)
   const context = { frame, instance, dims: scope.dims, span: tree.span ? { span: tree.span } : {} }
   if (tree.kind === 'index') {
     const count = int(tree.children.length)
@@ -99,7 +99,7 @@ function caseNumber(tree: Node<'cases'>): Expr {
  * Conditions of errors: the conditions of two cases hold; or none holds, although every case has a condition.
  */
 function caseViolations(tree: Node<'cases'>): readonly Expr[] {
-  const conditions = decidingIn(tree)
+  const conditions = selectorsOf(tree)
   const hasFallback = conditions.length < tree.cases.length
   if (conditions.length < 2 && hasFallback) return []
   const matchCount = conditions.map((c) => select(c, int(1), int(0))).reduce(add)

@@ -3,7 +3,7 @@ import { decidedBy, neededBy } from '../analysis/query-dependence.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { add, div, type Expr, int, load, mul, variable } from '../ir/expr.ts'
 import type { Sort } from '../ir/format.ts'
-import { decidersOf, declarationOf, type Query } from '../ir/queries.ts'
+import { declarationOf, determiningExprs, type Query } from '../ir/queries.ts'
 import { evaluateQueries } from './attribute-queries.ts'
 import { type Column, ENTRY, Frame } from './column-engine.ts'
 import type { Coroutine } from './coroutines.ts'
@@ -84,7 +84,7 @@ function* propagateAnswers<C extends Column>(
   { dim, queries }: Sort,
 ): Coroutine<boolean> {
   const { engine } = frame
-  const by = decidersOf(query) ?? []
+  const by = determiningExprs(query) ?? []
   yield* checkExpressions(domain, by, [{ name: dim }], queries)
   const keys = yield* keysOf(domain, by)
   keys.forEach((k, n) => {

@@ -9,7 +9,7 @@ import { fail, type Span } from '../ast/diagnostic.ts'
 import { all, binary, type Expr, ge, int, load, lt, select, variable } from '../ir/expr.ts'
 import { freeVars, rewriteExpr, substitute } from '../ir/expr-tree.ts'
 import { segmentsOf } from '../ir/format-tables.ts'
-import { textOfAsked } from '../ir/print-queries.ts'
+import { printWithQueries } from '../ir/print-queries.ts'
 import { operandsOf, type Query, sourceOf } from '../ir/queries.ts'
 import { type Column, ENTRY, type Frame } from './column-engine.ts'
 import { pointOf } from './coordinate-text.ts'
@@ -247,5 +247,5 @@ function textOf(e: Expr, { lists }: Pick<Frame<Column>, 'lists'>, queries: reado
     const list = x.kind === 'load' ? lists.get(x.buffer) : undefined
     return x.kind === 'load' && list ? load(list.name, x.index, x.dtype) : undefined
   })
-  return textOfAsked(substitute(renamed, new Map(sizes)), queries)
+  return printWithQueries(substitute(renamed, new Map(sizes)), queries)
 }

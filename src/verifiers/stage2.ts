@@ -12,7 +12,7 @@ import { freeVars, orderReadsLast, readsMemory, readsSome } from '../ir/expr-tre
 import { boundIndex, levelOf } from '../ir/hardware-axes.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
-import { combinesIn, initsOf } from '../ir/reductions.ts'
+import { hasReduction, initsOf } from '../ir/reductions.ts'
 import { exprsOf, hasBarrier, piecesOf } from '../ir/tree.ts'
 import { type Holds, verifyExpr } from './expression-invariants.ts'
 
@@ -174,7 +174,7 @@ function verifyFor(s: For, scope: Scope, cx: Context): void {
       s.extent.kind === 'const' && [2, 4, 8].includes(s.extent.value),
       () => `${what()}: a vector has 2, 4 or 8 lanes`,
     )
-    invariant(!combinesIn(s), () => `${what()}: a reduction loop cannot be a vector`)
+    invariant(!hasReduction(s), () => `${what()}: a reduction loop cannot be a vector`)
     invariant(
       loopsOf(s.body).every((l) => l.mode.kind === 'bind') && !hasBarrier(s.body),
       () => `${what()}: a vector loop is innermost of those that one thread runs`,

@@ -145,7 +145,7 @@ describe('parts', () => {
       queries: [],
       index: div(col, int(7)),
       total: true,
-      holds: [],
+      implied: [],
       children: [
         { kind: 'leaf', part: 2 },
         {
@@ -169,7 +169,7 @@ describe('parts', () => {
                 queries: [{ name: 'r', kind: 'rank', of: [row], by: [] }],
                 index: mod(variable('r'), int(2)),
                 total: true,
-                holds: [],
+                implied: [],
                 children: [
                   { kind: 'leaf', part: 1 },
                   { kind: 'leaf', part: 3 },
@@ -233,7 +233,7 @@ describe('parts', () => {
       queries: [],
       index: div(col, int(2)),
       total: false,
-      holds: [],
+      implied: [],
       children: [
         { kind: 'leaf', part: 0 },
         { kind: 'leaf', part: 1 },

@@ -1,11 +1,11 @@
 /** What is remembered of nodes: found once for each, whatever froze or copied it, and seen by nothing else. */
 import { expect, test } from 'vitest'
 import { add, type Expr, int, variable } from '../../src/ir/expr.ts'
-import { remembered, remembering } from '../../src/ir/remembered.ts'
+import { enableMemo, memoize } from '../../src/ir/memoize.ts'
 
 const counted = () => {
   let calls = 0
-  return { of: remembered((_: object) => ++calls), calls: () => calls }
+  return { of: memoize((_: object) => ++calls), calls: () => calls }
 }
 
 test.each([
@@ -34,7 +34,7 @@ test('copies begin without it, and nothing else sees it', () => {
 
 test('a place is made once, and none where it is too late', () => {
   const node = { kind: 'other' }
-  expect(remembering(remembering(node))).toBe(node)
+  expect(enableMemo(enableMemo(node))).toBe(node)
   const frozen = Object.freeze({ kind: 'other' })
-  expect(remembering(frozen)).toBe(frozen)
+  expect(enableMemo(frozen)).toBe(frozen)
 })

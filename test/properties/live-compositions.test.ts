@@ -4,7 +4,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
 import { count } from '../../src/ast/checks.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
-import type { Found } from '../../src/ir/stage1.ts'
+import type { RuntimeLists } from '../../src/ir/stage1.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'
@@ -59,7 +59,7 @@ test(
       const c = compiled(s, 'live in place')
       const bound = bindInputs(c.kernel, s.inputs)
       const memory = runLoops(c.loops, bound, 'forward')
-      const [{ parts }] = c.kernel.found as [Found]
+      const [{ parts }] = c.kernel.runtimeLists as [RuntimeLists]
       const needed = parts.map(({ counts, lists, width }) => {
         const found = Array.from(memory.get(counts)!, Number).slice(0, Number(evaluate(lists, bound.params)))
         return Math.ceil(Math.max(0, ...found) / width)

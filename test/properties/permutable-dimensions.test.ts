@@ -6,7 +6,7 @@ import { parseProgram } from '../../src/api/program.ts'
 import { SptError } from '../../src/ast/diagnostic.ts'
 import { isDenseChain } from '../../src/ir/axis.ts'
 import type { Buffer1, Kernel1 } from '../../src/ir/stage1.ts'
-import { writtenBy } from '../../src/ir/stage1-tree.ts'
+import { writtenBuffers1 } from '../../src/ir/stage1-tree.ts'
 import { type RefInputs, reference } from '../../src/reference/index.ts'
 import { Choices } from '../support/choices.ts'
 import { values } from '../support/matrix-gen.ts'
@@ -54,7 +54,7 @@ function alone(
   c: Choices,
 ): { kernel: Kernel1; data: Data } | undefined {
   const body = [kernel.body[at]!]
-  const written = writtenBy(body)
+  const written = writtenBuffers1(body)
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const inputs: Record<string, RefInputs['buffers'][string]> = { ...data.inputs.buffers }
   const shapes = { ...data.shapes }

@@ -8,8 +8,8 @@ import { type Expr, type Load, variable } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import { coordinateName, type Instr, type Memory, type Operand, tileSteps } from '../../ir/instr.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { remembered } from '../../ir/remembered.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import { notInRuns } from '../aligned-runs.ts'
 import type { Facts } from '../integers/facts.ts'
@@ -263,7 +263,7 @@ function runsIn(m: Memory, run: number): boolean {
 }
 
 /** Results by the length of runs, for each memory: every element is checked once. */
-const runLengths = remembered((_: Memory) => new Map<number, boolean>())
+const runLengths = memoize((_: Memory) => new Map<number, boolean>())
 
 function standTogether(m: Memory, run: number): boolean {
   const { address, shape } = m

@@ -1,6 +1,6 @@
 /** Rules for upper bounds (exclusive) of integers, from facts about their operands. */
 import { ceildiv, type Expr, int, mul } from '../../ir/expr.ts'
-import { type Found, matcher, type Pattern } from '../../ir/patterns.ts'
+import { type Bindings, matcher, type Pattern } from '../../ir/patterns.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Interval, isIndex } from './interval.ts'
 import { keepTerms, linear, roundedUp, sumExpr } from './linear.ts'
@@ -20,7 +20,7 @@ export interface Bounds {
 export interface EndRule {
   readonly name: string
   readonly of: Pattern
-  readonly ends: (found: Found, facts: Bounds) => readonly Expr[]
+  readonly ends: (found: Bindings, facts: Bounds) => readonly Expr[]
 }
 
 export const END_RULES: readonly EndRule[] = [

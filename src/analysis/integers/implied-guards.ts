@@ -2,10 +2,10 @@
 
 import { all, conjuncts, type Expr, select } from '../../ir/expr.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
-import { mapSame, unlessSame } from '../../ir/lists.ts'
+import { mapSame, reuseIfSame } from '../../ir/lists.ts'
 import type { Buffer, Fact, For, Stmt } from '../../ir/loops.ts'
 import { type Body, bodiesOf, mapExprs, stmt, withBodies } from '../../ir/tree.ts'
-import { isWritten, valuesIn } from '../../ir/wrapping-values.ts'
+import { isSourceValue, valuesIn } from '../../ir/wrapping-values.ts'
 import { Facts } from './facts.ts'
 
 /**
@@ -15,7 +15,7 @@ import { Facts } from './facts.ts'
  */
 export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], sizes: readonly Fact[]): Body {
   const values = valuesIn(body)
-  const ofData = (e: Expr): boolean => isWritten(values, e)
+  const ofData = (e: Expr): boolean => isSourceValue(values, e)
   const under = (path: readonly For[]): Conditions =>
     new Conditions(
       new Facts({
@@ -47,7 +47,7 @@ export function eliminateImpliedGuards(body: Body, buffers: readonly Buffer[], s
       if (cond === undefined) return next.then
       return [cond === next.cond ? next : stmt<Stmt>({ ...next, cond })]
     })
-    return unlessSame(list, out)
+    return reuseIfSame(list, out)
   }
   return go(body, [], under([]))
 }

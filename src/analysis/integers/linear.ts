@@ -2,7 +2,7 @@
 import { add, type Expr, int, isZero, mul, variable } from '../../ir/expr.ts'
 import { mentions, mentionsSome } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
 export interface Term<T = Expr> {
@@ -17,7 +17,7 @@ export interface Linear<T = Expr> {
 }
 
 /** Returns the linear form of an expression. */
-export const linear = remembered((e: Expr): Linear => {
+export const linear = memoize((e: Expr): Linear => {
   const terms = new Map<string, Term>()
   let constant = 0
   for (const [x, scale] of summands(e)) {

@@ -40,7 +40,7 @@ export function overflowOf(plan: Plan, box: Box): Overflow | undefined {
       span: c.span,
     })),
     // Loops visit all slots of a listed block, also beyond the end of the tensor, so the number of slots must fit.
-    ...(plan.found ?? []).flatMap(({ tensor: name, parts, span }) =>
+    ...(plan.runtimeLists ?? []).flatMap(({ tensor: name, parts, span }) =>
       parts.map(({ slots: expr }) => ({ kind: 'slots' as const, name, expr, span })),
     ),
   ]

@@ -7,7 +7,7 @@ import type { Buffer } from '../../ir/loops.ts'
 import { MATH } from '../../ir/math.ts'
 import type { Param } from '../../ir/stage1.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
-import { isWritten, type Values, valuesIn } from '../../ir/wrapping-values.ts'
+import { isSourceValue, type SourceValues, valuesIn } from '../../ir/wrapping-values.ts'
 import {
   ANY,
   beyond,
@@ -86,9 +86,9 @@ const overLoops =
 export const rangesOver = (loops: Extents): ((e: Expr) => Interval) => rangesBy(overLoops(loops))
 
 /** Returns a function to the properties of expressions over loops; some are values, which wrap. */
-export function registersOver(loops: Extents, values: Values): (e: Expr) => Register {
+export function registersOver(loops: Extents, values: SourceValues): (e: Expr) => Register {
   const known = overLoops(loops)
-  return registersBy((e) => (isWritten(values, e) ? { ofData: true } : known(e)))
+  return registersBy((e) => (isSourceValue(values, e) ? { ofData: true } : known(e)))
 }
 
 /** Returns a function to the ranges only. */
@@ -221,11 +221,11 @@ export function registersOf(
       case 'load':
         return index.has(e.buffer) ? place : undefined
       case 'binary': {
-        if (isWritten(values, e)) return { ofData: true }
+        if (isSourceValue(values, e)) return { ofData: true }
         return isLength(e) || isCountedDown(e) ? place : undefined
       }
       case 'unary':
-        return isWritten(values, e) ? { ofData: true } : undefined
+        return isSourceValue(values, e) ? { ofData: true } : undefined
       default:
         return undefined
     }

@@ -1,22 +1,22 @@
 /** Relaxation rules: bounds of terms, by which a proof eliminates the terms. */
 import { type Expr, int, sub } from '../../ir/expr.ts'
-import { type Found, matcher, type Pattern } from '../../ir/patterns.ts'
+import { type Bindings, matcher, type Pattern } from '../../ir/patterns.ts'
 
 export interface Relaxation {
   readonly name: string
   readonly of: Pattern
   /** The factor of the term in the bounded product; 1 by default. */
-  readonly times?: (found: Found) => number
+  readonly times?: (found: Bindings) => number
   /** Lower bounds (`low`) and upper bounds (`high`) of the product. */
-  readonly low?: (found: Found) => readonly Expr[]
-  readonly high?: (found: Found) => readonly Expr[]
+  readonly low?: (found: Bindings) => readonly Expr[]
+  readonly high?: (found: Bindings) => readonly Expr[]
   /** Expressions of which one equals the term. */
-  readonly oneOf?: (found: Found) => readonly Expr[]
+  readonly oneOf?: (found: Bindings) => readonly Expr[]
   /** Expressions that must not be negative for `low` to hold. */
-  readonly where?: (found: Found) => readonly Expr[]
+  readonly where?: (found: Bindings) => readonly Expr[]
 }
 
-const both = ({ x, y }: Found): readonly Expr[] => [x!, y!]
+const both = ({ x, y }: Bindings): readonly Expr[] => [x!, y!]
 
 export const RELAXATIONS: readonly Relaxation[] = [
   {
@@ -34,7 +34,7 @@ export const RELAXATIONS: readonly Relaxation[] = [
 const matchers = RELAXATIONS.map((rule) => ({ rule, match: matcher(rule.of) }))
 
 /** Returns the rule for a term, with the values of its letters; undefined if there is no rule. */
-export function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Found } | undefined {
+export function relaxationOf(e: Expr): { readonly rule: Relaxation; readonly found: Bindings } | undefined {
   for (const { rule, match } of matchers) {
     const found = match(e)
     if (found) return { rule, found }

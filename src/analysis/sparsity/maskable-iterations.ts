@@ -7,7 +7,7 @@ import type { Span } from '../../ast/diagnostic.ts'
 import { isFused } from '../../ir/axis.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { readsIn, someStmt1, writtenBy } from '../../ir/stage1-tree.ts'
+import { readsIn, someStmt1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { givenBy } from '../fill-folding.ts'
 import { KnownValues } from './known-values.ts'
@@ -40,7 +40,7 @@ export const factsOf = (kernel: Kernel1, mask: Buffer1): Facts => ({
  */
 export function notComplete(kernel: Kernel1, it: Iteration, mask: Buffer1): MaskRejection | null {
   const top = topOf(kernel, it)
-  const written = kernel.body.findLastIndex((s) => writtenBy([s]).has(mask.name))
+  const written = kernel.body.findLastIndex((s) => writtenBuffers1([s]).has(mask.name))
   const hint = `a mask is a dense tensor that comes in, or is complete before ${it.name} and before anything reads it`
   if (written >= top) return { reason: `${mask.name} is not complete before ${it.name}`, span: it.span, hint }
   if (!kernel.body.some((s) => readsIn([s]).some((l) => l.buffer === mask.name)))

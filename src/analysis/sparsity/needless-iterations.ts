@@ -5,7 +5,7 @@
 import type { Span } from '../../ast/diagnostic.ts'
 import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { type Body1, mapBodies1, mapExprs1, readsIn, writtenBy } from '../../ir/stage1-tree.ts'
+import { type Body1, mapBodies1, mapExprs1, readsIn, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { KnownValues } from './known-values.ts'
 import { isFelt } from './maskable-iterations.ts'
@@ -43,15 +43,15 @@ export function withoutIteration(kernel: Kernel1, it: Iteration): { readonly ker
   const read = new Set(readsIn(body).map((l) => l.buffer))
   const changed = kernel.buffers.find(
     (b) =>
-      writtenBy([it]).has(b.name) &&
+      writtenBuffers1([it]).has(b.name) &&
       (b.role !== 'local' || read.has(b.name)) &&
       startOf(b, rest) !== startOf(b, writes),
   )
   if (changed)
     return { reason: `${changed.name} would start from another value without ${it.name}`, span: it.span }
-  const used = new Set([...read, ...writtenBy(body), ...readByAxes(kernel)])
+  const used = new Set([...read, ...writtenBuffers1(body), ...readByAxes(kernel)])
   const isGone = (b: Buffer1): boolean =>
-    b.role === 'local' && writtenBy([it]).has(b.name) && !used.has(b.name)
+    b.role === 'local' && writtenBuffers1([it]).has(b.name) && !used.has(b.name)
   return { kernel: { ...kernel, body, buffers: kernel.buffers.filter((b) => !isGone(b)) } }
 }
 

@@ -2,9 +2,9 @@
 import { isDenseRoot, isGathered } from '../../ir/axis.ts'
 import { constant, type Expr, type Load } from '../../ir/expr.ts'
 import { substitute, walkExpr } from '../../ir/expr-tree.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../../ir/stage1.ts'
-import { readsIn, walkStmts1, writtenBy } from '../../ir/stage1-tree.ts'
+import { readsIn, walkStmts1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { keyOf, sameExpr } from '../../ir/structural-equality.ts'
 import { type Written, writtenIn } from '../fill-folding.ts'
 
@@ -21,7 +21,7 @@ export interface Write extends Written {
   readonly inside: ReadonlySet<string>
 }
 
-export const writesOf = remembered((kernel: Kernel1): readonly Write[] => {
+export const writesOf = memoize((kernel: Kernel1): readonly Write[] => {
   const out: Write[] = []
   const axes = new Map(kernel.buffers.map((b) => [b.name, b.axes]))
   const extents = extentsOf(kernel)
@@ -69,7 +69,7 @@ export function startOf({ role, name, fill }: Buffer1, writes: readonly Write[])
 /**
  * Tensors that are read without being named: the lists of gathered axes, and the counts of formats built at run time.
  */
-export const readByAxes = remembered(
+export const readByAxes = memoize(
   (kernel: Kernel1): ReadonlySet<string> =>
     new Set([
       ...kernel.axes.flatMap((a) => (isGathered(a) ? [a.buffer] : [])),
@@ -83,9 +83,9 @@ export const isAllDense = (kernel: Kernel1, b: Buffer1): boolean =>
   b.axes.every((name) => kernel.axes.some((a) => a.name === name && isDenseRoot(a)))
 
 /** Dense tensors that are complete before their first read, so that each element has one value for all consumers. */
-export const masksOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
+export const masksOf = memoize((kernel: Kernel1): readonly Buffer1[] => {
   const reads = kernel.body.map((s) => new Set(readsIn([s]).map((l) => l.buffer)))
-  const written = kernel.body.map((s) => writtenBy([s]))
+  const written = kernel.body.map((s) => writtenBuffers1([s]))
   return kernel.buffers.filter((b) => {
     if (b.table || b.axes.length === 0 || b.axes.length > MOST_DIMENSIONS) return false
     const first = reads.findIndex((r) => r.has(b.name))
@@ -97,7 +97,7 @@ export const masksOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
  * The sparse inputs. They cannot mask iterations, but a temporary over their axes may have its fill value where they
  * have theirs.
  */
-export const sparseInputsOf = remembered((kernel: Kernel1): readonly Buffer1[] => {
+export const sparseInputsOf = memoize((kernel: Kernel1): readonly Buffer1[] => {
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   return kernel.buffers.filter(
     (b) => b.role === 'in' && !b.table && read.has(b.name) && isNamed(b) && !isAllDense(kernel, b),

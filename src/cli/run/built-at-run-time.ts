@@ -20,7 +20,7 @@ export async function builtFormats({ executable }: PreparedKernel): Promise<read
   const { plan, device } = program
   const extents = extentsOf(bound.kernel, bound.params)
   const out: BuiltFormat[] = []
-  for (const live of plan.found ?? []) {
+  for (const live of plan.runtimeLists ?? []) {
     const counters = live.parts.map((p) => p.counts)
     const axes = bound.kernel.buffers.find((b) => b.name === live.tensor)?.axes
     if (!axes || !counters.every((name) => plan.buffers.some((b) => b.name === name))) continue

@@ -17,7 +17,7 @@ import { evaluate } from '../../ir/evaluate.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
 import { freeVars, readsMemory } from '../../ir/expr-tree.ts'
 import type { Format, FormatInstance, Sort, Table } from '../../ir/format.ts'
-import { cutByPart } from '../../ir/list-extents.ts'
+import { listExtentInPart } from '../../ir/list-extents.ts'
 import { checkFields } from '../../ir/packed-fields.ts'
 import type { Query } from '../../ir/queries.ts'
 import { type ArrayNames, makeArrayNames } from './array-names.ts'
@@ -126,7 +126,7 @@ export function formatInstance(
     inverse: format.inverse.map((e) => translateCoordinate(e, positions)),
     where,
     tables: [...tables.values()].map((t) =>
-      t.kind === 'list' ? { ...t, fill: cutByPart(t.source, { queries, sorts }, over) } : t,
+      t.kind === 'list' ? { ...t, fill: listExtentInPart(t.source, { queries, sorts }, over) } : t,
     ),
     ...(mask !== undefined && { mask }),
     claims: format.claims.map((c) => ({ ...c, axis: axisName(c.axis) })),

@@ -193,7 +193,7 @@ function nameTree(
         queries,
         index: expr,
         total: plan.total,
-        holds: plan.holds,
+        implied: plan.holds,
         children: plan.children.map((c) => nameTree(c, numbers, queryName, site)),
         ...spanOf(plan.span),
       }

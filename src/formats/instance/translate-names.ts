@@ -8,7 +8,7 @@ import { children, freeVars, withChildren } from '../../ir/expr-tree.ts'
 import type { OrderedFormat } from '../../ir/format.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
 import { exprPrinter, plainConstant } from '../../ir/print-expr.ts'
-import { declarationOf, keyOfQuestion, mapQuery, operandsOf, type Query } from '../../ir/queries.ts'
+import { declarationOf, mapQuery, operandsOf, type Query, queryKey } from '../../ir/queries.ts'
 import { type Arguments, segments, signature, spanOf } from './format-arguments.ts'
 
 /** The meaning of a format's names in one context. */
@@ -116,7 +116,7 @@ export function translateQueries(
   const out: Query[] = []
   for (const q of queries) {
     if (!needed.has(q.name)) continue
-    const key = keyOfQuestion(translateQuery(q, '', inner))
+    const key = queryKey(translateQuery(q, '', inner))
     let name = namesByQuery.get(key)
     if (name === undefined) {
       name = rename(q.name)

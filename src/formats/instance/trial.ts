@@ -9,7 +9,7 @@ import { type StoredAxis, sourceName } from '../../ir/axis.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import { decidingIn, type PartTree } from '../../ir/part-tree.ts'
+import { type PartTree, selectorsOf } from '../../ir/part-tree.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 import { type SpanOption, spanOf } from './format-arguments.ts'
 import { type Samples, sampleCoordinates } from './sample-coordinates.ts'
@@ -207,7 +207,7 @@ function caseNumbers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Arra
 /** True if a node distinguishes parts by coordinates and sizes alone. */
 function isDecidable(tree: Exclude<PartTree, { kind: 'leaf' }>, tried: Samples): boolean {
   const names = new Set(tried.names)
-  return decidingIn(tree).every((e) => isEvaluable(e, names))
+  return selectorsOf(tree).every((e) => isEvaluable(e, names))
 }
 
 /** True for integer arithmetic over known columns. */

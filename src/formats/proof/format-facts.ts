@@ -43,7 +43,7 @@ function addQueryFacts(
 ): void {
   const name = variable(q.name)
   const { least, end } = boundsOfQuery(q, {
-    different(of) {
+    distinctTuples(of) {
       // Upper bound of distinct values: for an expression of one coordinate, the number of that coordinate's values.
       const [dim, ...otherDims] = new Set(of.flatMap((e) => [...freeVars(e)]))
       return otherDims.length === 0 ? extents.get(dim!) : undefined

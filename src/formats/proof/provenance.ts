@@ -2,7 +2,7 @@
 import type { Facts } from '../../analysis/integers/facts.ts'
 import { all as conjunction, type Expr, not } from '../../ir/expr.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import { decidingIn, type PartTree, partsUnder } from '../../ir/part-tree.ts'
+import { type PartTree, partsBelow, selectorsOf } from '../../ir/part-tree.ts'
 import type { Query } from '../../ir/queries.ts'
 import { factsOf } from './format-facts.ts'
 import { proveCover, proveDisjoint, proveInverse, proveRange } from './prove.ts'
@@ -75,14 +75,14 @@ function visit(tree: PartTree, path: Path): void {
       const cover = tree.total ? 'construction' : 'checked'
       path.nodes.push(nodeProvenance(tree, tree.text, 'construction', cover, path))
       tree.children.forEach((child, k) => {
-        const condition = tree.holds[k]
+        const condition = tree.implied[k]
         visit(child, condition ? { ...path, conditions: [...path.conditions, condition] } : path)
       })
       return
     }
     case 'cases': {
       const casePath: Path = { ...path, queries: [...path.queries, ...tree.queries] }
-      const conditions = decidingIn(tree)
+      const conditions = selectorsOf(tree)
       const facts = factsOnPath(casePath)
       const disjoint =
         conditions.length < 2 ? 'construction' : proveDisjoint(conditions, facts) ? 'proved' : 'checked'
@@ -125,7 +125,7 @@ function nodeProvenance(
   cover: Ground,
   path: Path,
 ): NodeProvenance {
-  const labels = partsUnder(tree).map((p) => path.instance.parts[p]!.label)
+  const labels = partsBelow(tree).map((p) => path.instance.parts[p]!.label)
   return {
     node,
     parts: labels,

@@ -22,7 +22,7 @@ import { all, constant, type Expr, ge, int, load, variable } from '../../ir/expr
 import { freeVars, readsSome, rewriteExpr } from '../../ir/expr-tree.ts'
 import type { For, Kernel2, Stmt } from '../../ir/loops.ts'
 import type { Access, Buffer1, Iteration, Kernel1, Param, Stmt1 } from '../../ir/stage1.ts'
-import { writtenBy } from '../../ir/stage1-tree.ts'
+import { writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { fill, forLoop, reduction, store, when } from '../../ir/statement-builders.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { stmt } from '../../ir/tree.ts'
@@ -84,7 +84,7 @@ class PositionLowering {
       ),
       permutations,
       ...(kernel.capacities ? { capacities: kernel.capacities } : {}),
-      ...(kernel.found ? { found: kernel.found } : {}),
+      ...(kernel.runtimeLists ? { runtimeLists: kernel.runtimeLists } : {}),
       ...(kernel.defaults ? { defaults: kernel.defaults } : {}),
       distinct: [
         ...permutations,
@@ -144,7 +144,7 @@ class PositionLowering {
       case 'if': {
         const cond = this.#expr(s.cond, scope)
         const inner = withFacts(scope)
-        inner.facts.holds(cond, writtenBy(s.then))
+        inner.facts.holds(cond, writtenBuffers1(s.then))
         const then = this.#body(s.then, inner, nest)
         const otherwise = this.#body(s.else, scope, nest)
         const out: Stmt[] = []
@@ -204,7 +204,7 @@ class PositionLowering {
     }
     const where = it.where.map((c) => this.#expr(c, scope))
     const outside: Expr[] = []
-    const written = writtenBy(it.body)
+    const written = writtenBuffers1(it.body)
     for (const [k, c] of where.entries()) {
       scope.facts.holds(c, written)
       if (implied.some((i) => sameExpr(i, c))) continue

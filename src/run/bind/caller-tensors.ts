@@ -49,7 +49,7 @@ export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
   const { owner, axes } = declaredTensors(kernel)
   const parts = new Map<string, Buffer1[]>()
   for (const b of kernel.buffers) {
-    if (b.table || b.made) continue
+    if (b.table || b.filledAtRunTime) continue
     const root = owner.get(b.name) ?? b.name
     const known = parts.get(root)
     if (known) known.push(b)

@@ -3,7 +3,7 @@ import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance } from '../../ir/format.ts'
 import { segmentsOf } from '../../ir/format-tables.ts'
-import { extentsCut } from '../../ir/list-extents.ts'
+import { listExtents } from '../../ir/list-extents.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { storedValues, validateStored } from '../../storage/ready/validate.ts'
 import { coordsOfDense, toCoords } from '../../storage/stored-coords.ts'
@@ -74,7 +74,7 @@ interface Wanted {
 /** Boundaries of segments: ascending from 0 to the extent of what they cut, if that is known; equal ones enclose nothing. */
 function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   const { name, instance, sizes, seed } = wanted
-  const ends = [...new Set(extentsCut(name, instance).map((e) => evaluate(e, sizes)))]
+  const ends = [...new Set(listExtents(name, instance).map((e) => evaluate(e, sizes)))]
   const expected =
     ends.length === 0 ? 'ascending integers from 0' : `ascending integers from 0 to ${ends.join(', and to ')}`
   if (!tensor) {

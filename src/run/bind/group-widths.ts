@@ -7,7 +7,10 @@ import type { Kernel1 } from '../../ir/stage1.ts'
 const FILLED = 4096
 
 /** @throws SptError `bind/group-width` */
-export function checkGroupWidths({ found = [] }: Kernel1, params: ReadonlyMap<string, number>): void {
+export function checkGroupWidths(
+  { runtimeLists: found = [] }: Kernel1,
+  params: ReadonlyMap<string, number>,
+): void {
   for (const { tensor, parts, span } of found)
     for (const { instance, axis, width, extent } of parts) {
       const coordinates = Number(evaluate(extent, params))

@@ -126,10 +126,10 @@ export function factorsNotFinite({ kernel, dense }: Bound): string | undefined {
   const passed = [
     ...kernel.reformats.map((r) => ({
       by: r.format,
-      tensor: r.named ?? 'its tensor',
+      tensor: r.source ?? 'its tensor',
       factors: r.factors ?? [],
     })),
-    ...(kernel.passedOver ?? []),
+    ...(kernel.skippedProducts ?? []),
   ]
   for (const { by, tensor, factors } of passed)
     for (const f of factors) {

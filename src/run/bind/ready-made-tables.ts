@@ -64,7 +64,7 @@ function brought(
       code: 'bind/table',
       message: `the parts of ${t.name} are ready-made, and ${name} is the ${kind} that goes with them, and a ${given.kind} that ${given.of.format} takes`,
       expected: 'one array for each name',
-      hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.named ?? 'that tensor'} before ${t.name}`,
+      hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.source ?? 'that tensor'} before ${t.name}`,
     })
   const tensor = tensors.get(name)
   if (!tensor)

@@ -198,7 +198,7 @@ function valuesOf(
   members: readonly Piece[],
   first: ReadonlyMap<Piece, Piece>,
 ): EntryValues | null {
-  const name = tensorNameOf(kernel, r.named ?? r.buffers[0]!.name)
+  const name = tensorNameOf(kernel, r.source ?? r.buffers[0]!.name)
   const named = mine.find((p) => p.source.name === name && p.source.tensor)
   const own = named ?? mine[0]
   const tensor = named?.source.tensor

@@ -99,7 +99,7 @@ function applyAs(shared: Kernel1, step: AsStep): Kernel1 {
     format: instance.text,
     from: over,
     instance,
-    named: buffer.name,
+    source: buffer.name,
     buffers: [...buffers.values()].map((b) => ({
       name: b.buffer.name,
       axes: b.buffer.axes,

@@ -11,7 +11,7 @@ import { type Expr, not } from '../../ir/expr.ts'
 import { freeVars, someExpr, substitute } from '../../ir/expr-tree.ts'
 import type { Iter, Iteration, Let1, Stmt1 } from '../../ir/stage1.ts'
 import { iteration, when1 } from '../../ir/stage1-builders.ts'
-import { exprsOf1, someStmt1, walkStmts1, writtenBy } from '../../ir/stage1-tree.ts'
+import { exprsOf1, someStmt1, walkStmts1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Returns whether the statement is or contains an iteration over one of the axes. */
@@ -118,7 +118,7 @@ function inner(s: Iteration, place: StatementScope, time: number, state: State):
 }
 
 function note(body: readonly Stmt1[], time: number, state: State): void {
-  for (const b of writtenBy(body)) state.written.set(b, [...(state.written.get(b) ?? []), time])
+  for (const b of writtenBuffers1(body)) state.written.set(b, [...(state.written.get(b) ?? []), time])
 }
 
 /** Emits one piece: the statements under the enclosing conditions and the enclosing lets that they use. */

@@ -5,6 +5,7 @@
  * another kernel launch.
  */
 import { denseAxis, isStored, type StoredAxis } from '../../ir/axis.ts'
+import { builderArrayName, listName } from '../../ir/derived-names.ts'
 import {
   add,
   all,
@@ -26,7 +27,6 @@ import {
   variable,
 } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
-import { foundOf, listOf } from '../../ir/made-names.ts'
 import { builtinMonoid, type Monoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, NestDefault, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
@@ -78,8 +78,8 @@ export function buildNests(
 ): Built {
   const { outer, extent } = format
   const named = (what: string): string => unused(`${what}_${source.buffer.name}`, label)
-  const foundBuffer = (what: Parameters<typeof foundOf>[0]): string =>
-    unused(foundOf(what, source.buffer.name), label)
+  const foundBuffer = (what: Parameters<typeof builderArrayName>[0]): string =>
+    unused(builderArrayName(what, source.buffer.name), label)
   const own = (a: StoredAxis): StoredAxis => denseAxis(a.name, a.extent)
   // A word is addressed by its number, or by its chunk and its part of the chunk.
   const [word, bit, chunk, part, other, any, earlier] = [
@@ -98,7 +98,7 @@ export function buildNests(
     dtype: 'i32',
     axes: [...under, ...axes],
     role: 'local',
-    made: true,
+    filledAtRunTime: true,
     fill: 0,
     accumulate: 'i32',
   })
@@ -111,7 +111,7 @@ export function buildNests(
   const starts = { ...array(foundBuffer('starts'), chunk, part), below: extent }
   const slotNames = [...(format.group ? [format.group.name] : []), format.position]
   const list = {
-    ...array(unused(listOf(format.list, source.buffer.name)), ...slotNames),
+    ...array(unused(listName(format.list, source.buffer.name)), ...slotNames),
     below: extent,
     placed: true as const,
   }

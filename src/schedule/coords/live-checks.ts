@@ -6,8 +6,8 @@ import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { buffersRead, freeVars } from '../../ir/expr-tree.ts'
 import type { Instance } from '../../ir/format.ts'
-import type { Buffer1, Found, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { type Body1, readsIn, someStmt1, writtenBy } from '../../ir/stage1-tree.ts'
+import type { Buffer1, Kernel1, RuntimeLists, Stmt1 } from '../../ir/stage1.ts'
+import { type Body1, readsIn, someStmt1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** Throws `schedule/live-tensor` unless the tensor is dense: only a dense tensor can be scanned at every run. */
@@ -36,7 +36,7 @@ export function checkDense(kernel: Kernel1, b: Buffer1, over: readonly StoredAxi
  * Returns the structure that an earlier step builds at run time, if the tensor is a temporary over its positions;
  * undefined otherwise.
  */
-function foundOver({ axes, found = [] }: Kernel1, b: Buffer1): Found | undefined {
+function foundOver({ axes, runtimeLists: found = [] }: Kernel1, b: Buffer1): RuntimeLists | undefined {
   const ends = axes.flatMap((a) => (isDense(a) && a.count && b.axes.includes(a.name) ? [a.count] : []))
   const counts = new Set(ends.flatMap((e) => [...buffersRead(e)]))
   return found.find((f) => f.parts.some((p) => counts.has(p.counts)))
@@ -109,7 +109,7 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
       hint,
     })
   const { body } = kernel
-  const writes = body.map((s) => writtenBy([s]).has(b.name))
+  const writes = body.map((s) => writtenBuffers1([s]).has(b.name))
   const last = writes.lastIndexOf(true)
   const reader = body.findIndex((s) => readsIn([s]).some((l) => l.buffer === b.name))
   if (last < 0) return 0
@@ -137,7 +137,7 @@ export function writtenUpTo(kernel: Kernel1, b: Buffer1, at: StepSpan): number {
  */
 export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string>, at: StepSpan): number {
   const { body } = kernel
-  const last = body.findLastIndex((s) => [...writtenBy([s])].some((name) => masks.has(name)))
+  const last = body.findLastIndex((s) => [...writtenBuffers1([s])].some((name) => masks.has(name)))
   const early = body.slice(0, last + 1).find((s) => readsIn([s]).some((l) => l.buffer === b.name))
   if (early && !masks.has(b.name))
     fail({
@@ -154,7 +154,7 @@ export function masksFrom(kernel: Kernel1, b: Buffer1, masks: ReadonlySet<string
  * Checks that, if the tensor is read, an iteration runs over the new axes. @throws SptError `schedule/live-tensor`
  */
 export function checkVisited(
-  { found = [] }: Kernel1,
+  { runtimeLists: found = [] }: Kernel1,
   b: Buffer1,
   body: Body1,
   axes: ReadonlySet<string>,

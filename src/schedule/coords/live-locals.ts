@@ -5,7 +5,7 @@
 import { accessesOf } from '../../analysis/coordinate-accesses.ts'
 import type { StoredAxis } from '../../ir/axis.ts'
 import { bool, constant, type Expr, type Load } from '../../ir/expr.ts'
-import { startOf } from '../../ir/monoid.ts'
+import { initialValue } from '../../ir/monoid.ts'
 import type { Buffer1, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { type Body1, iterationsOf, mapBodies1, rewriteBody1, writersIn } from '../../ir/stage1-tree.ts'
 import type { SplitBuffer } from './tensor-split.ts'
@@ -56,7 +56,7 @@ function startIn({ body }: Kernel1, { name, fill, dtype }: Buffer1): Expr {
   const isOf = (t: Load): boolean => t.buffer === name
   const first = writersIn(body).find((s) => s.targets.some(isOf))
   return first?.kind === 'reduce'
-    ? startOf(first.reducer.identity[first.targets.findIndex(isOf)]!, dtype)
+    ? initialValue(first.reducer.identity[first.targets.findIndex(isOf)]!, dtype)
     : constant(fill, dtype)
 }
 

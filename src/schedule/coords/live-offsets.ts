@@ -5,6 +5,7 @@
  */
 import { type Axis, countedBy, denseAxis, isDense, isStored, type StoredAxis } from '../../ir/axis.ts'
 import { unusedName } from '../../ir/bound-names.ts'
+import { offsetArrayName } from '../../ir/derived-names.ts'
 import {
   add,
   ceildiv,
@@ -20,11 +21,10 @@ import {
   variable,
 } from '../../ir/expr.ts'
 import { buffersRead, substitute } from '../../ir/expr-tree.ts'
-import { summedOf } from '../../ir/made-names.ts'
 import { builtinMonoid } from '../../ir/monoid.ts'
 import type { Buffer1, Capacity, Iter, Iteration, IterKind, Kernel1, Stmt1 } from '../../ir/stage1.ts'
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
-import { writtenBy } from '../../ir/stage1-tree.ts'
+import { writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { offsetSteps } from './live-schedule.ts'
 import { takenNames } from './taken-names.ts'
 import type { StepSpan } from './tensor-split.ts'
@@ -70,12 +70,12 @@ export function withOffsets(kernel: Kernel1, chain: readonly Axis[], span: StepS
   const counted = (isDense(axis) && axis.count) || int(0)
   const sums = new Sums(stored, counted, unused, span)
   const read = buffersRead(counted)
-  const asked = kernel.found?.find((f) => f.parts.some((p) => read.has(p.counts)))
-  const last = kernel.body.findLastIndex((s) => [...writtenBy([s])].some((b) => read.has(b)))
+  const asked = kernel.runtimeLists?.find((f) => f.parts.some((p) => read.has(p.counts)))
+  const last = kernel.body.findLastIndex((s) => [...writtenBuffers1([s])].some((b) => read.has(b)))
   const [before, after] = [kernel.body.slice(0, last + 1), kernel.body.slice(last + 1)]
   // Buffers that the builder writes exist before the offsets, so they get a separate axis.
   const slot = denseAxis(unused(`${axis.name}_slot`), axis.extent)
-  const early = writtenBy(before)
+  const early = writtenBuffers1(before)
   const isEarly = (b: Buffer1): boolean => early.has(b.name) && b.axes.includes(axis.name)
   const under = new Map(stored.map((a, k) => [a.name, k === 0 ? null : stored[k - 1]!.name]))
   const lies = (a: Axis): Axis => {
@@ -134,7 +134,8 @@ class Sums {
   ) {
     const axis = stored.at(-1)!
     const named = (what: string): string => unused(`${axis.name}_${what}`)
-    const summed = (what: Parameters<typeof summedOf>[0]): string => unused(summedOf(what, axis.name))
+    const summed = (what: Parameters<typeof offsetArrayName>[0]): string =>
+      unused(offsetArrayName(what, axis.name))
     this.#outer = stored.slice(0, -1)
     this.#counted = counted
     this.#span = span
@@ -164,7 +165,7 @@ class Sums {
       dtype: 'i32',
       axes: [over],
       role: 'local',
-      made: true,
+      filledAtRunTime: true,
       fill: 0,
       accumulate: 'i32',
     })

@@ -103,8 +103,8 @@ function answerOf(q: Query, kernel: Kernel1, instance: Instance, at: StepSpan): 
       KNOWN,
     )
   const { over } = instance
-  const mask = kernel.buffers.find((b) => b.name === q.set && !b.table && !b.made)
-  const names = kernel.buffers.flatMap((b) => (b.table || b.made ? [] : [b.name]))
+  const mask = kernel.buffers.find((b) => b.name === q.set && !b.table && !b.filledAtRunTime)
+  const names = kernel.buffers.flatMap((b) => (b.table || b.filledAtRunTime ? [] : [b.name]))
   if (!mask)
     return fail({
       code: 'schedule/live-format',

@@ -105,7 +105,10 @@ export const named = (name: string): Loop => ({ name, extent: null })
 
 export function markSteps(m: MarkNest): readonly NestDefault[] {
   const made = isAcross(m) ? [across(m, m.copy), across(m, null)] : [along(m)]
-  return [...made.map((steps) => ({ nest: m.nest, steps })), { nest: m.nest, alone: true, steps: alone(m) }]
+  return [
+    ...made.map((steps) => ({ nest: m.nest, steps })),
+    { nest: m.nest, singleThread: true, steps: alone(m) },
+  ]
 }
 
 /** Returns the schedule for one thread: elements in memory order, words of neighbouring elements in registers. */

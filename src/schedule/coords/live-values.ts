@@ -4,10 +4,11 @@
  * neighbouring addresses. Groups are copied as a whole, with the fill value at positions without a coordinate. Nothing
  * is read after the last group.
  */
+
+import { valuesName } from '../../ir/derived-names.ts'
 import { all, constant, type Expr, load, select, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { FormatInstance } from '../../ir/format.ts'
-import { valuesNameOf } from '../../ir/made-names.ts'
 import type { Buffer1, Iteration, NestDefault } from '../../ir/stage1.ts'
 import { assign1, iteration } from '../../ir/stage1-builders.ts'
 import { inRange } from './coordinate-ranges.ts'
@@ -33,7 +34,7 @@ export function valuesOf(
   unused: (name: string, label?: string) => string,
   { span }: StepSpan,
 ): Values {
-  const [name, nest] = [unused(valuesNameOf(buffer.name), label), unused(`copy_${buffer.name}`, label)]
+  const [name, nest] = [unused(valuesName(buffer.name), label), unused(`copy_${buffer.name}`, label)]
   const own = buffer.axes.map((axis, k) =>
     k >= start && k < start + over.length ? null : { name: unused(axis), axis },
   )
@@ -62,7 +63,7 @@ export function valuesOf(
       role: 'local',
       axes: [...buffer.axes.slice(0, start), ...part.order, ...buffer.axes.slice(start + over.length)],
       placed: true,
-      made: true,
+      filledAtRunTime: true,
       span: undefined,
     },
     nest: iteration({

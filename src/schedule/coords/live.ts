@@ -15,7 +15,7 @@ import { listAxis, type StoredAxis } from '../../ir/axis.ts'
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import type { FormatInstance, Instance } from '../../ir/format.ts'
-import type { Buffer1, FoundPart, Kernel1, Stmt1 } from '../../ir/stage1.ts'
+import type { Buffer1, Kernel1, RuntimePart, Stmt1 } from '../../ir/stage1.ts'
 import type { Body1 } from '../../ir/stage1-tree.ts'
 import { Views } from './attached-axes.ts'
 import { fillFactor } from './fill-factors.ts'
@@ -150,8 +150,8 @@ export function applyLive(
       ...parts.reduce<Body1>((now, p, k) => visited(now, p, k, split), body),
     ],
     capacities: [...(kernel.capacities ?? []), ...parts.flatMap((p) => p.built.capacity ?? [])],
-    found: [
-      ...(kernel.found ?? []),
+    runtimeLists: [
+      ...(kernel.runtimeLists ?? []),
       {
         tensor: tensor.name,
         format: step.format,
@@ -160,8 +160,8 @@ export function applyLive(
         ...at,
       },
     ],
-    passedOver: [
-      ...(kernel.passedOver ?? []),
+    skippedProducts: [
+      ...(kernel.skippedProducts ?? []),
       {
         by: `${text} live`,
         tensor: tensor.name,
@@ -235,7 +235,7 @@ function overLists(
 
 /** Marks the list's buffer: loops over its positions visit each coordinate once. */
 const listedOnce = (b: Buffer1, { listed, group }: Built): Buffer1 =>
-  b.name === listed.buffer ? { ...b, listed: listed.index.length - (group ? 2 : 1) } : b
+  b.name === listed.buffer ? { ...b, listDims: listed.index.length - (group ? 2 : 1) } : b
 
 /** Returns the statement for each of the parts, or once if it does not visit the tensor. */
 function inParts(
@@ -280,7 +280,7 @@ function rewritten(s: Stmt1, split: Split, part: number | null): Stmt1 {
 }
 
 /** Describes a built part for consumers after a run, which read the lengths of its lists. */
-function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: string): FoundPart {
+function foundOf({ format, built, values, label, instance }: BuiltPart, tensor: string): RuntimePart {
   const { width, extent, outer, inner } = format
   let counts = ''
   walkExpr(built.count, (e) => {

@@ -35,7 +35,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
     })
   }
   const found = notComplete(kernel, it, mask) ?? maskOf(kernel, it, factsOf(kernel, mask))
-  const isFound = kernel.found?.some((f) => f.tensor === mask.name)
+  const isFound = kernel.runtimeLists?.some((f) => f.tensor === mask.name)
   if (!('index' in found))
     return fail({
       code: 'schedule/mask',
@@ -58,7 +58,7 @@ export function underMask(kernel: Kernel1, step: Omit<arg.StepOf<'mask', typeof 
   return {
     ...kernel,
     body: replaceIteration(kernel.body, it, by),
-    passedOver: [...(kernel.passedOver ?? []), passedOver],
+    skippedProducts: [...(kernel.skippedProducts ?? []), passedOver],
   }
 }
 

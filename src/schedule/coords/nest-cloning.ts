@@ -7,10 +7,10 @@
 import { repeatsCoordinates } from '../../ir/axis.ts'
 import { type Expr, load } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
-import { childrenOf, decidingIn, type PartTree } from '../../ir/part-tree.ts'
-import { decidersOf } from '../../ir/queries.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../../ir/part-tree.ts'
+import { determiningExprs } from '../../ir/queries.ts'
 import type { Iteration, Kernel1, Stmt1 } from '../../ir/stage1.ts'
-import { iterationsOf, readsIn, rewriteBody1, rewriteStmts1, writtenBy } from '../../ir/stage1-tree.ts'
+import { iterationsOf, readsIn, rewriteBody1, rewriteStmts1, writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { type PartRewrite, rewriteStmt } from './format-rewrite.ts'
 import type { Split } from './tensor-split.ts'
 
@@ -34,8 +34,8 @@ export function wholeNests(
   if (instance.parts.length < 2 || !decidedBy(instance.tree, new Set(known))) return undefined
   if (instance.parts.some((p) => p.instance.axes.some(repeatsCoordinates))) return undefined
   const outside = kernel.body.filter((s) => s !== nest)
-  const others = new Set([...writtenBy(outside), ...readsIn(outside).map((l) => l.buffer)])
-  const written = writtenBy([nest])
+  const others = new Set([...writtenBuffers1(outside), ...readsIn(outside).map((l) => l.buffer)])
+  const written = writtenBuffers1([nest])
   const mine = kernel.buffers.filter((b) => written.has(b.name) && !buffers.has(b.name))
   if (mine.some((b) => b.role !== 'local' || others.has(b.name))) return undefined
   const copies = instance.parts.map((_, part): Stmt1 | undefined => {
@@ -67,8 +67,10 @@ export function wholeNests(
 function decidedBy(tree: PartTree, names: ReadonlySet<string>): boolean {
   if (tree.kind === 'leaf') return true
   const known = new Set(names)
-  for (const q of tree.queries) if (decidersOf(q)?.every((e) => isOver(e, known))) known.add(q.name)
-  return decidingIn(tree).every((e) => isOver(e, known)) && childrenOf(tree).every((c) => decidedBy(c, names))
+  for (const q of tree.queries) if (determiningExprs(q)?.every((e) => isOver(e, known))) known.add(q.name)
+  return (
+    selectorsOf(tree).every((e) => isOver(e, known)) && childrenOf(tree).every((c) => decidedBy(c, names))
+  )
 }
 
 const isOver = (e: Expr, names: ReadonlySet<string>): boolean => [...freeVars(e)].every((v) => names.has(v))

@@ -10,8 +10,8 @@ import type { Expr } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { Instance } from '../../ir/format.ts'
 import type { DisjointWrites } from '../../ir/loops.ts'
-import { childrenOf, decidingIn, type PartTree, partsUnder } from '../../ir/part-tree.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
+import { childrenOf, type PartTree, partsBelow, selectorsOf } from '../../ir/part-tree.ts'
 import type { Iter, Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
@@ -123,7 +123,7 @@ function partOver(instance: Instance, iterated: ReadonlySet<string>): number | u
 }
 
 /** Indices of parts by their outermost axis; by `undefined` for a part without axes. */
-const partsFrom = remembered((instance: Instance): ReadonlyMap<string | undefined, readonly number[]> => {
+const partsFrom = memoize((instance: Instance): ReadonlyMap<string | undefined, readonly number[]> => {
   const out = new Map<string | undefined, number[]>()
   for (const [k, p] of instance.parts.entries()) {
     const [axis] = p.instance.order
@@ -140,12 +140,12 @@ function disjointWritesUnder(tree: PartTree, writes: readonly Write[], kernel: K
   if (tree.kind === 'leaf' || writes.length < 2) return []
   const { over } = kernel.reformats[writes[0]!.reformat]!.instance
   const dims = over.map((a) => a.name)
-  const decide = decidingIn(tree)
+  const decide = selectorsOf(tree)
   const asked = new Set(
     decide.flatMap((e) => [...dependsOn(e, tree.queries, dims)].map((v) => dims.indexOf(v))),
   )
   const below = childrenOf(tree).map((): Write[] => [])
-  const childOf = new Map(childrenOf(tree).flatMap((c, k) => partsUnder(c).map((part) => [part, k] as const)))
+  const childOf = new Map(childrenOf(tree).flatMap((c, k) => partsBelow(c).map((part) => [part, k] as const)))
   const classes = new Map<string, Class>()
   for (const w of writes) {
     const child = childOf.get(w.part)!

@@ -1,6 +1,6 @@
 /** A step on coordinates (Stage I) as plain data. Iterators are named like loops. */
 import { fail, type SptError } from '../../ast/diagnostic.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { StepIn } from '../primitive.ts'
 import { checkStep, stepText } from '../step-data.ts'
@@ -11,7 +11,7 @@ import { COORD_STEPS } from './primitives.ts'
 export type CoordStep = StepIn<typeof COORD_STEPS>
 
 /** Results of steps on a kernel, by the text of the step: points of a search space share a few formats. */
-const madeOf = remembered((_: Kernel1): Map<string, Kernel1> => new Map())
+const madeOf = memoize((_: Kernel1): Map<string, Kernel1> => new Map())
 /** Number of cached results for a kernel; formats have numeric arguments, so there may be many. */
 const MOST_MADE = 64
 
@@ -36,7 +36,7 @@ export const coordStepsKey = (steps: readonly CoordStep[], spans: boolean): stri
 
 /** Number of known formats. Formats of different programs may have the same name, so each has a number. */
 let formats = 0
-const numberOf = remembered((_: object): number => formats++)
+const numberOf = memoize((_: object): number => formats++)
 
 /** Returns the step as `.spt` text; for declared formats only. */
 export const printCoordStep = (step: CoordStep): string => stepText(COORD_STEPS[step.kind], step)

@@ -1,9 +1,9 @@
 /** The code that a format replaces in a kernel: axes, the buffers over them, and their replacements in each part. */
 import { fail, type Span } from '../../ast/diagnostic.ts'
 import { type Axis, isAttached, isDense, isStored, parentOf, type StoredAxis } from '../../ir/axis.ts'
+import { partName } from '../../ir/derived-names.ts'
 import type { Expr } from '../../ir/expr.ts'
 import type { AnyFormat, Instance } from '../../ir/format.ts'
-import { partOf } from '../../ir/made-names.ts'
 import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { Views } from './attached-axes.ts'
 
@@ -155,7 +155,7 @@ export function splitBuffers(
         expected: `[…, ${names.join(', ')}, …]`,
         hint: `declare ${b.name} over the same axes in the same order`,
       })
-    const parts = instance.parts.map((p) => (p.label === '' ? b.name : unused(partOf(b.name, p.label))))
+    const parts = instance.parts.map((p) => (p.label === '' ? b.name : unused(partName(b.name, p.label))))
     out.set(b.name, { buffer: b, parts, start })
   }
   return out

@@ -20,7 +20,7 @@ import { loadsOfLists } from '../../ir/coordinate-lists.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import { type FormatInstance, fullAxes, type Instance } from '../../ir/format.ts'
-import { childrenOf, decidingIn, type PartTree } from '../../ir/part-tree.ts'
+import { childrenOf, type PartTree, selectorsOf } from '../../ir/part-tree.ts'
 import type { IterKind } from '../../ir/stage1.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 
@@ -130,7 +130,7 @@ function dimensionsAsked(instance: Instance): ReadonlySet<string> {
 function askedOf(tree: PartTree, dims: readonly string[]): string[] {
   if (tree.kind === 'leaf') return []
   return [
-    ...decidingIn(tree).flatMap((e) => [...dependsOn(e, tree.queries, dims)]),
+    ...selectorsOf(tree).flatMap((e) => [...dependsOn(e, tree.queries, dims)]),
     ...childrenOf(tree).flatMap((c) => askedOf(c, dims)),
   ]
 }

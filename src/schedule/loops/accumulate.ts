@@ -4,7 +4,7 @@ import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-shares.
 import { isPerfect, type Segments, segmentsOf } from '../../analysis/segmented-loops.ts'
 import { findLoop, type LoopLocation, replaceLoop } from '../../ir/definitions.ts'
 import { readsMemory } from '../../ir/expr-tree.ts'
-import type { For, LoopMode, Shares } from '../../ir/loops.ts'
+import type { For, LoopMode, WorkPartition } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -74,7 +74,7 @@ export const accumulate = primitive({
     const mode: Accumulate =
       typeof shares === 'string'
         ? { kind: 'accumulate', by }
-        : { kind: 'accumulate', by, shares: { search: shares.search, length: shares.length } }
+        : { kind: 'accumulate', by, partition: { search: shares.search, length: shares.length } }
     const own = (marked: Accumulate): Body =>
       replaceLoop(cx.kernel.body, over.var, (l) => stmt({ ...l, mode: marked }))
     if (step.within === undefined && step.into === undefined) return { body: own(mode) }
@@ -127,7 +127,7 @@ function groupsIn(
   cx: Context,
   { loop, path }: LoopLocation,
   within: LoopRef,
-  shares: Shares,
+  shares: WorkPartition,
   { inner }: Segments,
 ): Groups {
   // A chunk that skips the beginning of its first row would mistake another row for it; a chunk that skips all

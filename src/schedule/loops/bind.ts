@@ -123,7 +123,7 @@ const isNatural = (e: Expr): boolean => e.kind !== 'const' || e.value >= 0
 function capacityOf(cx: Context, name: string): Expr | undefined {
   const counts = cx.kernel.buffers.find((b) => b.name === name)
   if (!counts || isReadOnly(counts)) return undefined
-  const parts = cx.kernel.found?.flatMap((f) => f.parts) ?? []
+  const parts = cx.kernel.runtimeLists?.flatMap((f) => f.parts) ?? []
   return counts.positions ?? parts.find((p) => p.counts === name)?.extent
 }
 

@@ -8,7 +8,7 @@ import { type LoopLocation, replaceLoop } from '../../ir/definitions.ts'
 import { cast, type Expr, int, load } from '../../ir/expr.ts'
 import { mentionsSome } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { retargeted } from '../../ir/reductions.ts'
+import { retarget } from '../../ir/reductions.ts'
 import { alloc, store, when } from '../../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
@@ -216,7 +216,7 @@ function localWriter(
   if (writer.kind === 'store') return stmt({ ...writer, buffer: locals[0]!.name, index: index[0]! })
   const targets = locals.map((b, k) => load(b.name, index[k]!, b.dtype))
   return stmt({
-    ...retargeted(writer, targets),
+    ...retarget(writer, targets),
     init,
     atomic: writer.atomic && locals[0]!.scope === 'shared',
   })

@@ -4,7 +4,7 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, readsMemory } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { elementChanges, initLoops, reductionsOf, retargeted } from '../../ir/reductions.ts'
+import { elementChanges, initLoops, reductionsOf, retarget } from '../../ir/reductions.ts'
 import { rewriteStmts, stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkNamedOutside, checkUsedAlone, overParams, refuseNoReduction, SEPARATE } from '../checks.ts'
@@ -117,7 +117,7 @@ function partial(cx: Context, update: Update): { body: readonly Stmt[]; buffers:
   ]
   const spatial = new Set(meeting.map((l) => l.var))
   const targets = reduce.targets.map((t, k) => load(partials[k]!.name, index(t), partials[k]!.dtype))
-  const own: Reduce = stmt({ ...retargeted(reduce, targets), init: true, atomic: false })
+  const own: Reduce = stmt({ ...retarget(reduce, targets), init: true, atomic: false })
   const rewritten = rewriteStmts([top], {
     stmt: (s) => {
       if (s === reduce) return own

@@ -117,7 +117,7 @@ export function refuseStart(cx: Context, producer: For, reducing: For, at: LoopL
  * that may not be stored: skipped iterations would change both.
  */
 export function checkUnseen(cx: Context, producer: For, loop: For, produced: ReadonlySet<string>): void {
-  const { capacities = [], found = [] } = cx.kernel
+  const { capacities = [], runtimeLists: found = [] } = cx.kernel
   const counts = [...capacities.map((c) => c.counts), ...found.flatMap((f) => f.parts.map((p) => p.counts))]
   const counted = counts.find((b) => produced.has(b))
   if (counted !== undefined)

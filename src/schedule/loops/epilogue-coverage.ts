@@ -9,13 +9,13 @@ import { type Digit, loopDigits, mixedRadix, strideOf } from '../../analysis/int
 import { add, type Expr, int, mul } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
-import { atSingles, isSingle } from '../../ir/reductions.ts'
+import { dropSingleIterations, isSingleIteration } from '../../ir/reductions.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
 /** Returns the digits without loops of one iteration, which are always 0; the first digit if all have one iteration. */
 export const counting = (all: readonly Digit<For>[]): readonly Digit<For>[] =>
-  all.filter((d, k) => !isSingle(d.of) || (k === 0 && all.every((x) => isSingle(x.of))))
+  all.filter((d, k) => !isSingleIteration(d.of) || (k === 0 && all.every((x) => isSingleIteration(x.of))))
 
 /** The values of a consumer's loop that the loops around visit. */
 export interface Cover {
@@ -63,7 +63,7 @@ function reach(cx: Context, of: For, { digits, tails }: Digits): Cover | undefin
   const number = mixedRadix(digits)
   if (!number?.dense) return undefined
   const [first, last] = [number.digits[0], number.digits.at(-1)]
-  if (!first || !last) return isSingle(of) ? { exact: true, tails } : undefined
+  if (!first || !last) return isSingleIteration(of) ? { exact: true, tails } : undefined
   const [count, stride] = [last.of.extent, strideOf(last)]
   if (strideOf(first) !== 1 || !enough(count, stride, of.extent)) return undefined
   return { exact: endsWith(cx, count, stride, of.extent), tails }
@@ -79,7 +79,7 @@ function ended(all: readonly Digit<For>[], around: readonly For[]): Digits {
   const tails: Expr[] = []
   for (const g of around.flatMap((l) => l.guards)) {
     if (g.kind !== 'binary' || g.op !== 'lt' || g.b.kind !== 'const') continue
-    const { terms, constant } = linear(atSingles(g.a, around))
+    const { terms, constant } = linear(dropSingleIterations(g.a, around))
     const own = loopDigits({ terms, constant }, (name) => digits.find((d) => d.of.var === name)?.of)
     const number = own && mixedRadix(own)
     const [first, last] = [number?.digits[0], number?.digits.at(-1)]

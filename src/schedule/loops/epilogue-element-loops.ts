@@ -9,7 +9,7 @@ import type { LoopLocation } from '../../ir/definitions.ts'
 import { type Expr, variable } from '../../ir/expr.ts'
 import { substitute } from '../../ir/expr-tree.ts'
 import type { For, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { atSingles, isSingle } from '../../ir/reductions.ts'
+import { dropSingleIterations, isSingleIteration } from '../../ir/reductions.ts'
 import { keyOf, sameData } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 
@@ -72,7 +72,7 @@ export class ElementLoops {
       const other = place !== undefined && open.find((c) => termOf(known, c.var) === place)
       if (other) return other
     }
-    return isSingle(l) ? open.find((c) => c.name === l.name) : undefined
+    return isSingleIteration(l) ? open.find((c) => c.name === l.name) : undefined
   }
 }
 
@@ -81,7 +81,7 @@ export class ElementLoops {
  * only.
  */
 export function sameElements(a: Expr, b: Expr, loops: readonly For[]): boolean {
-  const key = (e: Expr): string => linearKey(linear(atSingles(e, loops)))
+  const key = (e: Expr): string => linearKey(linear(dropSingleIterations(e, loops)))
   return key(a) === key(b)
 }
 

@@ -8,7 +8,7 @@ import { loopDigits, mixedRadix, strideOf } from '../../analysis/integers/mixed-
 import { add, type Expr, int, lt, mul, variable } from '../../ir/expr.ts'
 import { freeVars, mentions, mentionsSome, substitute } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
-import { atSingles, isSingle } from '../../ir/reductions.ts'
+import { dropSingleIterations, isSingleIteration } from '../../ir/reductions.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import type { Context } from '../context.ts'
 import { counting, sharesOf } from './epilogue-coverage.ts'
@@ -87,7 +87,7 @@ function matchSegments(
 /** Returns a sum whose terms do not depend on loops of one iteration; such a loop stays a term by itself. */
 function settled(e: Expr, loops: readonly For[]): Linear {
   const { terms, constant } = linear(e)
-  const term = (x: Expr): Expr => (x.kind === 'var' ? x : atSingles(x, loops))
+  const term = (x: Expr): Expr => (x.kind === 'var' ? x : dropSingleIterations(x, loops))
   return linear(
     [...terms.values()].reduce<Expr>(
       (sum, t) => add(sum, mul(term(t.term), int(t.coefficient))),
@@ -116,7 +116,7 @@ function matchDigits(
   const placeOf = (coefficient: number): number => places.findLast((p) => p <= coefficient) ?? 1
   const isWhole = (t: Term): boolean => t.coefficient >= 1 && t.coefficient % placeOf(t.coefficient) === 0
   const single = (t: Term): For | undefined =>
-    around.find((l) => isSingle(l) && t.term.kind === 'var' && l.var === t.term.name)
+    around.find((l) => isSingleIteration(l) && t.term.kind === 'var' && l.var === t.term.name)
   if (![...other.terms.values()].every((t) => isWhole(t) || single(t))) return undefined
   const beside = all!.filter((d) => !number.digits.includes(d)).map((d) => d.of)
   const standsFor = (t: Term): For | undefined => beside.find((of) => of.name === single(t)?.name)
@@ -155,7 +155,7 @@ export function checkDiagonal(
   places: ReadonlyMap<string, Expr>,
 ): void {
   for (const loop of around) {
-    if (isSingle(loop)) continue
+    if (isSingleIteration(loop)) continue
     const by = chain.filter((l) => places.has(l.var) && mentions(places.get(l.var)!, loop.var))
     if (by.length > 1)
       cx.refuse({

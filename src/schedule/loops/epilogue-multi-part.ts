@@ -129,6 +129,6 @@ export function disjointWritesOf(
       return e?.kind === 'var' && e.name === of.var
     })
     if (by < 0 || !told) return []
-    return [{ buffer, nests: nests.map((nest) => [nest]), by: [by], own: true }]
+    return [{ buffer, nests: nests.map((nest) => [nest]), by: [by], separateInit: true }]
   })
 }

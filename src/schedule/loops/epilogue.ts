@@ -10,7 +10,7 @@ import { allocations, type LoopLocation, replaceLoop } from '../../ir/definition
 import { type Expr, int } from '../../ir/expr.ts'
 import { mentions, substitute } from '../../ir/expr-tree.ts'
 import type { For, Stmt } from '../../ir/loops.ts'
-import { closeOver, isSingle } from '../../ir/reductions.ts'
+import { isSingleIteration, loopsUsedBy } from '../../ir/reductions.ts'
 import { whenAll } from '../../ir/statement-builders.ts'
 import { type Body, bodiesOf, replaceStmt, someStmt, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
@@ -123,12 +123,12 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   const conditions: Expr[] = []
   const asked = chain.flatMap((l) => l.guards)
   // Loops of one iteration whose value no index determines.
-  const atStart = chain.filter(isSingle).map((l) => [l.var, int(0)] as const)
+  const atStart = chain.filter(isSingleIteration).map((l) => [l.var, int(0)] as const)
   // The consumer's loops are in the order of the buffer with the most loops.
   const writes = produced
     .map((name) => {
       const write = onlyWrite(cx, at, producer, name)
-      return { name, write, inner: closeOver(write.path, write.index) }
+      return { name, write, inner: loopsUsedBy(write.path, write.index) }
     })
     .sort((a, b) => b.inner.length - a.inner.length)
   for (const { name, write, inner } of writes) {
@@ -210,7 +210,7 @@ export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consu
   checkDiagonal(cx, chain, [...at.path, loop, ...made], places)
   // Iterations that conflict in a target of the consumer conflict at the new place as well. A loop of one iteration is
   // tested as if it had two, so that it combines if longer loops do.
-  const several = (l: For): For => (isSingle(l) ? { ...l, extent: int(2) } : l)
+  const several = (l: For): For => (isSingleIteration(l) ? { ...l, extent: int(2) } : l)
   const met = chain.flatMap((l) =>
     l.reduce && !isIndependent(cx.kernel, several(l)) ? [values.get(l.var)!] : [],
   )

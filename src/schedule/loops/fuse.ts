@@ -6,7 +6,7 @@ import { type Expr, mul, variable } from '../../ir/expr.ts'
 import { mentions } from '../../ir/expr-tree.ts'
 import type { For } from '../../ir/loops.ts'
 import { initLoops, initsOf } from '../../ir/reductions.ts'
-import { unflattened } from '../../ir/statement-builders.ts'
+import { unflatten } from '../../ir/statement-builders.ts'
 import { stmt } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import { checkPerfectChain, checkRectangular, checkSerial } from '../checks.ts'
@@ -102,7 +102,7 @@ function checkGuardsDependOn(cx: Context, chain: readonly For[], fused: For): vo
 type Digits = ReadonlyMap<string, Expr>
 
 function digitsOf(chain: readonly For[], fused: string): Digits {
-  const digits = unflattened(
+  const digits = unflatten(
     variable(fused),
     chain.map((l) => l.extent),
   )

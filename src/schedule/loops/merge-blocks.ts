@@ -8,7 +8,7 @@ import { substituteStmts } from '../../ir/bindings.ts'
 import { add, type Expr, int, lt, mul, sub, type ThreadAxis, variable } from '../../ir/expr.ts'
 import { directionOf } from '../../ir/hardware-axes.ts'
 import type { For } from '../../ir/loops.ts'
-import { forLoop, unflattened, when, whenAll } from '../../ir/statement-builders.ts'
+import { forLoop, unflatten, when, whenAll } from '../../ir/statement-builders.ts'
 import { sameExpr } from '../../ir/structural-equality.ts'
 import { type Body, stmt } from '../../ir/tree.ts'
 import type { Context } from '../context.ts'
@@ -83,7 +83,7 @@ function select(parts: readonly Part[], block: Expr): Body {
 function bodyOf(m: Part, rank: Expr): Body {
   const axisOf = (l: For): string => (l.mode.kind === 'bind' ? l.mode.to : '')
   const inOrder = [...m.own].sort((a, b) => (axisOf(a) < axisOf(b) ? 1 : -1))
-  const digits = unflattened(
+  const digits = unflatten(
     rank,
     inOrder.map((l) => l.extent),
   )

@@ -12,7 +12,7 @@ import { boundIndex } from '../../ir/hardware-axes.ts'
 import type { Memory } from '../../ir/instr.ts'
 import type { Buffer, For, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { reductionsOf, retargeted } from '../../ir/reductions.ts'
+import { reductionsOf, retarget } from '../../ir/reductions.ts'
 import { alloc, forLoop, store } from '../../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt } from '../../ir/tree.ts'
 import type { CacheScope } from '../arguments.ts'
@@ -240,7 +240,7 @@ function relocated(body: Body, { of, buffer, iterations, element }: Region): Bod
       }
       if (s.kind !== 'reduce' || !s.targets.some(isMine)) return undefined
       const targets = s.targets.map((t) => (isMine(t) ? load(buffer.name, at(t.index), buffer.dtype) : t))
-      return retargeted({ ...s, atomic: s.atomic && buffer.scope !== 'register' }, targets)
+      return retarget({ ...s, atomic: s.atomic && buffer.scope !== 'register' }, targets)
     },
   })
 }

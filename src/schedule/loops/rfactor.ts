@@ -5,7 +5,13 @@ import { type Expr, load, variable } from '../../ir/expr.ts'
 import { freeVars, mentionsSome, substitute } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Stmt } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
-import { closeOver, elementChanges, type FoundReduce, reductionsOf, retargeted } from '../../ir/reductions.ts'
+import {
+  elementChanges,
+  loopsUsedBy,
+  type ReductionPath,
+  reductionsOf,
+  retarget,
+} from '../../ir/reductions.ts'
 import { replaceStmt, stmt, walkStmts } from '../../ir/tree.ts'
 import * as arg from '../arguments.ts'
 import {
@@ -54,7 +60,7 @@ export const rfactor = primitive({
     const inside = path.slice(path.indexOf(root))
     checkNamedOutside(cx, root, reduce, 'rfactor')
     checkFree(cx, inside, loop, reduce)
-    const again = closeOver(
+    const again = loopsUsedBy(
       inside.filter((l) => !l.reduce),
       reduce.targets.flatMap((t) => t.index),
     )
@@ -75,7 +81,7 @@ export const rfactor = primitive({
     const targets = reduce.targets.map((t, k) =>
       load(partials[k]!.name, [...t.index, variable(loop.var)], partials[k]!.dtype),
     )
-    const own: Reduce = stmt({ ...retargeted(reduce, targets), init: true, atomic: false })
+    const own: Reduce = stmt({ ...retarget(reduce, targets), init: true, atomic: false })
     const replaced = replaceStmt(cx.kernel.body, reduce, () => own)
     const spatial = replaceStmt(replaced, findLoop(replaced, loop.var)!.loop, (l) =>
       stmt<For>({ ...(l as For), reduce: false }),
@@ -101,7 +107,7 @@ for i in 0..m
  * Returns the reduction that is the only statement of the loop, with the loops around it. Throws
  * `schedule/not-one-reduction` or `schedule/local-target`.
  */
-function onlyReduction(cx: Context, at: LoopLocation): FoundReduce {
+function onlyReduction(cx: Context, at: LoopLocation): ReductionPath {
   const found = reductionsOf(cx.kernel.body).find((r) => r.path.includes(at.loop))
   let others = 0
   walkStmts(at.loop.body, (s) => {

@@ -3,7 +3,7 @@ import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import type { Load, Search } from '../../ir/expr.ts'
 import { freeVars, walkExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, Store } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { addressOf, type Lane, type Transactions, transactionsOf } from './coalescing.ts'
 import { elementsOf } from './elements.ts'
 import { accessKey, expectedValue } from './estimates.ts'
@@ -183,7 +183,7 @@ export class Accesses {
 }
 
 /** The loads in the indices of an access. */
-const indexLoads = remembered((x: Load): readonly Load[] => {
+const indexLoads = memoize((x: Load): readonly Load[] => {
   const loads: Load[] = []
   for (const e of x.index)
     walkExpr(e, (y) => {

@@ -5,7 +5,7 @@ import type { Expr, ThreadAxis } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import { AXES_OF_BLOCK } from '../../ir/hardware-axes.ts'
 import type { Buffer, For } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { affineOf, type KnownValues } from './estimates.ts'
 import { isExpanded } from './expanded-loops.ts'
 
@@ -37,9 +37,7 @@ export function addressOf(index: readonly Expr[], k: KnownValues): Address {
   return { steps, jumps }
 }
 
-const hasLoads = remembered((e: Expr): boolean =>
-  someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'),
-)
+const hasLoads = memoize((e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || x.kind === 'search'))
 
 /** Splits a sum: variables contribute steps, loaded values jumps. */
 function collectSteps(e: Expr, k: KnownValues, steps: Map<string, number>, jumps: Set<string>): void {

@@ -6,7 +6,7 @@ import { linear } from '../../analysis/integers/linear.ts'
 import { exactOperation } from '../../ir/evaluate.ts'
 import type { Expr, Load } from '../../ir/expr.ts'
 import { freeVars, someExpr, walkExpr } from '../../ir/expr-tree.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { keyOf } from '../../ir/structural-equality.ts'
 
 /** A loop variable is uniformly distributed over `start … start + extent - 1`. */
@@ -40,7 +40,7 @@ interface Sum {
 }
 
 /** An integer expression as a sum in which differences of neighbouring offsets are lengths. */
-const sumOf = remembered((e: Expr): Sum => {
+const sumOf = memoize((e: Expr): Sum => {
   const { constant, terms } = linear(e)
   const remaining = new Map(terms)
   const segments: { segment: Segment; coefficient: number }[] = []
@@ -74,7 +74,7 @@ const isSum = (e: Expr): boolean =>
   e.kind === 'binary' && e.dtype === 'i32' && (e.op === 'add' || e.op === 'sub')
 
 /** The segments whose lengths an expression depends on. */
-export const collectSegments = remembered((e: Expr): readonly Segment[] => {
+export const collectSegments = memoize((e: Expr): readonly Segment[] => {
   const segments = new Map<string, Segment>()
   const inside = new Set<Expr>()
   walkExpr(e, (x) => {

@@ -1,7 +1,7 @@
 /** Loops around a statement: over blocks, over threads, and serial loops of a thread. */
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { For } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import type { Lane } from './coalescing.ts'
 import { isExpanded } from './expanded-loops.ts'
@@ -107,7 +107,7 @@ export function serialTrips(s: For, trips: number): number {
 }
 
 /** True if a loop contains serial loops of a thread. */
-const hasInnerLoops = remembered((s: For): boolean => {
+const hasInnerLoops = memoize((s: For): boolean => {
   let hasInner = false
   walkStmts(s.body, (x) => {
     if (x.kind === 'for' && x.mode.kind !== 'bind' && !isExpanded(x)) hasInner = true

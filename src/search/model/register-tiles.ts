@@ -1,7 +1,7 @@
 /** Tiles that threads of a warp hold together in registers: each thread has a part of the elements. */
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Reduce, Store } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import type { Lane } from './coalescing.ts'
 import type { Place } from './place.ts'
@@ -11,7 +11,7 @@ import { readsOf } from './statement-facts.ts'
  * Maximum number of threads that cooperate on one iteration of the loops over threads, over the instructions and
  * register tiles of a launch.
  */
-export const cooperatingThreads = remembered((top: For): number => {
+export const cooperatingThreads = memoize((top: For): number => {
   let threads = 1
   walkStmts([top], (s) => {
     if (s.kind === 'for' && s.mode.kind === 'instr') threads = Math.max(threads, s.mode.instr.threads)

@@ -4,12 +4,12 @@ import { isFloat } from '../../ir/dtype.ts'
 import type { Expr, Load, Search } from '../../ir/expr.ts'
 import { children, walkExpr } from '../../ir/expr-tree.ts'
 import type { For, If, Reduce, Store } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { combining, operationsIn } from '../../run/explain/work-counters.ts'
 import { accessKey, collectSegments, type Segment } from './estimates.ts'
 
 /** Distinct loads and searches of a statement's expressions. */
-export const readsOf = remembered((s: Store | Reduce): readonly (Load | Search)[] => {
+export const readsOf = memoize((s: Store | Reduce): readonly (Load | Search)[] => {
   const reads = new Map<string, Load | Search>()
   const collect = (e: Expr): void =>
     walkExpr(e, (x) => {
@@ -28,7 +28,7 @@ export interface Operations {
   readonly functions: number
 }
 
-export const operationsOf = remembered((s: Store | Reduce): Operations => {
+export const operationsOf = memoize((s: Store | Reduce): Operations => {
   const values = s.kind === 'store' ? [s.value] : s.values
   const functions = (e: Expr): number =>
     (e.kind === 'call' && isFloat(e.dtype) ? 1 : 0) + children(e).reduce((n, x) => n + functions(x), 0)
@@ -39,7 +39,7 @@ export const operationsOf = remembered((s: Store | Reduce): Operations => {
 })
 
 /** Segments on whose lengths the extent or conditions of a statement depend. */
-export const segmentsOf = remembered((s: For | If): readonly Segment[] => {
+export const segmentsOf = memoize((s: For | If): readonly Segment[] => {
   const exprs = s.kind === 'for' ? [s.extent, ...s.guards] : [s.cond]
   return [...new Map(exprs.flatMap(collectSegments).map((x) => [x.key, x])).values()]
 })

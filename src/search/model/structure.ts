@@ -8,8 +8,8 @@ import { evaluate } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
 import type { Kernel2 } from '../../ir/loops.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { unpackFields } from '../../ir/packed-fields.ts'
-import { remembered } from '../../ir/remembered.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts } from '../../ir/tree.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
@@ -198,7 +198,7 @@ function collectFacts(loops: Kernel2, lists: ReadonlySet<string>, bound: Bound):
 }
 
 /** Bounds with which guards compare coordinate arrays; padding is not below them. */
-const coordinateBounds = remembered((loops: Kernel2): ReadonlyMap<string, Expr> => {
+const coordinateBounds = memoize((loops: Kernel2): ReadonlyMap<string, Expr> => {
   const bounds = new Map<string, Expr>()
   walkStmts(loops.body, (s) => {
     for (const g of s.kind === 'for' ? s.guards : [])

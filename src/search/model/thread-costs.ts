@@ -2,7 +2,7 @@
 import type { Load } from '../../ir/expr.ts'
 import { freeVars, someExpr } from '../../ir/expr-tree.ts'
 import type { Buffer, For, Store } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import { elementsOf } from './elements.ts'
 import { collectSegments } from './estimates.ts'
 import { generatedTrips, isThread, loopCount } from './frames.ts'
@@ -14,7 +14,7 @@ import type { Structure } from './structure.ts'
  * Number of guards that read memory. Guards on loop variables alone are removed by splitting the loop; the others are
  * evaluated in each iteration.
  */
-const countDataGuards = remembered(
+const countDataGuards = memoize(
   (s: For): number =>
     s.guards.filter((g) => someExpr(g, (x) => x.kind === 'load' || x.kind === 'search')).length,
 )

@@ -9,7 +9,7 @@ import { DTYPE_BYTES } from '../../ir/dtype.ts'
 import { walkExpr } from '../../ir/expr-tree.ts'
 import { levelOf } from '../../ir/hardware-axes.ts'
 import type { Buffer, For, If, Kernel2, Reduce, Stmt, Store } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { Body } from '../../ir/tree.ts'
 import { Accesses } from './accesses.ts'
 import { elementsOf } from './elements.ts'
@@ -214,7 +214,7 @@ class Walk {
 }
 
 /** Names of the buffers from which the loop's extent is loaded. */
-const loadedBuffers = remembered((s: For): readonly string[] => {
+const loadedBuffers = memoize((s: For): readonly string[] => {
   const names: string[] = []
   walkExpr(s.extent, (x) => {
     if (x.kind === 'load') names.push(x.buffer)

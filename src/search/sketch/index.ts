@@ -4,7 +4,7 @@
  * is a list of decisions, each with a heuristic default, and the ordinary steps that follow from them.
  */
 import type { Kernel2 } from '../../ir/loops.ts'
-import { remembered } from '../../ir/remembered.ts'
+import { memoize } from '../../ir/memoize.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Decisions } from './decisions.ts'
 import { Draft, type Schedulable } from './draft.ts'
@@ -31,7 +31,7 @@ export interface SketchTarget {
 const MAX_THREADS: Readonly<Record<SketchDevice, number>> = { cpu: 1, webgpu: 256, cuda: 1024 }
 
 /** Memoised, because a sketch is replayed for every decision. */
-const shapesOf = remembered((compilation: { readonly kernel: Kernel1; readonly loops: Kernel2 }) =>
+const shapesOf = memoize((compilation: { readonly kernel: Kernel1; readonly loops: Kernel2 }) =>
   nestShapes(compilation.loops, nestNaming(compilation.kernel)),
 )
 
@@ -58,7 +58,7 @@ export function sketch<K extends Schedulable<K>>(
   // Nests with a default schedule of their own for the device are skipped.
   const shapes = ({ compilation }: K): readonly NestShape[] => {
     const defaults = (compilation.loops.defaults ?? []).filter(
-      (n) => (n.alone === true) === (device === 'cpu'),
+      (n) => (n.singleThread === true) === (device === 'cpu'),
     )
     const scheduled = new Set(defaults.map((n) => n.nest))
     return shapesOf(compilation).filter((s) => !scheduled.has(s.name))

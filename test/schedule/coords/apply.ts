@@ -107,7 +107,7 @@ export function inputsOf(kernel: Kernel1, data: Data): { inputs: RefInputs; held
   const sizes = new Map(Object.entries(data.sizes))
   for (const [name, list] of lists) sizes.set(segmentsOf(name), list.length - 1)
   const given: Given = { sizes, lists }
-  const values = data.values[reformat.named!] ?? data.coords.map(() => 1)
+  const values = data.values[reformat.source!] ?? data.coords.map(() => 1)
   const held = splitBruteForce(
     reformat.instance,
     data.coords.map((at, e): Entry => ({ at, value: values[e]! })),

@@ -5,18 +5,18 @@
  */
 
 /** A constructor that returns its argument, so that a derived class can add private fields to an existing object. */
-const itself = function (this: unknown, object: object): object {
+const ReturnArgument = function (this: unknown, object: object): object {
   return object
 } as unknown as new (
   object: object,
 ) => object
 
-class Place extends itself {
+class MemoField extends ReturnArgument {
   /** Alternating memoised functions and their results. */
   #known: unknown[] | undefined
 
   static make<T extends object>(object: T): T {
-    if (!(#known in object) && Object.isExtensible(object)) new Place(object)
+    if (!(#known in object) && Object.isExtensible(object)) new MemoField(object)
     return object
   }
 
@@ -28,25 +28,23 @@ class Place extends itself {
 }
 
 /** Adds the private field for memoised results to a node that is not frozen yet; returns the node. */
-export const remembering = <T extends object>(node: T): T => Place.make(node)
+export const enableMemo = <T extends object>(node: T): T => MemoField.make(node)
 
 /** `f`, evaluated once for each object; results live as long as the object. */
-export function remembered<K extends object, V extends NonNullable<unknown>>(
-  f: (key: K) => V,
-): (key: K) => V {
-  const others = new WeakMap<K, V>()
+export function memoize<K extends object, V extends NonNullable<unknown>>(f: (key: K) => V): (key: K) => V {
+  const fallback = new WeakMap<K, V>()
   return (key) => {
-    const known = Place.of(key)
-    if (!known) {
-      const before = others.get(key)
-      if (before !== undefined) return before
-      const found = f(key)
-      others.set(key, found)
-      return found
+    const entries = MemoField.of(key)
+    if (!entries) {
+      const cached = fallback.get(key)
+      if (cached !== undefined) return cached
+      const result = f(key)
+      fallback.set(key, result)
+      return result
     }
-    for (let k = 0; k < known.length; k += 2) if (known[k] === f) return known[k + 1] as V
-    const found = f(key)
-    known.push(f, found)
-    return found
+    for (let k = 0; k < entries.length; k += 2) if (entries[k] === f) return entries[k + 1] as V
+    const result = f(key)
+    entries.push(f, result)
+    return result
   }
 }
