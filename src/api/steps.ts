@@ -56,10 +56,9 @@ export abstract class Steps<K> extends Sourced {
    * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
    */
   as(buffer: string, format: string | AnyFormat, ...args: readonly (number | string)[]): K {
-    return showingCall(COORD_STEPS.as.call, () => {
-      const chosen = chooseFormat(format, args, this.surroundings.formats)
-      return this.onCoord({ kind: 'as', buffer, ...chosen })
-    })
+    const { call } = COORD_STEPS.as
+    const chosen = showingCall(call, () => chooseFormat(format, args, this.surroundings.formats))
+    return this.onCoord({ kind: 'as', buffer, ...chosen })
   }
 
   /**
@@ -133,12 +132,12 @@ export abstract class Steps<K> extends Sourced {
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
         const primitive = onCoords ? coords : loops!
         const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)
-        return showingCall(primitive.call, () => {
+        const step = showingCall(primitive.call, () => {
           expectNoMore(name, length, args)
           const given = primitive.given(...args.map((a) => withLoops(a, loop)))
-          const step = { kind: word, ...fieldsOf(given, this.surroundings) }
-          return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
+          return { kind: word, ...fieldsOf(given, this.surroundings) }
         })
+        return onCoords ? this.onCoord(step as CoordStep) : this.onLoop(step as LoopStep)
       }
       Object.defineProperty(method, 'name', { value: name })
       Object.defineProperty(Steps.prototype, name, { value: method, writable: true, configurable: true })
@@ -146,15 +145,11 @@ export abstract class Steps<K> extends Sourced {
   }
 }
 
-/** Codes of arguments that a method does not take. */
-const ARGUMENTS = ['api/argument', 'api/unknown-option', 'schedule/bad-step']
-
-/** Errors about arguments show a call of the method. */
+/** Errors about the arguments of a method show a call. */
 function showingCall<T>(call: string, work: () => T): T {
   const done = orRefused(work)
   if (!(done instanceof SptError)) return done
   const { diagnostics, sources } = done
-  if (!diagnostics.some((d) => ARGUMENTS.includes(d.code) && d.hint === undefined)) throw done
   const shown = new SptError(diagnostics.map((d) => ({ ...d, hint: d.hint ?? `write \`${call}\`` })))
   shown.sources = sources
   throw shown

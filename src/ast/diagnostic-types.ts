@@ -30,10 +30,15 @@ interface Leads {
   readonly hint: string
 }
 
+interface Variants {
+  /** The hint for the command line, if it differs: options instead of parameters of a call. */
+  readonly commandHint?: string
+}
+
 /** Advice to the user: every diagnostic has at least one of these fields. */
 export type Advice = Partial<Leads> & (Pick<Leads, 'expected'> | Pick<Leads, 'lookup'> | Pick<Leads, 'hint'>)
 
-export type Diagnostic = Complaint & Advice
+export type Diagnostic = Complaint & Advice & Variants
 
 /** A diagnostic without its location, which a helper adds. */
 export type Refusal = Pick<Complaint, 'code' | 'message'> & Advice

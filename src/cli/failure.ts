@@ -22,17 +22,8 @@ const REPLACED_HINTS: Readonly<Record<string, string>> = {
   'prune/delta': 'choose a smaller --delta, or --pattern ew',
 }
 
-/** Missing options, whose hints name parameters and inputs of the library. */
-const MISSING_OPTIONS = new Set(['bind/missing-size', 'bind/missing-scalar'])
-
-const withOptionNames = ({ hint, ...d }: Diagnostic): Diagnostic => ({
-  ...d,
-  hint: hint!.replace(/params: \{ (\w+): (\S+) \}/, '--size $1=$2').replace(/bind (\w+)/g, '--bind $1=PATH'),
-})
-
 const withCommandHint = (d: Diagnostic): Diagnostic => {
-  if (MISSING_OPTIONS.has(d.code)) return withOptionNames(d)
-  const hint = HINTS[d.code] ?? (d.hint === undefined ? undefined : REPLACED_HINTS[d.code])
+  const hint = d.commandHint ?? HINTS[d.code] ?? (d.hint === undefined ? undefined : REPLACED_HINTS[d.code])
   return hint === undefined ? d : { ...d, hint }
 }
 

@@ -7,7 +7,8 @@ import type { Instr, Memory } from '../ir/instr.ts'
 import { memoize } from '../ir/memoize.ts'
 import { isHandle, type LoopRef } from './loop-ref.ts'
 
-export type Words = Readonly<Record<string, StepSyntax>>
+/** `call`: a call of the step's method, for the hint. */
+export type Words = Readonly<Record<string, StepSyntax & { readonly call?: string }>>
 
 // Validation ---------------------------------------------------------------------------------------------------
 
@@ -93,17 +94,19 @@ export function stepProblem(step: unknown, words: Words, where = ''): Problem | 
       expected: Object.keys(words).join(', '),
     }
   const fields = fieldsOf(words[kind]!)
+  const { call } = words[kind]!
+  const advice = call === undefined ? {} : { hint: `write \`${call}\`` }
   const wrong = [...fields].find(([name, [is]]) => !is(given[name]))
   if (wrong) {
     const [name, [, expected]] = wrong
     const value = given[name]
     const message =
       value === undefined ? `${kind} lacks ${name}` : `${name} of ${kind} cannot be ${show(value)}`
-    return { message, expected }
+    return { message, expected, ...advice }
   }
   const strange = Object.keys(given).find((name) => !IN_ALL.includes(name) && !fields.has(name))
   if (strange === undefined) return undefined
-  return { message: `${kind} has no ${strange}`, expected: [...fields.keys()].join(', ') }
+  return { message: `${kind} has no ${strange}`, expected: [...fields.keys()].join(', '), ...advice }
 }
 
 /** Throws if a value is not a step; only untyped callers can pass such values. @throws SptError `schedule/bad-step` */

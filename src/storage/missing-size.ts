@@ -13,7 +13,7 @@ type Missing = Partial<Pick<Param, 'kind' | 'dtype'>> & {
 
 /**
  * The diagnostic `bind/missing-size` or `bind/missing-scalar`. It has no span, because the value is missing in a call,
- * not in the program. `spt` rewords the hint as `--size NAME=64`.
+ * not in the program.
  */
 export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Missing): Diagnostic {
   const example = kind === 'size' ? '64' : dtype === 'bool' ? 'true' : dtype && isFloat(dtype) ? '0.5' : '1'
@@ -21,5 +21,8 @@ export function missingValue({ name, kind = 'size', dtype, of, inputs = [] }: Mi
     code: kind === 'size' ? 'bind/missing-size' : 'bind/missing-scalar',
     message: `missing ${kind} ${name} ${of}`,
     hint: [`params: { ${name}: ${example} }`, ...inputs.map((input) => `bind ${input}`)].join(', or '),
+    commandHint: [`--size ${name}=${example}`, ...inputs.map((input) => `--bind ${input}=PATH`)].join(
+      ', or ',
+    ),
   }
 }

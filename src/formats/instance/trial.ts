@@ -27,19 +27,12 @@ const MAX_REMEMBERED = 1000
 export function testInstance(instance: Instance, firstIdentical: readonly number[], site: SpanOption): void {
   const key = keyOfTrial(instance)
   if (passed.has(key)) return
-  const samples = sampleCoordinates(instance.over, constantsOf(instance))
-  if (samples) {
-    const reached = instance.parts.map(() => new Uint8Array(samples.rows))
-    const allRows = new Uint8Array(samples.rows).fill(1)
-    testTree(instance.tree, allRows, {
-      instance,
-      samples,
-      site,
-      rowsOfParts: firstIdentical.map((k) => reached[k]!),
-    })
+  const trial = testParts(instance, firstIdentical, site)
+  if (trial) {
+    const { samples, rowsOfParts } = trial
     firstIdentical.forEach((first, k) => {
       if (first !== k) return
-      const rows = reached[k]!
+      const rows = rowsOfParts[k]!
       testPart(
         instance.parts[k]!.instance,
         instance.over,
@@ -57,16 +50,22 @@ export function testInstance(instance: Instance, firstIdentical: readonly number
  * the samples contain none.
  */
 export function omittedCoordinate(instance: Instance): string | null {
+  const trial = testParts(
+    instance,
+    instance.parts.map((_, k) => k),
+    {},
+  )
+  return trial?.omitted ?? null
+}
+
+/** Tests the part of each sample; null if the format has no samples. */
+function testParts(instance: Instance, firstIdentical: readonly number[], site: SpanOption): Trial | null {
   const samples = sampleCoordinates(instance.over, constantsOf(instance))
   if (!samples) return null
-  const trial: Trial = {
-    instance,
-    samples,
-    site: {},
-    rowsOfParts: instance.parts.map(() => new Uint8Array(samples.rows)),
-  }
+  const reached = instance.parts.map(() => new Uint8Array(samples.rows))
+  const trial: Trial = { instance, samples, site, rowsOfParts: firstIdentical.map((k) => reached[k]!) }
   testTree(instance.tree, new Uint8Array(samples.rows).fill(1), trial)
-  return trial.omitted ?? null
+  return trial
 }
 
 function testPart(
