@@ -189,12 +189,12 @@ test('the longest rows of blocks share a multiprocessor with the shortest where 
     const given = { params: { m, n: 4096, d }, statistics: { 'mean(j)': 400 } }
     return (await open.schedule('auto', b).choose(device, given)).selection.text
   }
-  expect(await chosen(64, 4096, 512)).toBe('paired(64, wave = 33)')
-  expect(await chosen(128, 4096, 512)).toBe('paired(128, wave = 17)')
-  expect(await chosen(64, 4224, 512)).toBe('paired(64, wave = 33)')
-  expect(await chosen(64, 4288, 512)).toBe('across(64, stages = 4)')
-  expect(await chosen(64, 4096, 640)).toBe('across(64, stages = 4)')
-  expect(await chosen(128, 16_896, 128)).toBe('paired(128, wave = 66)')
+  expect(await chosen(64, 4096, 512)).toBe('serpentine(64, wave = 33)')
+  expect(await chosen(128, 4096, 512)).toBe('serpentine(128, wave = 17)')
+  expect(await chosen(64, 4224, 512)).toBe('serpentine(64, wave = 33)')
+  expect(await chosen(64, 4288, 512)).toBe('columns_first(64, stages = 4)')
+  expect(await chosen(64, 4096, 640)).toBe('columns_first(64, stages = 4)')
+  expect(await chosen(128, 16_896, 128)).toBe('serpentine(128, wave = 66)')
 })
 
 test('matrix units are used where the device has the product', async () => {

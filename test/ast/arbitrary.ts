@@ -154,7 +154,7 @@ export const { expr, item, access } = fc.letrec<{ expr: ast.Expr; item: ast.Expr
           ),
         })
         .map(({ of, parts }): ast.Expr => {
-          return { kind: 'call', fn: { name: 'covered', span }, args: [of], parts, span }
+          return { kind: 'call', fn: { name: 'fill_ratio', span }, args: [of], parts, span }
         }),
       tie('access'),
     ),
