@@ -1,6 +1,6 @@
 /** What the interpreters of Stages II and III make of a kernel that is bound. */
 import { invariant } from '../ast/diagnostic.ts'
-import { type Cells, poison } from '../interpret/memory-cells.ts'
+import { type Cells, poisonValue } from '../interpret/memory-cells.ts'
 import { interpret, type Order } from '../interpret/stage2.ts'
 import { interpretPlan } from '../interpret/stage3.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -59,7 +59,7 @@ export function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, 
       ? Array.from(b.packed === undefined ? given : unpackFields(given, b.packed, n), (x) =>
           read ? read(x) : x,
         )
-      : new Array<number>(n).fill(poison(b.dtype))
+      : new Array<number>(n).fill(poisonValue(b.dtype))
     invariant(cells.length === n, `${b.name} is bound to ${cells.length} elements, not ${n}`)
     out.set(b.name, cells)
   }

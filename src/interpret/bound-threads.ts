@@ -17,10 +17,10 @@ interface Axis {
 
 export class Threads {
   readonly #axes = new Map<ThreadAxis, Axis>()
-  /** Thread axes of the loops around the statement being compiled. */
-  readonly #around: ThreadAxis[] = []
+  /** Thread axes of the enclosing loops of the statement being compiled. */
+  readonly #enclosing: ThreadAxis[] = []
 
-  /** With `enabled` false there is one thread. */
+  /** @param enabled `false`: a single thread runs everything */
   constructor(body: Body, enabled: boolean) {
     if (!enabled) return
     walkStmts(body, (s: Stmt) => {
@@ -35,21 +35,21 @@ export class Threads {
     return [...this.#axes.values()].reduce((n, a) => n * a.extent, 1)
   }
 
-  /** The number of the current thread. */
+  /** Row-major number of the current thread. */
   rank(): number {
     let rank = 0
     for (const a of this.#axes.values()) rank = rank * a.extent + a.value
     return rank
   }
 
-  /** Compiles the body of a loop; `enter` prepares an iteration, if the loop needs it. */
-  inside<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter?: (k: number) => void } {
+  /** Compiles the body of a loop; for a loop that is bound to a thread axis, `enter` selects the thread of an iteration. */
+  compileLoop<T>(loop: For, compile: () => T): { readonly inner: T; readonly enter?: (k: number) => void } {
     const name = boundIndex(loop, 'thread')
     const axis = name === undefined ? undefined : this.#axes.get(name)
     if (name === undefined || !axis) return { inner: compile() }
-    this.#around.push(name)
+    this.#enclosing.push(name)
     const inner = compile()
-    this.#around.pop()
+    this.#enclosing.pop()
     return {
       inner,
       enter: (k) => {
@@ -58,25 +58,25 @@ export class Threads {
     }
   }
 
-  /** `action` as a statement here: by all threads of the axes that no loop around is on, or by the first. */
-  statement(action: () => void, byAll: boolean): () => void {
-    const idle = [...this.#axes].flatMap(([name, a]) => (this.#around.includes(name) ? [] : [a]))
-    if (idle.length === 0) return action
+  /** Runs `action` in all threads of the axes that no enclosing loop is bound to, or only in the first. */
+  statement(action: () => void, runsInAll: boolean): () => void {
+    const unboundAxes = [...this.#axes].flatMap(([name, a]) => (this.#enclosing.includes(name) ? [] : [a]))
+    if (unboundAxes.length === 0) return action
     const reset = (): void => {
-      for (const a of idle) a.value = 0
+      for (const a of unboundAxes) a.value = 0
     }
-    if (!byAll)
+    if (!runsInAll)
       return () => {
         reset()
         action()
       }
-    const count = idle.reduce((n, a) => n * a.extent, 1)
+    const count = unboundAxes.reduce((n, a) => n * a.extent, 1)
     return () => {
       for (let k = 0; k < count; k++) {
-        let rest = k
-        for (const a of idle) {
-          a.value = rest % a.extent
-          rest = Math.floor(rest / a.extent)
+        let remainder = k
+        for (const a of unboundAxes) {
+          a.value = remainder % a.extent
+          remainder = Math.floor(remainder / a.extent)
         }
         action()
       }
@@ -90,48 +90,48 @@ export class Threads {
    */
   exchange(
     { first = 1, width }: Lanes,
-    take: () => readonly number[],
-    put: (other: readonly number[]) => void,
+    read: () => readonly number[],
+    combine: (other: readonly number[]) => void,
   ): () => void {
     const x = this.#axes.get('thread.x')
-    // One thread stands for all: what they have is together already.
+    // With a single thread, the value is already combined.
     if (!x) return () => {}
-    this.#around.push('thread.x')
-    const rounds = this.statement(() => {
-      for (let xor = first; xor < width; xor *= 2) {
+    this.#enclosing.push('thread.x')
+    const reduction = this.statement(() => {
+      for (let mask = first; mask < width; mask *= 2) {
         const registers = Array.from({ length: x.extent }, (_, k) => {
           x.value = k
-          return take()
+          return read()
         })
         registers.forEach((_, k) => {
           x.value = k
-          put(registers[k ^ xor]!)
+          combine(registers[k ^ mask]!)
         })
       }
       x.value = 0
     }, true)
-    this.#around.pop()
-    return rounds
+    this.#enclosing.pop()
+    return reduction
   }
 
-  /** `action` at the first thread of the axes of these loops, or at each of them. */
-  reached(loops: readonly For[], byAll: boolean, action: () => void): () => void {
+  /** Runs `action` in the first thread of the axes that these loops are bound to, or in each of them. */
+  atThreads(loops: readonly For[], atEach: boolean, action: () => void): () => void {
     const axes = loops.flatMap((l) => {
       const name = boundIndex(l, 'thread')
       const axis = name === undefined ? undefined : this.#axes.get(name)
       return axis ? [axis] : []
     })
     if (axes.length === 0) return action
-    const at = (k: number): void => {
+    const visit = (k: number): void => {
       const axis = axes[k]
       if (!axis) {
         action()
         return
       }
-      const before = axis.value
-      for (axis.value = 0; axis.value < (byAll ? axis.extent : 1); axis.value++) at(k + 1)
-      axis.value = before
+      const previous = axis.value
+      for (axis.value = 0; axis.value < (atEach ? axis.extent : 1); axis.value++) visit(k + 1)
+      axis.value = previous
     }
-    return () => at(0)
+    return () => visit(0)
   }
 }

@@ -5,10 +5,10 @@
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { bodiesOf } from '../ir/tree.ts'
-import { combining, compile, compileExpr, converted, type Frame } from './thread-code.ts'
+import { compile, compileAs, compileCombine, compileExpr, type Frame } from './thread-code.ts'
 
 /** The work of a thread as an iterator that yields at each point where it waits for other threads. */
-type Waiting = (f: Frame) => Iterator<Stop, void>
+type ThreadProgram = (f: Frame) => Iterator<Stop, void>
 
 /** A point where a thread waits: a barrier, an exchange between lanes, or an instruction, which the thread polls itself. */
 export interface Stop {
@@ -16,28 +16,28 @@ export interface Stop {
   readonly lane?: { readonly xor: number; readonly among: number } | undefined
 }
 
-const waits = (s: Stmt): boolean =>
+const canStop = (s: Stmt): boolean =>
   s.kind === 'barrier' ||
   s.kind === 'instr' ||
   (s.kind === 'reduce' && s.lanes !== undefined) ||
   (s.kind === 'let' && s.lane !== undefined) ||
-  bodiesOf(s).some((b) => b.some(waits))
+  bodiesOf(s).some((b) => b.some(canStop))
 
-/** Statements without barriers are plain closures; the others are generators that yield where they wait. */
-export function compileBody(body: readonly Stmt[]): Waiting {
-  const steps = body.map((s) => (waits(s) ? { waiting: compileWaiting(s) } : { plain: compile(s) }))
+/** Compiles a body: statements without wait points to plain closures, others to generators that yield at each wait point. */
+export function compileBody(body: readonly Stmt[]): ThreadProgram {
+  const steps = body.map((s) => (canStop(s) ? { waiting: compileStops(s) } : { plain: compile(s) }))
   return function* (f) {
     for (const s of steps)
       if (s.plain) s.plain(f)
-      else yield* iterate(s.waiting(f))
+      else yield* drain(s.waiting(f))
   }
 }
 
-function* iterate(it: Iterator<Stop, void>): Generator<Stop, void> {
+function* drain(it: Iterator<Stop, void>): Generator<Stop, void> {
   for (let r = it.next(); !r.done; r = it.next()) yield r.value
 }
 
-function compileWaiting(s: Stmt): Waiting {
+function compileStops(s: Stmt): ThreadProgram {
   switch (s.kind) {
     case 'barrier': {
       const stop = s.lanes ? { stmt: s, lane: { xor: 0, among: s.lanes.among } } : { stmt: s }
@@ -56,25 +56,25 @@ function compileWaiting(s: Stmt): Waiting {
       }
     }
     case 'let': {
-      const value = converted(s.value, s.dtype)
+      const value = compileAs(s.value, s.dtype)
       const stop = { stmt: s, lane: s.lane }
       return function* (f) {
-        f.mail[0] = value(f)
+        f.laneValues[0] = value(f)
         yield stop
-        f.vars.set(s.name, f.mail[0])
+        f.vars.set(s.name, f.laneValues[0])
       }
     }
     case 'reduce': {
       const { first = 1, width, among } = s.lanes!
-      const take = combining(s)
-      const own = s.values.map((v, k) => converted(v, s.reducer.right[k]!.dtype))
+      const combine = compileCombine(s)
+      const operands = s.values.map((v, k) => compileAs(v, s.reducer.right[k]!.dtype))
       return function* (f) {
-        for (let xor = first; xor < width; xor *= 2) {
-          own.forEach((v, k) => {
-            f.mail[k] = v(f)
+        for (let mask = first; mask < width; mask *= 2) {
+          operands.forEach((v, k) => {
+            f.laneValues[k] = v(f)
           })
-          yield { stmt: s, lane: { xor, among } }
-          take(f, f.mail)
+          yield { stmt: s, lane: { xor: mask, among } }
+          combine(f, f.laneValues)
         }
       }
     }
@@ -85,7 +85,7 @@ function compileWaiting(s: Stmt): Waiting {
         const n = extent(f)
         for (let k = 0; k < n; k++) {
           f.vars.set(s.var, k)
-          yield* iterate(body(f))
+          yield* drain(body(f))
         }
       }
     }
@@ -94,7 +94,7 @@ function compileWaiting(s: Stmt): Waiting {
       const then = compileBody(s.then)
       const otherwise = compileBody(s.else)
       return function* (f) {
-        yield* iterate(cond(f) !== 0 ? then(f) : otherwise(f))
+        yield* drain(cond(f) !== 0 ? then(f) : otherwise(f))
       }
     }
     default:
@@ -104,7 +104,7 @@ function compileWaiting(s: Stmt): Waiting {
 
 export type Threads = readonly { readonly run: Iterator<Stop, void>; readonly frame: Frame }[]
 
-/** The threads of the blocks of a cluster, those of each up to their next barrier, until all are done. */
+/** Runs the blocks of a cluster in turns, each up to its next barrier, until all are done. */
 export function lockstep(name: string, cluster: readonly Threads[]): void {
   const blocks = cluster.map((threads) => new Block(name, threads))
   while (blocks.some((b) => b.state !== 'done')) {
@@ -112,14 +112,14 @@ export function lockstep(name: string, cluster: readonly Threads[]): void {
     if (!blocks.some((b) => b.state === 'cluster')) continue
     if (blocks.some((b) => b.state === 'done'))
       throw new InternalError(`${name}: blocks of a cluster miss a barrier`)
-    if (blocks.every((b) => b.state === 'cluster')) for (const b of blocks) b.pass()
+    if (blocks.every((b) => b.state === 'cluster')) for (const b of blocks) b.passBarrier()
   }
 }
 
 class Block {
   readonly #name: string
   readonly #threads: Threads
-  readonly #at: IteratorResult<Stop, void>[]
+  readonly #results: IteratorResult<Stop, void>[]
   #epoch = 0
   /** `cluster`: all threads wait at a barrier of the cluster. */
   state: 'running' | 'cluster' | 'done' = 'running'
@@ -127,69 +127,69 @@ class Block {
   constructor(name: string, threads: Threads) {
     this.#name = name
     this.#threads = threads
-    this.#at = threads.map((t) => t.run.next())
+    this.#results = threads.map((t) => t.run.next())
   }
 
   /** Runs to the next barrier, or polls the threads waiting at instructions once. */
   step(): void {
     if (this.state !== 'running') return
-    const [threads, at] = [this.#threads, this.#at]
-    while (exchanges(threads, at)) {}
-    if (retryInstructions(threads, at)) return
-    const done = at.filter((r) => r.done).length
-    if (done > 0 && done < threads.length)
-      throw new InternalError(`${this.#name}: ${done} of ${threads.length} threads miss a barrier`)
-    if (done > 0) {
+    const [threads, results] = [this.#threads, this.#results]
+    while (runExchanges(threads, results)) {}
+    if (retryInstructions(threads, results)) return
+    const finished = results.filter((r) => r.done).length
+    if (finished > 0 && finished < threads.length)
+      throw new InternalError(`${this.#name}: ${finished} of ${threads.length} threads miss a barrier`)
+    if (finished > 0) {
       this.state = 'done'
       return
     }
-    const first = at[0]!.value
-    if (!first || first.lane || at.some((r) => r.value?.stmt !== first.stmt))
+    const first = results[0]!.value
+    if (!first || first.lane || results.some((r) => r.value?.stmt !== first.stmt))
       throw new InternalError(`${this.#name}: threads of a block wait at different barriers`)
     if (first.stmt.kind === 'barrier' && first.stmt.cluster) this.state = 'cluster'
-    else this.pass()
+    else this.passBarrier()
   }
 
-  /** All threads are at one barrier, and go on. */
-  pass(): void {
+  /** Continues all threads after the barrier that they have reached. */
+  passBarrier(): void {
     this.state = 'running'
     this.#epoch++
     this.#threads.forEach((t, k) => {
-      t.frame.who.epoch = this.#epoch
-      this.#at[k] = t.run.next()
+      t.frame.state.epoch = this.#epoch
+      this.#results[k] = t.run.next()
     })
   }
 }
 
-/** Polls threads at instructions again; returns true if there are any. */
-function retryInstructions(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
-  let any = false
-  for (const [k, r] of at.entries()) {
+/** Continues the threads that wait at instructions; returns true if there are any. */
+function retryInstructions(threads: Threads, results: IteratorResult<Stop, void>[]): boolean {
+  let retried = false
+  for (const [k, r] of results.entries()) {
     if (r.value?.stmt.kind !== 'instr') continue
-    at[k] = threads[k]!.run.next()
-    any = true
+    results[k] = threads[k]!.run.next()
+    retried = true
   }
-  return any
+  return retried
 }
 
-/** Neighbours that have all arrived at one exchange make it and go on; whether there were any. */
-function exchanges(threads: Threads, at: IteratorResult<Stop, void>[]): boolean {
-  let any = false
-  for (let k = 0; k < at.length; k++) {
-    const stop = at[k]!.value
+/** Runs the exchanges that all lanes of a group have reached; returns true if there are any. */
+function runExchanges(threads: Threads, results: IteratorResult<Stop, void>[]): boolean {
+  let exchanged = false
+  for (let k = 0; k < results.length; k++) {
+    const stop = results[k]!.value
     if (!stop?.lane || k % stop.lane.among !== 0) continue
     const { xor, among } = stop.lane
-    const group = at.slice(k, k + among)
+    const group = results.slice(k, k + among)
     if (group.some((r) => r.value?.stmt !== stop.stmt || r.value.lane?.xor !== xor)) continue
-    const mail = group.map((_, n) => [...threads[k + n]!.frame.mail])
+    const groupValues = group.map((_, n) => [...threads[k + n]!.frame.laneValues])
     group.forEach((_, n) => {
-      const other = mail[n ^ xor]
-      if (!other) throw new InternalError(`thread ${k + n} exchanges with one that is not there`)
-      threads[k + n]!.frame.mail.splice(0, Number.POSITIVE_INFINITY, ...other)
-      if (stop.stmt.kind === 'barrier') threads[k + n]!.frame.who.phase++
-      at[k + n] = threads[k + n]!.run.next()
+      const partnerValues = groupValues[n ^ xor]
+      if (!partnerValues) throw new InternalError(`thread ${k + n} exchanges with one that is not there`)
+      threads[k + n]!.frame.laneValues.splice(0, Number.POSITIVE_INFINITY, ...partnerValues)
+      if (stop.stmt.kind === 'barrier') threads[k + n]!.frame.state.phase++
+      results[k + n] = threads[k + n]!.run.next()
     })
-    any = true
+    exchanged = true
   }
-  return any
+  return exchanged
 }

@@ -5,49 +5,49 @@
  */
 import { InternalError } from '../ast/diagnostic.ts'
 import type { Buffer } from '../ir/loops.ts'
-import { type Cells, poison } from './memory-cells.ts'
+import { type Cells, poisonValue } from './memory-cells.ts'
 
-/** A thread of a launch, and how many barriers it has passed. */
-export interface Who {
+/** A thread of a launch, with the number of barriers that it has passed. */
+export interface ThreadState {
   readonly block: number
   readonly thread: number
   /** Row within the block: threads with equal thread.y and thread.z. */
   readonly row: number
   epoch: number
-  /** Barriers of its row alone that it has passed. */
+  /** Number of barriers of its row (lanes) that the thread has passed. */
   phase: number
 }
 
-const NOBODY = -1
+const NONE = -1
 const SEVERAL = -2
 
 /** The latest accesses of one kind to one element. */
-interface Touch {
+interface AccessRecord {
   /** Accessing block since the launch began: one block, none or several. */
   block: number
   /** Accessing thread, in the latest epoch of the latest block. */
   thread: number
   row: number
-  last: number
+  lastBlock: number
   epoch: number
   phase: number
 }
 
-const untouched = (): Touch => ({
-  block: NOBODY,
-  thread: NOBODY,
-  row: NOBODY,
-  last: NOBODY,
-  epoch: NOBODY,
-  phase: NOBODY,
+const noAccess = (): AccessRecord => ({
+  block: NONE,
+  thread: NONE,
+  row: NONE,
+  lastBlock: NONE,
+  epoch: NONE,
+  phase: NONE,
 })
 
 interface Element {
-  readonly read: Touch
-  readonly write: Touch
-  readonly atomic: Touch
-  /** Something that is no thread is about to write it. */
-  readonly arriving?: true
+  readonly read: AccessRecord
+  readonly write: AccessRecord
+  readonly atomic: AccessRecord
+  /** True during an asynchronous write. */
+  readonly isClaimed?: true
 }
 
 export class Memory {
@@ -73,35 +73,35 @@ export class Memory {
     for (let k = 0; k < this.#cells.length; k++) this.#cells[k] = 0
   }
 
-  read(k: number, who: Who, atomic: boolean): number {
+  read(k: number, accessor: ThreadState, atomic: boolean): number {
     if (this.buffer.scope !== 'register' && this.buffer.role !== 'in' && this.buffer.role !== 'index') {
       const e = this.#element(k)
-      this.#check(k, who, e.write, 'write')
-      if (!atomic) this.#check(k, who, e.atomic, 'atomic update')
-      touch(atomic ? e.atomic : e.read, who)
+      this.#check(k, accessor, e.write, 'write')
+      if (!atomic) this.#check(k, accessor, e.atomic, 'atomic update')
+      recordAccess(atomic ? e.atomic : e.read, accessor)
     }
     return this.#cells[k]!
   }
 
-  write(k: number, value: number, who: Who, atomic: boolean): void {
+  write(k: number, value: number, accessor: ThreadState, atomic: boolean): void {
     if (this.buffer.scope !== 'register') {
       const e = this.#element(k)
-      this.#check(k, who, e.write, 'write')
-      this.#check(k, who, e.read, 'read')
-      if (!atomic) this.#check(k, who, e.atomic, 'atomic update')
-      touch(atomic ? e.atomic : e.write, who)
+      this.#check(k, accessor, e.write, 'write')
+      this.#check(k, accessor, e.read, 'read')
+      if (!atomic) this.#check(k, accessor, e.atomic, 'atomic update')
+      recordAccess(atomic ? e.atomic : e.write, accessor)
     }
     this.#cells[k] = value
   }
 
-  /** Marks an element as target of an asynchronous write, until whose completion no thread may access it. */
-  claim(k: number, who: Who): void {
-    this.write(k, poison(this.buffer.dtype), who, false)
-    this.#elements.set(k, { read: untouched(), write: untouched(), atomic: untouched(), arriving: true })
+  /** Marks an element as target of an asynchronous write; until its completion, no thread may access the element. */
+  claim(k: number, accessor: ThreadState): void {
+    this.write(k, poisonValue(this.buffer.dtype), accessor, false)
+    this.#elements.set(k, { read: noAccess(), write: noAccess(), atomic: noAccess(), isClaimed: true })
   }
 
-  /** Completes the asynchronous write of element k, whose claim is dropped: later accesses no longer race with it. */
-  arrive(k: number, value: number): void {
+  /** Completes the asynchronous write of element k; later accesses do not race with it. */
+  completeWrite(k: number, value: number): void {
     this.#elements.delete(k)
     this.#cells[k] = value
   }
@@ -109,33 +109,33 @@ export class Memory {
   #element(k: number): Element {
     let e = this.#elements.get(k)
     if (!e) {
-      e = { read: untouched(), write: untouched(), atomic: untouched() }
+      e = { read: noAccess(), write: noAccess(), atomic: noAccess() }
       this.#elements.set(k, e)
     }
-    if (e.arriving) throw new InternalError(`${this.buffer.name}[${k}] is touched while it arrives`)
+    if (e.isClaimed) throw new InternalError(`${this.buffer.name}[${k}] is touched while it arrives`)
     return e
   }
 
-  #check(k: number, who: Who, t: Touch, what: string): void {
-    if (t.block === NOBODY) return
-    const other = t.block !== who.block
-    const before = t.row === who.row && t.phase < who.phase
-    const race = other || (t.epoch === who.epoch && t.thread !== who.thread && !before)
+  #check(k: number, accessor: ThreadState, t: AccessRecord, what: string): void {
+    if (t.block === NONE) return
+    const byOtherBlock = t.block !== accessor.block
+    const isOrdered = t.row === accessor.row && t.phase < accessor.phase
+    const race = byOtherBlock || (t.epoch === accessor.epoch && t.thread !== accessor.thread && !isOrdered)
     if (race)
       throw new InternalError(
-        `${this.buffer.name}[${k}]: thread ${who.thread} of block ${who.block} races with a ${what} by ${other ? 'another block' : `thread ${t.thread}`}`,
+        `${this.buffer.name}[${k}]: thread ${accessor.thread} of block ${accessor.block} races with a ${what} by ${byOtherBlock ? 'another block' : `thread ${t.thread}`}`,
       )
   }
 }
 
-function touch(t: Touch, who: Who): void {
-  const anew = t.last !== who.block || t.epoch !== who.epoch
-  if (anew || (t.row === who.row && t.phase < who.phase)) t.thread = who.thread
-  else if (t.thread !== who.thread) t.thread = SEVERAL
-  if (anew) t.row = who.row
-  else if (t.row !== who.row) t.row = SEVERAL
-  t.phase = who.phase
-  t.block = t.block === NOBODY || t.block === who.block ? who.block : SEVERAL
-  t.last = who.block
-  t.epoch = who.epoch
+function recordAccess(t: AccessRecord, accessor: ThreadState): void {
+  const isNewEpoch = t.lastBlock !== accessor.block || t.epoch !== accessor.epoch
+  if (isNewEpoch || (t.row === accessor.row && t.phase < accessor.phase)) t.thread = accessor.thread
+  else if (t.thread !== accessor.thread) t.thread = SEVERAL
+  if (isNewEpoch) t.row = accessor.row
+  else if (t.row !== accessor.row) t.row = SEVERAL
+  t.phase = accessor.phase
+  t.block = t.block === NONE || t.block === accessor.block ? accessor.block : SEVERAL
+  t.lastBlock = accessor.block
+  t.epoch = accessor.epoch
 }

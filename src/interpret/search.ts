@@ -4,27 +4,30 @@ import type { Search } from '../ir/expr.ts'
 import { unpackFields } from '../ir/packed-fields.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 
-const HITS: Readonly<Record<Search['method'], (x: number, wanted: number) => boolean>> = {
-  lower: (x, wanted) => x >= wanted,
-  upper: (x, wanted) => x > wanted,
-  next: (x, wanted) => x > wanted,
-  linear: (x, wanted) => x === wanted,
+const PREDICATES: Readonly<Record<Search['method'], (x: number, target: number) => boolean>> = {
+  lower: (x, target) => x >= target,
+  upper: (x, target) => x > target,
+  next: (x, target) => x > target,
+  linear: (x, target) => x === target,
 }
 
-/** The first position in lo .. hi that satisfies the search, otherwise hi; `at` reads one of `length` words. */
-export function firstHit(
+/** The first position in lo .. hi that satisfies the search, otherwise hi; `readWord` reads one of `length` words. */
+export function findPosition(
   e: Search,
-  [lo, hi, wanted]: readonly [number, number, number],
+  [lo, hi, target]: readonly [number, number, number],
   length: number,
-  at: (position: number) => number,
+  readWord: (position: number) => number,
 ): number {
-  const hits = HITS[e.method]
-  const per = 32 / (e.bits ?? 32)
+  const matches = PREDICATES[e.method]
+  const fieldsPerWord = 32 / (e.bits ?? 32)
   for (let p = lo; p < hi; p++) {
-    const word = Math.floor(p / per)
+    const word = Math.floor(p / fieldsPerWord)
     if (!(word >= 0 && word < length)) throw new InternalError(`${printExpr(e)} leaves its buffer at ${p}`)
-    const x = e.bits === undefined ? at(p) : unpackFields([at(word)], e.bits, (p % per) + 1)[p % per]!
-    if (hits(x, wanted)) return p
+    const x =
+      e.bits === undefined
+        ? readWord(p)
+        : unpackFields([readWord(word)], e.bits, (p % fieldsPerWord) + 1)[p % fieldsPerWord]!
+    if (matches(x, target)) return p
   }
   return hi
 }

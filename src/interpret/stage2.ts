@@ -1,6 +1,6 @@
 /**
- * Sequential interpreter of Stage II kernels, whose results schedule steps must preserve. Every index is checked, and
- * unwritten memory holds a poison value, so that a wrong rewrite shows.
+ * Sequential interpreter of Stage II kernels; schedule steps must preserve its results. Every index is checked, and unwritten
+ * memory holds a poison value, so that wrong rewrites are detected.
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
@@ -8,7 +8,7 @@ import { type Monoid, widen } from '../ir/monoid.ts'
 import { initLoops, reductionsOf, scattersElements } from '../ir/reductions.ts'
 import { Threads } from './bound-threads.ts'
 import { type Cell, Expressions } from './expressions.ts'
-import { type Cells, cellsOf, unwritten } from './memory-cells.ts'
+import { type Cells, cellsOf, createPoisoned } from './memory-cells.ts'
 
 type Action = () => void
 
@@ -54,7 +54,7 @@ class Interpreter {
       this.#exprs.slot(p.name).value = value
     }
     for (const b of kernel.buffers) {
-      const sizes = b.shape.map((e) => this.#exprs.of(e)())
+      const sizes = b.shape.map((e) => this.#exprs.compile(e)())
       const length = sizes.reduce((x, y) => x * y, 1)
       this.#exprs.declare({ buffer: b, sizes, data: cellsOf(b, length, buffers) })
     }
@@ -93,7 +93,7 @@ class Interpreter {
         }
       }
       case 'if': {
-        const cond = this.#exprs.of(s.cond)
+        const cond = this.#exprs.compile(s.cond)
         const then = this.#block(s.then)
         const otherwise = this.#block(s.else)
         return () => {
@@ -103,16 +103,16 @@ class Interpreter {
         }
       }
       case 'while': {
-        const [cond, body] = [this.#exprs.of(s.cond), this.#block(s.body)]
+        const [cond, body] = [this.#exprs.compile(s.cond), this.#block(s.body)]
         return () => {
           for (this.#exprs.begin(); cond() !== 0; this.#exprs.begin()) body()
         }
       }
       case 'store': {
         const { accumulate } = this.#exprs.cell(s.buffer).buffer
-        const whole = s.combined && s.value.kind === 'cast' ? s.value.x : undefined
-        const value = this.#exprs.of(whole ?? s.value)
-        const write = this.#exprs.writer(s, (whole ?? s.value).dtype, whole && accumulate)
+        const uncast = s.combined && s.value.kind === 'cast' ? s.value.x : undefined
+        const value = this.#exprs.compile(uncast ?? s.value)
+        const write = this.#exprs.writer(s, (uncast ?? s.value).dtype, uncast && accumulate)
         return this.#threads.statement(() => {
           this.#exprs.begin()
           write(value())
@@ -121,17 +121,17 @@ class Interpreter {
       case 'reduce':
         return this.#reduce(s)
       case 'alloc': {
-        const cell = this.#alloc(s.buffer)
-        // Each thread has a copy of what is in registers.
+        const cell = this.#declareAllocation(s.buffer)
+        // Each thread has its own copy of a register array.
         const copies = this.#inRegisters(s.buffer.name) ? this.#threads.count : 1
         const length = cell.sizes.reduce((x, y) => x * y, copies)
         return () => {
-          cell.data = unwritten(s.buffer.dtype, length)
+          cell.data = createPoisoned(s.buffer.dtype, length)
         }
       }
       case 'fill': {
         const cell = this.#exprs.cell(s.buffer)
-        const value = this.#exprs.of(s.value)
+        const value = this.#exprs.compile(s.value)
         return () => {
           this.#exprs.begin()
           const v = value()
@@ -140,7 +140,7 @@ class Interpreter {
       }
       case 'instr':
       case 'barrier':
-        // What orders asynchronous instructions: here everything is done when it is said.
+        // These order asynchronous instructions; here every instruction is complete when it is issued.
         return () => {}
       case 'let':
       case 'vector_load':
@@ -151,12 +151,12 @@ class Interpreter {
     }
   }
 
-  #loop(s: For, slot: { value: number }, inside: () => Action): Action {
-    const extent = this.#exprs.of(s.extent)
-    const guards = s.guards.map((g) => this.#exprs.of(g))
-    const [only] = guards
-    const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => only?.() !== 0
-    const { inner: body, enter } = this.#threads.inside(s, inside)
+  #loop(s: For, slot: { value: number }, compileBody: () => Action): Action {
+    const extent = this.#exprs.compile(s.extent)
+    const guards = s.guards.map((g) => this.#exprs.compile(g))
+    const [guard] = guards
+    const holds = guards.length > 1 ? () => guards.every((g) => g() !== 0) : () => guard?.() !== 0
+    const { inner: body, enter } = this.#threads.compileLoop(s, compileBody)
     const backward = this.#order === 'backward' && (s.mode.kind === 'bind' || s.mode.kind === 'vectorize')
     if (guards.length === 0 && !enter && !backward)
       return () => {
@@ -179,67 +179,67 @@ class Interpreter {
     }
   }
 
-  /** The targets of a reduction become the identity, under copies of the loops that run over them. */
+  /** Sets the targets of a reduction to the identity, in copies of the loops that iterate over them. */
   #initNest(s: Reduce): Action {
     const path = this.#paths.get(s)!
-    const inside = path.slice(path.findIndex((l) => l.reduce))
-    const loops = initLoops(s, inside)
+    const inner = path.slice(path.findIndex((l) => l.reduce))
+    const loops = initLoops(s, inner)
     const build = (k: number): Action => {
       const l = loops[k]
-      return l ? this.#loop(l, this.#exprs.slot(l.var), () => build(k + 1)) : this.#identity(s)
+      return l ? this.#loop(l, this.#exprs.slot(l.var), () => build(k + 1)) : this.#initialize(s)
     }
     return build(0)
   }
 
-  #identity(s: Reduce): Action {
+  #initialize(s: Reduce): Action {
     const writes = s.targets.map((t, k) => {
-      const value = this.#exprs.of(s.reducer.identity[k]!)
+      const value = this.#exprs.compile(s.reducer.identity[k]!)
       const write = this.#exprs.writer(t, s.reducer.identity[k]!.dtype)
       return (): void => {
         this.#exprs.begin()
         write(value())
       }
     })
-    const all = (): void => {
+    const initialize = (): void => {
       for (const w of writes) w()
     }
     return this.#threads.statement(
-      all,
+      initialize,
       s.targets.some((t) => this.#inRegisters(t.buffer)),
     )
   }
 
   #reduce(s: Reduce): Action {
     const path = this.#paths.get(s)!
-    const reducer = this.#combining(s)
-    const init = s.init && !path.some((l) => l.reduce) ? this.#identity(s) : undefined
-    const values = s.values.map((v, k) => this.#exprs.converted(v, reducer.right[k]!.dtype))
-    const old = s.targets.map((t, k) => this.#exprs.kept(t, reducer.left[k]!.dtype))
+    const reducer = this.#accumulationMonoid(s)
+    const init = s.init && !path.some((l) => l.reduce) ? this.#initialize(s) : undefined
+    const values = s.values.map((v, k) => this.#exprs.compileAs(v, reducer.right[k]!.dtype))
+    const old = s.targets.map((t, k) => this.#exprs.compileAccumulator(t, reducer.left[k]!.dtype))
     const left = reducer.left.map(() => ({ value: 0 }))
     const right = reducer.right.map(() => ({ value: 0 }))
     const operands = new Map([
       ...reducer.left.map((v, k) => [v.name, left[k]!] as const),
       ...reducer.right.map((v, k) => [v.name, right[k]!] as const),
     ])
-    const results = reducer.result.map((e) => this.#exprs.of(e, operands))
+    const results = reducer.result.map((e) => this.#exprs.compile(e, operands))
     const writes = s.targets.map((t, k) =>
       this.#exprs.writer(t, reducer.result[k]!.dtype, this.#exprs.cell(t.buffer).buffer.accumulate),
     )
-    const one =
+    const single =
       old.length === 1 ? { old: old[0]!, left: left[0]!, result: results[0]!, write: writes[0]! } : null
     const update = (): void => {
       this.#exprs.begin()
-      if (one) {
-        one.left.value = one.old()
-        one.write(one.result())
+      if (single) {
+        single.left.value = single.old()
+        single.write(single.result())
         return
       }
       old.forEach((v, k) => {
         left[k]!.value = v()
       })
-      const next = results.map((r) => r())
+      const combined = results.map((r) => r())
       writes.forEach((w, k) => {
-        w(next[k]!)
+        w(combined[k]!)
       })
     }
     if (s.lanes)
@@ -256,27 +256,27 @@ class Interpreter {
           update()
         },
       )
-    const together = s.atomic && scattersElements(s, path) ? [] : path.filter((l) => l.reduce)
+    const reduceLoops = s.atomic && scattersElements(s, path) ? [] : path.filter((l) => l.reduce)
     const inRegisters = s.targets.some((t) => this.#inRegisters(t.buffer))
-    const combine = this.#threads.reached(together, inRegisters, update)
+    const combine = this.#threads.atThreads(reduceLoops, inRegisters, update)
     const [value] = values
     const [operand] = right
     const action = (): void => {
       this.#exprs.begin()
-      if (one) operand!.value = value!()
+      if (single) operand!.value = value!()
       else for (let k = 0; k < values.length; k++) right[k]!.value = values[k]!()
       combine()
     }
-    const own = this.#threads.statement(action, inRegisters)
-    if (!init) return own
+    const statement = this.#threads.statement(action, inRegisters)
+    if (!init) return statement
     return () => {
       init()
-      own()
+      statement()
     }
   }
 
-  /** The monoid of a reduction, in the accumulation type of its targets. */
-  #combining({ reducer, targets }: Reduce): Monoid {
+  /** The monoid of a reduction in the accumulation types of its targets. */
+  #accumulationMonoid({ reducer, targets }: Reduce): Monoid {
     const buffers = targets.map((t) => this.#exprs.cell(t.buffer).buffer)
     if (buffers.every((b) => b.accumulate === b.dtype)) return reducer
     return widen(
@@ -289,10 +289,10 @@ class Interpreter {
     return this.#exprs.cell(buffer).buffer.scope === 'register'
   }
 
-  #alloc(buffer: Buffer): Cell {
-    const known = this.#exprs.known(buffer.name)
-    if (known) return known
-    const sizes = buffer.shape.map((e) => this.#exprs.of(e)())
+  #declareAllocation(buffer: Buffer): Cell {
+    const existing = this.#exprs.find(buffer.name)
+    if (existing) return existing
+    const sizes = buffer.shape.map((e) => this.#exprs.compile(e)())
     const cell: Cell = { buffer, sizes, data: [] }
     this.#exprs.declare(cell)
     return cell

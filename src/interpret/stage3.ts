@@ -47,16 +47,16 @@ function runLaunch(
   const run = compileBody(launch.body)
   const grid = launch.grid.map((e) => evaluate(e, params))
   const [bx, by, bz] = launch.block
-  const together = launch.cluster ?? 1
+  const clusterSize = launch.cluster ?? 1
   let block = 0
-  const threadsOf = (x: number, y: number, z: number, cluster: Frame[]): Threads => {
+  const createThreads = (x: number, y: number, z: number, cluster: Frame[]): Threads => {
     const shared = new Map<string, Memory>()
     const threads: Threads[number][] = []
     for (let tz = 0; tz < bz; tz++)
       for (let ty = 0; ty < by; ty++)
         for (let tx = 0; tx < bx; tx++) {
           const frame: Frame = {
-            who: { block, row: tz * by + ty, thread: threads.length, epoch: 0, phase: 0 },
+            state: { block, row: tz * by + ty, thread: threads.length, epoch: 0, phase: 0 },
             index: {
               'block.x': x,
               'block.y': y,
@@ -68,7 +68,7 @@ function runLaunch(
             vars: new Map(params),
             memory: new Map(memory),
             shared,
-            mail: [],
+            laneValues: [],
             cluster,
             instructions,
           }
@@ -78,14 +78,14 @@ function runLaunch(
     block++
     return threads
   }
-  invariant(grid[0]! % together === 0, `${launch.name}: ${grid[0]} blocks in clusters of ${together}`)
+  invariant(grid[0]! % clusterSize === 0, `${launch.name}: ${grid[0]} blocks in clusters of ${clusterSize}`)
   for (let z = 0; z < grid[2]!; z++)
     for (let y = 0; y < grid[1]!; y++)
-      for (let x = 0; x < grid[0]!; x += together) {
+      for (let x = 0; x < grid[0]!; x += clusterSize) {
         const cluster: Frame[] = []
         lockstep(
           launch.name,
-          Array.from({ length: together }, (_, k) => threadsOf(x + k, y, z, cluster)),
+          Array.from({ length: clusterSize }, (_, k) => createThreads(x + k, y, z, cluster)),
         )
       }
 }

@@ -4,25 +4,25 @@
  */
 import { InternalError, invariant, unreachable } from '../ast/diagnostic.ts'
 import { computeType, type Dtype } from '../ir/dtype.ts'
-import { compileExpr as closure, evaluate, type Leaves, type Value } from '../ir/evaluate.ts'
+import { compileExpr as compileClosure, evaluate, type Leaves, type Value } from '../ir/evaluate.ts'
 import { type Expr, THREAD_AXES, type ThreadAxis } from '../ir/expr.ts'
 import type { InstrCall } from '../ir/instr-call.ts'
 import type { Buffer, Reduce, Stmt } from '../ir/loops.ts'
 import { convert, wrap } from '../ir/numeric.ts'
 import { printExpr } from '../ir/print-stage2.ts'
-import { unwritten } from './memory-cells.ts'
-import { Memory, type Who } from './races.ts'
-import { firstHit } from './search.ts'
+import { createPoisoned } from './memory-cells.ts'
+import { Memory, type ThreadState } from './races.ts'
+import { findPosition } from './search.ts'
 
-/** State of one thread; shared memory is one `Memory` in the frames of all threads of a block. */
+/** State of one thread; the frames of all threads of a block refer to the same shared memory. */
 export interface Frame {
-  readonly who: Who
+  readonly state: ThreadState
   readonly index: Readonly<Record<ThreadAxis, number>>
   readonly vars: Map<string, number>
   readonly memory: Map<string, Memory>
   readonly shared: Map<string, Memory>
-  /** During an exchange between lanes: the thread's values, then its partner's. */
-  readonly mail: number[]
+  /** Values of an exchange between lanes: before it the thread's own, after it those of its partner. */
+  readonly laneValues: number[]
   /** The first thread of each block of the cluster. */
   readonly cluster: readonly Frame[]
   readonly instructions?: Instructions | undefined
@@ -75,18 +75,18 @@ export function compile(s: Stmt): Action {
       return (f) => (cond(f) !== 0 ? then(f) : otherwise(f))
     }
     case 'let': {
-      const value = converted(s.value, s.dtype)
+      const value = compileAs(s.value, s.dtype)
       return (f) => f.vars.set(s.name, value(f))
     }
     case 'alloc':
       return (f) => f.memory.set(s.buffer.name, allocate(f, s.buffer))
     case 'store': {
       const value = compileExpr(s.value)
-      const at = addressOf(s)
+      const address = compileAddress(s)
       return (f) => {
         const v = value(f)
-        const [m, k] = at(f)
-        m.write(k, toMemory(v, s.value.dtype, m.buffer.dtype), f.who, false)
+        const [m, k] = address(f)
+        m.write(k, toMemory(v, s.value.dtype, m.buffer.dtype), f.state, false)
       }
     }
     case 'reduce':
@@ -102,60 +102,60 @@ export function compile(s: Stmt): Action {
   }
 }
 
-/** A fresh register array; the first thread to arrive makes shared memory for all of its block. */
+/** Allocates a register array, or shared memory: the first thread of a block creates it for all threads. */
 function allocate(f: Frame, buffer: Buffer): Memory {
   const length = buffer.shape.reduce((n, e) => n * evaluate(e, f.vars), 1)
-  const fresh = (): Memory => new Memory(buffer, unwritten(buffer.dtype, length))
-  if (buffer.scope !== 'shared') return fresh()
-  const known = f.shared.get(buffer.name)
-  if (known) return known
-  const registers = fresh()
-  f.shared.set(buffer.name, registers)
-  return registers
+  const create = (): Memory => new Memory(buffer, createPoisoned(buffer.dtype, length))
+  if (buffer.scope !== 'shared') return create()
+  const existing = f.shared.get(buffer.name)
+  if (existing) return existing
+  const memory = create()
+  f.shared.set(buffer.name, memory)
+  return memory
 }
 
 function compileReduce(s: Reduce): Action {
-  const values = s.values.map((v, k) => converted(v, s.reducer.right[k]!.dtype))
-  const take = combining(s)
+  const values = s.values.map((v, k) => compileAs(v, s.reducer.right[k]!.dtype))
+  const combine = compileCombine(s)
   return (f) =>
-    take(
+    combine(
       f,
       values.map((v) => v(f)),
     )
 }
 
-/** The update of the targets by values that are there. */
-export function combining(s: Reduce): (f: Frame, right: readonly number[]) => void {
+/** Compiles the combination of the targets with given values. */
+export function compileCombine(s: Reduce): (f: Frame, right: readonly number[]) => void {
   const { reducer } = s
-  const at = s.targets.map(addressOf)
+  const addresses = s.targets.map(compileAddress)
   const results = reducer.result.map(compileExpr)
   return (f, right) => {
-    const places = at.map((a) => a(f))
-    // The operands' names are the monoid's own, and may be names of the kernel too.
+    const elements = addresses.map((a) => a(f))
+    // The names of the monoid's operands may also occur in the kernel.
     const operands: Frame = { ...f, vars: new Map() }
-    places.forEach(([m, k], n) => {
-      const old = m.read(k, f.who, s.atomic)
+    elements.forEach(([m, k], n) => {
+      const old = m.read(k, f.state, s.atomic)
       operands.vars.set(reducer.left[n]!.name, toMemory(old, m.buffer.dtype, reducer.left[n]!.dtype))
       operands.vars.set(reducer.right[n]!.name, right[n]!)
     })
     const next = results.map((r) => r(operands))
-    places.forEach(([m, k], n) => {
-      m.write(k, toMemory(next[n]!, reducer.result[n]!.dtype, m.buffer.dtype), f.who, s.atomic)
+    elements.forEach(([m, k], n) => {
+      m.write(k, toMemory(next[n]!, reducer.result[n]!.dtype, m.buffer.dtype), f.state, s.atomic)
     })
   }
 }
 
-/** A value of type `from` as an element of type `to`; a register of a narrow type is 32 bits wide. */
+/** Converts a value of type `from` to an element of type `to`; registers of narrow types are 32 bits wide. */
 const toMemory = (x: number, from: Dtype, to: Dtype): number =>
   from !== to ? convert(from, to)(x) : to === 'f32' ? Math.fround(x) : wrap(to)(x)
 
-export function converted(e: Expr, to: Dtype): Value<Frame> {
+export function compileAs(e: Expr, to: Dtype): Value<Frame> {
   const value = compileExpr(e)
-  const wide = computeType(to)
-  return e.dtype === to || computeType(e.dtype) === wide ? value : (f) => toMemory(value(f), e.dtype, to)
+  const computed = computeType(to)
+  return e.dtype === to || computeType(e.dtype) === computed ? value : (f) => toMemory(value(f), e.dtype, to)
 }
 
-function addressOf(t: {
+function compileAddress(t: {
   readonly buffer: string
   readonly index: readonly Expr[]
 }): (f: Frame) => [Memory, number] {
@@ -167,13 +167,13 @@ function addressOf(t: {
     const k = index(f)
     if (!(k >= 0 && k < m.length))
       throw new InternalError(
-        `${t.buffer}[${printExpr(t.index[0]!)}]: index ${k} is outside of 0..${m.length} (${where(f)})`,
+        `${t.buffer}[${printExpr(t.index[0]!)}]: index ${k} is outside of 0..${m.length} (${stateText(f)})`,
       )
     return [m, k]
   }
 }
 
-const where = (f: Frame): string =>
+const stateText = (f: Frame): string =>
   [
     ...[...f.vars].map(([name, value]) => `${name}=${value}`),
     ...THREAD_AXES.map((a) => `${a}=${f.index[a]}`),
@@ -189,21 +189,21 @@ const LEAVES: Leaves<Frame> = {
     },
   builtin: (e) => (f) => f.index[e.axis],
   load(e) {
-    const at = addressOf(e)
+    const address = compileAddress(e)
     return (f) => {
-      const [m, k] = at(f)
-      return m.read(k, f.who, false)
+      const [m, k] = address(f)
+      return m.read(k, f.state, false)
     }
   },
-  // Passes before `expand-searches` leave these.
-  search(e, of) {
-    const [lo, hi, wanted] = [of(e.lo), of(e.hi), of(e.value)]
+  // Searches occur until the pass `search-expansion` has run.
+  search(e, compileOperand) {
+    const [lo, hi, target] = [compileOperand(e.lo), compileOperand(e.hi), compileOperand(e.value)]
     return (f) => {
       const m = f.memory.get(e.buffer)
       invariant(m, `no buffer ${e.buffer} here`)
-      return firstHit(e, [lo(f), hi(f), wanted(f)], m.length, (p) => m.read(p, f.who, false))
+      return findPosition(e, [lo(f), hi(f), target(f)], m.length, (p) => m.read(p, f.state, false))
     }
   },
 }
 
-export const compileExpr = (e: Expr): Value<Frame> => closure(e, LEAVES)
+export const compileExpr = (e: Expr): Value<Frame> => compileClosure(e, LEAVES)

@@ -1,20 +1,20 @@
 /** Notebook output: one value in several media types, of which the viewer picks one. */
 
-/** Contents by type of medium; bytes in base64. */
+/** Contents by media type; binary contents in base64. */
 export type MimeBundle = Readonly<Record<string, string>>
 
 /** Method through which Deno's Jupyter kernel displays a value. */
 export const JUPYTER_DISPLAY: unique symbol = Symbol.for('Jupyter.display') as never
 
 /**
- * Something to show: in a notebook as the last value of a cell or through `display`, elsewhere through `bundle` and
+ * A displayable value: shown in a notebook as the last value of a cell or through `display`, elsewhere through `bundle` and
  * `toString`.
  */
 export abstract class CellOutput {
-  /** Its contents by type of medium, as notebooks store them; `text/plain` is always there. */
+  /** Its contents by media type, as notebooks store them; always includes `text/plain`. */
   abstract bundle(): Promise<MimeBundle>
 
-  /** The same for a page: HTML in which nothing is fetched, figures as SVG. */
+  /** Its contents as HTML for a page, without external resources; figures are SVG. */
   abstract html(): string
 
   /** The value as plain text, for terminals. */
@@ -39,13 +39,13 @@ interface JupyterHost {
   readonly Deno?: { readonly jupyter?: { display(value: unknown): Promise<void> } }
 }
 
-/** Shows several values of one cell, in order: in a notebook as its outputs, elsewhere as text in the console. */
+/** Displays values in order: in a notebook as outputs of the cell, elsewhere as text in the console. */
 export async function display(...values: readonly CellOutput[]): Promise<void> {
-  // Outside of a notebook, Deno's `jupyter` is there and throws.
+  // Outside of a notebook, Deno defines `jupyter`, and access to it throws.
   const jupyter = inNotebook() ? (globalThis as JupyterHost).Deno?.jupyter : undefined
   for (const value of values)
     if (jupyter) await jupyter.display(value)
-    // Whatever else is given is shown as elsewhere.
+    // Other values are printed unchanged.
     else console.log(value instanceof CellOutput ? value.toString() : value)
 }
 

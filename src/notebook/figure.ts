@@ -1,8 +1,8 @@
-/** Figures: SVG, and the picture that notebooks store of it. */
+/** Figures: an SVG drawing with its representations in notebooks. */
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
-import { rasterized } from './rasterize.ts'
+import { rasterize } from './rasterize.ts'
 
 /** A drawing. */
 export class Figure extends CellOutput {
@@ -18,12 +18,12 @@ export class Figure extends CellOutput {
   }
 
   /**
-   * A PNG file of it, on white.
-   * @throws SptError `notebook/no-renderer` where the packages that draw it are not installed
+   * The figure as a PNG file on a white background.
+   * @throws SptError `notebook/no-renderer` if the optional rendering packages are not installed
    */
   async png(): Promise<Uint8Array> {
     return (
-      (await rasterized(this.svg)) ??
+      (await rasterize(this.svg)) ??
       fail({
         code: 'notebook/no-renderer',
         message: 'nothing is installed that makes a PNG of SVG',
@@ -33,9 +33,9 @@ export class Figure extends CellOutput {
     )
   }
 
-  /** A PNG, or SVG where nothing is installed that draws one. Never both: viewers that empty SVG prefer it. */
+  /** A PNG, or SVG if no renderer is installed. Never both: viewers that remove the contents of SVG prefer SVG to PNG. */
   override async bundle(): Promise<MimeBundle> {
-    const png = await rasterized(this.svg)
+    const png = await rasterize(this.svg)
     const picture: MimeBundle = png ? { 'image/png': base64(png) } : { 'image/svg+xml': this.svg }
     return { ...picture, 'text/plain': this.toString() }
   }
@@ -49,7 +49,7 @@ export class Figure extends CellOutput {
   }
 }
 
-/** A picture from the source of an SVG file, such as the `svg` of a format. @throws SptError `api/argument` */
+/** A figure from the text of an SVG file, such as the `svg` of a format. @throws SptError `api/argument` */
 export function picture(svg: string, title = 'a picture'): Figure {
   expectArgument(
     typeof svg === 'string' && /^\s*(?:<\?xml[^>]*>\s*)?<svg\s/.test(svg),
@@ -62,7 +62,7 @@ export function picture(svg: string, title = 'a picture'): Figure {
 
 function base64(bytes: Uint8Array): string {
   let text = ''
-  // In pieces: the arguments of a call have a limit.
+  // In chunks, because the number of arguments of a call is limited.
   for (let k = 0; k < bytes.length; k += 0x8000) text += String.fromCharCode(...bytes.subarray(k, k + 0x8000))
   return btoa(text)
 }

@@ -1,4 +1,4 @@
-/** Tensors as formats store them. */
+/** Pictures and tables of the storage of converted tensors. */
 import { ConvertedTensor } from '../api/converted-tensor.ts'
 import { expectArgument } from '../ast/expect-argument.ts'
 import type { CellOutput } from './display.ts'
@@ -6,7 +6,7 @@ import { type Figure, picture } from './figure.ts'
 import { table } from './table.ts'
 
 /**
- * The tensor with its parts, and the storage of each.
+ * A picture of the tensor with its parts and the storage of each.
  * @param name of the tensor in the picture
  */
 export const storage = (tensor: ConvertedTensor, name = 'tensor'): Figure =>
@@ -32,7 +32,7 @@ export const comparison = (tensors: readonly ConvertedTensor[]): CellOutput =>
     }),
   )
 
-/** The parts of a tensor: how many different rows and elements each holds, its padding and bytes. */
+/** The parts of a tensor: number of distinct rows and of elements, slots, padding and bytes. */
 export const parts = (tensor: ConvertedTensor): CellOutput =>
   table(
     expectConverted(tensor)

@@ -3,39 +3,39 @@
  * used. Both packages are optional.
  */
 
-/** Pixels across, about: sharp where pages are some 1,000 wide. */
-const ACROSS = 960
+/** Approximate width of the PNG in pixels: sharp on pages that are about 1,000 pixels wide. */
+const TARGET_WIDTH = 960
 const FONTS = ['DejaVuSans', 'DejaVuSans-Bold', 'DejaVuSansMono']
 
-type Rasterize = (svg: string) => Uint8Array
+type Renderer = (svg: string) => Uint8Array
 
-let loading: Promise<Rasterize | undefined> | undefined
+let rendererPromise: Promise<Renderer | undefined> | undefined
 
-/** A PNG on white; `undefined` where nothing is installed that makes one. */
-export async function rasterized(svg: string): Promise<Uint8Array | undefined> {
-  loading ??= load()
-  return (await loading)?.(svg)
+/** A PNG on a white background; `undefined` if the optional packages are not installed. */
+export async function rasterize(svg: string): Promise<Uint8Array | undefined> {
+  rendererPromise ??= loadRenderer()
+  return (await rendererPromise)?.(svg)
 }
 
-async function load(): Promise<Rasterize | undefined> {
-  const found = await filesOf().catch(() => undefined)
-  if (!found) return undefined
+async function loadRenderer(): Promise<Renderer | undefined> {
+  const files = await readFiles().catch(() => undefined)
+  if (!files) return undefined
   const { initWasm, Resvg } = await import('@resvg/resvg-wasm')
-  // The module is one for the process, and whoever comes second is refused.
-  await initWasm(found.wasm).catch((e) => {
+  // The module is initialised once per process; a second initialisation throws.
+  await initWasm(files.wasm).catch((e) => {
     if (!/already/i.test(String(e))) throw e
   })
   const font = {
-    fontBuffers: [...found.fonts],
+    fontBuffers: [...files.fonts],
     defaultFontFamily: 'DejaVu Sans',
     sansSerifFamily: 'DejaVu Sans',
     monospaceFamily: 'DejaVu Sans Mono',
   }
   return (svg) => {
-    const natural = new Resvg(svg)
-    const value = Math.min(2, Math.max(1, ACROSS / natural.width))
-    natural.free()
-    const scaled = new Resvg(svg, { font, background: 'white', fitTo: { mode: 'zoom', value } })
+    const unscaled = new Resvg(svg)
+    const zoom = Math.min(2, Math.max(1, TARGET_WIDTH / unscaled.width))
+    unscaled.free()
+    const scaled = new Resvg(svg, { font, background: 'white', fitTo: { mode: 'zoom', value: zoom } })
     const image = scaled.render()
     const png = image.asPng()
     image.free()
@@ -44,8 +44,8 @@ async function load(): Promise<Rasterize | undefined> {
   }
 }
 
-/** @throws where a package is missing, and in hosts without files */
-async function filesOf(): Promise<{ readonly wasm: Uint8Array; readonly fonts: readonly Uint8Array[] }> {
+/** Reads the WebAssembly module and the fonts. @throws if a package is missing, and in hosts without file access */
+async function readFiles(): Promise<{ readonly wasm: Uint8Array; readonly fonts: readonly Uint8Array[] }> {
   const { createRequire } = await import('node:module')
   const { readFile } = await import('node:fs/promises')
   const { resolve } = createRequire(import.meta.url)

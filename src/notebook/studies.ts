@@ -5,12 +5,12 @@ import { rankCorrelation } from '../search/rank-correlation.ts'
 import type { Point, Timing, Trial } from '../search/types.ts'
 import { expectRows } from './chart/channels.ts'
 import { scatter } from './chart/index.ts'
-import { type Layer, layered } from './chart/layers.ts'
+import { drawLayers, type Layer } from './chart/layers.ts'
 import type { CellOutput } from './display.ts'
 import type { Figure } from './figure.ts'
 import { table } from './table.ts'
 
-interface Measured {
+interface MeasuredTrial {
   readonly point: Point
   readonly timing: Timing
   readonly predicted: number | undefined
@@ -18,36 +18,36 @@ interface Measured {
   readonly trial: number
 }
 
-const measured = (trials: readonly Trial[]): Measured[] =>
+const measuredTrials = (trials: readonly Trial[]): MeasuredTrial[] =>
   trials.flatMap(({ point, outcome, predicted }, k) =>
     outcome.status === 'measured' ? [{ point, timing: outcome.timing, predicted, trial: k + 1 }] : [],
   )
 
-/** The fastest measured points, first the best: median milliseconds with the interval, the prediction, their decisions. */
+/** The fastest measured points, sorted by time: median milliseconds with the interval, the prediction, the decisions. */
 export function best(trials: readonly Trial[], count = 10): CellOutput {
   checkTrials(trials)
   expectArgument(Number.isSafeInteger(count) && count >= 0, 'how many', count, 'a whole number')
-  const sorted = measured(trials)
+  const sorted = measuredTrials(trials)
     .sort((a, b) => a.timing.median - b.timing.median)
     .slice(0, count)
-  const predicted = sorted.some((m) => m.predicted !== undefined)
+  const hasPredictions = sorted.some((m) => m.predicted !== undefined)
   return table(
     sorted.map(({ point, timing, trial, predicted: expected }) => ({
       trial,
       ms: timing.median,
       from: timing.interval?.[0],
       to: timing.interval?.[1],
-      ...(predicted ? { predicted: expected } : {}),
+      ...(hasPredictions ? { predicted: expected } : {}),
       ...point,
     })),
     { digits: digitsOf(sorted.map((m) => m.timing.median)) },
   )
 }
 
-/** Number of digits of times: columns have the decimals of their median, and the fastest needs three digits too. */
+/** Significant digits for a column of times: its decimals follow from the median, and the smallest time gets three digits too. */
 function digitsOf(times: readonly number[]): number {
-  const sizes = times.filter((t) => t > 0).map((t) => Math.floor(Math.log10(t)))
-  return 3 + Math.max(0, (sizes[sizes.length >> 1] ?? 0) - (sizes[0] ?? 0))
+  const exponents = times.filter((t) => t > 0).map((t) => Math.floor(Math.log10(t)))
+  return 3 + Math.max(0, (exponents[exponents.length >> 1] ?? 0) - (exponents[0] ?? 0))
 }
 
 const isTrials = (trials: unknown): boolean =>
@@ -57,16 +57,16 @@ export const checkTrials = (trials: readonly Trial[]): void =>
   expectArgument(isTrials(trials), 'trials', trials, 'a list of trials: those of a search')
 
 type Studies = readonly StudyTrial[] | Readonly<Record<string, readonly StudyTrial[]>>
-/** A trial; of results of `tune`, with the seconds after which it was done, and when, since 1970. */
+/** A trial; results of `tune` also have the seconds since the start of the search and the time in milliseconds since 1970. */
 type StudyTrial = Trial & { readonly seconds?: number | undefined; readonly time?: number | undefined }
 const isList = (studies: Studies): studies is readonly StudyTrial[] => Array.isArray(studies)
 
 export interface ConvergenceOptions {
-  /** Along the axis: the number of the trial, the seconds of its search, or the minutes since the first of all; `trials`. */
+  /** Horizontal axis: trial number, seconds of its search, or minutes since the first trial; default: `trials`. */
   readonly by?: 'trials' | 'seconds' | 'minutes' | undefined
-  /** Milliseconds that a line across shows, by name. */
+  /** Horizontal reference lines in milliseconds, by name. */
   readonly levels?: Readonly<Record<string, number>> | undefined
-  /** Pixels; 720. */
+  /** Width in pixels; default: 720. */
   readonly width?: number | undefined
 }
 
@@ -81,74 +81,77 @@ export function convergence(studies: Studies, options: ConvergenceOptions = {}):
   expectOptions('convergence', options, ['by', 'levels', 'width'])
   const { by = 'trials', levels = {}, width } = options
   const list = isList(studies) ? [['best so far', studies] as const] : Object.entries(studies)
-  const all = list.flatMap(([name, trials]) => {
-    const times = timesOf(trials, by)
+  const series = list.flatMap(([name, trials]) => {
+    const times = timedTrials(trials, by)
     return times.length > 0 ? [[name, times] as const] : []
   })
-  expectRows(all)
-  const layers = all.flatMap(([name, times], k): Layer[] => [
-    ...(list.length === 1 ? [trialsOf(times)] : []),
-    { shape: 'steps', points: bestOf(times), color: colorOf(k), name },
+  expectRows(series)
+  const layers = series.flatMap(([name, times], k): Layer[] => [
+    ...(list.length === 1 ? [trialDots(times)] : []),
+    { shape: 'steps', points: bestSoFar(times), color: colorOf(k), name },
   ])
-  const lines = Object.entries(levels).map(([name, y], k): Layer => {
+  const levelLayers = Object.entries(levels).map(([name, y], k): Layer => {
     return { shape: 'level', points: [{ x: 0, y }], color: colorOf(list.length + k), name, dashed: true }
   })
-  const drawn = [...lines, ...layers]
-  return layered(drawn, {
-    log: drawn.every((l) => l.points.every(isPositive)) ? 'y' : undefined,
+  const allLayers = [...levelLayers, ...layers]
+  return drawLayers(allLayers, {
+    log: allLayers.every((l) => l.points.every(isPositive)) ? 'y' : undefined,
     fromZero: true,
     title: `Best so far, by ${by}`,
     width,
-    labels: { x: ALONG[by], y: 'milliseconds' },
+    labels: { x: AXIS_LABELS[by], y: 'milliseconds' },
   })
 }
 
-/** Clocks are coarse, and a logarithmic axis has no 0. */
+/** True for points on a logarithmic axis; coarse clocks may measure a time of 0. */
 const isPositive = ({ y }: { readonly y: number }): boolean => y > 0
 
-interface Time {
+interface TimedTrial {
   readonly x: number
   readonly y: number
 }
 
-const ALONG = {
+const AXIS_LABELS = {
   trials: 'trials',
   seconds: 'seconds of the search',
   minutes: 'minutes since the first trial',
 } as const
 const MINUTE_MS = 60_000
 
-function timesOf(trials: readonly StudyTrial[], by: keyof typeof ALONG): readonly Time[] {
-  const start = trials.reduce((least, { time = least }) => Math.min(least, time), Number.POSITIVE_INFINITY)
-  const all = trials.flatMap(({ outcome, seconds, time }, k) => {
-    const since = time === undefined ? undefined : (time - start) / MINUTE_MS
-    const x = { trials: k + 1, seconds, minutes: since }[by]
+function timedTrials(trials: readonly StudyTrial[], by: keyof typeof AXIS_LABELS): readonly TimedTrial[] {
+  const start = trials.reduce(
+    (earliest, { time = earliest }) => Math.min(earliest, time),
+    Number.POSITIVE_INFINITY,
+  )
+  const timed = trials.flatMap(({ outcome, seconds, time }, k) => {
+    const minutes = time === undefined ? undefined : (time - start) / MINUTE_MS
+    const x = { trials: k + 1, seconds, minutes }[by]
     return outcome.status === 'measured' && x !== undefined ? [{ x, y: outcome.timing.median }] : []
   })
-  // Trials of several searches come in any order.
-  return by === 'minutes' ? all.toSorted((a, b) => a.x - b.x) : all
+  // Trials of several searches are in no particular order.
+  return by === 'minutes' ? timed.toSorted((a, b) => a.x - b.x) : timed
 }
 
-/** More dots hide each other, and make a page slow. */
-const MOST_DOTS = 3000
+/** Maximum number of dots: more of them overlap and slow a page down. */
+const MAX_DOTS = 3000
 
-/** Every n-th item if there are too many. */
-function thinned<T>(all: readonly T[]): { readonly shown: readonly T[]; readonly every: number } {
-  const every = Math.ceil(all.length / MOST_DOTS)
-  return { every, shown: every <= 1 ? all : all.filter((_, k) => k % every === 0) }
+/** Every n-th item if there are more than `MAX_DOTS`. */
+function thin<T>(items: readonly T[]): { readonly sampled: readonly T[]; readonly stride: number } {
+  const stride = Math.ceil(items.length / MAX_DOTS)
+  return { stride, sampled: stride <= 1 ? items : items.filter((_, k) => k % stride === 0) }
 }
 
-function trialsOf(times: readonly Time[]): Layer {
-  const { shown, every } = thinned(times)
-  const name = every <= 1 ? 'trials' : `one in ${every} trials`
-  return { shape: 'dots', points: shown, color: PALE, name, radius: 2.5, opacity: 1 }
+function trialDots(times: readonly TimedTrial[]): Layer {
+  const { sampled, stride } = thin(times)
+  const name = stride <= 1 ? 'trials' : `one in ${stride} trials`
+  return { shape: 'dots', points: sampled, color: PALE, name, radius: 2.5, opacity: 1 }
 }
 
 /** The trials that improved on all earlier ones, and the last trial. */
-function bestOf(times: readonly Time[]): readonly Time[] {
-  const out: Time[] = []
-  for (const t of times) if (t.y < (out.at(-1)?.y ?? Infinity)) out.push(t)
-  return [...out, { x: times.at(-1)!.x, y: out.at(-1)!.y }]
+function bestSoFar(times: readonly TimedTrial[]): readonly TimedTrial[] {
+  const improvements: TimedTrial[] = []
+  for (const t of times) if (t.y < (improvements.at(-1)?.y ?? Infinity)) improvements.push(t)
+  return [...improvements, { x: times.at(-1)!.x, y: improvements.at(-1)!.y }]
 }
 
 /** Counts trials by outcome: measured, rejected, failed or wrong, grouped by code, with one of the messages each. */
@@ -170,22 +173,22 @@ export function outcomes(trials: readonly Trial[]): CellOutput {
 }
 
 /**
- * Predicted against measured milliseconds, a point for each trial that has both; on the line they are equal.
- * @throws SptError `notebook/no-rows` if there is none
+ * Predicted against measured milliseconds, one point for each trial that has both, with the line of equal values.
+ * @throws SptError `notebook/no-rows` if no trial has both
  */
 export function predictions(
   trials: readonly Trial[],
   { width }: { readonly width?: number | undefined } = {},
 ): Figure {
   checkTrials(trials)
-  const rows = measured(trials).flatMap(({ timing, predicted }) =>
+  const rows = measuredTrials(trials).flatMap(({ timing, predicted }) =>
     predicted === undefined ? [] : [{ predicted, measured: timing.median }],
   )
   const rank = rankCorrelation(
     rows.map((r) => r.predicted),
     rows.map((r) => r.measured),
   )
-  return scatter(thinned(rows).shown, {
+  return scatter(thin(rows).sampled, {
     x: 'predicted',
     y: 'measured',
     log: rows.every((r) => r.predicted > 0 && r.measured > 0) ? 'xy' : undefined,

@@ -10,9 +10,9 @@ export type Row = Readonly<Record<string, unknown>>
 export interface TableOptions {
   /** Columns in display order; default: all columns of any row, in order of first occurrence. */
   readonly columns?: readonly string[] | undefined
-  /** Significant digits of non-integers: the decimals of a column give its median this many digits. 3. */
+  /** Significant digits of non-integers: the decimals of a column give its median this many digits. Default: 3. */
   readonly digits?: number | undefined
-  /** Maximum number of rows shown; the number of further rows is stated. 100. */
+  /** Maximum number of rows shown; the number of further rows is stated. Default: 100. */
   readonly limit?: number | undefined
 }
 
@@ -21,21 +21,23 @@ class Table extends CellOutput {
   readonly #cells: readonly (readonly string[])[]
   /** True for numeric columns. */
   readonly #numeric: readonly boolean[]
-  readonly #more: number
+  readonly #hiddenRows: number
 
   constructor(rows: readonly Row[], { columns, digits = 3, limit = 100 }: TableOptions) {
     super()
     this.#names = columns ?? [...new Set(rows.flatMap((r) => Object.keys(r)))]
-    const shown = rows.slice(0, limit)
+    const shownRows = rows.slice(0, limit)
     const texts = this.#names.map((name) => {
-      const values = shown.map((r) => r[name])
+      const values = shownRows.map((r) => r[name])
       return values.map(formatter(values, digits))
     })
     this.#numeric = this.#names.map((name) =>
-      shown.every((r) => isMissing(r[name]) || typeof r[name] === 'number' || typeof r[name] === 'bigint'),
+      shownRows.every(
+        (r) => isMissing(r[name]) || typeof r[name] === 'number' || typeof r[name] === 'bigint',
+      ),
     )
-    this.#cells = shown.map((_, k) => texts.map((column) => column[k]!))
-    this.#more = rows.length - shown.length
+    this.#cells = shownRows.map((_, k) => texts.map((column) => column[k]!))
+    this.#hiddenRows = rows.length - shownRows.length
   }
 
   override async bundle(): Promise<MimeBundle> {
@@ -46,12 +48,12 @@ class Table extends CellOutput {
     const cell = (tag: 'th' | 'td') => (text: string, k: number) =>
       `<${tag} style="text-align:${this.#numeric[k] ? 'right' : 'left'}">${escapeXml(text)}</${tag}>`
     const row = (tag: 'th' | 'td', texts: readonly string[]) => `<tr>${texts.map(cell(tag)).join('')}</tr>`
-    const more = this.#more > 0 ? `\n<p>${this.#rest()}</p>` : ''
+    const note = this.#hiddenRows > 0 ? `\n<p>${this.#hiddenText()}</p>` : ''
     return `<table>
 <thead>${row('th', this.#names)}</thead>
 <tbody>
 ${this.#cells.map((texts) => `${row('td', texts)}\n`).join('')}</tbody>
-</table>${more}`
+</table>${note}`
   }
 
   override toString(): string {
@@ -63,11 +65,11 @@ ${this.#cells.map((texts) => `${row('td', texts)}\n`).join('')}</tbody>
         .join('  ')
         .trimEnd(),
     )
-    return [...padded, ...(this.#more > 0 ? [this.#rest()] : [])].join('\n')
+    return [...padded, ...(this.#hiddenRows > 0 ? [this.#hiddenText()] : [])].join('\n')
   }
 
-  #rest(): string {
-    return `… and ${this.#more} more rows`
+  #hiddenText(): string {
+    return `… and ${this.#hiddenRows} more rows`
   }
 }
 

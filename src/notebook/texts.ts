@@ -1,25 +1,25 @@
-/** Programs, stages and emitted texts. */
+/** Programs, stages and emitted code with syntax highlighting. */
 import { expectKernel } from '../api/expect-kernel.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { CellOutput, type MimeBundle } from './display.ts'
-import { highlighted, type Language } from './highlight.ts'
+import { highlight, type Language } from './highlight.ts'
 
 export interface TextOptions {
-  /** Maximum number of lines shown; the number of further lines is stated. 60. */
+  /** Maximum number of lines shown; the number of further lines is stated. Default: 60. */
   readonly limit?: number | undefined
 }
 
 class Text extends CellOutput {
   readonly #text: string
   readonly #language: Language
-  readonly #more: number
+  readonly #hiddenLines: number
 
   constructor(text: string, language: Language, { limit = 60 }: TextOptions) {
     super()
     const lines = text.trimEnd().split('\n')
     this.#text = lines.slice(0, limit).join('\n')
-    this.#more = Math.max(0, lines.length - limit)
+    this.#hiddenLines = Math.max(0, lines.length - limit)
     this.#language = language
   }
 
@@ -28,20 +28,20 @@ class Text extends CellOutput {
   }
 
   override html(): string {
-    const more = this.#more > 0 ? `\n<p>${this.#rest()}</p>` : ''
-    return `<pre><code>${highlighted(this.#text, this.#language)}</code></pre>${more}`
+    const note = this.#hiddenLines > 0 ? `\n<p>${this.#hiddenText()}</p>` : ''
+    return `<pre><code>${highlight(this.#text, this.#language)}</code></pre>${note}`
   }
 
   override toString(): string {
-    return this.#more > 0 ? `${this.#text}\n${this.#rest()}` : this.#text
+    return this.#hiddenLines > 0 ? `${this.#text}\n${this.#hiddenText()}` : this.#text
   }
 
-  #rest(): string {
-    return `… and ${this.#more} more lines`
+  #hiddenText(): string {
+    return `… and ${this.#hiddenLines} more lines`
   }
 }
 
-/** A text with its words in colours. @throws SptError `api/argument` */
+/** A text with syntax highlighting. @throws SptError `api/argument` */
 export function code(text: string, language: Language = 'spt', options: TextOptions = {}): CellOutput {
   expectOptions('code', options, ['limit'])
   expectArgument(typeof text === 'string', 'a text', text, 'a string')
@@ -52,11 +52,11 @@ export function code(text: string, language: Language = 'spt', options: TextOpti
 export const stage = (kernel: Kernel, at: 1 | 2 | 3, options: TextOptions = {}): CellOutput =>
   code(expectKernel(kernel).show(at), 'spt', options)
 
-/** The steps of a kernel in the syntax of schedules. */
+/** The applied steps of a kernel, in the syntax of schedules. */
 export const steps = (kernel: Kernel, options: TextOptions = {}): CellOutput =>
   code(expectKernel(kernel).trace.join('\n'), 'spt', options)
 
-/** The texts that a kernel becomes for a target. @throws SptError as `Kernel.emit` */
+/** The code emitted for a kernel on a target. @throws SptError as `Kernel.emit` */
 export function generatedCode(
   kernel: Kernel,
   target: 'js' | 'wgsl' | 'cuda',

@@ -1,15 +1,15 @@
-/** Trials by two of time, memory and error, and the decisions that account for their times. */
+/** Plots of trials by two of time, memory and error, and the importance of decisions for their times. */
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'
 import { colorOf } from '../pictures/picture/svg.ts'
 import { decisionImportance } from '../search/importance.ts'
 import type { Trial } from '../search/types.ts'
 import { expectRows } from './chart/channels.ts'
 import { bars } from './chart/index.ts'
-import { layered } from './chart/layers.ts'
+import { drawLayers } from './chart/layers.ts'
 import type { Figure } from './figure.ts'
 import { checkTrials, PALE } from './studies.ts'
 
-/** Trial of `tune` or of the records. */
+/** A trial of `tune` or of the records. */
 export type WeighedTrial = Trial & {
   readonly bytes?: number | undefined
   readonly relativeError?: number | undefined
@@ -24,41 +24,44 @@ const MEASURES = {
 const LABELS = { ms: 'milliseconds', bytes: 'bytes on the device', relativeError: 'relative error' } as const
 
 export type ParetoMeasure = keyof typeof MEASURES
-type Both = readonly [ParetoMeasure, ParetoMeasure]
+type MeasurePair = readonly [ParetoMeasure, ParetoMeasure]
 
 export interface ParetoOptions {
-  /** The two quantities to minimise, horizontal then vertical; `['ms', 'bytes']`. */
-  readonly by?: Both | undefined
-  /** Pixels; 720. */
+  /** The two quantities to minimise, horizontal then vertical; default: `['ms', 'bytes']`. */
+  readonly by?: MeasurePair | undefined
+  /** Width in pixels; default: 720. */
   readonly width?: number | undefined
 }
 
-interface Weighed<T> {
+interface MeasuredPoint<T> {
   readonly trial: T
   readonly x: number
   readonly y: number
 }
 
-function weighed<T extends WeighedTrial>(trials: readonly T[], [along, up]: Both): readonly Weighed<T>[] {
+function measuredPoints<T extends WeighedTrial>(
+  trials: readonly T[],
+  [horizontal, vertical]: MeasurePair,
+): readonly MeasuredPoint<T>[] {
   return trials.flatMap((trial) => {
-    const [x, y] = [MEASURES[along](trial), MEASURES[up](trial)]
+    const [x, y] = [MEASURES[horizontal](trial), MEASURES[vertical](trial)]
     return trial.outcome.status !== 'measured' || x === undefined || y === undefined ? [] : [{ trial, x, y }]
   })
 }
 
-/** Those than which none is as small in both and smaller in one. */
-function frontOf<T>(all: readonly Weighed<T>[]): readonly Weighed<T>[] {
-  const front: Weighed<T>[] = []
-  for (const w of all.toSorted((a, b) => a.x - b.x || a.y - b.y))
+/** The points that no other point dominates: none is smaller in one measure and not greater in the other. */
+function frontOf<T>(points: readonly MeasuredPoint<T>[]): readonly MeasuredPoint<T>[] {
+  const front: MeasuredPoint<T>[] = []
+  for (const w of points.toSorted((a, b) => a.x - b.x || a.y - b.y))
     if (w.y < (front.at(-1)?.y ?? Number.POSITIVE_INFINITY)) front.push(w)
   return front
 }
 
 /** @throws SptError `api/argument` */
-function checkWeighed(trials: readonly WeighedTrial[], by: Both): void {
+function checkMeasures(trials: readonly WeighedTrial[], by: MeasurePair): void {
   checkTrials(trials)
-  const isBy = Array.isArray(by) && by.length === 2 && by.every((b) => Object.hasOwn(MEASURES, b))
-  expectArgument(isBy, 'by', by, `two of ${Object.keys(MEASURES).join(', ')}`)
+  const isPair = Array.isArray(by) && by.length === 2 && by.every((b) => Object.hasOwn(MEASURES, b))
+  expectArgument(isPair, 'by', by, `two of ${Object.keys(MEASURES).join(', ')}`)
 }
 
 /**
@@ -67,28 +70,28 @@ function checkWeighed(trials: readonly WeighedTrial[], by: Both): void {
  */
 export function paretoFront<T extends WeighedTrial>(
   trials: readonly T[],
-  by: Both = ['ms', 'bytes'],
+  by: MeasurePair = ['ms', 'bytes'],
 ): readonly T[] {
-  checkWeighed(trials, by)
-  return frontOf(weighed(trials, by)).map((w) => w.trial)
+  checkMeasures(trials, by)
+  return frontOf(measuredPoints(trials, by)).map((w) => w.trial)
 }
 
 /**
- * Measured trials by two measures, with their Pareto front.
- * @throws SptError `notebook/no-rows` where no trial has both
+ * A scatter plot of the measured trials by two measures, with their Pareto front.
+ * @throws SptError `notebook/no-rows` if no trial has both
  */
 export function pareto(trials: readonly WeighedTrial[], options: ParetoOptions = {}): Figure {
   expectOptions('pareto', options, ['by', 'width'])
   const { by = ['ms', 'bytes'], width } = options
-  checkWeighed(trials, by)
-  const all = weighed(trials, by)
-  expectRows(all)
-  const front = frontOf(all)
-  const log = `${all.every((w) => w.x > 0) ? 'x' : ''}${all.every((w) => w.y > 0) ? 'y' : ''}`
+  checkMeasures(trials, by)
+  const points = measuredPoints(trials, by)
+  expectRows(points)
+  const front = frontOf(points)
+  const log = `${points.every((w) => w.x > 0) ? 'x' : ''}${points.every((w) => w.y > 0) ? 'y' : ''}`
   const [x, y] = by.map((b) => LABELS[b]) as [string, string]
-  return layered(
+  return drawLayers(
     [
-      { shape: 'dots', points: all, color: PALE, name: 'trials', radius: 2.5, opacity: 1 },
+      { shape: 'dots', points, color: PALE, name: 'trials', radius: 2.5, opacity: 1 },
       { shape: 'steps', points: front, color: colorOf(0), name: 'Pareto front' },
       { shape: 'dots', points: front, color: colorOf(0) },
     ],

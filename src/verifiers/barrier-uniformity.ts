@@ -15,101 +15,101 @@ import { type Body, hasBarrier, someStmt, walkStmts } from '../ir/tree.ts'
  * the launch does not write: a load from them at a uniform index is uniform. `width` is the extent of thread.x: lanes whose
  * number divides it differ in thread.x alone.
  */
-export function uniformBarriers(
+export function findDivergentBarrier(
   body: Body,
-  readOnly: (buffer: string) => boolean,
+  isReadOnly: (buffer: string) => boolean,
   width: number,
 ): string | undefined {
-  if (!someStmt(body, (s) => s.kind === 'barrier' || amongOf(s) !== undefined)) return undefined
-  const ofLanes = (s: Stmt): boolean => amongOf(s) !== undefined
-  const inRow = (s: Stmt): boolean => width % (amongOf(s) ?? Number.NaN) === 0
-  const inCluster = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true
-  const threads = (axis: ThreadAxis): boolean => levelOf(axis) === 'thread'
-  // What lanes read of memory that is written is one value where barriers are: no language asks its text to say so.
-  const any = (): boolean => true
+  if (!someStmt(body, (s) => s.kind === 'barrier' || laneGroupSize(s) !== undefined)) return undefined
+  const isLaneExchange = (s: Stmt): boolean => laneGroupSize(s) !== undefined
+  const isWithinRow = (s: Stmt): boolean => width % (laneGroupSize(s) ?? Number.NaN) === 0
+  const isClusterBarrier = (s: Stmt): boolean => s.kind === 'barrier' && s.cluster === true
+  const isThreadAxis = (axis: ThreadAxis): boolean => levelOf(axis) === 'thread'
+  // Target languages do not require lanes to read only read-only memory for uniformity: loads from any buffer are accepted.
+  const anyBuffer = (): boolean => true
   return (
-    uniform(body, readOnly, threads, (s) => !ofLanes(s)) ??
-    uniform(body, any, threads, (s) => ofLanes(s) && !inRow(s)) ??
-    uniform(body, any, (axis) => axis === 'thread.x', inRow) ??
-    uniform(body, readOnly, (axis) => threads(axis) || axis === 'block.x', inCluster)
+    findDivergence(body, isReadOnly, isThreadAxis, (s) => !isLaneExchange(s)) ??
+    findDivergence(body, anyBuffer, isThreadAxis, (s) => isLaneExchange(s) && !isWithinRow(s)) ??
+    findDivergence(body, anyBuffer, (axis) => axis === 'thread.x', isWithinRow) ??
+    findDivergence(body, isReadOnly, (axis) => isThreadAxis(axis) || axis === 'block.x', isClusterBarrier)
   )
 }
 
-/** Number of neighbouring lanes in a lane exchange. */
-const amongOf = (s: Stmt): number | undefined =>
+/** Number of neighbouring lanes that take part in a lane exchange. */
+const laneGroupSize = (s: Stmt): number | undefined =>
   s.kind === 'let' ? s.lane?.among : s.kind === 'reduce' || s.kind === 'barrier' ? s.lanes?.among : undefined
 
 /** Describes a statement satisfying `waits` whose execution depends on values that vary along the given axes. */
-function uniform(
+function findDivergence(
   body: Body,
-  readOnly: (buffer: string) => boolean,
-  along: (axis: ThreadAxis) => boolean,
-  waits: (s: Stmt) => boolean,
+  isReadOnly: (buffer: string) => boolean,
+  isVaryingAxis: (axis: ThreadAxis) => boolean,
+  selects: (s: Stmt) => boolean,
 ): string | undefined {
-  const meets = (s: Stmt): boolean =>
-    (s.kind === 'barrier' || (s.kind === 'let' && s.uniform) || amongOf(s) !== undefined) && waits(s)
-  /** Variables and register arrays that may differ between the threads of a block. */
+  const mustBeUniform = (s: Stmt): boolean =>
+    (s.kind === 'barrier' || (s.kind === 'let' && s.uniform) || laneGroupSize(s) !== undefined) && selects(s)
+  /** Variables and register arrays whose values may differ along the axes. */
   const varying = new Set<string>()
   const registers = new Set<string>()
   walkStmts(body, (s) => {
     if (s.kind === 'alloc' && s.buffer.scope === 'register') registers.add(s.buffer.name)
   })
-  const decides = (e: Expr): boolean => {
+  const isVaryingNode = (e: Expr): boolean => {
     if (e.kind === 'var') return varying.has(e.name)
-    if (e.kind === 'builtin') return along(e.axis)
+    if (e.kind === 'builtin') return isVaryingAxis(e.axis)
     if (e.kind === 'load' || e.kind === 'search')
-      if (registers.has(e.buffer) ? varying.has(e.buffer) : !readOnly(e.buffer)) return true
+      if (registers.has(e.buffer) ? varying.has(e.buffer) : !isReadOnly(e.buffer)) return true
     return false
   }
-  const differs = (e: Expr): boolean => someExpr(e, decides)
-  const visit = (list: Body, around: Expr | undefined): string | undefined => {
+  const isVarying = (e: Expr): boolean => someExpr(e, isVaryingNode)
+  const visit = (list: Body, divergence: Expr | undefined): string | undefined => {
     for (const s of list) {
-      const problem = statement(s, around)
+      const problem = statement(s, divergence)
       if (problem) return problem
     }
     return undefined
   }
-  const statement = (s: Stmt, around: Expr | undefined): string | undefined => {
+  const statement = (s: Stmt, divergence: Expr | undefined): string | undefined => {
     switch (s.kind) {
       case 'barrier':
-        return around && meets(s)
-          ? `a barrier depends on ${printExpr(around)}, which differs between the threads of a block`
+        return divergence && mustBeUniform(s)
+          ? `a barrier depends on ${printExpr(divergence)}, which differs between the threads of a block`
           : undefined
       case 'let':
-        if (around && meets(s))
-          return `${s.uniform ? 'what all threads are told' : 'an exchange'} depends on ${printExpr(around)}, which differs between the lanes`
+        if (divergence && mustBeUniform(s))
+          return `${s.uniform ? 'what all threads are told' : 'an exchange'} depends on ${printExpr(divergence)}, which differs between the lanes`
         if (s.uniform && s.value.kind === 'load') {
-          if (s.value.index.some(differs)) varying.add(s.name)
-        } else if (around || s.lane || differs(s.value)) varying.add(s.name)
+          if (s.value.index.some(isVarying)) varying.add(s.name)
+        } else if (divergence || s.lane || isVarying(s.value)) varying.add(s.name)
         return undefined
       case 'for': {
-        const own = differs(s.extent) ? s.extent : around
-        if (own) varying.add(s.var)
-        return visit(s.body, own)
+        const inner = isVarying(s.extent) ? s.extent : divergence
+        if (inner) varying.add(s.var)
+        return visit(s.body, inner)
       }
       case 'while':
         if (hasBarrier(s.body)) return 'a barrier stands inside of a search'
-        return visit(s.body, differs(s.cond) ? s.cond : around)
+        return visit(s.body, isVarying(s.cond) ? s.cond : divergence)
       case 'store':
-        if (around || differs(s.value) || s.index.some(differs)) varying.add(s.buffer)
+        if (divergence || isVarying(s.value) || s.index.some(isVarying)) varying.add(s.buffer)
         return undefined
       case 'reduce':
-        if (around && meets(s))
-          return `an exchange depends on ${printExpr(around)}, which differs between the lanes`
+        if (divergence && mustBeUniform(s))
+          return `an exchange depends on ${printExpr(divergence)}, which differs between the lanes`
         for (const t of s.targets) varying.add(t.buffer)
         return undefined
       case 'if': {
-        const own = differs(s.cond) ? s.cond : around
-        return visit(s.then, own) ?? visit(s.else, own)
+        const inner = isVarying(s.cond) ? s.cond : divergence
+        return visit(s.then, inner) ?? visit(s.else, inner)
       }
       default:
         return undefined
     }
   }
-  // What varies grows until nothing is added: a loop's later stores reach its earlier loads.
+  // Fixed point: stores later in a loop body reach loads earlier in it.
   for (;;) {
-    const before = varying.size
+    const previousSize = varying.size
     const problem = visit(body, undefined)
-    if (problem || varying.size === before) return problem
+    if (problem || varying.size === previousSize) return problem
   }
 }

@@ -8,51 +8,51 @@ import { MATH } from '../ir/math.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 
 /** Variables and buffers in scope. */
-export interface Bound {
+export interface ExprScope {
   readonly vars: ReadonlyMap<string, Dtype>
   readonly buffers: ReadonlyMap<string, Buffer>
 }
 
-/** Throws `InternalError` with the place unless the condition holds. */
-export type Holds = (condition: boolean, what: () => string) => void
+/** Throws `InternalError` with the location unless the condition holds. */
+export type Check = (condition: boolean, message: () => string) => void
 
 /** Verifies nodes that are not in `known`; `more` checks the stage's additional invariants of a node. */
 export function verifyExpr(
   e: Expr,
-  bound: Bound,
+  scope: ExprScope,
   where: () => string,
-  known: Set<Expr>,
-  more: (e: Expr, holds: Holds) => void,
+  verified: Set<Expr>,
+  checkNode: (e: Expr, check: Check) => void,
 ): void {
   const verify = (x: Expr): void => {
-    const holds: Holds = (condition, what) => {
-      if (!condition) throw new InternalError(`${where()}: ${printExpr(x)}: ${what()}`)
+    const check: Check = (condition, message) => {
+      if (!condition) throw new InternalError(`${where()}: ${printExpr(x)}: ${message()}`)
     }
-    verifyNode(x, bound, holds)
-    more(x, holds)
+    verifyNode(x, scope, check)
+    checkNode(x, check)
   }
-  walkExpr(e, verify, known)
+  walkExpr(e, verify, verified)
 }
 
-function verifyNode(e: Expr, { vars, buffers }: Bound, holds: Holds): void {
+function verifyNode(e: Expr, { vars, buffers }: ExprScope, check: Check): void {
   switch (e.kind) {
     case 'var':
-      holds(vars.has(e.name), () => 'not bound here')
-      holds(vars.get(e.name) === e.dtype, () => `is ${vars.get(e.name)}, not ${e.dtype}`)
+      check(vars.has(e.name), () => 'not bound here')
+      check(vars.get(e.name) === e.dtype, () => `is ${vars.get(e.name)}, not ${e.dtype}`)
       break
     case 'call':
-      holds(e.args.length === MATH[e.fn].arity, () => 'wrong number of arguments')
+      check(e.args.length === MATH[e.fn].arity, () => 'wrong number of arguments')
       break
     case 'select':
-      holds(e.cond.dtype === 'bool', () => `the condition is ${e.cond.dtype}`)
+      check(e.cond.dtype === 'bool', () => `the condition is ${e.cond.dtype}`)
       break
     case 'search':
-      holds(buffers.has(e.buffer), () => `no buffer ${e.buffer} here`)
+      check(buffers.has(e.buffer), () => `no buffer ${e.buffer} here`)
       break
     case 'load': {
       const type = buffers.get(e.buffer)?.dtype
-      holds(type !== undefined, () => `no buffer ${e.buffer} here`)
-      holds(type === e.dtype, () => `${e.buffer} is ${type}, not ${e.dtype}`)
+      check(type !== undefined, () => `no buffer ${e.buffer} here`)
+      check(type === e.dtype, () => `${e.buffer} is ${type}, not ${e.dtype}`)
     }
   }
 }

@@ -1,4 +1,4 @@
-/** The invariants of statements of Stage I, and of the expressions in them. */
+/** Invariants of Stage I statements and their expressions. */
 import { InternalError, unreachable } from '../ast/diagnostic.ts'
 import { type Axis, countedBy, isAttached, isFused, isStored, parentOf } from '../ir/axis.ts'
 import type { Dtype } from '../ir/dtype.ts'
@@ -13,7 +13,7 @@ export function check(condition: unknown, message: string): asserts condition {
   if (!condition) throw new InternalError(`Stage I: ${message}`)
 }
 
-/** Names in sight with their types, and the axes that are open (a view opens its base). */
+/** Variables in scope with their types, and the axes that are iterated (an attached axis also opens its base). */
 export interface Scope {
   readonly types: ReadonlyMap<string, Dtype>
   readonly open: ReadonlySet<string>
@@ -34,9 +34,9 @@ export class Verifier {
     this.#declared = declared
   }
 
-  body(list: readonly Stmt1[], outer: Scope): void {
+  verifyBody(statements: readonly Stmt1[], outer: Scope): void {
     let scope = outer
-    for (const s of list) {
+    for (const s of statements) {
       switch (s.kind) {
         case 'iterate':
           this.#iteration(s, scope)
@@ -49,8 +49,8 @@ export class Verifier {
         case 'if':
           this.#expr(s.cond, scope)
           check(s.cond.dtype === 'bool', `condition ${printExpr1(s.cond)} is ${s.cond.dtype}`)
-          this.body(s.then, scope)
-          this.body(s.else, scope)
+          this.verifyBody(s.then, scope)
+          this.verifyBody(s.else, scope)
           break
         case 'assign':
           this.#targets(s.targets, s.values, scope)
@@ -80,17 +80,17 @@ export class Verifier {
         parent === null || open.has(parent),
         `${it.name} in ${s.name} is iterated outside its parent ${parent}`,
       )
-      const brought = isFused(a) ? a.members : [it.name]
-      for (const name of brought) {
+      const names = isFused(a) ? a.members : [it.name]
+      for (const name of names) {
         check(!types.has(name), `iterator ${name} of ${s.name} hides something`)
         check(
-          name === it.axis || isFused(a) || views(a, name) || !this.#declared.has(name),
+          name === it.axis || isFused(a) || isViewName(a, name) || !this.#declared.has(name),
           `iterator ${name} hides something`,
         )
         types.set(name, 'i32')
       }
-      for (const by of countedBy(a))
-        check(types.has(by), `${it.name} of ${s.name} ends by ${by}, which is not in sight`)
+      for (const iterator of countedBy(a))
+        check(types.has(iterator), `${it.name} of ${s.name} ends by ${iterator}, which is not in sight`)
       for (const name of isFused(a) ? a.members : [it.axis]) open.add(name)
       if (isAttached(a)) open.add(a.base)
     }
@@ -99,7 +99,7 @@ export class Verifier {
       this.#expr(w, scope)
       check(w.dtype === 'bool', `where ${printExpr1(w)} is ${w.dtype}`)
     }
-    this.body(s.body, scope)
+    this.verifyBody(s.body, scope)
   }
 
   #targets(targets: readonly Access[], values: readonly Expr[], scope: Scope): void {
@@ -125,8 +125,8 @@ export class Verifier {
       const { dtype } = s.reducer.fields[k]!
       const value = s.values[k]!.dtype
       check(t.dtype === dtype, `${printExpr1(t)} is ${t.dtype} and is reduced as ${dtype}`)
-      const wide = builtin ? this.#buffers.get(t.buffer)!.accumulate : dtype
-      check(value === dtype || value === wide, `${printExpr1(t)} is reduced with ${value}`)
+      const accumulated = builtin ? this.#buffers.get(t.buffer)!.accumulate : dtype
+      check(value === dtype || value === accumulated, `${printExpr1(t)} is reduced with ${value}`)
     })
   }
 
@@ -185,16 +185,19 @@ function verifyNode(x: Expr): void {
 
 function verifyMonoid(m: Monoid): void {
   const n = m.fields.length
-  const same = [m.identity, m.left, m.right, m.result].every((list) => list.length === n)
-  check(same, `monoid ${m.name} does not have ${n} components everywhere`)
-  const known = new Map([...m.left, ...m.right].map((v) => [v.name, v.dtype]))
-  check(known.size === 2 * n, `the operands of monoid ${m.name} share names`)
+  const sizesMatch = [m.identity, m.left, m.right, m.result].every((list) => list.length === n)
+  check(sizesMatch, `monoid ${m.name} does not have ${n} components everywhere`)
+  const operandTypes = new Map([...m.left, ...m.right].map((v) => [v.name, v.dtype]))
+  check(operandTypes.size === 2 * n, `the operands of monoid ${m.name} share names`)
   for (const e of [...m.identity, ...m.result])
     walkExpr(e, (x) => {
-      check(x.kind !== 'var' || known.get(x.name) === x.dtype, `monoid ${m.name} mentions ${printExpr1(x)}`)
+      check(
+        x.kind !== 'var' || operandTypes.get(x.name) === x.dtype,
+        `monoid ${m.name} mentions ${printExpr1(x)}`,
+      )
       check(x.kind !== 'load', `monoid ${m.name} reads memory`)
     })
 }
 
-/** An iterator over an attached axis may go by the name of the axis it enters. */
-const views = (a: Axis, name: string): boolean => isAttached(a) && a.base === name
+/** True if `name` is the base of the attached axis `a`: its iterator may have this name. */
+const isViewName = (a: Axis, name: string): boolean => isAttached(a) && a.base === name

@@ -12,40 +12,40 @@ import { printExpr1 } from '../ir/print-stage1.ts'
 import type { Buffer1, Kernel1 } from '../ir/stage1.ts'
 import { check, type Scope, Verifier } from './stage1-statements.ts'
 
-/** Throws an `InternalError` that names the first invariant broken. */
+/** Throws `InternalError` naming the first violated invariant. */
 export function verify1(kernel: Kernel1): void {
   const names = new Set<string>()
-  const take = (name: string, what: string): void => {
-    check(!names.has(name), `${what} ${name} has a name that is taken`)
+  const declare = (name: string, description: string): void => {
+    check(!names.has(name), `${description} ${name} has a name that is taken`)
     names.add(name)
   }
   for (const p of kernel.params) {
-    take(p.name, 'parameter')
+    declare(p.name, 'parameter')
     check(p.kind === 'scalar' || p.dtype === 'i32', `size ${p.name} is ${p.dtype}`)
   }
   const axes = new Map<string, Axis>()
   const sizes = new Map(kernel.params.filter((p) => p.kind === 'size').map((p) => [p.name, p.dtype]))
   for (const a of kernel.axes) {
-    take(a.name, 'axis')
+    declare(a.name, 'axis')
     verifyAxis(a, axes, sizes, kernel)
     axes.set(a.name, a)
   }
   const buffers = new Map<string, Buffer1>()
   for (const b of kernel.buffers) {
-    take(b.name, 'buffer')
+    declare(b.name, 'buffer')
     verifyBuffer(b, axes)
     buffers.set(b.name, b)
   }
   const scope: Scope = { types: new Map(kernel.params.map((p) => [p.name, p.dtype])), open: new Set() }
-  new Verifier(axes, buffers, names).body(kernel.body, scope)
+  new Verifier(axes, buffers, names).verifyBody(kernel.body, scope)
   for (const r of kernel.reformats) {
     for (const { instance: f } of r.instance.parts) {
       check(f.map.length === f.order.length, `${f.text} maps to ${f.map.length} of ${f.order.length} axes`)
       check(f.inverse.length === r.from.length, `${f.text} has ${f.inverse.length} inverses`)
     }
   }
-  const [wrong] = checkKinds(kernel)
-  check(!wrong, wrong ? `${wrong.code}: ${wrong.message}` : '')
+  const [violation] = checkKinds(kernel)
+  check(!violation, violation ? `${violation.code}: ${violation.message}` : '')
 }
 
 function verifyAxis(
@@ -54,14 +54,14 @@ function verifyAxis(
   sizes: ReadonlyMap<string, Dtype>,
   kernel: Kernel1,
 ): void {
-  const stored = (name: string): Axis => {
+  const findStored = (name: string): Axis => {
     const x = axes.get(name)
     check(x && isStored(x), `axis ${a.name} refers to ${name}, which is no stored axis before it`)
     return x
   }
   if (isStored(a)) {
     const parent = parentOf(a)
-    if (parent !== null) stored(parent)
+    if (parent !== null) findStored(parent)
     check(
       !hasMask(a) || hasMaskSize(a),
       `the extent of the bitmap ${a.name} is no constant up to ${MAX_BITMAP}`,
@@ -82,22 +82,22 @@ function verifyAxis(
       check(a.members.length > 1, `fused axis ${a.name} has ${a.members.length} members`)
       a.members.forEach((m, k) => {
         check(
-          parentOf(stored(m)) === (k === 0 ? null : a.members[k - 1]),
+          parentOf(findStored(m)) === (k === 0 ? null : a.members[k - 1]),
           `members of ${a.name} are no chain from a root`,
         )
       })
       break
     case 'attached': {
-      const parent = parentOf(stored(a.base))
+      const parent = parentOf(findStored(a.base))
       check(
-        parent !== null && parentOf(stored(parent)) === null,
+        parent !== null && parentOf(findStored(parent)) === null,
         `${a.base} cannot be attached: its parent is no root`,
       )
       check(axes.has(a.parent), `axis ${a.name} refers to ${a.parent}, which is not before it`)
       break
     }
     case 'gathered':
-      stored(a.base)
+      findStored(a.base)
       check(
         kernel.buffers.some((b) => b.name === a.buffer),
         `axis ${a.name} refers to no buffer ${a.buffer}`,
@@ -109,17 +109,17 @@ function verifyAxis(
 }
 
 function verifyBuffer(b: Buffer1, axes: ReadonlyMap<string, Axis>): void {
-  const seen = new Set<string>()
-  const parents = new Set<string>()
+  const preceding = new Set<string>()
+  const branched = new Set<string>()
   for (const name of b.axes) {
     const a = axes.get(name)
     check(a && isStored(a), `buffer ${b.name} is over ${name}, which is no stored axis`)
-    check(!seen.has(name), `buffer ${b.name} is over ${name} twice`)
+    check(!preceding.has(name), `buffer ${b.name} is over ${name} twice`)
     const parent = parentOf(a)
-    check(parent === null || seen.has(parent), `buffer ${b.name} has ${name} before its parent`)
-    check(parent === null || !parents.has(parent), `buffer ${b.name} has two children of ${parent}`)
-    if (parent !== null) parents.add(parent)
-    seen.add(name)
+    check(parent === null || preceding.has(parent), `buffer ${b.name} has ${name} before its parent`)
+    check(parent === null || !branched.has(parent), `buffer ${b.name} has two children of ${parent}`)
+    if (parent !== null) branched.add(parent)
+    preceding.add(name)
   }
   check(isFloat(b.dtype) || Number.isInteger(b.fill), `fill value ${b.fill} of ${b.name} is no ${b.dtype}`)
 }

@@ -14,7 +14,7 @@ import type { Buffer, For, Kernel2, Reduce, Stmt } from '../ir/loops.ts'
 import { printExpr, printLoop } from '../ir/print-stage2.ts'
 import { hasReduction, initsOf } from '../ir/reductions.ts'
 import { exprsOf, hasBarrier, piecesOf } from '../ir/tree.ts'
-import { type Holds, verifyExpr } from './expression-invariants.ts'
+import { type Check, verifyExpr } from './expression-invariants.ts'
 
 interface Scope {
   readonly vars: ReadonlyMap<string, Dtype>
@@ -33,80 +33,80 @@ export function verify2(kernel: Kernel2): void {
   for (const b of kernel.buffers) {
     invariant(!buffers.has(b.name), `${kernel.name}: buffer ${b.name} occurs twice`)
     invariant(b.scope === 'global', `${b.name}: a kernel's buffers are global, not ${b.scope}`)
-    for (const e of b.shape) overParams(e, params, () => `the shape of ${b.name}`)
+    for (const e of b.shape) checkOverParams(e, params, () => `the shape of ${b.name}`)
     buffers.set(b.name, b)
   }
-  const seen = new Set<string>([...params.keys(), ...buffers.keys()])
-  verifyBody(kernel.body, { vars: params, buffers, path: [] }, { params, seen })
+  const boundNames = new Set<string>([...params.keys(), ...buffers.keys()])
+  verifyBody(kernel.body, { vars: params, buffers, path: [] }, { params, boundNames })
   for (const { reduce, path } of initsOf(kernel.body)) verifyInit(reduce, path)
 }
 
 interface Context {
   readonly params: ReadonlyMap<string, Dtype>
   /** Every name bound so far: variables and buffers share one namespace. */
-  readonly seen: Set<string>
+  readonly boundNames: Set<string>
 }
 
 function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
-  let here = scope
-  // What holds of a node here holds for the rest of the body, where only more is bound.
-  const known = new Set<Expr>()
+  let current = scope
+  // Later statements of the body have the same names in scope and more, so a verified node stays valid.
+  const verified = new Set<Expr>()
   for (const s of body) {
-    const what = () => describe(s)
+    const where = () => describe(s)
     for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s))
-      verifyExpr(e, here, what, known, nodesOf(here))
+      verifyExpr(e, current, where, verified, nodeInvariants(current))
     for (const t of targetsOf(s)) {
-      const b = here.buffers.get(t.buffer)
-      invariant(b, () => `${what()}: no buffer ${t.buffer} here`)
+      const b = current.buffers.get(t.buffer)
+      invariant(b, () => `${where()}: no buffer ${t.buffer} here`)
       invariant(
         t.index.length === b.shape.length,
-        () => `${what()}: ${t.buffer} has ${b.shape.length} dimensions`,
+        () => `${where()}: ${t.buffer} has ${b.shape.length} dimensions`,
       )
-      invariant(!isReadOnly(b), () => `${what()}: ${t.buffer} is read only`)
+      invariant(!isReadOnly(b), () => `${where()}: ${t.buffer} is read only`)
     }
     switch (s.kind) {
       case 'for':
-        verifyFor(s, here, cx)
+        verifyFor(s, current, cx)
         break
       case 'if':
         invariant(s.cond.dtype === 'bool', `${describe(s)}: the condition is ${s.cond.dtype}`)
         if (s.absent !== undefined)
-          invariant(here.buffers.has(s.absent), `${describe(s)}: no buffer ${s.absent} to lose writes to`)
-        verifyBody(s.then, here, cx)
-        verifyBody(s.else, here, cx)
+          invariant(current.buffers.has(s.absent), `${describe(s)}: no buffer ${s.absent} to lose writes to`)
+        verifyBody(s.then, current, cx)
+        verifyBody(s.else, current, cx)
         break
       case 'while':
-        // Rounds of a pipeline that goes on, found.
+        // The cursor of a continued pipeline skips iterations without rounds.
         invariant(s.cond.dtype === 'bool', `${describe(s)}: the condition is ${s.cond.dtype}`)
-        verifyBody(s.body, here, cx)
+        verifyBody(s.body, current, cx)
         break
       case 'store':
         break
       case 'reduce':
-        verifyReduce(s, here)
+        verifyReduce(s, current)
         break
       case 'alloc': {
-        const { name, shape, scope: where, fill } = s.buffer
-        invariant(!cx.seen.has(name), `${name} is bound twice`)
-        invariant(where !== 'global', `${name}: a global buffer is declared by the kernel`)
+        const { name, shape, scope: memoryScope, fill } = s.buffer
+        invariant(!cx.boundNames.has(name), `${name} is bound twice`)
+        invariant(memoryScope !== 'global', `${name}: a global buffer is declared by the kernel`)
         invariant(
           shape.every((e) => e.kind === 'const' && e.value >= 1),
           `${name}: its shape is not constant`,
         )
         invariant(Number.isFinite(fill) || s.buffer.dtype.includes('f'), `${name}: fill ${fill}`)
-        cx.seen.add(name)
-        here = { ...here, buffers: new Map([...here.buffers, [name, s.buffer]]) }
+        cx.boundNames.add(name)
+        current = { ...current, buffers: new Map([...current.buffers, [name, s.buffer]]) }
         break
       }
       case 'fill':
-        invariant(here.path.length === 0, `fill ${s.buffer} stands inside of a loop`)
-        invariant(here.buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)
+        invariant(current.path.length === 0, `fill ${s.buffer} stands inside of a loop`)
+        invariant(current.buffers.has(s.buffer), `fill ${s.buffer}: no such buffer`)
         break
       case 'instr':
-        // Asynchronous instructions, ended and waited for.
+        // Only commits of and waits for asynchronous instructions.
         for (const p of piecesOf(s))
           invariant(
-            p.kind === 'value' || (p.mode === 'meet' && here.buffers.has(p.buffer)),
+            p.kind === 'value' || (p.mode === 'meet' && current.buffers.has(p.buffer)),
             `${describe(s)}: operands come with Stage III`,
           )
         break
@@ -119,127 +119,127 @@ function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
 }
 
 function verifyFor(s: For, scope: Scope, cx: Context): void {
-  const what = () => printLoop(s)
-  invariant(!cx.seen.has(s.var), () => `${what()}: ${s.var} is bound twice`)
-  cx.seen.add(s.var)
-  invariant(s.extent.dtype === 'i32', () => `${what()}: the extent is ${s.extent.dtype}`)
-  const inside: Scope = {
+  const where = () => printLoop(s)
+  invariant(!cx.boundNames.has(s.var), () => `${where()}: ${s.var} is bound twice`)
+  cx.boundNames.add(s.var)
+  invariant(s.extent.dtype === 'i32', () => `${where()}: the extent is ${s.extent.dtype}`)
+  const inner: Scope = {
     ...scope,
     vars: new Map([...scope.vars, [s.var, 'i32']]),
     path: [...scope.path, s],
   }
-  const known = new Set<Expr>()
+  const verified = new Set<Expr>()
   for (const g of s.guards) {
-    verifyExpr(g, inside, what, known, nodesOf(inside))
-    invariant(g.dtype === 'bool', () => `${what()}: guard ${printExpr(g)} is ${g.dtype}`)
-    const own = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
-    invariant(own, () => `${what()}: guard ${printExpr(g)} belongs to a loop further out`)
+    verifyExpr(g, inner, where, verified, nodeInvariants(inner))
+    invariant(g.dtype === 'bool', () => `${where()}: guard ${printExpr(g)} is ${g.dtype}`)
+    const belongsHere = freeVars(g).has(s.var) || scope.path.every((l) => !freeVars(g).has(l.var))
+    invariant(belongsHere, () => `${where()}: guard ${printExpr(g)} belongs to a loop further out`)
   }
   invariant(
     orderReadsLast(s.guards) === s.guards,
-    () => `${what()}: a guard reads memory before bounds are tested`,
+    () => `${where()}: a guard reads memory before bounds are tested`,
   )
-  // It is asked again wherever the loop is taken apart: the answer may not change by then.
+  // Splitting the loop repeats a guard, so its value must not change during the loop.
   if (s.guards.some(readsMemory)) {
     const written = writesOf(s.body)
     const changed = s.guards.find((g) => readsSome(g, written))
-    invariant(!changed, () => `${what()}: guard ${printExpr(changed!)} reads what the loop writes`)
+    invariant(!changed, () => `${where()}: guard ${printExpr(changed!)} reads what the loop writes`)
   }
   const { mode } = s
   if (mode.kind === 'bind') {
     for (const l of scope.path)
       invariant(
         l.mode.kind !== 'bind' || l.mode.to !== mode.to,
-        () => `${what()}: ${mode.to} is bound twice on this path`,
+        () => `${where()}: ${mode.to} is bound twice on this path`,
       )
     if (levelOf(mode.to) === 'thread')
-      invariant(s.extent.kind === 'const', () => `${what()}: a thread axis needs a constant extent`)
+      invariant(s.extent.kind === 'const', () => `${where()}: a thread axis needs a constant extent`)
     else {
-      overParams(s.extent, cx.params, what)
+      checkOverParams(s.extent, cx.params, where)
       invariant(
-        scope.path.every((l) => isBlock(l)),
-        () => `${what()}: a block axis stands outermost`,
+        scope.path.every((l) => isBlockLoop(l)),
+        () => `${where()}: a block axis stands outermost`,
       )
       for (const l of scope.path)
-        invariant(l.body.length === 1, () => `${what()}: statements beside a block-bound loop`)
+        invariant(l.body.length === 1, () => `${where()}: statements beside a block-bound loop`)
     }
   }
   if (mode.kind === 'unroll' && mode.factor === null)
     invariant(
       s.extent.kind === 'const',
-      () => `${what()}: a loop that is unrolled whole needs a constant extent`,
+      () => `${where()}: a loop that is unrolled whole needs a constant extent`,
     )
   if (mode.kind === 'vectorize') {
     invariant(
       s.extent.kind === 'const' && [2, 4, 8].includes(s.extent.value),
-      () => `${what()}: a vector has 2, 4 or 8 lanes`,
+      () => `${where()}: a vector has 2, 4 or 8 lanes`,
     )
-    invariant(!hasReduction(s), () => `${what()}: a reduction loop cannot be a vector`)
+    invariant(!hasReduction(s), () => `${where()}: a reduction loop cannot be a vector`)
     invariant(
       loopsOf(s.body).every((l) => l.mode.kind === 'bind') && !hasBarrier(s.body),
-      () => `${what()}: a vector loop is innermost of those that one thread runs`,
+      () => `${where()}: a vector loop is innermost of those that one thread runs`,
     )
   }
-  verifyBody(s.body, inside, cx)
+  verifyBody(s.body, inner, cx)
 }
 
-const isBlock = (l: For): boolean => boundIndex(l, 'block') !== undefined
+const isBlockLoop = (l: For): boolean => boundIndex(l, 'block') !== undefined
 
 function verifyReduce(s: Reduce, scope: Scope): void {
-  const what = describe(s)
+  const where = describe(s)
   const n = s.reducer.fields.length
-  invariant(s.targets.length === n && s.values.length === n, `${what}: the reducer has ${n} components`)
+  invariant(s.targets.length === n && s.values.length === n, `${where}: the reducer has ${n} components`)
   if (s.atomic) {
-    invariant(n === 1, `${what}: an atomic update has one element`)
+    invariant(n === 1, `${where}: an atomic update has one element`)
     invariant(
       scope.buffers.get(s.targets[0]!.buffer)?.scope !== 'register',
-      `${what}: registers need no atomics`,
+      `${where}: registers need no atomics`,
     )
   }
   for (const t of s.targets)
-    invariant(scope.buffers.get(t.buffer)?.dtype === t.dtype, `${what}: ${t.buffer} is not ${t.dtype}`)
+    invariant(scope.buffers.get(t.buffer)?.dtype === t.dtype, `${where}: ${t.buffer} is not ${t.dtype}`)
 }
 
-/** Checks that an initialisation precedes the outermost reduction loop, so that its elements do not depend on one. */
+/** Checks that the elements of an initialisation, which runs before the outermost reduction loop, do not depend on one. */
 function verifyInit(s: Reduce, path: readonly For[]): void {
-  const at = path.findIndex((l) => l.reduce)
-  if (at < 0) return
-  const inside = path.slice(at)
-  const reductions = new Set(inside.filter((l) => l.reduce).map((l) => l.var))
-  const check = (e: Expr, of: () => string): void => {
+  const outermost = path.findIndex((l) => l.reduce)
+  if (outermost < 0) return
+  const inner = path.slice(outermost)
+  const reductions = new Set(inner.filter((l) => l.reduce).map((l) => l.var))
+  const check = (e: Expr, subject: () => string): void => {
     for (const v of freeVars(e))
       invariant(
         !reductions.has(v),
-        () => `${describe(s)}: initialised before loop ${v}, but ${of()} depends on ${v}`,
+        () => `${describe(s)}: initialised before loop ${v}, but ${subject()} depends on ${v}`,
       )
   }
   for (const t of s.targets) for (const e of t.index) check(e, () => `its element ${printExpr(t)}`)
-  for (const l of inside) {
-    const used = !l.reduce && s.targets.some((t) => t.index.some((e) => freeVars(e).has(l.var)))
-    if (used) check(l.extent, () => `the extent of ${l.var}`)
+  for (const l of inner) {
+    const isUsed = !l.reduce && s.targets.some((t) => t.index.some((e) => freeVars(e).has(l.var)))
+    if (isUsed) check(l.extent, () => `the extent of ${l.var}`)
   }
 }
 
 /** Additional invariants of expression nodes in Stage II. */
-const nodesOf =
+const nodeInvariants =
   ({ path, buffers }: Scope) =>
-  (e: Expr, holds: Holds): void => {
-    // Threads deal out the rounds of a cooperative loop by their own indices.
-    const absent =
+  (e: Expr, check: Check): void => {
+    // Cooperative loops distribute their iterations over the threads by thread index.
+    const isForbidden =
       e.kind === 'builtin'
         ? !path.some((l) => l.cooperative)
         : e.kind === 'binary' && (e.op === 'quo' || e.op === 'rem')
-    holds(!absent, () => 'does not occur in Stage II')
+    check(!isForbidden, () => 'does not occur in Stage II')
     if (e.kind !== 'load' && e.kind !== 'search') return
     const dims = buffers.get(e.buffer)?.shape.length
-    const wanted = e.kind === 'load' ? e.index.length : 1
-    holds(wanted === dims, () => `${e.buffer} has ${dims} dimensions`)
+    const indices = e.kind === 'load' ? e.index.length : 1
+    check(indices === dims, () => `${e.buffer} has ${dims} dimensions`)
   }
 
-function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: () => string): void {
+function checkOverParams(e: Expr, params: ReadonlyMap<string, Dtype>, where: () => string): void {
   for (const v of freeVars(e))
-    invariant(params.has(v), () => `${what()}: ${printExpr(e)} depends on ${v}, not only on parameters`)
-  invariant(!readsMemory(e), () => `${what()}: ${printExpr(e)} reads memory`)
+    invariant(params.has(v), () => `${where()}: ${printExpr(e)} depends on ${v}, not only on parameters`)
+  invariant(!readsMemory(e), () => `${where()}: ${printExpr(e)} reads memory`)
 }
 
 function describe(s: Stmt): string {

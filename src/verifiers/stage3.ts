@@ -12,8 +12,8 @@ import { isPowerOfTwo } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 import { exprsOf, piecesOf } from '../ir/tree.ts'
-import { uniformBarriers } from './barrier-uniformity.ts'
-import { type Holds, verifyExpr } from './expression-invariants.ts'
+import { findDivergentBarrier } from './barrier-uniformity.ts'
+import { type Check, verifyExpr } from './expression-invariants.ts'
 
 /** Passes after which further invariants hold. */
 export const MILESTONES = [
@@ -34,13 +34,13 @@ interface Scope {
 
 interface Context {
   /** True if the pass has run. */
-  readonly reached: (pass: Milestone) => boolean
-  readonly seen: Set<string>
+  readonly hasRun: (pass: Milestone) => boolean
+  readonly boundNames: Set<string>
   readonly where: string
 }
 
-/** Throws `InternalError` naming the first violated invariant. `reached`: whether a pass has run; all, if left out. */
-export function verify3(plan: Plan, reached: Context['reached'] = () => true): void {
+/** Throws `InternalError` naming the first violated invariant. `hasRun`: true for passes that have run; default: all. */
+export function verify3(plan: Plan, hasRun: Context['hasRun'] = () => true): void {
   const params = new Map<string, Dtype>(plan.params.map((p) => [p.name, p.kind === 'size' ? 'i32' : p.dtype]))
   invariant(params.size === plan.params.length, `${plan.name}: a parameter occurs twice`)
   const buffers = new Map<string, Buffer>()
@@ -48,7 +48,7 @@ export function verify3(plan: Plan, reached: Context['reached'] = () => true): v
     invariant(!buffers.has(b.name) && !params.has(b.name), `${plan.name}: ${b.name} occurs twice`)
     invariant(b.scope === 'global', `${b.name}: a plan's buffers are global`)
     invariant(b.shape.length === 1, `${b.name}: a plan's buffers have one dimension`)
-    overParams(b.shape[0]!, params, b.name)
+    checkOverParams(b.shape[0]!, params, b.name)
     buffers.set(b.name, b)
   }
   const names = new Set<string>()
@@ -59,66 +59,67 @@ export function verify3(plan: Plan, reached: Context['reached'] = () => true): v
     }
     invariant(!names.has(step.name), `${step.name}: two launches of one name`)
     names.add(step.name)
-    if (isVerified(step, plan, reached)) continue
-    verifyLaunch(step, { vars: params, buffers }, reached)
-    verified.set(step.body, { launch: step, plan, reached: milestones(reached) })
+    if (isVerified(step, plan, hasRun)) continue
+    verifyLaunch(step, { vars: params, buffers }, hasRun)
+    verified.set(step.body, { launch: step, plan, milestones: milestoneKey(hasRun) })
   }
 }
 
 interface Verified {
   readonly launch: Launch
   readonly plan: Plan
-  readonly reached: string
+  readonly milestones: string
 }
 
-/** Verified launches by body: most passes leave most launches unchanged. */
+/** Verified launches by body; most passes leave most launches unchanged. */
 const verified = new WeakMap<Launch['body'], Verified>()
 
 /** True if nothing that the invariants of a launch depend on has changed since they were verified. */
-function isVerified(l: Launch, plan: Plan, reached: Context['reached']): boolean {
-  const before = verified.get(l.body)
+function isVerified(l: Launch, plan: Plan, hasRun: Context['hasRun']): boolean {
+  const previous = verified.get(l.body)
   return (
-    before !== undefined &&
-    before.plan.buffers === plan.buffers &&
-    before.plan.params === plan.params &&
-    before.launch.grid === l.grid &&
-    before.launch.block === l.block &&
-    before.reached === milestones(reached)
+    previous !== undefined &&
+    previous.plan.buffers === plan.buffers &&
+    previous.plan.params === plan.params &&
+    previous.launch.grid === l.grid &&
+    previous.launch.block === l.block &&
+    previous.milestones === milestoneKey(hasRun)
   )
 }
 
-const milestones = (reached: Context['reached']): string => MILESTONES.filter(reached).join(' ')
+const milestoneKey = (hasRun: Context['hasRun']): string => MILESTONES.filter(hasRun).join(' ')
 
-function verifyLaunch(l: Launch, scope: Scope, reached: Context['reached']): void {
-  for (const e of l.grid) overParams(e, scope.vars, `the grid of ${l.name}`)
+function verifyLaunch(l: Launch, scope: Scope, hasRun: Context['hasRun']): void {
+  for (const e of l.grid) checkOverParams(e, scope.vars, `the grid of ${l.name}`)
   for (const n of l.block) invariant(Number.isInteger(n) && n >= 1, `${l.name}: a block of ${l.block}`)
-  const seen = new Set([...scope.vars.keys(), ...scope.buffers.keys()])
-  verifyBody(l.body, scope, { reached, seen, where: l.name })
+  const boundNames = new Set([...scope.vars.keys(), ...scope.buffers.keys()])
+  verifyBody(l.body, scope, { hasRun, boundNames, where: l.name })
   const written = writesOf(l.body)
-  const problem = uniformBarriers(l.body, (b) => !written.has(b), l.block[0])
+  const problem = findDivergentBarrier(l.body, (b) => !written.has(b), l.block[0])
   if (problem) throw new InternalError(`${l.name}: ${problem}`)
 }
 
-function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
+function verifyBody(body: readonly Stmt[], scope: Scope, cx: Context): void {
   const bind = (name: string): void => {
-    invariant(!cx.seen.has(name), () => `${cx.where}: ${name} is bound twice`)
-    cx.seen.add(name)
+    invariant(!cx.boundNames.has(name), () => `${cx.where}: ${name} is bound twice`)
+    cx.boundNames.add(name)
   }
-  const own: string[] = []
-  // What holds of a node here holds for the rest of the body, where only more is bound.
-  const known = new Set<Expr>()
+  const declared: string[] = []
+  // Later statements of the body have the same names in scope and more, so a verified node stays valid.
+  const verifiedNodes = new Set<Expr>()
   for (const s of body) {
     for (const e of s.kind === 'for' ? [s.extent] : exprsOf(s))
-      verifyExpr(e, here, () => cx.where, known, nodesOf(cx))
+      verifyExpr(e, scope, () => cx.where, verifiedNodes, nodeInvariants(cx))
     for (const t of targetsOf(s)) {
-      const b = here.buffers.get(t.buffer)
+      const b = scope.buffers.get(t.buffer)
       invariant(b, () => `${cx.where}: a write to ${t.buffer}, which is not here`)
       invariant(!isReadOnly(b), () => `${cx.where}: ${t.buffer} is read only`)
       invariant(
-        !cx.reached('buffer-flattening') || t.index.length === 1,
+        !cx.hasRun('buffer-flattening') || t.index.length === 1,
         () => `${cx.where}: ${t.buffer} has one dimension`,
       )
-      if (cx.reached('operand-casts')) for (const e of t.index) typed(e, 'i32', cx, `an index of ${t.buffer}`)
+      if (cx.hasRun('operand-casts'))
+        for (const e of t.index) checkType(e, 'i32', cx, `an index of ${t.buffer}`)
     }
     switch (s.kind) {
       case 'for':
@@ -126,33 +127,33 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         invariant(s.mode.kind !== 'bind', `${cx.where}: ${s.var} is still bound`)
         invariant(s.guards.length === 0, `${cx.where}: ${s.var} has guards`)
         invariant(
-          !cx.reached('loop-unrolling') || s.mode.kind === 'serial',
+          !cx.hasRun('loop-unrolling') || s.mode.kind === 'serial',
           `${cx.where}: ${s.var} is ${s.mode.kind}`,
         )
         invariant(s.extent.dtype === 'i32', `${cx.where}: the extent of ${s.var} is ${s.extent.dtype}`)
-        here.vars.set(s.var, 'i32')
-        verifyBody(s.body, here, cx)
-        here.vars.delete(s.var)
+        scope.vars.set(s.var, 'i32')
+        verifyBody(s.body, scope, cx)
+        scope.vars.delete(s.var)
         break
       case 'while':
         invariant(s.cond.dtype === 'bool', `${cx.where}: a condition of type ${s.cond.dtype}`)
-        verifyBody(s.body, here, cx)
+        verifyBody(s.body, scope, cx)
         break
       case 'if':
         invariant(s.cond.dtype === 'bool', `${cx.where}: a condition of type ${s.cond.dtype}`)
-        verifyBody(s.then, here, cx)
-        verifyBody(s.else, here, cx)
+        verifyBody(s.then, scope, cx)
+        verifyBody(s.else, scope, cx)
         break
       case 'let':
         bind(s.name)
-        if (cx.reached('operand-casts')) typed(s.value, s.dtype, cx, s.name)
+        if (cx.hasRun('operand-casts')) checkType(s.value, s.dtype, cx, s.name)
         if (s.lane)
           invariant(
             isPowerOfTwo(s.lane.among) && isPowerOfTwo(s.lane.xor) && s.lane.xor < s.lane.among,
             `${cx.where}: ${s.name} comes from no lane`,
           )
-        here.vars.set(s.name, s.dtype)
-        own.push(s.name)
+        scope.vars.set(s.name, s.dtype)
+        declared.push(s.name)
         break
       case 'alloc':
         bind(s.buffer.name)
@@ -160,26 +161,26 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         for (const e of s.buffer.shape)
           invariant(e.kind === 'const' && e.value >= 1, `${cx.where}: ${s.buffer.name} has no constant shape`)
         invariant(
-          !cx.reached('buffer-flattening') || s.buffer.shape.length === 1,
+          !cx.hasRun('buffer-flattening') || s.buffer.shape.length === 1,
           `${cx.where}: ${s.buffer.name} is not flat`,
         )
-        here.buffers.set(s.buffer.name, s.buffer)
-        own.push(s.buffer.name)
+        scope.buffers.set(s.buffer.name, s.buffer)
+        declared.push(s.buffer.name)
         break
       case 'store':
-        if (cx.reached('operand-casts')) typed(s.value, here.buffers.get(s.buffer)!.dtype, cx, s.buffer)
+        if (cx.hasRun('operand-casts')) checkType(s.value, scope.buffers.get(s.buffer)!.dtype, cx, s.buffer)
         break
       case 'reduce':
         invariant(!s.init, `${cx.where}: a reduction with its initialisation`)
         invariant(
-          !cx.reached('reduction-expansion') || s.atomic,
+          !cx.hasRun('reduction-expansion') || s.atomic,
           `${cx.where}: a reduction that is not atomic`,
         )
         invariant(!s.atomic || s.targets.length === 1, `${cx.where}: an atomic update of several elements`)
         if (s.lanes)
           for (const t of s.targets)
             invariant(
-              here.buffers.get(t.buffer)?.scope === 'register',
+              scope.buffers.get(t.buffer)?.scope === 'register',
               `${cx.where}: lanes combine ${t.buffer}, which is not in registers`,
             )
         break
@@ -188,9 +189,9 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
       case 'instr':
         for (const p of piecesOf(s)) {
           if (p.kind === 'value') continue
-          invariant(here.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
-          const flat = p.kind === 'map' || p.kind === 'name' || p.index.length === 1
-          invariant(!cx.reached('buffer-flattening') || flat, `${cx.where}: ${p.buffer} is not flat`)
+          invariant(scope.buffers.has(p.buffer), `${cx.where}: ${s.instr} has no buffer ${p.buffer} here`)
+          const isFlat = p.kind === 'map' || p.kind === 'name' || p.index.length === 1
+          invariant(!cx.hasRun('buffer-flattening') || isFlat, `${cx.where}: ${p.buffer} is not flat`)
         }
         break
       case 'vector_load':
@@ -200,49 +201,51 @@ function verifyBody(body: readonly Stmt[], here: Scope, cx: Context): void {
         throw new InternalError(`${cx.where}: a fill inside of a launch`)
     }
   }
-  for (const name of own) if (!here.vars.delete(name)) here.buffers.delete(name)
+  for (const name of declared) if (!scope.vars.delete(name)) scope.buffers.delete(name)
 }
 
 /** Additional invariants of expression nodes in Stage III. */
-const nodesOf =
+const nodeInvariants =
   (cx: Context) =>
-  (e: Expr, holds: Holds): void => {
-    const casts = cx.reached('operand-casts')
+  (e: Expr, check: Check): void => {
+    const hasCasts = cx.hasRun('operand-casts')
     switch (e.kind) {
       case 'binary': {
-        const divides = e.op === 'div' || e.op === 'mod'
-        holds(
-          !divides || isFloat(e.dtype) || !cx.reached('integer-division'),
+        const isDivision = e.op === 'div' || e.op === 'mod'
+        check(
+          !isDivision || isFloat(e.dtype) || !cx.hasRun('integer-division'),
           () => 'integer division is quo and rem by now',
         )
-        if (!casts) break
-        const operands = isCompare(e.op) ? binaryType('add', e.a.dtype, e.b.dtype) : e.dtype
-        typed(e.a, operands, cx, 'an operand')
-        typed(e.b, operands, cx, 'an operand')
+        if (!hasCasts) break
+        const operandType = isCompare(e.op) ? binaryType('add', e.a.dtype, e.b.dtype) : e.dtype
+        checkType(e.a, operandType, cx, 'an operand')
+        checkType(e.b, operandType, cx, 'an operand')
         break
       }
       case 'select':
-        if (casts) for (const x of [e.then, e.else]) typed(x, e.dtype, cx, 'a branch')
+        if (hasCasts) for (const x of [e.then, e.else]) checkType(x, e.dtype, cx, 'a branch')
         break
       case 'load':
-        holds(!cx.reached('buffer-flattening') || e.index.length === 1, () => `${e.buffer} has one dimension`)
-        if (casts) for (const x of e.index) typed(x, 'i32', cx, 'an index')
+        check(!cx.hasRun('buffer-flattening') || e.index.length === 1, () => `${e.buffer} has one dimension`)
+        if (hasCasts) for (const x of e.index) checkType(x, 'i32', cx, 'an index')
         break
       case 'search':
-        holds(!cx.reached('search-expansion'), () => 'a search is a loop by now')
+        check(!cx.hasRun('search-expansion'), () => 'a search is a loop by now')
         break
       default:
     }
   }
 
-/** `e` computes in the registers' type of `dtype`. */
-function typed(e: Expr, dtype: Dtype, cx: Context, what: string): void {
+/** Checks that `e` has the same register type as `dtype`. */
+function checkType(e: Expr, dtype: Dtype, cx: Context, description: string): void {
   if (computeType(e.dtype) === computeType(dtype)) return
-  throw new InternalError(`${cx.where}: ${what}, ${printExpr(e)}, is ${e.dtype} where ${dtype} is needed`)
+  throw new InternalError(
+    `${cx.where}: ${description}, ${printExpr(e)}, is ${e.dtype} where ${dtype} is needed`,
+  )
 }
 
-function overParams(e: Expr, params: ReadonlyMap<string, Dtype>, what: string): void {
-  for (const v of freeVars(e)) invariant(params.has(v), () => `${what}: ${printExpr(e)} depends on ${v}`)
-  const other = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
-  invariant(!other, () => `${what}: ${printExpr(e)}`)
+function checkOverParams(e: Expr, params: ReadonlyMap<string, Dtype>, where: string): void {
+  for (const v of freeVars(e)) invariant(params.has(v), () => `${where}: ${printExpr(e)} depends on ${v}`)
+  const forbidden = someExpr(e, (x) => x.kind === 'load' || x.kind === 'search' || x.kind === 'builtin')
+  invariant(!forbidden, () => `${where}: ${printExpr(e)}`)
 }

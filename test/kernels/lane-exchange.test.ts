@@ -3,7 +3,7 @@
  * the plans for a warp are interpreted.
  */
 import { describe, expect, test } from 'vitest'
-import { poison } from '../../src/interpret/memory-cells.ts'
+import { poisonValue } from '../../src/interpret/memory-cells.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import type { Plan } from '../../src/ir/loops.ts'
@@ -21,7 +21,7 @@ function interpreted(plan: Plan, bound: Bound, output: string) {
     plan.buffers.map((b) => {
       const given = bound.arrays.get(b.name)
       const n = Math.max(0, evaluate(b.shape[0]!, bound.params))
-      return [b.name, given ? Array.from(given) : new Array<number>(n).fill(poison(b.dtype))]
+      return [b.name, given ? Array.from(given) : new Array<number>(n).fill(poisonValue(b.dtype))]
     }),
   )
   interpretPlan(plan, memory, bound.params)

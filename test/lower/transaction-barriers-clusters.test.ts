@@ -38,11 +38,11 @@ class Listening extends Device {
         this.#talks.set(place, known)
         return known
       }
-      if (text.startsWith('release')) talk(f.cluster[value]!.who.block).releases++
+      if (text.startsWith('release')) talk(f.cluster[value]!.state.block).releases++
       if (text.startsWith('arrived')) {
-        const { waits } = talk(f.who.block)
-        const own = waits.get(f.who.thread) ?? { phases: 0, parity: 1 }
-        if (own.parity !== value) waits.set(f.who.thread, { phases: own.phases + 1, parity: value })
+        const { waits } = talk(f.state.block)
+        const own = waits.get(f.state.thread) ?? { phases: 0, parity: 1 }
+        if (own.parity !== value) waits.set(f.state.thread, { phases: own.phases + 1, parity: value })
       }
     }
     return super.begin(call, f)

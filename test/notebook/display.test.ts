@@ -125,9 +125,9 @@ describe('charts', () => {
     numRuns: runs(60),
   })('an axis keeps order, and its ticks lie on it', (values, log, zero) => {
     const scale = scaleOf(values, 10, 110, { log, zero })
-    const at = [...values].sort((a, b) => a - b).map((v) => scale.at(v))
+    const at = [...values].sort((a, b) => a - b).map((v) => scale.pixelOf(v))
     expect(at.every((x, k) => k === 0 || x >= at[k - 1]!)).toBe(true)
-    for (const t of scale.ticks) expect(t.at >= 9.99 && t.at <= 110.01).toBe(true)
+    for (const t of scale.ticks) expect(t.pixel >= 9.99 && t.pixel <= 110.01).toBe(true)
     expect(scale.ticks.length).toBeGreaterThan(0)
   })
 

@@ -17,8 +17,8 @@ test.each([
   [1, 1e5, [1, 10, 100, 1000, 1e4, 1e5]],
   [1, 1e16, [1, 100, 1e4, 1e6, 1e8, 1e10, 1e12, 1e14, 1e16]],
 ])('from %d to %d', (low, high, wanted) => {
-  const { ticks: drawn, at } = scaleOf(between(low, high), 0, 600, { log: true, zero: false })
-  expect(drawn.map((t) => t.at)).toEqual(wanted.map((v) => expect.closeTo(at(v), 6)))
+  const { ticks: drawn, pixelOf: at } = scaleOf(between(low, high), 0, 600, { log: true, zero: false })
+  expect(drawn.map((t) => t.pixel)).toEqual(wanted.map((v) => expect.closeTo(at(v), 6)))
 })
 
 test('between two round numbers ticks are as on a linear axis', () => {
@@ -32,8 +32,8 @@ test('of any range: some ticks, in order, within the axis', () => {
       fc.double({ min: 0.05, max: 18, noNaN: true }),
       (from, decades) => {
         const values = between(10 ** from, 10 ** (from + decades))
-        const { ticks: drawn, at } = scaleOf(values, 0, 600, { log: true, zero: false })
-        const places = drawn.map((t) => t.at)
+        const { ticks: drawn, pixelOf: at } = scaleOf(values, 0, 600, { log: true, zero: false })
+        const places = drawn.map((t) => t.pixel)
         expect(places.length).toBeGreaterThanOrEqual(2)
         expect(places.length).toBeLessThanOrEqual(14)
         expect(places).toEqual([...places].sort((a, b) => a - b))

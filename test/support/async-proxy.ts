@@ -33,8 +33,8 @@ export class AsyncProxy implements Instructions {
     const name = /^\w+/.exec(String(text))?.[0]
     const [to, from] = rest.flatMap((p): readonly Place[] => (typeof p === 'string' ? [] : [placeOf(p, f)]))
     for (let k = 0; k < ROW; k++) {
-      const x = name === 'twice' ? 2 * this.#seenAt(from!, k) : from![0].read(from![1] + k, f.who, false)
-      to![0].write(to![1] + k, x, f.who, false)
+      const x = name === 'twice' ? 2 * this.#seenAt(from!, k) : from![0].read(from![1] + k, f.state, false)
+      to![0].write(to![1] + k, x, f.state, false)
       if (name === 'put_fenced') this.#of(to![0]).set(to![1] + k, x)
     }
     return () => true

@@ -101,7 +101,7 @@ export class Device implements Instructions {
 
   begin(call: InstrCall, f: Frame): () => boolean {
     const { name, args, number } = this.#read(call, f)
-    const what = `${name} by thread ${f.who.thread} of block ${f.who.block}`
+    const what = `${name} by thread ${f.state.thread} of block ${f.state.block}`
     if (name === 'arrived') return this.#arrived(args, f, what)
     let done = false
     return () => {
@@ -126,7 +126,7 @@ export class Device implements Instructions {
   }
 
   #do(name: string, args: readonly Argument[], number: number, f: Frame, what: string): void {
-    const { thread } = f.who
+    const { thread } = f.state
     const [first] = args
     switch (name) {
       case 'prepare': {
@@ -134,7 +134,7 @@ export class Device implements Instructions {
         const all = this.#barriers.get(memory) ?? new Map<number, Barrier>()
         this.#barriers.set(memory, all)
         if (all.has(k)) throw new InternalError(`${what}: made twice`)
-        const made = { thread, epoch: f.who.epoch }
+        const made = { thread, epoch: f.state.epoch }
         all.set(k, {
           made,
           arrivals: number,
@@ -202,13 +202,13 @@ export class Device implements Instructions {
     return () => {
       this.#tick()
       const b = this.#barrier(at!, f, what)
-      const mine = b.waits.get(f.who.thread) ?? 0
+      const mine = b.waits.get(f.state.thread) ?? 0
       // Of a phase that others end by arriving, a thread may ask before each of its copies.
       if (b.arrivals > 1 && parity !== mine % 2 && b.phases === mine) return true
       if (parity !== mine % 2) throw new InternalError(`${what}: parity ${parity} of phase ${mine}`)
       if (b.phases > mine + 1) throw new InternalError(`${what}: phase ${mine} was over long ago`)
       if (b.phases === mine || this.#random.next() < 0.2) return false
-      b.waits.set(f.who.thread, mine + 1)
+      b.waits.set(f.state.thread, mine + 1)
       return true
     }
   }
@@ -231,13 +231,13 @@ export class Device implements Instructions {
     const b = this.#barrier(inBlock(signal!, f), f, what)
     const [memory, base] = inBlock(at!, f).place!
     const [from, rows, columns] = map!.matrix!
-    for (let k = 0; k < TILE; k++) memory.claim(base + k, f.who)
+    for (let k = 0; k < TILE; k++) memory.claim(base + k, f.state)
     const work = (): void => {
       this.#flying.delete(work)
       for (let k = 0; k < TILE; k++) {
         const [i, j] = [row!.value! + Math.floor(k / COLUMNS), column!.value! + (k % COLUMNS)]
         const inside = i >= 0 && i < rows && j >= 0 && j < columns
-        memory.arrive(base + k, inside ? from.read(i * columns + j, f.who, false) : 0)
+        memory.completeWrite(base + k, inside ? from.read(i * columns + j, f.state, false) : 0)
       }
       this.#count(b, -TILE * BYTES)
     }
@@ -247,13 +247,13 @@ export class Device implements Instructions {
   #later([to, from]: readonly Argument[], f: Frame): void {
     const [memory, base] = to!.place!
     const [source, start] = from!.place!
-    for (let k = 0; k < COLUMNS; k++) memory.claim(base + k, f.who)
+    for (let k = 0; k < COLUMNS; k++) memory.claim(base + k, f.state)
     groupsOf(this.#copies, f).open.push(() => {
       for (let k = 0; k < COLUMNS; k++) {
-        const value = source.read(start + k, f.who, false)
-        memory.arrive(base + k, value)
+        const value = source.read(start + k, f.state, false)
+        memory.completeWrite(base + k, value)
         // Others know of it when threads met.
-        memory.write(base + k, value, f.who, false)
+        memory.write(base + k, value, f.state, false)
       }
     })
   }
@@ -266,15 +266,15 @@ export class Device implements Instructions {
     groupsOf(this.#stores, f).open.push(() => {
       for (let k = 0; k < TILE; k++) {
         const [i, j] = [row!.value! + Math.floor(k / COLUMNS), column!.value! + (k % COLUMNS)]
-        const value = memory.read(base + k, f.who, false)
-        if (i < rows && j < columns) to.write(i * columns + j, value, f.who, false)
+        const value = memory.read(base + k, f.state, false)
+        if (i < rows && j < columns) to.write(i * columns + j, value, f.state, false)
       }
     })
   }
 
   /** The tiles are read when it begins, and until it ends. */
   #multiply([c0, c1, a, b0, b1, lane]: readonly Argument[], f: Frame): void {
-    const read = (x: Argument, k: number): number => x.place![0].read(x.place![1] + k, f.who, false)
+    const read = (x: Argument, k: number): number => x.place![0].read(x.place![1] + k, f.state, false)
     const sum = (slot: number): number => {
       const i = Math.floor(lane!.value! / 2)
       const j = (lane!.value! % 2) * 2 + slot
@@ -286,20 +286,20 @@ export class Device implements Instructions {
     const work = [c0!, c1!].map((c, slot) => {
       const [register, k] = c.place!
       const added = sum(slot)
-      const total = (this.#sums.get(register) ?? register.read(k, f.who, false)) + added
+      const total = (this.#sums.get(register) ?? register.read(k, f.state, false)) + added
       this.#sums.set(register, total)
-      register.write(k, Number.NaN, f.who, false)
+      register.write(k, Number.NaN, f.state, false)
       return () => {
         expect(sum(slot), 'a tile changed while it was used').toBe(added)
         if (this.#sums.get(register) !== total) return
         this.#sums.delete(register)
-        register.write(k, total, f.who, false)
+        register.write(k, total, f.state, false)
       }
     })
     groupsOf(this.#products, f).open.push(...work)
   }
 
-  #barrier({ place }: Argument, { who }: Frame, what: string): Barrier {
+  #barrier({ place }: Argument, { state: who }: Frame, what: string): Barrier {
     const [memory, k] = place!
     const b = this.#barriers.get(memory)?.get(k)
     if (!b || (b.made.thread !== who.thread && b.made.epoch === who.epoch))
@@ -366,11 +366,11 @@ interface Argument {
 /** The same place in the shared memory of a block. */
 function inBlock({ place, buffer }: Argument, f: Frame): Argument {
   const memory = f.shared.get(buffer!)
-  if (!memory) throw new InternalError(`block ${f.who.block} has no ${buffer} yet`)
+  if (!memory) throw new InternalError(`block ${f.state.block} has no ${buffer} yet`)
   return { place: [memory, place![1]], buffer }
 }
 
-function groupsOf(all: Map<string, Groups>, { who }: Frame): Groups {
+function groupsOf(all: Map<string, Groups>, { state: who }: Frame): Groups {
   const name = `${who.block} ${who.thread}`
   const known = all.get(name)
   if (known) return known

@@ -1,4 +1,4 @@
-/** Columns of rows, as charts read them. */
+/** Reads and checks the columns of the rows that a chart draws. */
 
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
@@ -7,18 +7,18 @@ import type { Datum } from './scale.ts'
 
 /** @throws SptError `notebook/no-rows`, `api/argument`, `api/unknown-option` */
 export function checkChart(
-  what: string,
+  chart: string,
   rows: readonly Row[],
   options: object,
-  known: readonly string[],
+  ownOptions: readonly string[],
 ): void {
-  expectOptions<Record<string, unknown>>(what, { ...options }, [
+  expectOptions<Record<string, unknown>>(chart, { ...options }, [
     'x',
     'y',
     'title',
     'width',
     'labels',
-    ...known,
+    ...ownOptions,
   ])
   expectArgument(Array.isArray(rows), 'the data', rows, 'a list of rows: values by column')
   expectRows(rows)
@@ -36,7 +36,7 @@ export function expectRows(rows: readonly unknown[]): void {
 }
 
 /**
- * The values of a column: numbers that are finite, and texts.
+ * The values of a column: finite numbers or strings.
  * @throws SptError `notebook/no-column`, `notebook/value`
  */
 export function channel(rows: readonly Row[], name: string): Datum[] {
@@ -58,7 +58,7 @@ export function channel(rows: readonly Row[], name: string): Datum[] {
   })
 }
 
-/** The same of a column of numbers. @throws SptError as `channel` */
+/** The values of a column of numbers. @throws SptError as `channel` */
 export function numbers(rows: readonly Row[], name: string): number[] {
   return channel(rows, name).map((value, k) =>
     typeof value === 'number'
@@ -71,14 +71,14 @@ export function numbers(rows: readonly Row[], name: string): number[] {
   )
 }
 
-/** Rows by the value of a column, in the order in which the values come; all in one without a column. */
-export function grouped<T>(keys: readonly Datum[] | undefined, items: readonly T[]): [Datum, T[]][] {
-  const out = new Map<Datum, T[]>()
+/** Groups items by the key at their index, in order of first occurrence; one group without `keys`. */
+export function groupBy<T>(keys: readonly Datum[] | undefined, items: readonly T[]): [Datum, T[]][] {
+  const groups = new Map<Datum, T[]>()
   items.forEach((item, k) => {
     const key = keys?.[k] ?? ''
-    const group = out.get(key)
+    const group = groups.get(key)
     if (group) group.push(item)
-    else out.set(key, [item])
+    else groups.set(key, [item])
   })
-  return [...out]
+  return [...groups]
 }

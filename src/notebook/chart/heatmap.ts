@@ -1,43 +1,45 @@
-/** Maps: a cell for each of two categories, coloured by a number or a category. */
+/** Heatmaps: one cell for each pair of categories, coloured by a number or a category. */
 import { colorOf, element, text } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
 import type { Row } from '../table.ts'
 import { channel, checkChart } from './channels.ts'
-import { type FrameOptions, framed, legendOf } from './frame.ts'
-import { type Datum, scaleOf, textOf } from './scale.ts'
+import { drawFrame, type FrameOptions, legendEntries } from './frame.ts'
+import { type Datum, datumText, scaleOf } from './scale.ts'
 
 export interface HeatmapOptions extends FrameOptions {
-  /** Columns of the categories along the axes, in the order in which they come. */
+  /** Columns of the categories along the axes, in order of first occurrence. */
   readonly x: string
   readonly y: string
-  /** The column that colours a cell: numbers from light to dark, or categories with a legend. */
+  /** Column that determines the colours: numbers from light to dark, or categories with a legend. */
   readonly value: string
-  /** Column with the text of cells; `value`. */
+  /** Column with the text of cells; default: `value`. */
   readonly text?: string | undefined
-  /** Numbers around this one are pale; below it they go to blue, above it to orange. Without: from light to dark. */
+  /** Centre of a diverging colour scale: blue below, orange above. Default: a sequential scale from light to dark. */
   readonly midpoint?: number | undefined
 }
 
 const CELL = 30
 
-/** A cell for each row: which of several, or how much, at each of two categories. @throws SptError as `lines` */
+/** A heatmap with one cell for each row. @throws SptError as `lines` */
 export function heatmap(rows: readonly Row[], options: HeatmapOptions): Figure {
   checkChart('heatmap', rows, options, ['value', 'text', 'middle'])
-  const xs = channel(rows, options.x).map(textOf)
-  const ys = channel(rows, options.y).map(textOf)
+  const xs = channel(rows, options.x).map(datumText)
+  const ys = channel(rows, options.y).map(datumText)
   const values = channel(rows, options.value)
-  const texts = (options.text === undefined ? values : channel(rows, options.text)).map(textOf)
+  const texts = (options.text === undefined ? values : channel(rows, options.text)).map(datumText)
   const labels = { x: options.labels?.x ?? options.x, y: options.labels?.y ?? '' }
   const numeric = values.every((v) => typeof v === 'number')
-  const kinds = numeric ? [] : [...new Set(values)]
-  const paint = numeric ? ramp(values.map(Number), options.midpoint) : (v: Datum) => colorOf(kinds.indexOf(v))
+  const categories = numeric ? [] : [...new Set(values)]
+  const fillOf = numeric
+    ? colorScale(values.map(Number), options.midpoint)
+    : (v: Datum) => colorOf(categories.indexOf(v))
   const height = new Set(ys).size * CELL
-  return framed({ ...options, labels }, height, ys, legendOf(kinds.map(textOf)), (area) => {
+  return drawFrame({ ...options, labels }, height, ys, legendEntries(categories.map(datumText)), (area) => {
     const x = scaleOf(xs, area.left, area.right, { log: false, zero: false })
     const y = scaleOf(ys, area.top, area.bottom, { log: false, zero: false })
     const marks = values.map((value, k) => {
-      const fill = paint(value)
-      const [cx, cy] = [x.at(xs[k]!), y.at(ys[k]!)]
+      const fill = fillOf(value)
+      const [cx, cy] = [x.pixelOf(xs[k]!), y.pixelOf(ys[k]!)]
       return (
         element('rect', {
           x: cx - x.band / 2 + 1,
@@ -59,18 +61,18 @@ const PALE: Rgb = [0xf2, 0xf4, 0xf7]
 const BLUE: Rgb = [0x1b, 0x4f, 0x8f]
 const ORANGE: Rgb = [0xb8, 0x4a, 0x12]
 
-/** Colours of numbers, as `#rrggbb`. */
-function ramp(values: readonly number[], middle?: number): (v: Datum) => string {
-  const [low, high] = [Math.min(...values), Math.max(...values)]
-  const from = middle ?? low
-  const most = middle === undefined ? high - low : Math.max(high - middle, middle - low)
+/** Maps numbers to colours `#rrggbb`. */
+function colorScale(values: readonly number[], middle?: number): (v: Datum) => string {
+  const [min, max] = [Math.min(...values), Math.max(...values)]
+  const origin = middle ?? min
+  const range = middle === undefined ? max - min : Math.max(max - middle, middle - min)
   return (v) => {
-    const t = most === 0 ? 0 : (Number(v) - from) / most
-    return hex(PALE, middle !== undefined && t > 0 ? ORANGE : BLUE, Math.abs(t))
+    const t = range === 0 ? 0 : (Number(v) - origin) / range
+    return mixColors(PALE, middle !== undefined && t > 0 ? ORANGE : BLUE, Math.abs(t))
   }
 }
 
-const hex = (from: Rgb, to: Rgb, t: number): string =>
+const mixColors = (from: Rgb, to: Rgb, t: number): string =>
   `#${from
     .map((c, k) =>
       Math.round(c + t * (to[k]! - c))
@@ -79,7 +81,7 @@ const hex = (from: Rgb, to: Rgb, t: number): string =>
     )
     .join('')}`
 
-/** True if white text is more readable than black on a colour, including colours that are not given as red, green and blue. */
+/** True if white text is more readable than black on a colour, and for colours that are not in the form `#rrggbb`. */
 function isDark(color: string): boolean {
   const [r, g, b] = [1, 3, 5].map((k) => Number.parseInt(color.slice(k, k + 2), 16))
   return !color.startsWith('#') || 0.299 * r! + 0.587 * g! + 0.114 * b! < 150

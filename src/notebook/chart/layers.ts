@@ -2,32 +2,32 @@
 import { element, text } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
 import { brief } from '../numbers.ts'
-import { type Area, type FrameOptions, framed, widthOf } from './frame.ts'
+import { type Area, drawFrame, type FrameOptions, textWidth } from './frame.ts'
 import { type Datum, type Scale, scaleOf } from './scale.ts'
 
 export interface AxesOptions extends FrameOptions {
   /** Logarithmic axes; default: none. */
   readonly log?: 'x' | 'y' | 'xy' | undefined
-  /** Pixels of the area with the marks; 260. */
+  /** Height in pixels of the area with the marks; default: 260. */
   readonly height?: number | undefined
 }
 
 export interface LayerPoint {
   readonly x: Datum
   readonly y: number
-  /** Beside a dot, or along the line from a point. */
+  /** Text beside a dot, or along the line from a point. */
   readonly label?: string | undefined
 }
 
 export interface Layer {
-  /** `steps`: as high as a point until the next one; `level`: all across, as high as each point. */
+  /** `steps`: a step function with the y value of a point up to the next point; `level`: a horizontal line at each point. */
   readonly shape: 'line' | 'steps' | 'level' | 'dots'
   readonly points: readonly LayerPoint[]
   readonly color: string
-  /** In the legend; without, it is not there. */
+  /** Name in the legend; default: no entry. */
   readonly name?: string | undefined
   readonly dashed?: boolean | undefined
-  /** Radius of dots in pixels, 3.5, and their opacity, 0.75. */
+  /** Radius of dots in pixels (default: 3.5) and their opacity (default: 0.75). */
   readonly radius?: number | undefined
   readonly opacity?: number | undefined
 }
@@ -48,8 +48,8 @@ interface LayersOptions extends AxesOptions {
   readonly fromZero?: boolean | undefined
 }
 
-/** Later layers are above earlier ones. */
-export function layered(
+/** Draws layers over common axes; later layers cover earlier ones. */
+export function drawLayers(
   layers: readonly Layer[],
   { diagonal = false, fromZero = false, ...options }: LayersOptions,
 ): Figure {
@@ -57,56 +57,59 @@ export function layered(
   const xs = layers.flatMap((l) => (l.shape === 'level' ? [] : l.points.map((p) => p.x)))
   const ys = layers.flatMap((l) => l.points.map((p) => p.y))
   const legend = layers.flatMap(({ name, color }) => (name === undefined ? [] : [{ text: name, color }]))
-  const wide = ys.map((v) => brief(v))
-  const [alongX, alongY] = diagonal ? [[...xs, ...ys], [...xs, ...ys].filter(isNumber)] : [xs, ys]
-  return framed(options, options.height ?? HEIGHT, wide, legend, (area) => {
-    const x = scaleOf(alongX, area.left, area.right, { log: log.includes('x'), zero: fromZero })
-    const y = scaleOf(alongY, area.bottom, area.top, { log: log.includes('y'), zero: !log.includes('y') })
-    const behind = diagonal ? equal(x, y, alongY) : ''
-    return { marks: behind + layers.map((l) => marksOf(l, x, y, area)).join(''), x, y }
+  const yLabels = ys.map((v) => brief(v))
+  const [xValues, yValues] = diagonal ? [[...xs, ...ys], [...xs, ...ys].filter(isNumber)] : [xs, ys]
+  return drawFrame(options, options.height ?? HEIGHT, yLabels, legend, (area) => {
+    const x = scaleOf(xValues, area.left, area.right, { log: log.includes('x'), zero: fromZero })
+    const y = scaleOf(yValues, area.bottom, area.top, { log: log.includes('y'), zero: !log.includes('y') })
+    const diagonalLine = diagonal ? drawDiagonal(x, y, yValues) : ''
+    return { marks: diagonalLine + layers.map((l) => drawLayer(l, x, y, area)).join(''), x, y }
   })
 }
 
 const isNumber = (x: Datum): x is number => typeof x === 'number'
 
-function marksOf(layer: Layer, x: Scale, y: Scale, { left, right }: Area): string {
+function drawLayer(layer: Layer, x: Scale, y: Scale, { left, right }: Area): string {
   const { shape, points, color, dashed, radius = 3.5, opacity = 0.75 } = layer
   const stroke = { stroke: color, 'stroke-width': 2, ...(dashed && { 'stroke-dasharray': DASHES }) }
   if (shape === 'level')
     return points
-      .map((p) => element('line', { x1: left, y1: y.at(p.y), x2: right, y2: y.at(p.y), ...stroke }))
+      .map((p) => element('line', { x1: left, y1: y.pixelOf(p.y), x2: right, y2: y.pixelOf(p.y), ...stroke }))
       .join('')
-  const marks = points.map((p): Mark => ({ x: x.at(p.x), y: y.at(p.y), label: p.label }))
-  if (shape === 'dots') return dots(marks, color, radius, opacity) + besideDots(marks, right)
-  return element('path', { d: path(marks, shape === 'steps'), fill: 'none', ...stroke }) + alongLine(marks)
+  const marks = points.map((p): Mark => ({ x: x.pixelOf(p.x), y: y.pixelOf(p.y), label: p.label }))
+  if (shape === 'dots') return drawDots(marks, color, radius, opacity) + drawDotLabels(marks, right)
+  return (
+    element('path', { d: pathData(marks, shape === 'steps'), fill: 'none', ...stroke }) +
+    drawLineLabels(marks)
+  )
 }
 
-function path(marks: readonly Mark[], steps: boolean): string {
-  const to = ({ x, y }: Mark, k: number): string => {
-    const [at, high] = [x.toFixed(1), y.toFixed(1)]
-    if (k === 0) return `M${at} ${high}`
-    return steps ? `H${at}V${high}` : `L${at} ${high}`
+function pathData(marks: readonly Mark[], steps: boolean): string {
+  const segment = ({ x, y }: Mark, k: number): string => {
+    const [left, top] = [x.toFixed(1), y.toFixed(1)]
+    if (k === 0) return `M${left} ${top}`
+    return steps ? `H${left}V${top}` : `L${left} ${top}`
   }
-  return marks.map(to).join('')
+  return marks.map(segment).join('')
 }
 
-const dots = (marks: readonly Mark[], fill: string, r: number, opacity: number): string =>
+const drawDots = (marks: readonly Mark[], fill: string, r: number, opacity: number): string =>
   marks.map(({ x, y }) => element('circle', { cx: x, cy: y, r, fill, opacity })).join('')
 
-const APART = 8
+const LABEL_GAP = 8
 
-/** Labels to the right of their dots if there is space; otherwise to the left. */
-const besideDots = (marks: readonly Mark[], right: number): string =>
+/** Labels to the right of their dots if they fit, otherwise to the left. */
+const drawDotLabels = (marks: readonly Mark[], right: number): string =>
   marks
     .map(({ x, y, label }) => {
       if (label === undefined) return ''
-      const fits = x + APART + widthOf(label) < right
-      return text(fits ? x + APART : x - APART, y + 4, label, fits ? {} : { 'text-anchor': 'end' })
+      const fits = x + LABEL_GAP + textWidth(label) < right
+      return text(fits ? x + LABEL_GAP : x - LABEL_GAP, y + 4, label, fits ? {} : { 'text-anchor': 'end' })
     })
     .join('')
 
-/** Labels lie on the line: from their point towards the next, at the last one towards the one before. */
-const alongLine = (marks: readonly Mark[]): string =>
+/** Labels along the line: from their point towards the next one, at the last point towards the previous one. */
+const drawLineLabels = (marks: readonly Mark[]): string =>
   marks
     .map((mark, k) => {
       const next = marks[k + 1]
@@ -114,21 +117,21 @@ const alongLine = (marks: readonly Mark[]): string =>
       if (mark.label === undefined || !from) return ''
       const angle = (Math.atan2(to.y - from.y, to.x - from.x) * 180) / Math.PI
       const { x, y } = mark
-      return text(next ? x + APART : x - APART, y - 6, mark.label, {
+      return text(next ? x + LABEL_GAP : x - LABEL_GAP, y - 6, mark.label, {
         ...(next ? {} : { 'text-anchor': 'end' }),
         transform: `rotate(${angle.toFixed(2)} ${x.toFixed(2)} ${y.toFixed(2)})`,
       })
     })
     .join('')
 
-/** The same values on both axes. */
-function equal(x: Scale, y: Scale, values: readonly number[]): string {
-  const [low, high] = [Math.min(...values), Math.max(...values)]
+/** The line on which both axes have equal values. */
+function drawDiagonal(x: Scale, y: Scale, values: readonly number[]): string {
+  const [min, max] = [Math.min(...values), Math.max(...values)]
   return element('line', {
-    x1: x.at(low),
-    y1: y.at(low),
-    x2: x.at(high),
-    y2: y.at(high),
+    x1: x.pixelOf(min),
+    y1: y.pixelOf(min),
+    x2: x.pixelOf(max),
+    y2: y.pixelOf(max),
     stroke: '#999999',
     'stroke-dasharray': DASHES,
   })

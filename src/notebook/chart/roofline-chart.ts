@@ -4,9 +4,9 @@
  */
 import { colorOf } from '../../pictures/picture/svg.ts'
 import type { Figure } from '../figure.ts'
-import { type AxesOptions, type Layer, layered } from './layers.ts'
+import { type AxesOptions, drawLayers, type Layer } from './layers.ts'
 
-/** Bytes a second, or operations a second. */
+/** Bandwidth (bytes per second) or throughput (operations per second) of a device. */
 export interface Ceiling {
   readonly name: string
   readonly kind: 'bytes' | 'operations'
@@ -15,37 +15,37 @@ export interface Ceiling {
 
 export interface RooflinePoint {
   readonly name: string
-  /** Operations for each byte that has to be moved. */
+  /** Operations per byte of compulsory memory traffic. */
   readonly intensity: number
-  /** Operations a second. */
+  /** Operations per second. */
   readonly rate: number
 }
 
 const GIGA = 1e9
-/** Margin around the outermost points. */
+/** Factor between the outermost points and the ends of the axis. */
 const MARGIN = 3
-const ROOF = '#777777'
+const CEILING_COLOR = '#777777'
 
-/** Points need operations, and both kinds of ceilings have to be there. */
+/** Draws a roofline; requires points with operations, and ceilings of both kinds. */
 export function roofline(
   ceilings: readonly Ceiling[],
   points: readonly RooflinePoint[],
   options: AxesOptions = {},
 ): Figure {
   const slopes = ceilings.filter((c) => c.kind === 'bytes')
-  const tops = ceilings.filter((c) => c.kind === 'operations')
-  const highest = Math.max(...tops.map((c) => c.perSecond))
+  const plateaus = ceilings.filter((c) => c.kind === 'operations')
+  const highest = Math.max(...plateaus.map((c) => c.perSecond))
   const steepest = Math.max(...slopes.map((c) => c.perSecond))
   const ridges = slopes.map((c) => highest / c.perSecond)
   const left = Math.min(...points.map((p) => p.intensity), ...ridges) / MARGIN
   const right = Math.max(...points.map((p) => p.intensity), ...ridges) * MARGIN
-  const roof = ({ name, kind, perSecond }: Ceiling): Layer => {
-    const ends = kind === 'bytes' ? [left, highest / perSecond] : [perSecond / steepest, right]
+  const ceilingLayer = ({ name, kind, perSecond }: Ceiling): Layer => {
+    const endpoints = kind === 'bytes' ? [left, highest / perSecond] : [perSecond / steepest, right]
     const labelled = kind === 'bytes' ? 0 : 1
     return {
       shape: 'line',
-      color: ROOF,
-      points: ends.map((x, k) => ({
+      color: CEILING_COLOR,
+      points: endpoints.map((x, k) => ({
         x,
         y: (kind === 'bytes' ? perSecond * x : perSecond) / GIGA,
         ...(k === labelled && { label: name }),
@@ -53,7 +53,7 @@ export function roofline(
     }
   }
   const layers = [
-    ...ceilings.map(roof),
+    ...ceilings.map(ceilingLayer),
     ...points.map(
       (p, k): Layer => ({
         shape: 'dots',
@@ -65,7 +65,7 @@ export function roofline(
       }),
     ),
   ]
-  return layered(layers, {
+  return drawLayers(layers, {
     ...options,
     log: 'xy',
     labels: { x: 'arithmetic intensity: FLOP for each byte that has to be moved', y: 'GFLOP/s' },

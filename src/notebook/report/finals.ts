@@ -6,33 +6,35 @@ import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'
 import { brief } from '../numbers.ts'
 import { table } from '../table.ts'
-import { paragraph, wide } from './page.ts'
+import { paragraph, scrollable } from './page.ts'
 
-/** Beyond this ratio of times, a linear axis would press the fast ones together. */
-const FAR = 8
+/** Ratio of the slowest to the fastest time from which the axis is logarithmic. */
+const MIN_LOG_RATIO = 8
 
-export const capital = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
+export const capitalize = (text: string): string => `${text[0]!.toUpperCase()}${text.slice(1)}`
 
 /** Name of a kernel of the final comparison, for use in a sentence. */
 export function finalName({ name, schedule, point }: Pick<Finalist, 'name' | 'schedule' | 'point'>): string {
   if (name === 'standard') return `what runs unasked${schedule ? ` (${schedule})` : ''}`
   if (name === 'as written') return 'the kernel as written'
-  const place = /^found (\d+)$/.exec(name)?.[1]
-  return point ? `${place ? `number ${place}` : 'the best'} of the search` : name
+  const rank = /^found (\d+)$/.exec(name)?.[1]
+  return point ? `${rank ? `number ${rank}` : 'the best'} of the search` : name
 }
 
-export const times = (finals: readonly Finalist[]): readonly (Finalist & { readonly timing: Timing })[] =>
+export const timedFinals = (
+  finals: readonly Finalist[],
+): readonly (Finalist & { readonly timing: Timing })[] =>
   finals.flatMap((f) => (f.outcome.status === 'measured' ? [{ ...f, timing: f.outcome.timing }] : []))
 
 const MEGA = 1e6
 /** Factor from bytes or operations per millisecond to billions per second. */
 const PER_SECOND = 1e-6
 
-export function comparisonOf({ finalists, confirmation }: TuneResult): readonly string[] {
-  const timed = times(finalists).toSorted((a, b) => a.timing.median - b.timing.median)
-  const fastest = timed[0]?.timing.median ?? 1
-  const alike = new Set([...alikeFastest(finalists, confirmation)].map((f) => f.name))
-  const rows = [...timed, ...finalists.filter((f) => f.outcome.status !== 'measured')].map((f: Finalist) => {
+export function comparisonSection({ finalists, confirmation }: TuneResult): readonly string[] {
+  const sorted = timedFinals(finalists).toSorted((a, b) => a.timing.median - b.timing.median)
+  const fastest = sorted[0]?.timing.median ?? 1
+  const tied = new Set([...alikeFastest(finalists, confirmation)].map((f) => f.name))
+  const rows = [...sorted, ...finalists.filter((f) => f.outcome.status !== 'measured')].map((f: Finalist) => {
     const timing = f.outcome.status === 'measured' ? f.outcome.timing : null
     const work = f.explanation?.total
     const operations = work && allOperations(work.operations)
@@ -43,7 +45,7 @@ export function comparisonOf({ finalists, confirmation }: TuneResult): readonly 
       to: timing?.interval?.[1],
       samples: timing?.samples.length,
       '× the fastest': timing && timing.median / fastest,
-      ...(alike.size > 0 && { distinguishable: timing ? (alike.has(f.name) ? 'no' : '') : undefined }),
+      ...(tied.size > 0 && { distinguishable: timing ? (tied.has(f.name) ? 'no' : '') : undefined }),
       ...(finalists.some((x) => x.explanation) && {
         'MB, at least': work && work.bytes.compulsory / MEGA,
         MFLOP: operations === undefined ? undefined : operations / MEGA,
@@ -51,13 +53,13 @@ export function comparisonOf({ finalists, confirmation }: TuneResult): readonly 
         'GFLOP/s':
           operations === undefined || !timing ? undefined : (PER_SECOND * operations) / timing.median,
       }),
-      ...(timed.length < finalists.length && { outcome: timing ? 'measured' : outcomeText(f) }),
+      ...(sorted.length < finalists.length && { outcome: timing ? 'measured' : outcomeText(f) }),
     }
   })
   return [
-    ...(timed.length > 0 ? [chartOf(timed, fastest)] : []),
-    wide(table(rows).html()),
-    ...(confirmation ? [paragraph(capital(`${confirmationText(confirmation)}.`))] : []),
+    ...(sorted.length > 0 ? [intervalChart(sorted, fastest)] : []),
+    scrollable(table(rows).html()),
+    ...(confirmation ? [paragraph(capitalize(`${confirmationText(confirmation)}.`))] : []),
     paragraph(
       'Measured against each other at the end, in turns. Bytes are those that have to be moved at least, each array once; operations are those of floats.',
       'note',
@@ -65,7 +67,7 @@ export function comparisonOf({ finalists, confirmation }: TuneResult): readonly 
   ]
 }
 
-function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
+function intervalChart(timed: ReturnType<typeof timedFinals>, fastest: number): string {
   const medians = timed.map((f) => f.timing.median)
   return intervals(
     timed.map(({ timing, ...f }) => ({
@@ -82,7 +84,7 @@ function chartOf(timed: ReturnType<typeof times>, fastest: number): string {
       y: 'kernel',
       text: 'text',
       log:
-        Math.max(...medians) > FAR * Math.min(...medians) &&
+        Math.max(...medians) > MIN_LOG_RATIO * Math.min(...medians) &&
         timed.every((f) => (f.timing.interval?.[0] ?? f.timing.median) > 0),
       labels: { x: 'milliseconds' },
       title: 'Median times with 95 % confidence intervals',

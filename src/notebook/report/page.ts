@@ -1,7 +1,7 @@
 /** A self-contained HTML page that fetches nothing and runs no script. */
 import { escapeXml } from '../../pictures/picture/svg.ts'
 
-/** A part of a page; its contents are HTML already. */
+/** A section of a page; its contents are HTML. */
 export interface Section {
   readonly title: string
   readonly content: readonly string[]
@@ -63,7 +63,7 @@ export const facts = (rows: readonly (readonly [name: string, value: string])[])
   `<dl>\n${rows.map(([name, value]) => `<dt>${escapeXml(name)}</dt><dd>${escapeXml(value)}</dd>`).join('\n')}\n</dl>`
 
 /** Horizontal scrolling for content wider than the page. */
-export const wide = (html: string): string => `<div class="wide">${html}</div>`
+export const scrollable = (html: string): string => `<div class="wide">${html}</div>`
 
-export const beside = (...html: readonly string[]): string =>
+export const sideBySide = (...html: readonly string[]): string =>
   `<div class="beside">${html.map((h) => `<div>${h}</div>`).join('\n')}</div>`

@@ -1,21 +1,23 @@
-/** Roofline of the kernels of the final comparison, or the reason for its absence. */
+/** Roofline of the kernels of the final comparison, or the reason why it is left out. */
 import { allOperations } from '../../search/tune/explained.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import { type Ceiling, roofline } from '../chart/roofline-chart.ts'
-import { finalName, times } from './finals.ts'
+import { finalName, timedFinals } from './finals.ts'
 import { paragraph } from './page.ts'
 
 const TERA = 1e12
 
-export function rooflineOf({ ceilings, finalists, subject }: TuneResult): readonly string[] {
+export function rooflineSection({ ceilings, finalists, subject }: TuneResult): readonly string[] {
   const note = (text: string): readonly string[] => [paragraph(text, 'note')]
   if (!ceilings)
     return note(
       `Left out: what ${subject.device.name} can do at most has not been measured, so that there are no ceilings to draw.`,
     )
-  const timed = times(finalists)
+  const timed = timedFinals(finalists)
   const counted = timed.flatMap((f) => (f.explanation ? [{ ...f, work: f.explanation.total }] : []))
-  const refused = timed.flatMap((f) => (f.unexplained && 'code' in f.unexplained ? [f.unexplained.code] : []))
+  const errorCodes = timed.flatMap((f) =>
+    f.unexplained && 'code' in f.unexplained ? [f.unexplained.code] : [],
+  )
   const points = counted
     .filter(
       ({ work, timing }) =>
@@ -30,29 +32,29 @@ export function rooflineOf({ ceilings, finalists, subject }: TuneResult): readon
     return note(
       counted.length > 0
         ? 'Left out: the kernels have no operations of floats, or move no bytes.'
-        : `Left out: bytes and operations were not counted${refused.length > 0 ? ` (${refused.join(', ')})` : ' (explain)'}.`,
+        : `Left out: bytes and operations were not counted${errorCodes.length > 0 ? ` (${errorCodes.join(', ')})` : ' (explain)'}.`,
     )
-  const all = counted.map((f) => f.work)
-  const roof = (name: string, kind: Ceiling['kind'], perSecond: number, unit: string): Ceiling => ({
+  const works = counted.map((f) => f.work)
+  const ceiling = (name: string, kind: Ceiling['kind'], perSecond: number, unit: string): Ceiling => ({
     name: `${name}: ${Number((perSecond / TERA).toPrecision(3))} ${unit}`,
     kind,
     perSecond,
   })
-  const roofs = [
-    roof('memory', 'bytes', ceilings.memory, 'TB/s'),
-    ...(all.some((w) => w.bytes.compulsory <= ceilings.cacheBytes)
-      ? [roof('cache', 'bytes', ceilings.cache, 'TB/s')]
+  const drawnCeilings = [
+    ceiling('memory', 'bytes', ceilings.memory, 'TB/s'),
+    ...(works.some((w) => w.bytes.compulsory <= ceilings.cacheBytes)
+      ? [ceiling('cache', 'bytes', ceilings.cache, 'TB/s')]
       : []),
-    roof('f32', 'operations', ceilings.f32, 'TFLOP/s'),
-    ...(all.some((w) => w.operations.matrix32 > 0)
-      ? [roof('matrix units, tf32', 'operations', ceilings.tf32, 'TFLOP/s')]
+    ceiling('f32', 'operations', ceilings.f32, 'TFLOP/s'),
+    ...(works.some((w) => w.operations.matrix32 > 0)
+      ? [ceiling('matrix units, tf32', 'operations', ceilings.tf32, 'TFLOP/s')]
       : []),
-    ...(all.some((w) => w.operations.matrix16 > 0)
-      ? [roof('matrix units, f16', 'operations', ceilings.f16, 'TFLOP/s')]
+    ...(works.some((w) => w.operations.matrix16 > 0)
+      ? [ceiling('matrix units, f16', 'operations', ceilings.f16, 'TFLOP/s')]
       : []),
   ]
   return [
-    roofline(roofs, points, {
+    roofline(drawnCeilings, points, {
       title: 'Reached, under what the device can do',
       width: 900,
       height: 340,
