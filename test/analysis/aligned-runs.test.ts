@@ -63,7 +63,7 @@ function conditionOf({ width, a, y: plus, step, c, end, op }: Drawn): Expr {
 const factsOf = ({ by }: Drawn): Facts =>
   new Facts({ sizes: by === null ? [] : [{ size: 'm', relation: 'multiple', by }] })
 
-test('whatever is asked once holds for all of a run, or for none', () => {
+test('a condition evaluated once has one value in the whole run of elements', () => {
   const seen = { once: 0, each: 0 }
   fc.assert(
     fc.property(drawn, fc.nat(4), fc.nat(17), fc.nat(5), (d, xs, ys, ms) => {
@@ -89,7 +89,7 @@ test('whatever is asked once holds for all of a run, or for none', () => {
   expect(seen.each).toBeGreaterThan(0)
 })
 
-test('runs from multiples on, below a multiple, are asked once', () => {
+test('aligned runs below a multiple are tested once', () => {
   fc.assert(
     fc.property(fc.constantFrom(2, 4, 8), fc.nat(3), fc.nat(3), fc.constantFrom(1, 2), (width, a, c, by) => {
       const place = add(add(mul(x, int(a * width)), LANE), int(c * width))

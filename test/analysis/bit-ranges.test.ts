@@ -26,7 +26,7 @@ const functions = fc.constantFrom(
 )
 
 property.prop([functions, operand, operand], RUNS)(
-  'what comes out lies within the ends',
+  'results lie within the bounds',
   (fn, [a, x, b], [c, y, d]) => {
     const [lo, hi] = endsOfBits(fn, [a, b], [c, d])
     const value = MATH[fn].evaluate(x, y)
@@ -36,7 +36,7 @@ property.prop([functions, operand, operand], RUNS)(
 )
 
 property.prop([functions, operand, operand], RUNS)(
-  'whatever may not fit is any word',
+  'a result that may not fit has the range of a word',
   (fn, [a, x, b], [c, y, d]) => {
     const [lo, hi] = endsOfBits(fn, [a * 4 - 1, b * 4 + 1], [c * 4 - 1, d * 4 + 1])
     const value = MATH[fn].evaluate(x * 4, y * 4)
@@ -50,7 +50,7 @@ const small = fc
   .map(([lo, n]) => Array.from({ length: n + 1 }, (_, k) => lo + k))
 
 property.prop([functions, small, small], RUNS)(
-  'ends of few numbers are near those that occur',
+  'bounds of few numbers are near the values that occur',
   (fn, xs, ys) => {
     const [lo, hi] = endsOfBits(fn, [xs[0]!, xs.at(-1)!], [ys[0]!, ys.at(-1)!])
     const all = xs.flatMap((x) => ys.map((y) => MATH[fn].evaluate(x, y)))

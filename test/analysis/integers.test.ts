@@ -39,7 +39,7 @@ property.prop([integers, integers, integers], RUNS)('equal sums have one key, ho
 })
 
 property.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
-  'what divides an expression divides its value',
+  'a divisor of an expression divides its value',
   (e, at, by) => {
     const of = new Map([...at, ['n', at.get('n')! * by]])
     const facts = new Facts({ sizes: [{ size: 'n', relation: 'multiple', by }] })
@@ -49,12 +49,12 @@ property.prop([integers, values, fc.constantFrom(2, 3, 4, 8)], RUNS)(
   },
 )
 
-property.prop([questions('x')], RUNS)('what is implied holds', ({ facts, of, end, at }) => {
+property.prop([questions('x')], RUNS)('implied facts hold', ({ facts, of, end, at }) => {
   for (const cond of [lt(of, end), ge(of, int(0)), lt(of, int(20))])
     if (facts.implies(cond)) expect(evaluate(cond, at)).toBe(1)
 })
 
-test('what lies under the least value of an end is below it', () => {
+test('a value under the minimum of a bound is below the bound', () => {
   const facts = new Facts()
   const words = max(ceildiv(variable('n'), int(32)), int(1))
   expect([int(0), int(1)].map((e) => facts.below(e, words))).toEqual([true, false])
@@ -81,7 +81,7 @@ test('a normal form has the value of the expression', () => {
 })
 
 property.prop([questions('x')], RUNS)(
-  'what is proved never to be negative is not',
+  'expressions that are proved nonnegative are nonnegative',
   ({ facts, of, end, at }) => {
     const proved = [sub(end, of), of, sub(of, end)].filter((e) => neverNegative(facts.form(e), facts))
     for (const e of proved) expect(evaluate(e, at)).toBeGreaterThanOrEqual(0)
@@ -143,7 +143,7 @@ const digits: fc.Arbitrary<readonly Digit<string>[]> = fc
     return fc.shuffledSubarray(terms, { minLength: terms.length })
   })
 
-test('a number in mixed radix tells its digits, and a dense one has every value', () => {
+test('the digits of a mixed-radix number are recovered, and a dense number has every value', () => {
   let [told, all] = [0, 0]
   fc.assert(
     fc.property(digits, fc.integer({ min: 1, max: 3 }), (terms, n) => {

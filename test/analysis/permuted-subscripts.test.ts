@@ -49,7 +49,7 @@ const points = [...Array(EXTENTS.x).keys()].flatMap((x) =>
 )
 const tables = fc.record({ p: permutation, q: permutation })
 
-test('coordinates: p[x] * 4 + y tells both, and whatever is told is so', () => {
+test('coordinates: p[x] * 4 + y determines x and y', () => {
   const axes = new Map(Object.entries(EXTENTS).map(([n, e]) => [n, denseAxis(n, int(e))]))
   const told = (index: readonly Expr[]): ReadonlySet<string> => {
     const around = [...axes].map(([name, axis]) => ({
@@ -94,7 +94,7 @@ test('coordinates: p[x] * 4 + y tells both, and whatever is told is so', () => {
   )
 })
 
-test('loops: blocks of one text are disjoint', () => {
+test('loops: blocks of one program are disjoint', () => {
   const inner = new Map<string, For>([['y', loop('y', EXTENTS.y, []) as For]])
   const block = (e: Expr): string | undefined =>
     blockOf(e, 'x', { inner, indptr: new Set(), distinct: ['p', 'q'] })

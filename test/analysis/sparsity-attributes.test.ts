@@ -133,7 +133,7 @@ test.each([
   expect(told(body, name)).toBe(expected)
 })
 
-test('what is told is frozen', () => {
+test('results are frozen', () => {
   const { attributes } = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`)
   const all = (x: unknown): readonly unknown[] =>
     typeof x === 'object' && x !== null
@@ -142,7 +142,7 @@ test('what is told is frozen', () => {
   for (const x of all(attributes)) expect(Object.isFrozen(x)).toBe(true)
 })
 
-describe('what is refused, and the data that say why', () => {
+describe('rejected attributes, with data that show the reason', () => {
   test.each([
     [
       `${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] + S[i, j] }`,
@@ -195,7 +195,7 @@ describe('what is refused, and the data that say why', () => {
     expect(await run(by)).not.toEqual(await run(body))
   })
 
-  test('an infinite start, in an arm of a condition', () => {
+  test('an infinite initial value, in an arm of a condition', () => {
     const body = `iterate low [i, p] as SR { z[i] min= Q[i, p] }
       iterate t [i] as S { if (z[i] != 0) { w[i] = r[i] * z[i] } }
       iterate o [i, j] as SS { O[i, j] = w[i] + 1 }`
@@ -205,7 +205,7 @@ describe('what is refused, and the data that say why', () => {
     )
   })
 
-  test('0 times the least of what may be nothing', () => {
+  test('0 times a minimum over no elements', () => {
     const body = `iterate low [i, p] as SR { if (Q[i, p] > 0) { z[i] min= Q[i, p] } }
       iterate t [i] as S { w[i] = 2 * q[i] }
       iterate o [i, j] as SS { O[i, j] = min(w[i] * z[i], 7) * r[i] }`
@@ -229,7 +229,7 @@ describe('what is refused, and the data that say why', () => {
   })
 })
 
-test('−0 is zero, what is no number is kept, and what is skipped reaches nothing', async () => {
+test('−0 counts as zero, NaN is kept, and skipped elements have no effect', async () => {
   const k = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`, '', 'f64')
   const dense = (shape: readonly number[], ...values: readonly number[]) =>
     ({ kind: 'dense', dtype: 'f64', shape, values: Float64Array.from(values) }) as const
@@ -244,17 +244,17 @@ test('−0 is zero, what is no number is kept, and what is skipped reaches nothi
   expect(Array.from(O!.values as Float64Array)).toEqual([0, 0, Number.NaN, 10])
 })
 
-describe('what is left out', () => {
+describe('dead elements', () => {
   const left = (body: string, names: readonly string[], more = ''): string =>
     names.reduce((k, name) => k.drop(name), kernel(body, more)).show(1)
 
-  test('what nobody reads goes with its tensor', () => {
+  test('an unread tensor is removed', () => {
     const text = left(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] }`, ['score'])
     expect(text).not.toMatch(/score|buffer S/)
     expect(text).toContain('O[i, j] = M[i, j]')
   })
 
-  test('f(0) is the constant that it is, and results that are 0 are so without', () => {
+  test('f(0) is folded, and results that are 0 stay 0 without iterations', () => {
     const body = `iterate off [i, j] as SS { S[i, j] = M[i, j] * 0.0 }
     iterate power [i, j] as SS { T[i, j] = exp(S[i, j]) }
     iterate o [i, j] as SS { O[i, j] += S[i, j] * T[i, j] }
@@ -284,7 +284,7 @@ describe('what is left out', () => {
   })
 })
 
-describe('one structure for several tensors', () => {
+describe('structure shared by several tensors', () => {
   const both = `${SCORE}
     iterate t [i, j] as SS { T[i, j] = M[i, j] * S[i, j] }
     iterate o [i, p, j] as SSR { U[i, p] += T[i, j] * K[j, p] }
@@ -300,7 +300,7 @@ describe('one structure for several tensors', () => {
 }`
   const names = ['o', 't', 'score']
 
-  test('goes to all that is asked for, without conditions, and to temporaries that nothing else sees', () => {
+  test('applies to all tensors without conditions, and to temporaries without other uses', () => {
     const k = kernel(both, U, 'f64', blocks)
     const carried = k.live('M', 'blocks', 2, { for: names }).show(1)
     expect(carried).toContain('buffer S: f64[io, jo, ii, ji] local')
@@ -312,7 +312,7 @@ describe('one structure for several tensors', () => {
     expect(some.show(1).match(/if \(/g)).toHaveLength(1)
   })
 
-  test('may be another one of the same tensor', () => {
+  test('can be another structure of the same tensor', () => {
     // What lies over the first lists alone is known to be 0 elsewhere no more: a result does not.
     const results = both.replaceAll('T[', 'R[')
     const twice = kernel(results, `${U}\n  buffer R: f64[i, j] out`, 'f64', blocks)
@@ -323,7 +323,7 @@ describe('one structure for several tensors', () => {
     expect(twice).toMatch(/iterate o \[io_2, p, jo_2, ii_2, ji_2\]|iterate o \[io_2, jo_2, ii_2, ji_2, p\]/)
   })
 
-  test('is not for iterations inside of others, which have some of the iterators', () => {
+  test('excludes inner iterations, which have some of the iterators', () => {
     const nested = `${SCORE}
     iterate rows [i] as S { iterate t [j] as S { T[i, j] = M[i, j] * S[i, j] } }
     iterate other [i, j] as SS { O[i, j] = M[i, j] * T[i, j] }`
@@ -334,7 +334,7 @@ describe('one structure for several tensors', () => {
     ])
   })
 
-  test('is printed, and in JSON', () => {
+  test('appears in the printed text and in JSON', () => {
     const carried = kernel(both, U, 'f64', blocks).live('M', 'blocks', 2, { capacity: 7, for: names })
     expect(carried.trace).toEqual(['M as blocks(2) live in place capacity 7 for o, t, score'])
     expect(carried.toJSON()).toMatchObject([{ for: names }])
@@ -356,7 +356,7 @@ describe('one structure for several tensors', () => {
   })
 })
 
-test('steps are printed, and replayed', () => {
+test('steps are printed and replayed', () => {
   const k = kernel(`${SCORE} iterate o [i, j] as SS { O[i, j] = M[i, j] * S[i, j] }`)
   const masked = k.mask('score', 'M')
   expect(masked.trace).toEqual(['mask score by M'])

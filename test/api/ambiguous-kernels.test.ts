@@ -36,6 +36,6 @@ test.each([
   ])
 })
 
-test('a kernel of the file itself is the only one', async () => {
+test('a kernel of the importing file shadows imported ones', async () => {
   expect((await load(join(folder, 'more.spt'))).kernel().name).toBe('own')
 })

@@ -155,7 +155,7 @@ beforeAll(async () => {
 })
 afterAll(() => device.dispose())
 
-test('strange arguments are refused', async () => {
+test('unexpected arguments are rejected', async () => {
   const wrong: string[] = []
   for (const [name, self, fn, ...args] of calls)
     for (const at of args.keys())
@@ -169,13 +169,13 @@ test('strange arguments are refused', async () => {
   expect(wrong).toEqual([])
 })
 
-test('a promise in the place of a value is to be awaited', async () => {
+test('a promise in place of a value is rejected with a hint to await it', async () => {
   const tensor = Promise.resolve(api.coords([3, 4], [[0], [0]], [1])) as never
   const failed = (await api.upload(device, tensor).catch((e: unknown) => e)) as api.SptError
   expect(failed.diagnostics[0]).toMatchObject({ code: 'api/argument', hint: 'await it' })
 })
 
-test('objects in the words of SciPy and nested lists get the call that makes a tensor', async () => {
+test('SciPy-like objects and nested lists get a hint with the call that makes a tensor', async () => {
   const k = (await import('../../src/api/program.ts')).parseProgram(
     'kernel k(n: size) {\n  axis i = dense_fixed(n)\n  buffer x: f32[i] in\n  buffer y: f32[i] out\n  iterate c [i] as S { y[i] = x[i] }\n}',
   )

@@ -82,7 +82,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   afterAll(() => device.dispose())
 
   test.each(kind === 'cpu' ? NAMES : sample(NAMES, 3))(
-    '%s agrees with the reference, whatever is chosen',
+    '%s agrees with the reference under every branch of the dispatch',
     async (name) => {
       const compiled = await (await kernelOf(name)).compile(device)
       for (const c of casesOf(name)) {
@@ -116,7 +116,7 @@ function anything(name: string, random: Random, n = 0): number {
 const MINUTES = 300_000
 
 test.each(sample(NAMES, 2))(
-  'every branch of %s is for some data, only for what it can do, and its target takes it',
+  'every branch of %s is selected for some data, is legal there, and its code compiles',
   async (name) => {
     const file = fileOf(name)
     const parsed = await loadProgram(file, async (path) => readFileSync(path, 'utf8'))
@@ -182,7 +182,7 @@ test.each(sample(NAMES, 2))(
   MINUTES,
 )
 
-test('the longest rows of blocks share a multiprocessor with the shortest where all run at one time', async () => {
+test('the longest block rows share an SM with the shortest if all are resident', async () => {
   const device = { kind: 'cuda', features: new Set(['sm_90']), limits: { processors: 132 } } as const
   const open = (await load(fileOf('block_spmm_f16'))).kernel('block_spmm_f16')
   const chosen = async (b: number, m: number, d: number) => {
@@ -197,7 +197,7 @@ test('the longest rows of blocks share a multiprocessor with the shortest where 
   expect(await chosen(128, 16_896, 128)).toBe('serpentine(128, wave = 66)')
 })
 
-test('matrix units are used where the device has the product', async () => {
+test('matrix units are used if the device has the product', async () => {
   const open = (await load(fileOf('gemm_f16'))).kernel('gemm_f16')
   const product = 'subgroup_matrix(16, 16, 16, f16, f32)'
   const chosen = async (k: number, ...features: string[]) =>

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { CompiledDispatch } from '../../src/api/compiled-choice.ts'
 import { coords, dense, devices, load } from '../../src/node.ts'
 
-test('names, ranks and shapes that prepare refuses', async () => {
+test('names, ranks and shapes that prepare rejects are rejected', async () => {
   const program = await load('import "sparsetile/kernels/tile-wise.spt"')
   const compiled = await program
     .kernel('pruned_linear')

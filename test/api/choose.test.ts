@@ -177,8 +177,8 @@ const condition = (known: Readonly<Record<string, number>>): fc.Arbitrary<Condit
 
 const RUNS = runs(15)
 
-describe('which schedule', () => {
-  test('the first whose condition holds, and every one gives the reference’s result', async () => {
+describe('the selected schedule', () => {
+  test('the first branch whose condition holds is selected; every branch gives the reference result', async () => {
     const SCHEDULES = ['wide(each = 1)', 'wide(3, 1)', 'blocks(2)', 'plain', 'blocks(1)']
     let chose = 0
     await fc.assert(
@@ -209,7 +209,7 @@ describe('which schedule', () => {
     if (RUNS >= 15) expect(chose).toBeGreaterThan(0)
   })
 
-  test.each(WAYS)('statistics are what counting gives: %s', async (way) => {
+  test.each(WAYS)('statistics equal counts: %s', async (way) => {
     const names = Object.keys(expected({ rows: [[]], n: 1, d: 1 }))
     const k = await choosing(`when (${names.map((n) => `${n} >= 0`).join(' and ')}) plain`)
     await fc.assert(
@@ -241,7 +241,7 @@ describe('which schedule', () => {
     expect((await tenths.choose('cpu', inputsOf({ rows: [[0]], n: 10, d: 1 }))).selection.text).toBe('plain')
   })
 
-  test('it is told why', async () => {
+  test('the reason is reported', async () => {
     const k = await choosing(`
       when (cuda) plain
       when (d % 4 == 0 and longest(j) > 2) wide(each = 4)
@@ -304,7 +304,7 @@ describe('which schedule', () => {
     expect([...s!.values!]).toEqual([6, 0, 9])
   })
 
-  test('random data have the structure that they are chosen by', async () => {
+  test('random data have the structure that the dispatch assumes', async () => {
     const k = await choosing(
       'when (count(j) % 2 == 0) blocks(2)\nwhen (longest(j) > 0) plain\notherwise plain',
     )
@@ -325,7 +325,7 @@ describe('variants', () => {
   const BRANCHES = 'when (d % 4 == 0) wide(2, 4)\nwhen (d % 2 == 0) wide(each = 2)\notherwise plain'
   const inputs = (d: number) => inputsOf({ rows: [[0, 2], [1]], n: 3, d })
 
-  test('are compiled when they are chosen first, once', async () => {
+  test('are compiled once, on first selection', async () => {
     const compile = vi.spyOn(cpu, 'compile')
     try {
       const compiled = await (await choosing(BRANCHES)).compile(cpu)
@@ -349,7 +349,7 @@ describe('variants', () => {
     }
   })
 
-  test('one that could not be compiled is tried again', async () => {
+  test('a failed compilation is tried again', async () => {
     const compiled = await (await choosing(BRANCHES)).compile(cpu)
     const compile = vi.spyOn(cpu, 'compile').mockImplementationOnce(() => {
       throw new SptError({ code: 'device/compile', message: 'not now', hint: 'try again' })
@@ -373,7 +373,7 @@ describe('variants', () => {
     expect(await complaint(() => compiled.prepare(foreign))).toContain('choose/other-binding')
   })
 
-  test('bare values take the shapes of the kernel as written', async () => {
+  test('plain arrays take the shapes of the unscheduled kernel', async () => {
     const compiled = await (await choosing(BRANCHES)).compile(cpu)
     const A = tensor({ rows: [[0, 2], [1]], n: 3, d: 4 }, 'coords')
     const prepared = await compiled.prepare({ tensors: { A, B: Array.from({ length: 12 }, (_, k) => k) } })
@@ -382,8 +382,8 @@ describe('variants', () => {
   })
 })
 
-describe('a kernel whose schedule is open', () => {
-  test('is what compile makes of one without steps, where there is one called auto', async () => {
+describe('a kernel without a selected schedule', () => {
+  test('is compiled with the schedule auto, if there is one', async () => {
     const k = await choosing('otherwise plain')
     expect([k.schedules, k.dispatches, k.dispatch]).toEqual([['wide', 'blocks', 'plain'], ['auto'], 'auto'])
     expect((await k.compile(cpu)) instanceof CompiledDispatch).toBe(true)
@@ -412,7 +412,7 @@ describe('a kernel whose schedule is open', () => {
       expect(await complaint(use)).toBe('choose/open: mul.auto is chosen when data are bound')
   })
 
-  test('can be chosen for with sizes and statistics alone', async () => {
+  test('can select a schedule from sizes and statistics alone', async () => {
     const k = await choosing('when (cuda and d % 4 == 0 and longest(j) > 512) blocks(2)\notherwise plain')
     const given = { params: { d: 8 }, statistics: { 'longest(j)': 513 } }
     const { kernel, selection } = await k.choose('cuda', given)
@@ -442,7 +442,7 @@ describe('parameters', () => {
     when (d > ${of('least')} - ${of('both')}) wide(max(1, ${of('both')}), 1)
     otherwise plain`
 
-  test('choose what the same choice with numbers in their places does', async () => {
+  test('select the same branch as constants in their place', async () => {
     const k = await choosing(
       branches((n) => n),
       PARAMS,
@@ -478,7 +478,7 @@ describe('parameters', () => {
     if (LONG) expect([...seen].sort()).toEqual(['blocks', 'plain', 'wide'])
   })
 
-  test('each list of arguments is a choice of its own', async () => {
+  test('each list of arguments is a separate dispatch', async () => {
     const k = await choosing('when (longest(j) >= b) blocks(b)\notherwise plain', '(b = 2)')
     const inputs = inputsOf({ rows: [[0, 1, 2], []], n: 3, d: 2 })
     const [usual, one, four] = await Promise.all([
@@ -509,7 +509,7 @@ describe('parameters', () => {
     expect((await choosing('otherwise plain', '(b, c = 2)')).schedule('auto', 1, 3).dispatch).toBe('auto')
   })
 
-  test('wrong arguments are what they are for schedules', async () => {
+  test('wrong arguments are reported as for schedules', async () => {
     const k = await choosing('otherwise blocks(b)', '(b)')
     const wrong = (name: string, ...args: never[]) =>
       complaint(() => k.schedule(name, ...args)) as Promise<string>
@@ -528,7 +528,7 @@ describe('parameters', () => {
   })
 })
 
-test('what a CUDA device can do', async () => {
+test('the features of a CUDA device', async () => {
   const k = await choosing(
     'when (capability >= 9.0) blocks(2)\nwhen (cuda and capability >= 8.0) blocks(1)\notherwise plain',
   )
@@ -552,7 +552,7 @@ describe('how many multiprocessors the device has', () => {
       'when (cuda and m <= 2 * processors) blocks(ceildiv(processors, 8))\nwhen (m > 3 and processors > 3) wide\notherwise plain',
     )
 
-  test('is what a CUDA device tells', async () => {
+  test('is the number that a CUDA device reports', async () => {
     const k = await choice()
     const device = (processors?: number) =>
       ({ kind: 'cuda', features: new Set<string>(), limits: processors ? { processors } : {} }) as const
@@ -567,7 +567,7 @@ describe('how many multiprocessors the device has', () => {
     expect(await complaint(() => on(5))).toContain('choose/unknown-processors')
   })
 
-  test('is given where only the kind is', async () => {
+  test('can be passed if only the device kind is known', async () => {
     const k = await choice()
     const given = { params: { m: 9, d: 4 }, processors: 5 }
     expect((await k.choose('cuda', given)).selection.text).toBe('blocks(1)')
@@ -577,7 +577,7 @@ describe('how many multiprocessors the device has', () => {
     )
   })
 
-  test('is not known of others, and asked where it matters alone', async () => {
+  test('is unknown for other devices, and required only if it matters', async () => {
     const k = await choice()
     expect((await k.choose('webgpu', { params: { m: 3 } })).selection.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
@@ -589,7 +589,7 @@ describe('how many multiprocessors the device has', () => {
     }
   })
 
-  test('a size of that name is the size', async () => {
+  test('a size of that name takes precedence', async () => {
     const text = `kernel fill(processors: size) {
       axis i = dense_fixed(processors)
       buffer C: f32[i] out
@@ -605,7 +605,7 @@ describe('how many multiprocessors the device has', () => {
   })
 })
 
-describe('what features the device has', () => {
+describe('features of the device', () => {
   const MATRIX = 'subgroup_matrix(16, 16, 16, f16, f32)'
   const choice = () =>
     choosing(`when (has(${MATRIX}) and has(f16)) blocks(2)
@@ -613,7 +613,7 @@ describe('what features the device has', () => {
       when (not cuda or not has(async_copy)) wide(each = select(has(f64), 2, 1))
       otherwise plain`)
 
-  test('is what a device tells', async () => {
+  test('are reported by the device', async () => {
     const k = await choice()
     const on = async (kind: Device['kind'], ...features: string[]) =>
       (await k.choose({ kind, features: new Set(features) }, { params: { d: 4 }, features: [MATRIX, 'f16'] }))
@@ -628,7 +628,7 @@ describe('what features the device has', () => {
     expect((await k.choose(cpu, { params: { d: 4 } })).selection.text).toBe('wide(each = 2)')
   })
 
-  test('is given where only the kind is, all of them', async () => {
+  test('can be passed, all of them, if only the device kind is known', async () => {
     const k = await choice()
     const given = async (kind: Device['kind'], ...features: string[]) =>
       (await k.choose(kind, { params: { d: 4 }, features })).selection.text
@@ -656,7 +656,7 @@ describe('mistakes', () => {
   }
   const two = inputsOf({ rows: [[0, 1], []], n: 2, d: 6 })
 
-  test('no condition holds: what each of them lacks', async () => {
+  test('no condition holds: the message says why each fails', async () => {
     const d = await refused('when (d > 6) plain\nwhen (cpu and longest(j) == 3) blocks(2)', two)
     expect([d.code, d.notes]).toEqual([
       'choose/no-match',
@@ -665,14 +665,14 @@ describe('mistakes', () => {
     expect(d.span).toBeDefined()
   })
 
-  test('a schedule that is not for these sizes', async () => {
+  test('a schedule that does not support these sizes', async () => {
     const d = await refused('when (d > 5) wide(each = 4)', two)
     expect([d.code, d.hint]).toEqual(['choose/requirement', 'when (d > 5 and d % 4 == 0)'])
     expect(d.message).toBe('mul.auto chooses wide(each = 4), which requires d % 4 == 0, and d is 6')
     expect([d.span, d.labels?.length]).toEqual([expect.anything(), 1])
   })
 
-  test('arguments that make no step', async () => {
+  test('arguments that give an invalid step', async () => {
     const d = await refused('otherwise wide(1, d / 10)', two)
     expect([d.code, d.labels?.at(-1)?.text]).toEqual(['schedule/bad-requirement', 'chosen here'])
   })
@@ -691,7 +691,7 @@ describe('mistakes', () => {
     }
   })
 
-  test('arrays that are not as they should be are what binding says of them', async () => {
+  test('invalid arrays are reported by binding', async () => {
     const bad = (indptr: unknown) =>
       refused('when (longest(j) > 1) plain\notherwise plain', {
         ...two,
@@ -719,7 +719,7 @@ describe('mistakes', () => {
     expect((await refused('when (longest(j) == 1) plain', beyond)).code).toBe('bind/index-range')
   })
 
-  test('calls that no compiler has looked at', async () => {
+  test('calls that TypeScript does not check', async () => {
     const k = (await choosing(
       'when (d > 3 and longest(j) > 2) plain\notherwise blocks(2)',
     )) as never as Record<
@@ -752,7 +752,7 @@ describe('mistakes', () => {
       expect(await complaint(call), String(call)).toMatch(/^api\/argument/)
   })
 
-  test('sizes that are none', async () => {
+  test('values that are not sizes', async () => {
     const A = tensor({ rows: [[0, 1], []], n: 2, d: 1 }, 'coords')
     const choice = 'when (longest(j) > 2 and m > 0) plain\notherwise plain'
     for (const m of [-1, 2.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 40])
@@ -761,7 +761,7 @@ describe('mistakes', () => {
       )
   })
 
-  test('what is bound wrongly is found by binding', async () => {
+  test('wrong bindings are reported by binding', async () => {
     expect((await refused('otherwise plain', { ...two, params: { d: 5 } })).code).toBe('bind/size-mismatch')
     expect((await refused('otherwise plain', { tensors: { Z: [1] } })).code).toMatch(/^bind\//)
     expect((await refused('when (longest(j) > 0) plain', { tensors: { B: two.tensors!.B! } })).code).toBe(
@@ -774,7 +774,7 @@ test.each([
   [{ m: 4 }, 'bind/size-mismatch: size m is 4 by the value given, and 6 by dimension 0 of A'],
   [{ n: 4 }, 'bind/size-mismatch: size n is 4 by the value given, and 5 by dimension 1 of A'],
   [{ m: -1 }, 'bind/size-range: size m is -1'],
-])('sizes that what is bound does not have decide nothing: %j', async (sizes, expected) => {
+])('sizes that contradict the bindings are rejected: %j', async (sizes, expected) => {
   const k = await choosing('  when (m < 5) plain\n  otherwise wide')
   const tensors = {
     A: coords(
@@ -790,7 +790,7 @@ test.each([
   expect(await complaint(() => work)).toContain(expected)
 })
 
-test('a choice of a file that is imported whole calls schedules of a third file', async () => {
+test('a dispatch of a wholly imported file calls schedules of a third file', async () => {
   const files: Readonly<Record<string, string>> = {
     'third.spt': `kernel k(n: size) {
   axis i = dense_fixed(n)

@@ -91,7 +91,7 @@ const CASES: Readonly<Record<string, readonly [code: string, about: string, () =
 }
 
 describe('errors of the API', () => {
-  test.each(Object.keys(CASES))('of %s show what they are about', async (name) => {
+  test.each(Object.keys(CASES))('of %s show the source', async (name) => {
     const [code, about, work] = CASES[name]!
     const e = await errorOf(work)
     const [d] = e.diagnostics
@@ -100,13 +100,13 @@ describe('errors of the API', () => {
     expect(e.sources!.get(source)!.text.slice(start, end)).toContain(about)
   })
 
-  test('a text that a call brings stands beside those of the program', async () => {
+  test('source passed to a call is shown next to that of the program', async () => {
     const e = await errorOf(() => k().as('A', 'narrow(1, 2)'))
     expect([...e.sources!.keys()].sort()).toEqual(['format', 'mul.spt'])
     expect(api.render(e.diagnostics, e.sources!)).toContain('narrow(1, 2)')
   })
 
-  describe('with what comes from another text of the same name', () => {
+  describe('with declarations from another source of the same name', () => {
     const shown = async (code: string, about: string, work: (other: api.SptProgram) => unknown) => {
       const other = await api.load(`// Another text, in which all stands elsewhere.\n${TEXT}`, {
         name: 'mul.spt',
@@ -122,7 +122,7 @@ describe('errors of the API', () => {
     test('steps', () =>
       shown('schedule/unknown-loop', 'zz', (other) => k().apply(other.kernel('mul').steps('wrong'))))
 
-    test('steps that are refused when data are bound', () =>
+    test('steps that are rejected at binding', () =>
       shown('run/requirement', 'd % 4 == 0', async (other) =>
         (await k().apply(other.kernel('mul').steps('even')).compile(device)).prepare(inputs(3)),
       ))
@@ -133,7 +133,7 @@ describe('errors of the API', () => {
       ))
   })
 
-  test('every class that users hold gives them', () => {
+  test('every public class reports them', () => {
     const classes = Object.values(api as Readonly<Record<string, unknown>>).filter(
       (x): x is abstract new () => object => typeof x === 'function' && /^class\b/.test(`${x}`),
     )

@@ -59,7 +59,7 @@ describe('in kernels', () => {
     }
   })
 
-  test('what is done for a part goes on from the kernel that is given', () => {
+  test('steps for a part continue from the given kernel', () => {
     const stored = k.as('A', 'hyb', 2, 2)
     for (const other of [k, k.as('A', 'csr'), stored.undo()])
       expect(refusal(() => stored.each('A', () => other))).toMatchObject({
@@ -89,7 +89,7 @@ describe('in kernels', () => {
     expect(parts[1]!.nest('multiply')).toBe('multiply_p0_w2')
   })
 
-  test('what is said of misuse', async () => {
+  test('misuse is reported', async () => {
     const loose = k as never as Record<string, (...xs: unknown[]) => unknown>
     expect(await complaint(() => k.parts('A'))).toBe('schedule/no-parts: no step before stores A in a format')
     expect(await complaint(() => k.as('A', 'csr').parts('B'))).toMatch(/^schedule\/no-parts/)
@@ -105,7 +105,7 @@ describe('in kernels', () => {
 })
 
 describe('with data', () => {
-  test('formats of what is prepared', async () => {
+  test('formats of prepared kernels', async () => {
     const compiled = await k.as('A', 'hyb', 1, 2).compile(device)
     const prepared = await compiled.prepare({ tensors: { A }, params: { d: 2 }, seed: 1 })
     expect(prepared.formats).toMatchObject([
@@ -213,7 +213,7 @@ describe('without kernels', () => {
     }
   })
 
-  test('what it costs', () => {
+  test('the cost of conversion', () => {
     const f = program.format('hyb', 1, 2)
     expect(f.text).toBe('hyb(1, 2)')
     expect(f.parts.map((p) => p.label)).toEqual(['w1', 'w2', 'w4'])
@@ -228,7 +228,7 @@ describe('without kernels', () => {
     expect([...w4!.tensor.values!]).toEqual([2, 3, 1, 0, 5, 6, 7, 8])
   })
 
-  test('what is said of misuse', async () => {
+  test('misuse is reported', async () => {
     const loose = (f: unknown) => f as Record<string, (...xs: unknown[]) => unknown>
     const csr = loose(program.format('csr'))
     expect(await complaint(() => program.format('csx'))).toMatch(/^api\/unknown-format/)

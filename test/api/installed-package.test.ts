@@ -18,7 +18,7 @@ const refusal = (work: Promise<unknown>): Promise<string> =>
     (e: unknown) => (e instanceof SptError ? e.message : `no refusal: ${e}`),
   )
 
-test('a path, an import of a file, and an import of a text may name the package', async () => {
+test('a path, and imports of a file or of a source, may name the package', async () => {
   const path = folder.file('sub/mine.spt', IMPORTS)
   for (const program of [await load(SPMM), await load(path), await load(IMPORTS)])
     expect(program.kernels).toContain('spmm')
@@ -28,7 +28,7 @@ test('a path, an import of a file, and an import of a text may name the package'
   expect((await readTensor('sparsetile/data/cora.mtx')).shape).toEqual([2708, 2708])
 })
 
-test('in Node a reader is not asked for files of the package; in a browser it is asked for everything', async () => {
+test('in Node a reader is not called for packaged files; in a browser it is called for every file', async () => {
   const asked: string[] = []
   const read = async (path: string): Promise<string> => {
     asked.push(path)
@@ -85,7 +85,7 @@ test('a copy of a handle is refused with what to send instead, and that works', 
   expect(JSON.parse(JSON.stringify(kernel))).toEqual(sent.steps)
 })
 
-test('the package of the software driver is found by its folder, and what is wrong with it is said', () => {
+test('the package of the software driver is found by its folder, and defects are reported', () => {
   const made = (name: string, archive: string | null): string => {
     const root = folder.at(name)
     mkdirSync(join(root, 'bin/x64'), { recursive: true })
@@ -110,7 +110,7 @@ test('the package of the software driver is found by its folder, and what is wro
   })
 })
 
-test('a Node that is too old is named', () => {
+test('an old version of Node is reported', () => {
   expect(tooOld('18.20.1')).toMatch(/this is Node 18\.20\.1, and sparsetile needs 20\.19/)
   expect(tooOld('20.18.3')).not.toBeNull()
   for (const fine of ['20.19.0', '20.20.2', '22.1.0', '24.0.0']) expect(tooOld(fine)).toBeNull()

@@ -12,7 +12,7 @@ beforeAll(async () => {
 const stages = (x: Kernel): string[] => [x.show(1), x.show(2), x.show(3)]
 
 describe('programs', () => {
-  test('say what they hold', async () => {
+  test('list their declarations', async () => {
     const p = await program()
     expect(p.kernels).toEqual(['mul'])
     expect([...p.formats.keys()]).toEqual(['bsr'])
@@ -46,7 +46,7 @@ describe('steps', () => {
     expect(k.trace).toEqual([])
   })
 
-  test('handles survive what happens around them', () => {
+  test('handles survive steps on other loops', () => {
     const f = k.loop('f')
     const j = k.loop('j')
     const later = k.split('i', 4, ['row', 'within']).reorder('row', 'within', f, j).split(f, 8)
@@ -59,7 +59,7 @@ describe('steps', () => {
     expect(() => k.split('i', 4).unroll(i)).toThrow(/schedule\/.*\bi\b/)
   })
 
-  test('those on coordinates cannot follow those on loops: nothing would be left of these', () => {
+  test('steps on coordinates cannot follow steps on loops', () => {
     expect(() => k.split('i', 2).as('A', 'bsr', 2)).toThrow(/schedule\/too-late/)
     expect(() => k.split('i', 2).attach('j', 'i')).toThrow(/schedule\/too-late/)
   })
@@ -118,7 +118,7 @@ describe('properties', () => {
     expect(steps).toBeGreaterThan(scaled(8))
   })
 
-  test('a trace names what handles mean as the language does', async () => {
+  test('a trace names the loops of handles in the language’s syntax', async () => {
     const program = await load(`kernel k(m: size) {
       axis i = dense_fixed(m)
       axis j = dense_fixed(m)
@@ -148,7 +148,7 @@ describe('properties', () => {
   })
 })
 
-test('the texts of each target', () => {
+test('the code of each target', () => {
   const gpu = k.schedule('gpu')
   expect(gpu.emit('wgsl')[0]!.text).toContain('@compute @workgroup_size(4, 1, 1)')
   expect(gpu.emit('cuda')[0]!.text).toContain('extern "C" __global__')

@@ -41,7 +41,7 @@ property.prop([
   fc.array(
     fc.record({ free: fc.boolean(), kind: fc.constantFrom('cpu', 'webgpu', 'cuda'), dispose: fc.boolean() }),
   ),
-])('those and no others that hold memory of a device and were not freed', (all) => {
+])('exactly the unfreed kernels with device memory are reported', (all) => {
   const { kernels, said, collect } = fake()
   const made = all.map((how, k) => {
     const [on, prepared] = [device(how.kind), {}]
@@ -114,7 +114,7 @@ process.exit(0)
     return stderr.split('\n').filter((line) => line !== '')
   }
 
-  test('names the place where each was made, and says nothing of those that were freed', async () => {
+  test('names the call that made each kernel, and skips freed ones', async () => {
     const said = await run({})
     expect(said.length).toBe(3)
     for (const name of ['chosen', 'automatic', 'named'])

@@ -36,7 +36,7 @@ const sizes: fc.Arbitrary<string> = fc.letrec<{ all: string }>((tie) => ({
   ),
 })).all
 
-test('texts, calls and JSON give the same kernel', async () => {
+test('program text, calls and JSON give the same kernel', async () => {
   const cases = fc.record({
     format: fc.constantFrom('csr', 'bsr(2)', 'panels(2, 2)'),
     inPlace: fc.boolean(),
@@ -72,7 +72,7 @@ test('texts, calls and JSON give the same kernel', async () => {
   )
 }, 600_000)
 
-test('what is wrong in a step is refused where it is replayed', async () => {
+test('invalid steps are rejected when they are replayed', async () => {
   const kernel = await kernelOf()
   const n = { kind: 'var', name: 'n', dtype: 'i32' }
   const number = (value: unknown) => ({ kind: 'const', value, dtype: 'i32' })
@@ -133,7 +133,7 @@ test('what is wrong in a step is refused where it is replayed', async () => {
     expect(problem({ ...good, capacity: binary('add', { ...n, name }, n) })).toBe('schedule/live-capacity')
 })
 
-test('what is wrong in a call is refused, and nothing is dropped', async () => {
+test('invalid calls are rejected, and no argument is ignored', async () => {
   const kernel = await kernelOf()
   const given = (...rest: unknown[]) => codeOf(async () => kernel.live('A', 'csr', ...(rest as never[])))
   expect(await given({ capacity: 2 }, { capacity: 3 })).toBe('api/argument')
@@ -149,7 +149,7 @@ test('what is wrong in a call is refused, and nothing is dropped', async () => {
     expect([text, await given({ capacity: text })]).toEqual([text, code])
 })
 
-test('what the kernel makes for itself cannot be bound', async () => {
+test('buffers that the kernel creates cannot be bound', async () => {
   const compiled = await (await kernelOf()).live('H', 'panels', 2, 2, { total: 4 }).compile(await cpu)
   const tensors = { A: dense([2, 4], new Float32Array(8)), B: new Float32Array(4) }
   const made = compiled.compilation.kernel.buffers.filter((b) => !/^[ABCH]$/.test(b.name))
@@ -197,7 +197,7 @@ ${KERNEL.slice(KERNEL.indexOf('kernel product'))}`)
   )
 }, 600_000)
 
-test('groups have no more positions than there are coordinates to list, beyond those of any tile', async () => {
+test('groups have at most as many positions as coordinates, rounded up to a tile', async () => {
   const device = await cpu
   for (const inPlace of [true, false])
     for (const [width, n, code] of [
@@ -216,7 +216,7 @@ test('groups have no more positions than there are coordinates to list, beyond t
     }
 })
 
-test('what is no list of iterations is refused alike in calls', async () => {
+test('invalid lists of iterations are rejected in calls too', async () => {
   const kernel = await kernelOf()
   for (const f of ['sum', 'zz', 'm', 3, [3], null, {}])
     expect(diagnosticOf(() => kernel.live('H', 'csr', { for: f as never }))).toMatchObject({

@@ -23,7 +23,7 @@ describe('nests', () => {
     expect(roles(spmm.as('A', 'csc').nests)).toEqual(['sum -> C: jo scatter, io rows, f contiguous'])
   })
 
-  test('say how loops run, how long, and what they stay inside of', () => {
+  test('report modes, extents and nesting of loops', () => {
     const [nest] = spmm
       .as('A', 'sell', 4, 16)
       .split('f', 4, ['fo', 'fi'])

@@ -114,7 +114,7 @@ test('extents are 1 along the dimension, those of the tile along others', () => 
   ])
 })
 
-test('formats of the program that do the same are named, with arguments', async () => {
+test('equivalent formats of the program are named, with arguments', async () => {
   const program = await load(matmul('import "sparsetile/kernels/formats.spt"'), { name: 'mm.spt' })
   const known = (tile: Record<string, number>) =>
     program
@@ -129,7 +129,7 @@ test('formats of the program that do the same are named, with arguments', async 
   ])
 })
 
-test('no format where leaving something out would show', () => {
+test('no format is proposed if skipped elements would change the result', () => {
   const text = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
@@ -145,7 +145,7 @@ test('no format where leaving something out would show', () => {
   }
 })
 
-test('sparse inputs, temporaries and results have none; what is refused neither', () => {
+test('sparse inputs, temporaries and results have no tiles; rejected tensors neither', () => {
   const text = `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)

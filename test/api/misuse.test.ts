@@ -277,13 +277,13 @@ describe('misuse', () => {
     expect([...golden.keys()]).toEqual(Object.keys(CASES))
   })
 
-  test('16-bit integers are to be copied into an array that a type has', () => {
+  test('16-bit integers must be copied into a supported array type', () => {
     const said = refusal(() => api.dense([1], Int16Array.of(3) as never))
     expect(said.hint).toContain('Int32Array.from(values)')
     expect(api.dense([1], Uint16Array.from(Int16Array.of(-2)), 'f16').values).toEqual(Uint16Array.of(0xfffe))
   })
 
-  test('what is freed is not used again', async () => {
+  test('freed objects are rejected', async () => {
     const run = await scene.c.prepare({ tensors: { A, B }, params })
     run.free()
     expect(await complaint(() => run.run())).toMatch(/^device\/freed/)

@@ -58,7 +58,7 @@ const text = fc.constantFrom(DIRECT, THROUGH_LOCAL)
 
 describe('results that differ', () => {
   property.prop([values, by, text], { numRuns: runs(15) })(
-    'are the declaration’s fault wherever a monoid without laws gives them',
+    'are attributed to a monoid that violates the axioms',
     async (all, count, body) => {
       const { ok, reducerFault, problems } = await verified(regrouped(await kernelOf(500, body), count), all)
       expect(reducerFault === null).toBe(ok)
@@ -67,7 +67,7 @@ describe('results that differ', () => {
   )
 
   property.prop([values, by, text], { numRuns: runs(10) })(
-    'are the compiler’s where the laws hold for the values that occur',
+    'are attributed to the compiler if the axioms hold for the values that occur',
     async (all, count, body) => {
       const right = await kernelOf(1e6, body)
       expect(await verified(regrouped(right, count), all)).toMatchObject({ ok: true, reducerFault: null })
@@ -79,7 +79,7 @@ describe('results that differ', () => {
     },
   )
 
-  test('reject points of a search, and are no bug of the compiler', async () => {
+  test('reject points of a search, and are not compiler bugs', async () => {
     const all = Array.from({ length: m * n }, (_, k) => 100 * (1 + (k % 5)))
     const kernel = await kernelOf(500)
     const evaluator = new Evaluator({

@@ -72,7 +72,7 @@ describe('unknown options', async () => {
   test.each(calls)('%s', async (name, call) => {
     await expect(call()).rejects.toThrow(new RegExp(`api/unknown-option: .* has no option ${name}`))
   })
-  test('a size that contradicts what is bound', async () => {
+  test('a size that contradicts the bindings', async () => {
     await expect(k.prepare({ tensors: { X: values }, params: { m: 3 } })).rejects.toThrow(
       'bind/size-mismatch: size m is 3 by the value given, and 2 by dimension 0 of X',
     )

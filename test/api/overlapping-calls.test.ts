@@ -4,8 +4,8 @@ import { type CompiledKernel, type Device, devices, load, type PreparedKernel } 
 import { Turns } from '../../src/run/call-queue.ts'
 import { complaint } from './support.ts'
 
-describe('turns', () => {
-  test('each begins when those before it have ended, the first at once', async () => {
+describe('call queues', () => {
+  test('each call begins after the previous one has ended, the first at once', async () => {
     const turns = new Turns()
     const log: string[] = []
     const work = (name: string) => async () => {
@@ -23,7 +23,7 @@ describe('turns', () => {
     await later
   })
 
-  test('a failure is for its caller alone', async () => {
+  test('a failure is reported to its caller only', async () => {
     const turns = new Turns()
     const failing = (message: string) => async (): Promise<void> => {
       throw new Error(message)
@@ -35,7 +35,7 @@ describe('turns', () => {
     expect(await turns.take(async () => 2)).toBe(2)
   })
 
-  test("an object's methods take turns; what they call themselves does not wait for them", async () => {
+  test('methods of an object run one at a time; nested calls do not wait', async () => {
     class Counter {
       #n = 0
       get n(): number {
@@ -110,7 +110,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     prepared.free()
   })
 
-  test('reads see what was called before them, and nothing else', async () => {
+  test('reads see exactly the calls before them', async () => {
     const p = await prepare()
     const [, first, , second, , outputs] = await Promise.all([
       p.run(),
@@ -135,7 +135,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     p.free()
   })
 
-  test('a call that fails keeps none of the later ones from it', async () => {
+  test('a failed call does not affect later calls', async () => {
     const p = await prepare()
     const [wrong, , late] = await Promise.all([
       complaint(() => p.write('x', [1])),
@@ -149,7 +149,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     p.free()
   })
 
-  test('what has not begun when memory is freed is refused', async () => {
+  test('calls that have not begun when memory is freed are rejected', async () => {
     const p = await prepare()
     const first = p.run()
     const calls = [p.read('y'), p.write('x', [1, 1]), p.run()].map((call) => complaint(() => call))

@@ -16,7 +16,7 @@ function held(name: string, log: string[]) {
   return { read, end: () => end(), fail: () => fail(new Error(name)) }
 }
 
-test('a reading that comes meanwhile is made after the one in flight', async () => {
+test('a read-back during another is made after it', async () => {
   const log: string[] = []
   const readings = new Readings()
   const [a, b, c] = ['a', 'b', 'c'].map((n) => held(n, log)) as [
@@ -44,7 +44,7 @@ test('a reading that comes meanwhile is made after the one in flight', async () 
   await readings.known()
 })
 
-test('one that fails does not keep the next one from being made', async () => {
+test('a failed read-back does not prevent the next', async () => {
   const log: string[] = []
   const readings = new Readings()
   const [a, b] = [held('a', log), held('b', log)]

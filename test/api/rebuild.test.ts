@@ -56,7 +56,7 @@ const cases = fc.record({
   written: fc.boolean(),
 })
 property.prop([cases], { numRuns: runs(4) })(
-  'after a loss, one call gives the kernel with what was bound and written',
+  'after a device loss, one call restores the kernel with its bound and written values',
   async ({ m, seed, schedule, written }) => {
     const { device, lose } = await losing()
     const kernel = schedule === null ? product : product.schedule(schedule)
@@ -79,7 +79,7 @@ property.prop([cases], { numRuns: runs(4) })(
   },
 )
 
-test('values that did not reach the lost device are bound to the new one', async () => {
+test('values that did not reach the lost device are bound on the new device', async () => {
   const { device, lose } = await losing()
   const tensors = { A: matrix(6, 9, 1), B: dense([9, 8], integers(72, 1)) }
   const prepared = await (await product.schedule('gpu').compile(device)).prepare({ tensors })
@@ -92,7 +92,7 @@ test('values that did not reach the lost device are bound to the new one', async
   expect(await valuesOf(again)).toEqual([...cpu.C!.values!])
 })
 
-test('a choice that runs make is made on the new device, with what was written', async () => {
+test('run-time dispatch works on the new device, with written values', async () => {
   const program = await load(`import "sparsetile/kernels/dynamic-sparsity.spt"
 import { panels } from "sparsetile/kernels/formats.spt"
 schedule masked_matmul.mine choose {
@@ -126,7 +126,7 @@ schedule masked_matmul.whole { }`)
   expect(again.selection?.schedule).toBe('whole')
 })
 
-test('what only the lost device had is named, and another kind of device is refused', async () => {
+test('data that only the lost device had are named, and another device kind is rejected', async () => {
   const cpu = await devices.cpu()
   const gpu = await another()
   const tensors = { A: matrix(6, 9, 1), B: dense([9, 8], integers(72, 1)) }

@@ -161,7 +161,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
   })
 
-  test('a result that is wrong is found', async () => {
+  test('a wrong result is detected', async () => {
     const { prepared, parts } = await prepare(
       program.kernel('twice').as('A', 'csr'),
       { A },
@@ -181,7 +181,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await prepared.verify()).toMatchObject({ ok: true })
   })
 
-  test('zeros in blocks are padding, and elements elsewhere', async () => {
+  test('zeros are padding in blocks, and elements elsewhere', async () => {
     const some = coords([5, 5], [rows, columns], (A.values as Float32Array).with(4, 0).with(9, 0))
     for (const [format, count] of [
       ['csr', 10],
@@ -194,7 +194,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     }
   })
 
-  test('what is written beside a resident tensor counts', async () => {
+  test('values written next to a resident tensor are used', async () => {
     // Without a schedule, what is bound on the host would choose another one.
     const kernel = program.kernel('twice').as('A', 'hyb', 2, 1).parallel()
     const { prepared } = await prepare(kernel, { A }, { tensors: { x: dense([5], x) } })
@@ -207,7 +207,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     host.free()
   })
 
-  test('an inout tensor is read and verified as the device has it now', async () => {
+  test('an inout tensor is read and verified from device memory', async () => {
     const { prepared } = await prepare(program.kernel('scale').as('A', 'bsr', 2), { A })
     await prepared.run()
     const doubled = (by: number): string[] => rows.map((r, e) => `${r} ${columns[e]}: ${(e + 1) * by}`).sort()
@@ -255,7 +255,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(entries(await masked.prepared.read('D'))).toHaveLength(rows.length)
   })
 
-  test('what cannot be told is refused', async () => {
+  test('undeterminable sizes are rejected', async () => {
     const { prepared, parts } = await prepare(
       program.kernel('twice').as('A', 'csr'),
       { A },
@@ -279,7 +279,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await complaint(() => prepared.read('D'))).toMatch(/device\/freed/)
   })
 
-  test('what shares its structure has its coordinates, on the device', async () => {
+  test('tensors that share its structure have its coordinates, on the device', async () => {
     const kernel = program.kernel('product').as('A', 'csr')
     const B = coords([5, 5], [rows, columns], Float32Array.from(rows).fill(3))
     const { prepared, parts } = await prepare(kernel, { A, B })
@@ -293,7 +293,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await complaint(host)).toMatch(/convert\/shared.*B is bound from the host/)
   })
 
-  test('values without a shape, and none that are resident, as prepare takes them', async () => {
+  test('values without a shape, and non-resident values, are accepted as by prepare', async () => {
     const kernel = program.kernel('twice').as('A', 'csr')
     const expected = [...(await (await kernel.compile(device)).run({ tensors: { A, x } })).y!.values!]
     for (const bare of [x, [...x]]) {
@@ -313,7 +313,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       expect(await complaint(() => prepare(kernel, { A }, { tensors: tensors as never }))).toMatch(said)
   })
 
-  test('a kernel whose tensor was freed runs no more', async () => {
+  test('a kernel whose tensor was freed does not run', async () => {
     const { prepared, parts } = await prepare(
       program.kernel('twice').as('A', 'csr'),
       { A },
@@ -331,7 +331,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
       expect(await complaint(call)).toMatch(/^device\/freed/)
   })
 
-  test('what is resident is not bound from the host as well', async () => {
+  test('a resident tensor is not bound from the host too', async () => {
     const both = () => prepare(program.kernel('twice').as('A', 'csr'), { A }, { tensors: { A, x } })
     expect(await complaint(both)).toMatch(/^api\/argument.*A is bound twice/)
   })

@@ -167,7 +167,7 @@ async function follows(on: Device, c: Case): Promise<void> {
   reference.free()
 }
 
-test('the newest coverage decides, which is that of the host', async () => {
+test('the newest fill ratio selects the schedule, and equals that of the host', async () => {
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(cases(12, FORMATS), (c) => follows(cpu, c)),
@@ -175,7 +175,7 @@ test('the newest coverage decides, which is that of the host', async () => {
   )
 }, 3_600_000)
 
-test('and on webgpu', async () => {
+test('the same holds on WebGPU', async () => {
   await fc.assert(
     fc.asyncProperty(cases(4, FORMATS), (c) => follows(webgpu, c)),
     { numRuns: runs(2) },
@@ -229,7 +229,7 @@ schedule product.auto choose {
   prepared?.free()
 }
 
-test('of several formats the one that its coverage speaks for runs', async () => {
+test('among several formats, the one with the matching fill ratio runs', async () => {
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(cases(4, ['panels']), (c) => settles(cpu, c)),
@@ -241,7 +241,7 @@ test('of several formats the one that its coverage speaks for runs', async () =>
   )
 }, 3_600_000)
 
-test('of what another kernel writes, and of tensors in other formats, runs tell', async () => {
+test('outputs of other kernels and tensors in formats report ratios too', async () => {
   const cpu = await devices.cpu()
   const text = (live: string, condition = 'fill_ratio(A, panels(2, 2))') => `${LIVE.panels.text}
 format tiles(b) over (i, j) {
@@ -310,7 +310,7 @@ kernel rectify(m: size, k: size) {
   prepared.free()
 })
 
-test('what is predicted lies on the line through what was measured', () => {
+test('predictions lie on the line through the measurements', () => {
   const whole = fc.integer({ min: -50, max: 50 })
   fc.assert(
     fc.property(whole, whole, fc.uniqueArray(whole, { maxLength: 9 }), whole, (a, b, at, x) => {
@@ -325,7 +325,7 @@ test('what is predicted lies on the line through what was measured', () => {
   )
 })
 
-test('measured runs say what each schedule takes', async () => {
+test('measured runs update the time of each schedule', async () => {
   const text = `${LIVE.panels.text}
 ${KERNELS.left}
 schedule product.live { A as panels(2, 2) live in place }

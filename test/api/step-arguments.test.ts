@@ -13,7 +13,7 @@ beforeAll(async () => {
   k = (await api.load(TEXT)).kernel('mul')
 })
 
-describe.each([LOOP_STEPS, COORD_STEPS])('the call that a primitive shows', (list) => {
+describe.each([LOOP_STEPS, COORD_STEPS])('the example call of a primitive', (list) => {
   const primitives = Object.entries(list as Readonly<Record<string, Declared<unknown, never>>>)
   test.each(primitives.filter(([word]) => word !== 'as'))(
     'of %s is one of its method',

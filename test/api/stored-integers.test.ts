@@ -34,7 +34,7 @@ test('every integer array type', () => {
   expect(masked.arrays.j!.mask).toEqual(Int32Array.of(-1))
 })
 
-test('what no 32-bit integer is, by name and place', () => {
+test('values outside 32-bit integers, by name and place', () => {
   const said = (indices: unknown): string => {
     try {
       stored([2, 3], { j: { indices: indices as Integers } })
@@ -78,7 +78,7 @@ const entriesArb = fc.array(fc.record({ i: fc.nat(3), j: fc.nat(4), v: fc.intege
 })
 
 prop.prop([entriesArb, fc.constantFrom('plain', 'blocks'), fc.boolean()])(
-  'unsorted and repeated indices come to what coordinates do',
+  'unsorted and repeated indices give the same tensor as coordinates',
   async (entries, schedule, late) => {
     const rows = [0, 1, 2, 3].map((i) => entries.filter((e) => e.i === i))
     const flat = rows.flat()
@@ -107,7 +107,7 @@ prop.prop([entriesArb, fc.constantFrom('plain', 'blocks'), fc.boolean()])(
   },
 )
 
-test('without the option, the error names it', async () => {
+test('without the option, the error names the option', async () => {
   const compiled = await (await load(PRODUCT))
     .kernel()
     .schedule('plain')
@@ -126,7 +126,7 @@ test('without the option, the error names it', async () => {
   expect(await failure([3, 0], { sort: true, sum: true })).toEqual(['bind/index-range', undefined])
 })
 
-test('options that there are', () => {
+test('valid options', () => {
   expect(() => stored([1], {}, null, 'f32', { sorted: true } as never)).toThrow('sorted')
   expect(() => stored([1], {}, null, 'f32', { sort: 1 } as never)).toThrow('sort')
 })

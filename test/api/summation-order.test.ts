@@ -31,7 +31,7 @@ describe.each([
   ['balanced_ordered', []],
   ['ahead_merged', []],
 ])('under %s', (name, buffers) => {
-  test('threads of a GPU add to these in any order', () => {
+  test('threads of a GPU add to these buffers in any order', () => {
     for (const kind of ['webgpu', 'cuda'] as const)
       expect([...new Set(sumsOf(spmm.schedule(name), kind).map((s) => s.buffer))]).toEqual(buffers)
   })
@@ -56,7 +56,7 @@ test.each([
   ['i32', '+=', true],
   ['i32', '*=', true],
   ['u32', 'max=', true],
-])('atomic updates of %s by %s: the same in any order is %s', async (dtype, op, fixed) => {
+])('atomic updates of %s by %s: order-independent is %s', async (dtype, op, fixed) => {
   const text = reduced(dtype, op).replace('i to thread.x', 'i to block.y')
   const kernel = (await load(text)).kernel('q').schedule('shared')
   expect(sumsOf(kernel, 'cuda').length === 0).toBe(fixed)
@@ -97,7 +97,7 @@ test.each(['spmm', 'sddmm', 'spmv', 'gcn', 'rgcn'])(
   },
 )
 
-test('compiled and prepared kernels say it, and what is fixed gives the same bits', async () => {
+test('compiled and prepared kernels report the order, and a fixed order gives equal bits', async () => {
   const at = Array.from({ length: 900 }, (_, k) => k)
   const A = coords(
     [60, 40],

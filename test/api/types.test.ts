@@ -101,7 +101,7 @@ test('tensors', () => {
   expectTypeOf<[path: string | URL, tensor: Tensor]>().toExtend<Parameters<typeof writeTensor>>()
 })
 
-test('devices, in Node and in browsers', () => {
+test('device types in Node and in browsers', () => {
   expectTypeOf(devices.cpu).returns.resolves.toEqualTypeOf<Device>()
   expectTypeOf<keyof typeof devices>().toEqualTypeOf<'cpu' | 'webgpu' | 'cuda'>()
   expectTypeOf<keyof (typeof Browser)['devices']>().toEqualTypeOf<'cpu' | 'webgpu'>()

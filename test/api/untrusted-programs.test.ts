@@ -58,7 +58,7 @@ describe('texts for targets', () => {
     ['one name of such a file', 'import { swizzled } from "sparsetile/kernels/instructions/copies.spt"'],
     ['a kernel that has a schedule with one', 'import "sparsetile/kernels/gemm-tf32.spt"'],
     ['the same', 'import "sparsetile/kernels/spmm.spt"'],
-  ])('of the package are not those of the program: %s', async (_, text) => {
+  ])('packaged instructions are not device code of the program: %s', async (_, text) => {
     expect(await codes(load(text + kernel('k'), off))).toBe('loaded')
     expect(await codes(load(text + kernel('k') + INSTR, off))).toMatch(/^check\/instruction-text@$/)
     const given = { ...off, read: async () => INSTR }
@@ -69,7 +69,7 @@ describe('texts for targets', () => {
     const read = (path: string) => readFile(path.replace('sparsetile/', ''), 'utf8')
     expect(await codes(browserLoad(text + kernel('k'), { ...off, read }))).toMatch(/instruction-text/)
   })
-  test('what is called like a file of the package is one where its text is, and so are those that it comes with', async () => {
+  test('a file with a packaged name is judged by its content and its imports', async () => {
     const name = 'sparsetile/kernels/instructions/copies.spt'
     const text = await readFile('kernels/instructions/copies.spt', 'utf8')
     expect(await codes(load(text, { ...off, name }))).toBe('loaded')
@@ -90,7 +90,7 @@ describe('texts for targets', () => {
       expect(await codes(carriedProgram(again))).toBe('loaded')
     }
   })
-  test('programs without', async () => {
+  test('programs without device code', async () => {
     expect(await codes(load(`import "sparsetile/kernels/sddmm.spt"${kernel('k')}`, off))).toBe('loaded')
     const memory = 'memory tile: f32[8, 8] in shared { address (i, j) -> 8 * i + j }'
     expect(await codes(load(memory + kernel('k'), off))).toBe('loaded')
@@ -191,7 +191,7 @@ describe('a root of imports', () => {
       expected === 'loaded' ? [0, ''] : [1, expect.stringContaining(expected.slice(0, -1))],
     )
   })
-  test('a reader is asked for paths in it alone', async () => {
+  test('a reader is called only for paths inside the root', async () => {
     for (const given of [load, browserLoad]) {
       const asked: string[] = []
       const read = async (path: string): Promise<string> => {
@@ -213,12 +213,12 @@ describe('a root of imports', () => {
     expect(await from('root/in.spt')).toBe('loaded')
     expect(await from('out.spt')).toBe('import/outside-root@')
   })
-  test('a root that is not there', async () => {
+  test('a missing root', async () => {
     expect(await codes(load(kernel('k'), { root: folder.at('gone') }))).toBe('io/not-found')
   })
 })
 
-describe('files that are no texts of programs', () => {
+describe('files that are not programs', () => {
   test.runIf(process.platform === 'linux')('devices and pipes', async () => {
     const pipe = folder.at('pipe.spt')
     execFileSync('mkfifo', [pipe])
@@ -227,7 +227,7 @@ describe('files that are no texts of programs', () => {
       expect((await spt(['check', path])).err).toContain('io/not-a-file')
     }
   })
-  test('too long ones are refused by their size, folders and bytes as what they are', async () => {
+  test('oversized files are rejected by size, folders and binary files as such', async () => {
     const long = folder.file('long.spt', new Uint8Array(2_000_000).fill(32))
     expect(await codes(load(long))).toBe('parse/too-large')
     expect(await codes(load(folder.file('entry.spt', `import "${long}"`)))).toBe('parse/too-large@')
@@ -238,7 +238,7 @@ describe('files that are no texts of programs', () => {
   })
 })
 
-test('a file: URL is the path that it names, also for imports and under a root', async () => {
+test('a file: URL is treated as its path, also for imports and under a root', async () => {
   folder.file('urls/a.spt', `import "b.spt"${kernel('a')}`)
   folder.file('urls/b.spt', kernel('b'))
   const url = pathToFileURL(folder.at('urls/a.spt'))

@@ -84,7 +84,7 @@ property.prop([data], { numRuns: runs(200) })('any order of terms passes', (d) =
 })
 
 property.prop([data], { numRuns: runs(200) })(
-  'one term less is found, however large other elements are',
+  'a missing term is detected, however large other elements are',
   (d) => {
     const values = d.rows.map((_, r) => rowOf(d, r, d.keys, r === d.row ? d.dropped : null))
     expect(compare(values, expectedOf(d)).problem).toMatch(`Y[${d.row}] is `)
@@ -99,7 +99,7 @@ const tf32 = (x: number): number => {
 }
 
 property.prop([data], { numRuns: runs(200) })(
-  'factors of fewer bits pass where an instruction has them',
+  'lower-precision factors pass if an instruction has them',
   (d) => {
     const cut = {
       ...d,
@@ -111,7 +111,7 @@ property.prop([data], { numRuns: runs(200) })(
   },
 )
 
-test('factors of fewer bits are found where no instruction has them', () => {
+test('lower-precision factors are detected if no instruction has them', () => {
   const d = { rows: [[0.7]], x: [0.3] }
   const values = [tf32(0.7) * tf32(0.3)]
   expect(compare(values, expectedOf(d)).problem).toMatch('Y[0] is ')
@@ -126,7 +126,7 @@ test('the precision of a plan is that of its least precise instruction', async (
   expect(precisionOf(kernel.schedule('gpu').compilation.plan)).toEqual({})
 })
 
-test('zeros next to one large element are found', () => {
+test('zeros next to one large element are detected', () => {
   const rows = Array.from({ length: 1000 }, (_, i) => [i === 7 ? 1e9 : 1])
   const want = expectedOf({ rows, x: [0.1] })
   const zeros = rows.map((_, i) => (i === 7 ? want.values[7]! : 0))
@@ -134,7 +134,7 @@ test('zeros next to one large element are found', () => {
   expect(compare(zeros, want).problem).toMatch('is 0, the reference has 0.1')
 })
 
-test('elements that 0 would pass for are counted', () => {
+test('elements for which 0 would pass are counted', () => {
   const half = kernelOf(`kernel sums(m: size, n: size) {
     axis i = dense_fixed(m)
     axis k = dense_fixed(n)
@@ -175,7 +175,7 @@ test.each<[value: string, type?: string]>([
   ['Y[i] = i32(T[i])', 'i32'],
   ['Y[i] = T[i] > 3.0', 'bool'],
   ['Y[i] or= T[i] > 3.0', 'bool'],
-])('an element at a jump is undecided, others are compared: %s', (value, type = 'f32') => {
+])('an element at a discontinuity is undecided, others are compared: %s', (value, type = 'f32') => {
   const [before, at, after] = errorsOf([2.75, 3, 3.25], value, type)
   expect(at).toBe(Number.POSITIVE_INFINITY)
   expect(Math.max(before!, after!)).toBeLessThan(0.1)

@@ -110,7 +110,7 @@ test.each(HELD)('no false alarm: %s', async (_, body, inputs) => {
   expect(v.ok).toBe(true)
 })
 
-test.each(HELD)('elements are compared, not passed over: %s', async (name, body, inputs) => {
+test.each(HELD)('elements are compared, not skipped: %s', async (name, body, inputs) => {
   const v = await verified(body, inputs)
   expect(v.verdict).toBe('agrees')
   expect(v.compared).toBeGreaterThan(0)
@@ -118,7 +118,7 @@ test.each(HELD)('elements are compared, not passed over: %s', async (name, body,
   expect(v.warnings).toEqual(LITTLE[name] ?? [])
 })
 
-test('a long sum of what rounds one way is no false alarm', async () => {
+test('a long sum with one-sided rounding is not a false alarm', async () => {
   const long = { params: { m: 200_000, n: 1 }, tensors: { X: new Float32Array(200_000).fill(0.1) } }
   const body = 'buffer X: f32[i] in buffer Y: f32[] inout iterate a [i] as R { Y[] += X[i] }'
   const v = await verified(body, { ...long, tensors: { ...long.tensors, Y: dense([], [0], 'f32') } })
@@ -165,7 +165,7 @@ test.each([
   expect(await verified(body, inputs)).toMatchObject({ ok: true, undecided: 0 })
 })
 
-test('what a condition that rounding decides left is undecided in all that integers are computed of it', async () => {
+test('integers computed under a rounding-dependent condition are undecided', async () => {
   const v = await verified(
     'buffer Y: i32[i] local buffer O: i32[i] out iterate a [i] as S where (i32(exp(f32(i))) >= 1) { Y[i] = 3 } iterate b [i] as S { O[i] = Y[i] * 2 + 1 }',
     { params: { m: 3, n: 1 }, tensors: {} },
@@ -203,7 +203,7 @@ const WRONG: readonly (readonly [string, string, string])[] = [
   ['NaN for infinity', 'iterate a [i] as S { Y[i] = inf }', 'iterate a [i] as S { Y[i] = nan }'],
 ]
 
-test.each(WRONG)('found: %s', async (_, right, wrong) => {
+test.each(WRONG)('detected: %s', async (_, right, wrong) => {
   const last = Math.max(...Array.from({ length: 90 }, (_, k) => (k % m === 3 ? (k * 7) % n : -1)))
   const inputs = { params, tensors: { A, X } }
   const v = await verified(
@@ -215,7 +215,7 @@ test.each(WRONG)('found: %s', async (_, right, wrong) => {
   expect((await verified(`${declared} ${right}`, inputs)).problems).toEqual([])
 })
 
-test('verify and explain leave an inout buffer where runs have brought it', async () => {
+test('verify and explain do not change an inout buffer', async () => {
   const text = `kernel k(m: size) {
     axis i = dense_fixed(m)
     buffer X: f32[i] inout
@@ -236,7 +236,7 @@ test('verify and explain leave an inout buffer where runs have brought it', asyn
   compiled.release()
 })
 
-test('elements of a bool output that nobody wrote are read as they are', async () => {
+test('unwritten elements of a bool output are read as stored', async () => {
   const text = `kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)

@@ -52,7 +52,7 @@ property.prop(
   [matrices, fc.shuffledSubarray([...CANDIDATES.keys()], { minLength: 2 }), fc.boolean(), fc.boolean()],
   { numRuns: runs(25) },
 )(
-  'kernels of a workspace, prepared side by side, give what each gives alone, wherever formats are made',
+  'kernels of a workspace give the same results as separate kernels, wherever formats are built',
   async ({ A, B, d }, order, shareOutputs, there) => {
     const data = new Workspace(
       device,
@@ -81,7 +81,7 @@ property.prop(
 )
 
 property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs(25) })(
-  'what is made on the device has the arrays of the host',
+  'arrays built on the device equal those of the host',
   async ({ A, B, d }, which) => {
     const inputs = { tensors: { A, B }, params: { d } }
     const compiled = await CANDIDATES[which]!(kernel).compileSchedule(device)
@@ -99,7 +99,7 @@ property.prop([matrices, fc.constantFrom(...CANDIDATES.keys())], { numRuns: runs
   },
 )
 
-describe('what is shared', () => {
+describe('shared storage', () => {
   const inputs = () => ({
     tensors: {
       A: coords(
@@ -133,7 +133,7 @@ describe('what is shared', () => {
     two.free()
   })
 
-  test('random data are those of the kernel as written', async () => {
+  test('random data equal those of the unscheduled kernel', async () => {
     const data = new Workspace(device, kernel, inputs())
     const prepared = await data.prepare(await CANDIDATES[4]!(kernel).compileSchedule(device))
     await prepared.run()
@@ -153,7 +153,7 @@ describe('what is shared', () => {
     expect(data.bind(await a.compileSchedule(device))).not.toBe(data.bind(await b.compileSchedule(device)))
   })
 
-  test('refusals', async () => {
+  test('rejections', async () => {
     const data = new Workspace(device, kernel, inputs())
     const prepared = await data.prepare(await kernel.compileSchedule(device))
     expect(await complaint(() => prepared.write('B', new Float32Array(24)))).toMatchInlineSnapshot(
@@ -174,7 +174,7 @@ describe('what is shared', () => {
 
 property.prop([fc.array(fc.integer({ min: -2, max: 2 }), { minLength: 35, maxLength: 35 }), fc.boolean()], {
   numRuns: runs(8),
-})('dense tensors over axes in common are held in formats of their own', async (values, there) => {
+})('dense tensors over common axes are stored in separate formats', async (values, there) => {
   const product = (
     await load(`import "sparsetile/kernels/formats.spt"
 kernel product(m: size, k: size, n: size) {
@@ -261,7 +261,7 @@ schedule mul.squares { A as bsr(2) }
   property.prop([bound, fc.shuffledSubarray([...SCHEDULES], { minLength: 2 }), fc.boolean()], {
     numRuns: runs(25),
   })(
-    'each kernel of a workspace, and what a choice takes, gets those of its formats',
+    'each kernel of a workspace and each variant receives the lists of its formats',
     async ({ tensors, params }, order, byHand) => {
       const data = new Workspace(device, of, { tensors, params })
       for (const name of order) {
@@ -289,7 +289,7 @@ schedule mul.squares { A as bsr(2) }
   )
 
   property.prop([bound, fc.constantFrom(...SCHEDULES)], { numRuns: runs(10) })(
-    'what nothing takes is refused, and so is a kernel without its own',
+    'unused lists and missing lists are rejected',
     async ({ tensors, params }, name) => {
       const compiled = await of.schedule(name).compileSchedule(device)
       const misspelt = new Workspace(device, of, { tensors: { ...tensors, tops: [0, 1] }, params })

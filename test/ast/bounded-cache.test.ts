@@ -5,7 +5,7 @@ import { Latest } from '../../src/ast/latest.ts'
 property.prop([
   fc.array(fc.tuple(fc.boolean(), fc.stringMatching(/^[ab]{1,4}$/))),
   fc.integer({ min: 1, max: 12 }),
-])('the latest texts are kept, as many as fit, and what is asked for is late again', (asked, most) => {
+])('the most recently used entries are kept, as many as fit', (asked, most) => {
   const latest = new Latest<number>(most)
   const kept: [string, number][] = []
   for (const [k, [isKept, text]] of asked.entries()) {

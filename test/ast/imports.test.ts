@@ -44,7 +44,7 @@ describe('imports', () => {
     expect(p.sources.get('lib/a.spt')!.text).toContain('format f')
   })
 
-  test('cycles are fine, a file may even import itself', async () => {
+  test('cycles are allowed, and a file may import itself', async () => {
     const p = await load({
       'main.spt': 'import "a.spt" import "main.spt" kernel k() {}',
       'a.spt': 'import { k } from "main.spt" kernel a() {} schedule k.s {}',
@@ -54,7 +54,7 @@ describe('imports', () => {
     expect((await load({ 'k/main.spt': 'import "../k/main.spt"' }, './k\\main.spt')).files.size).toBe(1)
   })
 
-  test('own names and names imported by name come before those of whole files', async () => {
+  test('own names and names imported by name shadow those of wholly imported files', async () => {
     const p = await load({
       'main.spt': 'import "a.spt" import "b.spt" import { y } from "b.spt" kernel x() {}',
       'a.spt': 'kernel x() {} kernel y() {} kernel z() {}',
@@ -176,7 +176,7 @@ describe('imports', () => {
     expect(text.match(/error\[/g)).toHaveLength(2)
   })
 
-  test('a chain of imports that does not end', async () => {
+  test('an endless chain of imports', async () => {
     let read = 0
     const next = async (): Promise<string> => `import "${++read}.spt"`
     const long = await loadProgram('a.spt', next).catch((e) => e)

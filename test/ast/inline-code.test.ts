@@ -14,7 +14,7 @@ const codes = fc.array(fc.string({ unit: fc.constantFrom('a', '(', '"', '\n', '/
 const blanks = fc.string({ unit: fc.constantFrom('x', ' ', '\n', '\t', '// a (\n', '/* ` */', '"a  b"') })
 
 property.prop([codes, blanks])(
-  'what is left is where it was, without codes, comments and runs of blanks',
+  'code, comments and blanks are removed, other text keeps its place',
   (inside, outside) => {
     const text = inside.map((c) => `${outside}\`${c}\``).join('') + outside
     const { condensed } = scan({ name: 't', text })
@@ -46,7 +46,7 @@ const INSTR = `instr add(D: f32[1] in register, S: f32[1] in register) {
 }
 `
 
-test('texts, spans and errors after them', () => {
+test('programs, spans and errors after inline code', () => {
   const [instr] = parse({ name: 't', text: INSTR }).decls as readonly Ast.Instr[]
   for (const t of instr!.items.filter((x): x is Ast.InstrText => 'code' in x)) {
     expect(t.code.name).toContain('+= $S[0];')
@@ -58,7 +58,7 @@ test('texts, spans and errors after them', () => {
   expect(error.span?.start).toBe(wrong.length - 1)
 })
 
-test('an expression out of a file says where in the file it is, and of which text', () => {
+test('an expression from a file knows its file and location', () => {
   const file = ' '.repeat(200)
   const within = spanIn({ name: 't', text: file }, 100, 106)
   expect(parseExpression({ name: 't', text: 'a + b' }, within).span).toEqual({

@@ -35,7 +35,7 @@ property.prop(
     }),
   ],
   { numRuns: runs(15) },
-)('a text that was read before is read as if it were new', (files, orders) => {
+)('a program that was parsed before is parsed as if it were new', (files, orders) => {
   const declared = files.flatMap((f) => f.decls.map((d) => print({ ...f, imports: [], decls: [d] })))
   if (declared.length === 0) return
   const seasoned = newParser()

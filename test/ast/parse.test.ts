@@ -103,7 +103,7 @@ describe('spans', () => {
     return children.reduce((n, [, x]) => n + inside(x, text, span), 1)
   }
 
-  test('lie in those of their parents, without white space around; that of a name is its text', () => {
+  test('lie within those of their parents, without white space; that of a name is its text', () => {
     let nodes = 0
     fc.assert(
       fc.property(file, (f) => {
@@ -119,7 +119,7 @@ describe('spans', () => {
 
 describe('bounds', () => {
   const within = (body: string): string => `kernel k() { axis i = dense_fixed(${body}) }`
-  test('deep nesting is accepted up to the limit and refused beyond, however deep', () => {
+  test('deep nesting is accepted up to the limit and rejected beyond, at any depth', () => {
     const nested = (n: number): string => within('('.repeat(n) + 1 + ')'.repeat(n))
     expect(read(nested(MAX_NESTING - 2)).decls).toHaveLength(1)
     for (const n of [MAX_NESTING, 10_000, 100_000])
@@ -217,7 +217,7 @@ describe('any text at all', () => {
   })
 })
 
-test('what is a name is what the grammar takes for one', () => {
+test('isName agrees with the grammar', () => {
   const words = fc.constantFrom(...'let if else iterate as and or not true false inf nan'.split(' '))
   const texts = fc.oneof(
     words,

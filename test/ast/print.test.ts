@@ -41,7 +41,7 @@ describe('print', () => {
     )
   })
 
-  test('what follows the memory of an operand is in any order, each once', () => {
+  test('attributes of an operand are accepted in any order, once each', () => {
     const all = ['packed 2', 'aligned 2 * 2', 'ascending 2', 'mapped swizzle 32', 'fenced']
     const text = (options: readonly string[]): string =>
       `instr q(T: i32[4, 4] in tiles(8) or global ${options.join(' ')}, S: f32[2] in shared) { js \`;\` }`

@@ -40,7 +40,7 @@ const draw = (text: string): string => {
 }
 
 describe('frames', () => {
-  test('of two texts that are called alike, whichever is given', () => {
+  test('of two sources with one name', () => {
     const [one, other] = ['a b', '\nc'].map((text) => ({ name: 't.spt', text }))
     const labels = [{ span: spanIn(other!, 1, 2), text: 'there' }]
     const d = { code: 'a/b', message: 'wrong', span: spanIn(one!, 2, 3), labels, ...UNSEEN }
@@ -314,7 +314,7 @@ describe('did you mean', () => {
     expect(s ? `${s.title} ${s.text}` : '').toBe(expected)
   })
 
-  test('a look-up that nothing else explains says what there is', () => {
+  test('a failed look-up without other explanation lists the candidates', () => {
     const text = (candidates: readonly string[]) => suggestion({ name: 'zzz', candidates }, true)?.text
     expect(text([])).toBe('none')
     expect(text(['aaa', 'bbb'])).toBe('`aaa`, `bbb`')
@@ -348,12 +348,12 @@ describe('did you mean', () => {
   })
 })
 
-describe('what a terminal would obey', () => {
+describe('terminal control sequences', () => {
   const evil = 'a\u001b[31mb\u001b]0;c\u0007\r\u007f\u009bd\u202ee'
   const said = 'a\\u001b[31mb\\u001b]0;c\\u0007\\u000d\\u007f\\u009bd\\u202ee'
   const raw = (text: string): boolean => /[^\P{Cc}\n]|\u202e/u.test(text)
 
-  test('is escaped wherever a diagnostic has it', () => {
+  test('are escaped everywhere in a diagnostic', () => {
     const span = { source: evil, start: 0, end: 3 }
     const d: Diagnostic = {
       code: 'a/b',
@@ -374,7 +374,7 @@ describe('what a terminal would obey', () => {
     expect(text.split(said).length - 1).toBe(10)
   })
 
-  test('lines and tabs stay, and colours are our own', () => {
+  test('line breaks and tabs stay, and colours are those of spt', () => {
     const d: Diagnostic = { code: 'a/b', message: 'x\ty', hint: 'one\r\ntwo' }
     expect(render([d], [])).toBe('error[a/b]: x\ty\n  = hint: one\n    two')
     const colored = render([{ ...d, message: evil }], [], { color: true })

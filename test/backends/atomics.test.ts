@@ -122,7 +122,7 @@ describe('atomic updates of neighbours', () => {
       return `${t.buffer}${e!.kind === 'const' && e!.value}${s.kind === 'vector_store' ? `:${s.values.length}` : ''}`
     })
 
-  test('are one where the first is at a multiple of the width', () => {
+  test('are vectorised if the first address is a multiple of the width', () => {
     expect(packed([update('C', 0), update('C', 1)], 2)).toEqual(['C0:2'])
     expect(packed([update('C', 1), update('C', 2)], 2)).toEqual(['C1', 'C2'])
     expect(packed([update('C', -2), update('C', -1)], 2)).toEqual(['C-2:2'])
@@ -135,7 +135,7 @@ describe('atomic updates of neighbours', () => {
     ).toEqual(['C0:2', 'C2:2'])
   })
 
-  test('are those of one buffer, of values that nothing between them changes', () => {
+  test('are vectorised in one buffer, if no value changes in between', () => {
     expect(packed([update('C', 0), update('D', 1)], 2)).toEqual(['C0', 'D1'])
     const put = store(at('x', [0]), 2)
     expect(packed([update('C', 0), put, update('C', 1)], 2)).toEqual(['C0:2', 'store'])
@@ -145,7 +145,7 @@ describe('atomic updates of neighbours', () => {
     expect(packed([update('C', 0), store(at('C', [5]), 2), update('C', 1)], 2)).toEqual(['C0', 'store', 'C1'])
   })
 
-  test('are one on CUDA where these are floats of global memory that are added', () => {
+  test('are vectorised on CUDA for floats in global memory that are added', () => {
     const of = (scope: 'global' | 'shared', dtype: Dtype, op: string) =>
       CUDA.atomicWidths({ ...buffer('C', [8], 'out', { dtype }), scope }, op)
     expect(of('global', 'f32', '+')).toEqual([4, 2])

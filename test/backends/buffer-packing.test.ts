@@ -84,7 +84,7 @@ const padded = (arrays: readonly (readonly number[])[]): number[] =>
 describe('packing', () => {
   property.prop([fc.array(matrix, { minLength: 2, maxLength: 6 }), fc.integer({ min: 3, max: 20 })], {
     numRuns: runs(40),
-  })('changes neither the result nor, where it succeeds, exceeds the limit', async (operands, limit) => {
+  })('keeps the result, and stays within the limit if it succeeds', async (operands, limit) => {
     const cpu = limited(await devices.cpu(), limit)
     const kernel = (await load(text(operands.length))).kernel()
     const compiled = await kernel.compile(cpu)
@@ -96,7 +96,7 @@ describe('packing', () => {
     expect([...C!.values!]).toEqual(expected(operands))
   })
 
-  test('leaves a plan that fits as it is, and packs index arrays before values, no more than needed', async () => {
+  test('keeps a plan that fits, and packs index arrays first, no more than needed', async () => {
     const { plan } = (await load(text(3))).kernel().compilation
     expect(packBuffers(plan, 10)).toEqual({ plan, arenas: [] })
     const names = (limit: number): string[][] =>
@@ -109,7 +109,7 @@ describe('packing', () => {
     expect(names(3)).toContainEqual(['A0', 'A1', 'A2'])
   })
 
-  test('gives each array its place, behind the ones before it', async () => {
+  test('places each array after the previous ones', async () => {
     const { plan } = (await load(text(3))).kernel().compilation
     const { arenas } = packBuffers(plan, 3)
     const params = new Map([
@@ -159,7 +159,7 @@ describe('packing', () => {
     expect(memory.get('C')).toEqual([0, 5, 6 + 14, 16])
   })
 
-  test('what cannot be brought together is refused, with the names', async () => {
+  test('buffers that cannot be packed are rejected, with the names', async () => {
     const writes = `kernel outputs(n: size) {
   axis i = dense_fixed(n)
 ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i] inout`).join('\n')}
@@ -174,7 +174,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i] inout`).join('\n')}
     expect(d!.hint).toContain('one that reads what another statement writes')
   })
 
-  test('iterations in one loop are parted by the step of the hint', async () => {
+  test('iterations in one loop are separated by the step of the hint', async () => {
     const writes = `kernel outputs(n: size) {
   axis i = dense_fixed(n)
   axis j = dense_fixed(2)
@@ -203,7 +203,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
       fc.constantFrom('', 'split e.i by 4 -> (a, b)  bind a to block.x, b to thread.x', 'unroll e.i by 2'),
     ],
     { numRuns: runs(30) },
-  )('launches that write too many buffers are several', async (statements, limit, steps) => {
+  )('launches that write too many buffers are split', async (statements, limit, steps) => {
     const text = outputs(statements, steps)
     const kernel = (await load(text)).kernel().schedule('s')
     const X = dense(
@@ -228,7 +228,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i, j] inout`).join('\n')}
     }
   })
 
-  test('new values of a packed input reach their place and no other', async () => {
+  test('new values of a packed input are written to their place only', async () => {
     const operands: Matrix[] = [
       [[[0, 0]], [3]],
       [
@@ -273,7 +273,7 @@ describe('on webgpu', () => {
     [k - 6, 2 * k + 1],
   ])
 
-  test('more operands than bindings: exact results', async () => {
+  test('more operands than bindings give exact results', async () => {
     const { maxBuffersPerLaunch } = device.limits
     for (const k of [4, 9]) {
       const compiled = await (await load(text(k))).kernel().compile(device)

@@ -19,7 +19,7 @@ schedule k.register {
   cache_write y at fi in register
 }`
 
-describe('branches of which a loop takes one in its first iteration alone', () => {
+describe('branches taken only in the first iteration of a loop', () => {
   const FIRST = [
     ['y[i, f] max= select(q > 0, x[i], w[i] - x[(q + 0) - 1])', null],
     ['if (q < 1) { y[i, f] += 3 - x[(q + 0) - 1] }', 'register'],
@@ -59,7 +59,7 @@ test.each([
   expect(text!.text.replace(/fn (min|max|abs)_i32.*\n.*\n}/g, '')).not.toMatch(/[^_\w](min|max|abs)\(/)
 })
 
-describe('conditions with two arms, of which compilers follow every path through a loop', () => {
+describe('two-armed conditions, whose paths compilers enumerate', () => {
   const [m, p] = [3, 75]
   const both = async (by: number) =>
     (
@@ -79,14 +79,14 @@ schedule k.ahead { unroll q by ${by} }`)
   const arms = async (by: number, target: 'wgsl' | 'cuda'): Promise<number> =>
     (await both(by)).compilation.texts(target)[0]!.text.split('} else {').length - 1
 
-  test('are few in WGSL: where they were more, each is two conditions with one arm', async () => {
+  test('are limited in WGSL: further ones become one-armed conditions', async () => {
     expect(await arms(8, 'cuda')).toBeGreaterThanOrEqual(8)
     expect(await arms(8, 'wgsl')).toBeGreaterThanOrEqual(8)
     expect(await arms(32, 'cuda')).toBeGreaterThanOrEqual(32)
     expect(await arms(32, 'wgsl')).toBeLessThanOrEqual(12)
   })
 
-  test('which compute the same', async () => {
+  test('which give equal results', async () => {
     const [x, w] = [5, 4].map((n) => Int32Array.from({ length: p }, (_, q) => (q * 7) % n)) as [
       Int32Array,
       Int32Array,

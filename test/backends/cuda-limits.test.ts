@@ -41,7 +41,7 @@ describe('registers', () => {
     expect(refusal('dense', [cols, rows, 2, 32])?.code).toBe(compiles ? undefined : 'emit/registers')
   })
 
-  test('fewer columns or rows of what is printed are printed, and more of what is refused are refused', () => {
+  test('smaller tiles than accepted ones are accepted, larger tiles than rejected ones are rejected', () => {
     const line = fc.integer({ min: 1, max: 8 }).map((n) => 32 * n)
     const warpgroups = fc.integer({ min: 1, max: 8 }).map((n) => 64 * n)
     const refused = (cols: number, rows: number): boolean => {
@@ -61,11 +61,11 @@ describe('registers', () => {
     )
   })
 
-  test('what is spilled is printed: 128 × 128 results of a warp in synchronous instructions', () => {
+  test('a spilling kernel is printed: 128', () => {
     expect(layer.schedule('mma', 128, 256, 128, 128).emit('cuda')).toHaveLength(1)
   })
 
-  test('the message says what is held and what there is', () => {
+  test('the message gives the required and the available number', () => {
     const why = refusal('dense', [224, 256, 2, 32])!
     expect(why.message).toMatch(/wgmma\(f16, 224, 32\) holds 112 .*128 × 4 × 1 threads leave 128/)
     expect(why).toMatchObject({ expected: expect.stringContaining('at most 102 registers'), span: {} })
@@ -73,13 +73,13 @@ describe('registers', () => {
 })
 
 describe('shared memory', () => {
-  test('more than any CUDA device has is refused by name', () => {
+  test('more than any CUDA device has is rejected by name', () => {
     const why = refusal('dense', [128, 256, 8, 64])!
     expect(why.code).toBe('plan/shared-too-large')
     expect(why.message).toMatch(/Ws 262144.*no CUDA device has more than 232448/)
   })
 
-  test('stages until it is full', () => {
+  test('stages are added until shared memory is full', () => {
     // A stage of 128 × 128 takes 32 KiB, and results lie where its weights were.
     const fits = [4, 5, 6, 7, 8, 9].map((stages) => refusal('dense', [128, 128, stages, 64]) === null)
     expect(fits).toEqual(fits.toSorted().reverse())

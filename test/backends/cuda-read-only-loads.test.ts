@@ -48,12 +48,12 @@ test.each(ALIKE)('%s is updated, %s only read', async (t, w) => {
   expect(cuda).toMatch(/__restrict__ Q,/)
 })
 
-test('what is loaded otherwise than the updated ones is read as ever', async () => {
+test('other buffers than the updated ones keep read-only loads', async () => {
   const cuda = await emitted('f32', 'f32', choice('f32'))
   expect(cuda).toMatch(/const int\* __restrict__ C,/)
 })
 
-test('through names', async () => {
+test('address names are followed', async () => {
   const value = `iterate chosen [j] as S {
       let x = Q[i, j] + 1
       let y = W[j] + 2
@@ -62,14 +62,14 @@ test('through names', async () => {
   expect(await emitted('f32', 'f32', value)).toMatch(/const float\* W,/)
 })
 
-test('what is computed with never meets what is taken as it is', async () => {
+test('computed values and copied values are not mixed', async () => {
   const sums = text('f32', 'f32', 'iterate cells [j] as S { O[i, j] = Q[i, j] + W[j] * 2 }')
   const kernel = (await load(sums.replace('Q[i, j] * Q[i, j]', 'Q[i, j] + 1'))).kernel().schedule('rows')
   expect(kernel.emit('cuda')[0]!.text).toMatch(/const float\* __restrict__ W,/)
 })
 
 test.runIf(noNvcc === null).each(Object.entries(VALUES))(
-  '%s: no selected address is one of memory that nobody writes',
+  '%s: no selected address is in unwritten memory',
   async (_name, value) => {
     const ptx = ptxOf(await emitted('f32', 'f32', value))
     const selected = new Set([...ptx.matchAll(/selp\.b64\s+(%rd\d+)/g)].map((m) => m[1]))
@@ -79,10 +79,8 @@ test.runIf(noNvcc === null).each(Object.entries(VALUES))(
   },
 )
 
-test.runIf(noNvcc === null)(
-  'what an atomic on an element narrower than a word leaves is loaded again',
-  async () => {
-    const program = await load(`kernel k(m: size, n: size) {
+test.runIf(noNvcc === null)('a sub-word atomic update is followed by a fresh load', async () => {
+  const program = await load(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
     buffer V: i8[i] in
@@ -104,8 +102,7 @@ test.runIf(noNvcc === null)(
     cache_write D at jo in shared
     atomic D
   }`)
-    const ptx = ptxOf(program.kernel().schedule('rows').emit('cuda')[0]!.text)
-    const after = ptx.slice(ptx.lastIndexOf('.cas.b32'))
-    expect(after).toMatch(/ld\.global\.[su]8/)
-  },
-)
+  const ptx = ptxOf(program.kernel().schedule('rows').emit('cuda')[0]!.text)
+  const after = ptx.slice(ptx.lastIndexOf('.cas.b32'))
+  expect(after).toMatch(/ld\.global\.[su]8/)
+})

@@ -101,7 +101,7 @@ describe('memory', () => {
     )
   })
 
-  test('more elements than addresses reach are refused by name', async () => {
+  test('more elements than 32-bit addresses reach are rejected by name', async () => {
     const source =
       'kernel square(n: size) { axis i = dense_fixed(n) axis j = dense_fixed(n) buffer y: u8[i, j] out iterate b [i, j] as SS { y[i, j] = 1 } }'
     const cpu = await (await load(source)).kernel().compile(await devices.cpu())
@@ -110,7 +110,7 @@ describe('memory', () => {
     expect(large.message).toContain('y has 2147488281 elements')
   })
 
-  test('a temporary of more elements than can be counted runs where it is in registers, and is refused where it is not', async () => {
+  test('a temporary with too many elements runs in registers, and is rejected elsewhere', async () => {
     const source = `kernel row_sums(n: size, m: size) {
   axis i = dense_fixed(n)
   axis j = dense_fixed(m)
@@ -173,7 +173,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     expect(d.expected).toContain(`at most ${device.limits.maxThreadsPerBlock} threads in all`)
   })
 
-  test('the limit that a block does not keep is named', async () => {
+  test('the exceeded limit of a block is named', async () => {
     const most = device.limits.maxBlockDim[2]
     const threads = most + 1
     const kernel = (await load(ROWS))
@@ -185,7 +185,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     expect(d.hint).toContain('thread.z')
   })
 
-  test('loops that are nested deeper than WGSL allows are refused where they stand', async () => {
+  test('loops nested deeper than WGSL allows are rejected at their location', async () => {
     let k = (await load(ROWS)).kernel()
     for (let n = 0; n < 31; n++) k = k.split(n === 0 ? 'i' : `o${n - 1}`, 2, [`o${n}`, `p${n}`])
     const d = await refusal(() => k.compileSchedule(device))
@@ -196,7 +196,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     ;(await fits.compileSchedule(device)).release()
   })
 
-  test('as many loops and conditions as WGSL allows are printed', async () => {
+  test('loops and conditions up to the limit of WGSL are printed', async () => {
     const { plan } = (await load(ROWS)).kernel().compilation
     const within = (conditions: number) => {
       const around = (body: Body): Body => [when(lt(int(0), variable('m')), body)]
@@ -217,7 +217,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     expect(within(61)).toThrow('emit/too-deep')
   })
 
-  test('f64 is refused with what to do instead', async () => {
+  test('f64 is rejected with an alternative', async () => {
     const source =
       'kernel wide(n: size) { axis i = dense_fixed(n) buffer precise: f64[i] out iterate b [i] as S { precise[i] = 1 } }'
     const d = await refusal(async () => (await load(source)).kernel().compile(device))

@@ -133,12 +133,12 @@ for (const [name, make] of Object.entries(CASES))
       expect(text).toBe(readFileSync(file, 'utf8'))
     })
 
-test('no text is left over', () => {
+test('no golden file is unused', () => {
   const known = Object.keys(CASES).flatMap((n) => Object.values(TARGETS).map((t) => `${n}${t.extension}`))
   expect(readdirSync(folder).sort()).toEqual(known.sort())
 })
 
-test('shared memory beyond 48 KB is asked for at launch', async () => {
+test('shared memory beyond 48 KB is requested at launch', async () => {
   const [module] = emit(await CASES['tile-dynamic']!('cuda'), 'cuda')
   expect(module!.entries.map((e) => e.sharedBytes)).toEqual([4 * 16384])
   expect(emit(await CASES.tile!('cuda'), 'cuda')[0]!.entries[0]!.sharedBytes).toBe(0)

@@ -10,7 +10,7 @@ const sides = fc.tuple(
   fc.integer({ min: 1, max: 3 }),
 )
 property.prop([sides, max])(
-  'a grid that fits is taken as it is; a fold holds every block and little more',
+  'a grid that fits is unchanged; a folded grid has every block and few more',
   (logical, limits) => {
     const grid = physicalGrid(logical, limits)
     const total = logical.reduce((a, b) => a * b, 1)
@@ -25,7 +25,7 @@ property.prop([sides, max])(
   },
 )
 
-test('no fold holds more blocks than their index can count', () => {
+test('no folded grid exceeds the range of its index', () => {
   expect(physicalGrid([2 ** 31, 1, 1], [65535, 65535, 65535])).toBeUndefined()
   expect(physicalGrid([2 ** 31 - 1, 1, 1], [2 ** 31 - 1, 65535, 65535])).toEqual([2 ** 31 - 1, 1, 1])
 })

@@ -78,7 +78,7 @@ describe('any name', () => {
     }
   })
 
-  test('meets barriers and shared memory', async () => {
+  test('works with barriers and shared memory', async () => {
     for (const name of [
       'thread',
       'waiting',
@@ -111,7 +111,7 @@ describe('any name', () => {
     }
   })
 
-  test('kernels may be called anything as well', async () => {
+  test('kernels may have any name too', async () => {
     for (const name of ['function', 'fn', 'main', 'array', 'float', 'Math', 'k_0']) {
       const text = `kernel ${name}(n: size) { axis i = dense_fixed(n) buffer ${name}_0: f32[i] out iterate b [i] as S { ${name}_0[i] = f32(i) } }`
       for (const device of all) {

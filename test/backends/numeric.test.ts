@@ -266,7 +266,7 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
     )
   })
 
-  test('reductions keep infinities, and NaN where there is one', async () => {
+  test('reductions keep infinities and NaN', async () => {
     const source = (reducer: string) => `kernel fold(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
@@ -333,7 +333,7 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
       expect([...(await run(`${t}(${e})`, t, t, [a, b]))]).toEqual(want)
     })
 
-    test('is computed in 32 bits before it is compared', async () => {
+    test('is computed in 32 bits before comparison', async () => {
       const [a, b] = pairs(INTS[t])
       const bits = (x: bigint): number => Number(t === 'u32' ? BigInt.asUintN(32, x) : BigInt.asIntN(32, x))
       for (const e of ['-x', 'abs(x)', 'x + y', 'x - y', 'x * y']) {
@@ -342,7 +342,7 @@ describe.each(['cpu', 'webgpu'])('%s', (kind) => {
       }
     })
 
-    test.each(['i32', 'u32', 'i8', 'u8'] as const)('from %s: the bits that there are', async (from) => {
+    test.each(['i32', 'u32', 'i8', 'u8'] as const)('from %s: bits are truncated', async (from) => {
       const xs = INTS[from]
       // What is converted once more has been wrapped by then: no store does it.
       const want = xs.map((x) => Math.fround(ARRAY[t].of(x)[0]!))

@@ -63,7 +63,7 @@ function check(plan: Plan): number {
   return next
 }
 
-test('under every schedule all threads wait once, before all that earlier steps touch', async () => {
+test('under every schedule all threads wait once, before any access to data of earlier steps', async () => {
   let launches = 0
   for (const file of ['attention', 'convolution', 'rgcn', 'softmax', 'segment-reduce', 'spmv']) {
     const program = await load(`kernels/${file}.spt`)
@@ -131,7 +131,7 @@ test('by hand: the second of two launches, its inputs before the wait', async ()
   expect(second).not.toContain('begin_next_launch();')
 })
 
-test('by hand: what is only read before is held by who writes it', async () => {
+test('by hand: earlier reads are awaited by writers', async () => {
   const { plan } = (await load(SWAP)).kernel().compilation
   expect(plan.steps.map((s) => s.kind)).toEqual(['launch', 'launch'])
   expect(check(plan)).toBe(2)
@@ -168,14 +168,14 @@ test('by hand: branches and their conditions', () => {
   expect(of(put('b'), loop)).toEqual([put('b'), WAIT, loop])
 })
 
-test('a launch that is alone has nothing of it', async () => {
+test('a single launch has no dependency instructions', async () => {
   const [module] = emit((await load(ONE)).kernel().parallel().compilation.plan, 'cuda')
   expect(module!.entries.map((e) => e.waits)).toEqual([undefined])
   expect(module!.text).not.toMatch(/launch\(\)|griddepcontrol/)
   expect(module!.text.match(/__restrict__/g)).toHaveLength(2)
 })
 
-test.skipIf(noNvcc)('it compiles', async () => {
+test.skipIf(noNvcc)('the code compiles', async () => {
   const [module] = emit((await load(TWO)).kernel().schedule('gpu').compilation.plan, 'cuda')
   expect(compileCuda([module!.text])).toBe('')
 })

@@ -71,7 +71,7 @@ function ran(list: Body): readonly number[] {
 
 const words = (list: Body): number => list.filter((s) => s.kind === 'vector_store').length
 
-test('what is written and read stays the same', () => {
+test('values are unchanged', () => {
   const slot = fc.integer({ min: 0, max: 3 })
   fc.assert(
     fc.property(fc.array(fc.tuple(slot, fc.boolean()), { maxLength: 16 }), (steps) => {
@@ -82,7 +82,7 @@ test('what is written and read stays the same', () => {
   )
 })
 
-test('neighbours that begin at a word are one, in any order', () => {
+test('neighbours aligned to a word share a register, in any order', () => {
   const order = fc.shuffledSubarray([0, 1, 2, 3, 4, 5], { minLength: 0, maxLength: SLOTS })
   fc.assert(
     fc.property(order, (slots) => {
@@ -125,7 +125,7 @@ schedule k.tiles {
   if (!noNvcc) expect(compileCuda([text])).toBe('')
 })
 
-test.each([1, 3])('%i elements of 2 bytes are no words: each has a register', (size) => {
+test.each([1, 3])('%i elements of 2 bytes do not fill words: each has a register', (size) => {
   const text = parseProgram(`
 memory tile: f16[${32 * size}] in register of 32 threads {
   element (lane, slot) -> (slot * 32 + lane)

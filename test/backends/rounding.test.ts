@@ -44,7 +44,7 @@ test.each(
   }
 })
 
-test('what a register holds for an element is what the element would be', async () => {
+test('registers hold rounded element values', async () => {
   const base = (
     await load(`kernel k(m: size) {
     axis i = dense_fixed(m)

@@ -99,7 +99,7 @@ const barriersIn = (body: readonly Stmt[]): number => {
 
 describe('placeShared', () => {
   property.prop([programs], { numRuns: runs(250) })(
-    'on no path two arrays in use at one time meet',
+    'no two live arrays overlap on any path',
     ({ lengths, uses }) => {
       const arrays = lengths.map((n, k) => array(`s${k}`, n))
       const body = [...arrays.map(alloc), ...statementsOf(uses)]
@@ -140,7 +140,7 @@ describe('placeShared', () => {
   )
 
   property.prop([programs], { numRuns: runs(100) })(
-    'statements take the same memory under a condition that all agree on',
+    'statements share memory under a block-uniform condition',
     ({ lengths, uses }) => {
       const body = [...lengths.map((n, k) => alloc(array(`s${k}`, n))), barrier(), ...statementsOf(uses)]
       const guarded = when(AGREED, body)
@@ -151,7 +151,7 @@ describe('placeShared', () => {
     },
   )
 
-  test('an array that both branches use takes the place of one before, in each behind a barrier', () => {
+  test('an array used by both branches reuses earlier storage, behind a barrier in each', () => {
     const arrays = [alloc(array('a', 8)), alloc(array('b', 8))]
     const both = when(AGREED, [touch(['b']), barrier()], [touch(['b'])])
     const { bytes, launch } = allocateShared(launchOf([...arrays, touch(['a']), both, touch(['b'])]))
@@ -170,14 +170,14 @@ describe('placeShared', () => {
     expect(after.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'if', 'barrier', 'store'])
   })
 
-  test('arrays that follow each other take the place of one', () => {
+  test('arrays with disjoint lifetimes share storage', () => {
     const body = [alloc(array('a', 8)), alloc(array('b', 8)), touch(['a']), touch(['b'])]
     const { bytes, launch } = allocateShared(launchOf(body))
     expect(bytes).toBe(32)
     expect(launch.body.map((s) => s.kind)).toEqual(['alloc', 'alloc', 'store', 'barrier', 'store'])
   })
 
-  test('a small array that is always in use does not part the others', () => {
+  test('a small live array does not fragment the others', () => {
     const body = [
       ...[array('result', 16), array('table', 4), array('tiles', 24)].map(alloc),
       touch(['table', 'tiles']),
@@ -188,7 +188,7 @@ describe('placeShared', () => {
     expect(offsets.get('table')).toBe(4 * 24)
   })
 
-  test('an array of a loop has a place of its own', () => {
+  test('an array of a loop has separate storage', () => {
     const inside = stmt<For>({
       kind: 'for',
       var: 't',
@@ -204,14 +204,14 @@ describe('placeShared', () => {
     expect([bytes, reused]).toEqual([64, false])
   })
 
-  test('arrays of statements that follow each other take the place of one', () => {
+  test('arrays of consecutive statements share storage', () => {
     const alone = (name: string): Stmt => when(bool(true), [alloc(array(name, 8)), touch([name])])
     const { bytes, launch } = allocateShared(launchOf([alone('a'), alone('b')]))
     expect(bytes).toBe(32)
     expect(launch.body.map((s) => s.kind)).toEqual(['if', 'barrier', 'if'])
   })
 
-  test('a copy of the device goes where another went, and never where threads stored before', () => {
+  test('an asynchronous copy reuses storage of another copy, and never that of thread stores', () => {
     const arrays = ['a', 'b', 'c', 'd'].map((name) => array(name, 8))
     // `b` and `c` are copied after `a` was stored; `d` is stored after them.
     const body = [...arrays.map(alloc), touch(['a']), copy('b'), copy('c'), touch(['d'])]

@@ -26,11 +26,11 @@ test.each([
   ['f32', 'f32(f16(X[i]))', 'f16_to_f32(f32_to_f16(X[i]))'],
   ['f32', 'f32(bf16(X[i]))', 'bf16_to_f32(f32_to_bf16(X[i]))'],
   ['f64', 'f32(f16(X[i]))', 'f16_to_f32(f32_to_f16(odd(X[i])))'],
-])('of %s, %s is rounded in between', async (dtype, value, text) => {
+])('of %s, the intermediate %s is rounded', async (dtype, value, text) => {
   expect(await statement(dtype, value, 'f32')).toBe(text)
 })
 
-test('a buffer called like a function of the texts gets another name', async () => {
+test('a buffer with the name of a generated function is renamed', async () => {
   const text = `kernel k(m: size) {
     axis i = dense_fixed(m)
     buffer log1pf: f32[i] in

@@ -138,7 +138,7 @@ async function agrees(n: readonly string[], device: Awaited<ReturnType<typeof de
   }
 }
 
-describe('a kernel with such names for everything', async () => {
+describe('a kernel with reserved names everywhere', async () => {
   const open = [await devices.cpu(), await devices.webgpu()] as const
   afterAll(async () => {
     for (const d of open) await d.dispose()
@@ -180,7 +180,7 @@ describe('a kernel with such names for everything', async () => {
   )
 })
 
-test('comparisons among operands are no list of template arguments in WGSL', async () => {
+test('comparisons among operands are not parsed as template arguments in WGSL', async () => {
   const k = parseProgram(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)

@@ -32,13 +32,13 @@ test('loads begin where a vector does', () => {
   expect(text.match(/\*\(const float2\*\)\(x \+ .* \+ 2\)/g)).toHaveLength(4)
 })
 
-test('what is stored may be loaded from elsewhere, one by one', () => {
+test('values of a vector store may come from separate loads', () => {
   const text = textOf('buffer t: i32[i] in\n  buffer x: f32[j] in', 'x[t[i]]')
   expect(text).toContain('*(const int4*)(t')
   expect(text).toContain('*(float4*)__builtin_assume_aligned(y')
 })
 
-test('what a choice reads before the vector is loaded, it reads itself', () => {
+test('a select that reads before the vector load is kept scalar', () => {
   const program = parseProgram(`kernel k(m: size, d: size) {
     axis i = sparse_variable(m)
     axis f = dense_fixed(d)
@@ -90,7 +90,7 @@ describe('a straight line', () => {
   }
 
   // As the addresses of unrolled loops are, once what they share has a name.
-  test('has the same vectors however many names an address is added up by', () => {
+  test('has equal vectors for any number of address names', () => {
     const constants = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 4 })
     const rows = fc.array(fc.tuple(constants, fc.boolean()), { minLength: 1, maxLength: 4 })
     fc.assert(
@@ -121,7 +121,7 @@ describe('a straight line', () => {
     expect(widths([...twice, define('b', add(variable('a'), int(1))), ...four])).toEqual([4])
   })
 
-  test('takes what was named before a write for another address than the same after it', () => {
+  test('treats an address named before a write as different', () => {
     const four = (name: string): Stmt => define(name, mul(load('y', [int(0)], 'i32'), int(4)))
     const two = (name: string, from: number): Stmt[] =>
       [from, from + 1].map((k) => define(`v${k}`, load('x', [add(variable(name), int(k))], 'f32')))
@@ -130,7 +130,7 @@ describe('a straight line', () => {
   })
 
   // Whichever of them are chosen, and whatever decides.
-  test('has vectors of what choices read where both sides are evaluated, and nowhere else', () => {
+  test('vectorises reads of selects if both sides are evaluated', () => {
     const choices = fc.array(fc.tuple(fc.integer({ min: 0, max: 2 }), fc.boolean()), {
       minLength: 4,
       maxLength: 4,
@@ -159,7 +159,7 @@ describe('a straight line', () => {
     expect(widths([...reads(0, 1), between, ...reads(2, 3), writes('x', 16)])).toEqual(lengths)
   })
 
-  test('is the same one where there is nothing to do', () => {
+  test('is unchanged without vectorisable accesses', () => {
     const plan = planOf([...reads(0, 2), when(lt(int(0), variable('n')), [writes('y', 1)])])
     expect(vectorAccesses(plan, CUDA)).toBe(plan)
   })

@@ -35,7 +35,7 @@ const VALUES = [
   'Y[i] = select(V[i] - 2147483647 - 2 > 0, 1, 2)',
 ]
 
-test('no text has a literal that its type has not', async () => {
+test('no literal is outside of its type', async () => {
   for (const body of VALUES.slice(-3))
     for (const target of ['js', 'wgsl', 'cuda'] as const) {
       const k = (await load(kernel(`iterate s [i] as S { ${body} }`))).kernel()
@@ -43,7 +43,7 @@ test('no text has a literal that its type has not', async () => {
     }
 })
 
-test('CUDA computes places as int, and values as what wraps', async () => {
+test('CUDA computes addresses as int, and values with wrapping', async () => {
   const text = async (body: string) =>
     (await load(kernel(`iterate s [i] as S { ${body} }`))).kernel().emit('cuda')[0]!.text
   expect(await text('Y[i] = V[min(i * 2 + 1, n - 1)]')).not.toMatch(/unsigned|apart/)
@@ -101,7 +101,7 @@ const WRAPS = [
 ] as const
 
 test.skipIf(noNvcc !== null)(
-  'assemblers keep signs, and wrap',
+  'assembly keeps signs and wraps',
   async () => {
     for (const pair of [...sample(SIGNS, 1), ...sample(WRAPS, 1)]) {
       const [a, b] = await Promise.all(

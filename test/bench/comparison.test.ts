@@ -54,7 +54,7 @@ describe('a product', () => {
     expect(expected.check(copy, PRECISION.f32).ok).toBe(false)
   })
 
-  test('every row is looked at, sampled or not', () => {
+  test('every row is checked, sampled or not', () => {
     const rows = 6000
     const tall = matrix(rows)
     const operand = fillNormal(new Float32Array(tall.columns * 2), 3)
@@ -149,7 +149,7 @@ describe('candidates', () => {
     expect(() => parseCandidate('gpu(8)')).toThrow('FILE.spt')
   })
 
-  test('that are asked for take the place of the usual ones of their kernel', () => {
+  test('that are passed replace the default ones of their kernel', () => {
     expect(fieldOf('spmm', [], widthValues(32)).candidates.length).toBeGreaterThan(1)
     const asked = fieldOf('spmm', ['spmm.spt:spmm.ell', 'sddmm.spt:sddmm.gpu'], widthValues(32))
     expect(asked).toMatchObject({ standard: 'spmm.spt:spmm.ell', candidates: [{ schedule: 'ell' }] })
@@ -208,7 +208,7 @@ describe('figures', () => {
     expect(text).toContain('standard choice: geometric mean -\n')
   })
 
-  test('of the standard choice too, whose worst case may be another', () => {
+  test('the default dispatch is reported too, with its own worst case', () => {
     const cases = [
       caseOf(
         'a',
@@ -225,7 +225,7 @@ describe('figures', () => {
     expect(suiteText('s', cases)).toContain('standard choice: geometric mean 1.00, worst 0.50 (a, N = 32)\n')
   })
 
-  test('a format is told apart by what was chosen, and built once', () => {
+  test('formats are identified by the selected schedule, and built once', () => {
     const built = (chosen: string, ms: number): Entry => ({
       ...entry('k.auto', 'ours', times(1)),
       facts: { 'build ms': ms, bytes: 2e6, chosen },
@@ -238,7 +238,7 @@ describe('figures', () => {
     ])
   })
 
-  test('what was chosen is prepared, and says so', () => {
+  test('the selected schedule is prepared and named', () => {
     const head = { candidate: 'k.auto', device: 'cuda', cached: true, launches: 2, resources: {} }
     const text = preparationText([
       { ...head, chosen: 'ell', loading: 1, planning: 2, emission: 3, compilation: 4 },
@@ -254,7 +254,7 @@ describe('figures', () => {
     ])
   })
 
-  test('who is wrong or fails is not measured, and says why', async () => {
+  test('wrong or failing candidates are not measured, and the reason is reported', async () => {
     const running = (us: number, ok: boolean): Contestant['enter'] => {
       return async () => ({
         check: async () => ({ ok, error: 0, problem: ok ? '' : 'element 3 is off' }),
@@ -288,7 +288,7 @@ describe('figures', () => {
     ])
   })
 
-  test('who takes the device along is named', async () => {
+  test('a candidate that loses the device is named', async () => {
     const fault = async (): Promise<never> => {
       throw new SptError({ code: 'device/fault', message: 'an illegal address', hint: 'start a new process' })
     }
@@ -302,7 +302,7 @@ describe('figures', () => {
   })
 })
 
-test('a run goes on in another process, which knows what was done', () => {
+test('a run continues in another process, from the recorded state', () => {
   const state: State = {
     cases: [caseOf('a', [entry('o', 'ours', times(100))])],
     preparations: [],

@@ -24,7 +24,7 @@ const measured = fc.array(fc.tuple(...NAMES.map(() => fc.integer({ min: 1, max: 
 })
 
 property.prop([measured, fc.integer({ min: 1, max: 4 })], { numRuns: runs(100) })(
-  'begin with the best single schedule, and no schedule makes them worse where expectations are right',
+  'begin with the best single schedule, and no longer list is worse if predictions hold',
   (times, most) => {
     const cases = listed(
       times.map((row, k) =>
@@ -57,7 +57,7 @@ test('an argument that is the width everywhere is written as the size', () => {
   ])
 })
 
-test('of what was not measured in a case nothing is taken', () => {
+test('unmeasured candidates of a case are not used', () => {
   const [only] = listed([caseOf('x', 32, { 's.spt:s.a(1)': 5, 's.spt:s.b(2)': 3 })])
   expect(pickFrom(only!, ['a(1)', 'c(3)'])!.time).toBe(5)
   expect(pickFrom(only!, ['c(3)'])).toBeNull()

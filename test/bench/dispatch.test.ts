@@ -20,7 +20,7 @@ import { Folder } from '../cli/support.ts'
 
 const SIZE = 32
 
-test('what is chosen is brought into its format on the device, each list of arguments into its own', async () => {
+test('the selected schedule is converted to its format on the device, for each list of arguments', async () => {
   const device = new OurDevice(await devices.cpu())
   const expected: number[][] = []
   const found: number[][] = []
@@ -57,7 +57,7 @@ test('what is chosen is brought into its format on the device, each list of argu
   await device.close()
 })
 
-test('blocks of sizes that are asked for by name', () => {
+test('block sizes selected by name', () => {
   expect(blockSizes([], [16, 32])).toEqual([16, 32])
   expect(blockSizes(['cora', 'b=8', 'b=128'], [16, 32])).toEqual([8, 128])
   expect(blockSizes(['cora'], [16, 32])).toEqual([16, 32])
@@ -83,7 +83,7 @@ function matrix(lengths = 5): Csr {
   return { name: 'small', rows, columns, indptr, indices, values: normals(indices.length) }
 }
 
-describe('matrices by rows, in the format of what is chosen', () => {
+describe('matrices by rows, in the format of the selected schedule', () => {
   const folder = new Folder()
   afterAll(() => folder.remove())
   const file = folder.file(

@@ -10,7 +10,7 @@ import { untimed } from './simulated-suites.ts'
 const SHAPE = { tokens: 128, heads: 2, d: 64 }
 const seed = Date.now() & 0xffff
 
-test('as many pairs count as are said, no row is empty, and shares are of the lower triangle', () => {
+test('the number of pairs is as requested, no row is empty, and shares refer to the lower triangle', () => {
   const blocks = new BlocksAndColumns(SHAPE, 16, 0.5, 0.1, seed)
   for (const pairs of [blocks, new Packed(SHAPE, 5, seed)]) {
     let count = 0
@@ -25,7 +25,7 @@ test('as many pairs count as are said, no row is empty, and shares are of the lo
   expect(blocks.columns.reduce((a, b) => a + b, 0)).toBe(2 * 13)
 })
 
-test('what is off is found', () => {
+test('wrong results are detected', () => {
   const pairs = new Packed({ tokens: 4, heads: 1, d: 2 }, 2, seed)
   const [Q, K, V] = [0, 0, 1].map((x) => new Float32Array(8).fill(x)) as [
     Float32Array,
@@ -43,7 +43,7 @@ test('what is off is found', () => {
   expect(expected.check(fillNormal(new Float32Array(8), 1), PRECISION.f16).ok).toBe(false)
 })
 
-test('ours are right, each on the cases that it is for', async () => {
+test('our kernels are correct on their cases', async () => {
   const shape = { ...SHAPE, d: 16 }
   const own = [
     'dynamic-attention.spt:dynamic_attention.auto',
@@ -64,7 +64,7 @@ test('ours are right, each on the cases that it is for', async () => {
   expect(outcome).toEqual(own.map((name) => [`${name} ok`]))
 })
 
-test('fields have their standard', () => {
+test('fields have defaults', () => {
   for (const suite of [
     'dynamic-attention-blocks-32-f32',
     'dynamic-attention-blocks-64-f16',

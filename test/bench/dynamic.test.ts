@@ -37,7 +37,7 @@ test.each(sample(CASES, 2))('tiles of %j, %d held: both are right', async (tile,
   expect(c!.standard).toBe(kernel)
 })
 
-test('a library that is off is wrong', async () => {
+test('an inexact library is reported', async () => {
   const off = (s: Parameters<typeof maskedProduct>[0]) => maskedProduct(s, [32, 1], 0.5, [40, 6, 70])
   const [c] = await untimed([KERNELS['32x1']!], off, 1 + 2 ** -6)
   expect(outcomes(c!)[0]).toEqual(['peer', 'wrong'])
@@ -49,7 +49,7 @@ test('building alone is checked by a product, and run with one of no columns', a
   expect(outcomes(c!)).toEqual([['ours', 'ok']])
 })
 
-test('tiles hold what they say', () => {
+test('tiles have the requested contents', () => {
   const { A, count, shape } = make([64, 4, 256], [32, 64], 0.25)
   const held = new Set<number>()
   for (let x = 0; x < A.length; x++)
@@ -59,7 +59,7 @@ test('tiles hold what they say', () => {
   expect(count).toBe(2 * 32 * 64)
 })
 
-test('a choice is what its runs lead it to', async () => {
+test('a dispatch converges to the measured variant', async () => {
   const auto = 'dynamic-sparsity.spt:masked_matmul_f16.auto'
   const chosen = async (held: number) => {
     const [c] = await untimed([auto], (s) => maskedProduct(s, [32, 64], held, [64, 6, 256]))
@@ -72,7 +72,7 @@ test('a choice is what its runs lead it to', async () => {
   ])
 })
 
-test('on WebGPU: a case for each type, with what is dense in a peer’s place', async () => {
+test('on WebGPU: a case for each type, with a dense kernel as the peer', async () => {
   const [held, shape] = [0.3, [40, 8, 70]] as const
   const own = ['masked_matmul.cpu', 'masked_matmul_f16.cpu'].map((k) => `dynamic-sparsity.spt:${k}`)
   const cases = await untimed(own, (s) => maskedOnWebgpu(s, [32, 1], held, shape))
@@ -86,7 +86,7 @@ test('on WebGPU: a case for each type, with what is dense in a peer’s place', 
   }
 })
 
-test('building on WebGPU has CUDA beside it', async () => {
+test('building on WebGPU is compared with CUDA', async () => {
   const masked = make([64, 6, 128], [1, 64], 0.3)
   const own = [KERNELS['1x64']!]
   const [c] = await untimed(own, (s) => buildingOnWebgpu(s, [1, 64], 0.3, masked))
@@ -97,7 +97,7 @@ test('building on WebGPU has CUDA beside it', async () => {
   ])
 })
 
-test('tiles and shares that were asked for', () => {
+test('requested tiles and fill ratios', () => {
   expect(tilesAsked(['1x64', '32x64', '3x4'], TILES).map(tileName)).toEqual(['1x64', '32x64'])
   expect(tilesAsked([], TILES)).toEqual(TILES)
   const asked = { layers: { sparsities: [0.9, 0], breakEven: false, on: 'cuda' } } as unknown as Options
@@ -108,7 +108,7 @@ test('tiles and shares that were asked for', () => {
 property.prop([
   fc.double({ min: 0.01, max: 0.99, noNaN: true }),
   fc.double({ min: 1, max: 50, noNaN: true }),
-])('where times are on a line, it is found where they are the same', (zeros, base) => {
+])('the break-even point is the intersection of linear times', (zeros, base) => {
   const [dense, all] = [base * 2, base]
   // As fast at `zeros`.
   const own = (z: number): number => all + ((dense - all) * (1 - z)) / (1 - zeros)

@@ -23,11 +23,11 @@ test.each([1, 2])('top %d: the layer, and the library with all tokens at one exp
   expect([layer!.standard, layer!.flops]).toEqual([KERNELS[0], 2 * top * 30 * 20 * (12 + 9)])
 })
 
-test('a library that is off is wrong', async () => {
+test('an inexact library is reported', async () => {
   expect(outcomes((await layers(1, 1 + 2 ** -6))[1]!)[0]).toBe('peer wrong')
 })
 
-test('tokens go where they were drawn to, by logits that differ, and gates add up to one', () => {
+test('tokens are routed to the sampled experts, by distinct logits, and gates sum to 1', () => {
   const own = new Routing('routing-steep:100:3', 8, 2)
   for (let t = 0; t < own.tokens; t++) {
     const row = Array.from(own.logits.subarray(8 * t, 8 * t + 8), (logit, expert) => ({ logit, expert }))
@@ -40,7 +40,7 @@ test('tokens go where they were drawn to, by logits that differ, and gates add u
   }
 })
 
-test('expected rows: right ones pass, and what is off, missing or of another expert is found', () => {
+test('expected rows: right ones pass, and inexact, missing or misrouted ones are detected', () => {
   const [x, U, D] = [4, 12, 6].map((n) => Float32Array.from({ length: n }, (_, k) => ((k * 7) % 5) - 2))
   const shape: LayerShape = { inputs: 4, hidden: 3, outputs: 2 }
   const expected = (low?: number) =>

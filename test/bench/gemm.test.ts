@@ -20,7 +20,7 @@ const cases = (schedules: readonly string[], factor = 1): Promise<readonly Case[
 const results = (all: readonly Case[], side: string): string[][] =>
   all.map((c) => c.entries.filter((e) => e.side === side && e.result === 'ok').map((e) => e.name))
 
-test('every type has its library and its kernel, each right to the type that it stores', async () => {
+test('every type has a library routine and a kernel, correct to the stored precision', async () => {
   const all = await cases(SCHEDULES)
   expect(all.map((c) => [c.suite, c.at, c.data])).toEqual(
     ['f32', 'tf32', 'f16', 'bf16'].map((t) => [`gemm-${t}`, t, '6 × 5 × 40']),
@@ -35,7 +35,7 @@ test('every type has its library and its kernel, each right to the type that it 
   ])
 })
 
-test('errors above the rounding of what is stored are found', async () => {
+test('errors above the rounding of stored values are detected', async () => {
   const off = await cases([SCHEDULES[3]!], 1 + 2 ** -6)
   expect(off.map((c) => c.entries.find((e) => e.side === 'peer')!.result)).toEqual(new Array(4).fill('wrong'))
 })

@@ -29,7 +29,7 @@ const drawnAs = async (name: string): Promise<Groups> => {
 }
 const triplesOf = (G: Groups): string[] => Array.from(G.values, (_, e) => G.coords.map((c) => c[e]).join())
 
-test.each(families)('%s: the same by its seed, in order, each pair once', async (name, kind) => {
+test.each(families)('%s: equal for equal seeds, sorted, each pair once', async (name, kind) => {
   const [one, again, other] = await Promise.all(
     [`${name}:300`, `${name}:300`, `${name}:300:2`].map((n) => drawnAs(n)),
   )
@@ -44,7 +44,7 @@ test.each(families)('%s: the same by its seed, in order, each pair once', async 
   expect(keys.every((k, e) => e === 0 || k > keys[e - 1]!)).toBe(true)
 })
 
-test('relations have inverse ones, offsets opposite ones, tokens as many experts as they should', async () => {
+test('relations have inverses, offsets have opposites, and tokens the requested number of experts', async () => {
   const both = await drawnAs('relations:200:3')
   const maps = await drawnAs('voxels-thin:300:3')
   const inverse = (G: Groups, other: (g: number) => number): string[] =>
@@ -59,7 +59,7 @@ test('relations have inverse ones, offsets opposite ones, tokens as many experts
   expect(idle.coords[0].filter((e) => e % 8 === 7)).toHaveLength(0)
 })
 
-test('what is no member, and data of other suites', async () => {
+test('unknown members, and data of other suites', async () => {
   await expect(drawnAs('routing:x')).rejects.toThrow('bench/no-matrix')
   expect(groupKind('rooting:7', folder.path)).toBeUndefined()
   const said: string[] = []
@@ -97,7 +97,7 @@ const npz = (name: string, arrays: Readonly<Record<string, readonly number[] | n
   folder.file(name, Buffer.concat([...npzChunks(Object.fromEntries(named))]))
 }
 
-test('files, whatever they are called: inverse relations are added where there are none', async () => {
+test('files of any name: missing inverse relations are added', async () => {
   npz('mine.npz', { src: [0, 1, 1], rel: [1, 0, 0], dst: [2, 1, 1], num_nodes: 4, num_relations: 2 })
   npz('a graph.npz', { src: [0, 2], rel: [1, 0], dst: [2, 0], weight: [1, 1] })
   npz('layer.npz', { knnz: [2, 0, 1], kpos: [0, 2, 2], imap: [0, 1, 3], omap: [1, 0, 2] })
@@ -159,7 +159,7 @@ const layers = fc.record({
 })
 
 property.prop([small, layers, fc.nat(), fc.nat()], { numRuns: runs(30) })(
-  'expected products: right ones pass, and one that is off, missing or in another place is found',
+  'expected products: right ones pass, and inexact, missing or misplaced ones are detected',
   ({ shape, all }, layer, seed, where) => {
     const coords = [0, 1, 2].map((d) => Int32Array.from(all, (t) => t[d]!)) as unknown as Groups['coords']
     const G = grouped('small', 'relations', { shape, coords })
@@ -188,7 +188,7 @@ property.prop([small, layers, fc.nat(), fc.nat()], { numRuns: runs(30) })(
   },
 )
 
-test('all rows are looked at, and few are computed where much work is to be done', () => {
+test('all rows are checked, and few are computed if there is much work', () => {
   const n = 3000
   const coords = [0, 1, 2].map((d) => Int32Array.from({ length: n }, (_, k) => (d === 0 ? k % 3 : k)))
   const G = grouped('wide', 'experts', { shape: [3, n, n], coords: coords as unknown as Groups['coords'] })
@@ -211,7 +211,7 @@ test('all rows are looked at, and few are computed where much work is to be done
   expect([expected.check(Y, PRECISION.f32).ok, missed]).toEqual([true, []])
 })
 
-test('many values are a list again and again, whose rows differ', () => {
+test('many values repeat a list, and rows differ', () => {
   const all = normalsOf('f16', 4093 + 2048, 1, 4093)
   expect(all.subarray(4093)).toEqual(all.subarray(0, 2048))
   expect(all.subarray(0, 1024)).not.toEqual(all.subarray(1024, 2048))
@@ -243,7 +243,7 @@ describe('suites', () => {
     [...new Set(g.layers.map((l) => l.type))].map((type) => [g.suite, type, g] as const),
   )
 
-  test.each(sample(all, 3))('%s in %s: right on the CPU, whatever format is built', async (_, type, g) => {
+  test.each(sample(all, 3))('%s in %s: correct on the CPU, in any format', async (_, type, g) => {
     const device = new Untimed(await devices.cpu())
     const done: Case[] = []
     const layer: Layer = { inputs: 8, outputs: 16, type }
@@ -273,7 +273,7 @@ describe('suites', () => {
     await device.close()
   })
 
-  test('out of time: what was measured is reported, in the order asked for, and what was not', async () => {
+  test('out of time: measurements are reported in the requested order, with the missing ones', async () => {
     const device = new Untimed(await devices.cpu())
     const done: string[] = []
     const left: string[] = []
@@ -296,7 +296,7 @@ describe('suites', () => {
     await device.close()
   })
 
-  test('their candidates are named for every type', async () => {
+  test('candidates are named for every type', async () => {
     const { fieldOf } = await import('../../bench/gpu/candidates.ts')
     for (const [suite, type] of all) {
       const field = fieldOf(`${suite}-${type}`, [], { n: 64 })

@@ -14,7 +14,7 @@ const draw = (): TrainingStep => {
   return step
 }
 
-test('a mask holds as many blocks as it should, all of each, whatever it held before', () => {
+test('a mask has the requested number of full blocks, whatever it had before', () => {
   const { inputs, outputs } = SHAPE
   const step = draw()
   step.hold([64, 64], 0.5, 1)
@@ -30,7 +30,7 @@ test('a mask holds as many blocks as it should, all of each, whatever it held be
   expect(step.count).toBe(step.M.filter((m) => m !== 0).length)
 })
 
-test('what is off by little is wrong, and a weight that is not held may not change at all', () => {
+test('small errors are detected, and masked weights may not change', () => {
   const step = draw()
   const { tokens, inputs, outputs } = SHAPE
   const all = { Y: tokens * outputs, D: tokens * inputs, W: outputs * inputs }
@@ -51,7 +51,7 @@ test('what is off by little is wrong, and a weight that is not held may not chan
   expect(off('Y', 5, Number.NaN)).toBe(false)
 })
 
-test('a choice is led by what the mask holds, and its step is right', async () => {
+test('a dispatch follows the fill ratio of the mask, and its step is correct', async () => {
   const own = 'masked-training-f16.spt:masked_training_f16.auto'
   const cases = await untimed([own], (s) => maskedTrainingOf(s, [1 / 6, 1], SHAPE))
   const outcome = (c: Case): string[] => {

@@ -11,7 +11,7 @@ import { Folder, MATRIX, spt } from '../cli/support.ts'
 const folder = new Folder()
 afterAll(() => folder.remove())
 
-test('any file of a matrix, whatever it is called', async () => {
+test('any file of a matrix, with any name', async () => {
   for (const name of ['mine.mtx', 'cora.mtx', 'list.edges', 'b.smtx', 'c.npz', 'd.mtx.gz', 'notes.txt'])
     folder.file(name, MATRIX)
   const all = sources(folder.path, [], false)
@@ -39,7 +39,7 @@ const REGULAR: ReadonlySet<string> = new Set(['arrow', 'finite-elements', 'mixed
 const isSame = (a: Int32Array, b: Int32Array): boolean =>
   a.length === b.length && a.every((x, k) => x === b[k])
 
-test('members of families, of any size and by a seed', async () => {
+test('members of families, of any size and seed', async () => {
   for (const name of Object.keys(FAMILIES)) {
     const asked = [`${name}:300`, `${name}:300:2`, `${name}:300`]
     const [one, other, again] = await Promise.all(
@@ -57,7 +57,7 @@ test('members of families, of any size and by a seed', async () => {
   expect(() => sources(folder.path, ['rood:300'], false)).toThrow('there is no matrix rood:300')
 })
 
-test('a folder without one is said to be so', () => {
+test('a folder without matrices is reported', () => {
   const empty = new Folder()
   expect(() => sources(empty.path, ['mine'], false)).toThrow(SptError)
   expect(() => sources(empty.path, ['mine'], false)).toThrow('bench/no-matrix')
@@ -116,7 +116,7 @@ test('files without a sparse matrix are left out, once; only such files are an e
   mine.remove()
 })
 
-test('what there is no time for is named', async () => {
+test('omitted data are named', async () => {
   const two = new Folder()
   for (const name of ['z.mtx', 'a.mtx', 'm.mtx']) two.file(name, MATRIX)
   const options = { ...asking(two.path), matrices: ['z', 'a', 'm'] }
@@ -140,7 +140,7 @@ vi.mock('../../bench/gpu/blocks.ts', async (original) => ({
   halves: made,
 }))
 
-test('the device is looked for before data are made', async () => {
+test('the device is opened before data are generated', async () => {
   vi.stubEnv('SPT_LIBCUDA', folder.at('libcuda.so'))
   const options = asking(folder.path)
   expect(await bench(['block-sparse', 'sampled-blocks', 'gemm'], options)).toBe(false)
@@ -153,7 +153,7 @@ test('the device is looked for before data are made', async () => {
   )
 })
 
-test('a folder that is not there is no file', async () => {
+test('a missing folder is an error', async () => {
   mkdirSync(folder.at('data'))
   const { code, err } = await spt(['bench', 'spmm', '--data', folder.at('dta')])
   expect(code).toBe(1)

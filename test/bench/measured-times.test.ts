@@ -11,7 +11,7 @@ const disturbances = fc
   .chain((factors) => fc.shuffledSubarray(factors, { minLength: factors.length }))
 
 property.prop([fc.integer({ min: 1, max: 1000 }), disturbances], { numRuns: runs(100) })(
-  'rounds that were disturbed are not believed where two were not',
+  'disturbed rounds are ignored unless two rounds agree',
   async (us, factors) => {
     const rounds = [...factors, 1, 1.01].map((f) => f * us)
     const kept = await settled(async () => {

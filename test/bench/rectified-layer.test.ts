@@ -21,7 +21,7 @@ function heldOf({ shape, X, U }: RectifiedLayer): boolean[] {
   })
 }
 
-test('tiles of H are on or off, as many as they should be, whatever the pattern before was', () => {
+test('tiles of H are nonzero or zero, in the requested number, whatever was before', () => {
   const layer = new RectifiedLayer(SHAPE, Date.now() & 0xffff)
   for (const [high, wide] of [...TILES, ...TILES]) {
     const way = decided(SHAPE, [high, wide], 0.3, Date.now() & 0xffff)
@@ -38,7 +38,7 @@ test('tiles of H are on or off, as many as they should be, whatever the pattern 
   }
 })
 
-test('single elements are about as many as they should be', () => {
+test('the number of single elements is about the requested one', () => {
   expect(quantile(0.5)).toBeCloseTo(0, 6)
   expect(quantile(0.05)).toBeCloseTo(1.6449, 3)
   const shape = { ...SHAPE, inputs: 300 }
@@ -48,7 +48,7 @@ test('single elements are about as many as they should be', () => {
   expect(Math.abs(share - 0.1)).toBeLessThan(0.04)
 })
 
-test('both layouts are right, and a choice is led by what H holds', async () => {
+test('both layouts are correct, and the dispatch follows the fill ratio of H', async () => {
   const own = ['rectified_layer_f16', 'rectified_layer_rows_f16'].map(
     (kernel) => `rectified-layer.spt:${kernel}.auto`,
   )

@@ -144,7 +144,7 @@ const operations = [
 ] as const
 
 test.each(sample(operations, 2))(
-  '%s: all results are right, the fastest of both sides measured, all memory freed',
+  '%s: all results are correct, the fastest of both sides is measured, all memory is freed',
   async (_, o) => {
     const { cases: all, left } = await cases(o)
     expect(all.map((c) => c.at)).toEqual([`${o.letter} = 4`, `${o.letter} = 8`])
@@ -160,7 +160,7 @@ test.each(sample(operations, 2))(
   },
 )
 
-test.each(sample(operations, 1))('%s: a library that errs is found out', async (_, o) => {
+test.each(sample(operations, 1))('%s: an error of the library is detected', async (_, o) => {
   const { cases: all, left } = await cases(o, 1e-2)
   for (const c of all)
     for (const e of c.entries)
@@ -168,6 +168,6 @@ test.each(sample(operations, 1))('%s: a library that errs is found out', async (
   expect(left).toBe(0)
 })
 
-test('what an earlier process has done is not done again', async () => {
+test('work of an earlier process is not repeated', async () => {
   expect((await cases(products, 0, ['N = 4'])).cases.map((c) => c.at)).toEqual(['N = 8'])
 })

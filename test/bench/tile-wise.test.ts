@@ -125,7 +125,7 @@ const outcomes = (c: Case): string[] => c.entries.map((e) => `${e.name} ${e.resu
 const DENSE = ['cuBLAS, W X ok', 'cuBLAS, X Wᵀ ok']
 const CSR = ['DEFAULT', 'ALG1', 'ALG2', 'ALG3'].map((a) => `cuSPARSE CSR ${a}`)
 
-test('every pattern has its kernel and its mask, and what is compared is right', async () => {
+test('every pattern has a kernel and a mask, and compared results are correct', async () => {
   const { cases, said } = await run(tileWise, ['160x48x24', '48x160x24'])
   const one = cases.filter((c) => c.data === '160 × 48, M = 24')
   expect(one.map((c) => [c.suite, c.at, ...outcomes(c)])).toEqual([
@@ -148,7 +148,7 @@ test('every pattern has its kernel and its mask, and what is compared is right',
   expect(said.at(-1)).toMatch(/75 % +tile-wise-tw +\S+ \(/)
 })
 
-test('candidates are there, and what is asked for takes the place of those with its name, else of its file', async () => {
+test('candidates exist, and requested ones replace those with their name, otherwise of their file', async () => {
   const fields = Object.keys(JSON.parse(readFileSync('bench/candidates.json', 'utf8'))).filter((f) =>
     f.startsWith('tile-wise-'),
   )
@@ -166,7 +166,7 @@ test('candidates are there, and what is asked for takes the place of those with 
   expect(rows.map((r) => names(r, own))).toEqual([[own], [own], usual[2], [own]])
 })
 
-test('libraries that err are found out; a sparsity that a pattern cannot have is said', async () => {
+test('errors of libraries are detected; an impossible sparsity is reported', async () => {
   const { cases, said } = await run(tileWise, ['64x32x16'], { sparsities: [0.25] }, { off: 0.05 })
   const peers = cases.flatMap((c) => c.entries.filter((e) => e.side === 'peer'))
   expect(peers.length).toBeGreaterThan(0)
@@ -175,7 +175,7 @@ test('libraries that err are found out; a sparsity that a pattern cannot have is
 })
 
 property.prop([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: runs(1) })(
-  'where tiles begin to be faster is found to 2 %, and what is chosen is held against the dense product',
+  'the break-even sparsity is found to 2 %, and the dispatch is compared with the dense product',
   async (unit) => {
     // The library takes 1, tiles as much of 1 / unit as is left of them.
     const layer = new Layer({ outputs: 300, inputs: 64, columns: 4 }, 3)
@@ -189,7 +189,7 @@ property.prop([fc.double({ min: 0.15, max: 0.85, noNaN: true })], { numRuns: run
   },
 )
 
-test('on WebGPU tiles are held against our dense product', async () => {
+test('on WebGPU tiles are compared with our dense product', async () => {
   const asked = ['tile-wise.spt:pruned_linear.auto', 'gemm.spt:gemm.auto']
   const { cases } = await run(tileWise, ['96x40x20'], { on: 'webgpu' }, { schedules: asked })
   expect(cases.map((c) => [c.suite, ...c.entries.map((e) => `${e.side} ${e.name} ${e.result}`)])).toEqual([
@@ -197,7 +197,7 @@ test('on WebGPU tiles are held against our dense product', async () => {
   ])
 })
 
-test('a format that takes a set gets what lies in tiles, and its rest the other elements', async () => {
+test('a format with a set parameter gets the elements in tiles, and the remainder the others', async () => {
   const path = folder.file(
     'tew.spt',
     `import "sparsetile/kernels/formats.spt"
@@ -228,7 +228,7 @@ schedule pruned_linear_f16.tew(g = 8) {
   await device.close()
 })
 
-test('a bias that is left out, or added where there is none, is found', async () => {
+test('a missing or superfluous bias is detected', async () => {
   const layer = new Layer({ outputs: 20, inputs: 12, columns: 8 }, 5)
   const X = new Activations(layer.size, 6)
   const kept = await layer.pruned(tiles({ granularity: 4 }), 0.5)

@@ -15,7 +15,7 @@ class Untimed extends OurDevice {
   }
 }
 
-test('all three operations have CUDA and naive kernels beside them, vectors one width', async () => {
+test('all three operations are compared with CUDA and naive kernels, vectors at one width', async () => {
   const [gpu, cuda] = [new Untimed(await devices.cpu()), new Untimed(await devices.cpu())]
   const done: Case[] = []
   const A = {

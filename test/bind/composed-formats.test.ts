@@ -41,7 +41,7 @@ const each = (name: string, check: (r: Ready, s: Sample) => Promise<void>, usual
 }
 
 describe('properties', () => {
-  each('results are those of the kernel as written', async ({ kernel, choice, compiled }, s) => {
+  each('results equal those of the unscheduled kernel', async ({ kernel, choice, compiled }, s) => {
     const prepared = await compiled.prepare(inputs(kernel, choice, s))
     const v = await prepared.verify()
     expect(v.problems).toEqual([])
@@ -49,7 +49,7 @@ describe('properties', () => {
     prepared.free()
   })
 
-  each('reports count what there is', async ({ kernel, choice, compiled }, s) => {
+  each('reports count stored elements', async ({ kernel, choice, compiled }, s) => {
     const bound = compiled.bind(inputs(kernel, choice, s))
     const different = new Set(s.rows.map((i, e) => i * s.n + s.cols[e]!)).size
     for (const t of bound.report) {
@@ -65,7 +65,7 @@ describe('properties', () => {
     expect(bound.report.map((t) => t.tensor)).toEqual(kernel === 'sample' ? ['A', 'V', 'O'] : ['A'])
   })
 
-  each('new values are those that would have been bound', async ({ kernel, choice, compiled }, s) => {
+  each('written values equal bound values', async ({ kernel, choice, compiled }, s) => {
     // What parts a value goes to must not depend on it here.
     if (choice[0].includes('top')) return
     const values = s.values.map((x, e) => x * 2 + (e % 3))
@@ -95,7 +95,7 @@ describe('properties', () => {
     prepared.free()
   })
 
-  each('parts that come ready-made give the same', async ({ kernel, choice, compiled }, s) => {
+  each('ready-made parts give equal results', async ({ kernel, choice, compiled }, s) => {
     // Duplicates that add up to 0 would be elements of the tensor, and padding of ready-made blocks.
     const whole = inputs(kernel, choice, { ...s, values: s.values.map(Math.abs) })
     const bound = compiled.bind(whole)
@@ -175,7 +175,7 @@ describe('examples', () => {
     }
   })
 
-  test('values of the tensor that is named choose', async () => {
+  test('the values of the named tensor select the part', async () => {
     const named = program.kernel('sample').as('V', 'coo where (top(1 by i)) + csr')
     await exact(named, inputs('sample', ['csr'], s))
     const bound = (await named.compile(device)).bind(inputs('sample', ['csr'], s))
@@ -200,7 +200,7 @@ describe('examples', () => {
     expect([chosen.coords[1]![0], chosen.values![0]]).toEqual([5, 2])
   })
 
-  test('a format of some dimensions of a tensor whose entries ascend in all', async () => {
+  test('a format of some dimensions of a tensor with ascending entries', async () => {
     const layers = await load(`${FORMATS}
     kernel layers(p: size, m: size, n: size) {
       axis f = dense_fixed(p)

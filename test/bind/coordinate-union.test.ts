@@ -56,7 +56,7 @@ test.each([
   ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 1)'],
   ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 3)'],
   ['dense_fixed(m)', 'sparse_variable(i, n) nonunique'],
-])('%s, %s: the most often that one of them has a coordinate', async (root, child) => {
+])('%s, %s: the multiplicity of a coordinate is the maximum over the tensors', async (root, child) => {
   const compiled = await (await load(text(root, child))).kernel().compile(createCpuDevice())
   await fc.assert(
     fc.asyncProperty(entries, entries, fc.boolean(), async (a, b, alike) => {
@@ -81,7 +81,7 @@ test.each([
   ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 2)'],
   ['dense_fixed(m)', 'sparse_variable(i, n) nonunique'],
   ['dense_fixed(m)', 'sparse_fixed(i, n, 24) nonunique'],
-])('%s, %s: patterns of an axis and of results have equal coordinates too', async (root, child) => {
+])('%s, %s: patterns of axes and results may repeat coordinates too', async (root, child) => {
   const text = `
     kernel k(m: size, n: size) {
       axis i = ${root}
@@ -129,7 +129,7 @@ kernel k(m: size, n: size, d: size) {
 `
 
 test.each(['csr', 'csc', 'dcsr', 'bsr(2)', 'hyb(1, 1)'])(
-  'a tensor with a dense dimension more does not decide alone what is stored: %s',
+  'a tensor with an additional dense dimension does not determine the structure alone: %s',
   async (format) => {
     const text = `${FORMATTED} buffer Y: f32[i, j, f] inout
       iterate s [i, j, f] as SSS { Y[i, j, f] += A[i, j] } }`
@@ -152,7 +152,7 @@ test.each(['csr', 'csc', 'dcsr', 'bsr(2)', 'hyb(1, 1)'])(
   },
 )
 
-test('equal coordinates go to the part they went to when they are read again', async () => {
+test('equal coordinates are read back from their part', async () => {
   const text = `${FORMATTED} buffer Y: f32[i, j, f] out
     iterate s [i, j, f] as SSS { Y[i, j, f] = A[i, j] } }`
   const compiled = await (await load(text)).kernel().as('Y', 'top_rest(1)').compile(createCpuDevice())
@@ -177,8 +177,10 @@ test.each([
   ['sparse_variable(i)', 'sparse_fixed(io, j, 24) padded with last', false],
   ['dense_fixed(i)', 'sparse_fixed(io, j, 24) padded with 0', false],
   ['dense_fixed(i)', 'sparse_variable(io, j)', false],
-] as const)('a format with %s, %s keeps equal coordinates apart, results too: %s', async (io, jo, keeps) => {
-  const program = await load(`
+] as const)(
+  'a format with %s, %s keeps equal coordinates separate, results too: %s',
+  async (io, jo, keeps) => {
+    const program = await load(`
     format f() over (i, j) {
       axis io = ${io}
       axis jo = ${jo}
@@ -193,24 +195,25 @@ test.each([
       buffer S: f32[i, j] out
       iterate one [i, j] as SS { S[i, j] = A[i, j] + 10 * B[i, j] }
     }`)
-  const compiled = await program.kernel().as('A', 'f').compile(createCpuDevice())
-  await fc.assert(
-    fc.asyncProperty(entries, entries, async (a, b) => {
-      const given = { tensors: { A: tensor(a), B: tensor(b) }, params: { m: M, n: N } }
-      if (!keeps && [a, b].some((e) => counted(e).size < e.length)) {
-        await expect(compiled.prepare(given)).rejects.toThrow('bind/duplicates')
-        return
-      }
-      const prepared = await compiled.prepare(given)
-      expect((await prepared.verify()).problems).toEqual([])
-      const { values } = await prepared.read('S')
-      expect(values!.length).toBe([...places([a, b]).values()].reduce((x, y) => x + y, 0))
-      prepared.free()
-    }),
-    { numRuns: runs(25) },
-  )
-  compiled.release()
-})
+    const compiled = await program.kernel().as('A', 'f').compile(createCpuDevice())
+    await fc.assert(
+      fc.asyncProperty(entries, entries, async (a, b) => {
+        const given = { tensors: { A: tensor(a), B: tensor(b) }, params: { m: M, n: N } }
+        if (!keeps && [a, b].some((e) => counted(e).size < e.length)) {
+          await expect(compiled.prepare(given)).rejects.toThrow('bind/duplicates')
+          return
+        }
+        const prepared = await compiled.prepare(given)
+        expect((await prepared.verify()).problems).toEqual([])
+        const { values } = await prepared.read('S')
+        expect(values!.length).toBe([...places([a, b]).values()].reduce((x, y) => x + y, 0))
+        prepared.free()
+      }),
+      { numRuns: runs(25) },
+    )
+    compiled.release()
+  },
+)
 
 /** Forms of i, then of j under it; what is padded, and its rows' parts, are told from elements. */
 const further = fc.record({
@@ -229,7 +232,7 @@ const further = fc.record({
   all: fc.tuple(entries, entries, entries),
 })
 
-test('equal coordinates that stay apart, in results with dense dimensions more', async () => {
+test('separate equal coordinates, in results with additional dense dimensions', async () => {
   const device = createCpuDevice()
   await fc.assert(
     fc.asyncProperty(further, async ({ root: [io, jo], over, on, bound, all }) => {

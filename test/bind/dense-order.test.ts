@@ -13,7 +13,7 @@ const program = await load(`kernel k(m: size, n: size, e: size) {
   iterate b [i, d, c] as RSR { Z[d] += X[i, d, c] }
 }`)
 
-test('values go in and come back in the order of the dimensions', async () => {
+test('values are bound and read in the order of the dimensions', async () => {
   const compiled = await program.kernel().compile(await devices.cpu())
   const X = Float32Array.from({ length: 12 }, (_, q) => q)
   const prepared = await compiled.prepare({ tensors: { X }, params: { m: 2, n: 3, e: 2 } })

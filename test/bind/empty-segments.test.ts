@@ -37,7 +37,7 @@ function level(sizes: readonly number[], parents: number, width: number | null) 
   return { indptr: Int32Array.from(indptr), indices: Int32Array.from(indices) }
 }
 
-test('coordinates with nothing under them are visited by the reference too', async () => {
+test('coordinates without children are visited by the reference too', async () => {
   const device = createCpuDevice()
   const compiled = await Promise.all(
     kernels.map((k) =>

@@ -189,7 +189,7 @@ const cases = fc
     })
   })
 
-test('what kernels and the reference read is what was given', async () => {
+test('kernels and the reference read the bound values', async () => {
   await fc.assert(
     fc.asyncProperty(cases, async ({ kind, from, to, format, entries, twice, next }) => {
       const rounded = (es: readonly Entry[]) =>

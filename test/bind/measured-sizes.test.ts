@@ -71,7 +71,7 @@ test.each([
   prepared.free()
 })
 
-test('a width that only an expression has', async () => {
+test('a width that only occurs in an expression', async () => {
   const kernel = (await load(text('w + 1'))).kernel('matrix').as('A', 'ell')
   const compiled = await kernel.compile(await devices.cpu())
   await expect(compiled.prepare({ tensors: { A: A.matrix } })).rejects.toThrow(
@@ -82,7 +82,7 @@ test('a width that only an expression has', async () => {
   prepared.free()
 })
 
-test('a size without a value names the inputs whose shapes have it', async () => {
+test('a missing size names the inputs whose shapes determine it', async () => {
   const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm').schedule('cpu')
   const compiled = await kernel.compile(await devices.cpu())
   const hint = (tensors: object) =>

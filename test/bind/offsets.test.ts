@@ -118,7 +118,7 @@ const lists = fc
 test.each([
   ['as declared', map],
   ['in another format', tiled],
-])('values by position are those of the coordinates that offsets say: %s', async (_, compiled) => {
+])('values by position equal those of the coordinates that offsets determine: %s', async (_, compiled) => {
   await fc.assert(
     fc.asyncProperty(lists, async ({ lengths, n, bare, more, from, to, W, offsets }) => {
       const longest = Math.max(0, ...lengths)
@@ -189,7 +189,7 @@ const sums = (offsets: readonly number[], values: ArrayLike<number>): number[] =
     return s
   })
 
-test('offsets below offsets, and one size of two axes, which is the longest segment of both', async () => {
+test('nested offsets, and a size shared by two axes, which is the longest segment of both', async () => {
   const whole = fc
     .record({ rows: lengthsOf(4), other: fc.array(fc.nat(9), { minLength: 4, maxLength: 4 }) })
     .chain(({ rows, other }) => {
@@ -236,13 +236,13 @@ test('parents of two dense axes, and rows of values at each position', async () 
   )
 })
 
-test('positions of an axis whose arrays are bound ready-made', async () => {
+test('positions of an axis with ready-made arrays', async () => {
   const arrays = { j: { indptr: ints(0, 1, 2), indices: ints(1, 0) }, p: { indptr: ints(0, 2, 3) } }
   const tensors = { p: stored([2, 2, 2], arrays), A: dense([3], [1, 2, 4]) }
   expect([...(await below.run({ tensors })).Y!.values!]).toEqual([3, 4])
 })
 
-test('two dimensions that are bound to a ragged axis are coordinates, as before', async () => {
+test('a two-dimensional tensor bound to a ragged axis is read as coordinates', async () => {
   const tensors = {
     i: coords(
       [2, 2],

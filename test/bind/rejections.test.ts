@@ -243,7 +243,7 @@ test.each(CASES)('%s', (_, format, tensors, wanted) => {
   expect(said.slice(0, wanted.length)).toBe(wanted)
 })
 
-test('a format without a place for each of equal coordinates that stay apart', async () => {
+test('a format without separate positions for equal coordinates', async () => {
   const apart = KERNELS.replaceAll('sparse_variable(i, n)', 'sparse_variable(i, n) nonunique')
   const kernel = (await load(FORMATS + apart)).kernel('multiply').as('A', 'csr')
   const compiled = await kernel.compile(await devices.cpu())
@@ -254,7 +254,7 @@ test('a format without a place for each of equal coordinates that stay apart', a
   expect(compiled.bind({ tensors: { A: rows(0, 2, 0), B } }).report[0]!.stored).toBe(3)
 })
 
-test('sizes are integers that 32 bits hold', () => {
+test('sizes are 32-bit integers', () => {
   for (const d of [-1, 0.5, 2 ** 31])
     expect(() => made.get('csr')!.bind({ tensors: { A, B }, params: { d } })).toThrow(
       `bind/size-range: size d is ${d}`,
@@ -292,7 +292,7 @@ test('ready-made parts by hand', async () => {
   }
 })
 
-test('factors of padding are finite where it has its coordinate', async () => {
+test('factors of padding are finite at its coordinates', async () => {
   const B = (...xs: number[]) => dense([4, 1], floats(...xs))
   const [nan, infinity] = [Number.NaN, Number.NEGATIVE_INFINITY]
   const prepared = await made.get('ell_at')!.prepare({ tensors: { A, B: B(1, 2, nan, infinity) } })
@@ -311,7 +311,7 @@ test('factors of padding are finite where it has its coordinate', async () => {
   ]).toEqual([1, 2, 3, 4])
 })
 
-test('an output over more axes than ready-made parts have is refused', async () => {
+test('an output over more axes than ready-made parts have is rejected', async () => {
   const wide = KERNELS.replace('O: f32[i, j]', 'O: f32[i, j, f]')
     .replace('as SSR', 'as SSS')
     .replace('O[i, j] +=', 'O[i, j, f] =')
@@ -327,7 +327,7 @@ test('an output over more axes than ready-made parts have is refused', async () 
   expect(bind).toThrow('bind/part-shared: O has the structure of A, whose parts are ready-made')
 })
 
-test('only axes that store something are bound by name', async () => {
+test('only axes with stored arrays are bound by name', async () => {
   const views = await load(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)

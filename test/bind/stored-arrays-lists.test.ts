@@ -30,7 +30,7 @@ const refused = (work: () => unknown): string | null => {
   return null
 }
 
-it('arrays are taken under a list that has their elements in the same segments, and no other', async () => {
+it('arrays are accepted with a list that has their elements in the same segments, and no other list', async () => {
   const device = await devices.cpu()
   const program = await load(TEXT)
   const format = program.format('seg')

@@ -100,7 +100,7 @@ const matrices = fc.tuple(fc.integer({ min: 1, max: 5 }), fc.integer({ min: 1, m
   }),
 )
 
-test('every format, where the kernel has names that the format has', async () => {
+test('every format, with name clashes between kernel and format', async () => {
   for (const { kernel, format, made } of compiled)
     await fc
       .assert(
@@ -172,7 +172,7 @@ const said = (of: () => Promise<unknown>) =>
     (e: SptError) => e.message,
   )
 
-test('arrays without names are those of the format where it alone goes without', async () => {
+test('unnamed arrays belong to the only format without names', async () => {
   const bound = await preparedBy('k1', 'transposed', flat)
   await bound.run()
   expect([...(await bound.read('C')).values!]).toEqual([21, 30])
@@ -183,13 +183,13 @@ test('arrays without names are those of the format where it alone goes without',
   rows.free()
 })
 
-test('arrays that nothing tells are refused', async () => {
+test('unidentifiable arrays are rejected', async () => {
   expect(await said(() => preparedBy('k0', 'transposed', flat))).toContain(
     'bind/part: the arrays that are bound to A can be over the axes that it is declared over, and over [jo_2, io_2] of its format',
   )
 })
 
-test('new values go where elements are', async () => {
+test('written values go to the elements', async () => {
   const bound = await preparedBy('k0', 'transposed', A)
   expect(await said(() => bound.write('A', transposed))).toContain(
     'bind/part: A is given ready-made arrays, and was bound by its coordinates',
@@ -202,7 +202,7 @@ test('new values go where elements are', async () => {
   ready.free()
 })
 
-test('where all that a format stores is ready-made, nothing is brought into it, not even an empty tensor', async () => {
+test('a fully ready-made format converts nothing, not even an empty tensor', async () => {
   const padded = await load(`format last over (i, j) {
   axis go = dense_fixed(ceildiv(j, 3))
   list jo = sparse_fixed(go, 3, 3) padded with last
@@ -219,7 +219,7 @@ ${ROW_SUMS}`)
   expect([...C!.values!]).toEqual([1, 2])
 })
 
-test('one part of several is not taken for the whole', async () => {
+test('one part of several is not accepted as the whole', async () => {
   for (const text of [
     'transposed where (i < 2) + csr',
     'csr where (i < 2) + coo',
@@ -238,7 +238,7 @@ test('one part of several is not taken for the whole', async () => {
   }
 })
 
-test('lists come under any name: their own, others, and each other’s', () => {
+test('lists are bound under any name: their own, others, and each other’s', () => {
   const A = coords([3, 3], [Int32Array.of(0, 1, 2), Int32Array.of(0, 2, 1)], Float32Array.of(1, 2, 3))
   const [rows, columns] = [Int32Array.of(0, 2, 3), Int32Array.of(0, 1, 2, 3)]
   const arraysOf = (r: string, c: string) =>
@@ -251,7 +251,7 @@ test('lists come under any name: their own, others, and each other’s', () => {
   expect(arraysOf('cols', 'rows')).toEqual(own)
 })
 
-test('a name that nothing has: those that can be bound are listed, by what texts call them', () => {
+test('an unknown name: bindable names are listed, as programs call them', () => {
   const kernel = program.kernel('k1')
   const beside = { ordered: ['row'], kept: ['held'], tiles: ['jo'], transposed: [], columns: [] } as const
   for (const [name, own] of Object.entries(beside)) {

@@ -6,7 +6,7 @@ import { FORMATS, KERNELS } from './programs.ts'
 const ints = (...xs: number[]): Int32Array => Int32Array.from(xs)
 const floats = (...xs: number[]): Float32Array => Float32Array.from(xs)
 
-test('a vector in blocks, the last of which reaches beyond it', async () => {
+test('a vector in blocks, with a partial last block', async () => {
   const program = await load(`format blocks(b) over (j) {
     axis jo = sparse_variable(ceildiv(j, b))
     axis ji = dense_fixed(b)

@@ -47,7 +47,7 @@ test.each(['out', 'local'])('%s', async (role) => {
     )
 })
 
-test('what a kernel goes on from is bound, or random where there is a seed', async () => {
+test('the initial value of an inout tensor is bound, or random with a seed', async () => {
   await expect(run(kernel('inout'), { A })).rejects.toThrow('bind/missing-buffer: buffer C of kernel')
   const dense = `kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
@@ -70,7 +70,7 @@ test('bound for the axis, for the tensor, or by an input', async () => {
   }
 })
 
-test('a list that no tensor is over is bound, or random where there is a seed', async () => {
+test('a list without a tensor is bound, or random with a seed', async () => {
   const text = `kernel gathered(m: size, n: size) {
     axis g = dense_fixed(m)
     axis r = sparse_variable(g, n)
@@ -87,7 +87,7 @@ test('a list that no tensor is over is bound, or random where there is a seed', 
   expect([...(await prepared.read('Y')).values!]).toEqual([3, 4])
 })
 
-test('dense axes take no structure from buffers that have none yet', async () => {
+test('dense axes take no structure from unbound buffers', async () => {
   const text = `kernel k(m: size, n: size) {
     axis f = dense_fixed(2)
     axis i = dense_fixed(m)
@@ -107,7 +107,7 @@ test('random rows of all lengths', () => {
   expect(new Set(rows.map((r) => r.length))).toEqual(new Set([0, 1, 2, 3]))
 })
 
-test('what is random is named', async () => {
+test('random inputs are named', async () => {
   const prepared = await run(kernel('out', 'j'), {}, 3)
   expect(prepared.executable.bound.random).toEqual(['j', 'A'])
   const inout = await run(kernel('inout'), { A }, 3)
@@ -156,7 +156,7 @@ test.each([
   }
 })
 
-test('a bitmap that two tensors need, row by row', async () => {
+test('a bitmap of two tensors, row by row', async () => {
   const text = `kernel k(m: size, d: size) {
     axis i = dense_fixed(m)
     axis j = bitmap(i, 40)

@@ -48,7 +48,7 @@ test('coordinates without a new value read the fill, in any order', async () => 
   )
 })
 
-test('new values have the shape that was bound, and go where their coordinates say', async () => {
+test('written values have the bound shape, and go to their coordinates', async () => {
   const compiled = await program.kernel().compile(await devices.cpu())
   const csr = (shape: number[], at: number[], values: number[]) =>
     stored(
@@ -90,7 +90,7 @@ test('of a vector, in any order', async () => {
   expect([...(await prepared.read('Y')).values!]).toEqual([9, 9, 5, 9, 6])
 })
 
-test('entries of equal coordinates are new values of their own, in the order in which they come', async () => {
+test('entries with equal coordinates have separate values, in their order', async () => {
   const several = await load(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n) nonunique
@@ -110,7 +110,7 @@ test('entries of equal coordinates are new values of their own, in the order in 
 test.each([
   ['nan', [1, Number.NaN, Number.NaN, 4], [1, Number.NaN, 5, 4], [3, Number.NaN, Number.NaN, 6]],
   ['0', [1, 0, -0, 4], [1, 0, 5, 4], [3, -0, 0, 6]],
-])('what was the fill in ready-made blocks is padding: %s', async (fill, blocks, others, again) => {
+])('fill values in ready-made blocks are padding: %s', async (fill, blocks, others, again) => {
   const text = `import "sparsetile/kernels/formats.spt"
   kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
@@ -135,7 +135,7 @@ test.each([
 })
 
 test.each(['', 'csr', 'csc', 'bsr(2)'])(
-  'a dense tensor stores what differs from the fill value: %s',
+  'a dense tensor stores the elements that differ from the fill value: %s',
   async (format) => {
     const text = `kernel k(m: size, n: size) {
     axis i = dense_fixed(m)

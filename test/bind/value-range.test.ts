@@ -162,7 +162,7 @@ test('bound, written, read and given as a scalar', async () => {
   )
 })
 
-test('digits beyond f64 are no infinity', async () => {
+test('decimals beyond f64 precision are not rounded to infinity', async () => {
   const file = (text: string) => readEdges(bytes(`0 1 ${text}\n`), { name: 'm' })
   await expect(file('1e400')).rejects.toThrow('io/value-range: m:1: the value 1e400')
   expect([...(await file('-inf')).values!]).toEqual([Number.NEGATIVE_INFINITY])

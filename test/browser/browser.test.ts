@@ -153,7 +153,7 @@ describe.skipIf(!browser)('in a browser', () => {
     expect(String(shown).split('\n')[0]).toBe(result)
   })
 
-  test('more buffers than the page may bind', async () => {
+  test('more buffers than the page can bind', async () => {
     const ks = Array.from({ length: 8 }, (_, k) => k)
     const text = `kernel many(m: size, n: size) {
   axis i = dense_fixed(m)

@@ -26,7 +26,7 @@ beforeEach(async () => {
 })
 afterEach(() => rm(folder, { recursive: true, force: true }))
 
-test('a folder is made with those around it, and where none can be, that is told at once', async () => {
+test('a folder is created with its parents, or the failure is reported at once', async () => {
   for (const [k, make] of [makeFolder, async (path: string) => makeFolderSync(path)].entries()) {
     const path = join(folder, String(k), 'a', 'b')
     await make(path)
@@ -41,7 +41,7 @@ const text = fc.string({ unit: 'binary' })
 
 describe('entries', () => {
   property.prop([fc.uint8Array({ maxLength: 200 }), fc.nat(), fc.integer({ min: 1, max: 255 })])(
-    'one is read back, and no altered byte or length or what another key has is',
+    'an entry is read back, and altered, truncated or foreign entries are ignored',
     (payload, at, flip) => {
       const file = encodeEntry('k', payload)
       expect([...decodeEntry('k', file)!]).toEqual([...payload])
@@ -53,11 +53,11 @@ describe('entries', () => {
     },
   )
 
-  property.prop([fc.array(text), fc.array(text)])('keys differ where the parts do', (a, b) => {
+  property.prop([fc.array(text), fc.array(text)])('keys differ if the parts differ', (a, b) => {
     expect(cacheKey(a) === cacheKey(b)).toBe(JSON.stringify(a) === JSON.stringify(b))
   })
 
-  test('stores atomically, rewrites what is corrupt, and survives a folder it cannot use', async () => {
+  test('stores atomically, rewrites corrupt entries, and survives an unusable folder', async () => {
     const inner = join(folder, 'a', 'b')
     const cache = openCache(inner, 'kernel')
     expect(await cache.load('k')).toBeUndefined()
@@ -77,7 +77,7 @@ describe('entries', () => {
     expect(await openCache('/proc/none/below', 'kernel').store('x', Uint8Array.of(1))).toBe(false)
   })
 
-  test('the oldest go where there are too many', async () => {
+  test('the oldest entries are deleted beyond the limit', async () => {
     const cache = openCache(folder, 'e', 3)
     await openCache(folder, 'other').store('k', Uint8Array.of(1))
     for (const [k, key] of ['a', 'b', 'c', 'd', 'e'].entries()) {
@@ -105,7 +105,7 @@ describe('trees', () => {
   const files = readdirSync(kernels, { recursive: true, encoding: 'utf8' }).filter((f) => f.endsWith('.spt'))
   const read = (file: string) => ({ name: file, text: readFileSync(join(kernels, file), 'utf8') })
 
-  test.each(sample(files, 30))('%s is what its text parses to', (file) => {
+  test.each(sample(files, 30))('%s equals its parsed source', (file) => {
     const source = read(file)
     const tree = parse(source)
     expect(decodeTree(encodeTree(tree), source)).toStrictEqual(tree)
@@ -117,14 +117,14 @@ describe('trees', () => {
     expect(decodeTree(encodeTree(parse(source)), other)).toStrictEqual(parse(other))
   })
 
-  test('what JSON cannot say is kept, and what a text says of it is not taken for it', () => {
+  test('values that JSON cannot represent are kept, and cannot be forged by a program', () => {
     const monoid = 'monoid m(v: f32) { identity (nan); combine (a, b) = a.v + inf + nan + 1 }'
     const source = { name: 'a.spt', text: `// "source":0 "value":-1 "value":null\n${monoid}\n` }
     const other = { ...source, name: 'b.spt' }
     expect(decodeTree(encodeTree(parse(source)), other)).toStrictEqual(parse(other))
   })
 
-  test('places know their text as those that were read, but for files of the package', () => {
+  test('cached locations know their source, except for packaged files', () => {
     const source = read('spmv.spt')
     const spansOf = (s: Source) => decodeTree(encodeTree(parse(s)), s).decls.map((d) => d.name.span)
     const texts = (s: Source) => new Set(spansOf(s).map((span) => sourceOf(span)?.text))
@@ -132,7 +132,7 @@ describe('trees', () => {
     expect(texts({ ...source, name: 'sparsetile/kernels/spmv.spt' })).toEqual(new Set([undefined]))
   })
 
-  test('another build, another text, a broken file: none is taken', async () => {
+  test('entries of another build, another source or a broken file are ignored', async () => {
     const cache = openCache(folder, 'tree')
     const [one, other] = [read('spmm.spt'), read('spmv.spt')]
     const trees = treesIn([openCache(join(folder, 'shipped'), 'tree'), cache], '1')

@@ -59,7 +59,7 @@ prop.prop([fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 5 }), fc.opti
   },
 )
 
-test('a write that the system refuses leaves the source of a program', () => {
+test('a failed write keeps the source of a program', () => {
   // A limit on the size of files stands for a full disk; the signal that comes with it is ignored.
   const long = `${'// a comment\n'.repeat(5000)}kernel k(n: size) { axis i = dense_fixed(n)   buffer x: f32[i] out\n  iterate sum [i] as S { x[i] = 1.0 } }\n`
   const path = put('long.spt', 'x')
@@ -106,7 +106,7 @@ test('links are followed, also to files that do not exist yet', async () => {
   expect(await codeOf(replaceFile(at('ring'), []))).toBe('ELOOP')
 })
 
-test('permissions stay; a new file has the usual ones', async () => {
+test('permissions are kept; a new file has the default ones', async () => {
   const path = put('mode')
   put('usual')
   for (const mode of [0o640, 0o755, 0o600]) {
@@ -169,7 +169,7 @@ test.skipIf(process.platform === 'win32').each(['SIGINT', 'SIGTERM'] as const)(
   },
 )
 
-test('a signal that the process handles itself ends no write', async () => {
+test('a handled signal does not interrupt a write', async () => {
   const path = put('handled')
   const program = `import { replaceFile } from ${JSON.stringify(script('cache/replace-file.js'))}
     const alive = setInterval(() => {}, 1000)

@@ -32,13 +32,13 @@ describe('spt', () => {
     },
   )
 
-  test('no command: help, and wrong usage', async () => {
+  test('no command: help and a usage error', async () => {
     const { code, out, err } = await spt([])
     expect([code, out]).toEqual([2, ''])
     expect(err).toContain('Usage: spt <command>')
   })
 
-  test('--version is that of the package', async () => {
+  test('--version prints the version of the package', async () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
     expect(await spt(['--version'])).toEqual({ code: 0, out: `sparsetile ${version}\n`, err: '' })
   })
@@ -77,7 +77,7 @@ ${axis.startsWith('list') ? '  axis q = dense_fixed(io, jo)\n' : ''}  map (i, j)
     ['io, io', 'io', 'dense_fixed(j)'],
     ['io, jo + 1', 'jo + 1', 'sparse_variable(io, j)'],
   ])(
-    'shows which coordinate does not come back of (%s), by itself and among parts',
+    'reports which coordinate of (%s) does not survive the round trip, by itself and among parts',
     async (back, wrong, axis) => {
       const format = `format bad over (i, j) {
   axis io = dense_fixed(i)
@@ -231,7 +231,7 @@ describe('spt fmt', () => {
     expect(readFileSync(path, 'utf8')).toBe(messy)
   })
 
-  test('- is standard input', async () => {
+  test('- stands for standard input', async () => {
     const { code, out } = await spt(['fmt', '-'], { stdin: messy })
     expect(code).toBe(0)
     expect(out).toContain('  axis i  = dense_fixed(m)')

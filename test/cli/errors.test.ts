@@ -107,7 +107,7 @@ describe('devices', () => {
   }
   const data = ['--bind', `A=${folder.at('a.mtx')}`, '--size', 'alpha=1']
 
-  test('one that is not there', async () => {
+  test('a missing device', async () => {
     const before = process.env.SPT_LIBCUDA
     process.env.SPT_LIBCUDA = folder.at('libcuda.so')
     try {
@@ -134,7 +134,7 @@ describe('devices', () => {
   test.each([
     ['cpu', 'wide.spt', ['--size', 'n=40000'], 'C needs 12800000000 bytes'],
     ['webgpu', 'mul.spt', [...data, '--size', 'd=500000000'], 'B needs 8000000000 bytes'],
-  ])('buffers over the limits of %s, before data are made', async (device, program, args, text) => {
+  ])('buffers over the limits of %s, before data are generated', async (device, program, args, text) => {
     const start = performance.now()
     const err = await refused(folder.at(program), ...args, '--device', device)
     expect(err).toMatch(/^error\[device\/buffer-too-large\]/)

@@ -42,7 +42,7 @@ describe.skipIf(!hasPython)(hasPython ? 'with python3' : 'skipped: there is no p
     ['tew --granularity 4 --delta 0.05', tileElementWise({ granularity: 4, delta: 0.05 })],
   ]
   test.each(sample(patterns, 2))(
-    'each stage prunes what was trained with the one before held: %s',
+    'each stage prunes the weights trained under the previous mask: %s',
     async (text, pattern) => {
       const out = folder.at(pattern.name)
       const limited = ['--limit-at', '50', '0.*=0.3', '--limit', '*=0.9']

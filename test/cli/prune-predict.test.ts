@@ -63,7 +63,7 @@ property.prop(
   ],
   { numRuns: runs(10) },
 )(
-  'times are those of the cost model, of what is not excluded',
+  'times are those of the cost model, for included layers',
   async (drawn, [file, schedule, text, pattern], m) => {
     const list = drawn.map((l, k) => ({ ...l, name: `l${k}` }))
     const argv = ['prune', await written(list), '--pattern', ...text.split(' '), '--sparsity', '0.5']

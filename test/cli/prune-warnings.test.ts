@@ -38,7 +38,7 @@ test('a layer with smaller weights is reported', async () => {
 })
 
 test.each(["it's", 'a*', 'b?', 'c\\', 'd=1', 'e\tf', '$HOME `x`'])(
-  'what the hint for layer %j has helps when it is typed, and means no other layer',
+  'the hint for layer %j works when typed, and matches no other layer',
   async (name) => {
     const globs: string[] = []
     const layers = [{ name, rows: 4, cols: 8, kept: 0 }]

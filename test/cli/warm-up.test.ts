@@ -4,7 +4,7 @@ import { expect } from 'vitest'
 import { warmUp } from '../../src/cli/run/warm-up.ts'
 
 property.prop([fc.integer({ min: 0, max: 400 }), fc.integer({ min: 0, max: 40 })])(
-  'runs are repeated until they took a while, however fast they get',
+  'runs are repeated until the total time suffices, however fast they become',
   async (cold, warm) => {
     let [now, done] = [0, 0]
     const run = async (): Promise<void> => {

@@ -59,7 +59,7 @@ const tensors: fc.Arbitrary<CoordTensor> = fc
 
 describe.each(DEVICES)('on $name', ({ kind, open }) => {
   const on = opened(open)
-  test('rows that are turned by arithmetic of their coordinates stand where the host puts them', async () => {
+  test('rows that are permuted by arithmetic on coordinates have the positions of the host', async () => {
     await fc.assert(
       fc.asyncProperty(tensors, expression, fc.boolean(), async (tensor, e, halves) => {
         const text = turned(e, halves)

@@ -217,7 +217,7 @@ const elements = ({ coords, values }: CoordTensor): string[] =>
 
 describe('on the host', () => {
   // Nothing is there, whatever 32 bits hold of what its inverse would make of it.
-  test('what is brought into padded rows comes back', () => {
+  test('conversion to padded rows round-trips', () => {
     fc.assert(
       fc.property(tensors, lists, term, (tensor, z, e) => {
         const text = formatOf('inverse', e).replace('sparse_variable(io, j)', 'sparse_fixed(io, j, 5)')
@@ -232,7 +232,7 @@ describe('on the host', () => {
     )
   })
 
-  test('what 32 bits do not hold is refused, and all else is as numbers have it', () => {
+  test('values beyond 32 bits are rejected, and others are exact', () => {
     let [refusals, accepted] = [0, 0]
     fc.assert(
       fc.property(tensors, lists, sites, large, (tensor, z, site, e) => {
@@ -272,7 +272,7 @@ describe('on the host', () => {
 
 describe.each(DEVICES)('on $name', ({ kind, open }) => {
   const on = opened(open)
-  test('a device refuses what the host refuses, and makes the same arrays of the rest', async () => {
+  test('a device rejects the same tensors as the host, and otherwise makes equal arrays', async () => {
     await fc.assert(
       fc.asyncProperty(tensors, lists, sites, term, async (tensor, z, site, e) => {
         const text = formatOf(site, e)

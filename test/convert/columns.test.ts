@@ -64,7 +64,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     { by: 'block', threads: 32, items: 3 },
     { by: 'block', threads: 16, items: 1 },
   ]
-  test.each(scans)('a scan gives to each element what came before, %o', async (by) => {
+  test.each(scans)('a scan gives each element the result of the previous ones, %o', async (by) => {
     q.tuning.scan = by
     await fc.assert(
       fc.asyncProperty(column(50), fc.constantFrom('+' as const, 'max' as const), async (values, op) => {
@@ -94,7 +94,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     )
   })
 
-  test.each(scans)('a scan starts over where a segment begins, %o', async (by) => {
+  test.each(scans)('a scan restarts at each segment, %o', async (by) => {
     q.tuning.scan = by
     await fc.assert(
       fc.asyncProperty(column(6), async (values) => {
@@ -122,7 +122,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     )
   })
 
-  test('what threads scan is not taken for what blocks of as many elements scan', async () => {
+  test('scans by threads and scans by blocks of the same length have separate kernels', async () => {
     for (const [by, x] of [
       [{ by: 'block', threads: 16, items: 1 }, 2],
       [{ by: 'thread', length: 16 }, 1],
@@ -208,7 +208,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     )
   })
 
-  test('a transaction that fails gives back what it took, and nothing of others', async () => {
+  test('a failed transaction releases its memory, and no other', async () => {
     const before = q.bytes
     const fill = (to: Column, value: number): void =>
       q.launch({
@@ -251,7 +251,7 @@ describe.each(DEVICES.filter((d) => d.name !== 'cpu in blocks'))('columns on $ki
     expect(q.bytes).toBe(before)
   })
 
-  test('cells that have not been read are given to nobody else', async () => {
+  test('unread cells are not reused', async () => {
     const leave = (cells: Cells, value: number): void =>
       q.launch({
         key: 'leave',

@@ -59,7 +59,7 @@ const conflict = (a: Pending, b: Pending): boolean =>
     return x.access !== 'read' || y.access !== 'read'
   })
 
-test('commands on the same memory keep their order, where one of them writes', () => {
+test('commands on the same memory keep their order if one writes', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof({ weight: 3, arbitrary: launch }, clear), { maxLength: 14 }),

@@ -38,7 +38,7 @@ vi.mock('../../src/backends/emit.ts', async (original) => {
 })
 
 test.skipIf(noNvcc !== null)(
-  'nvcc takes every kernel',
+  'nvcc compiles every kernel',
   async () => {
     const device = createCpuDevice()
     const tuning = { ...queueOf(device).tuning }

@@ -101,7 +101,7 @@ const FORMATS: readonly (readonly [what: string, text: string])[] = [
 describe.each([
   ['', createCpuDevice],
   ['in blocks', openInBlocks],
-])('on a device as on the host %s', (_, open) => {
+])('equal on a device and on the host: %s', (_, open) => {
   const on = opened(open)
 
   const outcome = async <T>(f: () => T | Promise<T>): Promise<T | string> => {
@@ -145,7 +145,7 @@ describe.each([
     )
   })
 
-  test('more positions than 32 bits count, even where their number wraps to a small one', async () => {
+  test('more positions than 32 bits can count, even if the number wraps to a small one', async () => {
     const to = written(below('dense_variable(io, j)'))
     const [m, n] = [108_000, 40_000]
     const rows = Int32Array.from({ length: m }, (_, k) => k)

@@ -273,7 +273,7 @@ describe.each(Object.keys(PLACES))('the position of a list in %s', (name) => {
   const place = PLACES[name]!
   const asked = fc.record({ d: drawn, p: positions.filter(place.may) })
 
-  test('is one that the list has, or refused on the host', () => {
+  test('is within the list, or rejected on the host', () => {
     fc.assert(
       fc.property(asked, ({ d, p }) => {
         const list = listOf(d, p)
@@ -295,7 +295,7 @@ describe.each(Object.keys(PLACES))('the position of a list in %s', (name) => {
     'on $name',
     ({ kind, open }) => {
       const on = opened(open)
-      test('as on the host', async () => {
+      test('is treated as on the host', async () => {
         await fc.assert(
           fc.asyncProperty(asked, async ({ d, p }) => {
             const list = listOf(d, p)
@@ -355,10 +355,10 @@ const WIDE: Readonly<Record<string, Wide>> = {
   ],
 }
 
-describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', (name) => {
+describe.each(Object.keys(WIDE))('arithmetic on lists and queries in %s', (name) => {
   const [text, entries, questions] = WIDE[name]!
   const on = opened(DEVICES[0]!.open)
-  test('fits 32 bits, or is refused alike', async () => {
+  test('fits 32 bits, or is rejected on host and device', async () => {
     const factor = fc.constantFrom(1, 1000, 2 ** 28, 2 ** 30, 2 ** 31 - 1)
     await fc.assert(
       fc.asyncProperty(drawn, fc.constantFrom(...questions), factor, async (d, [asked, of], by) => {
@@ -390,7 +390,7 @@ describe.each(Object.keys(WIDE))('what is computed of lists and queries in %s', 
 describe('ready-made arrays', () => {
   const inverse = PLACES['an inverse']!
 
-  test('are refused where an element has its coordinate at a position that the list lacks', () => {
+  test('are rejected if the coordinate of an element is outside of the list', () => {
     fc.assert(
       fc.property(drawn, positions.filter(inverse.may), (d, p) => {
         const list = listOf(d, p)
@@ -434,7 +434,7 @@ describe('ready-made arrays', () => {
   })
 })
 
-test('positions that are known to be in a list are not looked at', () => {
+test('positions that are proved to be in a list are not checked', () => {
   const first = vi.spyOn(HOST, 'findFirst')
   try {
     const looks = (place: string, e: string): number => {

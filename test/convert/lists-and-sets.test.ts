@@ -42,8 +42,8 @@ const set = fc
   .array(fc.tuple(fc.integer({ min: -1, max: 4 }), fc.integer({ min: 0, max: 3 })), { maxLength: 3 })
   .map((points) => [0, 1].map((d) => Int32Array.from(points, (p) => p[d]!)))
 
-describe('what a device is given', () => {
-  test('is taken where the host takes it, and refused in the same words', async () => {
+describe('lists and sets on a device', () => {
+  test('are accepted and rejected as on the host, with the same messages', async () => {
     const program = await load(TEXT)
     const device = await devices.cpu()
     const compiled = await program.kernel().as('A', 'both(rows, s)').compileSchedule(device)
@@ -81,7 +81,7 @@ describe('what a device is given', () => {
     await device.dispose()
   })
 
-  test('is what is bound with the tensor', async () => {
+  test('are bound with the tensor', async () => {
     const device = await devices.cpu()
     const compiled = await (await load(TEXT)).kernel().as('A', 'vb(rows)').compileSchedule(device)
     const made = await convertForKernel(compiled, 'A', await upload(device, A), {
@@ -100,7 +100,7 @@ describe('what a device is given', () => {
     await device.dispose()
   })
 
-  test('fits every tensor that takes it', async () => {
+  test('fit every tensor with such a parameter', async () => {
     const two = TEXT.replace('kernel sum(m: size, n: size) {', 'kernel sum(m: size, n: size, p: size) {')
       .replace(
         'buffer C',

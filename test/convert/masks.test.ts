@@ -152,7 +152,7 @@ const bothOf = async (name: string) =>
     .schedule(name)
     .compile(await devices.cpu())
 
-test('what padding of ready-made blocks holds reaches nothing, and zeros that have a bit are elements', async () => {
+test('padding of ready-made blocks has no effect, and zeros with a mask bit are elements', async () => {
   const prepared = await (await bothOf('s')).prepare({
     tensors: { ...ready(bits), x },
     params: { m: 3, n: 4 },
@@ -164,7 +164,7 @@ test('what padding of ready-made blocks holds reaches nothing, and zeros that ha
   expect(await prepared.verify()).toMatchObject({ ok: true })
 })
 
-test('a later format brings the mask along', async () => {
+test('conversion to a later format keeps the mask', async () => {
   const A = coords(
     [3, 4],
     [
@@ -215,7 +215,7 @@ test('a mask comes with ready-made parts, a bit for each position', async () => 
   expect(made.describe().parts[0]).toMatchObject({ tableBytes: 4, stored: 3, padding: 5 })
 })
 
-test('nobody asks where a fill is idle, and the mask is in memory where somebody does', async () => {
+test('the mask is read only if the fill value would change the result', async () => {
   const text = `${FORMATS}${KERNELS}
     schedule product.s { A as bsr_masked(4) }
     schedule extremes.s { A as bsr_masked(4) }`
@@ -237,7 +237,7 @@ test('nobody asks where a fill is idle, and the mask is in memory where somebody
   expect(packFields([1, 0, 1], 1)).toEqual(Int32Array.of(5))
 })
 
-test('a mask is over the axes of its format, beside which values have others', async () => {
+test('a mask has the axes of its format; values may have more', async () => {
   const text = `${FORMATS}
     kernel several(m: size, n: size, h: size) {
       axis i = dense_fixed(m)
@@ -271,7 +271,7 @@ test('a mask is over the axes of its format, beside which values have others', a
   expect(await prepared.verify()).toMatchObject({ ok: true, problems: [] })
 })
 
-describe('where levels tell what is padding, the mask says the same', () => {
+describe('if levels determine the padding, the mask agrees', () => {
   const rows = 'axis io = dense_fixed(i)'
   const plain = ['map (i, j) -> (i, j)', 'inverse (io, e) -> (io, e)']
   const AXES = {

@@ -41,7 +41,7 @@ describe.each(DEVICES)('on $name', ({ kind, name, open }) => {
           2,
         )
   test.each(tried.map((s) => [title(s), s] as const))(
-    '%s: as on the host, and back',
+    '%s: equal arrays to the host, and the round trip',
     async (_, s) => {
       const to = instanceOf(formatOf(s.name), s.args, s.order)
       const plan = conversionPlan(on.device, to)

@@ -106,7 +106,7 @@ const codeOf = async (f: () => unknown): Promise<string> => {
   return 'none'
 }
 
-describe('refusals', () => {
+describe('rejections', () => {
   let device: Device
   beforeAll(() => {
     device = createCpuDevice()

@@ -45,7 +45,7 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
     ['bsr', [2]],
     ['sell', [2, 4]],
     ['hyb', [2, 1]],
-  ] as const)('a kernel runs on what was converted there: %s', async (name, args) => {
+  ] as const)('a kernel runs on a tensor converted on the device: %s', async (name, args) => {
     const k = program.kernel('spmm').as('A', name, ...args)
     const compiled = await k.compile(on.device)
     const from = await upload(on.device, A)

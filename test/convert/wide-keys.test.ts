@@ -73,7 +73,7 @@ function different(
 }
 
 describe('on the host', () => {
-  test('coordinates stand in the order of their keys', () => {
+  test('coordinates are sorted by their keys', () => {
     fc.assert(
       fc.property(tensors, keys, (tensor, key) => {
         const [m] = tensor.shape
@@ -87,7 +87,7 @@ describe('on the host', () => {
     )
   })
 
-  test('they are told apart, and counted in order', () => {
+  test('keys are distinguished, and ranked in order', () => {
     fc.assert(
       fc.property(tensors, keys, (tensor, key) => {
         const numbers = Array.from(tensor.coords[0]!, key.of)
@@ -110,7 +110,7 @@ describe('on the host', () => {
 
 describe.each(DEVICES)('on $name', ({ kind, open }) => {
   const on = opened(open)
-  test('arrays are those of the host', async () => {
+  test('arrays equal those of the host', async () => {
     const formats = fc
       .tuple(keys, fc.nat(5))
       .map(([key, n]) =>

@@ -46,7 +46,7 @@ afterAll(async () => {
 })
 
 test.for(CASES)(
-  '%s computes what programs mean, under formats and schedules',
+  '%s computes the meaning of programs under formats and schedules',
   { timeout: 120_000 + MINUTES * 61_000 },
   async ([kind, share, types], { skip }) => {
     const device = opened.get(kind) ?? skip(`there is no ${kind} device`)

@@ -3,13 +3,13 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { executedPages, typeErrors } from './site.ts'
 
-test('the TypeScript of pages has the right types', () => {
+test('the TypeScript of pages type-checks', () => {
   const pages = executedPages()
   expect(pages.length).toBeGreaterThan(20)
   expect(typeErrors(pages).join('\n')).toBe('')
 }, 120_000)
 
-test('a page that runs is run by a file of tests', () => {
+test('every executable page is executed by a test file', () => {
   const files = readdirSync('test/docs').filter((name) => name.endsWith('.test.ts'))
   const texts = files.map((name) => readFileSync(`test/docs/${name}`, 'utf8'))
   const run = texts.flatMap((text) => [...text.matchAll(/^executes\('(.*)'\)/gm)].map((m) => m[1]!))

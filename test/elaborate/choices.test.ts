@@ -145,7 +145,7 @@ describe('parameters', () => {
     expect(await auto(params)).toEqual([complaint])
   })
 
-  test('are names of integers in conditions and arguments', async () => {
+  test('are integers in conditions and arguments', async () => {
     const b = 'b, c = 2 * b'
     expect(
       await auto(b, 'when (b > 1 and mean(j) >= 0.5 * c) tiles(c - b, each = b) otherwise plain'),
@@ -160,7 +160,7 @@ describe('parameters', () => {
   })
 })
 
-test('what texts can need, choices can ask for', async () => {
+test('every requirement of a kernel can be a condition', async () => {
   const words = [
     ...['f16', 'subgroups', 'lanes(4)', 'subgroup_size(32)', 'subgroup_matrix(8, 8, 8, f16, f32)'],
     ...['chromium_experimental_subgroup_matrix', 'chromium_another'],
@@ -193,15 +193,15 @@ describe('schedules', () => {
     expect(await branch(text)).toEqual([complaint])
   })
 
-  test('one choice shows all of its mistakes', async () => {
+  test('all mistakes of a dispatch are reported', async () => {
     expect(await branch('when (e > 3) plain\notherwise missing')).toHaveLength(2)
   })
 
-  test('nothing to choose from', async () => {
+  test('a dispatch without branches', async () => {
     expect(await branch('')).toEqual(['check/empty-choice: mul.auto has nothing to choose from [auto]'])
   })
 
-  test('no schedule uses a choice, and no other schedule has its name', async () => {
+  test('a dispatch is not used by a schedule, and shares no name with one', async () => {
     expect(await wrong('schedule mul.more { use other }')).toEqual([
       'check/choice-used: other is chosen when data are bound, and has no steps before [other]',
     ])
@@ -211,7 +211,7 @@ describe('schedules', () => {
     expect((await wrong('schedule mull.auto choose { otherwise plain }'))[0]).toMatch(/^link\/unknown-name/)
   })
 
-  test('words of choices are names elsewhere', async () => {
+  test('keywords of dispatches are ordinary names elsewhere', async () => {
     expect(
       await wrong(`schedule mul.choose(when = 2) { split f by when }
         schedule mul.otherwise choose { when (d > 1) choose(when = 3) otherwise choose }`),
@@ -219,7 +219,7 @@ describe('schedules', () => {
   })
 })
 
-test('a choice of another file is one of the kernel', async () => {
+test('a dispatch of another file belongs to the kernel', async () => {
   const files: Record<string, string> = {
     'lib.spt': KERNEL,
     'main.spt':

@@ -45,7 +45,7 @@ describe('one mistake', () => {
   })
 })
 
-test('several mistakes are all reported, in the order of the text', () => {
+test('several mistakes are all reported, in source order', () => {
   const list = errors(`
     kernel k(m: size, m: size) {
       axis i = dense_fixed(q)

@@ -39,7 +39,7 @@ const LIBRARY = `
   schedule argmax.base(n = 4, k) { A as rows(); split i by n * k }
   schedule argmax.fast() { use base(2, 3); bind i to block.x }`
 
-test('a kernel brings its monoid, its schedules and their formats, under any name', async () => {
+test('importing a kernel imports its monoid, its schedules and their formats, under any name', async () => {
   const all = await load({
     'main.spt': 'import { argmax as best } from "./library.spt"',
     'library.spt': LIBRARY,
@@ -67,7 +67,7 @@ test('a composition names the formats of its own file', async () => {
   ])
 })
 
-test('a name that two files declare is an error where it is used', async () => {
+test('a name that two files declare is an error at its use', async () => {
   const monoid = (name: string) => `monoid ${name}(v: f32) { identity 0; combine (a, b) = a.v + b.v }`
   const files = {
     'main.spt': `import "./a.spt"
@@ -95,7 +95,7 @@ test('errors of several files are all reported', async () => {
   expect((error as SptError).diagnostics.map((d) => d.span?.source).sort()).toEqual(['b.spt', 'main.spt'])
 })
 
-describe('shipped kernels', () => {
+describe('packaged kernels', () => {
   const folder = new URL('../../kernels/', import.meta.url)
   const names = readdirSync(folder).filter((f) => f.endsWith('.spt'))
   test.each(names)('%s is accepted, verified, printed and read back', async (name) => {

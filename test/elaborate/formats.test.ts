@@ -127,7 +127,7 @@ describe('compositions', () => {
     expect(part?.kind === 'part' && keys(part.use.args)).toEqual(['width:i32'])
   })
 
-  test('density is the share of a block that is held', () => {
+  test('density is the fill ratio of a block', () => {
     const [blocks, rest] = composition('dense_blocks').parts
     if (blocks?.kind !== 'part' || rest?.kind !== 'part') throw new Error('no parts')
     expect(blocks.name).toBe('blocks')
@@ -139,7 +139,7 @@ describe('compositions', () => {
     expect([rest.name, rest.where]).toEqual([null, null])
   })
 
-  test('lists are passed on by name, sets are asked', () => {
+  test('lists are passed on by name, sets are tested for membership', () => {
     const [vbr] = composition('lists').parts
     expect(vbr?.kind === 'part' && keys(vbr.use.args)).toEqual(['r:i32', 'r:i32'])
     const [held] = composition('by_mask').parts
@@ -148,7 +148,7 @@ describe('compositions', () => {
   })
 })
 
-describe('formats put together in place', () => {
+describe('formats composed in place', () => {
   const kernel = `
     kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -162,7 +162,7 @@ describe('formats put together in place', () => {
     return [...all.schedules.get('k')!.get('s')!.formats.values()]
   }
 
-  test('a schedule has the composition, over the parameters that it uses', () => {
+  test('a schedule contains the composition, over the parameters that it uses', () => {
     const [a] = applied('A as bsr(n) where (top(m + n by i)) + csr', '(m = 2, n = 3, unused = 4)')
     expect(a!.format).toMatchObject({ kind: 'composition', over: ['i', 'j'] })
     expect(a!.format.name).toBe('bsr(n) where (top(m + n by i)) + csr')
@@ -194,7 +194,7 @@ describe('formats put together in place', () => {
     expect(b!.format.params.map((x) => x.name)).toEqual(['p.w'])
   })
 
-  test('from TypeScript: the same text, names of numbers left open', () => {
+  test('from TypeScript: the same program, with open integer parameters', () => {
     expect(parseFormatExpression('bsr(16)', formats)).toEqual({ format: formats.get('bsr'), args: [16] })
     expect(parseFormatExpression('dense_blocks(2 * 2, 1.0 / 4)', formats).args).toEqual([4, 0.25])
     expect(parseFormatExpression('vbr(r, c)', formats).args).toEqual(['r', 'c'])
@@ -208,7 +208,7 @@ describe('formats put together in place', () => {
     expect(bare(parseFormatExpression(format.name, formats).format)).toEqual(bare(format))
   })
 
-  test('one part with a condition is a composition, which may leak', () => {
+  test('one part with a condition is a composition, which may omit elements', () => {
     const { format } = parseFormatExpression('csr where (i < j)', formats)
     expect(format.kind).toBe('composition')
   })
@@ -240,7 +240,7 @@ test('a composition may name formats declared after it, and not itself through t
   expect(errors(FORMATS + text('a')).map((d) => d.code)).toEqual(['check/format-cycle'])
 })
 
-test('a text with words put elsewhere is understood or refused, never worse', () => {
+test('a program with displaced words is accepted or rejected, and never crashes the parser', () => {
   const pieces = FORMATS.split(/\b/)
   const words = pieces.flatMap((x, k) => (/\w/.test(x) ? [k] : []))
   const place = fc.constantFrom(...words)

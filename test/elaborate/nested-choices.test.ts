@@ -183,8 +183,8 @@ function elaboratedOrLarge(text: string): ReturnType<typeof elaborate> {
   }
 }
 
-describe('choices within choices', () => {
-  property.prop([several, inputs])('decide as evaluating one within the other does', (all, given) => {
+describe('nested dispatches', () => {
+  property.prop([several, inputs])('select the same branch as nested evaluation', (all, given) => {
     const text = KERNEL + all.map((w, k) => choiceText(`c${k}`, w)).join('')
     const { choices } = elaboratedOrLarge(text)
     const [last] = all.slice(-1)
@@ -195,7 +195,7 @@ describe('choices within choices', () => {
     }
   })
 
-  test('ask of formats with their arguments', () => {
+  test('compute fill ratios of formats with their arguments', () => {
     const { choices } = elaborate(
       programOf({
         name: 'test.spt',
@@ -233,9 +233,9 @@ const complaints = async (main: string, more: Readonly<Record<string, string>> =
     (e: SptError) => e.diagnostics.map((d) => `${d.code}: ${d.message}`),
   )
 
-describe('extensions of imported choices', () => {
+describe('extensions of imported dispatches', () => {
   property.prop([written([1], fc.constant(0)), inputs])(
-    'leave all branches of the choice, and take them where none of their own holds',
+    'keep all branches of the imported dispatch, after their own',
     async (own, given) => {
       const base: Written = {
         params: 1,
@@ -282,7 +282,7 @@ describe('extensions of imported choices', () => {
     },
   )
 
-  test('stand for it, with what is new first, and say where a branch came from', async () => {
+  test('replace it, with new branches first, and record where branches came from', async () => {
     const program = await loaded(`import "lib.spt"
 schedule mul.mine { split f by 8 }
 schedule mul.auto extends {
@@ -300,7 +300,7 @@ schedule mul.auto extends {
     expect(await chosen(5, 16)).toMatchObject({ text: 'mine', reason: 'd == 16 and m > 3', declaredBy: null })
   })
 
-  test('are extended by files that import them, whatever order imports have', async () => {
+  test('are extended by importing files, in any order of imports', async () => {
     const mine =
       'import "lib.spt"\nschedule mul.mine { split f by 8 }\nschedule mul.auto extends { when (d == 8) mine }\n'
     for (const imports of ['import "lib.spt"\nimport "mine.spt"', 'import "mine.spt"\nimport "lib.spt"']) {
@@ -348,7 +348,7 @@ schedule mul.auto extends {
     expect((await complaints(`import "lib.spt"\n${text}`))[0]).toBe(complaint)
   })
 
-  test('of one choice by two files that do not know each other are ambiguous', async () => {
+  test('of one dispatch by two independent files are ambiguous', async () => {
     const by = (d: number): string => `import "lib.spt"\nschedule mul.auto extends { when (d == ${d}) plain }`
     expect(
       await complaints('import "a.spt"\nimport "b.spt"\nimport { mul } from "lib.spt"', {
@@ -358,7 +358,7 @@ schedule mul.auto extends {
     ).toEqual(['link/duplicate-name: schedule `mul.auto` is declared twice'])
   })
 
-  test('more branches than there may be', async () => {
+  test('too many branches', async () => {
     const rules = Array.from({ length: 40 }, (_, k) => `when (d == ${k}) rows(${k + 1})`).join('\n')
     const text = `import "lib.spt"\nschedule mul.many choose { ${rules} }\nschedule mul.all choose { otherwise fastest { many; many } }`
     expect((await complaints(text))[0]).toBe(

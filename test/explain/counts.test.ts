@@ -169,7 +169,7 @@ test('a dense product by hand: tiles divide the traffic of global memory', () =>
   expect(total.intensity).toBe((2 * m * n * k) / (4 * (m * k + k * n + m * n)))
 })
 
-test("shared memory is the text's: arrays that are not in use at one time lie in one place on cuda", async () => {
+test('shared memory equals that of the generated code: arrays with disjoint lifetimes share storage on CUDA', async () => {
   const gemm = await load('kernels/gemm-f16.spt')
   const c = gemm.kernel('gemm_f16').schedule('bulk', 256).parallel().compilation
   const bound = bindInputs(c.kernel, { params: { m: 128, n: 256, k: 64 }, seed: 1 })
@@ -181,7 +181,7 @@ test("shared memory is the text's: arrays that are not in use at one time lie in
   expect(on('webgpu')[0]! - entry!.sharedBytes).toBeGreaterThanOrEqual(2 * 128 * 256)
 })
 
-test('where too many threads differ, a spread of them stands for all', () => {
+test('if too many threads differ, a sample of them represents all', () => {
   const c = program.kernel('product').schedule('rows', 4, 32).compilation
   const bound = bindInputs(c.kernel, { tensors: { A: cora }, params: { d: 40 }, seed: 1 })
   const plan = c.planFor({ lanes: 32 })
@@ -194,7 +194,7 @@ test('where too many threads differ, a spread of them stands for all', () => {
   expect(Math.abs(loads / (10_556 * 40) - 1)).toBeLessThan(0.1)
 })
 
-test('conditions on what the plan computes are taken as true, and it says so', async () => {
+test('conditions on computed values count as true, which is reported', async () => {
   const k = (
     await load(`kernel k(n: size) {
   axis i = dense_fixed(n)
@@ -211,7 +211,7 @@ test('conditions on what the plan computes are taken as true, and it says so', a
   expect(launches[1]!.arrays.find((a) => a.array === 'X')!.loads).toBe(10)
 })
 
-test('matrix units that take f32 are counted apart', async () => {
+test('matrix units with f32 operands are counted separately', async () => {
   const c = (await load('kernels/gemm-tf32.spt')).kernel('gemm_tf32').schedule('mma').compilation
   const [m, n, k] = [256, 128, 64]
   const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })
@@ -219,7 +219,7 @@ test('matrix units that take f32 are counted apart', async () => {
   expect(total.operations).toEqual({ scalar: 0, matrix16: 0, matrix32: 2 * m * n * k, matrixOther: 0 })
 })
 
-test('instructions count as they are declared', async () => {
+test('instructions count as declared', async () => {
   const c = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('mma').compilation
   const [m, n, k] = [256, 128, 64]
   const bound = bindInputs(c.kernel, { params: { m, n, k }, seed: 1 })

@@ -40,7 +40,7 @@ const refused = (work: () => unknown): string | null => {
 }
 
 describe('a composition in place', () => {
-  it('reads lists of the data in its conditions as one that is declared does', async () => {
+  it('reads lists of the data in its conditions as a declared composition does', async () => {
     const program = await load(`${CSR}format declared(z: list) over (i, j) {
   part few = csr where (z[i] + z[find(z, i)] > 2)
   part csr
@@ -63,7 +63,7 @@ describe('a composition in place', () => {
     ])
   })
 
-  it('is refused where one name is passed as a list and as a set', async () => {
+  it('rejects one name that is passed as a list and as a set', async () => {
     const program = await load(TEXT)
     fc.assert(
       fc.property(parts, (drawn) => {

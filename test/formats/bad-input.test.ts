@@ -43,7 +43,7 @@ function bind(
 describe('ready-made arrays', () => {
   const good = { indptr: I(0, 2, 2, 4), indices: I(1, 4, 0, 3) }
 
-  it('accepts good ones as they are', () => {
+  it('accepts valid arrays unchanged', () => {
     const s = bind(csr, { j: good }, new Float32Array(4))
     expect(s.levels.get('j')!.indices).toBe(good.indices)
     expect(bind(ell, { j: { indices: I(0, 1, 5, 5, 3, 5) } }).size).toBe(6)
@@ -51,7 +51,7 @@ describe('ready-made arrays', () => {
       I(0, 2),
     )
   })
-  it('accepts disorder and repetition where they are declared', () => {
+  it('accepts unsorted and repeated indices if they are declared', () => {
     const loose = [denseFixed('i'), sparseVariable('j', 'i', { ordered: false, unique: false })]
     expect(bind(loose, { j: { indptr: I(0, 3, 3, 4), indices: I(4, 1, 4, 3) } }).size).toBe(4)
     const unordered = [denseFixed('i'), sparseVariable('j', 'i', { ordered: false })]
@@ -244,7 +244,7 @@ describe('ready-made arrays', () => {
   it.each(table)('%s', (_, code, f, words) => check(f, code, ...words))
 })
 
-it('only what memory refuses is told as such', () => {
+it('only allocation failures are reported as out of memory', () => {
   const bug = new TypeError('no function')
   expect(() => outOfMemory(bug, 3, 'positions')).toThrow(bug)
   expect(refusal(() => outOfMemory(new RangeError('no'), 3, 'positions')).code).toBe('bind/out-of-memory')

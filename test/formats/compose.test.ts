@@ -88,7 +88,7 @@ const condition = fc
 const alone = (part: PartInstance): Instance => composed({ kind: 'leaf', part: 0 }, [part])
 
 describe('parts', () => {
-  it('of random conditions hold each coordinate once, or are refused with one that shows it', () => {
+  it('with random conditions store each coordinate once, or are rejected with a counterexample', () => {
     const seen = new Set<string>()
     fc.assert(
       fc.property(
@@ -226,7 +226,7 @@ describe('parts', () => {
     )
   })
 
-  it('are refused where a number is out of range', () => {
+  it('are rejected if a number is out of range', () => {
     const tree: PartTree = {
       kind: 'index',
       text: 'two ranges',
@@ -369,7 +369,7 @@ const described: fc.Arbitrary<Described> = fc
   })
 
 describe('random descriptions', () => {
-  it('bring every tensor back', () => {
+  it('round-trip every tensor', () => {
     const kinds = new Set<string>()
     fc.assert(
       fc.property(described, ({ instance, tensor }) => {
@@ -383,7 +383,7 @@ describe('random descriptions', () => {
     expect(kinds.size).toBe(5)
   })
 
-  it('with a wrong inverse are refused with a coordinate that does not come back', () => {
+  it('with a wrong inverse are rejected with a counterexample', () => {
     let refused = 0
     fc.assert(
       fc.property(described, fc.nat(1), fc.integer({ min: -1, max: 1 }), (d, k, by) => {
@@ -421,7 +421,7 @@ describe('random descriptions', () => {
     expect(refused).toBeGreaterThan(scaled(20))
   })
 
-  it('with a map out of range are refused with the coordinate', () => {
+  it('with a map out of range are rejected with the coordinate', () => {
     const part = plain('')
     const high = { ...part, instance: { ...part.instance, map: [row, add(col, int(2))] } }
     const t = matrix(

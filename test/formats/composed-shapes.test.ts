@@ -34,7 +34,7 @@ function arrays(s: StoredParts, axis: string, part = 0): (number[] | null)[] {
 }
 const values = (s: StoredParts, part = 0): number[] => [...s.parts[part]!.values]
 
-describe('formats by hand', () => {
+describe('hand-written formats', () => {
   it('sliced ELL: slices of rows that are sorted by length, each as wide as its longest', () => {
     const s = into(SELL, 2, 4)
     expect([...s.parts[0]!.tables.get('row')!]).toEqual([2, 0, 3, 1])
@@ -43,7 +43,7 @@ describe('formats by hand', () => {
     expect(values(s)).toEqual([3, 1, 4, 2, 5, 0, 6, 0])
   })
 
-  it('rows in pieces of two: a row stands as often as it has pieces', () => {
+  it('rows in pieces of two: a row has one entry per piece', () => {
     const s = into(ROWS_ELL, 2)
     expect(arrays(s, 'io')).toEqual([[0, 4], [0, 2, 2, 3], null])
     expect(arrays(s, 'jo')).toEqual([null, [1, 4, 0, 2, 3, 5, 1, 5], null])
@@ -67,7 +67,7 @@ describe('formats by hand', () => {
     expect(values(s)).toEqual([1, 0, 2, 0, 3, 0, 0, 6, 4, 0, 5, 0])
   })
 
-  it('diagonals that hold something', () => {
+  it('nonempty diagonals', () => {
     const s = into(DIA)
     expect(arrays(s, 'do')).toEqual([[0, 4], [1, 3, 4, 7], null])
     expect(values(s)).toEqual([0, 0, 3, 6, 0, 0, 4, 0, 1, 0, 5, 0, 2, 0, 0, 0])
@@ -93,7 +93,7 @@ describe('formats by hand', () => {
     ])
   })
 
-  it('ready-made arrays are a tensor in a format as they are', () => {
+  it('ready-made arrays are used as a tensor in a format, unchanged', () => {
     const s = into(SELL, 2, 4)
     const [part] = s.parts
     const { axes, levels } = part!.storage
@@ -150,7 +150,7 @@ describe('claims are checked', () => {
     expect(convertTensor(full, instance, givenFor([1, 2])).parts[0]!.occupied).toBe(2)
   })
 
-  it('where rows are stored, with the coordinates of these', () => {
+  it('at row granularity, with their coordinates', () => {
     const stored = written(`format doubly over (i, j) {
       axis io = sparse_variable(i)
       axis jo = sparse_variable(io, j) full

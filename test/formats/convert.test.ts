@@ -82,7 +82,7 @@ const FORMATS: readonly [
   ['nested', NESTED, [2, 2]],
 ]
 
-describe('into formats and back', () => {
+describe('conversion to formats and back', () => {
   it.each(FORMATS)('%s', (_, text, args, more) => {
     const instance = written(text, ...args)
     fc.assert(
@@ -103,7 +103,7 @@ describe('into formats and back', () => {
     )
   })
 
-  it('zeros that are held stay where every position is an entry', () => {
+  it('stored zeros are kept if every position is an entry', () => {
     const t = matrix(
       [2, 3],
       [
@@ -119,7 +119,7 @@ describe('into formats and back', () => {
       expect([...partsToCoords(convertTensor(t, written(text), givenFor(t.shape))).values!]).toEqual(held)
   })
 
-  it('pieces of rows are as wide as the longest row, where nothing says', () => {
+  it('pieces of rows are as wide as the longest row by default', () => {
     const pieces = written(`format pieces(w: size) over (i, j) {
       axis io = sparse_variable(i) nonunique
       axis jo = sparse_fixed(io, j, w)
@@ -139,7 +139,7 @@ describe('into formats and back', () => {
     expect([[...part!.measured.values()], part!.storage.size]).toEqual([[3], 6])
   })
 
-  it('a segment is claimed full by what itself holds, not by what the next one begins with', () => {
+  it('a segment is full by its own elements, not by the start of the next one', () => {
     const rows = written(`format rows over (i, j) {
       axis io = dense_fixed(i)
       axis jo = sparse_variable(io, j) full
@@ -177,7 +177,7 @@ describe('into formats and back', () => {
     expect([...occupiedEntries(part!, stored).coords[0]!]).toEqual([4, 7])
   })
 
-  it('entries keep their positions, and have the coordinates that stand there', () => {
+  it('entries keep their positions and coordinates', () => {
     const instances = [...FORMATS.filter(([, , , more]) => !more), TREES].map(([, text, args]) =>
       written(text, ...args),
     )

@@ -143,7 +143,7 @@ describe('maps on the host', () => {
     )
   })
 
-  it('refuses what is no integer arithmetic, and unknown names', () => {
+  it('rejects non-integer arithmetic and unknown names', () => {
     const at = { i: Int32Array.of(0) }
     expect(() => mapped([call('exp', [i!])], at)).toThrow('format/map-expression')
     expect(() => mapped([add(i!, variable('q'))], at)).toThrow('format/unknown-name')
@@ -151,7 +151,7 @@ describe('maps on the host', () => {
 })
 
 describe('results', () => {
-  it('that 32 bits do not hold are refused as they are', () => {
+  it('beyond 32 bits are rejected with their value', () => {
     const most = 2 ** 31 - 1
     const at = { i: Int32Array.of(0, most), j: Int32Array.of(0, most) }
     const place = `format/map-range: at (i, j) = (${most}, ${most}) a part of the map is`
@@ -173,7 +173,7 @@ describe('intermediate results', () => {
     return frame
   }
 
-  it('that 32 bits do not hold are refused on samples, and in conditions', () => {
+  it('beyond 32 bits are rejected on samples, and in conditions', () => {
     const frame = frameOf(100_000, 100_000)
     HOST.compute(frame, 'result', e)
     expect(frame.column('result')).toEqual(columns[0])
@@ -185,7 +185,7 @@ describe('intermediate results', () => {
     expect(() => runSync(HOST.findFirst(frame, [binary('ne', e, i!)]))).toThrow(place)
   })
 
-  it('are refused from one beyond the least and the most that 32 bits hold', () => {
+  it('are rejected exactly beyond the limits of 32 bits', () => {
     const near = fc.tuple(fc.constantFrom(-(2 ** 31), 2 ** 31 - 1), fc.integer({ min: -3, max: 3 }))
     fc.assert(
       fc.property(near, fc.nat(9), ([end, off], at) => {
@@ -213,12 +213,12 @@ describe('intermediate results', () => {
     )
   })
 
-  it('are asked about where inputs may become as large, and not where they cannot', () => {
+  it('are checked if inputs may become that large, and only then', () => {
     expect(HOST.fits(frameOf(100_000, 100_000), e)).toBe(false)
     expect(HOST.fits(frameOf(6, 6), e)).toBe(true)
   })
 
-  it('are asked about where elements of a table, or what lies beyond it, are as large', () => {
+  it('are checked if elements of a table, or values beyond it, may be that large', () => {
     const loads = (fill: number, ...table: number[]): boolean => {
       const frame = frameOf(100_000, 6)
       frame.tables.set('t', Int32Array.from(table))
@@ -230,7 +230,7 @@ describe('intermediate results', () => {
   })
 })
 
-test('what occurs in several places is computed once', () => {
+test('common subexpressions are computed once', () => {
   let e = mul(i!, i!)
   for (let k = 0; k < 10; k++) e = add(e, e)
   const { steps } = compile([e], {

@@ -35,7 +35,7 @@ const content = (t: StoredParts): unknown =>
   ])
 
 describe('arrays of a conversion', () => {
-  it('are nobody else’s: later conversions leave earlier results and inputs alone', () => {
+  it('are not shared: later conversions leave earlier results and inputs unchanged', () => {
     fc.assert(
       fc.property(
         fc.array(matrices, { minLength: 1, maxLength: 4 }),
@@ -68,7 +68,7 @@ describe('arrays of a conversion', () => {
     )
   })
 
-  it('come back only within one conversion, and only where they fit', () => {
+  it('are reused only within one conversion, and only if they fit', () => {
     const a = borrow(10, 'test')
     giveBack(a)
     expect(borrow(10, 'test')).not.toBe(a)
@@ -84,12 +84,12 @@ describe('arrays of a conversion', () => {
   })
 })
 
-describe('proofs spare the check on data', () => {
+describe('proofs replace checks of the data', () => {
   const proved = (text: string, ...args: number[]) => {
     const f = written(text, ...args)
     return provedOf(f.parts[0]!.instance, f.over)
   }
-  it('of the common formats, and never where lists come with the data', () => {
+  it('for the common formats, and never with lists from the data', () => {
     expect(proved(texts.BSR, 16)).toEqual({ inverse: true, range: true })
     expect(proved(texts.SELL, 4, 8).inverse).toBe(true)
     expect(proved(texts.SR_BCRS, 8, 4).inverse).toBe(true)
@@ -98,7 +98,7 @@ describe('proofs spare the check on data', () => {
   })
 })
 
-it('sums of comparisons are what they say', () => {
+it('sums of comparisons are evaluated correctly', () => {
   const x = variable('x')
   fc.assert(
     fc.property(

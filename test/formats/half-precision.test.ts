@@ -9,7 +9,7 @@ const types = [
 ]
 
 for (const { name, to, from, inf, max } of types) {
-  it(`${name}: every bit pattern comes back`, () => {
+  it(`${name}: every bit pattern round-trips`, () => {
     const wrong = Array.from({ length: 65536 }, (_, b) => b).filter((b) => {
       const x = from(b)
       return Number.isNaN(x) ? !Number.isNaN(from(to(x))) : to(x) !== b

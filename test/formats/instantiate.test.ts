@@ -63,7 +63,7 @@ describe('parts', () => {
     expect(one.parts[0]!.instance.order).toEqual(['io', 'jo'])
   })
 
-  it('are labelled by what tells them apart, from the root down', () => {
+  it('are labelled by their distinguishing conditions, from the root down', () => {
     const text = `format x(c, k) over (i, j) {
       partition j into c as p {
         bucket i by length into 1, 2 .. 2 ^ k as width split {
@@ -98,7 +98,7 @@ describe('parts', () => {
     expect(shared.parts[1]!.instance.axes[1]).toMatchObject({ width: variable('w') })
   })
 
-  it('nest: a composition is a part like any other', () => {
+  it('nest: a composition can be a part', () => {
     const x = of(`format inner(t: real) over (i, j) { part a = csr where (value >= t) part b = csr }
       format x over (i, j) { part inner(0.5) where (i == j) part rest = inner(2) }`)
     expect(labels(x)).toEqual(['inner_a', 'inner_b', 'rest_a', 'rest_b'])
@@ -106,7 +106,7 @@ describe('parts', () => {
     expect(x.parts[2]!.instance.constants.get('t')).toBe(2)
   })
 
-  it('ask each question once where it stands, and anew below', () => {
+  it('evaluate each query once per level', () => {
     const names: string[] = []
     const look = (t: PartTree): void => {
       if (t.kind === 'leaf') return
@@ -136,14 +136,14 @@ describe('buckets and ranges', () => {
   const bucket = (widths: string, split = ''): Instance =>
     of(`format x(z) over (i, j) { bucket i by length into ${widths} as w ${split} { part pieces(w) } }`, 0)
 
-  it('doubles from the width before up to the end, which is a width', () => {
+  it('widths double up to the end, which is a width', () => {
     expect(labels(bucket('1, 2 .. 2 ^ 5'))).toEqual(['w1', 'w2', 'w4', 'w8', 'w16', 'w32'])
     expect(labels(bucket('3 .. 20'))).toEqual(['w3', 'w6', 'w12', 'w20'])
     expect(labels(bucket('1 .. 2 ^ z'))).toEqual([''])
     expect(labels(bucket('2, 5, 6 .. 12'))).toEqual(['w2', 'w5', 'w6', 'w12'])
   })
 
-  it('refuses widths that do not ascend, and numbers that mean nothing', () => {
+  it('rejects widths that do not ascend, and meaningless numbers', () => {
     for (const widths of ['2 + z, 2', '4 + z, 1', '4 + z .. 2', 'z, 1', '2 ^ (z + 40)', '2 ^ (z - 1)'])
       expect(
         codeOf(() => bucket(widths)),
@@ -190,7 +190,7 @@ describe('buckets and ranges', () => {
     return out
   }
 
-  it('give each row, piece by piece, to the first width that holds it', () => {
+  it('assign each piece of a row to the first width that holds it', () => {
     const text = `format x(c, k) over (i, j) {
       partition j into c { bucket i by length into 1 .. 2 ^ k as w split { part pieces(w) } }
     }`
@@ -215,7 +215,7 @@ describe('buckets and ranges', () => {
     )
   })
 
-  it('without `split`, refuse rows that are too long', () => {
+  it('without `split`, reject rows that are too long', () => {
     const t = { coords: [Int32Array.of(0, 0, 0), Int32Array.of(0, 1, 2)], shape: [1, 3] }
     const split = (x: Instance): unknown => remapParts(x, t.coords, null, givenFor(t.shape))
     expect(codeOf(() => split(bucket('1, 2')))).toBe('format/leak')
@@ -240,7 +240,7 @@ describe('arguments', () => {
     ])
   })
 
-  it('that fit no parameter are refused', () => {
+  it('without a matching parameter are rejected', () => {
     const x =
       'format x(b, t: real = 0.5, m: set) over (i, j) { part csr where (held(m) and value > t) part pieces(b) }'
     expect(codeOf(() => of(x))).toBe('format/arguments')
@@ -256,7 +256,7 @@ describe('arguments', () => {
     expect(codeOf(() => of(both, 'same', 'same'))).toBe('format/argument-kind')
   })
 
-  it('that make no axis are refused', () => {
+  it('that give an invalid axis are rejected', () => {
     expect(codeOf(() => of('format x(w) over (i, j) { part pieces(w) }', 0))).toBe('format/extent')
     expect(codeOf(() => of('format x(l) over (i, j) { part band(l, l) part csr }', -1))).toBe('format/extent')
     const sorted = `format x(s) over (i, j) {
@@ -272,7 +272,7 @@ describe('arguments', () => {
     expect(codeOf(() => of(divides, 0))).toBe('format/division-by-zero')
   })
 
-  it('reach expressions only once: axes of a kernel may be called like parameters', () => {
+  it('are substituted once: axes of a kernel may have names of parameters', () => {
     const { formats } = elaborate(
       programOf({
         name: 'test.spt',
@@ -301,8 +301,8 @@ describe('arguments', () => {
   })
 })
 
-describe('what a format can hold', () => {
-  it('joins the condition of its part', () => {
+describe('the condition under which a format stores an element', () => {
+  it('includes the condition of its part', () => {
     const alone = of('format x over (i, j) { part band(1, 2) }')
     expect(alone.tree).toMatchObject({ kind: 'cases', cases: [{ child: { kind: 'leaf', part: 0 } }] })
     expect(alone.parts[0]!.instance.where).not.toBeNull()
@@ -314,20 +314,20 @@ describe('what a format can hold', () => {
     expect(both.tree.cases[1]!.where).toBeNull()
   })
 
-  it('is over as many dimensions as are replaced', () => {
+  it('has as many dimensions as are replaced', () => {
     const { formats } = elaborate(programOf({ name: 'test.spt', text: BASE }))
     const use = { format: formats.get('csr')!, args: [] }
     expect(codeOf(() => instantiate(use, [denseFixed('row', 3)], (n) => n))).toBe('format/over')
   })
 
-  it('is nothing measured', () => {
+  it('does not depend on measured sizes', () => {
     const open = 'format x(w: size) over (i, j) { part ell(w) where (count(j by i) <= w) part csr }'
     expect(codeOf(() => of(open))).toBe('format/condition')
     expect(labels(of(open, 3))).toEqual(['ell', 'csr'])
   })
 })
 
-describe('what is wrong for some tensor is refused at once', () => {
+describe('formats that are wrong for some tensor are rejected at declaration', () => {
   const blocks = (map: string, inverse: string): string => `format x(b) over (i, j) {
     axis io = dense_fixed(ceildiv(i, b))
     axis jo = dense_fixed(j)
@@ -380,7 +380,7 @@ describe('what is wrong for some tensor is refused at once', () => {
     expect(codeOf(() => of(nested.replace('i == j', 'i == j + 1')))).toBe('format/leak')
   })
 
-  it('on what comes to each part', () => {
+  it('for the elements of each part', () => {
     const upper = `format upper over (i, j) {
       axis io = dense_fixed(i)
       axis d = sparse_variable(io, j)
@@ -412,7 +412,7 @@ describe('what is wrong for some tensor is refused at once', () => {
     ).toBe('format/map-range')
   })
 
-  it('with a coordinate: between those that blocks begin and end at, and whatever is measured', () => {
+  it('with a coordinate: between block boundaries, and for any measured size', () => {
     const at = (map: string) => (): Instance =>
       of(`format x(h: size) over (i, j) {
         axis io = sparse_variable(h)
@@ -428,7 +428,7 @@ describe('what is wrong for some tensor is refused at once', () => {
     expect(refusal(at('i - 1'))).toMatchObject({ code: 'format/map-range', expected: '0 or more' })
   })
 
-  it('arithmetic of reals in arguments is done at once', () => {
+  it('real arithmetic in arguments is evaluated at once', () => {
     const part = (t: string, r: number): Instance =>
       of(
         `format dense(t: real) over (i, j) { part ell where (density(2) >= t) part csr }
@@ -438,7 +438,7 @@ describe('what is wrong for some tensor is refused at once', () => {
     expect(part('(r + 0.5) / 2.0', 0.25).tree).toEqual(part('r', 0.375).tree)
   })
 
-  it('but not what depends on the tensor', () => {
+  it('formats that depend on the tensor are checked later', () => {
     of('format x over (i, j) { part csr where (value < 0) part ell where (value > 0) }')
     of('format x over (i, j) { part band(1, 1) }')
     const within = `format x over (i, j) {
@@ -451,7 +451,7 @@ describe('what is wrong for some tensor is refused at once', () => {
     of(within)
   })
 
-  it('whatever the map: exactly what brute force finds wrong', () => {
+  it('for any map: exactly the errors that brute force finds', () => {
     const small = points(5)
     let wrong = 0
     fc.assert(

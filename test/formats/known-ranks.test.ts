@@ -50,7 +50,7 @@ const asked = fc.record({
   size: fc.integer({ min: 1, max: 4 }),
 })
 
-it('gives the ranks of groups and of equal shares of them, and nothing else', () => {
+it('gives the ranks of groups and of equal chunks, and nothing else', () => {
   let [answered, shares] = [0, 0]
   fc.assert(
     fc.property(entries, asked, order, order, (list, q, first, second) => {
@@ -79,7 +79,7 @@ it('gives the ranks of groups and of equal shares of them, and nothing else', ()
   expect(shares).toBeGreaterThan(0)
 })
 
-it('finds a rank that is asked again, in any order of its groups, and in shares of it', () => {
+it('reuses a rank that is requested again, in any order of groups, and in chunks', () => {
   const [i, j] = [variable('i'), variable('j')]
   const known: Query = { name: 'r', kind: 'rank', of: [j], by: [div(i, int(4)), i] }
   const groups = [i, div(i, int(4))]

@@ -144,7 +144,7 @@ const PLACES: typeof LOOKED_UP = [
   ['place[j] / 2', (_, n) => Math.ceil(n / 2)],
 ]
 
-describe('the extent that a list ends with', () => {
+describe('the extent at the end of a list', () => {
   const inMap = (x: string): string => `format own(c: list) over (i, j) {
   sort j by -count(i by j) -> (place, at)
   axis g = sparse_variable(segments(c))
@@ -163,7 +163,7 @@ describe('the extent that a list ends with', () => {
     ...LOOKED_UP.map(([x, end]) => ['a condition', x, inWhere(x), end] as const),
     ...LOOKED_UP.map(([x, end]) => ['a key', x, inKey(x), end] as const),
   ]
-  it.each(cases)('in %s find(c, %s) is about what it looks up', async (_, __, text, end) => {
+  it.each(cases)('in %s find(c, %s) uses the extent of its operand', async (_, __, text, end) => {
     const format = await formatOf(text)
     const isOfMap = format.parts.length === 1 && text.includes('segments(c)')
     fc.assert(
@@ -198,7 +198,7 @@ describe('the extent that a list ends with', () => {
     ['a boundary in a map', plain('i + c[0]'), () => true],
     ['a boundary in a condition', split('i < c[0] + 2'), (i) => i < 2],
     ['segments in a condition', split('i < segments(c)'), (i, c) => i < c.length - 1],
-  ])('is any where nothing is looked up, but %s', async (_, text, first) => {
+  ])('may be any extent without a lookup, but %s', async (_, text, first) => {
     const format = await formatOf(text)
     fc.assert(
       fc.property(pattern, fc.integer({ min: 0, max: 20 }), (drawn, last) => {
@@ -210,7 +210,7 @@ describe('the extent that a list ends with', () => {
     )
   })
 
-  it('is one for all that is looked up in it', async () => {
+  it('is the same for all lookups in a list', async () => {
     const format = await formatOf('', 'csr where (find(c, i) == find(c, j)) + csr')
     const square = coords(
       [4, 4],
@@ -228,7 +228,7 @@ describe('the extent that a list ends with', () => {
 })
 
 describe('least', () => {
-  it('is asked of segments, which are not negative', async () => {
+  it('is computed for segments, which are not negative', async () => {
     const format = await formatOf('', 'csr where (least(find(c, j) by i) > 0) + csr')
     const t = coords(
       [3, 4],
@@ -239,7 +239,7 @@ describe('least', () => {
     )
     expect(format.convert(t, { c: [0, 2, 4] }).parts.map((p) => p.tensor.values?.length)).toEqual([1, 3])
   })
-  it('is refused of what may be negative, as the text has it', async () => {
+  it('is rejected for possibly negative expressions, printed as in the source', async () => {
     const format = await formatOf('', 'csr where (least(find(c, j - 1) by i) > 0) + csr')
     expect(refusal(() => format.convert(coords([1, 4], [[0], [0]]), { c: [0, 4] }))).toMatchObject({
       code: 'format/least-range',

@@ -59,7 +59,7 @@ const format = (body: string, over = 'd...'): string => `format f over (${over})
 const IDENTITY = 'map (d...) -> (d...)\ninverse (o...) -> (o...)'
 
 describe('a list of dimensions', () => {
-  it('is written out as one would by hand', () => {
+  it('expands to the hand-written declaration', () => {
     const listed = parseProgram(tree).formats.get('tree')!
     const plain = parseProgram(byHand).formats.get('tree')!
     expect(withoutSpans(formatOfOrder(listed, 3))).toEqual(withoutSpans(plain))
@@ -128,7 +128,7 @@ describe('a list of dimensions', () => {
     expect(plan.steps.length).toBeGreaterThan(0)
   })
 
-  it('asks for the order where parts depend on it', () => {
+  it('requires the order if parts depend on it', () => {
     const open = parseProgram(tree).format('tree')
     expect(open.text).toBe('tree')
     expect(refusal(() => open.dimensions).code).toBe('api/order')
@@ -274,7 +274,7 @@ describe('mistakes', () => {
     expect(text.slice(span!.start, span!.end)).toBe('2')
   })
 
-  it('an order that no tensor has', () => {
+  it('an impossible order', () => {
     const text = tree.replaceAll('tree', 'f')
     const family = parseProgram(text).format('f')
     expect(() => family.withOrder(65)).toThrow('format f is over (d...), and this tensor has 65 dimensions')
@@ -288,7 +288,7 @@ describe('mistakes', () => {
     expect(complaint(text)).toContain('format pair is over (i, j), and format f over (d0, d1, d2, d3)')
   })
 
-  it('a format made of itself', () => {
+  it('a recursive format', () => {
     expect(complaint('format a over (d...) { part b }\nformat b over (d...) { part a }')).toContain(
       'check/format-cycle',
     )

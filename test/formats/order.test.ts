@@ -41,14 +41,14 @@ it('is the stable order of tuples, below and above one bucket', () => {
   )
 })
 
-it('leaves ordered input alone', () => {
+it('does not change ordered input', () => {
   const keys = [Int32Array.of(0, 0, 1, 1, 1), Int32Array.of(3, 3, 0, 2, 2)]
   const { order, columns } = lexicographic(keys, [1, 3])
   expect(order).toBeNull()
   expect(columns).toBe(keys)
 })
 
-it('sorts by the first key where the second is in order already', () => {
+it('sorts by the first key if the second is in order already', () => {
   const n = 50_000
   const rows = numbers(n, 999, 1).sort()
   const columns = numbers(n, 999, 2)

@@ -125,7 +125,7 @@ describe('arrays', () => {
   })
 
   it.each(PADDED)(
-    '%s: there and back, also from ready-made arrays; no index leads out of the tensor',
+    '%s: round trip, also from ready-made arrays; all indices are within the tensor',
     (text) => {
       const format = program.format(text)
       fc.assert(
@@ -196,19 +196,19 @@ describe('padded with last', () => {
     expect(own.format('rows_last').convert(A).describe()).toMatchObject({ slots: 6, stored: 4, padding: 2 })
   })
 
-  it('refuses a segment without one', () => {
+  it('rejects an empty segment', () => {
     const refused = refusal(() => own.format('ell_last').convert(A))
     expect(refused.code).toBe('format/padding')
     expect(refused.message).toContain('position 1 of io stores none')
   })
 
-  it('is a size where there is one of that name', () => {
+  it('is a size if a size of that name exists', () => {
     const named = parseProgram(texts.replaceAll('w: size', 'w: size, last = 3'))
     const [part] = named.format('rows_last', 3, 3).convert(A).parts
     expect([...part!.tensor.arrays.jo!.indices!]).toEqual([1, 4, 6, 7, 3, 3])
   })
 
-  it('in ready-made arrays other coordinates stand once', () => {
+  it('in ready-made arrays other coordinates occur once', () => {
     const format = own.format('rows_last')
     const [part] = format.convert(A).parts
     const made = (indices: readonly number[]) => {
@@ -223,7 +223,7 @@ describe('padded with last', () => {
   })
 
   it.each(['rows_last', 'strips_last(2, 3)', 'pieces_last(2)', 'packed_last(4)'])(
-    '%s: equal coordinates add up, also in what is written',
+    '%s: equal coordinates are added, also in outputs',
     async (text) => {
       const twice = coords(
         [3, 8],
@@ -250,7 +250,7 @@ describe('padded with last', () => {
     'pieces_last(2)',
     'packed_last(3)',
     'packed_last(4)',
-  ])('%s: there and back, and what no element reads reaches nothing', async (text) => {
+  ])('%s: round trip, and padding values have no effect', async (text) => {
     const format = own.format(text)
     const compiled = await own
       .kernel('mv')
@@ -293,7 +293,7 @@ describe('padded with last', () => {
 })
 
 describe('kernels', () => {
-  it.each(PADDED)('%s: as the reference, and without a condition on the coordinate', async (text) => {
+  it.each(PADDED)('%s: agrees with the reference, without a condition on the coordinate', async (text) => {
     const kernel = program.kernel('mv').as('A', text)
     const device = await devices.cpu()
     const compiled = await kernel.compile(device)
@@ -321,7 +321,7 @@ describe('kernels', () => {
     expect(loops).not.toMatch(/where.*jo_indices/)
   })
 
-  it('elements of its own may be written; what is read back is what was stored', async () => {
+  it('its elements may be written, and reading returns them', async () => {
     const compiled = await program
       .kernel('scaled')
       .as('A', 'ell_at(1)')
@@ -340,7 +340,7 @@ describe('kernels', () => {
     expect((await prepared.verify()).ok).toBe(true)
   })
 
-  it('is refused where visiting padding would change something', () => {
+  it('is rejected if visiting padding would change the result', () => {
     const padding = refusal(() => program.kernel('most').as('A', 'ell_at(0)').compilation.plan)
     expect(padding.code).toBe('schedule/format-padding')
     expect(padding.hint).toContain('axis jo is padded with a coordinate of the tensor')
@@ -351,7 +351,7 @@ describe('kernels', () => {
   })
 })
 
-describe('refused', () => {
+describe('rejected', () => {
   const body = (axes: string): string =>
     `format f over (i, j) {\n${axes}\nmap (i, j) -> (i, j)\ninverse (io, jo) -> (io, jo)\n}`
   it.each([
@@ -391,7 +391,7 @@ describe('refused', () => {
     expect(text.slice(span!.start, span!.end)).toBe(marked)
   })
 
-  it('a coordinate that the tensor does not have', () => {
+  it('a coordinate outside of the tensor', () => {
     const A = coords([2, 3], [[0], [1]], Float32Array.of(1))
     expect(refusal(() => program.format('ell_at(3)').convert(A))).toMatchObject({
       code: 'format/padding',

@@ -91,7 +91,7 @@ const SMALL = matrix(
 const titles = (svg: string): string[] => [...svg.matchAll(/<title>([^<]*)<\/title>/g)].map((m) => m[1]!)
 
 describe('properties', () => {
-  test('what parts hold is the tensor, each coordinate once; figures add up', () => {
+  test('parts store the tensor, each coordinate once, and their figures add up', () => {
     fc.assert(
       fc.property(texts, matrices, (text, t) => {
         const s = into(text, t)
@@ -116,7 +116,7 @@ describe('properties', () => {
     )
   })
 
-  test('a layout has a place for each slot, and its beginning has those that are in it', () => {
+  test('a layout draws each slot, beginning with the used ones', () => {
     const place = (l: ReturnType<typeof layoutOf>, width: number, height: number) => {
       const out = new Map<number, string>()
       l.elements({ width, height }, (address, x, y) => {
@@ -140,7 +140,7 @@ describe('properties', () => {
     )
   })
 
-  test('blocks hold what the part holds, and as much as it stores', () => {
+  test('blocks contain the elements of the part, and all its slots', () => {
     fc.assert(
       fc.property(fc.constantFrom(...(Object.keys(SIDES) as (keyof typeof SIDES)[])), matrices, (text, t) => {
         const s = into(text, t)
@@ -190,7 +190,7 @@ describe('properties', () => {
 })
 
 describe('by hand', () => {
-  test('elements, one by one, in the colour of their part', () => {
+  test('single elements in the colour of their part', () => {
     const svg = drawParts(into('band(0, 1) + csr', SMALL))
     const squares = (k: number): number =>
       [...svg.matchAll(new RegExp(`fill="${colorOf(k)}" fill-opacity="1" d="([^"]*)"`, 'g'))]
@@ -217,7 +217,7 @@ describe('by hand', () => {
     expect(boxes).toEqual([[0, 0, 3, 2]])
   })
 
-  test('blocks of given boundaries, where they are full; rows that end early are none', () => {
+  test('blocks with given boundaries if they are full, and no rows that end early', () => {
     const lists = new Map([
       ['rows', Int32Array.of(0, 2, 4)],
       ['cols', Int32Array.of(0, 2, 6)],
@@ -255,7 +255,7 @@ describe('by hand', () => {
     expect(blocksOf(s.parts[0]!, s, [0, 1], 1)).toBe(null)
   })
 
-  test('what dense axes store around the elements', () => {
+  test('slots that dense axes store around the elements', () => {
     const s = into(
       'band(1, 0)',
       matrix(
@@ -320,7 +320,7 @@ describe('by hand', () => {
     expect(wellFormed(svg)[0]).toBe('svg')
   })
 
-  test('from TypeScript: figures and pictures of a format, of what is in it, and of its arrays', async () => {
+  test('from TypeScript: figures and pictures of a format, of a stored tensor, and of its arrays', async () => {
     const program = await load('kernels/formats-composed.spt')
     const hyb = program.format('hyb', 2, 1)
     expect(hyb.describe(SMALL)).toMatchObject({

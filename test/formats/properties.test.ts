@@ -133,7 +133,7 @@ describe('random axis forests', () => {
     )
   })
 
-  it('the position of an entry is where the definition of the layout puts it', () => {
+  it('the position of an entry follows the definition of the layout', () => {
     fc.assert(
       fc.property(cases, (c) => {
         const s = build(c)
@@ -160,7 +160,7 @@ describe('random axis forests', () => {
     )
   })
 
-  it('what is built is valid, is bound without a copy, and gives the positions back', () => {
+  it('built arrays are valid, are bound without a copy, and have the same positions', () => {
     fc.assert(
       fc.property(cases, (c) => {
         const s = build(c)
@@ -190,7 +190,7 @@ describe('random axis forests', () => {
     )
   })
 
-  it('a position of a nonunique axis takes as many different coordinates of its fixed child as fit', () => {
+  it('a position of a nonunique axis has as many coordinates of its fixed child as fit', () => {
     fc.assert(
       fc.property(cases, (c) => {
         const s = build({ ...c, coords: c.coords })

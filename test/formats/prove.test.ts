@@ -178,7 +178,7 @@ describe('maps', () => {
       expect(proofs({ ...cut, map: [v('k#0'), sub(left, int(less)), v('j')] })[1], `${less}`).toBe(proved)
   })
 
-  it('knows how large ranks become, and leaves measured extents to measuring', () => {
+  it('bounds ranks, and does not prove measured extents', () => {
     const rank: Query = { kind: 'rank', name: 'r#0', of: [v('j')], by: [v('i')] }
     const pieces: Map2 = {
       queries: [rank],
@@ -192,14 +192,14 @@ describe('maps', () => {
     expect(proofs(open)).toEqual([true, true])
   })
 
-  it('gives up on a comparison that takes too long, and goes on without it', () => {
+  it('skips a comparison that takes too long, and continues', () => {
     const next = add(v('i'), int(1))
     const sum = Array.from({ length: 12 }, (_, k) => min(next, int(k + 1))).reduce(add)
     expect(proveBelow(int(0), sum, over)).toBe(false)
     expect(proveBelow(min(int(0), sum), int(0), over)).toBe(true)
   })
 
-  it('sees through minima and maxima that are one side', () => {
+  it('simplifies one-sided minima and maxima', () => {
     const clamped: Map2 = {
       map: [min(v('i'), sub(v('m'), int(1))), max(v('j'), int(0))],
       inverse: [v('x0'), v('x1')],
@@ -213,7 +213,7 @@ describe('maps', () => {
 describe('verdicts against brute force', () => {
   const small = points(6)
 
-  it('proves all of a family of bijections', () => {
+  it('proves a family of bijections', () => {
     let ranges = 0
     fc.assert(
       fc.property(choiceNumbers(16), (numbers) => {
@@ -228,7 +228,7 @@ describe('verdicts against brute force', () => {
     expect(ranges).toBeGreaterThan(runs(150) * 0.6)
   })
 
-  it('never proves what is wrong', () => {
+  it('never proves a false statement', () => {
     let wrong = 0
     fc.assert(
       fc.property(choiceNumbers(40), (numbers) => {
@@ -285,7 +285,7 @@ describe('conditions', () => {
     expect(proveDisjoint([band, ge(v('j'), v('i'))], facts)).toBe(false)
   })
 
-  it('knows that NaN satisfies no comparison', () => {
+  it('treats comparisons with NaN as false', () => {
     const value = v('value#0', 'f64')
     const small = lt(value, constant(1, 'f64'))
     const large = ge(value, constant(1, 'f64'))
@@ -295,7 +295,7 @@ describe('conditions', () => {
     expect(proveDisjoint([not(small), large], facts)).toBe(false)
   })
 
-  it('never proves what is wrong', () => {
+  it('never proves a false statement', () => {
     const form = (c: Choices): Expr => {
       const base = c.pick([
         v('i'),

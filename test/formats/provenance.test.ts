@@ -18,7 +18,7 @@ format upper over (i, j) {
 const of = (text: string, ...args: readonly (number | string)[]) => provenance(written(BASE + text, ...args))
 
 describe('provenance', () => {
-  it('of one format: a part, and nothing to tell apart', () => {
+  it('of one format: a single part without conditions', () => {
     expect(of('format x over (i, j) { part csr }')).toEqual({
       parts: [
         {
@@ -33,7 +33,7 @@ describe('provenance', () => {
     })
   })
 
-  it('says of every node how its parts are told apart', () => {
+  it('states for every node how its parts are distinguished', () => {
     const { nodes } = of(`format x over (i, j) {
       partition j into 2 {
         bucket i by length into 1, 4 as w {
@@ -64,7 +64,7 @@ describe('provenance', () => {
     })
   })
 
-  it('knows on the way to a part what its conditions say', () => {
+  it('includes the conditions on the path to a part', () => {
     const range = (where: string): string[] =>
       of(`format x over (i, j) { part upper where (${where}) part csr }`).parts.map((p) => p.range)
     expect(range('i <= j')).toEqual(['proved', 'proved'])

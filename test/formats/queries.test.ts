@@ -96,7 +96,7 @@ describe('queries agree with their definition', () => {
     )
   })
 
-  it('least: of an expression among those with the same by; what may be negative is refused', () => {
+  it('least: of an expression among those with the same by; possibly negative expressions are rejected', () => {
     const e = mod(add(mul(j, int(7)), i), int(5))
     fc.assert(
       fc.property(scopes, key, (t, [by, byExprs]) => {
@@ -152,7 +152,7 @@ describe('queries agree with their definition', () => {
     )
   })
 
-  it('held: members of a set; find: segments of a list', () => {
+  it('held: membership in a set; find: segments', () => {
     fc.assert(
       fc.property(scopes, fc.array(fc.tuple(fc.nat(19), fc.nat(19)), { maxLength: 30 }), (t, members) => {
         const sets = new Map([['s', [0, 1].map((k) => Int32Array.from(members, (x) => x[k]!))]])
@@ -240,7 +240,7 @@ describe('many entries', () => {
 describe('sorts', () => {
   const count: Query = { name: 'n', kind: 'count', of: [j], by: [i] }
 
-  it('put all coordinates in order, those without entries too', () => {
+  it('order all coordinates, including those without entries', () => {
     fc.assert(
       fc.property(scopes, fc.constantFrom(1, 3, 8, null), fc.boolean(), (t, w, strips) => {
         const [m] = t.shape as [number]
@@ -274,7 +274,7 @@ describe('sorts', () => {
     )
   })
 
-  it('refuse windows of nothing, and what only entries have', () => {
+  it('reject empty windows, and properties of single entries', () => {
     const named = { place: 'p', at: 'a', dim: 'row', of: i, extent: int(1) }
     const sort = { ...named, key: variable('n'), queries: [count], within: int(0) }
     const one = matrix([1, 1], [[0, 0, 1]])

@@ -79,7 +79,7 @@ test('a place in a list', () => {
   )
 })
 
-test('what 32 bits do not hold', () => {
+test('values beyond 32 bits', () => {
   expect(said(along('count(j by i) * 1500000000', '2'))).toBe(
     'count(col by row) * 1500000000 reaches 3000000000',
   )

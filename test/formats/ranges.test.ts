@@ -41,7 +41,7 @@ const extents = (s: StoredParts, axis: string): number[] =>
   s.parts.map((p) => [...p.storage.levels.values()].find((l) => l.axis.name.startsWith(axis))!.extent)
 
 describe('parts of a partition', () => {
-  test('bring every tensor back, on host and device', async () => {
+  test('round-trip every tensor', async () => {
     const device = createCpuDevice()
     await fc.assert(
       fc.asyncProperty(
@@ -74,7 +74,7 @@ describe('parts of a partition', () => {
     [2, 5, [1, 1, 0, 0, 0]],
     [0, 3, [0, 0, 0]],
     [4, 1, [4]],
-  ])('%i rows in %i ranges: each stored once', (m, c, rows) => {
+  ])('%i rows in %i ranges are each stored once', (m, c, rows) => {
     const t = matrix([m, 3], m > 1 ? [[m - 1, 2, 5]] : [])
     const s = convertTensor(t, in_('i', 'csr', c), givenFor(t.shape))
     expect(extents(s, 'io')).toEqual(rows)
@@ -90,7 +90,7 @@ describe('parts of a partition', () => {
     expect(extents(turned, 'jo')).toEqual(rows)
   })
 
-  test('blocks that a border cuts are in both ranges; of several partitions the finest says', () => {
+  test('blocks across a border are in both ranges; of several partitions the finest counts', () => {
     const t = matrix([10, 3], [[9, 2, 5]])
     expect(extents(convertTensor(t, in_('i', 'bsr(2)', 3), givenFor(t.shape)), 'io')).toEqual([2, 2, 1])
     expect(extents(convertTensor(t, in_('i', 'bsr(4)', 2), givenFor(t.shape)), 'io')).toEqual([2, 2])

@@ -83,7 +83,7 @@ const level = (axis: StoredAxis, parents: number, at: Int32Array, column: Int32A
   })
 
 describe('a level of ranked segments', () => {
-  it('holds the different coordinates of each parent in order, and knows where each entry went', () => {
+  it('stores the distinct coordinates of each parent in order, and maps entries to positions', () => {
     fc.assert(
       fc.property(entries, axes, ({ parents, all }, axis) => {
         const at = Int32Array.from(all, (x) => x[0])
@@ -114,7 +114,7 @@ describe('a level of ranked segments', () => {
     )
   })
 
-  it('is left to ordering where entries are scattered, with the same level in the end', () => {
+  it('falls back to sorting for scattered entries, with an equal level', () => {
     const n = 20_000
     const parents = 150_000
     const at = Int32Array.from({ length: n }, (_, e) => (e * 70_001) % parents)
@@ -129,7 +129,7 @@ describe('a level of ranked segments', () => {
     expect(wrong).toEqual([])
   })
 
-  it('refuses a width that is too small, and names the segment', () => {
+  it('rejects a width that is too small, and names the segment', () => {
     const axis = sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' }
     const at = Int32Array.of(0, 2, 2, 1, 2)
     const column = Int32Array.of(8, 5, 1, 1, 5)

@@ -56,7 +56,7 @@ describe('matrices', () => {
     expect(place(s, [cols, rows])).toEqual([2, 5, 4, 3, 1])
   })
 
-  it('DCSR: only rows that hold something', () => {
+  it('DCSR: only nonempty rows', () => {
     const s = build([sparseVariable('i', null), sparseVariable('j', 'i')], shape, [rows, cols])
     expect(arrays(s, 'i')).toEqual([
       [0, 3],
@@ -65,7 +65,7 @@ describe('matrices', () => {
     expect(arrays(s, 'j')[0]).toEqual([0, 2, 4, 5])
   })
 
-  it('COO: every entry its own row position', () => {
+  it('COO: every entry has its own row position', () => {
     const axes = [sparseVariable('i', null, { unique: false }), sparseFixed('j', 'i')]
     const s = build(axes, shape, [rows, cols], { widths: new Map([['j', 1]]) })
     expect(arrays(s, 'i')).toEqual([
@@ -76,7 +76,7 @@ describe('matrices', () => {
     expect(s.levels.get('j')!.width).toBe(1)
   })
 
-  it('COO keeps duplicates apart, also for another tensor with the same ones', () => {
+  it('COO keeps duplicates separate, also', () => {
     const axes = [sparseVariable('i', null, { unique: false }), sparseFixed('j', 'i')]
     const twice = [Int32Array.of(1, 0, 1), Int32Array.of(2, 0, 2)]
     const s = build(axes, [2, 3], twice, { widths: new Map([['j', 1]]) })
@@ -90,7 +90,7 @@ describe('matrices', () => {
     ]).toEqual([1, 0, 2])
   })
 
-  it('ELL: the longest row measures the width; padding is the extent and comes last', () => {
+  it('ELL: the width is that of the longest row; padding is the extent, at the end', () => {
     const s = build([denseFixed('i'), sparseFixed('j', 'i')], shape, [rows, cols])
     expect(s.levels.get('j')!.width).toBe(2)
     expect(arrays(s, 'j')).toEqual([null, [1, 4, 5, 5, 0, 2, 1, 5]])
@@ -169,7 +169,7 @@ describe('padding under padding', () => {
   const at = [Int32Array.of(0, 1, 1), Int32Array.of(1, 0, 2), Int32Array.of(1, 0, 0)]
   const s = build(axes, [2, 3, 2], at)
 
-  it('is counted, and is no value of a pattern', () => {
+  it('is counted, and is not a value of a pattern', () => {
     const r = report(s, 'f32')
     expect(r.levels.map((l) => l.padding)).toEqual([0, 1, 2])
     expect([r.size, r.padding]).toEqual([8, 2])
@@ -191,7 +191,7 @@ describe('padding under padding', () => {
     expect([...storedValues(bound, pattern, -1)]).toEqual([1, 1, -1, -1, 1, 1, 1, 1])
   })
 
-  it('holds nothing further down', () => {
+  it('has no elements below', () => {
     const deep = [...axes, sparseVariable('l', 'k')]
     const extents = new Map(deep.map((a, k) => [a.name, [2, 3, 2, 4][k]!]))
     const bind = (indptr: number[]) => () =>
@@ -217,7 +217,7 @@ describe('more dimensions', () => {
   const j = Int32Array.of(0, 2, 0, 2, 2)
   const k = Int32Array.of(3, 1, 0, 0, 1)
 
-  it('CSF: equal prefixes are stored once, duplicates added', () => {
+  it('CSF: equal prefixes are stored once, and duplicates are added', () => {
     const axes = [sparseVariable('i', null), sparseVariable('j', 'i'), sparseVariable('k', 'j')]
     const s = build(axes, [2, 3, 4], [i, j, k])
     expect(arrays(s, 'i')[1]).toEqual([0, 1])
@@ -292,7 +292,7 @@ describe('awkward shapes', () => {
     })
   }
 
-  it('a dense tensor becomes its elements that differ from the fill', () => {
+  it('a dense tensor is stored as its elements that differ from the fill value', () => {
     const t = coordsOfDense({
       kind: 'dense',
       shape: [2, 3],
@@ -324,13 +324,13 @@ describe('values', () => {
   it('adds duplicates in float64 and rounds once', () => {
     expect(put([2 ** 24, 1, 5, 1], 'f32')).toEqual([2 ** 24 + 2, 5, 0])
   })
-  it('reduces otherwise where asked; bool by or', () => {
+  it('reduces with another operator on request; bool by or', () => {
     expect(put([2, 3, 5, 4], 'f32', 0, '*')).toEqual([24, 5, 0])
     expect(put([2, 3, 5, 4], 'f32', 0, 'min')).toEqual([2, 5, 0])
     expect(put([2, 3, 5, 4], 'f32', -1, 'max')).toEqual([4, 5, -1])
     expect(put([1, 0, 0, 1], 'bool')).toEqual([1, 0, 0])
   })
-  it('refuses what an integer type cannot hold', () => {
+  it('rejects values beyond an integer type', () => {
     expect(() => put([100, 100, 0, 0], 'i8')).toThrow(
       'bind/value-range: the value 200 at element 0 does not fit i8',
     )
@@ -338,7 +338,7 @@ describe('values', () => {
   })
 })
 
-it('coordinates are found in a structure that another tensor gave, in whatever order', () => {
+it('coordinates are located in the structure of another tensor, in any order', () => {
   const axes = [denseFixed('i'), sparseVariable('j', 'i', { ordered: false })]
   const extents = new Map([
     ['i', 1],

@@ -64,7 +64,7 @@ const CHECKED: Readonly<Record<string, readonly ('inverse' | 'range' | 'cover')[
 }
 
 describe('standard formats of matrices', () => {
-  it.each(MATRICES.map((s) => [title(s), s] as const))('%s: there and back', (_, s) => {
+  it.each(MATRICES.map((s) => [title(s), s] as const))('%s: round trip', (_, s) => {
     const instance = instanceOf(s.name, s.args)
     fc.assert(
       fc.property(matrices, (raw) => {
@@ -77,7 +77,7 @@ describe('standard formats of matrices', () => {
     )
   })
 
-  it.each(MATRICES.map((s) => [title(s), s] as const))('%s: what is proved', (_, s) => {
+  it.each(MATRICES.map((s) => [title(s), s] as const))('%s: proved properties', (_, s) => {
     const { parts, nodes } = provenance(instanceOf(s.name, s.args))
     const open = new Set<string>()
     for (const p of parts) {
@@ -88,7 +88,7 @@ describe('standard formats of matrices', () => {
     expect([...open]).toEqual(CHECKED[title(s)] ?? [])
   })
 
-  it('refuses what a format without room for it cannot hold', () => {
+  it('rejects elements that the format cannot store', () => {
     const t = matrix(
       [4, 4],
       [
@@ -143,7 +143,7 @@ describe('standard formats of tensors', () => {
     ['row_tiles', [4], 3],
     ['relation_buckets', [0], 3],
     ['relation_buckets', [2], 3],
-  ])('%s(%s) of order %i: there and back, all proved', (name, args, order) => {
+  ])('%s(%s) of order %i: round trip, all properties proved', (name, args, order) => {
     const instance = instanceOf(name, args, order)
     const { parts, nodes } = provenance(instance)
     expect(parts.filter((p) => p.inverse !== 'proved' || p.range !== 'proved')).toEqual([])
@@ -158,8 +158,8 @@ describe('standard formats of tensors', () => {
   })
 })
 
-describe('all of them', () => {
-  it('are tried here', () => {
+describe('all packaged formats', () => {
+  it('are tested here', () => {
     const tried = new Set([
       ...MATRICES.map((s) => s.name),
       'relation_rows',

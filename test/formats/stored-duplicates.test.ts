@@ -125,7 +125,7 @@ const tensors = (order: number) =>
       ),
     )
 
-test('what is accepted has each coordinate once, in every format; what conversion makes is accepted', () => {
+test('accepted arrays have each coordinate once, in every format; converted arrays are accepted', () => {
   let refused = 0
   for (const s of STANDARD) {
     const lists = s.given?.([4, 4])
@@ -162,7 +162,7 @@ test('what is accepted has each coordinate once, in every format; what conversio
   expect(refused).toBeGreaterThan(0)
 })
 
-test('coordinates in coo are refused where two are equal, and only there', () => {
+test('duplicate coordinates in coo are rejected, and only those', () => {
   const format = program.format('coo')
   fc.assert(
     fc.property(fc.array(fc.tuple(fc.nat(3), fc.nat(3)), { maxLength: 6 }), (drawn) => {
@@ -254,7 +254,7 @@ describe('kernels', () => {
     )
   })
 
-  test('places beside an element are none, which an axis under a nonunique one has of several trees', async () => {
+  test('padding next to an element is not a coordinate, for an axis under a nonunique one of several trees', async () => {
     const compiled = await program.kernel('beside').compile(await devices.cpu())
     const elements = fc.uniqueArray(fc.tuple(fc.nat(1), fc.nat(2)), { maxLength: 5, selector: String })
     await fc.assert(
@@ -324,7 +324,7 @@ describe('kernels', () => {
     Float32Array.of(5, 2, 4),
   )
 
-  test('equal coordinates are named, and are elements of their own where an axis is declared so', async () => {
+  test('duplicate coordinates are named, and are separate elements under nonunique axes', async () => {
     const device = await devices.cpu()
     const once = await program.kernel('once').as('A', 'coo').compile(device)
     await expect(once.prepare({ tensors: { A: coo } })).rejects.toThrow(
@@ -339,7 +339,7 @@ describe('kernels', () => {
   })
 })
 
-test('where levels tell, coordinates are not looked at', async () => {
+test('if levels prove uniqueness, coordinates are not checked', async () => {
   const formats = await packageFormats()
   const told = new Set<string>()
   for (const s of STANDARD) {

@@ -46,7 +46,7 @@ test('the order of rows is a permutation, and comes with the arrays', () => {
   expect(code(() => made({ rows: Int32Array.of(0, 1, 2) }))).toBe('bind/missing-table')
 })
 
-test('no element is in two parts', () => {
+test('an element in two parts is rejected', () => {
   const format = program.format('first_row')
   const [first, rest] = format.convert(A).parts
   expect(format.fromParts([3, 4], [first!, rest!]).toCoords().values).toHaveLength(4)
@@ -87,7 +87,7 @@ const boundaries = fc
   .map((xs) => Int32Array.from([0, ...xs]).sort())
 
 property.prop([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries], { numRuns: runs(60) })(
-  'what another list makes of a condition, arrays of the part that it is of are refused by',
+  'arrays of a part are rejected under another list in its condition',
   async (name, ...two) => {
     // Segments of columns end with the last of them.
     const [z1, z2] = two.map((z) =>
@@ -146,6 +146,6 @@ property.prop([fc.constantFrom('near', 'apart', 'found'), boundaries, boundaries
   },
 )
 
-test('and there were such', () => {
+test('the previous test has such cases', () => {
   expect(seen.size).toBeGreaterThan(scaled(3))
 })

@@ -21,7 +21,7 @@ test.each([
   expect(said.message).toMatch(/^wgmma\(.* through the async proxy, and (As|Bs) fills (As|Bs) without/)
 })
 
-test('statements that fill it are refused', async () => {
+test('statements that fill shared memory are rejected', async () => {
   const program = await load(new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname)
   const { loops } = program.kernel('gemm_f16').schedule('wgmma').compilation
   const buffers = new Map(loops.buffers.map((b) => [b.name, b]))

@@ -84,15 +84,15 @@ const BOXES_OF_B = `
   reorder (pc, jc, pv, jv)
   tensorize pv with bulk`
 
-test('barriers, descriptions as arguments, bytes expected by one thread and waited for by all', () => {
+test('barriers, descriptors as arguments, one thread expects the bytes, all threads wait', () => {
   const { text } = scheduled('blocks', BLOCKS).emit('cuda')[0]!
   const file = new URL('bulk.cu', import.meta.url)
   if (process.env.UPDATE_GOLDEN === '1') writeFileSync(file, text)
   expect(text).toBe(readFileSync(file, 'utf8'))
 })
 
-describe('is refused', () => {
-  test('where rows do not begin at multiples of 16 bytes', () => {
+describe('is rejected', () => {
+  test('if rows do not begin at multiples of 16 bytes', () => {
     const d = refusal(() =>
       scheduled(
         'product',
@@ -107,7 +107,7 @@ describe('is refused', () => {
     expect(d.span).toBeDefined()
   })
 
-  test('where boxes do not begin at multiples of 16 bytes', () => {
+  test('if boxes do not begin at multiples of 16 bytes', () => {
     const steps = 'cache_read B at t in tile -> Bs\nsplit Bs.i by 2 -> (br, bh)\ntensorize bh with bulk'
     const d = refusal(() => scheduled('moved', `bind t to block.x\n${steps}`))
     expect([d.code, d.message, d.expected]).toEqual([
@@ -117,7 +117,7 @@ describe('is refused', () => {
     ])
   })
 
-  test('where boxes do not fit, without a requirement', () => {
+  test('if boxes do not fit, without a requirement', () => {
     const any = TILED.replace('require n % 8 == 0', '')
     const d = refusal(() => scheduled('product', `${any}\ncache_read B at po in tile -> Bs${BOXES_OF_B}`))
     expect([d.code, d.expected, d.hint]).toEqual([
@@ -132,7 +132,7 @@ describe('is refused', () => {
     expect([d.code, d.hint]).toEqual(['schedule/wrong-memory', 'cache Bs in tile first'])
   })
 
-  test('in rounds of more and of less', () => {
+  test('in iterations with different numbers of bytes', () => {
     const k = scheduled(
       'blocks',
       `${ROWS}
@@ -155,7 +155,7 @@ describe('is refused', () => {
     expect(d.span).toBeDefined()
   })
 
-  test('on targets without a text for it', () => {
+  test('on targets without an implementation', () => {
     const d = refusal(() => scheduled('blocks', BLOCKS).emit('wgsl'))
     expect(d.code).toBe('emit/no-instruction')
   })

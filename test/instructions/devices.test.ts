@@ -54,19 +54,19 @@ describe.each([
   ['cpu', 0],
   ['webgpu', 1],
 ] as const)('on %s', (_, k) => {
-  test('texts that do what their body says pass', async () => {
+  test('implementations that match their body pass', async () => {
     expect(await problems('load4', right, here[k]!)).toEqual([])
     expect(await problems('dot4', right, here[k]!)).toEqual([])
   })
 
-  test('a text that does something else is found, by coordinates', async () => {
+  test('a wrong implementation is detected, with coordinates', async () => {
     const [found] = await problems('load4', wrong, here[k]!)
     expect(found).toMatch(/D\b/)
     expect(found).toMatch(/\d/)
   })
 })
 
-test('an atomic update meets others in one element', async () => {
+test('concurrent atomic updates of one element are tested', async () => {
   expect(await problems('add2', right, here[0]!)).toEqual([])
   await expect(problems('add2', right, here[1]!)).rejects.toThrow(/add2 has no text for wgsl/)
 })

@@ -72,7 +72,7 @@ instr pick(D: i32[${rows}] in ${D}, S: i32[${at(`${rows}`, `${n}`)}] in ${S}, M:
 }`
 }
 
-test('a text that takes what elements say is right, and one that takes others is wrong', async () => {
+test('an implementation that follows index elements passes, and one that does not is wrong', async () => {
   const js = new InstructionVerifier(() => devices.cpu())
   const verdict = async (text: string): Promise<string> => {
     const { kind, why } = await verdictOf(js, text)
@@ -89,7 +89,7 @@ test('a text that takes what elements say is right, and one that takes others is
   await js.dispose()
 })
 
-test('neighbours ascend where that is asked for', async () => {
+test('neighbouring indices ascend if that is required', async () => {
   const js = new InstructionVerifier(() => devices.cpu())
   await fc.assert(
     fc.asyncProperty(
@@ -204,7 +204,7 @@ describe('loops over stored positions', () => {
     'cache_read jo_indices at gt in shared -> Ms',
     'cache_read B at gt in shared bounding -> Bs',
   ]
-  test.each([copies, copies.toReversed()])('are what the instruction does: %s, %s', async (first, second) => {
+  test.each([copies, copies.toReversed()])('match the instruction: %s, %s', async (first, second) => {
     const text = spmm(`${TILES}\n  ${first}\n  ${second}\n  tensorize sum.ir with pick`)
     await agrees(text, (a, b, c) => [2 * a, 16 * b, 3 * c])
   })
@@ -218,7 +218,7 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
   const copied = `${TILES}
   cache_read jo_indices at gt in shared -> Ms
   cache_read B at gt in shared bounding -> Bs`
-  test('positions are copied as they are packed', async () => {
+  test('packed positions are copied unchanged', async () => {
     const text = FILL + spmm(`${copied}\n  tensorize Ms.ir with fill\n  tensorize sum.ir with pick`)
     await agrees(text.replace(/(.*)(import .*?\n)/s, '$2$1'), (a, b, c) => [2 * a, 16 * b, 3 * c])
   })
@@ -269,7 +269,7 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
     if (match.kind === 'mismatch') expect(match.refusal.message).toContain('not known to be below 4')
   })
 
-  test('positions ascend where each holds an element', async () => {
+  test('positions ascend if each holds an element', async () => {
     const ascending = (format: string): string =>
       spmm(`${copied}\n  tensorize sum.ir with pick`)
         .replace('M: i32[2, 8] in shared', 'M: i32[2, 8] in shared ascending 2')
@@ -293,7 +293,7 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
     expect(await loopsOf(turned)).toMatchObject({ code: expect.stringMatching(/^schedule/) })
   })
 
-  test('a copy has what positions could name, of rows that there are', async () => {
+  test('a copy covers the rows that positions can name', async () => {
     const text = spmm(`  split f by 3 -> (fo, fr)
   reorder (io, go, fo, jo, fr)
   cache_read B at fo in shared bounding -> Bs`)
@@ -303,7 +303,7 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
     await agrees(text, (a, b, c) => [a, 3 * b + c, 2 * c])
   })
 
-  test('what is not known to be below a number is refused', async () => {
+  test('an index without a known upper bound is rejected', async () => {
     // Where `nm` pads, positions have the extent.
     const text = spmm(`${TILES}\n  cache_read B at gt in shared bounding`).replaceAll('nm_packed(2', 'nm(2')
     const program = await load(text)
@@ -361,7 +361,7 @@ test.each([
   else expect(refusal(() => parseProgram(text))).toMatchObject({ code: 'check/instr-index', message })
 })
 
-test('what is written is indexed by iterators alone', () => {
+test('outputs are indexed by iterators alone', () => {
   const text = `instr put(D: i32[8] in global, M: i32[8] in global) { iterate each [i] as S { D[M[i]] = M[i] }
   js \`x\`
 }`
@@ -385,7 +385,7 @@ test.each([
   })
 })
 
-test('fields have no addresses', () => {
+test('packed fields have no addresses', () => {
   const text = `instr copy(D: i32[8] in shared, S: i32[8] in global packed 2) {
   iterate each [i] as S { D[i] = S[i] }
   cuda \`f($S.at(0));\`

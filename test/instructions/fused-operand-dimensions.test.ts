@@ -72,7 +72,7 @@ instr dot(D: i32[4] in sums, S: i32[${at('4', `${n}`)}] in rows, T: i32[${at('4'
 }`
 }
 
-test('a text that takes the digits as they are is right, and one that takes them otherwise is wrong', async () => {
+test('an implementation with the declared digits passes, and another is wrong', async () => {
   const js = new InstructionVerifier(() => devices.cpu())
   const verdict = async (text: string): Promise<string> => {
     const { kind, why } = await verdictOf(js, text)
@@ -137,7 +137,7 @@ schedule k.s { tensorize g with copy }`
   })
 })
 
-test('a copied tile has one dimension for loops of a format that are digits, beside rows that lie apart', async () => {
+test('a copied tile has one dimension for fused loops of a format, next to separate rows', async () => {
   const text = `import "sparsetile/kernels/formats.spt"
 instr sums(D: i32[2] in register, S: i32[2, 8] in shared) {
   iterate add [i, g, q] as SRR { D[i] += S[i, 2 * g + q] }
@@ -197,7 +197,7 @@ test.each([
   ['g * q', 'D is not indexed by 1 different iterators, or digits of its 8 coordinates here'],
   ['2 * g + h', 'an index of an operand is made of iterators'],
   ['4 * g + q', 'q runs to 4 and to 2'],
-])('%s is refused', (index, message) => {
+])('%s is rejected', (index, message) => {
   const text = `instr copy(D: i32[8] in global, S: i32[8] in global) {
   iterate each [g, q] as SS { D[${index}] = S[2 * g + q] }
   js \`x\`
@@ -208,7 +208,7 @@ test.each([
   expect(refused.code).toBe('check/instr-index')
 })
 
-test('a dimension of what is written in registers, or held there by one thread, is one loop', () => {
+test('a dimension of a register output, also in one thread, is one loop', () => {
   const text = `instr copy(D: i32[8] in register, S: i32[8] in global) {
   iterate each [g, q] as SS { D[2 * g + q] = S[2 * g + q] }
   js \`x\`

@@ -40,7 +40,7 @@ function planned(k: Kernel, m: number, n: number): number[] {
 describe('loops over the elements of a tile', () => {
   const doubled = (m: number, n: number): number[] => Array.from({ length: m * n }, (_, e) => 2 * e + 1)
 
-  test('are loops over the slots of each thread', () => {
+  test('become loops over the slots of each thread', () => {
     const k = scheduled(
       `require m % 8 == 0
        require n % 8 == 0
@@ -55,7 +55,7 @@ describe('loops over the elements of a tile', () => {
     expect(k.emit('cuda')[0]!.text).toContain('__launch_bounds__(32)')
   })
 
-  test('several tiles in a copy, and a rest that is guarded', () => {
+  test('several tiles in a copy, with a guarded remainder', () => {
     const k = scheduled(
       `tile (i, j) by (16, 16) -> (io, jo, ir, jr)
        bind io to block.y, jo to block.x
@@ -71,7 +71,7 @@ describe('loops over the elements of a tile', () => {
       expect(planned(k, m, n), `${m} × ${n}`).toEqual(doubled(m, n))
   })
 
-  test('a shared memory with addresses of its own', () => {
+  test('a shared memory with its own addressing', () => {
     const steps = (memory: string): string =>
       `require m % 8 == 0
        require n % 64 == 0
@@ -106,7 +106,7 @@ kernel product(n: size) {
     expect(k.emit('cuda')[0]!.text).toContain(' / 8 * 15 + 2 * (')
   })
 
-  test('are refused where threads would need what others hold', () => {
+  test('are rejected if threads would need elements of other threads', () => {
     const sums = `
 kernel product(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -145,7 +145,7 @@ describe('calls', () => {
     expect(said).toContain('__align__(64) unsigned short As[256]')
   })
 
-  test('that are asynchronous are committed and waited for, once, before the barrier', () => {
+  test('that are asynchronous are committed and awaited once, before the barrier', () => {
     const said = text(`${TILED}${IN_SHARED}${FRAGMENTS}${copies}\ntensorize product.ir with multiply`)
     expect(said.match(/commit\(\);/g)).toHaveLength(1)
     const order = ['copy8(', 'commit();', 'wait(0);', '__syncthreads();', 'multiply(']
@@ -154,7 +154,7 @@ describe('calls', () => {
     expect(places).toEqual([...places].sort((a, b) => a - b))
   })
 
-  test('in a pipeline are groups, of which the latest may be under way', () => {
+  test('in a pipeline form groups, of which the latest may be in flight', () => {
     const said = text(`${TILED}${IN_SHARED.replace('shared', 'turned')}${FRAGMENTS}${copies}
       split Bs.jt by 8 -> (jc, jv)
       tensorize jv with copy8
@@ -166,7 +166,7 @@ describe('calls', () => {
   })
 })
 
-test('ordered computing goes on while the next iteration starts, and is waited for after the loop', () => {
+test('ordered computation continues into the next iteration, and is awaited after the loop', () => {
   const said = scheduled(`
     require m % 8 == 0
     require n % 8 == 0
@@ -199,7 +199,7 @@ describe('the instructions of kernels/', async () => {
   const programs = await Promise.all(files.map((f) => load(`kernels/instructions/${f}`)))
   const all = programs.flatMap((p) => [...p.instructions]).filter(([, instr]) => !packedOperand(instr))
 
-  test.each(sample(all, 25))('%s has a test that means its body, and mistakes can be made', (_, instr) => {
+  test.each(sample(all, 25))('%s has a test of its body that detects mutations', (_, instr) => {
     const { kernel, inputs } = instructionTest(instr)
     const run = (k: Kernel): number[][] => {
       const { loops } = k.compilation

@@ -66,7 +66,7 @@ describe('objects', () => {
     expect(text).toMatch(/fetch\(&Y, .*, Yr_1\);/)
   })
 
-  test('mean what their loops say', () => {
+  test('have the meaning of their loops', () => {
     const X = Array.from({ length: 3 * 16 * 8 }, (_, k) => k % 13)
     const Y = new Array<number>(16 * 8).fill(Number.NaN)
     const memory = new Map([
@@ -100,7 +100,7 @@ describe('objects', () => {
   })
 })
 
-test('the properties of a device go by what texts ask for', () => {
+test('required device properties follow from the generated code', () => {
   const info = {
     subgroupMinSize: 32,
     subgroupMaxSize: 32,
@@ -156,7 +156,7 @@ describe('subgroup matrices', () => {
     expect(text).toBe(readFileSync(file, 'utf8'))
   })
 
-  test('is refused where the device has none', async () => {
+  test('is rejected on devices without them', async () => {
     const device = await devices.webgpu()
     const kernel = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16').schedule('subgroup')
     if (!device.features.has('chromium_experimental_subgroup_matrix'))

@@ -82,7 +82,7 @@ const types = fc.constantFrom<Type[]>('f16', 'bf16', 'f32')
 const widths = fc.constantFrom(8, 16, 32, 64)
 
 describe('an instance', () => {
-  test('is what is written by hand', () => {
+  test('equals the hand-written declaration', () => {
     fc.assert(
       fc.property(types, widths, (t, n) => {
         const text = FAMILY.replace('(f32, 8)', `(${t}, ${n})`)
@@ -96,7 +96,7 @@ describe('an instance', () => {
     )
   })
 
-  test.each(['f16', 'bf16'])('converts to a parameter that is the type %s', (t) => {
+  test.each(['f16', 'bf16'])('converts values to a type parameter: %s', (t) => {
     const declared = (params: string, name: string, type: string): string => `
 instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
   ${params ? `examples (${t})` : ''}
@@ -107,7 +107,7 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
     expect(bare(family)).toEqual(bare(parseProgram(declared('', 'narrow', t)).instructions.get('narrow')))
   })
 
-  test('is used with what is known when the schedule is: the texts are the same', () => {
+  test('has arguments known at scheduling: the generated code is equal', () => {
     fc.assert(
       fc.property(types, widths, (t, n) => {
         const family = parseProgram(
@@ -125,7 +125,7 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
     )
   })
 
-  test('is taken by its text in TypeScript', () => {
+  test('is accepted as source text in TypeScript', () => {
     const text = FAMILY + COPY('f16', 16)
     const plain = parseProgram(`${text}\n}`)
     const k = plain
@@ -179,12 +179,12 @@ instr ${name}${params}(D: ${type}[8] in global, S: f32[8] in global) {
   })
 })
 
-describe('what a schedule is given', () => {
+describe('arguments of a schedule', () => {
   const program = parseProgram(
     FAMILY + COPY('f16', 'cols') + used('turned(f16, cols)', 'rows(f16, cols)', 'load(f16, cols)'),
   )
 
-  test('can be no instance: the use and the condition are shown', () => {
+  test('that violate a condition: the use and the condition are shown', () => {
     const { code, message, span, labels } = refusal(() => program.kernel().schedule('tiles', 12))
     expect([code, message]).toEqual(['check/instance', 'there is no turned(f16, 12), where cols = 12'])
     const text = program.sources.get(span!.source)!.text
@@ -192,7 +192,7 @@ describe('what a schedule is given', () => {
     expect(labels!.map((l) => text.slice(l.span.start, l.span.end))).toEqual(['n % 8 == 0'])
   })
 
-  test('is refused where the declaration says so, and only there', () => {
+  test('are rejected exactly by the declared condition', () => {
     expect(diagnosticOf(() => program.kernel().schedule('tiles', 40))?.message).toBe(
       'there is no load(f16, 40), where cols = 40',
     )
@@ -273,7 +273,7 @@ function meantPiece(p: Piece, value: number): string {
   }
 }
 
-test('a text is repeated as it says', () => {
+test('a repeated implementation is expanded', () => {
   fc.assert(
     fc.property(template, (pieces) => {
       const program = parseProgram(`instr f(n)(R: i32[4] in register, S: i32[4] in global) {

@@ -92,7 +92,7 @@ schedule scale.pairs {
 const program = parseProgram(LANES + KERNEL)
 
 describe('elements that several threads hold', () => {
-  test('each of them computes, and one writes', () => {
+  test('are computed by each, and written by one', () => {
     const kernel = program.kernel('scale').schedule('pairs')
     for (const m of [8, 21, 1]) {
       const A = Array.from({ length: m }, (_, k) => k)
@@ -124,7 +124,7 @@ schedule weighted.tiles {
       .kernel('weighted')
       .schedule('tiles')
 
-  test('go with the elements of a tile that the same thread holds', () => {
+  test('combine with elements of a tile in the same thread', () => {
     for (const [m, n] of [
       [8, 4],
       [13, 7],
@@ -145,7 +145,7 @@ schedule weighted.tiles {
     )
   })
 
-  test('have one owner each', () => {
+  test('have one owning thread each', () => {
     const owners = ['every', 'all', 'pairs'].map((m) => program.memories.get(m)!)
     expect(owners.map((m) => m.size)).toEqual([1, 4, 4])
     expect(owners.every((m) => m.owner !== undefined)).toBe(true)
@@ -170,7 +170,7 @@ describe('instructions of lanes', () => {
     return found
   }
 
-  test('do what their bodies say, and one that does not is found', async () => {
+  test('match their bodies, and a mismatch is detected', async () => {
     expect(device.features.has('lanes(4)')).toBe(true)
     for (const name of ['sum', 'gather']) {
       const run = problems(name)

@@ -33,7 +33,7 @@ describe('operands of several tiles', () => {
   afterAll(() => verifier.dispose())
   const verdict = (text: string) => verifier.verify(parseProgram(text).instructions.get('copy')!)
 
-  test('have their slots tile by tile, the last dimension first', async () => {
+  test('order their slots tile by tile, the last dimension first', async () => {
     const few = fc.integer({ min: 1, max: 3 })
     const shapes = fc.record({ planes: few, p: few, q: few, a: few, b: few })
     await fc.assert(
@@ -44,12 +44,12 @@ describe('operands of several tiles', () => {
     )
   })
 
-  test('in another order are found', async () => {
+  test('in another order are detected', async () => {
     const shape = { planes: 1, p: 2, q: 3, a: 2, b: 1 }
     expect((await verdict(copies(shape, false))).kind).toBe('wrong')
   })
 
-  test('are whole tiles', () => {
+  test('must be full tiles', () => {
     const text = (shape: string): string => `
 memory tile: f32[4, 4] in register of 4 threads {
   element (lane, slot) -> (slot, lane)
@@ -108,7 +108,7 @@ describe('tensorize gives loops over tiles to one instruction', () => {
   const slots = (name: string, first: number, count: number): string =>
     Array.from({ length: count }, (_, k) => `${name}_register_${first + k}`).join(', ')
 
-  test('that are dimensions before a tile’s own', () => {
+  test('along dimensions before those of the tile', () => {
     const steps = `split ji by 4 -> (jt, jr)\nreorder (jo, it, jt, ir, jr)\n${held}\ntensorize jt with sum`
     const found = calls('4', '3, 4, 4', 'sum [t, i, j] as RSR { y[i] += A[t, i, j]', [4, 12], steps)
     expect(found).toEqual([0, 1].map((r) => `${slots('y', 4 * r, 4)}, ${slots('A', 12 * r, 12)}`))

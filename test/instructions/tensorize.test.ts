@@ -14,8 +14,8 @@ const refusal = (steps: string, kernel = PRODUCT): string =>
 
 const WHOLE = `${TILED}${IN_SHARED}${FRAGMENTS}`
 
-describe('an instruction is taken', () => {
-  test('on fragments of tiles; the nest below says what it means', () => {
+describe('an instruction is accepted', () => {
+  test('on fragments of tiles; the loop nest defines its meaning', () => {
     const k = scheduled(`${WHOLE}
       tensorize product.ir with multiply
       tensorize Ar.ir with read_a`)
@@ -26,7 +26,7 @@ describe('an instruction is taken', () => {
     k.compilation.observe(verifyPass)
   })
 
-  test('with factors the other way round, and one thread alone', () => {
+  test('with swapped factors, and for a single thread', () => {
     expect(
       refusal(
         `${WHOLE}\ntensorize product.ir with multiply`,
@@ -38,7 +38,7 @@ describe('an instruction is taken', () => {
     )
   })
 
-  test('and changes no result', () => {
+  test('and does not change the result', () => {
     const plain = scheduled(WHOLE).compilation.loops
     const made = scheduled(`${WHOLE}\ntensorize product.ir with multiply`).compilation.loops
     const [m, n, k] = [16, 32, 32]
@@ -67,7 +67,7 @@ describe('an instruction is taken', () => {
   })
 })
 
-describe('tiles of rows that a list names', () => {
+describe('tiles of listed rows', () => {
   // Of three rows of five, in groups of eight: most of a tile is no row.
   const listed = (depth: number): string => `
 kernel product(m: size, n: size, kb: size) {
@@ -106,7 +106,7 @@ kernel product(m: size, n: size, kb: size) {
   test.each([
     [16, FRAGMENTED, 'multiply'],
     [8, ALONE, 'multiply_later'],
-  ])('of depth %d are computed, and go where the list says: %s', (depth, steps, name) => {
+  ])('of depth %d are computed, and stored at the listed rows: %s', (depth, steps, name) => {
     const k = scheduled(steps, listed(depth))
     const text = print2(k.compilation.loops, { bodyOnly: true })
     expect(text).toContain(`for r in 0..8  @${name}\n`)
@@ -141,7 +141,7 @@ kernel product(m: size, n: size, kb: size) {
   })
 })
 
-describe('an instruction is refused', () => {
+describe('an instruction is rejected', () => {
   const cases: [string, string, string, string?][] = [
     ['other extents', `${TILED}\ntensorize po with multiply`, 'schedule/wrong-extent'],
     [
@@ -203,12 +203,12 @@ describe('an instruction is refused', () => {
   })
 })
 
-test('a target without a text is named, with the instruction', () => {
+test('a target without an implementation is named, with the instruction', () => {
   const k = scheduled(`${WHOLE}\ntensorize product.ir with multiply`)
   expect(() => k.emit('wgsl')).toThrow(/multiply has no text for wgsl/)
 })
 
-test('from TypeScript, memories and instructions go by name, and traces carry them', () => {
+test('from TypeScript, memories and instructions are passed by name, and traces contain them', () => {
   const k = parseProgram(`${MEMORIES}\n${PRODUCT}`).kernel('product')
   const made = k
     .require('m', { multiple: 8 })

@@ -181,7 +181,7 @@ test.each(['js', 'wgsl'] as const)('a copy that fills with zeros, %s', async (ta
 describe('verdicts', () => {
   const row = '(D: f32[4] in global, S: f32[4] in global)'
 
-  test('of a text that changes what it reads in global memory', async () => {
+  test('for an implementation that changes its inputs in global memory', async () => {
     const text = `instr it${row} { ${COPY}
       js \`$[for k from 0 to 3: $D[$D.index(k)] = $S[$S.index(k)];] $S[$S.index(0)] = 99\` }`
     const { kind, why } = await verdict(text, 'js')
@@ -194,7 +194,7 @@ describe('verdicts', () => {
     js \`${text}\`
     wgsl \`${text}\`
   }`
-  test('of an update that is not atomic', async () => {
+  test('for a non-atomic update', async () => {
     const text = add('$[for k from 0 to 3: $D[$D.index(k)] += $S[k];]')
     // One thread after the other cannot tell.
     expect(await verdict(text, 'js')).toEqual({ kind: 'right', why: [] })
@@ -202,7 +202,7 @@ describe('verdicts', () => {
     expect((await verdict(add('$D[$D.index(0)] += $S[0];'), 'js')).kind).toBe('wrong')
   })
 
-  test('of a text that is no text, and of one that fails', async () => {
+  test('for a missing and for a failing implementation', async () => {
     const copy = (text: string): string => `instr it${row} { ${COPY} js \`${text}\` wgsl \`${text}\` }`
     for (const target of ['js', 'wgsl'] as const) {
       const { kind, why } = await verdict(copy('frob($S[$S.index(0)]);'), target)
@@ -217,7 +217,7 @@ describe('verdicts', () => {
     }
   })
 
-  test('where nothing can be said', async () => {
+  test('without enough information', async () => {
     const other = `instr it${row} { ${COPY} cuda \`copy();\` }`
     expect(await verdict(other, 'js')).toEqual({ kind: 'untested', why: ['it has no text for js'] })
     const more = `instr it${row} { ${COPY} wgsl needs subgroup_size(4096) \`copy();\` }`

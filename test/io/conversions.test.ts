@@ -31,7 +31,7 @@ test.each(
   expect(command).not.toMatch(/FILE|NEW/)
 })
 
-test('nothing of a name that the shell would read is repeated; what is unknown has no command', async () => {
+test('special characters of file names are not repeated in commands; unknown files have no command', async () => {
   for (const name of ["a'$(rm x)'.mat", '`x`.tns', 'a"b.pt', '$x.zip'])
     expect(await hintFor(name)).toContain(`FILE${name.slice(name.lastIndexOf('.'))}`)
   expect(await hintFor('a.xyz')).toBe('')

@@ -48,7 +48,7 @@ const longestRow = (t: Tensor): number => {
   return counts.reduce((a, b) => Math.max(a, b), 0)
 }
 
-test('the graph that is shipped', async () => {
+test('the packaged graph', async () => {
   const cora = await readTensor(CORA)
   expect(cora).toMatchObject({ kind: 'coords', shape: [2708, 2708], values: null })
   if (cora.kind !== 'coords') return
@@ -82,7 +82,7 @@ describe('write, then read, by ending', () => {
     await writeTensor(at(name), dense)
     expect(await readTensor(at(name))).toEqual(dense)
   })
-  test('integers beyond i32 come back as they are', async () => {
+  test('integers beyond i32 round-trip', async () => {
     const large: Tensor = {
       kind: 'dense',
       shape: [1, 2],
@@ -110,14 +110,14 @@ describe('write, then read, by ending', () => {
       true,
     ])
   })
-  test('the shape is checked where the file tells one', async () => {
+  test('the shape is checked if the file has one', async () => {
     await writeTensor(at('shape.npy'), dense)
     expect(await readTensor(at('shape.npy'), { shape: [2, 3] })).toEqual(dense)
     expect(await problem(() => readTensor(at('shape.npy'), { shape: [3, 2] }))).toBe(
       `io/shape-mismatch: ${at('shape.npy')} has the shape 2 × 3`,
     )
   })
-  test('what a format cannot hold is refused and leaves the file there is', async () => {
+  test('unsupported tensors are rejected, and the existing file is unchanged', async () => {
     for (const [name, tensor] of [
       ['keep.npy', sparse],
       ['keep.mtx', { ...dense, shape: [1, 2, 3] }],
@@ -130,7 +130,7 @@ describe('write, then read, by ending', () => {
   })
 })
 
-test('every readable ending reads', async () => {
+test('every readable extension is read', async () => {
   const texts: Record<string, string> = {
     '.mtx': '%%MatrixMarket matrix coordinate pattern general\n2 2 1\n1 2\n',
     '.smtx': '2, 2, 1\n0 1 1\n1\n',
@@ -150,14 +150,14 @@ test('every readable ending reads', async () => {
   expect(WRITABLE).toEqual(['.mtx', '.mtx.gz', '.npz', '.npy', '.safetensors'])
 })
 
-test('addresses are split off names of files that hold several', async () => {
+test('addresses are separated from names of container files', async () => {
   const one: Tensor = { kind: 'dense', shape: [1], values: Int32Array.of(7), dtype: 'i32' }
   await writeTensor(at('x#1.npz'), one)
   expect(await readTensor(`${at('x#1.npz')}#arr_0`)).toEqual(one)
   expect(await readTensor(at('x#1.npz'), { address: 'arr_0' })).toEqual(one)
 })
 
-describe('what cannot be read or written', () => {
+describe('unreadable and unwritable files', () => {
   test('endings', async () => {
     try {
       await readTensor(CORA.replace('.mtx', '.xyz'))
@@ -239,7 +239,7 @@ describe('what cannot be read or written', () => {
 describe('gzip', () => {
   const text = `%%MatrixMarket matrix coordinate pattern general\n50 50 50\n${Array.from({ length: 50 }, (_, k) => `${k + 1} ${((k * 7) % 50) + 1}`).join('\n')}\n`
   const packed = new Uint8Array(gzipSync(text))
-  test('every prefix is refused as truncated; members add up', async () => {
+  test('every prefix is rejected as truncated; members are concatenated', async () => {
     for (let n = 0; n < packed.length; n++)
       expect(await problem(() => collect(inflate([packed.subarray(0, n)], 'gzip', 'a'))), `${n}`).toBe(
         'io/truncated: a: the gzip data end too early',
@@ -247,7 +247,7 @@ describe('gzip', () => {
     expect(await collect(inflate(pieces(packed, 10), 'gzip', 'a'))).toEqual(bytesOf(text))
     expect(await collect(inflate([packed, packed], 'gzip', 'a'))).toEqual(bytesOf(text + text))
   })
-  test('a changed byte is refused, or makes no difference', async () => {
+  test('a changed byte is rejected, or has no effect', async () => {
     for (let n = 0; n < packed.length; n++) {
       const changed = packed.slice()
       changed[n]! ^= 0x10

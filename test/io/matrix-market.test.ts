@@ -41,7 +41,7 @@ describe('write ∘ read = id', () => {
     const tensor = { kind: 'dense' as const, shape: [2, 2], values, dtype: 'f64' as const }
     expect(await readMatrixMarket(matrixMarketChunks(tensor))).toEqual(tensor)
   })
-  test('what it cannot hold is refused before anything is written', async () => {
+  test('unsupported values are rejected before anything is written', async () => {
     const cube = {
       kind: 'dense' as const,
       shape: [1, 1, 1],
@@ -52,7 +52,7 @@ describe('write ∘ read = id', () => {
   })
 })
 
-describe('what scipy writes', () => {
+describe('files written by SciPy', () => {
   const dense = ['0,1=1.5', '0,5=-2', '2,0=4', '2,2=0.25', '3,4=8']
   test('coordinates', async () => {
     expect(elements(await fixture('real.mtx'))).toEqual(dense)
@@ -69,7 +69,7 @@ describe('what scipy writes', () => {
     ])
     expect(elements(await fixture('skew.mtx'))).toEqual(['0,1=1.5', '0,2=4', '1,0=-1.5', '2,0=-4'])
   })
-  test('arrays, which are down the columns, become row-major', async () => {
+  test('column-major arrays become row-major', async () => {
     const t = await fixture('dense.mtx')
     expect([...t.values!]).toEqual([
       0, 1.5, 0, 0, 0, -2, 0, 0, 0, 0, 0, 0, 4, 0, 0.25, 0, 0, 0, 0, 0, 0, 0, 8, 0,
@@ -206,14 +206,14 @@ describe('diagnostics name the line', () => {
   test.each(Object.entries(cases))('%s', async (_, [text, message]) => {
     expect(await problem(() => read(text))).toBe(message)
   })
-  test('however the stream is cut', async () => {
+  test('for any split of the stream', async () => {
     const text = `${coo}% a\n\n3 3 4\n1 1 1\n%\n2 2 2\n\n3 x 3\n`
     for (let size = 1; size <= text.length; size++)
       expect(await problem(() => readMatrixMarket(pieces(bytesOf(text), size)))).toBe(
         "io/not-a-number: matrix:9: 'x' is not a column index",
       )
   })
-  test('a size line that the file cannot hold is refused before anything is allocated', async () => {
+  test('an impossible size line is rejected before allocation', async () => {
     const text = `${coo}2147483647 2147483647 2147483647\n1 1 1\n`
     expect(await problem(() => read(text, { maxBytes: text.length }))).toContain(
       'io/too-few-entries: a.mtx:2',

@@ -45,7 +45,7 @@ describe('write ∘ read = id', () => {
       expect(await readNpy(pieces(file, size), { bytes: file.length })).toEqual(tensor)
     },
   )
-  prop.prop([valuesArb('bf16', 5)])('bf16 travels as f32', async (values) => {
+  prop.prop([valuesArb('bf16', 5)])('bf16 is stored as f32', async (values) => {
     const file = await collect(npyChunks(values, [5], 'bf16'))
     expect((await readNpy([file])).dtype).toBe('f32')
     expect(await readNpy([file], { dtype: 'bf16' })).toEqual({
@@ -61,7 +61,7 @@ describe('write ∘ read = id', () => {
   })
 })
 
-describe('what numpy writes', () => {
+describe('files written by NumPy', () => {
   const types: [string, Dtype][] = [
     ['f8', 'f64'],
     ['f4', 'f32'],
@@ -113,13 +113,10 @@ describe('64-bit integers', () => {
       ...new Uint8Array(b.buffer),
     ])
   }
-  prop.prop([fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })])(
-    'become doubles as they round',
-    async (v) => {
-      expect((await read(wide(true, v), { dtype: 'f64' })).values[0]).toBe(Number(v))
-    },
-  )
-  test('become 32-bit ones where they fit, and say where not', async () => {
+  prop.prop([fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })])('become rounded doubles', async (v) => {
+    expect((await read(wide(true, v), { dtype: 'f64' })).values[0]).toBe(Number(v))
+  })
+  test('become 32-bit integers if they fit, otherwise the place is reported', async () => {
     expect((await read(wide(true, -(2n ** 31n)))).values[0]).toBe(-2147483648)
     expect((await read(wide(false, 2n ** 32n - 1n))).values[0]).toBe(4294967295)
     expect(await problem(() => read(wide(true, 2n ** 31n)))).toBe(
@@ -200,11 +197,11 @@ describe('diagnostics', () => {
   ])('%s', async (_, b, message) => {
     expect(await problem(() => read(b))).toContain(message)
   })
-  test('a header that promises more than the file holds allocates nothing', async () => {
+  test('a header beyond the file size allocates nothing', async () => {
     const b = file(head("'<f8'", '(1000000, 1000000)'))
     expect(await problem(() => read(b, { bytes: b.length }))).toContain('io/truncated')
   })
-  test('every prefix is refused; a changed byte gives a tensor or a diagnostic', async () => {
+  test('every prefix is rejected; a changed byte gives a tensor or a diagnostic', async () => {
     for (const name of ['le-i8.npy', 'fortran.npy', 'v2.npy']) {
       const whole = bytes(name)
       for (let n = 0; n < whole.length; n++) {

@@ -96,7 +96,7 @@ const gcxs = {
   compressed_axes: i32([0]),
 }
 
-test('what is wrong with GCXS arrays', async () => {
+test('invalid GCXS arrays', async () => {
   const wide = { values: Int32Array.of(9, 2147483647), shape: [2], dtype: 'i32' } as const
   expect(elements(await read({ ...gcxs, indices: wide }))).toEqual(['0,0,9=1', '2,30678,23647=2'])
   for (const [change, message] of [
@@ -125,7 +125,7 @@ kernel sums(m: size, n: size) {
   iterate sum [i, j] as SR { y[i] += A[i, j] }
 }`
 
-test('a fill value: read, bound where the buffer has it, refused where it has another', async () => {
+test('a fill value: read, bound to a buffer with that value, rejected for another', async () => {
   const A = await read({ ...coo, ...fill(7) })
   expect(A).toMatchObject({ kind: 'coords', fill: 7 })
   const sums = async (declared: string, given = A) => {
@@ -146,7 +146,7 @@ test('a fill value: read, bound where the buffer has it, refused where it has an
   )
 })
 
-test('a fill value is not lost on the way', async () => {
+test('a fill value is kept', async () => {
   const A = (await read({ ...coo, ...fill(7) })) as CoordTensor
   const written = await collect(tensorChunks('b.npz', A))
   expect(await readTensorFrom(bytesSource('b.npz', written))).toEqual(A)
@@ -161,7 +161,7 @@ test('a fill value is not lost on the way', async () => {
   expect(await problem(() => csr.convert(A))).toContain('bind/fill')
 })
 
-test('arrays that are used as they are refuse to be sorted or summed', async () => {
+test('arrays used without a copy cannot be sorted or summed', async () => {
   const j = { indptr: Int32Array.of(0, 2), indices: Int32Array.of(1, 0) }
   const csr = (await load('sparsetile/kernels/formats.spt')).format('csr')
   const made = csr.convert(coords([1, 2], [[0], [1]], [1])).parts[0]!.tensor
@@ -174,7 +174,7 @@ test('arrays that are used as they are refuse to be sorted or summed', async () 
   }
 })
 
-test('sparse results carry the fill of their buffer, which files then state', async () => {
+test('sparse results have the fill value of their buffer, which files record', async () => {
   const A = (await read({ ...coo, ...fill(Number.POSITIVE_INFINITY) })) as CoordTensor
   const shift = (axes: string, declared: string) => `kernel shift(m: size, n: size) {
     axis i = dense_fixed(m)
@@ -211,7 +211,7 @@ test('sparse results carry the fill of their buffer, which files then state', as
   }
 })
 
-test('arrays of no layout are refused by name; others are tensors of their own', async () => {
+test('arrays without a layout are rejected by name; others are separate tensors', async () => {
   const csr = { indptr: i32([0, 1, 2]), indices: i32([2, 0]), data: numbered(2), shape: i32([2, 3]) }
   const scale = { scale: f64([2], []) }
   expect(await problem(() => read({ ...csr, ...scale }))).toBe(
@@ -249,7 +249,7 @@ test('files of pydata/sparse: unsigned indices, one dimension', async () => {
   expect(elements(await read({ ...line, compressed_axes: i32([]) }))).toEqual(['2=2', '4=1'])
 })
 
-test('indices and sizes that are none say so, and a row is read', async () => {
+test('invalid indices and sizes are reported, and a row is read', async () => {
   const csr = { indptr: i32([0, 1, 2]), indices: i32([2, 0]), data: numbered(2), shape: i32([2, 3]) }
   const failure = async (change: Arrays, of: Arrays = csr) =>
     (await read({ ...of, ...change }).catch((e) => e)) as SptError
@@ -267,7 +267,7 @@ test('indices and sizes that are none say so, and a row is read', async () => {
   expect((await failure({ indices: i32([5, 2]) }, row)).message).toContain('io/index-range')
 })
 
-test('a warning where SciPy will not read the file', async () => {
+test('a warning if SciPy cannot read the file', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'spt-npz-'))
   try {
     const said: string[] = []

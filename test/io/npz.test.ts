@@ -42,7 +42,7 @@ describe('write ∘ read = id', () => {
       .integer({ min: 1, max: 4 })
       .chain((rank) => coordsArb(rank, ['f64', 'f32', 'f16', 'i32', 'u32', 'i8', 'u8', 'bool'])),
     fc.boolean(),
-  ])('coordinates; a pattern comes back as ones', async (tensor, compress) => {
+  ])('coordinates; a pattern is read as ones', async (tensor, compress) => {
     const source = await archive(npzArrays(tensor), compress)
     expect(await readTensorFrom(source)).toEqual(withOnes(tensor))
   })
@@ -88,7 +88,7 @@ describe('write ∘ read = id', () => {
   })
 })
 
-describe('what scipy writes', () => {
+describe('files written by SciPy', () => {
   const want = ['0,1=1.5', '0,5=-2', '2,0=4', '2,2=0.25', '3,4=8']
   test.each(['csr', 'csc', 'coo', 'csr-stored', 'csc-stored', 'coo-stored', 'csr-int64'])(
     '%s',
@@ -124,7 +124,7 @@ describe('what scipy writes', () => {
     const one = blocks(full.map((v, e) => (e === 7 ? 0 : v)))
     expect([one.padding, one.values!.length, Object.is(one.values![5], -0)]).toEqual([1, 23, true])
   })
-  test('explicit zeros of everything else stay', async () => {
+  test('explicit zeros of other layouts are kept', async () => {
     const csr = await matrixOf('csr.npz')
     if (csr.kind !== 'csr') throw new Error(csr.kind)
     const zeros = toCoords({ ...csr, values: csr.values!.map(() => 0) as Float64Array })
@@ -142,7 +142,7 @@ describe('what scipy writes', () => {
   test('three dimensions', async () => {
     expect(elements(await fixture('coo-3d.npz'))).toEqual(['0,2,3=1', '1,0,1=2', '1,2,0=3'])
   })
-  test('what is refused', async () => {
+  test('rejected files', async () => {
     expect(await problem(() => fixture('dia.npz'))).toBe(
       "io/unsupported: dia.npz: the sparse format 'dia' is not supported",
     )
@@ -150,7 +150,7 @@ describe('what scipy writes', () => {
       "io/unsupported: complex.npz#data: elements of type '<c16'",
     )
   })
-  test('element types of choice, shapes checked', async () => {
+  test('requested element types, with checked shapes', async () => {
     expect((await fixture('csr.npz', { dtype: 'f32' })).values).toBeInstanceOf(Float32Array)
     expect(await problem(() => fixture('csr.npz', { dtype: 'i32' }))).toContain(
       'io/value-range: csr.npz#data, element 0',
@@ -194,7 +194,7 @@ describe('addresses', () => {
     ['src,w', "io/not-integers: a.npz#w holds '<f4'"],
     ['src,short', 'io/data-length: a.npz#short has 1 elements, a.npz#src has 3'],
     ['src,negative', 'io/index-range: a.npz#negative: the index -1 (element 1) is out of range'],
-  ])('%s is refused', async (address, message) => {
+  ])('%s is rejected', async (address, message) => {
     expect(await problem(() => at(address))).toBe(message)
   })
   test('sizes that do not fit the coordinates are refused', async () => {
@@ -207,7 +207,7 @@ describe('addresses', () => {
   })
 })
 
-describe('arrays that do not fit together', () => {
+describe('inconsistent arrays', () => {
   test.each([
     ['indptr too short', { indptr: i32(0, 3) }, 'io/indptr: a.npz: indptr has 2 elements, 2 rows need 3'],
     ['indptr from 1', { indptr: i32(1, 1, 3) }, 'io/indptr: a.npz: indptr starts with 1, not 0'],
@@ -260,7 +260,7 @@ describe('arrays that do not fit together', () => {
 })
 
 describe('damaged archives', () => {
-  test('every prefix is refused', async () => {
+  test('every prefix is rejected', async () => {
     for (const name of ['csr.npz', 'csr-stored.npz', 'coo-3d.npz']) {
       const whole = bytes(name)
       for (let n = 1; n < whole.length; n++)
@@ -270,7 +270,7 @@ describe('damaged archives', () => {
         ).toBe(false)
     }
   })
-  test('a changed byte is refused, unless no reader looks at it', async () => {
+  test('a changed byte is rejected, unless readers ignore it', async () => {
     const whole = bytes('csr.npz')
     const want = elements(await readTensorFrom(bytesSource('a.npz', whole)))
     let refused = 0
@@ -296,7 +296,7 @@ describe('damaged archives', () => {
       "io/corrupt: a.npz has the array 'a' twice",
     )
   })
-  test('an array beside a member that readers find by its name', async () => {
+  test('an array next to a member with its name', async () => {
     const whole = await archive({ a: f32(1), 'a.npz': f32(2) }, false)
     const changed = await whole.read(0, whole.size)
     // Names of as many letters, so that the directory stays as it is.
@@ -311,7 +311,7 @@ describe('damaged archives', () => {
       "io/corrupt: a.npz has the array 'abcde' twice",
     )
   })
-  test('no zip, no entries, foreign entries', async () => {
+  test('not a zip archive, an empty one, foreign entries', async () => {
     expect(await problem(() => openNpz(bytesSource('a.npz', new Uint8Array(100))))).toBe(
       'io/corrupt: a.npz: not a whole zip archive (it has no central directory)',
     )

@@ -90,7 +90,7 @@ describe('floats are exactly rounded', () => {
     expect(float('infinity')).toBe(Number.POSITIVE_INFINITY)
     expect(float('NaN')).toBe(Number.NaN)
   })
-  test('what is no number is refused, the cursor stays', () => {
+  test('invalid numbers are rejected without advancing the cursor', () => {
     for (const text of [
       '',
       '-',
@@ -113,7 +113,7 @@ describe('floats are exactly rounded', () => {
 })
 
 describe('integers', () => {
-  prop.prop([fc.maxSafeInteger()])('read as they print', (v) => {
+  prop.prop([fc.maxSafeInteger()])('are read as printed', (v) => {
     const n = new Numbers()
     n.reset(bytesOf(`${v} 7`))
     expect(n.int()).toBe(v)
@@ -121,7 +121,7 @@ describe('integers', () => {
     expect(n.int()).toBe(7)
     expect(n.skipBlanks()).toBe(false)
   })
-  test('what is no integer is refused', () => {
+  test('invalid integers are rejected', () => {
     for (const text of ['', '-', '1.5', '1e3', 'a', '1a', '+-1'])
       expect(refuses(text, 'int'), text).toBe(true)
   })

@@ -137,14 +137,14 @@ describe('write ∘ read = id', () => {
     expect(await readTensorFrom(source)).toEqual(tensor)
     expect(await readTensorFrom(source, { address: 'tensor', shape: tensor.shape })).toEqual(tensor)
   })
-  prop.prop([denseArb])('as f64 they are the same numbers', async (tensor) => {
+  prop.prop([denseArb])('conversion to f64 is exact', async (tensor) => {
     const back = await opened(await collect(safetensorsChunks([densePart('', tensor)])))
     const { values } = await back.dense('', 'f64')
     expect(values).toEqual(convertValues(tensor.values, tensor.dtype, 'f64', ''))
   })
 })
 
-test('numbers of types that are not ours', async () => {
+test('unsupported element types', async () => {
   const wide = new BigInt64Array([1n, -2n, 2147483647n])
   const tensors = new Map<string, Plain>([
     ['i64', { type: 'I64', shape: [3], bytes: new Uint8Array(wide.buffer) }],
@@ -181,7 +181,7 @@ test('tensors larger than any piece', async () => {
   expect([...(await back.dense('a', 'f64')).values.slice(-2)]).toEqual([200_001 % 1021, 200_002 % 1021])
 })
 
-test('a tensor is read by itself, in pieces, and nothing is allocated that the file has not', async () => {
+test('a tensor is read separately, in pieces, without allocation beyond the file size', async () => {
   const part = (name: string, n: number) =>
     densePart(name, { kind: 'dense', shape: [n], values: new Uint8Array(n), dtype: 'u8' })
   const bytes = await collect(safetensorsChunks([part('large', 3_000_000), part('small', 10)]))
@@ -202,7 +202,7 @@ test('a tensor is read by itself, in pieces, and nothing is allocated that the f
   expect(await refused(`{"a":${entry(0, 2 ** 48)}}`, 8)).toContain('beyond the file')
 })
 
-describe('headers that do not hold together', () => {
+describe('inconsistent headers', () => {
   test('the length', async () => {
     expect(await problem(() => opened(new Uint8Array(7)))).toContain('io/safetensors-header')
     expect(await refused('{}', 0, 3n)).toBe(
@@ -306,7 +306,7 @@ describe('headers that do not hold together', () => {
     fileArb,
     fc.array(fc.tuple(fc.nat(600), fc.nat(255)), { minLength: 1, maxLength: 4 }),
     fc.option(fc.nat(600)),
-  ])('changed anywhere: a diagnostic, or a file that holds together', async (tensors, changes, cut) => {
+  ])('any change gives a diagnostic, or a consistent file', async (tensors, changes, cut) => {
     const bytes = await written(tensors)
     for (const [at, byte] of changes) bytes[at % bytes.length] = byte
     const broken = cut === null ? bytes : bytes.slice(0, cut % bytes.length)
@@ -319,7 +319,7 @@ describe('headers that do not hold together', () => {
     fc.array(fc.constantFrom(...'{}[]",:\\ 0-9.aeF', '"U8"', '"shape":', '[0,', '\\u0061'), {
       maxLength: 30,
     }),
-  ])('texts of what JSON is made of', async (tokens) => {
+  ])('random JSON tokens', async (tokens) => {
     await survives(async () => {
       const back = await opened(file(`{${tokens.join('')}`))
       expect(await contents(back)).toEqual(independent(file(`{${tokens.join('')}`)))
@@ -331,7 +331,7 @@ describe('addresses', () => {
   const u8 = (...v: number[]): Plain => ({ type: 'U8', shape: [v.length], bytes: Uint8Array.from(v) })
   const two = async () =>
     bytesSource('m.safetensors', await written(Object.entries({ 'a.weight': u8(1, 2), b: u8(3) })))
-  test('by name; one alone needs none', async () => {
+  test('by name, which a single tensor does not need', async () => {
     expect(await readTensorFrom(await two(), { address: 'b' })).toMatchObject({ shape: [1], dtype: 'u8' })
     expect(await problem(async () => readTensorFrom(await two()))).toBe(
       'io/ambiguous: m.safetensors holds 2 tensors',
@@ -348,7 +348,7 @@ describe('addresses', () => {
   })
 })
 
-test('what cannot be written', async () => {
+test('unwritable tensors', async () => {
   const part = (name: string, type = 'U8', shape: readonly number[] = [1]): SafetensorsPart => ({
     name,
     type,

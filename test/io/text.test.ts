@@ -31,12 +31,12 @@ describe('edge lists', () => {
       expect((await edges(text, { dtype, table })).shape).toEqual([n, n])
     },
   )
-  test('weights are f64 unless told, patterns f32', async () => {
+  test('weights are f64 by default, patterns f32', async () => {
     expect(await edges('0 1 0.1\n')).toMatchObject({ dtype: 'f64', values: Float64Array.of(0.1) })
     expect(await edges('0 1\n')).toMatchObject({ dtype: 'f32', values: null })
     expect(await edges('0 1 3', { dtype: 'i8' })).toMatchObject({ dtype: 'i8', values: Int8Array.of(3) })
   })
-  test('a header is the first line of a table; a byte order mark is none', async () => {
+  test('a header is the first line of a table; a byte order mark is not', async () => {
     const one = { shape: [2, 2], coords: [Int32Array.of(0), Int32Array.of(1)] }
     for (const text of ['a,b\n0,1', '# c\n\n"a b"\tb\n0\t1', 'é,_\n0,1', '\ufeff0,1', '\ufeffa,b\n0,1'])
       expect(await edges(text, { table: true }), text).toMatchObject(one)
@@ -105,7 +105,7 @@ describe('edge lists', () => {
 describe('smtx', () => {
   const csrArb = fc.tuple(fc.array(fc.array(fc.nat(6), { maxLength: 5 }), { maxLength: 6 }), fc.nat(3))
   prop.prop([csrArb, fc.integer({ min: 1, max: 40 })])(
-    'reads what is written, in any cut',
+    'reads written files, in any split',
     async ([rows, more], size) => {
       const indptr = [0]
       for (const r of rows) indptr.push(indptr.at(-1)! + r.length)
@@ -137,7 +137,7 @@ describe('smtx', () => {
   ])('%j is refused', async (text, message) => {
     expect(await problem(() => smtx(text))).toBe(message)
   })
-  test('sizes that the file cannot hold are refused before anything is allocated', async () => {
+  test('impossible sizes are rejected before allocation', async () => {
     expect(await problem(() => smtx('2147483647, 3, 2147483647\n0 1', 30))).toContain(
       'the file is too short to hold them',
     )

@@ -256,7 +256,7 @@ describe('an index', () => {
     ['s.bin'],
     [''],
     ['..'],
-  ])('leads nowhere else: %s', async (file) => {
+  ])('does not leave its folder: %s', async (file) => {
     // A tensor in the folder above would be found.
     const path = map({ w: file })
     for (const read of [() => openWeights(path), () => readTensor(`${path}#w`)])
@@ -299,7 +299,7 @@ describe('an index', () => {
     ['{"metadata": , "weight_map": {}}', 'lacks a value'],
     [`{"metadata": ${'['.repeat(100_000)}`, 'lacks a value'],
     ['{"weight_map": {}} x', 'lacks the end'],
-  ])('that is none: %s', async (text, what) => {
+  ])('that is invalid: %s', async (text, what) => {
     expect(await problem(() => openWeights(indexed(text)))).toContain(what)
   })
 })
@@ -330,7 +330,7 @@ test('a file that changes after it was opened is a diagnostic', async () => {
   expect(await problem(() => openSafetensors(shrinking))).toContain('io/safetensors-header')
 })
 
-describe('what holds no weights', () => {
+describe('files without weights', () => {
   test('sparse matrices, texts, other files', async () => {
     const sparse = npzArrays({
       kind: 'coords',
@@ -352,7 +352,7 @@ describe('what holds no weights', () => {
     )
     expect(await problem(() => weightsOf(bytesSource('a.npz', new Uint8Array(99))))).toContain('io/corrupt')
   })
-  test('numbers that f32 has not', async () => {
+  test('numbers beyond f32', async () => {
     const wide: Plain = {
       name: 'w',
       type: 'F64',

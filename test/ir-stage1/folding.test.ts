@@ -189,7 +189,7 @@ const cases = (isReal: boolean): fc.Arbitrary<Case> =>
 /** Zeros of integers have no sign. */
 const same = (t: Dtype, a: number, b: number): boolean => (isWhole(t) ? a === b : Object.is(a, b))
 
-test('what is folded and simplified has the value of what is written', () => {
+test('folding and simplification keep the value', () => {
   let folded = 0
   fc.assert(
     fc.property(cases(true), ({ e: { written, made }, values: at }) => {
@@ -248,7 +248,7 @@ const evaluate = (e: Expr, at: ReadonlyMap<string, number>): number => {
   return compileExpr(e, { cells, open: [] }, context)()
 }
 
-test('the reference computes integers as the language says', () => {
+test('the reference computes integers as specified', () => {
   fc.assert(
     fc.property(cases(false), ({ e: { written }, values: at }) => {
       expect(evaluate(written, at) + 0).toBe(plain(written, at) + 0)
@@ -257,7 +257,7 @@ test('the reference computes integers as the language says', () => {
   )
 })
 
-test('the reference computes floats as the language says, before they are rounded', () => {
+test('the reference computes floats as specified, before rounding', () => {
   const one = fc.constantFrom(...TYPES).chain((t) => fc.record({ e: expressions(t, 1, true), values }))
   fc.assert(
     fc.property(one, ({ e: { written }, values: at }) => {

@@ -23,7 +23,7 @@ describe.each(Object.entries(PROGRAMS))('%s', (_, text) => {
   })
 })
 
-test('what it looks like', () => {
+test('the printed form', () => {
   expect(print1(kernelOf(PROGRAMS.nested!))).toMatchInlineSnapshot(`
     "kernel nested(m: size, n: size) {
       axis i = dense_fixed(m)

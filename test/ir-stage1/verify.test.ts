@@ -59,7 +59,7 @@ const BROKEN: Readonly<Record<string, Kernel1>> = {
 }
 
 describe('invariants of Stage I', () => {
-  test('the kernel that is broken below is whole', () => verify1(base))
+  test('the kernel that the tests below break is valid', () => verify1(base))
   test('a condition may guard an iteration', () =>
     verify1(withBody([{ ...agg, where: [lt(variable('i'), variable('m'))] }])))
   test.each(Object.entries(BROKEN))('%s', (message, kernel) => {

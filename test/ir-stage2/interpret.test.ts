@@ -58,7 +58,7 @@ describe('reductions start at the identity', () => {
     expect(run(k, { X: X.slice(0, 4), Y: blank(4) }, { m: 1 }).Y).toEqual([0, 0, 0, -99])
   })
 
-  test('inside of the loop around a local', () => {
+  test('inside the loop around a local buffer', () => {
     const local = buffer('R', [1], 'local', { scope: 'register' })
     const k = dense([
       loop(
@@ -139,16 +139,16 @@ describe('values', () => {
   })
 })
 
-describe('bugs of rewrites are found', () => {
+describe('bugs of rewrites are detected', () => {
   const oob = dense([loop('i', 'm', [store(at('Y', ['i', 4]), at('X', ['i', 0]))])])
-  test('an index out of a dimension names the access, even where the flat address exists', () => {
+  test('an index outside of a dimension names the access, even if the flat address exists', () => {
     expect(() => run(oob, { X, Y: blank(8) }, { m: 2 })).toThrow(InternalError)
     expect(() => run(oob, { X, Y: blank(8) }, { m: 2 })).toThrow(
       'Y[i, 4]: index 4 of dimension 1 is outside of 0..4',
     )
   })
 
-  test('memory that nothing wrote is poison', () => {
+  test('unwritten memory is poisoned', () => {
     const k = dense(
       [loop('i', 'm', [store(at('Y', ['i', 0]), at('T', [0]))])],
       [buffer('Y', ['m', 4], 'out'), buffer('T', [1], 'local')],
@@ -165,7 +165,7 @@ describe('bugs of rewrites are found', () => {
   })
 })
 
-test('each thread has registers of its own, and the first one gets what all reduce', () => {
+test('each thread has separate registers, and the first one receives the reduction', () => {
   const local = buffer('R', [1], 'local', { scope: 'register' })
   const thread = { mode: { kind: 'bind', to: 'thread.x' } } as const
   const k = dense([

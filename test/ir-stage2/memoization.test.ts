@@ -11,7 +11,7 @@ const counted = () => {
 test.each([
   ['a node', () => add(variable('i'), int(1))],
   ['what has no place', () => Object.freeze({ kind: 'other' })],
-])('%s is asked once by each function, frozen or not', (_, make) => {
+])('%s is computed once per function, frozen or not', (_, make) => {
   const [first, second] = [counted(), counted()]
   const [a, b] = [make(), make()]
   expect(Object.isFrozen(a)).toBe(true)
@@ -19,7 +19,7 @@ test.each([
   expect([first.calls(), second.calls()]).toEqual([2, 1])
 })
 
-test('copies begin without it, and nothing else sees it', () => {
+test('copies start without memoized values, which are invisible otherwise', () => {
   const { of } = counted()
   const node: Expr = add(variable('i'), int(1))
   const before = JSON.stringify(node)
@@ -32,7 +32,7 @@ test('copies begin without it, and nothing else sees it', () => {
   }
 })
 
-test('a place is made once, and none where it is too late', () => {
+test('storage is created once, and not for frozen nodes', () => {
   const node = { kind: 'other' }
   expect(enableMemo(enableMemo(node))).toBe(node)
   const frozen = Object.freeze({ kind: 'other' })

@@ -74,7 +74,7 @@ function stored(body: Body, values: ReadonlyMap<string, number>): string[] {
 const nested = (loops: readonly For[], core: Body): Body =>
   loops.reduceRight<Body>((body, l) => [{ ...l, body }], core)
 
-test('every element that the loops reach is visited once, and none that a guard which is known excludes', () => {
+test('every element that the loops reach is visited once, and none that a guard excludes', () => {
   let guarded = 0
   fc.assert(
     fc.property(fc.array(drawn, { minLength: 1, maxLength: 4 }), fc.nat(2), (list, around) => {
@@ -131,7 +131,7 @@ test('every element that the loops reach is visited once, and none that a guard 
   expect(guarded).toBeGreaterThan(scaled(20))
 })
 
-test('what an instruction does is not done by the copy', () => {
+test('the copy does not execute the instruction', () => {
   const [loop] = loopsFrom([{ reduce: false, used: true, extent: 2, of: null, guard: null }])
   const bound: For = { ...loop!, mode: { kind: 'instr', instr: {} as never } }
   const made = spatialNest([bound], [variable(bound.var)], copy, () => [])

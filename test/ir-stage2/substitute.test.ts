@@ -30,7 +30,7 @@ test('a sum that folds to another variable', () => {
   expect(substitute(add(variable('i'), variable('k')), map)).toEqual(variable('j'))
 })
 
-test('the value is that of the expression at the values of what replaces its variables', () => {
+test('substitution commutes with evaluation', () => {
   fc.assert(
     fc.property(expr, fc.tuple(leaf, leaf, leaf), fc.tuple(fc.nat(9), fc.nat(9), fc.nat(9)), (e, by, at) => {
       const values = new Map<string, number>(NAMES.map((n, k) => [n, at[k]!]))

@@ -22,14 +22,14 @@ describe('rewriting keeps what it does not change', () => {
     )
   })
 
-  test('siblings of a changed loop stay themselves', () => {
+  test('siblings of a changed loop keep their identity', () => {
     const loops = loopsOf(twoPhases.body)
     const body = replaceLoop(twoPhases.body, 'k2', (l) => stmt({ ...l, extent: int(3) }))
     expect(findLoop(body, 'k')!.loop).toBe(loops.find((l) => l.var === 'k'))
     expect(findLoop(body, 'k2')!.loop.extent).toEqual(int(3))
   })
 
-  test('a statement may become several, or none', () => {
+  test('a statement may be replaced by several, or by none', () => {
     const twice = rewriteStmts(rowProduct.body, { stmt: (s) => (s.kind === 'reduce' ? [s, s] : undefined) })
     expect(findLoop(twice, 'f')!.loop.body).toHaveLength(2)
     const none = rewriteStmts(rowProduct.body, { stmt: (s) => (s.kind === 'reduce' ? [] : undefined) })
@@ -38,7 +38,7 @@ describe('rewriting keeps what it does not change', () => {
 })
 
 describe('names', () => {
-  test('renaming what is bound and back is the identity on the text', () => {
+  test('renaming bound names and back is the identity on the printed text', () => {
     fc.assert(
       fc.property(samples, ({ kernel: { body } }) => {
         const there = new Map([...boundVarsOf(body)].map((v) => [v, `${v}_x`]))

@@ -16,7 +16,7 @@ const bind = (to: 'block.x' | 'block.y' | 'thread.x'): { mode: LoopMode } => ({ 
 const put = (i: string, f: string | number = 0): Stmt => store(at('Y', [i, f]), at('X', [i, f]))
 const over = (i: string, body: Stmt[], more: Partial<For> = {}): For => loop(i, 'm', body, more)
 
-describe('what holds of Stage II', () => {
+describe('invariants of Stage II', () => {
   for (const [name, k] of Object.entries(samples)) test(`the sample ${name} verifies`, () => verify2(k))
 
   test.each<[string, string, Kernel2]>([

@@ -139,7 +139,7 @@ const PREPARED = [
   ['cpu', 'cpu', [8, 8, 4, 3]],
 ] as const
 test.each(sample(PREPARED, 6))(
-  'on %s by %s(%j), other blocks and columns in each run of one prepared kernel',
+  'on %s by %s(%j), with other blocks and columns in each run of one prepared kernel',
   async (on, name, args) => {
     const device = on === 'cpu' ? createCpuDevice() : await createNodeWebGpu()
     opened.push(device)

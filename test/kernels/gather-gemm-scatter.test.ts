@@ -80,7 +80,7 @@ test.each([
   ['cpu', 0, 30],
   ['webgpu', 1, 4],
 ] as const)(
-  'sums by rows are the reference’s on %s, and no pair reads what it does not have',
+  'sums by rows equal the reference on %s, without out-of-bounds reads',
   async (_, device, usual) => {
     await fc.assert(
       fc.asyncProperty(call, fc.array(cases, { minLength: 1, maxLength: 4 }), async (c, all) => {

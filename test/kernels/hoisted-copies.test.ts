@@ -36,7 +36,7 @@ describe('guards of shared-memory copies in bounded loops', () => {
   afterAll(() => cpu.dispose())
 
   property.prop([fc.nat(9), small, small, fc.nat(20), scopes], { numRuns: runs(20) })(
-    'of what is gathered',
+    'of gathered rows',
     async (which, cols, tile, d, scope) => {
       const p = patterns()[which]!
       const prepared = await (await outsideFeatures(cols, tile, scope).compile(cpu)).prepare({
@@ -49,7 +49,7 @@ describe('guards of shared-memory copies in bounded loops', () => {
   )
 
   property.prop([small, small, scopes, fc.nat(20), fc.nat(20), fc.nat(20)], { numRuns: runs(20) })(
-    'of what is addressed directly',
+    'of directly addressed rows',
     async (block, depth, scope, m, n, k) => {
       const prepared = await (await tiles(block, depth, scope).compile(cpu)).prepare({
         tensors: { A: integers(m * k, 2), B: integers(k * n, 3) },

@@ -140,7 +140,7 @@ const TRAINED = [
   ['webgpu', 'gpu', [8, 16, 16, 8, 2, 4]],
 ] as const
 test.each(sample(TRAINED, 3))(
-  'on %s, %s%j: weights go on from run to run, whatever the mask leaves out',
+  'on %s, %s%j: masked weights persist from run to run',
   async (on, schedule, args) => {
     const device = await devices[on]()
     try {

@@ -163,7 +163,7 @@ test.each([
   ['cpu', 'auto', []],
   ['webgpu', 'gpu', [4, 8, 2, 2, 2]],
 ] as const)(
-  'on %s by %s(%j), other sequences in each run of one prepared kernel, of which none sees another',
+  'on %s by %s(%j), with other sequences in each run of one prepared kernel, isolated from each other',
   async (on, name, args) => {
     const of = { blocks: 5, b: 4, heads: 2, d: 3, e: 8 }
     const device = on === 'cpu' ? createCpuDevice() : await createNodeWebGpu()

@@ -301,7 +301,7 @@ kernelSuite({
 
 /** Gates that are found in a run, under what instructions for no device here do. */
 test.each(sample(['wgmma', 'bulk'] as const, 1))(
-  'tokens of experts found in the run, under %s, every step of it interpreted',
+  'tokens of experts with lists built at run time, under %s, interpreted after each step',
   async (schedule) => {
     const program = await load('kernels/mixture-of-experts.spt')
     const [experts, tokens, k, n] = [3, 140, 128, 64]

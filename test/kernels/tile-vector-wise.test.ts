@@ -113,7 +113,7 @@ async function agrees(device: Device, schedule: 'tvw_cpu' | 'tvw_gpu', d: Drawn)
 }
 
 test.each(['tvw_cpu', 'tvw_gpu'] as const)(
-  '%s is what a plain loop computes, on the cpu',
+  '%s equals a plain loop, on the cpu',
   async (schedule) => {
     await fc.assert(
       fc.asyncProperty(drawn, (d) => agrees(present[0]!, schedule, d)),

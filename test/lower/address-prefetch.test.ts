@@ -7,7 +7,7 @@ import type { Stmt } from '../../src/ir/loops.ts'
 import { addressesAhead } from '../../src/lower/address-prefetch.ts'
 import { at, loop, store } from '../../src/schedule/build.ts'
 
-test('an address that one copy asks about element by element is left to all of its copies', () => {
+test('an address that one copy tests per element is computed by all of its copies', () => {
   const row = at('list', ['p'], 'i32')
   const copy = (to: string, from: string, v: string, bound?: 'n' | 'p'): Stmt =>
     loop(v, 4, [store(at(to, [v]), at(from, [row, v]))], {

@@ -128,7 +128,7 @@ test.each(CASES)('%s: %s', async (name, _, steps) => {
   expect(await agreeOnDevice(createCpuDevice(), c, bound, expected)).toBe(true)
 })
 
-test('index arrays are read ahead by texts as by calls', () => {
+test('index arrays are prefetched by inline assembly as by calls', () => {
   const text = `kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
 import { print3 } from '../../src/ir/print-stage3.ts'
 
-test('a block of one thread has no barriers, which nobody could be asked to arrive at', () => {
+test('a block of one thread has no barriers', () => {
   const program = parseProgram(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
@@ -51,7 +51,7 @@ test('atomic updates by different reducers are in order', () => {
 test.each([
   [1, 1],
   [3, 2],
-])('threads meet at the end of a round where another follows: of %i', (rounds, barriers) => {
+])('iterations of a loop end with a barrier if another follows: of %i', (rounds, barriers) => {
   const program = parseProgram(`kernel k(m: size) {
     axis i = dense_fixed(m)
     axis t = dense_fixed(${rounds})

@@ -5,7 +5,7 @@ import { refusal } from '../support/refusal.ts'
 
 const GEMM = new URL('../../kernels/gemm-f16.spt', import.meta.url).pathname
 
-test('one block of a cluster asks for the tile that all need, and the launch says so', async () => {
+test('one block of a cluster loads the tile for all blocks, and the launch has a cluster size', async () => {
   const kernel = (await load(GEMM)).kernel('gemm_f16').schedule('multicast')
   const [module] = kernel.emit('cuda')
   expect(module!.entries.map((e) => e.cluster)).toEqual([[2, 1, 1]])
@@ -31,7 +31,7 @@ schedule copy.gpu {
   cluster io by 2
 }`
 
-test('blocks that copy nothing alike are no cluster', async () => {
+test('blocks without common copies form no cluster', async () => {
   const kernel = (await load(PLAIN)).kernel().schedule('gpu')
   expect(refusal(() => kernel.emit('cuda'))).toMatchObject({ code: 'schedule/idle-cluster' })
 })

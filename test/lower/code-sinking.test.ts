@@ -21,7 +21,7 @@ const loop = (...body: Stmt[]): For => ({
   body,
 })
 
-test('what is used after a loop alone, with what only that uses', () => {
+test('a value that is used only after a loop is sunk behind the loop, with its operands', () => {
   const body = [
     name('a', mul(variable('n'), int(3))),
     name('b', add(variable('a'), int(1))),
@@ -42,14 +42,14 @@ C[b] = 1
 C[c] = 1`)
 })
 
-test('without a loop in between, or inside of one, nothing moves', () => {
+test('without a loop in between, or inside a loop, nothing is sunk', () => {
   const straight = [name('a', mul(variable('n'), int(3))), put(int(0)), put(variable('a'))]
   expect(sinkCode(straight, new Names())).toBe(straight)
   const inside = [name('a', mul(variable('n'), int(3))), loop(put(variable('a'))), put(variable('a'))]
   expect(sinkCode(inside, new Names())).toBe(inside)
 })
 
-test('what only branches use in which threads meet is computed in each, behind its loops', () => {
+test('a value that only branches with barriers use is sunk into each, behind their loops', () => {
   const lets = [
     name('a', mul(variable('n'), int(3))),
     name('b', add(variable('a'), int(1))),

@@ -34,7 +34,7 @@ function inputsOf(k: Kernel): { tensors: Record<string, Tensor>; params: Record<
 }
 
 for (const [name, program] of Object.entries(SHARED)) {
-  test(`${name}: right on every stage`, async () => {
+  test(`${name}: correct at every stage`, async () => {
     const k = await scheduledOf(program(10))
     const inputs = inputsOf(k)
     const prepared = await (await k.compile(cpu)).prepare(inputs)
@@ -46,7 +46,7 @@ for (const [name, program] of Object.entries(SHARED)) {
       for (const [buffer, t] of Object.entries(got)) expect([...t.values!]).toEqual(memory.get(buffer))
   })
 
-  test(`${name}: texts grow as the program does`, async () => {
+  test(`${name}: generated code grows in proportion to the program`, async () => {
     const [small, large] = [lengths(await scheduledOf(program(8))), lengths(await scheduledOf(program(16)))]
     for (const [k, n] of small.entries()) expect(large[k]! / n).toBeLessThan(2.7)
     expect(Math.max(...large)).toBeLessThan(100_000)
@@ -54,11 +54,11 @@ for (const [name, program] of Object.entries(SHARED)) {
 }
 
 for (const [name, { program, code }] of Object.entries(WRITTEN_OUT)) {
-  test(`${name}: works while it is short`, async () => {
+  test(`${name}: compiles within the budget`, async () => {
     expect(Math.max(...lengths(await scheduledOf(program(4))))).toBeLessThan(30_000)
   })
 
-  test(`${name}: is refused with the numbers and the place`, async () => {
+  test(`${name}: is rejected with the numbers and the location`, async () => {
     const error = await kernelOf(program(40)).then(
       (k) => {
         try {
@@ -95,7 +95,7 @@ schedule grow.s(c) {
   merge parts of A
 }`
 
-test('nests in one launch: every pass writes as much as there are nests', async () => {
+test('nests in one launch: the work of every pass is linear in the number of nests', async () => {
   const k = await kernelOf(MERGED)
   const statements = (c: number): ReadonlyMap<string, number> => {
     const out = new Map<string, number>()

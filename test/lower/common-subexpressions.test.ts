@@ -62,7 +62,7 @@ test.each([
   expect(text).toMatch(/select\(.*x\[/)
 })
 
-test('a constant place stays in every condition, unless the array is that long', () => {
+test('a load at a constant index stays within every condition, unless the array is known to be long enough', () => {
   const read = (length: Expr): string => {
     const holds = lt(int(0), n)
     const stores = [store('y', [variable('j')], load('x', [int(2)], 'f32'))]
@@ -75,7 +75,7 @@ test('a constant place stays in every condition, unless the array is that long',
   expect(read(int(3))).toMatch(/let x_at = x\[2\]\nfor j/)
 })
 
-test('a condition on where a loop or a launch is protects what is as long as that goes', () => {
+test('a condition on a loop or thread index protects accesses within that range', () => {
   const read = (where: Expr, length: Expr): string => {
     const stores = [store('y', [variable('j')], load('x', [add(i, int(1))], 'f32'))]
     const row = loop('r', n, [loop('j', 'm', [when(lt(int(0), where), stores)], { nest: 'go' })], {
@@ -98,7 +98,7 @@ test('a condition on where a loop or a launch is protects what is as long as tha
   }
 })
 
-test('what both branches read is read before them, where all threads agree on which they take', () => {
+test('loads in both branches are hoisted before a block-uniform condition', () => {
   const read = (
     then: readonly Stmt[],
     otherwise: readonly Stmt[],

@@ -19,7 +19,7 @@ const made = (...registers: string[]): Stmt[] => registers.map((r) => alloc(loca
 const out = (...values: Expr[]): Stmt[] => values.map((v, k) => store('C', [int(k)], v))
 const merged = (body: Body): Body => mergeCongruentRegisters(body, new Names(['m', 'n', 'v', 'w', 'x']))
 
-test('elements are scaled by what their row has before it changes', () => {
+test('elements are scaled by the old value of their row', () => {
   const pair = (m: string, w: string, x: Expr): Stmt[] => [
     define(`${m}_next`, max(held(m), x)),
     put(w, add(mul(held(w), held(m)), x)),
@@ -59,7 +59,7 @@ C[2] = m[0]`)
   expect(merged(apart)).toBe(apart)
 })
 
-test('branches that change both alike keep them equal, others do not', () => {
+test('registers stay congruent if branches update both equally, otherwise not', () => {
   const x = load('A', [variable('k')], 'i32')
   const alike = (by: Expr): Stmt[] => ['m', 'n'].map((r) => put(r, add(held(r), by)))
   const body = (otherwise: Body): Body => [
@@ -165,7 +165,7 @@ function run(body: Body, memory: Memory, outside: ReadonlyMap<string, number> = 
 let fewer = 0
 afterAll(() => expect(fewer).toBeGreaterThan(scaled(3)))
 
-test('bodies compute what they did', () => {
+test('results are unchanged', () => {
   fc.assert(
     fc.property(numbers, (n) => {
       const c = new Choices(n)

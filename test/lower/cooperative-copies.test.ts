@@ -23,7 +23,7 @@ schedule product.shared(rows = 8, cols = 16, depth = 4) {
   cache_read B at po in shared
 }`
 
-test('every element is filled, whoever sits out', async () => {
+test('every element is filled, with idle threads too', async () => {
   const kernel = (await load(TEXT)).kernel().schedule('shared')
   for (const device of [await devices.cpu(), await devices.webgpu()]) {
     const compiled = await kernel.compile(device)
@@ -44,13 +44,13 @@ test('every element is filled, whoever sits out', async () => {
   }
 })
 
-test('a condition about who fills does not decide what is filled', async () => {
+test('a condition on the copying thread does not affect the copied elements', async () => {
   const text = (await load(TEXT)).kernel().schedule('shared').emit('cuda')[0]!.text
   const copy = text.slice(text.indexOf('B_shared['), text.indexOf('__syncthreads'))
   expect(copy).not.toContain('< m')
 })
 
-test('what is stored on threads already is shared among the others by their loops', async () => {
+test('stores that are bound to threads keep their distribution over the others', async () => {
   const rows = await load(`
 kernel rows(m: size) {
   axis i = dense_fixed(m)

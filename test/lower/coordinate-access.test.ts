@@ -53,7 +53,7 @@ for (const [name, axes] of Object.entries(STRUCTURES))
     }
   })
 
-test('a read whose indices cancel stays where they are in range', async () => {
+test('a read whose indices cancel stays within its range condition', async () => {
   const k = (
     await load(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)

@@ -141,7 +141,7 @@ const lanes = fc.constantFrom(1, 2, 4, 8, 32)
 const rows = fc.constantFrom(1, 2, 3)
 const width = fc.constantFrom(1, 2, 3, 4, 6, 8, 16, 24, 32, 64)
 
-describe('the result does not depend on how many lanes exchange', () => {
+describe('the result does not depend on the number of lanes', () => {
   for (const schedule of ['lanes', 'across'])
     test(`sums, ${schedule}`, () => {
       fc.assert(
@@ -215,7 +215,7 @@ describe('the result does not depend on how many lanes exchange', () => {
   })
 })
 
-test('sums that each thread keeps in registers stay in all lanes', () => {
+test('sums in registers of each thread stay in all lanes', () => {
   const [m, d] = [2, 6]
   const [X, W] = [numbers(m * d, 1), numbers(d * 4, 2)]
   const y = (i: number, c: number): number =>
@@ -230,7 +230,7 @@ test('sums that each thread keeps in registers stay in all lanes', () => {
   }
 })
 
-test('rows of different lengths: lanes of one row meet by themselves', () => {
+test('rows of different lengths: lanes of a row synchronise separately', () => {
   const j_indptr = [0, 3, 3, 4, 9, 9]
   const j_indices = [0, 2, 3, 1, 0, 1, 2, 3, 4]
   const [m, n, d] = [5, 5, 7]
@@ -254,7 +254,7 @@ test('rows of different lengths: lanes of one row meet by themselves', () => {
   )
 })
 
-describe('as few meetings as can be', () => {
+describe('the minimum number of barriers', () => {
   const plan = (w: number, l: number): Plan =>
     scheduled('rows', 'lanes', 2, w).compilation.planFor({ lanes: l })
   test('lanes of a warp need no shared memory and no barrier', () => {
@@ -263,7 +263,7 @@ describe('as few meetings as can be', () => {
       expect([shared(p), barriers(p), exchanges(p)]).toEqual([0, 0, Math.log2(w)])
     }
   })
-  test('several warps meet once', () => {
+  test('several warps need one barrier', () => {
     for (const w of [64, 128, 512]) {
       const p = plan(w, 32)
       expect([shared(p), barriers(p), exchanges(p)]).toEqual([1, 1, Math.log2(w)])
@@ -280,19 +280,19 @@ describe('as few meetings as can be', () => {
     // Not a power of two, and too few lanes: one sum after the other.
     expect([sums(3, 8), sums(8, 2)]).toEqual([9, 8])
   })
-  test('groups do not lie in two rows of the block', () => {
+  test('groups of lanes do not cross rows of the block', () => {
     const p = plan(24, 32)
     expect([shared(p), exchanges(p)]).toEqual([1, 3])
   })
 })
 
-test('CUDA: a whole warp has the whole mask, and no shift by its width', () => {
+test('CUDA: a full warp uses the full mask, without a shift by its width', () => {
   const { text } = scheduled('rows', 'lanes', 1, 256).emit('cuda')[0]!
   expect(text).toMatch(/__shfl_xor_sync\(0xffffffffu, /)
   expect(text).not.toContain('lanes<32>')
 })
 
-test.skipIf(noNvcc)('nvcc takes it', () => {
+test.skipIf(noNvcc)('nvcc compiles it', () => {
   const texts = [
     scheduled('rows', 'lanes', 4, 32),
     scheduled('rows', 'lanes', 1, 256),

@@ -137,7 +137,7 @@ describe.each(Object.keys(ROWS) as (keyof typeof ROWS)[])('under %s', (rows) => 
   )
 })
 
-test.skipIf(noNvcc !== null)('their CUDA text compiles', async () => {
+test.skipIf(noNvcc !== null)('their CUDA code compiles', async () => {
   const texts = await Promise.all(
     ['bitmap(j, 100)', 'dense_fixed(j, 100)'].map(async (leaf) => {
       const program = await load(TEXT('sparse_variable(m)', leaf, 100))

@@ -250,8 +250,8 @@ function onStages(k: Kernel, inputs: Inputs): void {
   agreeOnStages(c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers)
 }
 
-describe('every stage agrees with the reference, on memory that holds NaN', () => {
-  test('one launch, and nothing filled', () => {
+describe('every stage agrees with the reference, on NaN-filled memory', () => {
+  test('one launch without zero-fill', () => {
     fc.assert(
       fc.property(
         fc.constantFrom(...CASES),
@@ -269,7 +269,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
     )
   })
 
-  test('of three parts, two of which list their rows', () => {
+  test('three parts, two with row lists', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('product', 'highest'),
@@ -294,7 +294,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
     ['later', 'by_rows', 'plain'],
     ['later', 'by_sorted', 'rest'],
     ['cube', 'by_second', 'plain'],
-  ])('or what is not known of rows is filled before: %s as %s', (kernel, format, way) => {
+  ])('rows of unknown parts are zero-filled first: %s as %s', (kernel, format, way) => {
     fc.assert(
       fc.property(rowLengths, fc.nat(), (rows, seed) =>
         onStages(merged(kernel, format, 2, way), inputsFor(kernel, rows, seed)),
@@ -304,7 +304,7 @@ describe('every stage agrees with the reference, on memory that holds NaN', () =
   })
 })
 
-test('where a row may be in both parts, or some are left out, there is a fill', () => {
+test('zero-fill if a row may be in both parts, or in none', () => {
   expect(fills(merged('cube', 'by_second', 2, 'plain'))).toBe(1)
   expect(fills(merged('later', 'by_rows', 2, 'plain'))).toBe(1)
 })

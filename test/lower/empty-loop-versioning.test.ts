@@ -143,7 +143,7 @@ const drawnData = fc.record({
   seed: fc.nat(100),
 })
 
-test('empty rows among others change no result, and race with nothing', async () => {
+test('empty rows do not change results, and cause no races', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...SCHEDULES),
@@ -179,7 +179,7 @@ test('empty rows among others on WebGPU', async () => {
   await device.dispose()
 }, 300_000)
 
-test('a block that has nothing to add up runs what is around the loop, with its tile in the same place', () => {
+test('a block without iterations runs the code around the loop, with its tile at the same address', () => {
   const [version] = versionsOf('rows', 'through', [4, 2, 3])
   const loops = (body: If['then']) => loopsOf(body).map((l) => l.name)
   expect(loops(version!.then)).toContain('jo')
@@ -191,12 +191,12 @@ test('a block that has nothing to add up runs what is around the loop, with its 
   expect(allocated.toSorted()).toEqual(['As', 'Bs'])
 })
 
-test('where all blocks run as often, or nothing is pipelined, there are no versions', () => {
+test('there are no versions if trip counts are uniform, or without a pipeline', () => {
   expect(versionsOf('product', 'plain', [4, 2, 3])).toEqual([])
   expect(versionsOf('rows', 'blocks', [4, 2])).toEqual([])
 })
 
-test('tiles without weights start and await nothing', async () => {
+test('empty tiles start and await no copies', async () => {
   const kernel = (await load('kernels/tile-wise.spt')).kernel('pruned_linear_f16')
   const text = kernel.schedule('wgmma').emit('cuda')[0]!.text
   const [whole, empty, ...more] = text.split('\n  } else {\n')

@@ -38,7 +38,7 @@ schedule rows.plain(threads = 4) {
   bind o to block.x, t to thread.x
 }`)
 
-test('whole or cut off, the results are the same', () => {
+test('full and partial tiles give equal results', () => {
   fc.assert(
     fc.property(
       fc.nat(17),
@@ -68,18 +68,18 @@ const textOf = (schedule: string): string =>
     .map((t) => t.text)
     .join('\n')
 
-test('a block asks once where copies would', () => {
+test('a block tests once for all unrolled iterations', () => {
   const text = textOf('unrolled')
   expect(text).toContain('if (block_x < m / 4) {')
   expect(text).toContain('if (block_x < m / 2 && block_y < d / 8) {')
 })
 
-test('blocks that are counted down ask as often', () => {
+test('reversed blocks have equally many tests', () => {
   const conditions = (text: string): number => text.split('if (').length
   expect(conditions(textOf('reversed'))).toBe(conditions(textOf('unrolled')))
 })
 
-test('a thread that asks once goes on asking', () => {
+test('a thread that tests once keeps its test', () => {
   const [module] = program.kernel().schedule('plain').emit('cuda')
   expect(module!.text).not.toContain('block_x < m')
 })

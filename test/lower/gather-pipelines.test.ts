@@ -225,7 +225,7 @@ async function check(device: Device, l: Layout, d: Data): Promise<boolean> {
 }
 
 test.each(KERNELS.map((k, index) => ({ ...k, index })))(
-  'copies ahead: $name',
+  'software-pipelined copies: $name',
   async ({ index }) => {
     const device = createCpuDevice()
     let ran = 0
@@ -242,7 +242,7 @@ test.each(KERNELS.map((k, index) => ({ ...k, index })))(
   300_000,
 )
 
-test('copies ahead on WebGPU', async () => {
+test('software-pipelined copies on WebGPU', async () => {
   const device = await devices.webgpu()
   for (const [kernel, { copies }] of KERNELS.entries()) {
     const all = copies.map((of) => ({ of, padded: true, layout: '' }))

@@ -93,14 +93,14 @@ describe('conditions', () => {
     ],
   ])('%s', (_, body, schedule) => agreeOnAll(scheduled(body, schedule), INPUTS))
 
-  test('with two branches makes launches of both: a grid of no blocks runs nothing beside it', async () => {
+  test('with two branches gives launches of both: an empty grid runs nothing', async () => {
     const body = 'iterate a [] { if (T[] > 9) { iterate b [i] as S { D[i] = 1 } } else { T[] = T[] + 1 } }'
     const compilation = scheduled(body, 'bind b.i to block.x')
     expect(compilation.planFor({}).steps.length).toBe(3)
     await agreeOnAll(compilation, INPUTS)
   })
 
-  test('on registers that differ between threads is one that they differ in', () => {
+  test('on thread-private registers is divergent', () => {
     const body = 'iterate a [i] as S { if (D[i] > 0) { iterate b [j] as S { Z[i, j] = W[j] } } }'
     const steps = 'split a.i by 4 -> (io, ii) bind io to block.x, ii to thread.x'
     const copied = 'split b.j by 2 -> (jo, ji) cache_read W at jo in shared'
@@ -110,12 +110,12 @@ describe('conditions', () => {
     )
   })
 
-  test('that the first part of a loop changes is not asked again for the second', () => {
+  test('that the first part of a loop changes is not evaluated again for the second', () => {
     const body = 'iterate a [i] as S where (D[i] > 0) { D[i] = 0 - D[i] iterate b [j] as S { Z[i, j] = 1 } }'
     expect(refusal(() => scheduled(body, 'fission a.i after 1')).code).toBe('schedule/nothing-to-separate')
   })
 
-  test('on a copy is asked again where a result is written back, and not where the copy has changed', async () => {
+  test('on a copy is evaluated again at the write-back, unless the copy has changed', async () => {
     const body = 'iterate a [i, j] as SS { if (M[i, j] > 0) { iterate b [s] as R { Z[i, j] += A[i, s] } } }'
     await agreeOnAll(
       scheduled(body, 'cache_read M at a.j in register cache_write Z at a.j in register'),
@@ -154,7 +154,7 @@ describe('values', () => {
     ['of a tuple are those before', 'iterate a [i, j] as SS { (Z[i, j], O[i, j]) = (O[i, j], Z[i, j]) }'],
   ])('%s', (_, body) => agreeOnAll(scheduled(body, ''), INPUTS))
 
-  test('are kept where they are used afterwards, and nowhere else', () => {
+  test('are kept if they are used afterwards, and only then', () => {
     const kept = (body: string): boolean =>
       scheduled(body, '')
         .texts('cuda')

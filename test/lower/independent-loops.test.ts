@@ -53,7 +53,7 @@ const cases = fc.record({
   stored: fc.array(fc.tuple(fc.nat(5), fc.nat(4)), { maxLength: 12 }),
 })
 
-test('what is written apart is not combined', async () => {
+test('independent writes are not combined', async () => {
   const seen = new Map<string, number>()
   await fc.assert(
     fc.asyncProperty(cases, async ({ what, m, k, n, by, on, kept, stored }) => {

@@ -42,7 +42,7 @@ property.prop([expressions, fc.integer({ min: -300, max: 300 })], { numRuns: run
 )
 
 property.prop([expressions, fc.integer({ min: -50, max: 50 })], { numRuns: runs(1000) })(
-  'and so is that of what a requirement makes a multiple',
+  'so is the value of a required multiple',
   (e, n) => {
     const sizes = new Map([['n', 4 * n]])
     const facts = [{ size: 'n', relation: 'multiple', by: 4 } as const]
@@ -59,7 +59,7 @@ const differences = fc.record({
   by: fc.integer({ min: 2, max: 7 }),
 })
 property.prop([differences, fc.nat(4)], { numRuns: runs(500) })(
-  'of what was read twice of one array, too',
+  'so is the value of two loads of one array',
   ({ ascends, values, at: [a, b], named, by }, n) => {
     const held = ascends ? values.toSorted((x, y) => x - y) : values
     const z: Buffer = {
@@ -107,7 +107,7 @@ const counters = fc.record({
   op: fc.constantFrom(div, mod),
 })
 property.prop([counters, fc.nat(9)], { numRuns: runs(500) })(
-  'what is counted down is not negative, and rounds as it is divided',
+  'a decreasing nonnegative value rounds as its quotient',
   ({ loop, extent, beyond, by, op }, n) => {
     const at = loop ? variable('v') : builtin('block.x')
     const e = op(sub(add(sub(extent, int(1)), int(beyond)), at), int(by))
@@ -130,7 +130,7 @@ property.prop([counters, fc.nat(9)], { numRuns: runs(500) })(
   },
 )
 
-test('elements of a group have one base', () => {
+test('elements of a group share a base address', () => {
   const at = (k: number): Expr => {
     const place = mod(add(mul(N, int(8)), int(k)), int(64))
     return add(mul(div(place, int(8)), int(100)), mod(place, int(8)))

@@ -31,7 +31,7 @@ const fileOf = (run: unknown): string => {
   return called![1]
 }
 
-test('the last pass that may refuse can, and those after it cannot', () => {
+test('the last rejecting pass can reject, and later passes cannot', () => {
   expect(last).toBeGreaterThan(0)
   expect([...reached(fileOf(LAUNCH_PASSES[last]!.run))].filter(refuses)).not.toEqual([])
   for (const { name, run } of LAUNCH_PASSES.slice(last + 1))

@@ -37,7 +37,7 @@ const run = (kernel: Kernel2, n: number, more = 0): number[] => {
   return y
 }
 
-test('tiles that reach into the next', () => {
+test('overlapping tiles', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 5 }),
@@ -81,7 +81,7 @@ function tilesOfTiles(outer: number, inner: number, more: number, asks: boolean)
   )
 }
 
-test('tiles of tiles ask for neither in whole ones', () => {
+test('tiles of tiles have no conditions in full ones', () => {
   const sizes = fc.integer({ min: 1, max: 4 })
   fc.assert(
     fc.property(
@@ -118,7 +118,7 @@ function turns(size: number, inner: number, shift: number): Kernel2 {
   return kernel2('turns', ['n'], [buffer('y', [add(n, expr(4))], 'inout')], [loop('r', inner, [round])])
 }
 
-test('turns end where the last place does, where each begins in the first tile', () => {
+test('strided loops end at the last element, if each begins in the first tile', () => {
   for (const size of [2, 3, 4])
     for (const inner of [1, 2, 3])
       for (const shift of [-1, 0, 1, 2]) {
@@ -130,7 +130,7 @@ test('turns end where the last place does, where each begins in the first tile',
       }
 })
 
-test('loops of other lengths stay', () => {
+test('loops of other lengths are unchanged', () => {
   const around = (extent: Expr): Kernel2 =>
     kernel2(
       'others',

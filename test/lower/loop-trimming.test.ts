@@ -49,7 +49,7 @@ const counts = fc.oneof(
 )
 
 describe('a loop over positions of a group', () => {
-  test('ends where its list does', () => {
+  test('ends at the end of its list', () => {
     fc.assert(
       fc.property(
         fc.array(counts, { maxLength: 4 }),
@@ -67,7 +67,7 @@ describe('a loop over positions of a group', () => {
     )
   })
 
-  test('goes on asking where what it reads is in range by another guard', () => {
+  test('keeps its test if another guard protects its reads', () => {
     const kernel = visits([
       lt(add(mul(expr('v'), expr(2)), expr('t')), expr('lists')),
       lt(expr('v'), count('t')),
@@ -77,14 +77,14 @@ describe('a loop over positions of a group', () => {
     expect(visited(now, 3, [5])).toEqual(visited(kernel, 3, [5]))
   })
 
-  test('goes on asking where what is added may be negative', () => {
+  test('keeps its test if the addend may be negative', () => {
     const guard = lt(add(count('t'), expr('v')), expr('n'))
     const kernel = visits([guard])
     expect(ended(kernel)).toBe(kernel)
     expect(inner(ended(visits([guard], 'index'))).guards).toEqual([])
   })
 
-  test('of few positions, or where there are many threads, stays as it is', () => {
+  test('is unchanged for few positions, or with many threads', () => {
     const kernel = visits([lt(expr('v'), count('t'))])
     expect(trimLoops(kernel)).toBe(kernel)
   })

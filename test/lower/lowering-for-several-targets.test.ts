@@ -26,7 +26,7 @@ const KERNELS = [
 ] as const
 
 for (const [file, name, always] of KERNELS)
-  test(`${name}: as for one alone, and observers see every pass`, async () => {
+  test(`${name}: results equal those for a single target, and observers see every pass`, async () => {
     const read = async () => (await load(`kernels/${file}.spt`)).kernel(name)
     const schedules = always === null ? [null, ...sample((await read()).schedules, 3)] : [always]
     for (const s of schedules) {
@@ -51,7 +51,7 @@ for (const [file, name, always] of KERNELS)
     }
   })
 
-test('a pass that asks what a target has says so', () => {
+test('passes that read options are marked as dependent on the target', () => {
   const own = [...LOOP_PASSES, ...LAUNCH_PASSES].filter((p) => p.dependsOnTarget)
   const asking = [
     ...LOOP_PASSES.filter(({ run }) => /^function \w+\([^)]*,/.test(String(run))),

@@ -235,7 +235,7 @@ describe('every stage agrees with the reference', () => {
     )
   })
 
-  test('on largest values, groups side by side in a warp', () => {
+  test('on maxima, with several groups in a warp', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('within', 'both'),
@@ -253,7 +253,7 @@ describe('every stage agrees with the reference', () => {
     )
   })
 
-  test('where other loops, nests before or nests of the same launch meet in a row', () => {
+  test('with other loops or nests that write to a row', () => {
     fc.assert(
       fc.property(
         fc.constantFrom<[string, string]>(['twice', 'outer'], ['again', 'both'], ['again', 'merged']),
@@ -299,7 +299,7 @@ test.each([0, 1])('devices agree with the reference (%i)', async (device) => {
   }
 })
 
-describe('what the plan does', () => {
+describe('the lowered plan', () => {
   const statements = (plan: Plan, holds: (s: Stmt) => boolean): number => {
     let n = 0
     for (const step of plan.steps)
@@ -310,13 +310,13 @@ describe('what the plan does', () => {
   const storesC = (s: Stmt): boolean => s.kind === 'store' && s.buffer === 'C'
   const plan = (...of: Parameters<typeof scheduled>): Plan => scheduled(...of).compilation.plan
 
-  test('segments within a share are stored where nothing is in their elements', () => {
+  test('segments within a chunk are stored if their elements are unwritten', () => {
     expect(statements(plan('product', 'one', 2, 8, 1), storesC)).toBeGreaterThan(0)
     expect(statements(plan('again', 'merged', 4), storesC)).toBe(0)
     expect(statements(plan('twice', 'outer', 4), storesC)).toBe(0)
   })
 
-  test('what is carried needs no atomics', () => {
+  test('carry-outs need no atomics', () => {
     expect(statements(plan('product', 'carried', 2, 8, 1, 2), isAtomic)).toBe(0)
     expect(statements(plan('product', 'both', 2, 8, 1, 2), isAtomic)).toBe(0)
     expect(statements(plan('product', 'within', 2, 8, 1, 2), isAtomic)).toBeGreaterThan(0)
@@ -328,13 +328,13 @@ describe('what the plan does', () => {
     ['half', 'both', 0],
     // What every share may have.
     ['product', 'within', 1],
-  ])('where each row is stored, nothing is filled before: %s.%s', (kernel, schedule, fills) => {
+  ])('there is no zero-fill if each row is stored: %s.%s', (kernel, schedule, fills) => {
     const { steps } = plan(kernel, schedule, 2, 8, 1, 2)
     expect(steps.filter((s) => s.kind === 'clear')).toHaveLength(fills)
   })
 
   test.each(['require d % 4 == 0', 'require d == 4', ''])(
-    'nor where loops divide the columns: %s',
+    'there is no zero-fill if loops divide the columns: %s',
     (fact) => {
       const text = `${TEXT}
 schedule product.divided {
@@ -351,14 +351,14 @@ schedule product.divided {
     },
   )
 
-  test('the loop says what it does', () => {
+  test('the printed loop has its mode', () => {
     const text = print2(scheduled('product', 'both', 2, 8, 1, 2).compilation.loops, { bodyOnly: true })
     expect(text).toContain('for s in 0..8  reduce  @accumulate(2, within t, K)')
     expect(text).toContain('for share in 0..max(0, ceildiv(j_indptr[ro * 2 + ri + 1], 16)')
   })
 })
 
-describe('is refused', () => {
+describe('is rejected', () => {
   const FUSED = 'fuse (i, j) -> ij; atomic C; split ij by 8 -> (o, s); split o by 4 -> (b, t); '
   const F = 'split f by 2 -> (fo, fv); reorder (fo, b, t, s, fv); '
   test.each([
@@ -404,7 +404,7 @@ describe('is refused', () => {
   })
 })
 
-test.skipIf(noNvcc)('nvcc takes it', () => {
+test.skipIf(noNvcc)('nvcc compiles it', () => {
   const texts = [
     scheduled('product', 'alone', 4, 32, 8, 4),
     scheduled('product', 'within', 4, 32, 8, 4),

@@ -43,7 +43,7 @@ test.each(MEMORIES.flatMap((m) => [[m, ''] as const, [m, 'bind io to block.x, jo
   },
 )
 
-test.each(MEMORIES)('elements that are used alone: %s', (memory) => {
+test.each(MEMORIES)('single elements: %s', (memory) => {
   const steps = 'reorder (io, jo, ii, ji, l)  bind io to block.x, ii to thread.x  cache_write Y at jo in tile'
   const kernel = parseProgram(text(memory, steps)).kernel().schedule('s')
   expect(() => kernel.compilation.plan).toThrow('schedule/across-lanes')

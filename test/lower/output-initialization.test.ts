@@ -37,8 +37,8 @@ function started(text: string): { filled: string[]; inNest: string[] } {
 const own = { filled: [], inNest: ['M'] }
 const filled = { filled: ['M'], inNest: [] }
 
-describe('what steps have to themselves', () => {
-  test('starts in the step', () => {
+describe('elements of single steps', () => {
+  test('are initialised in the step', () => {
     expect(started(listed(`iterate each [l] as S { ${PEAK} ${LESS} }`))).toEqual(own)
     // Whatever the element is called.
     const named = 'let x = l iterate peak [j] as R { M[x] max= A[l, j] }'
@@ -57,7 +57,7 @@ describe('what steps have to themselves', () => {
       'other readers',
       listed(`iterate each [l] as S { ${PEAK} ${LESS} } iterate last [i] as S { y[i] = M[i] }`),
     ],
-  ])('is filled otherwise: %s', (_, text) => {
+  ])('are zero-filled otherwise: %s', (_, text) => {
     expect(started(text)).toEqual(filled)
   })
 })
@@ -77,7 +77,7 @@ kernel k(m: size, n: size) {
   ${reads}
 }`
 
-describe('what is read under the conditions that it is written under', () => {
+describe('reads under the conditions of the writes', () => {
   const asked = 'where (io * 4 + ii < m)'
   test.each([
     ['the same', tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, ii] }`)],
@@ -95,7 +95,7 @@ describe('what is read under the conditions that it is written under', () => {
         `iterate last [io] as R { iterate each [ii] as R ${asked} { if (io > 0) { s[] += M[io, ii] } } }`,
       ),
     ],
-  ])('starts in its nest: %s', (_, text) => {
+  ])('are initialised in their nest: %s', (_, text) => {
     expect(started(text)).toEqual(own)
   })
 
@@ -127,11 +127,11 @@ describe('what is read under the conditions that it is written under', () => {
         'where (c[ii] > 0)',
       ),
     ],
-  ])('is filled otherwise: %s', (_, text) => {
+  ])('are zero-filled otherwise: %s', (_, text) => {
     expect(started(text)).toEqual(filled)
   })
 
-  test('no element without a value is read', async () => {
+  test('no uninitialised element is read', async () => {
     const k = parseProgram(tiles(`iterate last [io, ii] as SS ${asked} { y[io, ii] = M[io, ii] }`)).kernel()
     for (const m of [0, 1, 4, 7]) {
       const A = dense(
@@ -143,7 +143,7 @@ describe('what is read under the conditions that it is written under', () => {
   })
 })
 
-test('a reduction under a condition starts nothing, whatever its loops cover', () => {
+test('a conditional reduction initialises nothing, whatever its loops cover', () => {
   const sums = (body: string): string => `kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = dense_fixed(n)
@@ -160,7 +160,7 @@ test('a reduction under a condition starts nothing, whatever its loops cover', (
     expect(started(sums(body)).filled).toEqual(['M'])
 })
 
-test('a condition of coordinates that are constants leaves out no start', () => {
+test('a condition on constant coordinates does not skip an initialisation', () => {
   // The one place of a bitmap of one is 0, and so is what the condition reads: it stands around all loops.
   const k = parseProgram(`kernel k(m: size, d: size) {
   axis i = dense_fixed(m)
@@ -182,7 +182,7 @@ test('a condition of coordinates that are constants leaves out no start', () => 
   }
 })
 
-test('what is stored twice is not all written by its coordinates', async () => {
+test('an element that is stored twice is not fully written by its coordinates', async () => {
   const k = parseProgram(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n) nonunique
@@ -203,7 +203,7 @@ test('what is stored twice is not all written by its coordinates', async () => {
   await agreeOnAll(k.compilation, { tensors: { A, x: dense([2], [1, 2]) } })
 })
 
-test('one thread fills what one thread computes', () => {
+test('a single thread fills elements that a single thread computes', () => {
   const k = parseProgram(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)
@@ -226,7 +226,7 @@ schedule k.threads { split j by 32 -> (jo, ji)  bind ji to thread.x }`).kernel()
 })
 
 test.each([false, true])(
-  'elements that a condition leaves out start where threads reduce together; atomic: %s',
+  'elements excluded by a condition are initialised in a cross-thread reduction; atomic: %s',
   (atomic) => {
     const [m, f] = [2, variable('f')]
     const update = { ...reduce(at('C', ['i', 'f']), 'max', at('X', ['i', 'f'])), init: true, atomic }

@@ -37,7 +37,7 @@ schedule sums.reversed(threads = 2, each = 4, wide = 2) {
   reverse columns.jo
 }`)
 
-test('all there, cut off, or nothing: the results are the same', () => {
+test('full, partial and empty copies give equal results', () => {
   fc.assert(
     fc.property(
       fc.nat(19),
@@ -64,7 +64,7 @@ test('all there, cut off, or nothing: the results are the same', () => {
   )
 })
 
-test('a thread asks for the last one, and reads all of them without conditions', () => {
+test('a thread tests the last element, and then reads all without conditions', () => {
   const text = program.kernel().schedule('ahead').emit('cuda')[0]!.text
   const start = text.indexOf('+ 7 < d')
   expect(start).toBeGreaterThan(0)

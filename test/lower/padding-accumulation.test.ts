@@ -92,14 +92,14 @@ function run(kernel: Kernel2, r: number, m: number, w: number, why?: Reason): nu
 
 property.prop([fc.integer({ min: 2, max: 4 }), fc.nat(9), fc.integer({ min: 1, max: 3 })], {
   numRuns: runs(30),
-})('what is written is the same, and nothing is asked', (r, m, w) => {
+})('results are equal, without conditions', (r, m, w) => {
   const kernel = strips(r)
   const padded = accumulateIntoPadding(kernel)
   expect([asks(kernel), asks(padded)]).toEqual([1, 0])
   expect(run(padded, r, m, w)).toEqual(run(kernel, r, m, w))
 })
 
-test.each(Object.keys(REASONS) as Reason[])('asked as before (%s)', (why) => {
+test.each(Object.keys(REASONS) as Reason[])('conditions are kept (%s)', (why) => {
   const kernel = strips(2, why)
   expect(accumulateIntoPadding(kernel)).toBe(kernel)
   // The kernel is one that runs, so that this is no refusal of nonsense.

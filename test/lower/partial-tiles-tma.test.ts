@@ -82,7 +82,7 @@ const edges = fc.record<Edges>({
   through: fc.constantFrom('no', 'shared', 'boxes'),
 })
 
-test('a product whose tiles divide neither rows, columns nor what is summed over', () => {
+test('a product whose tiles do not divide rows, columns or the reduction', () => {
   fc.assert(
     fc.property(edges, fc.nat(9), fc.nat(5), fc.nat(5), fc.nat(1000), (e, m, columns, deep, seed) => {
       const [n, k] = [columns * 4, deep * 4]
@@ -132,7 +132,7 @@ const blocked = (stages: number): string => `
     tensorize sum.ir with multiply
     ${stages > 0 ? `pipeline jo by ${stages}` : ''}`
 
-test('a product with blocks, whose tiles do not divide the columns of what they meet', () => {
+test('a block product whose tiles do not divide the columns of the other operand', () => {
   fc.assert(
     fc.property(
       fc.constantFrom(0, 2, 3),
@@ -181,7 +181,7 @@ const CUT = [
   ['narrow', [16, 128, 3, 8], 16, [8, 24, 72, 136, 200]],
 ] as const
 test.each(sample(CUT, 6))(
-  '%s(%j) of block_spmm_f16 computes columns that are no whole tiles',
+  '%s(%j) of block_spmm_f16 computes partial column tiles',
   (schedule, args, b, widths) => {
     const k = blockSparse.schedule(schedule, ...args)
     const [m, n] = [3 * b, 2 * b]
@@ -211,7 +211,7 @@ test.each(sample(CUT, 6))(
 
 const gemm = (await load('kernels/gemm-f16.spt')).kernel('gemm_f16')
 
-test('bulk of gemm_f16 computes tiles that are cut off', () => {
+test('bulk of gemm_f16 computes partial tiles', () => {
   const k = gemm.schedule('bulk', 64, 64, 3, 1, 8, 8)
   for (const [m, n, deep] of [
     [3, 8, 8],
@@ -225,14 +225,14 @@ test('bulk of gemm_f16 computes tiles that are cut off', () => {
 })
 
 test.skipIf(noNvcc !== null)(
-  'nvcc takes what these kernels are',
+  'nvcc compiles these kernels',
   () => {
     expect(compileTogether(cudaTexts)).toBe('')
   },
   300_000,
 )
 
-describe('a box that goes beyond the edge', () => {
+describe('a TMA box across the edge', () => {
   const steps = (more: string): string => `
     require n % 4 == 0
     require k % 4 == 0
@@ -248,7 +248,7 @@ describe('a box that goes beyond the edge', () => {
     return [code, message.replace(/ \(step.*/s, ''), expected]
   }
 
-  test('has zeros there, and nothing else', () => {
+  test('is filled with zeros there', () => {
     expect(
       refused('product', steps('cache_read A at po in tile padded 1 -> As\ntensorize As.ir with bulk')),
     ).toEqual([
@@ -258,7 +258,7 @@ describe('a box that goes beyond the edge', () => {
     ])
   })
 
-  test('is whole, whatever is asked: without padding the rest would keep what it had', () => {
+  test('is copied entirely under any condition: without padding the remainder would be stale', () => {
     expect(refused('product', steps('cache_read A at po in tile -> As\ntensorize As.ir with bulk'))).toEqual([
       'schedule/guarded',
       'bulk: not all iterations of ir run: io * 2 + ir_3 < m',
@@ -266,7 +266,7 @@ describe('a box that goes beyond the edge', () => {
     ])
   })
 
-  test('goes on with the next matrix of several', () => {
+  test('continues in the next matrix of several', () => {
     const batch = `${KINDS}
 kernel batch(g: size, m: size, k: size) {
   axis b = dense_fixed(g)
@@ -292,7 +292,7 @@ kernel batch(g: size, m: size, k: size) {
     ])
   })
 
-  test('is no part of a copy by other instructions', () => {
+  test('is not part of a copy by other instructions', () => {
     const later = steps('cache_read B at po in shared padded 0 -> Bs\ntensorize Bs.jr with later')
     expect(refused('product', later.replace('split p by 4', 'split p by 8'))).toEqual([
       'schedule/guarded',
@@ -301,7 +301,7 @@ kernel batch(g: size, m: size, k: size) {
     ])
   })
 
-  test('begins at a place that no condition protects', () => {
+  test('has a start that no condition protects', () => {
     const [i, j, n] = [variable('i'), variable('j'), variable('n')]
     const first = loadOf('first', [i], 'i32')
     const limit = (e: Expr): Expr => lt(e, n)

@@ -53,7 +53,7 @@ const text = (schedule: string, ...args: number[]): string =>
     .schedule(schedule, ...args)
     .emit('js')[0]!.text
 
-test('whole and cut-off tiles agree with the reference', async () => {
+test('full and partial tiles agree with the reference', async () => {
   const device = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(
@@ -78,7 +78,7 @@ test('whole and cut-off tiles agree with the reference', async () => {
   )
 })
 
-test('the whole tiles ask nothing, and are summed in scalars', () => {
+test('full tiles have no conditions, and scalar accumulators', () => {
   expect(text('registers', 2)).toMatchInlineSnapshot(`
     "export function product_0(A, B, C, j_indptr, j_indices, m, d) {
       const C_register_2 = new Float64Array(2);
@@ -128,14 +128,14 @@ test('the whole tiles ask nothing, and are summed in scalars', () => {
   `)
 })
 
-test('a guard around loops of any length is asked seldom, and not worth a copy', () => {
+test('a guard around loops of unknown length is cheap, and not versioned', () => {
   const loops = text('both', 4)
     .split('\n')
     .filter((l) => /for \(let ii/.test(l))
   expect(loops).toHaveLength(1)
 })
 
-test('registers at indices that are not constant stay an array', () => {
+test('registers with variable indices remain an array', () => {
   expect(text('array', 4)).toContain('new Float64Array(4)')
   // Whole tiles keep scalars; the cut-off one has an array, made once before all loops.
   const [head, ...loops] = text('registers', 4).split('for (')

@@ -14,7 +14,7 @@ import { createNodeWebGpu } from '../../src/runtime/webgpu-node.ts'
 import { agreeOnDevice, agreeOnStages } from '../properties/agree.ts'
 import { runs } from '../support/cases.ts'
 
-test('the length of a permutation, and what is said of other tables', () => {
+test('the length of a permutation, and facts about other tables', () => {
   const n = ceildiv(variable('m'), int(4))
   const below = variable('k')
   expect(valuesBelow({ distinct: true }, [n])).toBe(n)

@@ -23,7 +23,7 @@ function once(copy: Stmt): readonly string[] {
 const element = (from: Expr): Stmt => store(at('Xs', ['e']), at('X', [from, 'e']))
 const elements = (...body: Stmt[]): Stmt => loop('e', 4, body)
 
-test('is what is loaded for all copies, and quotients', () => {
+test('are loads for all copies, and quotients', () => {
   expect(once(elements(element(row)))).toEqual(['rows[tile]'])
   expect(once(elements(element(add(quotient, go))))).toEqual(['tile / m'])
   expect(once(elements(element(add(mul(tile, int(4)), go))))).toEqual([])
@@ -31,11 +31,11 @@ test('is what is loaded for all copies, and quotients', () => {
   expect(once(elements(element(mod(add(tile, variable('e')), m))))).toEqual([])
 })
 
-test('is nothing that is known to be a multiple, as registers are not', () => {
+test('are no known multiples, nor registers', () => {
   expect(once(elements(element(mod(mul(tile, int(8)), mul(m, int(8))))))).toEqual([])
 })
 
-test('is no load that copies may not ask for, but what only says which threads do', () => {
+test('are no conditional loads, except conditions on threads', () => {
   expect(once(elements(when(lt(tile, m), [element(row)])))).toEqual([])
   expect(once(elements(when(lt(tile, m), [element(quotient)])))).toEqual(['tile / m'])
   expect(once(elements(when(lt(thread, int(2)), [element(row)])))).toEqual(['rows[tile]'])
@@ -43,7 +43,7 @@ test('is no load that copies may not ask for, but what only says which threads d
   expect(once(loop('e', 'm', [element(row)]))).toEqual([])
 })
 
-test('is taken from registers in what else is computed', () => {
+test('are read from registers in other computations', () => {
   const last = at('rows', [quotient], 'i32')
   expect(once(elements(element(add(last, quotient))))).toEqual(['tile / m', 'rows[tile_value[0]]'])
 })

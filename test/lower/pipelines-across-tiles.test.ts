@@ -159,7 +159,7 @@ const CASES = [
   ['gather', 'one'],
 ] as const
 
-test('copies for the next tiles change no result, and race with nothing', async () => {
+test('copies for the next tiles do not change results, and cause no races', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...CASES),
@@ -180,7 +180,7 @@ test('copies for the next tiles change no result, and race with nothing', async 
   )
 }, 300_000)
 
-test('threads with nothing to compute copy for the others', async () => {
+test('idle threads copy for the others', async () => {
   const device = createCpuDevice()
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 2, max: 4 }), fc.nat(100), async (stages, seed) => {
@@ -222,7 +222,7 @@ const continued = fc.record<Continued>({
   boxes: fc.boolean(),
 })
 
-test('copies that take their time arrive before they are used, in whatever tile that is', () => {
+test('delayed copies arrive before their use, in any tile', () => {
   fc.assert(
     fc.property(
       continued,
@@ -241,7 +241,7 @@ test('copies that take their time arrive before they are used, in whatever tile 
   )
 }, 300_000)
 
-test('turns begin when all threads have ended the one before', () => {
+test('an iteration begins after all threads have finished the previous one', () => {
   const turns = fc.record({ rows: fc.integer({ min: 3, max: 5 }), stages: fc.integer({ min: 2, max: 4 }) })
   fc.assert(
     fc.property(turns, fc.integer({ min: 1, max: 4 }), fc.nat(1000), ({ rows, stages }, rounds, seed) => {
@@ -254,7 +254,7 @@ test('turns begin when all threads have ended the one before', () => {
   )
 }, 300_000)
 
-test('copies for the next tile are under way while results leave', () => {
+test('copies for the next tile are in flight during the store of results', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'later', ordered: true, stages: 4, grid: 2 } as const
   const text = scheduledBy(
     'blocks',
@@ -273,7 +273,7 @@ test('copies for the next tile are under way while results leave', () => {
 })
 
 test.each(sample([1, 2, 3, 4, 5] as const, 2))(
-  'results leave by themselves, of %d rounds of blocks',
+  'results are stored asynchronously, over %d iterations of blocks',
   (rounds) => {
     fc.assert(
       fc.property(
@@ -299,7 +299,7 @@ test.each(sample([1, 2, 3, 4, 5] as const, 2))(
   300_000,
 )
 
-test('the next tile is computed while results leave, which are waited for before others go there', () => {
+test('the next tile is computed during the asynchronous store, which is awaited before reuse', () => {
   const steps = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true, stages: 3, grid: 2 } as const
   const text = scheduledBy(
     'product',
@@ -323,7 +323,7 @@ test('the next tile is computed while results leave, which are waited for before
   ])
 })
 
-test('what a tile has for all of its copies is computed once', () => {
+test('values common to all copies of a tile are computed once', () => {
   const steps = { kernel: 'blocks', a: 'bulk', b: 'bulk', ordered: true, stages: 3, grid: 2 } as const
   const text = scheduledBy(
     'blocks',
@@ -357,7 +357,7 @@ test.each([
     'io',
     'jo is the innermost serial loop around po, not io',
   ],
-])('a loop around that rounds do not go on over: %#', (order, over, message) => {
+])('an outer loop that pipelines do not cross: %#', (order, over, message) => {
   const text = `schedule layer.tested {
     use tiles(2, 2)
     split p by 2 -> (po, pi)
@@ -369,7 +369,7 @@ test.each([
   refused(() => kernel.schedule('tested'), message)
 })
 
-test('rounds that threads may disagree on', () => {
+test('divergent iteration counts', () => {
   const text = `schedule gather.tested {
     split i by 2 -> (round, row)
     reorder (row, round, j, f)
@@ -381,7 +381,7 @@ test('rounds that threads may disagree on', () => {
   refused(() => kernel.schedule('tested'), 'threads may disagree on ')
 })
 
-test('copies of what the loop around writes', () => {
+test('copies of data that the outer loop writes', () => {
   const text = `
     kernel twice(m: size, k: size) {
       axis i = dense_fixed(m)
@@ -407,7 +407,7 @@ test('copies of what the loop around writes', () => {
   )
 })
 
-test('copies that are of one row of threads', () => {
+test('copies by one row of threads', () => {
   const by = (over: string) => (): unknown =>
     gatherBy(`
     require m % 4 == 0
@@ -427,7 +427,7 @@ test('copies that are of one row of threads', () => {
 test.each([
   ['unroll round', 'round, the loop around po, is not serial'],
   ['bind round to block.y', 'no serial loop is around po'],
-])('steps after it that leave no sequence: %s', (step, message) => {
+])('later steps that break the sequence: %s', (step, message) => {
   const text = `schedule layer.tested {
     use blocks(2, 2, 2, 2, 2)
     require m == 8
@@ -442,7 +442,7 @@ test.each([
   ['one thread', '', 'q'],
   ['threads that meet within a round', 'bind q to thread.x', 'i'],
   ['threads that meet after all', 'reorder (q, i, fo, fi)  bind q to thread.x', 'i'],
-])('loops that start elements, or complete them, copy nothing: %s', async (_, steps, over) => {
+])('loops that initialise or complete elements do not copy: %s', async (_, steps, over) => {
   const text = `
     kernel sums(m: size) {
       axis i = dense_fixed(m)
@@ -471,7 +471,7 @@ test.each([
     })
 })
 
-test('copies that blocks of a cluster make for each other', () => {
+test('multicast copies in a cluster', () => {
   const steps = stepsOf({
     kernel: 'product',
     a: 'bulk',

@@ -53,8 +53,8 @@ function results(kernel: Kernel2, n: number, count: number, all: number, a: read
 const quadratic = (kernel: Kernel2): boolean =>
   loopsOf(kernel.body).some((l) => l.reduce && mentions(l.extent, 'x'))
 
-describe('the first so many values', () => {
-  test('are combined once, in the order they had', () => {
+describe('reductions over a prefix', () => {
+  test('are combined once, in the original order', () => {
     fc.assert(
       fc.property(
         fc.record({
@@ -81,7 +81,7 @@ describe('the first so many values', () => {
     )
   })
 
-  test('are read where they were, and no others', () => {
+  test('read the same elements, and no others', () => {
     // Of the last iteration, what the next would have combined is not there.
     const kernel = prefixes(expr('x'))
     const read = (k: Kernel2): number[] => results(k, 1, MOST + 1, 0, [1])
@@ -103,7 +103,7 @@ describe('the first so many values', () => {
     ['some of them', prefixes(expr('x'), { more: { guards: [lt(expr('p'), expr('all'))] } })],
     ['in some iterations', prefixes(expr('x'), { outer: { guards: [lt(expr('x'), expr('all'))] } })],
     ['on threads', prefixes(expr('x'), { outer: { mode: { kind: 'bind', to: 'thread.x' } } })],
-  ])('stay as they are: %s', (_, kernel) => {
+  ])('are unchanged: %s', (_, kernel) => {
     expect(simplifyPrefixReductions(kernel)).toBe(kernel)
   })
 })

@@ -78,7 +78,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   }, 60_000)
   afterAll(() => device.dispose())
 
-  test.each(['fits', 'shares', 'rest', 'twice'])('%s is right', async (schedule) => {
+  test.each(['fits', 'shares', 'rest', 'twice'])('%s is correct', async (schedule) => {
     const [rows, columns] = [
       [0, 0, 1, 5, 5, 7, 11],
       [1, 7, 4, 0, 3, 9, 15],

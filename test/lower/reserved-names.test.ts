@@ -52,7 +52,7 @@ const misspelt = ({ text }: Pick<ModuleText, 'text'>): string[] => {
   ]
 }
 
-test('a name that cannot be spelt would be seen', () => {
+test('a reserved name would be detected', () => {
   for (const text of ['a = count_1#0 + 1', 'let größe = 1', 'x[2nd] = 1', 'a`b', 'y = a\\b', 'part$1 = 2'])
     expect(misspelt({ text }), text).not.toEqual([])
   for (const text of [

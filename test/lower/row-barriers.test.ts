@@ -50,7 +50,7 @@ const plan = (schedule: string, args: readonly number[], lanes: number, together
 
 const barriers = (p: Plan): readonly Stmt[] => statementsOf(p, (s) => s.kind === 'barrier')
 
-test('what lanes of a row leave each other arrives', () => {
+test('values exchanged by lanes of a row arrive', () => {
   fc.assert(
     fc.property(
       fc.array(fc.nat(7), { maxLength: 6 }),
@@ -83,7 +83,7 @@ test('what lanes of a row leave each other arrives', () => {
   )
 })
 
-test('rows that are lanes of a warp meet alone, others as a block', () => {
+test('rows within a warp synchronise separately, others as a block', () => {
   const staged = barriers(plan('staged', [4, 8, 8], 32))
   expect(staged.map((b) => b.kind === 'barrier' && b.lanes)).toEqual([
     { width: 8, among: 8 },
@@ -99,13 +99,13 @@ test('rows that are lanes of a warp meet alone, others as a block', () => {
     expect(barriers(plan('blocks', [8, wide], 32)).every((b) => b.kind === 'barrier' && !b.lanes)).toBe(true)
 })
 
-test('where rows cannot meet alone, loops of different lengths are refused', () => {
+test('loops of different lengths are rejected if rows cannot synchronise separately', () => {
   expect(() => plan('staged', [4, 8, 64], 32)).toThrow('divergent-barrier')
   expect(() => plan('staged', [4, 8, 8], 1)).toThrow('divergent-barrier')
   expect(() => plan('staged', [4, 8, 8], 32, true)).toThrow('divergent-barrier')
 })
 
-describe('conditions of threads around what threads do together', () => {
+describe('thread conditions around cooperative code', () => {
   const [x, y] = [builtin('thread.x'), builtin('thread.y')]
   const threads = new Map<ThreadAxis, number>([
     ['thread.x', 8],
@@ -117,7 +117,7 @@ describe('conditions of threads around what threads do together', () => {
   const meet: Stmt = stmt({ kind: 'barrier', lanes: { width: 8, among: 8 } })
   const rounds = (body: Body) => loop('j', at('lengths', [y], 'i32'), body)
 
-  test('what is said of a row stands around rounds of its own, what is said of a lane within', () => {
+  test('conditions on a row are outside of its iterations, conditions on a lane inside', () => {
     expect(conditions.guard([ofRow, inRow], [rounds([put, meet, put])])).toEqual([
       when(ofRow, [rounds([when(inRow, [put]), meet, when(inRow, [put])])]),
     ])
@@ -125,7 +125,7 @@ describe('conditions of threads around what threads do together', () => {
     expect(conditions.guard([ofRow, inRow], [put])).toEqual([when(all([ofRow, inRow]), [put])])
   })
 
-  test('rows that share a loop out among all of them run it the same number of times', () => {
+  test('rows that distribute a loop have equal trip counts', () => {
     const shared = (...along: ThreadAxis[]) => loop('e', 4, [put], { cooperative: true, along })
     expect(() => conditions.inRounds(rounds([]), [loop('k', 2, [shared('thread.y', 'thread.x')])])).toThrow(
       'divergent-barrier',
@@ -133,14 +133,14 @@ describe('conditions of threads around what threads do together', () => {
     expect(conditions.inRounds(rounds([]), [shared('thread.x')])).toEqual([shared('thread.x')])
   })
 
-  test('lanes that exchange in rounds of their row do without those of others', () => {
+  test('lanes that exchange within their row do not wait for other rows', () => {
     const add = (among: number): Stmt => stmt({ ...reduce(at('C', [0]), '+', 1), lanes: { width: 8, among } })
     expect(conditions.inRounds(rounds([]), [add(32), meet])).toEqual([add(8), meet])
     expect(conditions.onOwners(ofRow, [add(32)])).toEqual([when(ofRow, [add(8)])])
   })
 })
 
-test.skipIf(noNvcc)('nvcc takes it', () => {
+test.skipIf(noNvcc)('nvcc compiles it', () => {
   const texts = [
     ['staged', 4, 32, 32],
     ['staged', 4, 8, 8],

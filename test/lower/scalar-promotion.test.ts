@@ -88,7 +88,7 @@ test('sums in f32 round once', async () => {
   expect([...(Y as { values: Float32Array }).values]).toEqual([16777220, 16777220, 16777220, 16777220])
 })
 
-test('other targets do not ask for it', async () => {
+test('other targets do not need it', async () => {
   const loaded = await program('f32', 'out', CASES[0]![2])
   const { compilation } = loaded.kernel()
   const plain = compilation.planFor({})
@@ -102,7 +102,7 @@ function textOf(kernel: Kernel): string {
   return emit(plan, 'js')[0]!.text
 }
 
-test('what starts an element is not left out with what only the loop touches', async () => {
+test('the initialisation of an element is kept if the loop is removed', async () => {
   const loaded = await load(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m) axis j = sparse_variable(i, n)
     buffer A: f32[i, j] in buffer Y: f32[i] out buffer Z: f32[i] inout

@@ -57,7 +57,7 @@ test('the conditions of a statement', () => {
   expect(own.length).toBeGreaterThan(1)
 })
 
-test('a search alone is its own result', () => {
+test('a single search is its own result', () => {
   expect(named(found)).toBe(bisected(0, 'let x = lo[0]'))
   expect(named(add(found, found))).toBe(bisected(0, 'let found = lo[0]\nlet x = found + found'))
 })
@@ -75,7 +75,7 @@ test('conditions within an expression', () => {
   )
 })
 
-test('what an earlier condition has found is not searched for again', () => {
+test('a search of an earlier condition is reused', () => {
   const again = lt(load('A', [found], 'i32'), m)
   expect(named(all([lt(i, m), there, again]))).toBe(
     `${sometimes('i < m')}\nlet x = i < m and found[0] < m and A[found[0]] < m`,
@@ -85,12 +85,12 @@ test('what an earlier condition has found is not searched for again', () => {
   )
 })
 
-test('but what a branch has found is not there in the other', () => {
+test('a search of a branch is not reused in the other branch', () => {
   expect(named(select(lt(i, m), found, add(found, int(1)))).match(/^ *while/gm)).toHaveLength(2)
 })
 
 // Found by the property tests, seed 15002: the position of a hole has no coordinate, and `P` was read at it.
-test('a lookup under a condition that has a name', () => {
+test('a lookup under a named condition', () => {
   const k = parseProgram(`kernel k(m: size, p: size, d: size) {
   axis i = dense_fixed(m)
   axis j = sparse_fixed(i, p, 4)
@@ -124,7 +124,7 @@ schedule k.s {
 })
 
 // Found by the property tests, seed 18004: no variable says where `P` is read, and what it says decides where `indptr` is.
-test('what is read at places that arrays name stays inside what asks about those places', () => {
+test('indirect loads stay inside the bounds checks of their index', () => {
   const k = parseProgram(`kernel k(n: size) {
   axis i = dense_fixed(n)
   axis bi = dense_fixed(3)
@@ -153,7 +153,7 @@ test('what is read at places that arrays name stays inside what asks about those
 })
 
 // Found by the property tests, seed 20002: where the list ends decides whether its second element is there, and only that is asked.
-test('an element at a constant place of a list stays inside what asks how long the list is', () => {
+test('a load at a constant position of a list stays inside the check of its length', () => {
   const k = parseProgram(`kernel k(m: size) {
   axis i = sparse_variable(m)
   axis c = dense_fixed(m)

@@ -112,7 +112,7 @@ const rowsOf = ({ j_indptr, j_indices }: Matrix): number[] =>
 
 const count = (plan: Plan, holds: (s: Stmt) => boolean): number => statementsOf(plan, holds).length
 
-describe('sums over shares of the nonzeros', () => {
+describe('sums over chunks of nonzeros', () => {
   test('of a product', () => {
     fc.assert(
       fc.property(
@@ -145,7 +145,7 @@ describe('sums over shares of the nonzeros', () => {
     )
   })
 
-  test('of a vector, by two reducers, in parallel and at once', () => {
+  test('of a vector, by two reducers, in parallel and in one nest', () => {
     fc.assert(
       fc.property(
         matrices,
@@ -175,7 +175,7 @@ describe('sums over shares of the nonzeros', () => {
     )
   })
 
-  test('a row is found where it is read, too', () => {
+  test('rows are searched where they are read', () => {
     fc.assert(
       fc.property(matrices, fc.constantFrom(1, 2, 4), fc.nat(), (matrix, share, seed) => {
         const { m, n, j_indptr, j_indices } = matrix
@@ -191,27 +191,27 @@ describe('sums over shares of the nonzeros', () => {
   })
 })
 
-describe('what is left of the work', () => {
-  test('one bisection for a share', () => {
+describe('the remaining work', () => {
+  test('one bisection per chunk', () => {
     const whiles = (k: Kernel): number => count(k.compilation.plan, (s) => s.kind === 'while')
     // A bisection, and the steps from there.
     expect(whiles(scheduled('product', 'exact'))).toBe(2)
     expect(whiles(scheduled('sampled', 'shares'))).toBe(2)
   })
 
-  test('an update where the row changes, and one at the end', () => {
+  test('an update at each row change, and one at the end', () => {
     const updates = (k: Kernel): number => count(k.compilation.plan, (s) => s.kind === 'reduce' && s.atomic)
     // Two features of a thread.
     expect(updates(scheduled('product', 'exact'))).toBe(4)
   })
 
-  test('the loop says what it does', () => {
+  test('the printed loop has its mode', () => {
     const text = print2(scheduled('product', 'batched').compilation.loops, { bodyOnly: true })
     expect(text).toContain('for s in 0..8  reduce  @accumulate(4)')
   })
 })
 
-test('copies that come later stand beside the reduction: its iterations come one by one', async () => {
+test('later copies are outside of the sequential reduction', async () => {
   const steps = 'split f by 4 -> (fo, fi) accumulate Y over fi by 2 cache_write Y at fi in register'
   const k = parseProgram(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -226,7 +226,7 @@ schedule k.s { ${steps} }`).kernel()
   expect(out.get('Y')).toEqual([5, 5, 5, 7, 7, 7])
 })
 
-describe('is refused', () => {
+describe('is rejected', () => {
   const refused = (steps: string): (() => unknown) => {
     const text = `${TEXT}\nschedule product.wrong { ${steps} }`
     return async () => (await load(text)).kernel('product').schedule('wrong')
@@ -262,7 +262,7 @@ describe('is refused', () => {
   })
 })
 
-test.skipIf(noNvcc)('nvcc takes it', () => {
+test.skipIf(noNvcc)('nvcc compiles it', () => {
   const texts = [
     scheduled('product', 'one'),
     scheduled('product', 'batched', 4, 16, 4),

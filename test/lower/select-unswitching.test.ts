@@ -32,7 +32,7 @@ test.each(
   ['W[i] == 0 or c == 1', 'W[i] == Z[0]', 'c == 0', 'Z[j] == 1'].flatMap((w) =>
     ['j <= i', 'W[i] == Z[j]'].flatMap((a) => STEPS.map((s) => [w, a, s] as const)),
   ),
-)('%s, else %s: %s', async (condition, allowed, steps) => {
+)('%s, otherwise %s: %s', async (condition, allowed, steps) => {
   const kernel = parseProgram(text(condition, allowed, steps))
     .kernel()
     .schedule('s')
@@ -51,7 +51,7 @@ const emitted = (condition: string, allowed: string): string => {
     .emit('cuda')[0]!.text
 }
 
-test('what is invariant is a branch around all elements; what is not stays in each', () => {
+test('invariant conditions become a branch around all elements; others stay in each', () => {
   for (const allowed of ['W[i] == Z[j]', 'c == 1']) {
     expect(emitted('W[i] == 0', allowed)).toMatch(/T\[\w+\] = X\[\w+\];/)
     expect(emitted('Z[j] == 0', allowed)).not.toMatch(/T\[\w+\] = X\[\w+\];/)

@@ -43,7 +43,7 @@ function results(kernel: Kernel2, words: readonly number[], end: number): number
 
 const alone = (kernel: Kernel2): Kernel2 => iterateSetBits(kernel, { promote: true })
 
-test('each that is set, and that other conditions hold of', () => {
+test('visits each set bit that satisfies the other conditions', () => {
   const words = fc.oneof(fc.constantFrom(0, 1, -1, -(2 ** 31), 2 ** 31 - 1), fc.integer())
   fc.assert(
     fc.property(
@@ -68,11 +68,11 @@ test.each([
   ['of more numbers than a word has bits', visits([isSet(WORD)], 33)],
   ['of a word that changes', visits([isSet(expr('b'))], 32)],
   ['of a word that another condition comes before', visits([lt(expr('b'), END), isSet(WORD)], 32)],
-])('a loop stays as it is: %s', (_, kernel) => {
+])('a loop is unchanged: %s', (_, kernel) => {
   expect(alone(kernel)).toBe(kernel)
 })
 
-test('where there are threads, loops of known length are worth more', () => {
+test('on targets with threads, loops of known length are kept', () => {
   const kernel = visits([isSet(WORD)], 32)
   expect(iterateSetBits(kernel)).toBe(kernel)
 })

@@ -46,7 +46,7 @@ const values = (length: number): Float32Array =>
   Float32Array.from({ length }, (_, e) => (e % 3 === 0 ? (e % 5) - 2 : 0))
 
 test.each(WHERE)(
-  'rows of no chunk, of one and of two: %s',
+  'rows of zero, one and two chunks: %s',
   async (where) => {
     await fc.assert(
       fc.asyncProperty(

@@ -185,7 +185,7 @@ const sizesOf = (name: string, [m, n, k]: Three): Three => {
 const scheduled = (kernel: string, schedule: string, args: readonly number[]) =>
   program.kernel(kernel).schedule(schedule, ...args)
 
-test('copies ahead change no result, and race with nothing', async () => {
+test('software-pipelined copies do not change results, and cause no races', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...CASES),
@@ -205,7 +205,7 @@ test('copies ahead change no result, and race with nothing', async () => {
   )
 }, 300_000)
 
-test('copies ahead on WebGPU', async () => {
+test('software-pipelined copies on WebGPU', async () => {
   const device = await devices.webgpu()
   // SwiftShader compiles slowly.
   for (const [kernel, name] of sample(CASES, 4))
@@ -222,7 +222,7 @@ test('copies ahead on WebGPU', async () => {
   await device.dispose()
 }, 300_000)
 
-test('guards that padding answers are not asked, and what only an iteration uses is in registers', () => {
+test('guards covered by padding are removed, and values of one iteration are in registers', () => {
   const c = scheduled('layer', 'tiles', [2, 2, 4, 2])
   const sum = c.show(2).split('\n')
   const at = sum.findIndex((l) => l.includes('T_register['))
@@ -230,7 +230,7 @@ test('guards that padding answers are not asked, and what only an iteration uses
   expect(c.compilation.loops.buffers.map((b) => b.name)).not.toContain('T')
 })
 
-test('one barrier a round', () => {
+test('one barrier per iteration', () => {
   const text = scheduled('product', 'plain', [2, 2, 4, 2]).emit('cuda')[0]!.text
   const rounds = text.slice(text.indexOf('for (int po'))
   expect(rounds.match(/__syncthreads/g)).toHaveLength(1)
@@ -257,7 +257,7 @@ schedule product.asynchronous(stages) {
 }
 `
 
-test('asynchronous copies: a group a round, waited for before the barrier', () => {
+test('asynchronous copies: one group per iteration, awaited before the barrier', () => {
   const text = parseProgram(`${TEXT}\n${COPIES}`)
     .kernel('product')
     .schedule('asynchronous', 3)
@@ -268,7 +268,7 @@ test('asynchronous copies: a group a round, waited for before the barrier', () =
   expect(events).toEqual([...group, ...group, ...ready, 'for (int po', ...group, ...ready])
 })
 
-test('what is gathered is loaded an iteration before', () => {
+test('gathered addresses are loaded an iteration before', () => {
   const text = scheduled('gather', 'rows', [4, 1, 2]).emit('cuda')[0]!.text
   const loop = text.slice(text.indexOf('for (int jo = 0'))
   expect(loop).toContain('B[j_indices_next *')

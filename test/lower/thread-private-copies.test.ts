@@ -93,7 +93,7 @@ const KERNELS: Readonly<Record<string, Kernel2>> = {
   ),
 }
 
-describe('each thread fills its own', () => {
+describe('each thread fills its own elements', () => {
   test.each(Object.entries(KERNELS))('%s', (_, kernel) => {
     verify2(kernel)
     verify2(makeCopiesCooperative(kernel))
@@ -109,7 +109,7 @@ const sharedOut = (kernel: Kernel2): boolean =>
 
 const tile = loop('k', T, [store(at('S', ['k']), at('x', [add(expr('k'), r)]))])
 
-test('what is the same in all threads is filled by all together', () => {
+test('uniform elements are filled cooperatively', () => {
   const [first] = [store(r, 0)]
   const kernels = [
     filled(register, first, onThreads('t', [tile])),
@@ -121,6 +121,6 @@ test('what is the same in all threads is filled by all together', () => {
   }
 })
 
-test('a thread that sat out when registers were set does not fill', () => {
+test('a thread that skipped the register initialisation does not fill', () => {
   expect(sharedOut(filled(onThreads('t', [register, store(r, 0), tile], T, 'n')))).toBe(false)
 })

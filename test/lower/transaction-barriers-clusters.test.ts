@@ -70,7 +70,7 @@ const twoKinds = fc.record<Steps>({
   cluster: fc.constantFrom(2, 4),
 })
 
-test('blocks release stages only of what one of them copies for all, and it waits for each of them', () => {
+test('blocks release only multicast stages, and the copying block waits for each of them', () => {
   fc.assert(
     fc.property(
       twoKinds,

@@ -7,12 +7,10 @@ import { gather, gatherInputs } from './tma-gathers.ts'
 import { copiesOf, inputsOf, scheduledBy } from './tma-products.ts'
 
 // The last block has one row, and two threads copy.
-test.each([0, 2, 3])(
-  'rows beyond the edge of a matrix, whose threads bring tiles for others (%s stages)',
-  (stages) => {
-    const k = scheduledBy(
-      'product',
-      `require n % 4 == 0
+test.each([0, 2, 3])('threads of rows beyond the edge copy tiles for others (%s stages)', (stages) => {
+  const k = scheduledBy(
+    'product',
+    `require n % 4 == 0
     require k % 4 == 0
     split i by 3 -> (io, ii)
     split j by 4 -> (jo, jr)
@@ -24,13 +22,12 @@ test.each([0, 2, 3])(
     split Bs.pr by 2 -> (br, bh)
     tensorize bh with bulk
     ${stages > 0 ? `pipeline po by ${stages}` : ''}`,
-    )
-    const { inputs, C } = inputsOf('product', 1, 3, 1)
-    for (let seed = 0; seed < 3; seed++) expect(copiesOf(k, inputs, C, seed)).toBe(2 * 4 * 3 * 2)
-  },
-)
+  )
+  const { inputs, C } = inputsOf('product', 1, 3, 1)
+  for (let seed = 0; seed < 3; seed++) expect(copiesOf(k, inputs, C, seed)).toBe(2 * 4 * 3 * 2)
+})
 
-test.each([true, false])('padding that all threads of the only row find (thread.x: %s)', (onX) => {
+test.each([true, false])('padding found by all threads of the only row (thread.x: %s)', (onX) => {
   const inputs = gatherInputs([1, 3])
   const k = gather(1, onX, 0)
   const { source } = k.compilation

@@ -9,7 +9,7 @@ import type { Kernel } from '../../src/node.ts'
 import { diagnosticOf } from '../support/refusal.ts'
 import { gather, gatherBy } from './tma-gathers.ts'
 
-describe('threads that copy by themselves', () => {
+describe('threads with separate copies', () => {
   test.each([
     ['each', false],
     ['those of a row together', true],
@@ -23,12 +23,12 @@ describe('threads that copy by themselves', () => {
     expect(d?.span).toBeDefined()
   })
 
-  test.each([false, true])('are all there are where there is one row (thread.x: %s)', (onX) => {
+  test.each([false, true])('are all threads if there is one row (thread.x: %s)', (onX) => {
     expect(diagnosticOf(() => gather(1, onX).emit('cuda'))).toBeUndefined()
   })
 })
 
-describe('rounds under conditions', () => {
+describe('conditional iterations', () => {
   /** Blocks that a condition leaves out; `more` is brought in the same rounds. */
   const some = (more: string): Kernel =>
     gatherBy(
@@ -45,7 +45,7 @@ describe('rounds under conditions', () => {
       `,
       'where (j > 1)',
     )
-  test('are refused where threads copy as well', () => {
+  test('are rejected if threads copy as well', () => {
     const d = diagnosticOf(() => some('cache_read A at j in shared').emit('cuda'))
     expect([d?.code, d?.message]).toEqual([
       'schedule/conditional-rounds',
@@ -53,12 +53,12 @@ describe('rounds under conditions', () => {
     ])
     expect(d?.span).toBeDefined()
   })
-  test('are copied whatever the conditions say, where boxes are all there is', () => {
+  test('are copied unconditionally, if all copies are TMA boxes', () => {
     expect(diagnosticOf(() => some('').emit('cuda'))).toBeUndefined()
   })
 })
 
-describe('what no schedule writes, in Stage II', () => {
+describe('Stage II programs that no schedule produces', () => {
   const zero = store('Bs', [int(0), int(0), int(0)], constant(0, 'f32'))
   const first = load('j_indices', [int(0)], 'i32')
   test.each([

@@ -35,7 +35,7 @@ const steps = fc
   .tuple(nested, fc.constantFrom('product', 'blocks'))
   .map(([s, kernel]): Steps => ({ ...s, kernel }))
 
-test('copies that count their bytes arrive before they are used, and after what they overwrite was', () => {
+test('byte-counted copies arrive before use, and after the overwritten data were read', () => {
   fc.assert(
     fc.property(
       steps,
@@ -56,7 +56,7 @@ const clustered = fc
   .tuple(steps, fc.constantFrom(2, 4), fc.integer({ min: 2, max: 5 }))
   .map(([s, cluster, stages]): Steps => ({ ...s, a: 'bulk', cluster, stages }))
 
-test('what the blocks of a cluster copy alike is copied once, when none of them needs what was there', () => {
+test('common copies of a cluster are multicast, if no block needs the old data', () => {
   fc.assert(
     fc.property(
       clustered,
@@ -76,7 +76,7 @@ test('what the blocks of a cluster copy alike is copied once, when none of them 
   )
 }, 300_000)
 
-test('so do those of pipelines inside of others', () => {
+test('so do those of nested pipelines', () => {
   fc.assert(
     fc.property(
       nested,
@@ -101,7 +101,7 @@ const dealt = fc.record<Dealt>({
   grid: fc.integer({ min: 1, max: 7 }),
 })
 
-test('so do those of blocks of threads that take tiles one after the other', () => {
+test('so do those of persistent blocks', () => {
   fc.assert(
     fc.property(
       dealt,
@@ -124,7 +124,7 @@ const EVENTS = /expect\(|bulk\(|later\(|copied|wait\(\d\)|arrived\(|multiply|sta
 const eventsOf = (text: string): string[] =>
   [...text.slice(text.indexOf('for (int po')).matchAll(EVENTS)].map((m) => m[0])
 
-test('copies of both kinds are under way while a round computes', () => {
+test('copies of both kinds are in flight during an iteration', () => {
   const steps = { kernel: 'product', a: 'bulk', b: 'later', ordered: true, again: false, stages: 4 } as const
   expect(eventsOf(scheduled(steps).emit('cuda')[0]!.text)).toEqual([
     ...['arrived(', 'multiply', 'multiply', 'started', 'done(1)', '__syncthreads'],
@@ -132,7 +132,7 @@ test('copies of both kinds are under way while a round computes', () => {
   ])
 })
 
-test('what is not ordered is waited for in its round', () => {
+test('unordered instructions are awaited in their iteration', () => {
   const steps = { kernel: 'product', a: 'bulk', b: 'bulk', ordered: true, again: false, stages: 4 } as const
   const declared = KINDS.replace('asynchronous ordered', 'asynchronous')
   const kernel = scheduledBy('product', stepsOf(steps), declared)
@@ -142,7 +142,7 @@ test('what is not ordered is waited for in its round', () => {
   ])
 })
 
-test('copies in groups arrive before threads compute with them', () => {
+test('group-committed copies arrive before threads compute with them', () => {
   const { inputs, C } = inputsOf('product', 2, 3, 1)
   for (const [a, b] of [
     ['later', 'plain'],
@@ -153,7 +153,7 @@ test('copies in groups arrive before threads compute with them', () => {
   }
 })
 
-test('copies that count their bytes begin where what is under way was waited for', () => {
+test('byte-counted copies begin after pending ones were awaited', () => {
   let loops: Kernel2 | undefined
   scheduled({
     kernel: 'product',

@@ -134,8 +134,8 @@ function inLoops(source: string): string {
     .join('\n')
 }
 
-describe('a size that decides about alignment', () => {
-  test('is asked once, outside of the loops', () => {
+describe('a size that determines alignment', () => {
+  test('is tested once, outside the loops', () => {
     for (const name of ['rows', 'ahead']) {
       const source = text('product', name)
       expect(source.match(/d % 4 == 0/g)).toHaveLength(1)
@@ -147,20 +147,20 @@ describe('a size that decides about alignment', () => {
     }
   })
 
-  test('is not asked where a schedule requires it, and vectors of two ask for two', () => {
+  test('is not tested if the schedule requires it, and vectors of two test for two', () => {
     expect(text('product', 'fours')).not.toMatch(/d % /)
     expect(text('product', 'rows', 'cuda', 2)).toMatch(/d % 2 == 0/)
     expect(text('product', 'rows', 'cuda', 2)).toContain('*(const float2*)(B + ')
   })
 
-  test('does not make shared memory twice', () => {
+  test('does not duplicate shared memory', () => {
     const source = text('product', 'shared')
     expect(source.match(/__shared__/g)).toHaveLength(1)
     expect(source).toContain('*(const float4*)(B + ')
     expect(source).toMatch(/float4\*\)__builtin_assume_aligned\(C/)
   })
 
-  test('is each of those that do', () => {
+  test('is tested for every such size', () => {
     const source = text('dense', 'tiles')
     expect(source).toMatch(/n % 4 == 0/)
     expect(source).toMatch(/k % 4 == 0/)
@@ -169,13 +169,13 @@ describe('a size that decides about alignment', () => {
     expect(source.match(/__shared__/g)).toHaveLength(2)
   })
 
-  test('lets atomic updates be vectors, too', () => {
+  test('vectorises atomic updates too', () => {
     expect(text('product', 'atomic_sums')).toMatch(/add_4\(C \+ /)
     expect(text('product', 'atomic_sums')).toContain('atomicAdd(')
   })
 })
 
-test('a loop whose end may lie within a vector asks about all lanes at once', () => {
+test('a loop that may end within a vector tests all lanes at once', () => {
   const source = text('twice', 'threads')
   expect(source).toMatch(
     /const int (at_\d+) = at_\d+ \+ 3;[\s\S]*const bool (test\w*) = \1 < d;[\s\S]*if \(\2\) \{\s*const float4/,
@@ -183,7 +183,7 @@ test('a loop whose end may lie within a vector asks about all lanes at once', ()
   expect(source).not.toMatch(/d % 4/)
 })
 
-test('a condition that leaves out lanes in the middle is asked by each', async () => {
+test('a condition that excludes inner lanes is tested per lane', async () => {
   const holes = await load(`
 kernel holes(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -204,7 +204,7 @@ schedule holes.fours {
   await agreeOnAll(holes.kernel().schedule('fours').compilation, { tensors: { X } })
 })
 
-test('neighbours under one condition share what holds otherwise as well', () => {
+test('neighbours under one condition share facts that hold unconditionally', () => {
   const cond = lt(variable('x'), variable('d'))
   const put = (name: string, value: number) =>
     stmt<Stmt>({ kind: 'store', buffer: name, index: [int(0)], value: int(value) })
@@ -226,7 +226,7 @@ test('neighbours under one condition share what holds otherwise as well', () => 
   ).toEqual([when(fours, [when(lt(place, variable('d')), [one])])])
 })
 
-test('WGSL: what other sizes store element by element is no array of vectors', () => {
+test('WGSL: arrays that other sizes store by element are not arrays of vectors', () => {
   const source = text('product', 'rows', 'wgsl')
   expect(source).toContain('B: array<vec4<f32>>')
   expect(source).toContain('C: array<f32>')

@@ -103,14 +103,14 @@ function inputs({ m, n, entries, seed }: Graph, d: number) {
 }
 
 describe('require', () => {
-  test('takes guards away', () => {
+  test('removes guards', () => {
     expect(cuda('any')).toMatch(/ \+ 1 < d/)
     expect(cuda('fours')).not.toMatch(/\+ 1 < d/)
     expect(cuda('eight')).not.toMatch(/int d\b/)
     expect(cuda('twelve')).not.toMatch(/< d\b/)
   })
 
-  test('refuses other sizes before anything runs', async () => {
+  test('rejects other sizes before anything runs', async () => {
     const device = await devices.cpu()
     const compiled = await kernel('fours').compile(device)
     const given = inputs({ m: 2, n: 2, seed: 1, entries: [[0, 1]] }, 6)
@@ -121,14 +121,14 @@ describe('require', () => {
   test.each([
     ['require e % 4 == 0', /no size e/],
     ['require d % 0 == 0', /cannot be required/],
-  ])('%s is refused', async (step, message) => {
+  ])('%s is rejected', async (step, message) => {
     const file = await load(`${TEXT}\nschedule product.wrong { ${step} }`)
     expect(() => file.kernel().schedule('wrong').emit('js')).toThrow(message)
   })
 })
 
-describe('neighbours in one access', () => {
-  test('where sizes allow it, and not elsewhere', () => {
+describe('neighbouring accesses', () => {
+  test('are vectorised if sizes allow it', () => {
     expect(cuda('fours')).toContain('*(const float4*)(B + ')
     expect(cuda('fours')).toMatch(/float4\*\)__builtin_assume_aligned\(C/)
     expect(cuda('unrolled')).not.toContain('float4')
@@ -136,7 +136,7 @@ describe('neighbours in one access', () => {
     expect(wgsl('unrolled')).toContain('B: array<f32>')
   })
 
-  test('sums that threads share are added and stored at once', () => {
+  test('sums across threads are added and stored as vectors', () => {
     const text = cuda('shared_sums')
     expect(text).toMatch(/float4\*\)__builtin_assume_aligned\(C/)
     expect(text).not.toContain('__syncthreads')
@@ -147,7 +147,7 @@ describe('neighbours in one access', () => {
     expect(cuda('atomic_sums')).not.toMatch(/atomicAdd\(&C/)
   })
 
-  test('what was stored since is read anew', async () => {
+  test('stored elements are read again', async () => {
     const twice = await load(`
 kernel twice(d: size) {
   axis i = dense_fixed(d)
@@ -165,7 +165,7 @@ schedule twice.fours {
     expect(text.match(/y\[.*\] = x\[.*\] \* 2/g)).toHaveLength(4)
   })
 
-  test('the same results on a device with vectors', async () => {
+  test('give equal results on a device with vectors', async () => {
     const device = await devices.webgpu()
     const compiled = await Promise.all(
       ['fours', 'eight', 'shared_sums'].map((n) => kernel(n).compile(device)),
@@ -183,12 +183,12 @@ schedule twice.fours {
   }, 120_000)
 })
 
-describe('rounds', () => {
-  test('whose threads take turns end by themselves', () => {
+describe('iterations', () => {
+  test('of strided thread loops end without a guard', () => {
     expect(kernel('turns').show(3)).not.toMatch(/if .*jq/)
   })
 
-  test('that are whole read together and change only what is there', () => {
+  test('that are full load together and write only existing elements', () => {
     const text = cuda('ahead')
     expect(text).toMatch(/\? next/)
     expect(text.match(/for \(int j/g)).toHaveLength(1)

@@ -28,7 +28,7 @@ const steps = [
   'reorder (w, v)\n bind w to block.x',
 ]
 
-test('conditions of the text, whatever they wrap to', async () => {
+test('conditions of the program, with any wrapping', async () => {
   await fc.assert(
     fc.asyncProperty(
       rest,

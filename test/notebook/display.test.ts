@@ -43,9 +43,9 @@ const unescaped = (html: string): string =>
     .replaceAll('&amp;', '&')
 const count = (names: readonly string[], name: string): number => names.filter((n) => n === name).length
 
-describe('texts', () => {
+describe('text output', () => {
   property.prop([texts, fc.constantFrom('spt', 'js', 'wgsl', 'cuda', 'c', 'text')], { numRuns: runs(60) })(
-    'colours lose and inject nothing',
+    'colours neither lose nor inject text',
     async (text, language) => {
       const shown = code(text, language as 'spt')
       const { 'text/html': html, 'text/plain': plain } = await shown.bundle()
@@ -57,7 +57,7 @@ describe('texts', () => {
     },
   )
 
-  test('long ones are cut, and say so', async () => {
+  test('long text is truncated with a note', async () => {
     expect(code('a\nb\nc', 'text', { limit: 2 }).toString()).toBe('a\nb\n… and 1 more lines')
   })
 })
@@ -88,7 +88,7 @@ describe('tables', () => {
     expect(Math.abs(printed - x!)).toBeLessThanOrEqual(0.5e-3 * x!)
   })
 
-  test('what is missing is a dash; more rows than the limit are counted', () => {
+  test('missing values are a dash; rows beyond the limit are counted', () => {
     expect(table([{ a: 1 }, { a: null }, { a: 3 }], { limit: 2 }).toString()).toBe(
       'a\n1\n–\n… and 1 more rows',
     )
@@ -102,24 +102,21 @@ const placed = (svg: string, name: string): number[] =>
   [...svg.matchAll(new RegExp(`<circle[^>]* ${name}="([^"]*)"`, 'g'))].map((m) => Number(m[1]))
 
 describe('charts', () => {
-  property.prop([rows, logs], { numRuns: runs(40) })(
-    'every row is a mark inside of the figure',
-    (data, log) => {
-      const { svg } = scatter(data, { x: 'x', y: 'y', color: 'kind', log, diagonal: true })
-      expect(count(wellFormed(svg), 'circle')).toBe(data.length)
-      for (const at of [...placed(svg, 'cx'), ...placed(svg, 'cy')]) expect(at >= 0 && at <= 2000).toBe(true)
-      expect(count(wellFormed(lines(data, { x: 'kind', y: 'y', log: log && 'y' }).svg), 'path')).toBe(1)
-      const kinds = new Set(data.map((r) => r.kind)).size
-      const drawn = wellFormed(bars(data, { x: 'x', y: 'kind' }).svg)
-      expect(count(drawn, 'rect')).toBe(data.length)
-      expect(count(wellFormed(heatmap(data, { x: 'kind', y: 'kind', value: 'x' }).svg), 'rect')).toBe(
-        data.length,
-      )
-      expect(count(wellFormed(heatmap(data, { x: 'kind', y: 'kind', value: 'kind' }).svg), 'rect')).toBe(
-        data.length + kinds,
-      )
-    },
-  )
+  property.prop([rows, logs], { numRuns: runs(40) })('every row is a mark inside the figure', (data, log) => {
+    const { svg } = scatter(data, { x: 'x', y: 'y', color: 'kind', log, diagonal: true })
+    expect(count(wellFormed(svg), 'circle')).toBe(data.length)
+    for (const at of [...placed(svg, 'cx'), ...placed(svg, 'cy')]) expect(at >= 0 && at <= 2000).toBe(true)
+    expect(count(wellFormed(lines(data, { x: 'kind', y: 'y', log: log && 'y' }).svg), 'path')).toBe(1)
+    const kinds = new Set(data.map((r) => r.kind)).size
+    const drawn = wellFormed(bars(data, { x: 'x', y: 'kind' }).svg)
+    expect(count(drawn, 'rect')).toBe(data.length)
+    expect(count(wellFormed(heatmap(data, { x: 'kind', y: 'kind', value: 'x' }).svg), 'rect')).toBe(
+      data.length,
+    )
+    expect(count(wellFormed(heatmap(data, { x: 'kind', y: 'kind', value: 'kind' }).svg), 'rect')).toBe(
+      data.length + kinds,
+    )
+  })
 
   property.prop([fc.array(numbers, { minLength: 2, maxLength: 8 }), fc.boolean(), fc.boolean()], {
     numRuns: runs(60),
@@ -131,7 +128,7 @@ describe('charts', () => {
     expect(scale.ticks.length).toBeGreaterThan(0)
   })
 
-  test('what cannot be drawn is refused', () => {
+  test('undrawable data are rejected', () => {
     const one = [{ x: 1, y: -1, t: 'a' }]
     expect(refusal(() => lines([], { x: 'x', y: 'y' })).code).toBe('notebook/no-rows')
     expect(refusal(() => lines(one, { x: 'z', y: 'y' })).code).toBe('notebook/no-column')
@@ -142,7 +139,7 @@ describe('charts', () => {
   })
 })
 
-test('figures are PNG files, the same each time, and never SVG beside them', async () => {
+test('figures are reproducible PNG files, without SVG next to them', async () => {
   const figure = bars([{ ms: 1, of: 'a' }], { x: 'ms', y: 'of', title: 'A title' })
   const [a, b] = [await figure.png(), await figure.png()]
   expect(isPng(Buffer.from(a))).toBe(true)
@@ -185,7 +182,7 @@ const trials = fc.array(
 )
 
 describe('studies', () => {
-  test('the fastest is told from others that take much longer, and what is no list of trials is told', async () => {
+  test('the fastest trial is separated from much slower ones, and invalid lists of trials are rejected', async () => {
     const timed = [0.361, 0.354, 113, 164].map((ms, k): Trial => {
       const timing = { median: ms, interval: [ms, ms], samples: [ms] } as const
       return { point: { k }, outcome: { status: 'measured', timing } }

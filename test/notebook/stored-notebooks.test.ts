@@ -52,12 +52,12 @@ const said = (change: (n: Notebook) => void): string[] => {
   return complaints(printed(changed), VERSION)
 }
 
-test('one that was executed passes, and is written down in one way', () => {
+test('an executed notebook passes, and has one canonical form', () => {
   expect(said(() => {})).toEqual([])
   expect(normalised(notebook())).toEqual(notebook())
 })
 
-describe('refused', () => {
+describe('rejected', () => {
   const data = (n: Notebook): Record<string, unknown> => n.cells[1].outputs[0].data
   test.each<[string, (n: Notebook) => void, RegExp]>([
     ['code that was changed', (n) => (n.cells[1].source = ['1 + 2']), /not of the present text/],
@@ -89,12 +89,12 @@ describe('refused', () => {
     expect(said(change).join('\n')).toMatch(why)
   })
 
-  test('a PNG that is whole is not', () => {
+  test('a complete PNG is accepted', () => {
     expect(said((n) => (data(n)['image/png'] = figure())).filter((s) => s.includes('PNG'))).toEqual([])
   })
 })
 
-test('running again must give what is stored, but for times', () => {
+test('running again reproduces the stored outputs, except for times', () => {
   const again = notebook()
   again.cells[2].outputs[0].data['text/plain'] = ['4 ms']
   expect(differences(notebook(), again)).toEqual([])
@@ -104,7 +104,7 @@ test('running again must give what is stored, but for times', () => {
   expect(differences(notebook(), again).length).toBe(2)
 })
 
-test('a comparison measures briefly, and leaves other cells as they are', () => {
+test('a comparison measures briefly, and keeps other cells', () => {
   const long = notebook()
   for (const k of [1, 2]) long.cells[k].source = ['measureRounds(cpu, runs, { warmups: 40, rounds: 20 })']
   const [, first, second] = briefly(long).cells
@@ -112,7 +112,7 @@ test('a comparison measures briefly, and leaves other cells as they are', () => 
   expect(second.source).toBe('measureRounds(cpu, runs, { warmups: 2, rounds: 2 })')
 })
 
-test('cells without the tag `measured` use nothing that measured cells declare', () => {
+test('cells without the tag `measured` do not depend on measured cells', () => {
   const folder = new Folder()
   const uses = notebook()
   uses.cells[2].source = ['export const ms = 3']
@@ -127,12 +127,12 @@ test('cells without the tag `measured` use nothing that measured cells declare',
 })
 
 const { version } = JSON.parse(readFileSync('package.json', 'utf8'))
-test.each(notebooksIn('notebooks'))('%s is of the present text', (path) => {
+test.each(notebooksIn('notebooks'))('%s is up to date with its source', (path) => {
   expect(complaints(readFileSync(path, 'utf8'), version)).toEqual([])
 })
 
-describe('cells that are not measured run again in Node', () => {
-  test('give the outputs that are stored, and measured ones none', async () => {
+describe('unmeasured cells run again', () => {
+  test('reproduce the stored outputs, and measured ones give none', async () => {
     const stored = notebook()
     const ran = normalised(await replayed('some.ipynb', stored))
     expect(unlike(stored, ran)).toEqual([])
@@ -141,7 +141,7 @@ describe('cells that are not measured run again in Node', () => {
     expect(unlike(other, ran)[0]).toMatch(/^cell 1 gives something else/)
   })
 
-  test('show what `display` is given, and the last value, over lines and templates', async () => {
+  test('show the arguments of `display`, and the last value, over lines and templates', async () => {
     const n = notebook()
     n.cells[1].source = [
       'const text = `a\n',
@@ -161,7 +161,7 @@ describe('cells that are not measured run again in Node', () => {
     expect((await replayed('some.ipynb', n)).cells[1].outputs).toHaveLength(2)
   })
 
-  test('fail with what the cell said', async () => {
+  test('fail with the message of the cell', async () => {
     const n = notebook()
     n.cells[1].source = ['absent + 1']
     await expect(replayed('some.ipynb', n)).rejects.toThrow('absent is not defined')

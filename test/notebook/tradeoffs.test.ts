@@ -18,24 +18,21 @@ const trials = fc.array(
 )
 const bounded = { point: {}, bytes: 1, outcome: { status: 'bounded' as const, atMost: 0 } }
 
-property.prop([trials])(
-  'the front has what no other trial is better than, and all else is worse than one of it',
-  (all) => {
-    const front = paretoFront([bounded, ...all])
-    const of = (t: (typeof front)[number]) =>
-      [t.outcome.status === 'measured' ? t.outcome.timing.median : Number.NaN, t.bytes!] as const
-    const isBetter = (a: readonly number[], b: readonly number[]): boolean =>
-      a[0]! <= b[0]! && a[1]! <= b[1]! && (a[0]! < b[0]! || a[1]! < b[1]!)
-    const known = all.filter((t) => t.bytes !== undefined)
-    for (const f of front) expect(known.some((t) => isBetter(of(t), of(f)))).toBe(false)
-    for (const t of known)
-      expect(front.some((f) => isBetter(of(f), of(t)) || `${of(f)}` === `${of(t)}`)).toBe(true)
-    expect(front).not.toContain(bounded)
-  },
-)
+property.prop([trials])('the Pareto front has the trials that no other trial dominates', (all) => {
+  const front = paretoFront([bounded, ...all])
+  const of = (t: (typeof front)[number]) =>
+    [t.outcome.status === 'measured' ? t.outcome.timing.median : Number.NaN, t.bytes!] as const
+  const isBetter = (a: readonly number[], b: readonly number[]): boolean =>
+    a[0]! <= b[0]! && a[1]! <= b[1]! && (a[0]! < b[0]! || a[1]! < b[1]!)
+  const known = all.filter((t) => t.bytes !== undefined)
+  for (const f of front) expect(known.some((t) => isBetter(of(t), of(f)))).toBe(false)
+  for (const t of known)
+    expect(front.some((f) => isBetter(of(f), of(t)) || `${of(f)}` === `${of(t)}`)).toBe(true)
+  expect(front).not.toContain(bounded)
+})
 
 property.prop([fc.constantFrom('a', 'b', 'format'), fc.integer({ min: 1, max: 1000 })], { numRuns: 20 })(
-  'the decision that times depend on accounts for most of them',
+  'the decision that determines times accounts for most of them',
   (which, seed) => {
     const all = Array.from({ length: 64 }, (_, k): Trial => {
       const point = { a: k % 4, b: Math.floor(k / 4) % 4, format: `f${Math.floor(k / 16)}` }
@@ -65,12 +62,12 @@ describe('the figures', () => {
     expect(importance(all).svg).toContain('by')
   })
 
-  test('over time, of several searches, are in its order', () => {
+  test('over time, for several searches, are in chronological order', () => {
     const resumed = all.map((t, k) => ({ ...t, time: 60_000 * [7, 5, 6, 9][k]! }))
     expect(convergence(resumed, { by: 'minutes' }).svg).toContain('minutes since the first trial')
   })
 
-  test('of nothing are refused, and so is what is no measure', () => {
+  test('without data are rejected, and so is an unknown measure', () => {
     const code = (f: () => unknown): string => {
       try {
         f()

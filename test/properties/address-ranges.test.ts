@@ -77,7 +77,7 @@ function products(c: Choices): string {
 
 const CASES = 100
 
-test('plans count and address exactly, or are refused', () => {
+test('plans count and address exactly, or are rejected', () => {
   const seen = { large: 0, refused: 0, right: 0 }
   fc.assert(
     fc.property(numbers, (choices) => {
@@ -131,7 +131,7 @@ const BOUNDED = [
   'W[max(0, 2 - abs(V[i] - j)), i]',
   'W[i, min(V[j] * 3 + 1, 2)]',
 ]
-test.each(BOUNDED)('%s is never refused for sizes that it holds', (access) => {
+test.each(BOUNDED)('%s is never rejected for sizes within its range', (access) => {
   const program = parseProgram(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = dense_variable(i, n)
@@ -230,7 +230,7 @@ const expressions = fc.letrec<{ e: Expr }>((tie) => ({
   ),
 })).e
 
-test('the bounds of an expression hold every value, and a point is its value', () => {
+test('the bounds of an expression contain every value, and a point is its value', () => {
   const ranges = fc
     .tuple(fc.constantFrom(...ENDS), fc.nat(70_000))
     .map(([lo, n]) => [lo, Math.min(2 ** 31 - 1, lo + n)] as const)
@@ -256,7 +256,7 @@ test('the bounds of an expression hold every value, and a point is its value', (
   )
 })
 
-test('what a text lets wrap does not hide what the compiler computes beside it', () => {
+test('wrapping values of a program do not hide overflow in compiler-generated indices', () => {
   const { plan } = parseProgram(
     'kernel k(m: size) { axis i = dense_fixed(m)\nbuffer Y: i32[i] out\niterate s [i] as S where (i * i < 5) { Y[i] = 1 } }',
   ).kernel().compilation

@@ -83,7 +83,7 @@ afterAll(() => device.dispose())
 const int = (n: number, f: (k: number) => number): Int32Array =>
   Int32Array.from({ length: n }, (_, k) => f(k))
 
-test('a list is called anything', async () => {
+test('a list may have any name', async () => {
   let [ran, ready] = [0, 0]
   await fc.assert(
     fc.asyncProperty(cases, async ({ called, argument, set, size, composed, cuts, cells }) => {
@@ -209,7 +209,7 @@ const pairs = fc.record({
   cells: fc.uniqueArray(fc.integer({ min: 0, max: 47 }), { minLength: 1, maxLength: 20 }),
 })
 
-test('lists of two formats are called as what the other one keeps', async () => {
+test('lists of two formats have names of each other', async () => {
   const program = await load(PAIR)
   let ready = 0
   await fc.assert(

@@ -14,7 +14,7 @@ import { parameters } from './property-cases.ts'
 
 const CASES = 24
 
-test('every program under a long schedule is emitted, or refused with a diagnostic', () => {
+test('every program under a long schedule is emitted, or rejected with a diagnostic', () => {
   let made = 0
   let texts = 0
   fc.assert(

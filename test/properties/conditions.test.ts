@@ -79,7 +79,7 @@ test.each([...FOUND, ...BESIDES])('%s', async (body) => {
   expect((await prepared.verify()).problems).toEqual([])
 })
 
-test('every element has a value, whatever conditions say', async () => {
+test('every element has a value under any condition', async () => {
   const device = createCpuDevice()
   const seen = new Set<string>()
   let made = 0

@@ -79,7 +79,7 @@ test('an inout target of a tuple is not reset', () =>
     { tensors: { x: dense([3], Int32Array.of(1, 2, 3)), s: dense([2], Int32Array.of(10, 20)) } },
   ))
 
-test('nothing reduced in a wider type is the identity of the buffer', () =>
+test('an empty reduction in a wider type gives the identity of the buffer', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -91,10 +91,10 @@ test('nothing reduced in a wider type is the identity of the buffer', () =>
     { tensors: { x: dense([0], new Int8Array(0)) }, params: { n: 2 } },
   ))
 
-test('reductions across threads: two into one element, at the top, on a strip', () =>
+test('cross-thread reductions: two into one element, at the top, on a strip', () =>
   agree(kernel(sums).split('j', 2, ['jo', 'ji']).bind({ ji: 'thread.x' }), sumInputs))
 
-test('threads that touch the same elements in different rounds wait for each other', () =>
+test('threads that access the same elements in different iterations synchronise', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -109,7 +109,7 @@ test('threads that touch the same elements in different rounds wait for each oth
     { tensors: { A: sparse } },
   ))
 
-test('a shared copy of one element is made by one thread, in every round anew', () =>
+test('a shared copy of one element is made by one thread in every iteration', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -124,7 +124,7 @@ test('a shared copy of one element is made by one thread, in every round anew', 
     { tensors: { x: dense([3], [1, 2, 3]) }, params: { m: 6 } },
   ))
 
-test('a copy that depends on some threads is shared out among the others, within range', () =>
+test('a copy that depends on some threads is distributed over the others, within range', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -141,13 +141,13 @@ test('a copy that depends on some threads is shared out among the others, within
     { tensors: { x: dense([7], [1, 2, 3, 4, 5, 6, 7]) }, params: { m: 3 } },
   ))
 
-test('a format on top of formats keeps their names apart', () =>
+test('a format applied after formats keeps their names separate', () =>
   agree(
     kernel(sums.replace('else { y[i] += x[j] } ', '')).as('A', 'csr').as('A', 'csr').as('A', 'ell'),
     sumInputs,
   ))
 
-test('a nest of which one statement runs over all rows is taken apart', async () => {
+test('a nest with one statement over all rows is split', async () => {
   const nested = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)
@@ -162,7 +162,7 @@ test('a nest of which one statement runs over all rows is taken apart', async ()
   for (const format of ['dcsr', 'csc']) await agree(nested.as('A', format), { tensors: { A: sparse } })
 })
 
-test('formats that would lose or repeat coordinates are refused', () => {
+test('formats that would lose or repeat coordinates are rejected', () => {
   const written = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis f = dense_fixed(n)
@@ -180,7 +180,7 @@ test('formats that would lose or repeat coordinates are refused', () => {
   expect(refusal(() => ragged.as('A', 'csr')).code).toBe('schedule/format-padding')
 })
 
-test('searches stay inside of the conditions that make their bounds real', () =>
+test('searches stay inside the conditions that make their bounds valid', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -219,7 +219,7 @@ test('an attached iterator keeps its name, and the kernel can be read back', () 
   })
 })
 
-test('names of the text around a kernel are names like others', () =>
+test('names of surrounding declarations may be reused', () =>
   agree(
     kernel(`kernel linear(groups: size) {
       axis thread = dense_fixed(groups)
@@ -230,7 +230,7 @@ test('names of the text around a kernel are names like others', () =>
     { tensors: { waiting: dense([3], [1, 2, 3]) } },
   ))
 
-test('what lies under unordered duplicates cannot be looked up', () => {
+test('elements under unordered duplicates cannot be looked up', () => {
   const k = kernel(`kernel k(m: size, n: size) {
     axis i = sparse_variable(m) unordered nonunique
     axis j = sparse_variable(i, n)
@@ -244,7 +244,7 @@ test('what lies under unordered duplicates cannot be looked up', () => {
   expect([k.trace, k.undo().trace]).toEqual([[], []])
 })
 
-test('what is looked up under a nonunique axis may lie under another entry of the same coordinate', () =>
+test('a lookup under a nonunique axis searches every entry of the coordinate', () =>
   agree(
     kernel(`kernel k(m: size, n: size, p: size) {
       axis i = dense_fixed(m)
@@ -270,7 +270,7 @@ test('what is looked up under a nonunique axis may lie under another entry of th
     },
   ))
 
-test('conditions on reduction loops stay with them when shares are completed', () =>
+test('conditions on reduction loops are kept if partial results are completed', () =>
   agree(
     kernel(`kernel k(l: size) {
       axis g = dense_fixed(l)
@@ -306,7 +306,7 @@ test('rows under duplicates of one coordinate cannot be looked up', () => {
 })
 
 test.each(['sparse_variable(j, p)', 'bitmap(j, 8)', 'dense_variable(j, p)'])(
-  'what lies two levels under duplicates of one coordinate cannot be looked up: %s',
+  'elements two levels under duplicates of one coordinate cannot be looked up: %s',
   (under) => {
     for (const middle of [
       'sparse_variable(i, n)',
@@ -327,7 +327,7 @@ test.each(['sparse_variable(j, p)', 'bitmap(j, 8)', 'dense_variable(j, p)'])(
   },
 )
 
-test('what threads complete together, they update within range', () =>
+test('cooperatively completed elements are updated within range', () =>
   agree(
     kernel(`kernel k(l: size) {
       axis g = dense_fixed(l)
@@ -351,7 +351,7 @@ test('what threads complete together, they update within range', () =>
     },
   ))
 
-test('searches stay inside of what else their loop asks: its end, and the list that names a row', () =>
+test('searches stay inside the other bounds of their loop: its end, and the list that names a row', () =>
   agree(
     parseProgram(`kernel k(m: size, n: size, l: size) {
         axis i = dense_fixed(n)
@@ -386,7 +386,7 @@ test.each([
   'split r by 2 -> (ro, ri) bind ro to block.x, ri to thread.x',
   'split r by 2 -> (ro, ri) bind ri to thread.x',
   'split r by 2 -> (ro, ri) split c by 2 -> (co, ci) bind ri to thread.y, ci to thread.x',
-])('threads that scatter by a copy of an index array update their own elements: %s', (steps) =>
+])('threads that scatter through a copied index array update their own elements: %s', (steps) =>
   agree(
     parseProgram(`kernel k(m: size, n: size) {
       axis r = sparse_variable(m)
@@ -424,7 +424,7 @@ test.each([
   ['r / 3', 5],
   ['r / 2 / 2', 5],
   ['r / 1', 5],
-])('combined by %s, rows end where segments do', async (at, m) => {
+])('combined by %s, rows end with their segments', async (at, m) => {
   const text = `kernel k(m: size, n: size, p: size) {
     axis r = dense_fixed(m)
     axis c = sparse_variable(r, n)
@@ -441,7 +441,7 @@ test.each([
     await agree(parseProgram(text).kernel().schedule('s'), { tensors: { R }, params: { p } })
 })
 
-test('divisions by what may be 0 stay behind the condition that asks', () =>
+test('divisions by possibly zero values stay inside their condition', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -457,7 +457,7 @@ test('divisions by what may be 0 stay behind the condition that asks', () =>
     { tensors: { B: dense([4], [0, -3, 2, 1], 'i32') }, params: { n: 1 } },
   ))
 
-test('a division that has a distinct name asks for its divisor, since its condition stands further on', () => {
+test('a separately named division tests its divisor, since its condition comes later', () => {
   const text = `kernel k(m: size, n: size, d: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, m)
@@ -505,13 +505,13 @@ schedule k.nested {
   cache_read x at x_shared.c in shared
 }`
 
-test('a tile that is filled within the filling of another is one for all threads', () => {
+test('a tile that is filled while another is filled is block-uniform', () => {
   const A = coords([5], [[0, 1, 1, 3, 4]], [1, 1, 1, 1, 1], 'i32')
   const x = dense([5], [1, 20, 300, 4000, 50000], 'i32')
   return agree(kernel(listed).schedule('nested'), { tensors: { A, x } })
 })
 
-test('a tile is not shared by threads that bring values of their own through registers', () => {
+test('a tile is not shared by threads with private values in registers', () => {
   const text = `kernel k(m: size) {
     axis i = dense_fixed(m)
     buffer Y: i32[i] in
@@ -527,7 +527,7 @@ test('a tile is not shared by threads that bring values of their own through reg
   expect(refusal(() => kernel(text).schedule('s')).code).toBe('schedule/shared-by-threads')
 })
 
-test('what several positions of one coordinate hold densely is not looked up in the first of them', () => {
+test('dense values under duplicate coordinates are not looked up in the first one', () => {
   const text = `kernel k(m: size, n: size) {
     axis i = sparse_variable(n) nonunique
     axis j = dense_fixed(i, m)
@@ -539,7 +539,7 @@ test('what several positions of one coordinate hold densely is not looked up in 
   expect(refusal(() => kernel(text).compilation.loops).code).toBe('lower/unordered-lookup')
 })
 
-test('what is read of a buffer that accumulates wider is a value of the buffer', () =>
+test('reads of a buffer with a wider accumulator give values of the buffer type', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -553,7 +553,7 @@ test('what is read of a buffer that accumulates wider is a value of the buffer',
     { tensors: { A: dense([2, 2], Int8Array.of(100, 1, 28, 2), 'i8') } },
   ))
 
-test('what would be lost is compared as it is stored: sums of values wrap', () => {
+test('lost writes are compared in the stored type: sums of values wrap', () => {
   const k = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
@@ -569,7 +569,7 @@ test('what would be lost is compared as it is stored: sums of values wrap', () =
 })
 
 test.each(['', 'axis f = dense_fixed(p)'])(
-  'entries that lie over several trees have one position: %s',
+  'entries over several trees have one position: %s',
   async (first) => {
     const k = kernel(`kernel k(m: size, n: size, p: size) {
     ${first}
@@ -604,7 +604,7 @@ test.each(['', 'axis f = dense_fixed(p)'])(
   },
 )
 
-test('a division stays behind the condition on its divisor where that has no variable', () =>
+test('a division by a constant expression stays inside the condition on its divisor', () =>
   agree(
     kernel(`kernel k(m: size) {
       axis i = dense_fixed(m)
@@ -631,7 +631,7 @@ test('a division stays behind the condition on its divisor where that has no var
     },
   ))
 
-test('what a target prints no cast or call for binds as it is written', () =>
+test('operators printed without a cast or call have the right precedence', () =>
   agree(
     kernel(`kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -659,7 +659,7 @@ test('what a target prints no cast or call for binds as it is written', () =>
     },
   ))
 
-test('partial results do not know conditions on copies', () => {
+test('partial results do not inherit conditions on copies', () => {
   const k = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
@@ -681,7 +681,7 @@ const sums2 = `kernel k(m: size, p: size, d: size) {
   iterate first [i, j, f] as SSR { Y[i, j] min= A[i, j] - f32(P[f]) }
 }`
 
-test('where a reduction starts is not read from a copy made within it', () => {
+test('the start of a reduction is not read from a copy made within it', () => {
   const inner = kernel(sums2)
   expect(refusal(() => inner.cacheRead('j_indptr', 'first.f', 'shared').show(2)).code).toBe(
     'schedule/start-outside',
@@ -705,7 +705,7 @@ test.each([
   ['sparse_variable(i, n)', 'A[0, i + 0]'],
   ['sparse_variable(i, n)', 'A[j / 2, i + 1]'],
   ['bitmap(i, 4)', 'A[(j - 3) % 2, i + 1]'],
-])('other elements than its own are held in padding of %s: %s', (axis, other) => {
+])('padding of %s stores only fill values: %s', (axis, other) => {
   const k = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = ${axis}
@@ -717,7 +717,7 @@ test.each([
   expect(refusal(() => k.as('A', 'bsr(2)').show(1)).code).toBe('schedule/format-padding')
 })
 
-test('what threads exchange behind a barrier is no restricted pointer', () => {
+test('pointers to data that threads exchange are not restricted', () => {
   const k = kernel(`kernel k(m: size, n: size) {
     axis i = dense_fixed(m)
     axis c = dense_fixed(n)
@@ -736,7 +736,7 @@ test('what threads exchange behind a barrier is no restricted pointer', () => {
   expect(text).toMatch(/int\* Y,/)
 })
 
-test('what lies under an axis that a format replaces is refused', () => {
+test('an axis under a replaced axis is rejected', () => {
   const k = kernel(`kernel t(m: size, n: size) {
       axis i = dense_fixed(m)
       axis j = sparse_variable(i, n)
@@ -755,7 +755,7 @@ test('what lies under an axis that a format replaces is refused', () => {
   expect(refusal(() => k.as('A', 'rows')).code).toBe('schedule/format-children')
 })
 
-test('what a condition of a loop reads is read whatever the condition says', () =>
+test('reads of a loop condition are evaluated unconditionally', () =>
   agree(
     kernel(`kernel k(m: size, d: size) {
       axis i = dense_fixed(m)
@@ -767,7 +767,7 @@ test('what a condition of a loop reads is read whatever the condition says', () 
     { tensors: { A: dense([4], Int8Array.of(2, -1, 0, 9)) }, params: { d: 3 } },
   ))
 
-test('threads that a condition leaves out keep no place that decides where they meet', () => {
+test('excluded threads do not hold indices that determine a barrier', () => {
   const k = kernel(`kernel k(m: size, n: size, a: i32) {
     axis i = dense_fixed(m)
     axis j = dense_fixed(n)
@@ -811,7 +811,7 @@ test.each(['bind it.v to thread.z', 'bind it.a to block.x\nbind it.v to thread.x
     ),
 )
 
-test('a remainder reaches what it is of, and not twice that', () =>
+test('the bound of a remainder is its dividend, not twice its dividend', () =>
   agree(
     kernel(`kernel k(m: size) {
       axis i = dense_fixed(m)
@@ -825,7 +825,7 @@ test('a remainder reaches what it is of, and not twice that', () =>
     },
   ))
 
-test('a search by a constant stays under what says that there are so many', () =>
+test('a search for a constant stays inside the check of its length', () =>
   agree(
     kernel(`kernel k(m: size, p: size, d: size) {
       axis i = sparse_variable(m)
@@ -854,40 +854,42 @@ test('a search by a constant stays under what says that there are so many', () =
     },
   ))
 
-describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers and shared memory too', (t) => {
-  const x = [11, 47, 20, 15]
-  const given = dense([4], x, t as Dtype)
-  const A = coords([1, 4], [x.map(() => 0), [0, 1, 2, 3]], given.values, t as Dtype)
-  test.each([
-    [
-      'in a buffer that is cached',
-      'buffer L: T[i] local',
-      'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
-      'compute_at b at a.i\ncache_write L at a.i in register',
-    ],
-    [
-      'in shared memory',
-      'buffer L: T[i] local',
-      'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
-      'split a.i by 2 -> (o, s)\nbind s to thread.x\ncompute_at b at o\ncache_write L at o in shared',
-    ],
-    [
-      'as a name that outlives what it reads',
-      'buffer y: T[i] inout',
-      'iterate a [i] as S { let u = T(x[i] * y[i])\ny[i] = u\nz[i] = f32(u) }',
-      '',
-    ],
-    [
-      'as it is combined',
-      'axis r = dense_fixed(1)\naxis j = sparse_variable(r, m)\nbuffer A: T[r, j] in\nbuffer C: T[r] out',
-      'iterate a [r, j] as SR { C[r] max= T(A[r, j] * x[j]) }\niterate b [i] as S { z[i] = 1 }',
-      'fuse (a.r, a.j) -> e\nsplit e by 4 -> (o, s)\naccumulate C over s by 2',
-    ],
-    ['where it is cast to what it is', '', 'iterate a [i] as S { z[i] = f32(T(x[i] * x[i])) }', ''],
-  ])('%s', (_name, buffer, body, steps) =>
-    agree(
-      kernel(
-        `kernel k(m: size) {
+describe.each(['u8', 'i8', 'f16', 'bf16'])(
+  '%s: the type is exact in registers and shared memory too',
+  (t) => {
+    const x = [11, 47, 20, 15]
+    const given = dense([4], x, t as Dtype)
+    const A = coords([1, 4], [x.map(() => 0), [0, 1, 2, 3]], given.values, t as Dtype)
+    test.each([
+      [
+        'in a buffer that is cached',
+        'buffer L: T[i] local',
+        'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
+        'compute_at b at a.i\ncache_write L at a.i in register',
+      ],
+      [
+        'in shared memory',
+        'buffer L: T[i] local',
+        'iterate a [i] as S { L[i] = T(x[i] * x[i]) }\niterate b [i] as S { z[i] = f32(L[i]) }',
+        'split a.i by 2 -> (o, s)\nbind s to thread.x\ncompute_at b at o\ncache_write L at o in shared',
+      ],
+      [
+        'as a name that outlives what it reads',
+        'buffer y: T[i] inout',
+        'iterate a [i] as S { let u = T(x[i] * y[i])\ny[i] = u\nz[i] = f32(u) }',
+        '',
+      ],
+      [
+        'as it is combined',
+        'axis r = dense_fixed(1)\naxis j = sparse_variable(r, m)\nbuffer A: T[r, j] in\nbuffer C: T[r] out',
+        'iterate a [r, j] as SR { C[r] max= T(A[r, j] * x[j]) }\niterate b [i] as S { z[i] = 1 }',
+        'fuse (a.r, a.j) -> e\nsplit e by 4 -> (o, s)\naccumulate C over s by 2',
+      ],
+      ['where it is cast to what it is', '', 'iterate a [i] as S { z[i] = f32(T(x[i] * x[i])) }', ''],
+    ])('%s', (_name, buffer, body, steps) =>
+      agree(
+        kernel(
+          `kernel k(m: size) {
           axis i = dense_fixed(m)
           buffer x: T[i] in
           buffer z: f32[i] out
@@ -895,19 +897,20 @@ describe.each(['u8', 'i8', 'f16', 'bf16'])('a %s is one in registers and shared 
           ${body}
         }
         schedule k.s { ${steps} }`.replaceAll(/\bT\b/g, t),
-      ).schedule('s'),
-      {
-        tensors: {
-          x: given,
-          ...(buffer.includes('inout') ? { y: given } : {}),
-          ...(buffer.includes('A:') ? { A } : {}),
+        ).schedule('s'),
+        {
+          tensors: {
+            x: given,
+            ...(buffer.includes('inout') ? { y: given } : {}),
+            ...(buffer.includes('A:') ? { A } : {}),
+          },
         },
-      },
-    ),
-  )
-})
+      ),
+    )
+  },
+)
 
-test.each(['f16', 'bf16'])('what is computed of %s is rounded where it is stored, and no earlier', (t) => {
+test.each(['f16', 'bf16'])('results of %s are rounded when stored, not earlier', (t) => {
   const x = dense([2], [47, 3], t as Dtype)
   return agree(
     kernel(`kernel k(m: size) {
@@ -952,17 +955,17 @@ const fifteen: Inputs = {
   },
 }
 
-test('what threads reduce starts before others combine into it', () =>
+test('a cross-thread reduction is initialised before other threads combine into it', () =>
   agree(all('y[] += A[i, j]').peel('j').split('sum.j', 2, ['a', 'b']).bind({ b: 'thread.x' }), fifteen))
 
-test('a copy of a statement that mentions no loop is another statement', () =>
+test('a copy of a statement without loop variables is a separate statement', () =>
   agree(
     all('if (A[i, j] > 3) { y[] += 1 }').split('j', 2, ['a', 'b']).bind({ b: 'thread.x' }).peel('i'),
     fifteen,
   ))
 
 // Columns 0 and 1 of row 0 are one place of `every_other`: only its condition tells them apart.
-test('a part of a bucket is asked only for the coordinates that it takes', () =>
+test('a part of a bucket is searched only for its coordinates', () =>
   agree(
     kernel(`format every_other over (i, j) {
       axis io = dense_fixed(i)

@@ -5,7 +5,7 @@ import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 
-test('default schedules end, and change no result', async () => {
+test('default schedules terminate, and do not change results', async () => {
   const device = createCpuDevice()
   await fc.assert(
     fc.asyncProperty(numbers, async (choices) => {

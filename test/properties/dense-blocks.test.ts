@@ -173,7 +173,7 @@ async function agree(as: string, A: Tensor, { m, n }: Blocked, onWebGpu: boolean
   }
 }
 
-test('formats that claim it', async () => {
+test('formats that declare `full`', async () => {
   let refused = 0
   await fc.assert(
     fc.asyncProperty(fc.noBias(choiceNumbers(200)), async (choices) => {
@@ -202,7 +202,7 @@ test('formats that claim it', async () => {
   expect(refused).toBeGreaterThan(0)
 }, 600_000)
 
-test('blocks that are chosen where they are full', async () => {
+test('blocks that are selected by fill ratio 1', async () => {
   await fc.assert(
     fc.asyncProperty(fc.noBias(choiceNumbers(200)), async (choices) => {
       const c = new Choices(choices)
@@ -226,7 +226,7 @@ test.each([
   'bsr(4) where (count(i by i / 4, j / 4) >= 16) + csr',
   'bsr(4) where (count(i, j by i / 4) >= 16) + csr',
   'rows_full(4)',
-])('%s may hold part of a block', (as) => {
+])('%s may store part of a block', (as) => {
   expect(refusal(() => compile(as, 'peak')).code).toBe('schedule/format-padding')
 })
 
@@ -250,7 +250,7 @@ const readyMade = (schedule: string, axis: string) => {
   return { c, inputs: { tensors: { A }, params: { m: 5, n: 5 } } }
 }
 
-test('of ready-made blocks zeros are elements, and what lies beyond the edge is nothing', async () => {
+test('zeros in ready-made blocks are elements, and values beyond the edge are ignored', async () => {
   const { c, inputs } = readyMade('s', 'jo')
   await agreeOnAll(c, inputs)
   const { C } = reference(c.source, referenceInputs(c.source, bindInputs(c.kernel, inputs))).buffers
@@ -259,12 +259,12 @@ test('of ready-made blocks zeros are elements, and what lies beyond the edge is 
 
 const lacking = 'axes ii, ji of bsr_full(4) are claimed full, but the tensor does not hold (i, j) = (0, 0)'
 
-test('ready-made blocks of a later format, which claims nothing, lack their zeros', () => {
+test('ready-made blocks of a later format without the claim omit zeros', () => {
   const { c, inputs } = readyMade('twice', 'l')
   expect(refusal(() => bindInputs(c.kernel, inputs)).message).toBe(lacking)
 })
 
-test('of the tensor that comes to it a later format keeps the claim', () => {
+test('a later format keeps the claim for its tensor', () => {
   const A: Tensor = {
     kind: 'coords',
     shape: [5, 5],

@@ -66,7 +66,7 @@ const SIZES = [
 ] as const
 
 describe.each(TEXTS)('%s', (_, text) => {
-  test.each(SIZES)('there and back, and kernels, h = %i, s = %i', async (h, s) => {
+  test.each(SIZES)('round trips and kernels, h = %i, s = %i', async (h, s) => {
     const to = written(text, h, s)
     expect(provedOf(to.parts[0]!.instance, to.over)).toMatchObject({ range: true, inverse: true })
     const program = parseProgram(
@@ -105,10 +105,8 @@ describe.each(TEXTS)('%s', (_, text) => {
   })
 })
 
-test.each(TEXTS)(
-  '%s: equal coordinates add up, in what is stored and in what is written',
-  async (_, text) => {
-    const program = parseProgram(`
+test.each(TEXTS)('%s: equal coordinates are added, in inputs and outputs', async (_, text) => {
+  const program = parseProgram(`
   kernel scaled(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)
@@ -119,24 +117,23 @@ test.each(TEXTS)(
     iterate each [i, j] as SS { B[i, j] = A[i, j] * x[j] }
   }
   ${text}schedule scaled.s { A as tiles(2, 3) }`)
-    const { compilation } = program.kernel('scaled').schedule('s')
-    await fc.assert(
-      fc.asyncProperty(matrices, async (drawn) => {
-        const A = repeated(fitting(drawn, text, 2, 3))
-        const once = summed(A)
-        const there = partsToCoords(convertTensor(A, written(text, 2, 3), givenFor(A.shape)))
-        expect(lines(there.coords, there.values!)).toEqual(lines(once.coords, once.values!))
-        const [m, n] = A.shape as [number, number]
-        const values = Int32Array.from({ length: n }, (_x, at) => 1 + at)
-        const x = { kind: 'dense', shape: [n], values, dtype: 'i32' } as const
-        await agreeOnAll(compilation, { tensors: { A, x }, params: { m, n } })
-      }),
-      { numRuns: costly(5) },
-    )
-  },
-)
+  const { compilation } = program.kernel('scaled').schedule('s')
+  await fc.assert(
+    fc.asyncProperty(matrices, async (drawn) => {
+      const A = repeated(fitting(drawn, text, 2, 3))
+      const once = summed(A)
+      const there = partsToCoords(convertTensor(A, written(text, 2, 3), givenFor(A.shape)))
+      expect(lines(there.coords, there.values!)).toEqual(lines(once.coords, once.values!))
+      const [m, n] = A.shape as [number, number]
+      const values = Int32Array.from({ length: n }, (_x, at) => 1 + at)
+      const x = { kind: 'dense', shape: [n], values, dtype: 'i32' } as const
+      await agreeOnAll(compilation, { tensors: { A, x }, params: { m, n } })
+    }),
+    { numRuns: costly(5) },
+  )
+})
 
-test('lists have gaps, and groups of their own', () => {
+test('lists may have gaps, and separate groups', () => {
   const A = matrix(
     [5, 9],
     [
@@ -153,7 +150,7 @@ test('lists have gaps, and groups of their own', () => {
   expect([...part!.values]).toEqual([1, 2, 0, 0, 0, 3, 0, 0, 0, 4, 0, 0, 5, 0, 0, 0, 0, 0])
 })
 
-describe('lists that come ready-made are looked at', () => {
+describe('ready-made lists are checked', () => {
   const A = matrix(
     [4, 6],
     [
@@ -223,7 +220,7 @@ test('parts with lists, in compositions', async () => {
   )
 })
 
-describe('what a kernel cannot do over a list is refused', () => {
+describe('unsupported accesses to a list are rejected', () => {
   const dense = (body: string): string => `
     kernel k(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -247,7 +244,7 @@ describe('what a kernel cannot do over a list is refused', () => {
   ])('%s', (_, body, expected) => {
     expect(code(dense(body))).toBe(expected)
   })
-  test('every coordinate of a dense tensor', () => {
+  test('lists of every coordinate of a dense tensor', () => {
     const text = dense('iterate most [i, jd] as SR { y[i] max= A[i, jd] }')
       .replace('axis j = sparse_variable(i, n)\n', '')
       .replace('A: i32[i, j]', 'A: i32[i, jd]')
@@ -255,7 +252,7 @@ describe('what a kernel cannot do over a list is refused', () => {
   })
 })
 
-test('more coordinates than a list is wide are refused, with where they stand', () => {
+test('too many coordinates for a list are rejected, with their location', () => {
   const text = rowsFirst.replace('rank(j by i / h) / s', '0')
   const A = matrix(
     [4, 6],
@@ -266,7 +263,7 @@ test('more coordinates than a list is wide are refused, with where they stand', 
   expect(refused.message).toMatch(/axis jo has the width 3, .* stores 4 coordinates/)
 })
 
-test('a wrong position is no inverse', () => {
+test('a wrong position is rejected as an inverse', () => {
   const A = matrix(
     [2, 8],
     [1, 4, 6, 7].map((j) => [1, j, 1]),
@@ -290,7 +287,7 @@ test('a wrong position is no inverse', () => {
   expect(refusal(() => convertTensor(B, written(padded), givenFor(B.shape))).code).toBe('format/not-inverse')
 })
 
-test('a list is loaded within its width alone', () => {
+test('lists are loaded only within their width', () => {
   const text = `
   format f over (i, j) {
     axis io = dense_fixed(i)
@@ -311,7 +308,7 @@ test('a list is loaded within its width alone', () => {
   expect(refusal(() => convertTensor(A, written(text), givenFor(A.shape))).code).toBe('format/not-inverse')
 })
 
-test('a stored position of a list that holds no coordinate is no element', async () => {
+test('a list position without a coordinate is not an element', async () => {
   const text = TEXTS.find(([name]) => name === 'V:N:M')![1]
   const tensor: StoredTensor = {
     kind: 'stored',
@@ -409,7 +406,7 @@ test('lists without padding without a coordinate need no condition', () => {
   expect(aliased('padded with last')).not.toMatch(/jo.* < 3\b/)
 })
 
-test('conditions on lists are implied by sizes where lists hold coordinates alone', () => {
+test('conditions on lists follow from sizes if lists contain coordinates only', () => {
   const shown = (more: string): string => {
     const text = `
     format tiles over (i, j) {
@@ -428,7 +425,7 @@ test('conditions on lists are implied by sizes where lists hold coordinates alon
   expect(shown('compact')).not.toContain('where')
 })
 
-test('a list that is claimed compact is', () => {
+test('a list that is declared compact is compact', () => {
   const text = rowsFirst.replace('sparse_fixed(go, j, s)', 'sparse_fixed(go, j, s) compact')
   const to = written(text, 2, 2)
   const at = (columns: readonly number[]) =>
@@ -445,7 +442,7 @@ test('a list that is claimed compact is', () => {
   expect(refusal(() => partsFromArrays(to, [{ tensor, tables }], givenFor([2, 8]))).code).toBe('format/claim')
 })
 
-test('tables of formats are stored as they are', () => {
+test('tables of formats are stored unchanged', () => {
   const text = `${kernel}${rowsFirst}
   format blocks over (d) {
     axis o = sparse_variable(d)
@@ -463,7 +460,7 @@ test('tables of formats are stored as they are', () => {
 const FLOATS = kernel.replaceAll('i32', 'f32')
 
 /** Columns that no element has are NaN in what is multiplied, and elements of tiles are where rows have none. */
-describe.each(TEXTS)('%s: what no element reads reaches nothing', (_, text) => {
+describe.each(TEXTS)('%s: padding has no effect', (_, text) => {
   test.each([
     [2, 5],
     [3, 2],
@@ -492,7 +489,7 @@ describe.each(TEXTS)('%s: what no element reads reaches nothing', (_, text) => {
   })
 })
 
-describe('what is no list', () => {
+describe('invalid lists', () => {
   const text = (list: string, more = '', map = 'position(jo)', inverse = 'jo[ji]'): string => `
   format f(s, w: size) over (i, j) {
     axis io = dense_fixed(i)

@@ -37,7 +37,7 @@ function index(c: Choices, tile: number, depth = 1): string {
 
 const CASES = 50
 
-test('what sizes imply is gone, and nothing else', async () => {
+test('exactly the implied conditions are removed', async () => {
   const seen = { all: 0, gone: 0, kept: 0 }
   await fc.assert(
     fc.asyncProperty(numbers, async (choices) => {
@@ -115,7 +115,7 @@ const COPIED = `kernel k(m: size) {
   iterate s [io, ii] as SS { Y[io * 64 + ii] = X[io * 64 + ii] }
 }`
 
-test('what holds under a requirement can be copied', async () => {
+test('copies use conditions implied by a requirement', async () => {
   const k = parseProgram(COPIED)
     .kernel()
     .require('m', { multiple: 64 })

@@ -10,7 +10,7 @@ import { schedule, sharing } from '../support/schedule-gen.ts'
 import { agreeOnDevice, agreeOnStages } from './agree.ts'
 import { carriedOut, caseOf, numbers, parameters } from './property-cases.ts'
 
-test('what is updated in place is what the reference makes of it, under every legal schedule', async () => {
+test('in-place updates equal the reference under every legal schedule', async () => {
   const device = createCpuDevice()
   let made = 0
   await fc.assert(

@@ -101,7 +101,7 @@ const relied = (text: string, c: Choices): Compilation =>
 
 const CASES = 30
 
-test('integers wrap alike on every stage, as values and on the way to elements', async () => {
+test('integers wrap equally at every stage, as values and in indices', async () => {
   const device = createCpuDevice()
   const seen = { all: 0, refused: 0, lost: 0 }
   await fc.assert(
@@ -150,7 +150,7 @@ test('integers wrap alike on every stage, as values and on the way to elements',
 }, 3_600_000)
 
 test.each(['i * 1073741824 >= 0', 'i + 2147483645 >= 0', 'i * 715827883 + 5 >= 0 and 0 - i < 1'])(
-  'where (%s) holds as in 32 bits, whatever is known of sizes',
+  '(%s) is evaluated in 32 bits, for any facts about sizes',
   async (condition) => {
     const text = `kernel k(m: size) {
   axis i = dense_fixed(m)

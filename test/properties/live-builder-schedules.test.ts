@@ -32,7 +32,7 @@ const ALL = SCHEDULES.flatMap((name) =>
 
 // Of these, a few in each run.
 test.each(sample(ALL, 30))(
-  'two launches of blocks of threads build it, and one more where lists are one loop: %s, %s, %s',
+  'two launches build the format, and one more if lists are fused: %s, %s, %s',
   (name, format, kernel) => {
     const nests = name === 'live' ? 2 : 3
     fc.assert(
@@ -65,7 +65,7 @@ test.each(sample(ALL, 30))(
 
 /** Copies that threads read a vector of elements into stand inside of the reduction over a word, and combine nothing. */
 test.each(['panels(1, 4)', 'strips(8, 1)', 'rows_of(2, 3)', 'blocks(1, 4)'] as const)(
-  'the schedules that come with the nests keep every invariant: %s',
+  'the default schedules of builders keep every invariant: %s',
   (format) => {
     const [name] = format.split('(') as [keyof typeof LIVE]
     const text = `${LIVE[name].text}\n${KERNELS.left}\nschedule product.s { A as ${format} live in place }`
@@ -80,7 +80,7 @@ const nestOf = (c: Compilation, name: string): For =>
   c.loops.body.find((s): s is For => s.kind === 'for' && s.nest === name)!
 
 test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])(
-  'one thread marks by the schedule that comes with the nest, where no step has changed it: %s',
+  'a single thread marks under the default schedule, unless a step changes it: %s',
   async (format) => {
     await fc.assert(
       fc.asyncProperty(numbers, (n) => {
@@ -121,7 +121,7 @@ schedule product.one {
   cache_write starts_A at place_A.jo_part in register
 }`
 
-test('what marks and what places are one launch where their outer loops are joined', async () => {
+test('marking and placing are one launch if their outer loops are joined', async () => {
   const c = (s: Live): Compilation =>
     parseProgram(`${s.text}${ONE_LAUNCH.replace('{', `{ ${/A as .*place/.exec(s.text)![0]}`)}`)
       .kernel()

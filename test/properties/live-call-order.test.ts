@@ -67,7 +67,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
   afterAll(() => device.dispose())
 
-  test('results are those of one call after the other', async () => {
+  test('results equal those of sequential calls', async () => {
     await fc.assert(
       fc.asyncProperty(numbers, async (n) => {
         const c = new Choices(n)

@@ -56,7 +56,7 @@ function counted(of: Device): { readonly device: Device; readonly made: { compil
 }
 
 test.each([false, true])(
-  'one prepared plan takes every pattern, on webgpu: %s',
+  'one prepared plan accepts every pattern, on webgpu: %s',
   (gpu) =>
     property(gpu ? 2 : 8, async (s, choices) => {
       const kernel = parseProgram(s.text).kernel().schedule(choices.pick(SCHEDULES))
@@ -129,7 +129,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 })
 
 test.each(['live', 'fused'])(
-  'on cuda a run is one launch behind the other, and one wait: %s',
+  'on cuda a run has consecutive launches and a single wait: %s',
   async (schedule) => {
     const { device, driver } = fakeDevice()
     const kernel = (await load(TEXT)).kernel().schedule(schedule).parallel()

@@ -22,7 +22,7 @@ beforeAll(async () => {
 })
 afterAll(() => webgpu.dispose())
 
-test('a capacity that is just enough, and one that is not', async () => {
+test('an exact capacity, and one that is too small', async () => {
   await fc.assert(
     fc.asyncProperty(numbers, async (n) => {
       const c = new Choices(n)

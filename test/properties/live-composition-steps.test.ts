@@ -69,7 +69,7 @@ test.each([
     'A as blocks(2, 2) where (held(M)) + panels(2, 2) live in place',
     'is read by first before which writes',
   ],
-] as const)('$1 is refused: $2', (kernel, step, why) => {
+] as const)('$1 is rejected: $2', (kernel, step, why) => {
   const { code, message } = refused(kernel, step)
   expect(message).toContain(why)
   expect(code).toMatch(/^schedule\/live-(format|tensor)$/)
@@ -82,7 +82,7 @@ test.each([
   ],
   ['capacity (k, 2 - 3)', 'a capacity of -1 is below 0'],
   ['capacity (k, m / z)', 'z'],
-] as const)('%s is refused', (how, why) => {
+] as const)('%s is rejected', (how, why) => {
   const { code, message } = refused(
     KERNELS.plain,
     `A as blocks(2, 2) where (held(M)) + panels(2, 2) live ${how}`,
@@ -93,7 +93,7 @@ test.each([
   ])
 })
 
-test('steps for each part go to its copies of iterations, and to those of its loops that look at lists', () =>
+test('steps for each part apply to its copies of iterations, and to its loops over lists', () =>
   property(5, async (s, choices) => {
     const how = choices.pick(['live', 'live in place'])
     const stepped = (steps: string) => compiled(s, `${how} ${steps}`)
@@ -110,7 +110,7 @@ test('steps for each part go to its copies of iterations, and to those of its lo
     await agreeOnAll(each, s.inputs)
   }))
 
-test('merge parts of what is found runs those who look at its lists in one launch', () =>
+test('`merge parts` of a live format runs the consumers of its lists in one launch', () =>
   property(
     4,
     async (s, choices) => {
@@ -150,7 +150,7 @@ test('parts by their names', () => {
   ])
 })
 
-test('it is part of the step, as text and as data', () => {
+test('it is part of the step, in program text and JSON', () => {
   const format = 'blocks(2, b) where (held(M)) + panels(4, 2)'
   const text = `${TEXTS}\n${KERNELS.plain}\nschedule product.s(b = 3) { A as ${format} live capacity k }
 schedule product.each(b = 3) { A as ${format} live capacity (b, m + k) in all }`
@@ -168,7 +168,7 @@ schedule product.each(b = 3) { A as ${format} live capacity (b, m + k) in all }`
   }
 })
 
-test.skipIf(noNvcc !== null)('nvcc takes a kernel of two parts', () => {
+test.skipIf(noNvcc !== null)('nvcc compiles a kernel of two parts', () => {
   const step = 'A as blocks(16, 16) where (held(M)) + panels(64, 64) live'
   const k = parseProgram(`${TEXTS}\n${KERNELS.plain}\nschedule product.s { ${step} }`).kernel().schedule('s')
   expect(compileCuda(k.emit('cuda').map((t) => t.text))).toBe('')

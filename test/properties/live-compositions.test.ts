@@ -33,13 +33,13 @@ beforeAll(async () => {
 afterAll(() => webgpu.dispose())
 
 test(
-  'results are what the reference computes, on every stage and the cpu',
+  'results equal the reference, at every stage and on the cpu',
   () => property(10, (s, c) => agreeOnAll(compiled(s, c.pick(waysOf(s))), s.inputs)),
   3_600_000,
 )
 
 test(
-  'and on webgpu',
+  'the same holds on WebGPU',
   () =>
     property(2, async (s, choices) => {
       const isProduct = PRODUCTS.includes(s.kernel)
@@ -53,7 +53,7 @@ test(
 )
 
 test(
-  'each part has room of its own: just enough, and what has one too little is named',
+  'each part has a separate capacity: an exact one suffices, and a smaller one is named',
   () =>
     property(8, async (s, choices) => {
       const c = compiled(s, 'live in place')
@@ -81,7 +81,7 @@ test(
 )
 
 test(
-  'lists and values of each part are those that the host makes of the same tensor',
+  'lists and values of each part equal those built on the host',
   () =>
     property(12, (s) => {
       const c = compiled(s, 'live')
@@ -111,7 +111,7 @@ test(
 const dense = (shape: readonly number[], ...values: readonly number[]) =>
   ({ kind: 'dense', dtype: 'f32', shape, values: Float32Array.from(values) }) as const
 
-test('what no part has changes nothing, whatever it is, and the first part has what several could', async () => {
+test('elements outside of all parts have no effect, and the first matching part stores an element', async () => {
   const none = Number.NaN
   const A = dense([2, 4], 1, none, 3, none, none, 2, none, 4)
   const M = dense([2, 4], 1, 0, 1, 0, 0, 1, 0, 1)
@@ -132,7 +132,7 @@ test('what no part has changes nothing, whatever it is, and the first part has w
   expect(await values('blocks(2, 2) where (held(M)) live in place', MASKED, webgpu, A)).toEqual([301, 4020])
 })
 
-test('a mask whose fill is no number holds what is one', async () => {
+test('a mask with a NaN fill value stores numbers', async () => {
   const kernel = KERNELS.plain.replace('buffer M: f32[i, q] in', 'buffer M: f32[i, q] in fill nan')
   const step = 'A as panels(1, 1) where (held(M)) + panels(1, 1) live in place capacity 1'
   const text = `${TEXTS}\n${kernel}\nschedule product.s { ${step} }`

@@ -107,7 +107,7 @@ afterAll(() => webgpu.dispose())
 const FLOATING = ALL.filter(isFloat).map((t) => [`${t}, filled with nan`, [t], 'nan'] as const)
 
 test.each([...FLOATING, ['any', ALL, undefined] as const])(
-  'products and lists are those of the host, on every stage and the cpu: %s',
+  'products and lists equal those of the host, at every stage and on the cpu: %s',
   async (_, of, fill) => {
     await fc.assert(
       fc.asyncProperty(numbers, (n) => {
@@ -131,7 +131,7 @@ test.each([...FLOATING, ['any', ALL, undefined] as const])(
   3_600_000,
 )
 
-test('and by threads, whatever the width of an element is: on the stages, on webgpu, and nvcc takes it', async () => {
+test('the same holds with threads and for any element width: at the stages, on webgpu, and nvcc compiles it', async () => {
   const inWords = ALL.filter((t) => t !== 'f64')
   let run = 0
   await fc.assert(

@@ -54,7 +54,7 @@ beforeAll(async () => {
 })
 afterAll(() => webgpu.dispose())
 
-test('lists, counts and products are those of the host', async () => {
+test('lists, counts and products equal those of the host', async () => {
   const seen = { joined: 0, threads: 0, cached: 0 }
   let gpu = 0
   await fc.assert(

@@ -21,13 +21,13 @@ beforeAll(async () => {
 afterAll(() => webgpu.dispose())
 
 test.each(SCHEDULES)(
-  'a product is what the reference computes, on every stage and the cpu: %s',
+  'a product equals the reference, at every stage and on the cpu: %s',
   (name) => property(24, (s) => agreeOnAll(scheduled(s, name), s.inputs)),
   3_600_000,
 )
 
 test.each(SCHEDULES)(
-  'and on webgpu: %s',
+  'the same holds on WebGPU: %s',
   (name) =>
     property(8, async (s) => {
       const c = scheduled(s, name)
@@ -38,7 +38,7 @@ test.each(SCHEDULES)(
 )
 
 test.each(SCHEDULES)(
-  'the lists are those that the host makes of the same tensor: %s',
+  'the lists equal those built on the host: %s',
   (name) =>
     property(40, (s) => {
       const c = scheduled(s, name)
@@ -49,7 +49,7 @@ test.each(SCHEDULES)(
   3_600_000,
 )
 
-test('what nothing selects may be anything, and what is no number is kept', async () => {
+test('skipped elements may have any value, and NaN is kept', async () => {
   const dense = (shape: readonly number[], ...values: readonly number[]) =>
     ({ kind: 'dense', dtype: 'f32', shape, values: Float32Array.from(values) }) as const
   const A = dense([2, 4], 1, -0, 0, 0, 0, -0, 0, Number.NaN)
@@ -76,7 +76,7 @@ test('what nothing selects may be anything, and what is no number is kept', asyn
     }
 })
 
-test('a list that is under no axis', async () => {
+test('a list without a parent axis', async () => {
   const text = `format held(b) over (i) {
   axis io = sparse_variable(ceildiv(i, b))
   axis ii = dense_fixed(b)
@@ -108,7 +108,7 @@ schedule product.live { x as held(3) live in place }`
   )
 })
 
-test('what is written where the tensor holds something has one place in every format', async () => {
+test('an output with the structure of a live tensor has one position in every format', async () => {
   const kernel = KERNELS.left
     .replace('buffer B:', 'buffer D: f32[i, q] out buffer B:')
     .replace(
@@ -125,7 +125,7 @@ test('what is written where the tensor holds something has one place in every fo
   )
 }, 3_600_000)
 
-test('a tensor that comes in, is added to and goes out', async () => {
+test('an inout tensor with additions', async () => {
   const kernel = KERNELS.left
     .replace('A: f32[i, q] in', 'X: f32[i, q] in buffer A: f32[i, q] inout')
     .replace('iterate mul', 'iterate add [i, q] as SS { A[i, q] += X[i, q] } iterate mul')

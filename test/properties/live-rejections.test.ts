@@ -110,13 +110,13 @@ test.each([
   ['V', 'schedule/live-tensor: V of product is overwritten by again after take reads it'],
   ['W', 'schedule/live-tensor: W of product is read by take before again writes it'],
   ['H', 'schedule/format-padding: panels(2, 2) leaves out coordinates of H that hold its fill value'],
-])('%s, which the kernel writes: %s', (tensor, expected) => {
+])('%s, written by the kernel: %s', (tensor, expected) => {
   const told = refusal(`${tensor} as panels(2, 2) live in place`, WRITERS)
   expect(told).toContain(expected)
   expect(told).not.toContain('without help')
 })
 
-test('of two that are found, the temporary comes first: what holds only what another list has is looked through no more', async () => {
+test('of two live tensors the temporary is built first: an output with its structure is not searched again', async () => {
   const text = `${LIVE.blocks.text}
 kernel product(m: size, k: size) {
   axis i = dense_fixed(m)
@@ -143,7 +143,7 @@ schedule product.after { H as blocks(2, 3) live in place A as blocks(2, 2) live 
   await agreeOnAll(kernel.schedule('after').compilation, { tensors: { A } })
 })
 
-test('a tensor whose readers go over no lists: a sparse axis is entered by its axis', () => {
+test('a tensor without loops over its lists: a sparse axis is entered by its axis', () => {
   const text = `format held(b) over (v) {
   axis vo = dense_fixed(ceildiv(v, b))
   axis vi = sparse_variable(vo, b)
@@ -166,7 +166,7 @@ schedule reach.active { F as held(4) live in place }`
   })
 })
 
-test('a structure is found once', () => {
+test('a structure is built once', () => {
   for (const again of ['A as panels(2, 2) live in place', 'A as panels(1, 1) live'])
     expect(refusal(`A as panels(2, 2) live in place ${again}`, KERNELS.left)).toContain(
       'schedule/live-tensor: an earlier step already builds the structure of A',

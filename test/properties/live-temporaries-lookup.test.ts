@@ -136,7 +136,7 @@ beforeAll(async () => {
 })
 afterAll(() => webgpu.dispose())
 
-test('what is read is what the reference computes, on every stage and the cpu', async () => {
+test('looked-up values equal the reference, at every stage and on the cpu', async () => {
   await property(20, async (c, { inputs, written }) => {
     // By positions, and not set to anything before: nobody reads but what is written.
     const stored = c.kernel.buffers.find((b) => b.name === 'H')!
@@ -146,7 +146,7 @@ test('what is read is what the reference computes, on every stage and the cpu', 
   })
 }, 3_600_000)
 
-test('and on webgpu', async () => {
+test('the same holds on WebGPU', async () => {
   await property(4, async (c, { inputs }) => {
     const bound = bindInputs(c.kernel, inputs)
     const expected = reference(c.source, referenceInputs(c.source, bound)).buffers
@@ -155,7 +155,7 @@ test('and on webgpu', async () => {
 }, 3_600_000)
 
 test.skipIf(noNvcc !== null)(
-  'and nvcc takes it',
+  'nvcc compiles it',
   async () => {
     await property(2, (c) => {
       const texts = c.parallel().texts('cuda')

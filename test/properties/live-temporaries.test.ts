@@ -56,7 +56,7 @@ const GATES = {
 } as const
 
 test.each(Object.keys(GATES) as (keyof typeof GATES)[])(
-  'temporaries have room for what is listed, and nothing asks again: %s',
+  'temporaries have the capacity of the lists, without further tests: %s',
   (name) => {
     const made = new Map<number, Kernel>()
     const of = (w: number): Kernel => {

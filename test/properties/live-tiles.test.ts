@@ -53,7 +53,7 @@ schedule product.direct {
 }`
 
 test.each(['tiled', 'dealt', 'direct'])(
-  'tiles of gathered columns are what loops over them are, and what nvcc compiles: %s',
+  'tiles of gathered columns equal loops over them, and nvcc compiles them: %s',
   async (name) => {
     const products = (n: readonly number[]): Live => live(new Choices(n), 'panels', 'left')
     const c = parseProgram(`${products([]).text}${TILED}`)
@@ -78,7 +78,7 @@ test.each(['tiled', 'dealt', 'direct'])(
   3_600_000,
 )
 
-test('a fixed grid takes all groups in turn, to the last one that there is', () => {
+test('a persistent grid processes all groups, including the last', () => {
   const s = live(new Choices([]), 'panels', 'left')
   const kernel = parseProgram(`${s.text}${TILED}`).kernel()
   const dealt = kernel.schedule('dealt')

@@ -48,7 +48,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
   afterAll(() => device.dispose())
 
-  test('a run has what there is room for, or says how much it found', async () => {
+  test('a run stays within the capacity, or reports the required one', async () => {
     await fc.assert(
       fc.asyncProperty(cases, async ({ c: { n, m, s, room, fused }, patterns }) => {
         // Below 0 for these sizes.
@@ -98,7 +98,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 })
 
 test.each(['', ' in all'])(
-  'room that 32 bits cannot count is refused before anything runs: capacity%s',
+  'a capacity beyond 32 bits is rejected before anything runs: capacity%s',
   async (all) => {
     const cpu = await devices.cpu()
     const text = textOf(`3 - m * f${all}`, 'both').replace('k.s(s = 2)', 'k.s(s = 2, f = 1)')
@@ -134,7 +134,7 @@ test.each(['', ' in all'])(
   },
 )
 
-test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused: %s', async (room) => {
+test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a negative capacity is rejected: %s', async (room) => {
   const text = textOf(room, 'both').replace('k.s(s = 2)', 'k.s(s = 2, w = 1)')
   const program = await load(text)
   const { code, span, message, hint } = refusal(() => program.kernel('k').schedule('s').compilation)
@@ -149,7 +149,7 @@ test.each(['-1', '0 - 1', 'w - 3', '-1 in all'])('a capacity below 0 is refused:
       )
 })
 
-test('room in all is part of the step, and what lies between iterations is no larger', async () => {
+test('a total capacity is part of the step, and buffers between iterations do not exceed it', async () => {
   const program = await load(textOf('m / 4 + n in all', 'both'))
   const kernel = program.kernel('k').schedule('s', 4)
   expect(printedSteps(kernel.compilation)[0]).toBe(
@@ -179,13 +179,13 @@ test('room in all is part of the step, and what lies between iterations is no la
   ])
 })
 
-test('room for each list and for all of them is refused', async () => {
+test('a capacity per list together with a total capacity is rejected', async () => {
   const kernel = (await load(textOf('3', 'none'))).kernel('k')
   const both = () => kernel.live('P', 'live_token_groups', 2, { capacity: 1, total: 2 })
   expect(both).toThrow('schedule/live-capacity: both capacity and total are given')
 })
 
-test('a listed block with more elements than 32 bits count is refused when data are bound, though the tensor is small', async () => {
+test('a listed block with more elements than 32 bits count is rejected at binding, even for a small tensor', async () => {
   const program = await load(`import "sparsetile/kernels/formats.spt"
 kernel sum(m: size, n: size) {
   axis i = dense_fixed(m)

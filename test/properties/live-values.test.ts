@@ -46,14 +46,14 @@ const property = (usual: number, check: (s: Live, c: Choices) => Promise<void> |
 const ROOM = ['', ' capacity m + k', ' capacity 2 * m * k + m + k in all'] as const
 
 test(
-  'a product is what the reference computes, on every stage and the cpu',
+  'a product equals the reference, at every stage and on the cpu',
   () =>
     property(10, (s, c) => agreeOnAll(scheduled(own(s, c.pick(ROOM)), c.pick(['live', 'fused'])), s.inputs)),
   3_600_000,
 )
 
 test(
-  'and on webgpu',
+  'the same holds on WebGPU',
   () =>
     property(2, async (s, choices) => {
       const c = scheduled(own(s), choices.pick(['live', 'fused']))
@@ -65,7 +65,7 @@ test(
 )
 
 test(
-  'the values are those that the host puts at the positions of the same tensor',
+  'values equal those of the host at the same positions',
   () =>
     property(15, (s) => {
       const c = scheduled(own(s), 'live')
@@ -93,7 +93,7 @@ test(
 const dense = (shape: readonly number[], ...values: readonly number[]) =>
   ({ kind: 'dense', dtype: 'f32', shape, values: Float32Array.from(values) }) as const
 
-test('what no number is is copied, −0.0 is not listed, and what nothing selects may be anything', async () => {
+test('NaN is copied, −0.0 is not listed, and skipped elements may have any value', async () => {
   for (const format of ['panels', 'strips', 'blocks'] as const) {
     const text = `${LIVE[format].text}\n${KERNELS.left}\nschedule product.s { A as ${format}(4, 1) live }`
     const A = dense([2, 4], 1, -0, 0, 0, 0, -0, 0, Number.NaN)
@@ -120,7 +120,7 @@ const TWICE = `kernel k(m: size, n: size) {
   iterate two [i, q] as SR { if (A[i, q] != 0) { D[i] max= A[i, q] + A[q, i] } }
 }`
 
-test('the tensor is read where it is marked, where it is copied, and at other coordinates', async () => {
+test('the tensor is read for marking, for copying, and at other coordinates', async () => {
   const kernel = parseProgram(`${LIVE.panels.text}\n${TWICE}`).kernel()
   const k = kernel.live('A', 'panels', 2, 2, { inPlace: false })
   const readers = k
@@ -135,7 +135,7 @@ test('the tensor is read where it is marked, where it is copied, and at other co
   await agreeOnAll(k.compilation, { tensors: { A, B } })
 })
 
-test('it is part of the step, as text and as data, and as before where nothing is said', () => {
+test('it is part of the step, in program text and JSON, and optional', () => {
   const text = `${LIVE.panels.text}\n${KERNELS.left}
 schedule product.s { A as panels(2, 2) live capacity k }`
   const kernel = parseProgram(text).kernel()
@@ -165,7 +165,7 @@ test.each(Object.keys(LIVE) as (keyof typeof LIVE)[])('%s is copied by threads',
   }
 })
 
-test.skipIf(noNvcc !== null)('nvcc takes what copies', () => {
+test.skipIf(noNvcc !== null)('nvcc compiles the copies', () => {
   const text = `${LIVE.panels.text}\n${KERNELS.left}\nschedule product.s { A as panels(64, 64) live }`
   const texts = parseProgram(text).kernel().schedule('s').emit('cuda')
   expect(compileCuda(texts.map((t) => t.text))).toBe('')

@@ -143,7 +143,7 @@ test.each(
   600_000,
 )
 
-test('whole groups are visited, and only statements in which a coordinate would count twice ask', () => {
+test('full groups are visited, and only statements sensitive to repetition read the mask', () => {
   const text = `${formatOf('strips', 'padded with last', true)}\n${KERNELS.softmax}
 schedule grouped.s { A as strips(1, 4) live in place }`
   const shown = parseProgram(text).kernel().schedule('s').show(1)
@@ -161,7 +161,7 @@ schedule grouped.s { A as strips(1, 4) live in place }`
   expect(bare.match(/ where \(go \* 4 \+ jo < counts_A/g)?.length).toBe(6)
 })
 
-test.runIf(noNvcc === null)('texts for CUDA compile', () => {
+test.runIf(noNvcc === null)('CUDA code compiles', () => {
   const texts = GROUPED.flatMap((name, k) =>
     compile('softmax', name, new Choices([0, k]))
       .parallel()

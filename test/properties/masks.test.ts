@@ -78,7 +78,7 @@ async function agree(kernel: string, as: string, A: CoordTensor, onWebGpu: boole
   for (const device of devices) expect(await agreeOnDevice(device, c, bound, expected)).toBe(true)
 }
 
-test('any statement under any of them', async () => {
+test('any statement under any masked format', async () => {
   await fc.assert(
     fc.asyncProperty(fc.noBias(choiceNumbers(150)), async (choices) => {
       const c = new Choices(choices)
@@ -108,7 +108,7 @@ test.each([...APART.map((as) => ['put', as] as const), ...ROWS.map((as) => ['pai
   600_000,
 )
 
-test('loops of what a fill does not change are those without a mask, on tensor cores as well', async () => {
+test('loops unaffected by the fill value equal those without a mask, on tensor cores too', async () => {
   const spmm = (await load('kernels/spmm.spt')).kernel('spmm')
   const plain = (text: string): string => text.replaceAll('bsr_masked', 'bsr')
   for (const as of ['bsr(16)', 'bsr_masked(16)'])
@@ -121,7 +121,7 @@ test('loops of what a fill does not change are those without a mask, on tensor c
   expect(asking.map((line) => line.trim().split(' ')[0])).toEqual(['H[io_2', 'P[jo_indptr[io_3]'])
 })
 
-test.runIf(noNvcc === null)('texts for CUDA compile', () => {
+test.runIf(noNvcc === null)('CUDA code compiles', () => {
   const all = USES.flatMap((as) => KERNEL_NAMES.map((k) => [k, as] as const))
   const texts = sample(all, 32).flatMap(([k, as]) =>
     compile(k, as)
@@ -131,7 +131,7 @@ test.runIf(noNvcc === null)('texts for CUDA compile', () => {
   expect(compileTogether(texts)).toBe('')
 })
 
-test('what has no mask is refused, and told of masks', () => {
+test('formats without a mask are rejected, with a hint to use one', () => {
   const { code, hint } = refusal(() => compile('extremes', 'bsr(4)'))
   expect(code).toBe('schedule/format-padding')
   expect(hint).toContain('mask held')
@@ -140,7 +140,7 @@ test('what has no mask is refused, and told of masks', () => {
   expect(refusal(() => compile('extremes', mixed)).code).toBe('schedule/format-padding')
 })
 
-test('a condition that the fill does not meet passes padding over', async () => {
+test('a condition that the fill value does not satisfy skips padding', async () => {
   const text = `${FORMATS}
     kernel positive(m: size, n: size) {
       axis i = dense_fixed(m)
@@ -178,7 +178,7 @@ kernel turned(m: size) {
 }
 schedule turned.s { A as bsr_masked(2) }`
 
-test('what is looked up at coordinates that are not there is the fill, or nothing is', async () => {
+test('a lookup at an absent coordinate gives the fill value, or nothing', async () => {
   const turned = new Map<string, Compilation>()
   const make = (reduce: string): Compilation => {
     const made = turned.get(reduce) ?? parseProgram(TURNED(reduce)).kernel('turned').schedule('s').compilation
@@ -195,7 +195,7 @@ test('what is looked up at coordinates that are not there is the fill, or nothin
   expect(refusal(() => make('max=')).code).toBe('schedule/format-padding')
 })
 
-test('of two tensors over the same axes the mask has what either holds', async () => {
+test('the mask of two tensors over the same axes is the union', async () => {
   const text = `${FORMATS}
 kernel two(m: size, n: size) {
   axis i = dense_fixed(m)
@@ -223,7 +223,7 @@ schedule two.s { A as bsr_masked(2) }`
   )
 })
 
-test('what is summed in a wider type is not rounded where the mask is asked', async () => {
+test('wide sums are not rounded if the mask is read', async () => {
   const text = `${FORMATS}
 kernel wide(m: size, n: size) {
   axis i = dense_fixed(m)

@@ -82,7 +82,7 @@ const scheduled = (text: string): Compilation | undefined => {
   }
 }
 
-test('every stage, schedule and width has the sum of all terms, rounded once', async () => {
+test('every stage, schedule and width gives the exact sum, rounded once', async () => {
   let compared = 0
   let drawn = 0
   await fc.assert(
@@ -127,7 +127,7 @@ test('every stage, schedule and width has the sum of all terms, rounded once', a
   expect(compared * 2).toBeGreaterThan(drawn)
 }, 3_600_000)
 
-test.each(['f16', 'bf16'] as const)('4,096 ones are 4,096 in %s, on every device', async (t) => {
+test.each(['f16', 'bf16'] as const)('the sum of 4,096 ones is 4,096 in %s, on every device', async (t) => {
   const n = 4096
   const ones = (shape: readonly number[]): Tensor =>
     tensor(t, shape, new Array(shape.reduce((a, b) => a * b, 1)).fill(1))
@@ -144,7 +144,7 @@ test.each(['f16', 'bf16'] as const)('4,096 ones are 4,096 in %s, on every device
       }
 })
 
-test('fewer than 4,096 do not pass', () => {
+test('fewer ones do not pass', () => {
   const { source, kernel } = parseProgram(program('bf16', '+', '', '', false)).kernel('s').compilation
   const tensors = {
     A: tensor('bf16', [1, 4096], new Array(4096).fill(1)),
@@ -156,7 +156,7 @@ test('fewer than 4,096 do not pass', () => {
   expect(C!.errors[0]).toBeLessThan(64)
 })
 
-test('`accumulate` asks for less', async () => {
+test('`accumulate` may require less precision', async () => {
   const text = program('bf16', '+', 'accumulate bf16', '', false)
   const r = await (await parseProgram(text).kernel('s').compile(present[0]!)).prepare({
     tensors: {

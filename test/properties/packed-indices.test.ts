@@ -131,62 +131,65 @@ const lines = (t: CoordTensor): string[] =>
 const drawn = (codes: number) =>
   fc.record({ A: matrices.map(summed), bits: fc.constantFrom(...WIDTHS.filter((b) => codes <= 2 ** b)) })
 
-test.each(FORMATS)('$name: arrays, back, ready-made, and kernels', async ({ text, axis, codes }) => {
-  const plain = written(format(text, ''))
-  await fc.assert(
-    fc.asyncProperty(drawn(codes), matrices.map(summed), async ({ A, bits }, M) => {
-      const to = written(format(text, ` packed ${bits}`))
-      const given = givenFor(A.shape)
-      const stored = convertTensor(A, to, given)
-      const [part] = stored.parts
-      const [wide] = convertTensor(A, plain, given).parts
-      const level = part!.storage.levels.get(axis)!
-      const own = wide!.storage.levels.get(axis)!
-      expect(level.positions).toBe(own.positions)
-      expect(unpackIndices(level.indices!, bits, level.positions)).toEqual(own.indices)
-      expect(level.indices).toEqual(packIndices(own.indices!, bits))
-      expect(level.indices!.length).toBe(Math.ceil((own.positions * bits) / 32))
-      expect(part!.values).toEqual(wide!.values)
-      expect(lines(partsToCoords(stored))).toEqual(lines(A))
-      const arrays: StoredTensor['arrays'] = Object.fromEntries(
-        [...part!.storage.levels].map(([name, { indptr, indices }]) => [
-          name,
-          { ...(indptr && { indptr }), ...(indices && { indices }) },
-        ]),
-      )
-      const tensor: StoredTensor = {
-        kind: 'stored',
-        shape: part!.storage.axes.map((a) => part!.storage.levels.get(a.name)!.extent),
-        arrays,
-        values: part!.values,
-        dtype: 'i32',
-      }
-      const ready = partsFromArrays(to, [{ tensor, tables: new Map() }], given)
-      expect(ready.parts[0]!.storage.levels.get(axis)!.indices).toBe(level.indices)
-      expect(lines(partsToCoords(ready))).toEqual(lines(A))
-      const [m, n] = A.shape as [number, number]
-      const x = Int32Array.from({ length: n }, (_, k) => 1 + k)
-      const inside = [...M.values!.keys()].filter((e) => M.coords[0]![e]! < m && M.coords[1]![e]! < n)
-      const kept = {
-        ...M,
-        shape: A.shape,
-        coords: M.coords.map((c) => Int32Array.from(inside, (e) => c[e]!)),
-      }
-      const tensors = {
-        M: { ...kept, values: Int32Array.from(inside, (e) => M.values![e]!) },
-        x: { kind: 'dense', shape: [n], values: x, dtype: 'i32' } as const,
-        z: { kind: 'dense', shape: [m], values: new Int32Array(m), dtype: 'i32' } as const,
-      }
-      const c = compiled(text, ` packed ${bits}`)
-      for (const bound of [{ A }, { [c.kernel.buffers[0]!.name]: tensor }])
-        await agreeOnAll(c, { tensors: { ...tensors, ...bound }, params: { m, n } })
-    }),
-    { numRuns: costly(8) },
-  )
-})
+test.each(FORMATS)(
+  '$name: arrays, round trips, ready-made arrays and kernels',
+  async ({ text, axis, codes }) => {
+    const plain = written(format(text, ''))
+    await fc.assert(
+      fc.asyncProperty(drawn(codes), matrices.map(summed), async ({ A, bits }, M) => {
+        const to = written(format(text, ` packed ${bits}`))
+        const given = givenFor(A.shape)
+        const stored = convertTensor(A, to, given)
+        const [part] = stored.parts
+        const [wide] = convertTensor(A, plain, given).parts
+        const level = part!.storage.levels.get(axis)!
+        const own = wide!.storage.levels.get(axis)!
+        expect(level.positions).toBe(own.positions)
+        expect(unpackIndices(level.indices!, bits, level.positions)).toEqual(own.indices)
+        expect(level.indices).toEqual(packIndices(own.indices!, bits))
+        expect(level.indices!.length).toBe(Math.ceil((own.positions * bits) / 32))
+        expect(part!.values).toEqual(wide!.values)
+        expect(lines(partsToCoords(stored))).toEqual(lines(A))
+        const arrays: StoredTensor['arrays'] = Object.fromEntries(
+          [...part!.storage.levels].map(([name, { indptr, indices }]) => [
+            name,
+            { ...(indptr && { indptr }), ...(indices && { indices }) },
+          ]),
+        )
+        const tensor: StoredTensor = {
+          kind: 'stored',
+          shape: part!.storage.axes.map((a) => part!.storage.levels.get(a.name)!.extent),
+          arrays,
+          values: part!.values,
+          dtype: 'i32',
+        }
+        const ready = partsFromArrays(to, [{ tensor, tables: new Map() }], given)
+        expect(ready.parts[0]!.storage.levels.get(axis)!.indices).toBe(level.indices)
+        expect(lines(partsToCoords(ready))).toEqual(lines(A))
+        const [m, n] = A.shape as [number, number]
+        const x = Int32Array.from({ length: n }, (_, k) => 1 + k)
+        const inside = [...M.values!.keys()].filter((e) => M.coords[0]![e]! < m && M.coords[1]![e]! < n)
+        const kept = {
+          ...M,
+          shape: A.shape,
+          coords: M.coords.map((c) => Int32Array.from(inside, (e) => c[e]!)),
+        }
+        const tensors = {
+          M: { ...kept, values: Int32Array.from(inside, (e) => M.values![e]!) },
+          x: { kind: 'dense', shape: [n], values: x, dtype: 'i32' } as const,
+          z: { kind: 'dense', shape: [m], values: new Int32Array(m), dtype: 'i32' } as const,
+        }
+        const c = compiled(text, ` packed ${bits}`)
+        for (const bound of [{ A }, { [c.kernel.buffers[0]!.name]: tensor }])
+          await agreeOnAll(c, { tensors: { ...tensors, ...bound }, params: { m, n } })
+      }),
+      { numRuns: costly(8) },
+    )
+  },
+)
 
 test.each(DEVICES)(
-  '$name makes the arrays of the host, and goes back',
+  '$name builds the arrays of the host, and round-trips',
   async ({ kind, open }) => {
     const device = await open()
     const rows = written(
@@ -216,7 +219,7 @@ test.each(DEVICES)(
   300_000,
 )
 
-test('every pass leaves a kernel that computes the same', () => {
+test('every pass preserves the result', () => {
   const c = compiled(FORMATS[0].text, ' packed 2')
   const results: [string, Kernel2 | Plan][] = []
   c.observe((pass, result) => results.push([pass, result]))
@@ -318,7 +321,7 @@ test.each(Object.entries(SCHEDULES))('under schedules, %s', async (_, steps) => 
   )
 })
 
-test('an instruction takes no coordinates that are packed for numbers', () => {
+test('an instruction rejects packed coordinates as numbers', () => {
   const steps = `
   reorder (io, f, ga, gb, jo)
   cache_read jo_indices at gb in shared -> held
@@ -329,7 +332,7 @@ test('an instruction takes no coordinates that are packed for numbers', () => {
   })
 })
 
-test('a GPU reads fields as the cpu does', async () => {
+test('a GPU reads packed fields as the cpu does', async () => {
   const device = await createNodeWebGpu()
   const [{ text }] = FORMATS
   const c = compiled(text, ' packed 2')
@@ -352,7 +355,7 @@ test('a GPU reads fields as the cpu does', async () => {
   await device.dispose()
 }, 120_000)
 
-test('what fields do not hold is refused', () => {
+test('values beyond the field width are rejected', () => {
   const [, padded, , , root] = FORMATS
   const build = (text: string, packed: string, A: CoordTensor) =>
     refusal(() => convertTensor(A, written(format(text, packed)), givenFor(A.shape)))
@@ -404,7 +407,7 @@ test('what fields do not hold is refused', () => {
   expect(refusal(() => packIndices([0, 4], 2)).message).toMatch(/position 1/)
 })
 
-test('ready-made words are as many as positions need, and hold what the axis may', () => {
+test('ready-made words must match the number of positions, with values in range', () => {
   const [panels] = FORMATS
   const to = written(format(panels.text, ' packed 2'))
   const from = (indices: Int32Array) =>

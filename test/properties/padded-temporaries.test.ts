@@ -75,7 +75,7 @@ const inputs = (at: readonly number[]) => ({
   params: { m: 7, n: 9, d: 3 },
 })
 
-test('formats with padding reduce what is zero there', async () => {
+test('formats with padding may reduce temporaries that are zero there', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...ZERO),
@@ -115,7 +115,7 @@ test.each(COMPACT)('%s stores no padding', async (as) => {
   }
 })
 
-test('attributes state where a temporary is zero', () => {
+test('sparsity attributes state where a temporary is zero', () => {
   const tensors = (make: string) => parseProgram(kernel(make, USES[0]!, 'csr')).kernel().attributes.tensors
   expect(tensors(SDDMM).find((t) => t.tensor === 'P')!.maskedValues).toEqual([
     {

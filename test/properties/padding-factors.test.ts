@@ -88,7 +88,7 @@ test.each(sample(FACTORS, 6))('%s with %f', async (value, strange) => {
   expect(seen.refused).toBeGreaterThan(value.includes('exp') ? -1 : 0)
 })
 
-test('new values are looked at, too', () => {
+test('written values are checked too', () => {
   const format = pool.standard.find((f) => f.name === 'ell_at')!
   const c = parseProgram(kernel('A[i, j] * B[j, f]'))
     .kernel()
@@ -120,7 +120,7 @@ const FOUND = [
   ['if (M[i, j] != 0.0) { y[i] += M[i, j] * B[i, j] }', false],
   ['y[i] += select(M[i, j] != 0.0, M[i, j] * S[i, j], 0.0)', false],
 ] as const
-test.each(sample(FOUND, 6))('what is found in runs, or masks, of %s', async (statement, multiplies) => {
+test.each(sample(FOUND, 6))('live formats, or masks, of %s', async (statement, multiplies) => {
   const device = createCpuDevice()
   const source = parseProgram(product(statement)).kernel().compilation
   const wide = (values: readonly number[]): Tensor => ({

@@ -153,7 +153,7 @@ test.each([
     /measured/,
   ],
   ['no dense axis', columns('sort io by -count(i by io)'), /a sort needs an axis with all coordinates/],
-])('%s is refused', (_, text, message) => {
+])('%s is rejected', (_, text, message) => {
   const refused = refusal(() => parseProgram(text))
   expect(refused.message).toMatch(message)
 })

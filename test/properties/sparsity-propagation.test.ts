@@ -251,7 +251,7 @@ test('on every stage and the cpu, also where the structure of the mask is found 
   if (runs(75) >= 75) expect(seen.carried).toBeGreaterThan(0)
 }, 3_600_000)
 
-test('and on webgpu', async () => {
+test('the same holds on WebGPU', async () => {
   await property(6, async (c, s, kernel) => {
     const compilation = found(c, s, 'panels').parallel()
     const bound = bindInputs(compilation.kernel, boundInputs(s, finite(c, s, kernel)))

@@ -225,7 +225,7 @@ test('a mask that is no product in a tile, with the place', () => {
   ])
 })
 
-describe('calls that no compiler has looked at', () => {
+describe('calls that TypeScript does not check', () => {
   const shapes = two.shapes
   const masks = [new Uint8Array(6).fill(1), new Uint8Array(16)]
   const own = (kept: readonly Mask[], more: object = {}) => ({

@@ -15,7 +15,7 @@ schedule product.s {
     .kernel()
     .schedule('s')
 
-test.each(['reorder (mul.go, mul.io)', 'reorder (j, mul.go, mul.io)'])('%s is refused', (steps) => {
+test.each(['reorder (mul.go, mul.io)', 'reorder (j, mul.go, mul.io)'])('%s is rejected', (steps) => {
   const { code, message } = refusal(() => program(steps))
   expect([code, message]).toEqual([
     'schedule/parent-first',

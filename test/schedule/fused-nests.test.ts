@@ -137,7 +137,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     ['threads', plain],
     ['rows', shared],
     ['columns', shared],
-  ] as const)('%s is right', async (schedule, kernel) => {
+  ] as const)('%s is correct', async (schedule, kernel) => {
     const lengths = [0, 1, 2, 3, 9, 0, 4, 2, 11]
     const rows = lengths.flatMap((l, i) => Array<number>(l).fill(i))
     const columns = lengths.flatMap((l) => Array.from({ length: l }, (_, k) => k))

@@ -237,7 +237,7 @@ describe('one launch', () => {
 })
 
 /** What a block for parts says that does not fit. */
-describe('refused', () => {
+describe('rejected', () => {
   const NEST = KERNELS['nest of reductions']!
   test.each([
     ['p.ii', PRODUCT, 'unroll p.ii', 'schedule/unknown-loop: part A_w1 (rows_ell(1)) has no loop ii'],

@@ -322,7 +322,7 @@ function columns(): Kernel2 {
   )
 }
 
-describe('refusals', () => {
+describe('rejections', () => {
   test.each(cases)('%s', (code, kernel, steps) => {
     const d = refusal(kernel, ...steps)
     expect(d.code).toBe(`schedule/${code}`)

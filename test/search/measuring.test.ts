@@ -114,7 +114,7 @@ class Simulated {
   }
 }
 
-describe('rounds', () => {
+describe('iterations', () => {
   test('find the fastest, and spend few samples on what is slower', async () => {
     let hits = 0
     const TIMES = 40
