@@ -60,7 +60,7 @@ test('the command line takes paths into the package', async () => {
   expect((await spt(['run', SPMM, '--bind', 'A=sparsetile/data/cra.mtx'])).err).toContain('`cora.mtx`')
 })
 
-test('a copy of a handle is refused with what to send instead, and that works', async () => {
+test('a copy of a handle is rejected with what to send instead, and that works', async () => {
   const program = await load(SPMM)
   const kernel = program.kernel('spmm').split('i', 8)
   const compiled = await kernel.compile(await devices.cpu())

@@ -165,7 +165,7 @@ test.each([
   [{ i: 0 }, /dense tile/],
   [{ i: 1.5 }, /dense tile/],
   [4, /dense tile/],
-])('a tile of %j is refused', (tile, said) => {
+])('a tile of %j is rejected', (tile, said) => {
   expect(() =>
     parseProgram(matmul())
       .kernel()

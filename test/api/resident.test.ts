@@ -336,7 +336,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await complaint(both)).toMatch(/^api\/argument.*A is bound twice/)
   })
 
-  test('a tensor that was freed is refused', async () => {
+  test('a tensor that was freed is rejected', async () => {
     const compiled = await program.kernel('scale').as('A', 'csr').compile(device)
     const from = await upload(device, A)
     const parts = await convertForKernel(compiled, 'A', from)
@@ -385,7 +385,7 @@ format narrow(w: size) over (i, j) {
     expect(await prepared.verify()).toMatchObject({ ok: true })
     prepared.free()
   })
-  test('another fill value than the kernel has is refused', async () => {
+  test('another fill value than the kernel has is rejected', async () => {
     const compiled = await (await load(text)).kernel('twice').as('A', 'bsr', 2).compile(host)
     const to = storageFormat(compiled, 'A')
     const extents = new Map(to.over.map((axis) => [axis.name, 5]))
@@ -398,7 +398,7 @@ format narrow(w: size) over (i, j) {
     expect(await (await bound(0)).verify()).toMatchObject({ ok: true })
     expect(await complaint(() => bound(7))).toMatch(/convert\/other-format.*fill value 7/)
   })
-  test('others are refused', async () => {
+  test('others are rejected', async () => {
     expect(await complaint(() => bound(6, { w: 5 }))).toMatch(/convert\/other-format.*w = 6.*given has w = 5/)
     expect(await complaint(() => bound(undefined, { w: 3 }))).toMatch(/convert\/other-format.*w = 4/)
   })

@@ -148,7 +148,7 @@ describe('bounds', () => {
     expect(complaint(chain(1000))).toContain(`at most ${MAX_BRANCHES} conditions in one`)
   })
 
-  test('a data file is refused before it is parsed', () => {
+  test('a data file is rejected before it is parsed', () => {
     expect(complaint('1 2 3\n'.repeat(100_000))).toContain('is this a data file?')
   })
 })

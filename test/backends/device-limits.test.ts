@@ -69,7 +69,7 @@ describe('grids', () => {
       }
   })
 
-  test('too many blocks are refused with the launch and the number', async () => {
+  test('too many blocks are rejected with the launch and the number', async () => {
     const source = `kernel wide(a: size, b: size) {
   axis i = dense_fixed(a)
   axis j = dense_fixed(b)
@@ -85,7 +85,7 @@ describe('grids', () => {
 })
 
 describe('memory', () => {
-  test('a buffer over the limit of a binding is refused by name, before anything is uploaded', async () => {
+  test('a buffer over the limit of a binding is rejected by name, before anything is uploaded', async () => {
     const source = `kernel ones(n: size) {
   axis i = dense_fixed(n)
   buffer giant: f32[i] out
@@ -141,7 +141,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
   iterate body [i, o, c] as SSR { y[i, o] += x[i, c] * w[c, o] }
 }`
 
-  test('shared memory over the limit is refused when compiling, with the names and the bytes', async () => {
+  test('shared memory over the limit is rejected when compiling, with the names and the bytes', async () => {
     const words = device.limits.maxSharedBytes / 4
     const schedule = async (width: number) =>
       (await load(cached(width)))
@@ -161,7 +161,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     prepared.free()
   })
 
-  test('blocks of too many threads are refused when compiling', async () => {
+  test('blocks of too many threads are rejected when compiling', async () => {
     const threads = device.limits.maxThreadsPerBlock + 1
     const kernel = (await load(ROWS))
       .kernel()

@@ -149,7 +149,7 @@ schedule k.tiles {
   if (!noNvcc) expect(compileCuda([text])).toBe('')
 })
 
-test('words of an odd number of halves are refused', () => {
+test('words of an odd number of halves are rejected', () => {
   const text = (lanes: number): string => `
 memory tile: f16[6] in register of ${lanes} threads {
   element (lane, slot) -> (slot * ${lanes} + lane)

@@ -343,7 +343,7 @@ const REFUSED: readonly [string, () => Promise<unknown>, string, string][] = [
   ],
 ]
 
-test.each(REFUSED)('refused: %s', async (_, run, said, expected) => {
+test.each(REFUSED)('rejected: %s', async (_, run, said, expected) => {
   const error = await run().catch((e: unknown) => e)
   if (!(error instanceof SptError)) throw error
   const [d] = error.diagnostics

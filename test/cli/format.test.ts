@@ -205,7 +205,7 @@ describe('writes', () => {
   })
 })
 
-describe('refuses', () => {
+describe('rejects', () => {
   test('missing files', async () => {
     expect(await refused(folder.at('b.mtx'))).toContain(
       "error[io/not-found]: there is no file 'FOLDER/b.mtx'",

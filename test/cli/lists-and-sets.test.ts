@@ -79,7 +79,7 @@ describe.each([
     ['blocks', ['--bind', `A=${A}`, ...sets], 'msk'],
     ['pick', ['--bind', `A=${A}`, ...lists, '--bind', `own=${rows}`], 'own'],
     ['pick', ['--bind', `Q=${few}`], 'Q'],
-  ])('refuses what %s does not take', async (schedule, args, name) => {
+  ])('rejects what %s does not take', async (schedule, args, name) => {
     const { code, err } = await of(schedule, ...args)
     expect(err).toContain(`error[bind/unknown-name]: kernel k has no buffer or axis ${name}`)
     expect(code).toBe(1)

@@ -64,7 +64,7 @@ describe.each(DEVICES)('on $kind', ({ open }) => {
     made.free()
   })
 
-  test('a tensor in another format is refused', async () => {
+  test('a tensor in another format is rejected', async () => {
     const compiled = await program.kernel('spmm').as('A', 'bsr', 2).compile(on.device)
     const other = await program.kernel('spmm').as('A', 'bsr', 4).compile(on.device)
     const from = await upload(on.device, A)

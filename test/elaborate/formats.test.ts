@@ -225,7 +225,7 @@ describe('formats composed in place', () => {
     ['bsr(2) where (i) + csr', 'check/condition'],
     ['bsr(2) where (i < 3) + brs(2)', 'check/unknown-format'],
     ['bsr(2) where (segments(1) < 3) + csr', 'check/not-given'],
-  ])('%s is refused: %s', (text, code) => {
+  ])('%s is rejected: %s', (text, code) => {
     const said = (): unknown => parseFormatExpression(text, formats)
     expect(said).toThrow(SptError)
     expect(said).toThrow(code)

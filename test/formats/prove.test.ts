@@ -87,7 +87,7 @@ const blocks = (b: number): Map2 => ({
 })
 
 describe('maps', () => {
-  it('proves blocks, and refuses to prove them with a wrong block or extent', () => {
+  it('proves blocks, and rejects to prove them with a wrong block or extent', () => {
     expect(proofs(blocks(16))).toEqual([true, true])
     const wrong = { ...blocks(16), inverse: [...blocks(15).inverse] }
     expect(proofs(wrong)).toEqual([false, true])

@@ -22,7 +22,7 @@ const A = coords(
 const code = (call: () => unknown): string => refusal(call).code
 
 test.each([[[3, 3]], [[2, 4]], [[3, 5]], [[4, 4]]])(
-  'arrays of a 3 by 4 tensor are none of shape %j',
+  'arrays of a 3 by 4 tensor do not fit a tensor of shape %j',
   (shape) => {
     for (const format of [program.format('csr'), program.format('ell', 2), program.format('bsr', 1)])
       expect(code(() => format.fromParts(shape, format.convert(A).parts))).toBe('bind/shape')

@@ -11,7 +11,7 @@ import { refusal } from '../support/refusal.ts'
 test.each([
   ['gemm-f16', 'gemm_f16', 'wgmma'],
   ['gemm-f16', 'gemm_bf16', 'wgmma'],
-])('%s: %s.%s without the fence is refused', async (file, kernel, schedule) => {
+])('%s: %s.%s without the fence is rejected', async (file, kernel, schedule) => {
   const program = await load(new URL(`../../kernels/${file}.spt`, import.meta.url).pathname)
   const k = program.kernel(kernel)
   expect(k.schedule(schedule).emit('cuda')[0]!.text).toContain('fence.proxy.async')

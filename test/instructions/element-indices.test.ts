@@ -240,7 +240,7 @@ instr fill(D: i32[2, 8] in shared, S: i32[2, 8] in global packed 2 aligned 2) {
       'schedule/not-aligned',
       'operand S needs 16 neighbouring elements of jo_indices aligned to 4 bytes',
     ],
-  ])('a copy of what is %s is refused', async (words, code, message) => {
+  ])('a copy of what is %s is rejected', async (words, code, message) => {
     const text = FILL.replace('packed 2 aligned 2', words) + spmm(`${copied}\n  tensorize Ms.ir with fill`)
     const program = await load(text.replace(/(.*)(import .*?\n)/s, '$2$1'))
     expect(refusal(() => program.kernel('spmm').schedule('s').compilation.loops)).toMatchObject({
@@ -327,7 +327,7 @@ kernel k() {
   iterate move [i] as S { if (M[i] >= 0) { if (M[i] < 8) { Y[i] = X[INDEX] } } }
 }
 schedule k.s { tensorize i with take }`
-  test.each(['M[i]', 'i'])('X[%s] is refused', (index) => {
+  test.each(['M[i]', 'i'])('X[%s] is rejected', (index) => {
     const program = parseProgram(PLAIN.replace('INDEX', index))
     expect(refusal(() => program.kernel('k').schedule('s').compilation.loops)).toMatchObject({
       code: 'schedule/not-matching',
@@ -374,7 +374,7 @@ test.each([
   ['u8[8] in global packed 2', 'an operand of i32'],
   ['i32[8] in global ascending 3', 'multiples of the neighbours that ascend'],
   ['f32[8] in global ascending 2', 'an operand of i32'],
-])('an operand %s is refused', (operand, expected) => {
+])('an operand %s is rejected', (operand, expected) => {
   const text = `instr copy(D: f32[8] in global, S: ${operand}) {
   iterate each [i] as S { D[i] = f32(S[i]) }
   js \`x\`

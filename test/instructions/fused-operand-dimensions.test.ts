@@ -127,7 +127,7 @@ schedule k.s { tensorize g with copy }`
     )
   })
 
-  test.each(['q * 4 + g', 'g * 2 + q / 2', '(g * 2 + q + i) % 8'])('%s are refused', (index) => {
+  test.each(['q * 4 + g', 'g * 2 + q / 2', '(g * 2 + q + i) % 8'])('%s are rejected', (index) => {
     expect(
       refusal(() => parseProgram(kernel(index)).kernel('k').schedule('s').compilation.loops),
     ).toMatchObject({

@@ -90,7 +90,7 @@ describe('objects', () => {
       CARRIED.replace('Y at jo in tile', 'Y at jo in unfilled').replace(/ {2}tensorize Yr.*/, ''),
       /unfilled does not say how a tile is filled/,
     ],
-  ])('are refused: %s', (_, steps, message) => {
+  ])('are rejected: %s', (_, steps, message) => {
     expect(() => scheduled(steps).emit('wgsl')).toThrow(message)
   })
 

@@ -180,7 +180,7 @@ describe('instructions of lanes', () => {
     if (device.features.has('subgroup_size(4)')) expect(await problems('forgets')).not.toEqual([])
   })
 
-  test('of other subgroups are refused', async () => {
+  test('of other subgroups are rejected', async () => {
     await expect(problems('wide')).rejects.toThrow(
       /device\/no-instruction: wide needs subgroup_size\(4096\), which .* does not have/,
     )

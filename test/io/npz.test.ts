@@ -197,7 +197,7 @@ describe('addresses', () => {
   ])('%s is rejected', async (address, message) => {
     expect(await problem(() => at(address))).toBe(message)
   })
-  test('sizes that do not fit the coordinates are refused', async () => {
+  test('sizes that do not fit the coordinates are rejected', async () => {
     expect(await problem(() => at('src,dst', { shape: [3, 3] }))).toBe(
       'io/index-range: a.npz#src: the index 3 (element 1) is out of range',
     )

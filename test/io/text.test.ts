@@ -97,7 +97,7 @@ describe('edge lists', () => {
     ],
     ['0 1 1.5\n', { dtype: 'i32' }, 'io/value-range: a.el:1: the value 1.5 does not fit i32'],
     ['0 1\n', { shape: [3] }, 'io/shape: a.el: an edge list cannot have the shape 3'],
-  ] satisfies [string, EdgeOptions, string][])('%j is refused', async (text, options, message) => {
+  ] satisfies [string, EdgeOptions, string][])('%j is rejected', async (text, options, message) => {
     expect(await problem(() => edges(text, options))).toBe(message)
   })
 })
@@ -134,7 +134,7 @@ describe('smtx', () => {
     ['2, 3, 1\n0 1 1\n3\n', 'io/index-range: a.smtx: the index 3 (element 0 of indices) is out of range'],
     ['2, 3, 1\n0 1 0\n2\n', 'io/indptr: a.smtx: indptr falls from 1 to 0 at 2'],
     ['2, 3, 2\n0 1 1\n2 1\n', 'io/indptr: a.smtx: indptr ends with 1, but there are 2 indices'],
-  ])('%j is refused', async (text, message) => {
+  ])('%j is rejected', async (text, message) => {
     expect(await problem(() => smtx(text))).toBe(message)
   })
   test('impossible sizes are rejected before allocation', async () => {

@@ -112,7 +112,7 @@ describe('invariants of Stage II', () => {
       'dimensions',
       kernel(over('i', [store(at('Y', [add(expr('i'), at('n_indptr', ['i', 'i'], 'i32')), 0]), 1)])),
     ],
-  ])('refuses %s', (_, text, k) => {
+  ])('rejects %s', (_, text, k) => {
     expect(() => verify2(k)).toThrow(InternalError)
     expect(() => verify2(k)).toThrow(text)
   })

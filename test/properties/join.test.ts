@@ -29,7 +29,7 @@ const WHAT = [
 ] as const
 
 test.each(WHAT)(
-  '%s, on every stage and the cpu',
+  '%s, at every stage and on the cpu',
   async (_, make, usual) => {
     const seen = { joined: 0, cached: 0, met: 0 }
     await fc.assert(

@@ -156,7 +156,7 @@ const compiled = (text: string, name: string, args: readonly string[]): Kernel |
 
 describe.each(DEVICES)('on $name', ({ kind, open }) => {
   const on = opened(open)
-  test('resident in a format of fixed width, as from the host', async () => {
+  test('a kernel on a resident tensor in a format of fixed width equals one from the host', async () => {
     await fc.assert(
       fc.asyncProperty(formats, matrices, async ({ text, name, args, given }, A) => {
         const of = compiled(text, name, args)

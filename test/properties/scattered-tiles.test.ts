@@ -39,7 +39,7 @@ const WHAT = [
 ] as const
 
 test.each(WHAT)(
-  '%s, on every stage and the cpu',
+  '%s, at every stage and on the cpu',
   async (_, make, usual) => {
     const seen = { kept: 0, codes: new Map<string, number>() }
     await fc.assert(
@@ -84,7 +84,7 @@ test.each(WHAT)(
   3_600_000,
 )
 
-test('rows of a tile that meet in another buffer as well are refused', () => {
+test('rows of a tile with conflicting writes to another buffer are rejected', () => {
   const c = made({
     text: `kernel k(m: size, s: size, q: size) {
   axis r = dense_fixed(m)
@@ -109,7 +109,7 @@ schedule k.s { split outer.a by 4 -> (ao, ar)  cache_write C at ao in register }
 const shown = (kernel: string, steps: string): string =>
   parseProgram(`${kernel}\nschedule k.s { ${steps} }`).kernel().schedule('s').show(2)
 
-test('a copy does not ask for rows of a tile that its address does not name', () => {
+test('a copy does not test rows of a tile outside of its address', () => {
   const kernel = `kernel k(m: size, n: size, q: size) {
   axis i = dense_fixed(m)
   axis o = dense_fixed(q)
@@ -132,7 +132,7 @@ test('a copy does not ask for rows of a tile that its address does not name', ()
   expect(text).not.toMatch(/where.*\n(.*\n)?.*Bs\[.*\] = B/)
 })
 
-test('threads whose rows end early fill a copy together with the others', () => {
+test('threads with short rows take part in a cooperative copy', () => {
   const kernel = `format panels(g, s) over (i, k) {
   axis io = dense_fixed(ceildiv(i, g))
   axis go = dense_variable(io, k)
@@ -159,7 +159,7 @@ kernel k(m: size, k: size) {
   expect(text.match(/ < m/g)).toHaveLength(2)
 })
 
-test('rows under segments of any lengths are digits beside the segment: their tiles are combined where they are made', () => {
+test('rows under segments of any length are mixed-radix digits: their tiles are combined in place', () => {
   const text = `kernel k(m: size, n: size, experts: size, q: size) {
   axis i = dense_fixed(m)
   axis e = dense_fixed(experts)

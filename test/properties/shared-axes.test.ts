@@ -30,7 +30,7 @@ test('every stage and the cpu agree with the reference, in every format', async 
   )
 }, 3_600_000)
 
-test('a set that one format takes is over its own dimensions, whatever those of others are', async () => {
+test('a set parameter has the dimensions of its format, whatever those of others are', async () => {
   const text = `
     kernel k(m: size, n: size, o: size) {
       axis i = dense_fixed(m)
@@ -56,7 +56,7 @@ test('a set that one format takes is over its own dimensions, whatever those of 
   await agreeOnAll(c, { tensors: { A: dense([3, 4]), T: dense([3, 4, 2]), mask } })
 })
 
-test('dense axes that a format has made are shared by the tensors of its structure', async () => {
+test('dense axes of a format are shared by the tensors of its structure', async () => {
   const band = pool.standard.find((f) => f.name === 'band_rest')!
   const csr = pool.standard.find((f) => f.name === 'csr')!
   const text = `

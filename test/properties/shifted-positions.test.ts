@@ -251,7 +251,7 @@ beforeAll(async () => {
 afterAll(() => webgpu.dispose())
 
 describe.each(Object.keys(FORMATS))('%s', (format) => {
-  test('what it holds is kept, whatever the shift', () => {
+  test('elements are kept under any shift', () => {
     fc.assert(
       fc.property(drawn, ([shift, A]) => {
         const lines = (t: CoordTensor) =>
@@ -264,7 +264,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
     )
   })
 
-  test('slots that stand for nothing take no part: all stages and the cpu', async () => {
+  test('padding slots have no effect: at all stages and on the cpu', async () => {
     const cpu = createCpuDevice()
     await fc.assert(
       fc.asyncProperty(drawn, async ([shift, A, junk]) => {
@@ -274,7 +274,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
     )
   })
 
-  test('and webgpu', async () => {
+  test('the same holds on WebGPU', async () => {
     await fc.assert(
       fc.asyncProperty(drawn, async ([shift, A, junk]) => {
         for (const one of casesOf(format, shift, A, junk)) await agree(webgpu, one, false)
@@ -283,7 +283,7 @@ describe.each(Object.keys(FORMATS))('%s', (format) => {
     )
   }, 600_000)
 
-  test('there are such slots', () => {
+  test('the test data have padding slots', () => {
     const cases = fc.sample(drawn, { numRuns: 20, seed: 5 })
     expect(cases.some(([shift, A, junk]) => casesOf(format, shift, A, junk)[0]!.none > 0)).toBe(true)
   })

@@ -81,7 +81,7 @@ function summed(t: CoordTensor): CoordTensor {
   }
 }
 
-test.each(TEXTS)('%s: conversion and back, and kernels', async (_, text) => {
+test.each(TEXTS)('%s: round trips and kernels', async (_, text) => {
   for (const g of [1, 2, 3]) {
     const to = written(text, g)
     expect(provedOf(to.parts[0]!.instance, to.over)).toMatchObject({ range: true, inverse: true })
@@ -115,7 +115,7 @@ test.each(TEXTS)('%s: conversion and back, and kernels', async (_, text) => {
   }
 })
 
-test('tiles stand in the order of their counts; ties keep theirs', () => {
+test('tiles are sorted by their counts; ties keep their order', () => {
   fc.assert(
     fc.property(matrices, fc.constantFrom(1, 2, 3), (matrix, g) => {
       const A = summed(matrix)

@@ -103,7 +103,7 @@ const property = (usual: number, check: (c: Choices, s: Attributed, k: Kernel1) 
     parameters(usual),
   )
 
-test('claims hold of data', async () => {
+test('propagated attributes hold for the data', async () => {
   await property(150, (c, s, kernel) => {
     const { tensors } = sparsityAttributes(kernel)
     for (let round = 0; round < 3; round++) {
@@ -163,7 +163,7 @@ function masked(c: Choices, s: Attributed, text = s.text): { compilation: Compil
   return { compilation: kernel.compilation, steps }
 }
 
-test('under a mask results stay', async () => {
+test('masks keep results', async () => {
   await property(100, (c, s, kernel) => {
     const { compilation, steps } = masked(c, s)
     for (let round = 0; round < 3; round++) {
@@ -195,7 +195,7 @@ function dropped(c: Choices, kernel: Kernel): Kernel {
   }, kernel)
 }
 
-test('without what is not needed results stay', async () => {
+test('removing dead elements keeps results', async () => {
   await property(100, (c, s, kernel) => {
     const whole = parseProgram(s.text).kernel()
     const left = dropped(c, whole)
@@ -245,7 +245,7 @@ function found(c: Choices, s: Attributed, format = c.pick(['blocks', 'panels'] a
   return kernel.compilation
 }
 
-test('on every stage and the cpu, also where the structure of the mask is found in each run', async () => {
+test('results agree at every stage and on the cpu, also if the mask is a live structure', async () => {
   await property(75, (c, s, kernel) => agreeOnAll(found(c, s), boundInputs(s, finite(c, s, kernel))))
   expect(seen.live).toBeGreaterThan(0)
   if (runs(75) >= 75) expect(seen.carried).toBeGreaterThan(0)

@@ -138,7 +138,7 @@ beforeAll(async () => {
   pool = await poolOf(SEED)
 })
 
-test('every coordinate is visited as often as before, or the format is refused', () => {
+test('every coordinate is visited equally often, or the format is rejected', () => {
   const seen = new Map<string, number>()
   fc.assert(
     fc.property(fc.noBias(choiceNumbers(260)), (choices) => {

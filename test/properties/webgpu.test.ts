@@ -33,7 +33,7 @@ test('webgpu agrees with the reference, under every legal schedule', async () =>
   )
 }, 3_600_000)
 
-test('webgpu agrees where conditions read what is updated in place', async () => {
+test('webgpu agrees if conditions read values that are updated in place', async () => {
   await fc.assert(
     fc.asyncProperty(numbers, async (choices) => {
       const k = caseOf(choices, 10, inPlace, sharing)

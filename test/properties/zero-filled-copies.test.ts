@@ -121,7 +121,7 @@ function made({ sorted, m, k, blocks, g, s, fs, stages, stored }: Drawn) {
   return { c, bound, expected: reference(c.source, referenceInputs(c.source, bound)).buffers }
 }
 
-test('on the loops and the cpu', async () => {
+test('agree on the loops and on the cpu', async () => {
   const seen = { filled: 0 }
   await fc.assert(
     fc.asyncProperty(cases, async (drawn) => {
@@ -154,7 +154,7 @@ test('on webgpu', async () => {
   await device.dispose()
 }, 600_000)
 
-test('what is there for some of the elements that are copied together alone is refused', () => {
+test('a copy with partially present elements is rejected', () => {
   const some = PROGRAM.replace('require n % (2 * fs) == 0\n', '')
   const said = refusal(() => parseProgram(some).kernel().schedule('s', 2, 2, 1, 1).compilation.loops)
   expect(said.code).toBe('schedule/guarded')
@@ -226,7 +226,7 @@ async function cutAgrees(device: Device, { w, tiles, runs: count, m, k, g, s, st
   return c
 }
 
-test('runs at the edge that are there together: asked once each, on the cpu', async () => {
+test('aligned runs at the edge are tested once each, on the cpu', async () => {
   await fc.assert(
     fc.asyncProperty(cuts, async (drawn) => {
       const c = await cutAgrees(createCpuDevice(), drawn)
@@ -250,7 +250,7 @@ test('the same on webgpu', async () => {
   await device.dispose()
 }, 600_000)
 
-test.each([2, 4, 8])('runs of %i that may be cut off are refused', (w) => {
+test.each([2, 4, 8])('partial runs of %i are rejected', (w) => {
   const loops = (by: number | null) => () =>
     void parseProgram(cut(w, by))
       .kernel()
@@ -287,7 +287,7 @@ test.each([
   ],
   ['another target', 'D[k] = S[k]', '', 'js `x();` filled wgsl `y($there);`', 'filled ones for wgsl'],
   ['a word of filled texts alone', 'D[k] = S[k]', '', 'js `x($there);`', 'there'],
-])('%s is no such instruction', (_, body, place, texts, message, to = 'shared') => {
+])('%s is not a zero-filling copy', (_, body, place, texts, message, to = 'shared') => {
   const said = refusal(() =>
     parseProgram(`instr it(D: i32[2] in ${to}, S: i32[2] in ${place || 'global'}) {
   iterate it [k] as S { ${body} }

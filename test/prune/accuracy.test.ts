@@ -19,7 +19,7 @@ const TASKS = {
 describe.each(Object.keys(TASKS) as (keyof typeof TASKS)[])('%s', (name) => {
   const { make, rounds } = TASKS[name]
 
-  test('the loss falls, and what is pruned is 0 through all further training', async () => {
+  test('the loss falls, and pruned weights stay 0 during further training', async () => {
     const task = await make()
     const network = await task.network(3)
     const losses = await network.train(rounds)
@@ -50,7 +50,7 @@ describe.each(Object.keys(TASKS) as (keyof typeof TASKS)[])('%s', (name) => {
     expect(weights.filter((w) => w !== 0).length).toBeGreaterThan(masks[0]!.filter((x) => x === 1).length)
   })
 
-  test('of one seed all is the same, of another it is not', async () => {
+  test('equal seeds give equal results, other seeds differ', async () => {
     const task = await make()
     const what = { patterns: ['ew', 'tw 32', '2:4'], stages: [0.5, 0.75], first: 2, between: 1 }
     const all = await runs(task, 5, what)
@@ -69,7 +69,7 @@ describe.each(Object.keys(TASKS) as (keyof typeof TASKS)[])('%s', (name) => {
   })
 })
 
-test('a seed draws glyphs, all classes as often', () => {
+test('a seed samples glyphs, with equal class sizes', () => {
   const [one, same, other] = [glyphs(40, 1), glyphs(40, 1), glyphs(40, 2)]
   expect(same).toEqual(one)
   expect(other.X).not.toEqual(one.X)
@@ -77,7 +77,7 @@ test('a seed draws glyphs, all classes as often', () => {
   for (let c = 0; c < CLASSES; c++) expect(one.labels.filter((l) => l === c).length).toBe(4)
 })
 
-test('Cora is the graph that is shipped, with its features', async () => {
+test('Cora is the packaged graph, with its features', async () => {
   const { A, X, labels, train, test: judged } = await cora()
   const graph = await readTensor('data/cora.mtx')
   if (graph.kind !== 'coords') throw new Error('a list of coordinates is expected')
@@ -101,7 +101,7 @@ test('Cora is the graph that is shipped, with its features', async () => {
   expect(train.filter((i) => labels[i] === 0).length).toBe(20)
 })
 
-test('what the experiment does not know is refused', () => {
+test('unknown options of the experiment are rejected', () => {
   const { status, stderr } = spawnSync(
     process.execPath,
     ['examples/pruning/experiment.mjs', '--patterns', 'tw 31'],

@@ -56,7 +56,7 @@ function withinOneVector(masks: readonly (readonly number[])[], s: number, vecto
   expect(lost).toBeGreaterThan(most - vector)
 }
 
-describe('as the reference', () => {
+describe('masks equal the reference', () => {
   property.prop([drawn(), sparsities()])('elements', async (d, s) => {
     const masks = lists((await pruned(d, elementWise(), s)).masks)
     expect(masks).toEqual(reference.ew(d.chosen, s, d.most))
@@ -69,7 +69,7 @@ describe('as the reference', () => {
     limit: fc.constantFrom(0.25, 0.5, 0.75, 1),
   })
   property.prop([fc.array(alike, { minLength: 2, maxLength: 4 }), sparsities()])(
-    'elements that are alike in their high bits, in layers with limits',
+    'elements with equal high bits, in layers with limits',
     async (list, sparsity) => {
       const of = list.map(({ steps }) => ({
         rows: 1,
@@ -126,7 +126,7 @@ describe('as the reference', () => {
   )
 
   property.prop([drawn(0.5), sparsities(0.5), fc.constantFrom(2, 3, 4, 128)])(
-    'two of four in tiles, as they are stored, each input by one output at least',
+    'two of four in tiles, as stored, each input used by at least one output',
     async (d, s, granularity) => {
       const expected = reference.tw(
         d.chosen,
@@ -242,7 +242,7 @@ property.prop([
     }),
   ),
   granularities,
-])('a mask is tile-wise where rows of a tile are the same', ({ rows, cols, mask }, granularity) => {
+])('a mask is tile-wise if rows of a tile are equal', ({ rows, cols, mask }, granularity) => {
   const lines = Array.from({ length: rows }, (_, r) => mask.slice(r * cols, (r + 1) * cols).join(''))
   const held = lines.filter((l) => l.includes('1'))
   const same = held.every((l, k) => l === held[k - (k % granularity)])

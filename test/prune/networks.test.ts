@@ -201,7 +201,7 @@ const compiled = new Map(
 )
 
 describe.each(Object.keys(MASKED))('%s', (kernel) => {
-  property.prop([cases], { numRuns: runs(15) })('is what the reference computes', async (of) => {
+  property.prop([cases], { numRuns: runs(15) })('equals the reference', async (of) => {
     const prepared = await (await compiled.get(kernel)!).prepare(drawnNetwork(kernel, of).inputs)
     const { ok, problems } = await prepared.verify()
     expect({ ok, problems }).toMatchObject({ ok: true })
@@ -209,7 +209,7 @@ describe.each(Object.keys(MASKED))('%s', (kernel) => {
   })
 
   property.prop([cases], { numRuns: runs(15) })(
-    'gradients are what differences say, and steps Adam’s',
+    'gradients equal finite differences, and steps those of Adam',
     async (of) => {
       const network = drawnNetwork(kernel, of)
       const { weights, masks } = network
@@ -254,7 +254,7 @@ describe.each(Object.keys(MASKED))('%s', (kernel) => {
   )
 })
 
-test('what a network says of samples is what the step that trains it computes', async () => {
+test('inference equals the forward pass of the training step', async () => {
   const network = drawnNetwork('graph_step', { n: 5, k: 7, h: 9, g: 3, c: 3, seed: 4 })
   const step = await (await compiled.get('graph_step')!).run(network.inputs)
   const { A, X } = network.inputs.tensors as Record<string, DenseTensor>

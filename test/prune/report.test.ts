@@ -33,7 +33,7 @@ const patterns: readonly Pattern[] = [
 const norm = (x: readonly number[]): number => Math.sqrt(x.reduce((s, v) => s + v * v, 0))
 
 property.prop([drawn(), sparsities(), fc.constantFrom(...patterns)], { numRuns: runs(50) })(
-  'the report is of the masks',
+  'the report describes the masks',
   async ({ list, layers, exclude, limits }, sparsity, pattern) => {
     fc.pre(sparsity < 0.95)
     const pruned = await prune(layers, { pattern, sparsity, exclude, limits })
@@ -87,7 +87,7 @@ property.prop(
   {
     numRuns: runs(30),
   },
-)('layers that keep a smaller share are named', async ({ layers, exclude }, sparsity, warnBelow) => {
+)('layers that keep a smaller fraction are named', async ({ layers, exclude }, sparsity, warnBelow) => {
   fc.pre(sparsity < 0.95)
   const { report } = await prune(layers, { pattern: elementWise(), sparsity, exclude, warnBelow })
   const least = warnBelow ?? 0.1 * (1 - sparsity)
@@ -147,7 +147,7 @@ describe('stages', () => {
       maxLength: 3,
     }),
   ])(
-    'each is what pruning after the one before gives, of the layers that were given between them, within its limits',
+    'each equals pruning after the previous stage, for the given layers, within its limits',
     async ({ list, layers, exclude, limits }, percents, pattern, own) => {
       const stages = percents.sort((a, b) => a - b).map((p) => p / 100)
       const given = stages.map((sparsity, k) =>
@@ -195,7 +195,7 @@ describe('stages', () => {
     },
   )
 
-  test('single elements that are pruned stay so, whatever is learned between', async () => {
+  test('pruned single elements stay pruned, whatever is learned in between', async () => {
     const weights = Float32Array.of(1, 2, 3, 4)
     const first = layersFromValues([{ name: 'w', rows: 1, cols: 4, weights }])
     const learned = layersFromValues([{ name: 'w', rows: 1, cols: 4, weights: weights.toReversed() }])
@@ -212,7 +212,7 @@ describe('stages', () => {
   })
 })
 
-test('progress: every layer of every pass, those excluded not', async () => {
+test('progress: every layer of every pass, except excluded ones', async () => {
   const layer = (name: string) => ({ name, rows: 4, cols: 4, weights: new Float32Array(16) })
   const seen: PruneProgress[] = []
   const onProgress = (p: PruneProgress): void => {
@@ -246,7 +246,7 @@ describe('pictures', () => {
     },
   )
 
-  test('regions are as dark as what is kept in them', () => {
+  test('regions are as dark as their fraction of kept weights', () => {
     const mask = Uint8Array.from({ length: 104 * 104 }, (_, i) => (i < 5408 ? 1 : i % 2))
     const svg = renderMasks({ shapes: [{ name: 'half', rows: 104, cols: 104 }], masks: [mask] })
     expect([...svg.matchAll(/fill-opacity="([^"]*)"/g)].map((m) => m[1])).toEqual(['0.5', '1'])
@@ -270,7 +270,7 @@ describe('pictures', () => {
   })
 })
 
-test('layers of equal weights lose equally by root, the one with long vectors everything by length', async () => {
+test('layers of equal weights lose equally by root-mean-square, and the one with long vectors everything by length', async () => {
   // Normal weights (Box–Muller) of an attention matrix and of the two of a feed-forward network.
   let seed = 12345
   const random = (): number => (seed = (seed * 48271) % 2147483647) / 2147483647

@@ -39,7 +39,7 @@ describe('axis kinds', () => {
   test('compressed over compressed', () => {
     expect(y(matvec([sparse('i', null, m), sparse('j', 'i', n)], 'i, j', 'SR'))).toEqual(Ax)
   })
-  test('every entry its own root node', () => {
+  test('every entry has its own root node', () => {
     const axes = [sparse('i', null, m, { unique: false }), sparse('j', 'i', n)]
     const k = matvec(axes, 'i, j', 'RR')
     expect(y(k)).toEqual(Ax)
@@ -61,7 +61,7 @@ describe('axis kinds', () => {
     expect(visits('sum')).toBe(1)
     expect(visits('keep')).toBe(2)
   })
-  test('a fixed number a row, padding not visited', () => {
+  test('a fixed number per row, without visits of padding', () => {
     expect(y(matvec([dense('i', m), ell('j', 'i', n, int(3))], 'i, j', 'SR'))).toEqual(Ax)
     expect(() => y(matvec([dense('i', m), ell('j', 'i', n, int(2))], 'i, j', 'SR'))).toThrow(
       'reference/width',
@@ -117,7 +117,7 @@ describe('axis kinds', () => {
     // row sums: 3, 0, 3, 15
     expect([...out.buffers.y!.values]).toEqual([1 * 3 + 2 * 3, 0, 0, 4 * 3 + 0 + 6 * 3])
   })
-  test('gathered: listed coordinates, those out of range passed over', () => {
+  test('gathered: listed coordinates, without those out of range', () => {
     const k = kernel(
       [size('m'), size('l')],
       [dense('i', m), dense('l0', v('l')), { kind: 'gathered', name: 'g', base: 'i', buffer: 'L' }],
@@ -140,7 +140,7 @@ describe('accesses', () => {
     const out = reference(k, { params: sizes, buffers: { A } })
     expect([...out.buffers.B!.values]).toEqual([-1, 2, -1, -1, -1, -1, 3, -1, -1, 5, 6, -1])
   })
-  test('the same axis twice: an element is where its own indices say', () => {
+  test('the same axis twice: an element is at its own indices', () => {
     // y[i] = Σ over rows p and their columns j of A[i, j]: j belongs to p, not to i
     const k = kernel(
       [size('m'), size('n')],
@@ -195,7 +195,7 @@ describe('pieces', () => {
   test('positions of a nonunique axis take as many coordinates as fit', () => {
     for (const width of [1, 2, 3]) expect(y(matvec(pieces(width), 'i, j', 'RR'))).toEqual(Ax)
   })
-  test('a row of three elements is in two pieces of two', () => {
+  test('a row of three elements has two pieces of two', () => {
     const k = kernel(
       [size('m'), size('n')],
       [...pieces(2), dense('r', m)],
@@ -304,7 +304,7 @@ describe('samples', () => {
       x,
     },
   } // prettier-ignore
-  test('sampled coordinates agree with the whole', () => {
+  test('sampled coordinates agree with the full result', () => {
     const whole = reference(big, input).buffers.y!.values
     for (const seed of [1, 2, 3]) {
       const out = reference(big, input, { sample: { count: 9, seed } })
@@ -314,7 +314,7 @@ describe('samples', () => {
       expect(out.buffers.y!.values.filter((q) => q !== 0).length).toBeLessThanOrEqual(9)
     }
   })
-  test('what a sampled coordinate sees of others is stored there', () => {
+  test('values that a sampled coordinate reads from others are computed', () => {
     const m = v('m')
     const mirrored = kernel(
       [size('m')],
@@ -331,7 +331,7 @@ describe('samples', () => {
     expect(part.sampled!.coordinates).toHaveLength(3)
     for (const c of part.sampled!.coordinates) expect(part.buffers.y!.values[c]).toBe(whole[c])
   })
-  test('coordinates that see each other are never sampled', () => {
+  test('mutually dependent coordinates are never sampled', () => {
     const shifted = (back: number) =>
       kernel(
         [size('m')],

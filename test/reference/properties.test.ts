@@ -80,7 +80,7 @@ test('the reference agrees with brute force', () => {
     )
 })
 
-test('what is printed reads back with the same meaning', () => {
+test('printed kernels parse to the same meaning', () => {
   fc.assert(
     fc.property(samples, ({ text, inputs }) => {
       const kernel = kernelOf(text)
@@ -92,7 +92,7 @@ test('what is printed reads back with the same meaning', () => {
   )
 })
 
-test('samples agree with the whole where they say they are exact', () => {
+test('samples agree with the full result if they claim exactness', () => {
   fc.assert(
     fc.property(samples, fc.integer({ min: 0, max: 99 }), ({ text, inputs }, seed) => {
       const kernel = kernelOf(text)

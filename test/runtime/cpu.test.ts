@@ -7,7 +7,7 @@ import { workSuite } from './work-suite.ts'
 deviceSuite('cpu', async () => createCpuDevice(), JS_TEXTS)
 workSuite('cpu', async () => createCpuDevice(), JS_TEXTS)
 
-test('a page that forbids new functions is told so', async () => {
+test('a page with a content security policy against eval gets a diagnostic', async () => {
   const original = globalThis.Function
   globalThis.Function = function Forbidden() {
     throw new EvalError('unsafe-eval is not allowed')

@@ -27,7 +27,7 @@ describe('without CUDA', () => {
     expect(report.hint).toBeTruthy()
   })
 
-  test('opening the device is refused with the same reason', async () => {
+  test('opening the device is rejected with the same reason', async () => {
     const { reason } = await reportCuda(NOWHERE)
     const error = await createCudaDevice(NOWHERE).catch((e: unknown) => e)
     expect(error).toBeInstanceOf(SptError)
@@ -53,7 +53,7 @@ describe('each missing part has its own reason', () => {
     },
   })
 
-  test('a driver that is older than the calls', () => {
+  test('a driver without the required calls', () => {
     const diagnostic = refusal(() => loadDriver(ffiWith({}), fakeMachine([]), '/ok/libcuda.so.1'))
     expect(diagnostic).toMatchObject({ code: 'device/absent' })
     expect(diagnostic.notes![0]).toContain('it has no cuInit')
@@ -99,7 +99,7 @@ describe('each missing part has its own reason', () => {
     expect(load(nvrtcCalls(12), '/ok/a')).toMatchObject({ major: 12, minor: 1, supported: [80, 90] })
   })
 
-  test('NVRTC that never ends is given up, its program is left alone, and the process may exit', async () => {
+  test('a hanging NVRTC is abandoned, and the process may exit', async () => {
     const done: string[] = []
     const calls: Record<string, (...args: never[]) => number> = nvrtcCalls(12)
     const library: CLibrary = {

@@ -42,7 +42,7 @@ async function withKernels(kernels: Record<string, FakeKernel>, sync = false) {
   return { ...parts, launch }
 }
 
-test('what schedules are chosen by: multiprocessors, and features in the words of texts', async () => {
+test('device properties for dispatch: multiprocessors and features', async () => {
   const { device } = fakeDevice()
   const text = `kernel k(m: size) {
     axis i = dense_fixed(m)
@@ -63,7 +63,7 @@ test('what schedules are chosen by: multiprocessors, and features in the words o
 
 describe('memory', () => {
   property.prop([fc.uint8Array({ maxLength: 300 }), fc.nat(40), fc.nat(40)])(
-    'what is uploaded at an offset comes back',
+    'data uploaded at an offset are read back',
     async (data, before, after) => {
       const { device } = fakeDevice()
       const b = device.alloc(before + data.length + after, 'b')
@@ -76,7 +76,7 @@ describe('memory', () => {
   )
 
   property.prop([fc.integer({ min: -8, max: 24 }), fc.integer({ min: 0, max: 24 })])(
-    'a range is taken exactly where it is inside',
+    'a range is accepted exactly if it is inside',
     async (offset, bytes) => {
       const { device } = fakeDevice()
       const b = device.alloc(16, 'b')
@@ -85,7 +85,7 @@ describe('memory', () => {
     },
   )
 
-  test('an empty buffer is a buffer', async () => {
+  test('empty buffers are valid', async () => {
     const { device, driver } = fakeDevice()
     const b = device.alloc(0, 'empty')
     await device.upload(b, new Float32Array(0))
@@ -97,7 +97,7 @@ describe('memory', () => {
     expect(driver.held).toBe(0)
   })
 
-  test('too much memory is refused with the numbers', async () => {
+  test('too much memory is rejected with the numbers', async () => {
     const { device } = fakeDevice()
     const total = FAKE_CHIP.memoryBytes
     const first = device.alloc(total - 1000, 'first')
@@ -115,7 +115,7 @@ describe('memory', () => {
     expect(await messageOf(() => device.alloc(total, 'third'))).toContain('2000 bytes held by this program')
   })
 
-  test('buffers that are freed or of another device are refused', async () => {
+  test('freed buffers and those of another device are rejected', async () => {
     const { device } = fakeDevice()
     const other = fakeDevice().device.alloc(4, 'theirs')
     const gone = device.alloc(4, 'gone')
@@ -136,7 +136,7 @@ describe('running', () => {
     },
   )
 
-  test('run resolves only when the stream is idle, and JavaScript goes on meanwhile', async () => {
+  test('run resolves when the stream is idle, without blocking JavaScript', async () => {
     const { device, driver, launch } = await withKernels({ append })
     const y = device.alloc(4, 'y')
     driver.busy = Infinity
@@ -166,7 +166,7 @@ describe('running', () => {
     expect(module.resources!.k).toMatchObject({ registers: 32, maxThreads: 1024 })
   })
 
-  test('a refused command leaves the ones before it done', async () => {
+  test('a rejected command keeps the previous ones done', async () => {
     const { device, launch } = await withKernels({ append })
     const y = device.alloc(4, 'y')
     await device.upload(y, Int32Array.of(0))
@@ -177,7 +177,7 @@ describe('running', () => {
 
   property.prop([
     fc.array(fc.oneof(fc.integer({ min: -2, max: 70000 }), fc.double()), { minLength: 3, maxLength: 3 }),
-  ])('a grid is refused exactly where the device cannot run it', async (grid) => {
+  ])('a grid is rejected exactly if the device cannot run it', async (grid) => {
     const { device, launch } = await withKernels({ append })
     const y = device.alloc(4, 'y')
     const command = { ...launch.append!(y, 1), grid } as unknown as Command
@@ -185,7 +185,7 @@ describe('running', () => {
     expect(await code(() => device.run([command]))).toBe(fits ? 'nothing refused' : 'device/grid')
   })
 
-  test('time gives one figure a repeat and reuses its events', async () => {
+  test('time gives one figure per repeat and reuses its events', async () => {
     const { device, driver, launch } = await withKernels({ append })
     const y = device.alloc(4, 'y')
     expect(await device.time([launch.append!(y, 0)], 300)).toHaveLength(300)
@@ -221,7 +221,7 @@ describe('modules', () => {
     expect(await code(() => device.compile({ ...fakeModule('k', []), target: 'wgsl' }))).toBe('device/target')
   })
 
-  test('a cached image that the driver refuses is compiled anew, once', async () => {
+  test('a cached image that the driver rejects is compiled again, once', async () => {
     const { device, driver, compiler } = fakeDevice()
     driver.kernels.set('k', () => undefined)
     compiler.cached = true
@@ -236,7 +236,7 @@ describe('modules', () => {
     expect(await code(() => device.compile(fakeModule('k', [])))).toBe('device/cuda')
   })
 
-  test('released modules and those of other devices are refused', async () => {
+  test('released modules and those of other devices are rejected', async () => {
     const mine = await withKernels({ append })
     const theirs = await withKernels({ append })
     const y = mine.device.alloc(4, 'y')
@@ -274,7 +274,7 @@ describe('faults', () => {
     expect(driver.log.at(-1)).toBe('cuDevicePrimaryCtxRelease_v2')
   })
 
-  test('found while waiting name all since the stream was idle', async () => {
+  test('detected while waiting name all kernels since the stream was idle', async () => {
     const { device, driver, launch } = await withKernels({ append, other: () => undefined })
     const y = device.alloc(4, 'y')
     driver.failing.set('cuStreamQuery', 716)
@@ -283,7 +283,7 @@ describe('faults', () => {
     expect(text).toContain('not aligned')
   })
 
-  test('with a wait after each launch name the one', async () => {
+  test('with a wait after each launch name the failing kernel', async () => {
     const { device, launch } = await withKernels({ append, wild }, true)
     const y = device.alloc(4, 'y')
     const text = await messageOf(() => device.run([launch.append!(y, 1), launch.wild!(y, 1)]))
@@ -293,7 +293,7 @@ describe('faults', () => {
     expect(text).not.toContain('append')
   })
 
-  test('an error that is no fault leaves the device in use', async () => {
+  test('an error without a fault keeps the device usable', async () => {
     const { device, driver, launch } = await withKernels({ append })
     const y = device.alloc(4, 'y')
     driver.failing.set('cuLaunchKernel', 1)
@@ -302,7 +302,7 @@ describe('faults', () => {
   })
 })
 
-test('disposing gives everything back, once, and ends the device', async () => {
+test('disposing releases everything, once, and ends the device', async () => {
   const { device, driver, launch } = await withKernels({ append })
   const y = device.alloc(4, 'y')
   await device.time([launch.append!(y, 1)], 2)

@@ -14,7 +14,7 @@ describe('arguments', () => {
   const specs = fc.array(fc.tuple(fc.constantFrom(...DTYPES), fc.integer({ min: 0, max: 1 }), fc.boolean()), {
     maxLength: 40,
   })
-  property.prop([specs])('each slot holds its argument, and each pointer its slot', (list) => {
+  property.prop([specs])('each slot contains its argument, and each pointer points to its slot', (list) => {
     const base = 0x1000n
     let slots = new ArrayBuffer(0)
     const block = new ArgumentBlock((b) => {
@@ -38,7 +38,7 @@ describe('arguments', () => {
     }
   })
 
-  test('a scalar that its type cannot hold is refused', () => {
+  test('a scalar beyond its type is rejected', () => {
     const k = fakeModule('k', []).entries[0]!
     const bad = { i32: [2 ** 31, 0.5, NaN], u32: [-1, 2 ** 32], i8: [128], u8: [-1, 256], bool: [2] } as const
     for (const [dtype, values] of Object.entries(bad)) {
@@ -80,7 +80,7 @@ describe('compile log', () => {
     '2 errors detected',
   ].join('\n')
 
-  test('is read into places', () => {
+  test('is parsed into locations', () => {
     expect(parseLog(log, 'm.cu')).toEqual([
       { severity: 'warning', line: 2, text: 'variable "u" was declared but never referenced' },
       { severity: 'error', line: 3, text: 'identifier "foo" is undefined' },
@@ -144,7 +144,7 @@ describe('compiling', () => {
     return { seen, stored, compiler: openCompiler(nvrtc, chip, cache, fakeMachine(files)) }
   }
 
-  test('once for one text; a changed text, name or a fresh one compiles', async () => {
+  test('once per source; a changed source or name, or `fresh`, compiles again', async () => {
     const { compiler, seen, stored } = compilerOver([])
     const module = fakeModule('k', [])
     expect(await compiler.image(module)).toEqual({ bytes: Uint8Array.of(1), cached: false })
@@ -156,7 +156,7 @@ describe('compiling', () => {
     expect(stored.size).toBe(2)
   })
 
-  test('headers are looked for only where a text includes them', async () => {
+  test('headers are searched only if the source includes them', async () => {
     const text = '#include <cuda_fp16.h>\n  # include "cuda_bf16.h"\n'
     const found = compilerOver([
       '/cuda/include/cuda_fp16.h',
@@ -172,7 +172,7 @@ describe('compiling', () => {
     await missing.compiler.image(fakeModule('k', []))
   })
 
-  test('a chip that NVRTC has dropped is refused', () => {
+  test('a chip that NVRTC no longer supports is rejected', () => {
     const nvrtc = { path: 'x', major: 13, minor: 0, supported: [75], compile: async () => Uint8Array.of() }
     const chip = { name: 'old', major: 6, minor: 1 }
     expect(() => openCompiler(nvrtc, chip, openCache(undefined, 'kernel'), fakeMachine([]))).toThrow(

@@ -59,14 +59,14 @@ const WAYS = {
 
 for (const [way, go] of Object.entries(WAYS))
   describe(`launches that overlap: ${way}`, () => {
-    test('those that wait and follow one of their run, and no others', async () => {
+    test('those that wait and follow a launch of their run, and no others', async () => {
       const { device, launched, plain, waiting, y } = await overlapping()
       const list = [waiting(y, 1, true), waiting(y, 2, true), waiting(y, 3, false), plain(y, 4, true)]
       await go(device, [...list, waiting(y, 5, true)])
       expect(launched).toEqual(['waiting', 'waiting early', 'waiting', 'plain', 'waiting early'])
     })
 
-    test('the first of a list never does: what came before it is not of its run', async () => {
+    test('the first of a list never overlaps: the previous launch is not of its run', async () => {
       const { device, launched, waiting, y } = await overlapping()
       await go(device, [waiting(y, 1, true)])
       await go(device, [waiting(y, 2, true)])
@@ -94,7 +94,7 @@ for (const [way, go] of Object.entries(WAYS))
       expect(memsets()).toBe(3)
     })
 
-    test('nothing does where it is switched off, or where each launch is waited for', async () => {
+    test('nothing overlaps if it is disabled, or if each launch is awaited', async () => {
       for (const { device, launched, waiting, y, clear, memsets, compiler } of [
         await overlapping(false, false),
         await overlapping(true),
@@ -107,7 +107,7 @@ for (const [way, go] of Object.entries(WAYS))
     })
 
     for (const refuses of ['launches', 'recording'] as const)
-      test(`a driver that refuses ${refuses} gets plain ones, and is not asked again`, async () => {
+      test(`a driver that rejects ${rejects} gets plain launches, and is not tried again`, async () => {
         const { device, driver, launched, waiting, y, number, clear } = await overlapping()
         driver.refuses = refuses
         const list = [clear, waiting(y, 1, true), waiting(y, 2, true)]
@@ -123,7 +123,7 @@ for (const [way, go] of Object.entries(WAYS))
   })
 
 property.prop([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc.boolean(), fc.boolean()])(
-  'any list of fills and launches does the same with and without',
+  'any list of fills and launches gives equal results with and without overlap',
   async (list, waits, follows) => {
     const of = async (overlap: boolean): Promise<number> => {
       const { device, clear, plain, waiting, y, number } = await overlapping(false, overlap)
@@ -139,7 +139,7 @@ property.prop([fc.array(fc.tuple(fc.nat(3), fc.boolean()), { maxLength: 8 }), fc
   },
 )
 
-test('refusals that have nothing to do with it are reported as they are, and change nothing', async () => {
+test('unrelated errors are reported unchanged, and change nothing', async () => {
   const { device, driver, launched, waiting, y } = await overlapping()
   const list = [waiting(y, 1, false), waiting(y, 2, true)]
   const module = await device.compile(fakeModule('waiting', [buffer('y')]))
@@ -174,13 +174,13 @@ const SUMS = `kernel sums(m: size, n: size) {
 }
 schedule sums.gpu() { bind first.i to block.x, second.i to block.x }`
 
-test('chips and drivers that can', () => {
+test('supported chips and drivers', () => {
   expect(canOverlap({ major: 9 }, 12030)).toBe(true)
   expect(canOverlap({ major: 9 }, 12020)).toBe(false)
   expect(canOverlap({ major: 8 }, 13000)).toBe(false)
 })
 
-test("a program's commands say which follow one of their run, and run so", async () => {
+test('a program’s commands state which follow a launch of their run, and run so', async () => {
   const { device, driver } = fakeDevice()
   const launched: [string, boolean][] = []
   for (const name of ['sums_0', 'sums_1'])

@@ -56,7 +56,7 @@ test.each([
   expect([asked[0]![1], asked[0]![9]]).toEqual([type, code])
 })
 
-test('is encoded again where its address or its sizes are others', () => {
+test('is encoded again if its address or its sizes change', () => {
   const { driver, asked } = driverOf()
   const matrices = new Matrices(driver)
   const spec = specOf('f32', [8, 8], 0)
@@ -76,7 +76,7 @@ test('without elements it is described as one row', () => {
   expect([[...asked[0]![4]], [...asked[0]![5]]]).toEqual([[1n, 1n], [16n]])
 })
 
-test('is refused with a reason', () => {
+test('is rejected with a reason', () => {
   const { driver } = driverOf()
   const matrices = new Matrices(driver)
   const spec = specOf('f16', [8, 8], 0)

@@ -46,7 +46,7 @@ async function lazyDevice(wait = false, change: Partial<Entry> = {}) {
 
 describe('graphs', () => {
   property.prop([fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 }), fc.nat(2)])(
-    'a replay does what running the commands does, with the data of its time',
+    'a replay equals running the commands, with the current data',
     async (digits, replays) => {
       const { device, append, number, zero, driver } = await lazyDevice()
       const { y, clear } = zero('y')
@@ -74,7 +74,7 @@ describe('graphs', () => {
     expect(driver.log).toEqual(['cuCtxSetCurrent', 'cuGraphLaunch'])
   })
 
-  test('a refused command leaves the stream outside of the capture, and nothing behind', async () => {
+  test('a rejected command ends the capture, without leftovers', async () => {
     const { device, append, number, zero, driver } = await lazyDevice()
     const { y, clear } = zero('y')
     const bad = { ...(append(y, 1) as Extract<Command, { kind: 'launch' }>), grid: [0, 1, 1] as const }
@@ -88,7 +88,7 @@ describe('graphs', () => {
     expect(await number(y)).toBe(3)
   })
 
-  test('what is gone is refused at the replay', async () => {
+  test('freed objects are rejected at replay', async () => {
     const { device, append, zero } = await lazyDevice()
     const [a, b] = [zero('a'), zero('b')]
     const command = append(b.y, 1) as Extract<Command, { kind: 'launch' }>
@@ -103,7 +103,7 @@ describe('graphs', () => {
     expect(await codeOf(() => second.time(1))).toBe('device/freed')
   })
 
-  test('memory is not taken away from replays under way', async () => {
+  test('memory of replays in flight is not released', async () => {
     const { device, append, number, zero } = await lazyDevice()
     const [a, b] = [zero('a'), zero('b')]
     await device.run([a.clear, b.clear])
@@ -194,7 +194,7 @@ describe('streams', () => {
     expect(await number(y)).toBe(8)
   })
 
-  test('freed ones and those of other devices are refused', async () => {
+  test('freed streams and those of other devices are rejected', async () => {
     const [mine, theirs] = [(await lazyDevice()).device, (await lazyDevice()).device]
     const stream = mine.stream('gone')
     const event = mine.event()
@@ -209,7 +209,7 @@ describe('streams', () => {
     expect(await codeOf(() => stream.finish())).toBe('device/freed')
   })
 
-  test('events tell the time between them', async () => {
+  test('events measure the time between them', async () => {
     const { device, append, zero } = await lazyDevice()
     const { y, clear } = zero('y')
     const graph = await device.graph([clear, append(y, 1)])
@@ -223,7 +223,7 @@ describe('streams', () => {
     expect(await end.since(start)).toBe(4)
   })
 
-  test('disposal gives all of them back', async () => {
+  test('disposal releases all of them', async () => {
     const { device, driver, append, zero } = await lazyDevice()
     const { y } = zero('y')
     const graph = await device.graph([append(y, 1)])
@@ -257,14 +257,14 @@ describe('faults name the kernel and its line', () => {
     await device.dispose()
   })
 
-  test('exactly, where each kernel is waited for', async () => {
+  test('exactly, if each kernel is awaited', async () => {
     const { device, append, wild, zero } = await lazyDevice(true)
     const { y } = zero('y')
     const graph = await device.graph([append(y, 1), wild(y, 1), append(y, 2)])
     expect(await message(() => graph.launch())).toContain("kernel 'wild' in k.spt:4")
   })
 
-  test('kernels of an earlier, finished replay are no suspects', async () => {
+  test('kernels of an earlier, finished replay are not suspected', async () => {
     const { device, append, wild, zero } = await lazyDevice()
     const { y } = zero('y')
     const graph = await device.graph([append(y, 1)])
@@ -305,7 +305,7 @@ describe('clusters', () => {
     expect(await codeOf(refused)).toBe('device/grid')
   })
 
-  test('more than 8 blocks are asked for, more than 16 refused', async () => {
+  test('more than 8 blocks are requested explicitly, more than 16 are rejected', async () => {
     const { device, driver } = fakeDevice()
     driver.kernels.set('k', () => undefined)
     const compile = (n: number) => device.compile(fakeModule('k', [], { cluster: [n, 1, 1] }))

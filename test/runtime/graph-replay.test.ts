@@ -48,7 +48,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
 
   const t = async (): Promise<number[]> => [...(await prepared.read('t')).values!]
 
-  test('a graph gives what a run gives, for values written between replays', async () => {
+  test('a graph gives the results of a run, for values written between replays', async () => {
     const graph = await prepared.graph()
     graph.launch()
     await graph.finish()
@@ -77,7 +77,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await codeOf(() => prepared.measure({ repeats: 0 }))).toBe('measure/options')
   })
 
-  test('entries say where their first statement stands', () => {
+  test('entries have the location of their first statement', () => {
     const places = compiled.program.texts.flatMap((text) => text.entries.map((e) => e.place))
     expect(places).toEqual(['twice.spt:8', 'twice.spt:11'])
   })
@@ -99,7 +99,7 @@ test('a fault on cuda names the kernel and the line of its statement', async () 
   expect(fault!.message).toContain(`'${entries[0]}' in twice.spt:8, '${entries[1]}' in twice.spt:11`)
 })
 
-test('a replay that loses writes is refused where one waits for it', async () => {
+test('a replay that loses writes is reported at its wait', async () => {
   const text = `kernel scatter(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)

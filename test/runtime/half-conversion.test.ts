@@ -41,7 +41,7 @@ describe.each(FORMATS)('$dtype', ({ dtype, fraction, bias, bits, value }) => {
     expect(deviceToHost(dtype, (wide as Float32Array).slice().buffer as ArrayBuffer)).toEqual(PATTERNS)
   })
 
-  test('every midpoint of neighbours goes to the even one, and what is beside it to the nearer', () => {
+  test('every midpoint rounds to even, and other values to the nearest', () => {
     const infinity = bits(Infinity)
     const word = new Float32Array(1)
     const wordBits = new Uint32Array(word.buffer)
@@ -93,7 +93,7 @@ const INTEGERS: Readonly<Record<string, { array: (v: number[]) => HostArray; min
 }
 
 describe.each(Object.entries(INTEGERS))('%s', (dtype, { array, min, max }) => {
-  property.prop([fc.array(fc.integer({ min, max }))])('goes to words and back unchanged', (values) => {
+  property.prop([fc.array(fc.integer({ min, max }))])('round-trips through words', (values) => {
     const words = hostToDevice(dtype as Dtype, array(values))
     expect(words.BYTES_PER_ELEMENT).toBe(4)
     expect([...words]).toEqual(values)
@@ -111,14 +111,14 @@ test('a partial length reads only that many words', () => {
   expect(deviceToHost('i8', Int32Array.of(1, -2, 3).buffer, 2)).toEqual(Int8Array.of(1, -2))
 })
 
-test('f64 is refused with the tensor named', () => {
+test('f64 is rejected with the tensor named', () => {
   expect(() => wordDtype('f64', 'A')).toThrow(SptError)
   expect(() => wordDtype('f64', 'A')).toThrow(/no-f64: A is f64/)
   expect(() => hostToDevice('f64', new Float64Array(1))).toThrow(/no-f64/)
   expect(() => deviceToHost('f64', new ArrayBuffer(8))).toThrow(/no-f64/)
 })
 
-test('scalars take the value their type can hold', () => {
+test('scalars are rounded to their type', () => {
   expect(roundTo('f32', 0.1)).toBe(Math.fround(0.1))
   expect(roundTo('f16', 2049)).toBe(2048)
   expect(roundTo('bf16', 257)).toBe(256)

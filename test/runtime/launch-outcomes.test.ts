@@ -50,7 +50,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   const QUEUED = ['graph', 'two kernels', 'commands', 'time', 'measure'] as const
   const TOLD = ['device.finish', 'stream.finish', 'read', 'outputs', 'download', 'read of the next'] as const
 
-  test('whatever waits first tells of lists without room, once', async () => {
+  test('the first wait reports lists over capacity, once', async () => {
     const stream = device.stream('s')
     const [first, other] = [await make(), await make()]
     const next = await follow(first)
@@ -93,7 +93,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     )
   }, 600_000)
 
-  test('each kernel of a graph tells of itself, and none that was freed', async () => {
+  test('each unfreed kernel of a graph reports its own errors', async () => {
     const [first, other] = [await make(), await make()]
     for (const p of [first, other]) await p.write('A', OVERFLOWS)
     const graph = await device.graph([...first.commands, ...other.commands])
@@ -112,7 +112,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 })
 
-test('what tells of them is no memory that kernels of a workspace share', async () => {
+test('the status is not in memory that kernels of a workspace share', async () => {
   const device = await devices.cpu()
   const kernel = (await load(TEXT)).kernel('rows')
   const shared = new Workspace(
@@ -128,7 +128,7 @@ test('what tells of them is no memory that kernels of a workspace share', async 
   expect([isOne('C'), isOne(counts)]).toEqual([true, false])
 })
 
-test('on cuda a stream tells of what was queued on it', async () => {
+test('on cuda a stream reports errors of its own launches', async () => {
   const { device, driver } = fakeDevice()
   const kernel = (await load(TEXT)).kernel('rows').schedule('live')
   for (const text of kernel.emit('cuda'))

@@ -25,14 +25,14 @@ const file = fc.record({
 })
 
 property.prop([fc.uniqueArray(file, { selector: (f) => f.name, maxLength: 5 })])(
-  'an archive gives its regular files',
+  'an archive yields its regular files',
   (files) => {
     const regular = files.filter((f) => f.type === '0' || f.type === '\0')
     expect([...readTar(tarOf(files))]).toEqual(regular.map((f) => [f.name, f.bytes]))
   },
 )
 
-test('folders in front of a name are dropped', () => {
+test('leading folders of a name are removed', () => {
   expect([...readTar(tarOf([{ name: 'lib/x/a.so', type: '0', bytes: Uint8Array.of(1) }])).keys()]).toEqual([
     'a.so',
   ])

@@ -17,7 +17,7 @@ const answers = (size: number, place: (thread: number) => number = (t) => t): Ui
   return Uint32Array.from(out)
 }
 
-test('as many neighbours as surely meet', () => {
+test('the lane width is the guaranteed number of neighbours', () => {
   for (const size of [4, 8, 16, 32, 64])
     expect(lanesFromExchanges(answers(size), size)).toBe(Math.min(size, 32))
   // Another kernel may run in smaller subgroups.
@@ -28,7 +28,7 @@ test('as many neighbours as surely meet', () => {
   expect(lanesFromExchanges(answers(32, (t) => t ^ 1).fill(0), 32)).toBe(1)
 })
 
-test('the device knows, and its kernels exchange', async () => {
+test('the device reports the width, and its kernels exchange registers', async () => {
   const device = await devices.webgpu()
   const { lanes } = device.limits
   expect(Number.isInteger(Math.log2(lanes!))).toBe(true)

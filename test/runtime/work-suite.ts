@@ -7,7 +7,7 @@ import { codeOf, type SuiteTexts } from '../support/device-suite.ts'
 const N = 100
 
 export function workSuite(name: string, makeDevice: () => Promise<Device>, texts: SuiteTexts): void {
-  describe(`${name}: work that is queued`, () => {
+  describe(`${name}: queued work`, () => {
     let device: Device
     let scale: CompiledModule
     let steps: CompiledModule
@@ -38,7 +38,7 @@ export function workSuite(name: string, makeDevice: () => Promise<Device>, texts
     const read = async (b: DeviceBuffer): Promise<Float32Array> => new Float32Array(await device.download(b))
     const all = (value: number): Float32Array => new Float32Array(N).fill(value)
 
-    test('a graph replays its commands with the data of the time', async () => {
+    test('a graph replays its commands with the current data', async () => {
       const [x, y, z] = [alloc(), alloc(), alloc()]
       const graph = await device.graph([
         { kind: 'clear', buffer: z },
@@ -61,7 +61,7 @@ export function workSuite(name: string, makeDevice: () => Promise<Device>, texts
       graph.free()
     })
 
-    test('graphs keep their scalars apart, and from what is run between', async () => {
+    test('graphs have separate scalars, also from commands that run in between', async () => {
       const [x, y, z] = [alloc(), alloc(), alloc()]
       await device.upload(x, all(1))
       const [two, three] = [await device.graph([scaled(x, 2, y)]), await device.graph([scaled(x, 3, z)])]
@@ -95,7 +95,7 @@ export function workSuite(name: string, makeDevice: () => Promise<Device>, texts
       expect(await codeOf(() => b.record(made))).toBe('device/freed')
     })
 
-    test('events and graphs give times', async () => {
+    test('events and graphs report times', async () => {
       const y = alloc()
       const graph = await device.graph([step('increment', y)])
       const stream = device.stream('s')
@@ -112,7 +112,7 @@ export function workSuite(name: string, makeDevice: () => Promise<Device>, texts
       expect(await read(y)).toEqual(all(15))
     })
 
-    test('measuring runs as often as asked', async () => {
+    test('measuring runs as often as requested', async () => {
       const y = alloc()
       for (const by of ['graph', 'launches'] as const) {
         await device.run([{ kind: 'clear', buffer: y }])
@@ -128,7 +128,7 @@ export function workSuite(name: string, makeDevice: () => Promise<Device>, texts
       }
     })
 
-    test('what is gone, or of another device, is refused', async () => {
+    test('freed objects and those of another device are rejected', async () => {
       const y = alloc()
       const graph = await device.graph([step('increment', y)])
       const other = await makeDevice()

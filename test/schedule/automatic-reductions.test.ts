@@ -17,7 +17,7 @@ kernel sums(m: size, n: size) {
   return print2(parseProgram(text).kernel().compilation.parallel().loops, { bodyOnly: true })
 }
 
-test('elements that only the data know stay with one thread: partial results would have as many', () => {
+test('data-dependent elements stay with one thread: partial results would have as many', () => {
   expect(parallel('jd', '[x] as R { T[j] += A[i, j] }')).toBe(`\
 fill T = 0
 for x in 0..j_count  reduce
@@ -34,7 +34,7 @@ for x_share_2 (T_partial.x_share) in 0..1024  reduce
   T[] += T_partial[x_share_2]  init`)
 })
 
-test('a thread sums a row, and one their sums', () => {
+test('each thread sums a row, and one thread adds the sums', () => {
   expect(parallel('', '[i, j] as RR { T[] += A[i, j] }')).toBe(`\
 for i_block in 0..ceildiv(m, 64)  @block.x
   for i_thread in 0..64  @thread.x  where i_block * 64 + i_thread < m
@@ -54,7 +54,7 @@ kernel several(m: size) {
 }`).kernel()
 
 test.each(['D[v] += 1.0; T[] min= f32(v)', 'T[] min= f32(v); D[v] += 1.0'])(
-  'reductions whose iterations meet in different elements get separate nests: %s',
+  'reductions that combine into different elements get separate nests: %s',
   (body) => {
     const text = print2(several(body).compilation.parallel().loops, { bodyOnly: true })
     const nests = text.split(/^(?=for )/m).slice(1)

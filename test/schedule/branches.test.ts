@@ -25,7 +25,7 @@ test.each([
   ['sell(2, 4)', 'bind so to block.x, ii to thread.x'],
   ['csr', 'bind io to block.x'],
   ['bsr(2)', 'bind io to block.x, ii to thread.y, ji to thread.x'],
-])('rows of %s are for threads', async (format, steps) => {
+])('rows of %s can be bound to threads', async (format, steps) => {
   const c = compilationOf(FORMATS + BRANCHES, `A as ${format}\n${steps}`)
   const given = sampleOf(only(DATA, ['A']), false)
   const expected = expectedOf(given, c)

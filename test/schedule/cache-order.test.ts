@@ -5,7 +5,7 @@ import { printBody } from '../../src/ir/print-stage2.ts'
 import { columnSplit } from '../../src/schedule/samples.ts'
 import { replay } from '../../src/schedule/state.ts'
 
-test('partial results of a split row are in registers, tail and all, and nowhere else', () => {
+test('partial results of a split row are in registers only, with the tail', () => {
   const { kernel } = replay(columnSplit, [
     { kind: 'rfactor', loop: 'ji', into: 'yp' },
     { kind: 'cache_write', buffer: 'yp', at: 'i', scope: 'register', into: 'own' },
@@ -21,7 +21,7 @@ for i in 0..m
   expect(kernel.buffers.map((b) => b.name)).not.toContain('yp')
 })
 
-test('what threads read of neighbouring rows they copy together, row by row', () => {
+test('elements of neighbouring rows are copied cooperatively, row by row', () => {
   const { loops } = parseProgram(`kernel rows(m: size) {
     axis i = dense_fixed(m)
     axis r = dense_fixed(4)
@@ -43,7 +43,7 @@ test('what threads read of neighbouring rows they copy together, row by row', ()
 `)
 })
 
-test('only the condition that padding stands for is left out', () => {
+test('only the condition that padding covers is removed', () => {
   const { loops } = parseProgram(`kernel twice(m: size, n: size, d: size) {
     axis i = dense_fixed(m)
     axis c = dense_fixed(n)
@@ -66,7 +66,7 @@ test('only the condition that padding stands for is left out', () => {
           own[0] += xs[ci]  init`)
 })
 
-test('padding stands for the elements of a tile, not for what is stored beside their sums', () => {
+test('padding covers the elements of a tile, not values stored next to their sums', () => {
   const { loops } = parseProgram(`kernel sums(m: size) {
     axis i = dense_fixed(m)
     axis c = dense_fixed(5)
@@ -84,7 +84,7 @@ test('padding stands for the elements of a tile, not for what is stored beside t
   expect(printBody(loops.body)).toContain('for ii in 0..4  where io * 4 + ii < m\n')
 })
 
-test('elements that are copied together ask once, before the first of them', () => {
+test('elements that are copied together are tested once, before the first of them', () => {
   const { loops } = parseProgram(`kernel rows(m: size, n: size) {
     axis i = dense_fixed(m)
     axis f = dense_fixed(n)
@@ -106,7 +106,7 @@ test('elements that are copied together ask once, before the first of them', () 
 `)
 })
 
-test('a thread that has just decided how much it reads copies that alone', () => {
+test('a thread with its own bound copies alone', () => {
   const { loops } = parseProgram(`kernel rows(m: size) {
     axis i = dense_fixed(m)
     axis f = dense_fixed(4)

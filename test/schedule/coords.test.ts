@@ -23,7 +23,7 @@ const EXAMPLES = {
 const apply = (text: string, steps: string) =>
   parseProgram(`${text}\nschedule k.s() {\n${steps}\n}`).kernel('k').schedule('s')
 
-test('a quotient of real numbers is an argument as it is, one of integers rounded down', () => {
+test('a quotient of reals is passed unchanged, one of integers is rounded down', () => {
   const text = `format f(b, t: real) over (i, j) { part bsr(b) where (density(b) >= t) part csr }
 ${standard('bsr', 'csr')}
 kernel k(m: size, n: size) {
@@ -89,7 +89,7 @@ const refusals: readonly (readonly [string, string, string])[] = [
   ['attaching where nothing is joined', 'attach j to f', 'schedule/no-join'],
   ['attaching a root', 'attach f to i', 'schedule/no-parent'],
 ]
-test.each(refusals)('refuses %s', (_, steps, expected) => {
+test.each(refusals)('rejects %s', (_, steps, expected) => {
   expect(refusal(() => apply(K, steps)).code).toBe(expected)
 })
 
@@ -122,22 +122,22 @@ test.each([
   expect(apply(K, steps).show(1)).toContain(`iterate sum [${order}]`)
 })
 
-test('a child before its parent is told the order that it may have', () => {
+test('a child before its parent: the hint has the legal order', () => {
   const { expected, hint } = refusal(() => apply(K, 'reorder (j, i, f)'))
   expect(expected).toBe('an axis after its parent: i, j, f')
   expect(hint).toContain('keep their order')
 })
 
-test('a format says where the package has formats', () => {
+test('an unknown format: the hint names the package file', () => {
   const unknown = refusal(() => apply(K, 'A as hyb(2, 5)'))
   expect(unknown.hint).toContain('import "sparsetile/kernels/formats-composed.spt"')
 })
 
-describe('a row that is entered by a coordinate', () => {
+describe('a row entered by a coordinate', () => {
   const HOP = `${standard('csr', 'bsr', 'csc', 'dcsr', 'by_length')}${COORD_STEPS.attach.example.before}`
   const as = (steps: string): string => apply(HOP, `attach v to j\n${steps}`).show(1)
 
-  test('is that of each part of its tensor', () => {
+  test('belongs to each part of its tensor', () => {
     expect(as('H as csr')).toMatch(/axis jo_at_j = attached\(jo, j\)[\s\S]*\* H\[j, v\] \* x\[v\]/)
     const parts = as('H as csr where (j > 3) + dcsr')
     expect(parts).toMatch(/iterate hop_csr \[i, j, v in jo_csr_at_j\][\s\S]*H_csr\[j, v\]/)
@@ -148,7 +148,7 @@ describe('a row that is entered by a coordinate', () => {
       )
   })
 
-  test('is entered by the axis that has the coordinate', () => {
+  test('is entered through the axis with the coordinate', () => {
     for (const format of ['csr', 'csc', 'dcsr', 'by_length'])
       expect(as(`A as ${format}`)).toMatch(/axis v_at_jo = attached\(v, jo\)[\s\S]*v in v_at_jo/)
     const r = refusal(() => as('A as bsr(2)'))
@@ -157,7 +157,7 @@ describe('a row that is entered by a coordinate', () => {
     expect(as('A as csr\nH as dcsr')).toContain('axis jo_2_at_jo = attached(jo_2, jo)')
   })
 
-  test('of the same tensor is in the same part, of which there is one', () => {
+  test('of the same tensor is in the same part, if it has one part', () => {
     const text = `${standard('csr', 'dcsr')}kernel k(n: size) {
       axis i = dense_fixed(n)
       axis j = sparse_variable(i, n)
@@ -172,7 +172,7 @@ describe('a row that is entered by a coordinate', () => {
     )
   })
 
-  test('is not padded with coordinates that elements have', () => {
+  test('is not padded with coordinates of elements', () => {
     const text = (value: string): string => `${standard('ell_at')}kernel k(n: size) {
       axis i = dense_fixed(n)
       axis j = sparse_variable(i, n)
@@ -193,20 +193,20 @@ describe('a row that is entered by a coordinate', () => {
   })
 })
 
-test('a loop of each part goes by the name of the part', () => {
+test('a loop of each part has the name of the part', () => {
   const steps = 'A as csr where (i < 2) + csr\neach part of A as p { bind io to block.x }'
   const r = refusal(() => apply(standard('csr') + K, steps).compilation.loops)
   expect(r.hint).toBe('in this block loops of a part go by its name: write p.io')
 })
 
-test('what untyped callers give as a format is looked at', () => {
+test('formats of untyped callers are checked', () => {
   const as = (format: object) => () => checkStep({ kind: 'as', buffer: 'A', format, args: [] }, COORD_STEPS)
   as({ kind: 'format', params: [], axes: [] })()
   for (const format of [{ kind: 'format', axes: [] }, { kind: 'composition', params: [] }, { params: [] }])
     expect(refusal(as(format)).message).toBe('format of as cannot be an object')
 })
 
-test('refuses a format whose padding would take part', () => {
+test('rejects a format whose padding would have an effect', () => {
   const text = COORD_STEPS.as.example.before.replace('y[i] += A[i, j] * x[j]', 'y[i] max= A[i, j] * x[j]')
   expect(refusal(() => apply(text, 'A as blocks(2)')).code).toBe('schedule/format-padding')
   for (const [value, legal] of [
@@ -231,7 +231,7 @@ const rows = (root: string, child: string): string => `kernel k(m: size, n: size
 test.each([
   ['sparse_variable(m)', 'sparse_variable(i, n)', ['csr', 'coo', 'ell', 'csc']],
   ['sparse_variable(m) nonunique', 'sparse_fixed(i, n, 1)', ['csr', 'dcsr', 'coo', 'ell', 'csc']],
-] as const)('counts of rows on %s are kept or refused', async (root, child, refused) => {
+] as const)('counts of rows on %s are kept or rejected', async (root, child, refused) => {
   const text = STANDARD + rows(root, child)
   for (const format of ['csr', 'dcsr', 'coo', 'ell', 'csc']) {
     if ((refused as readonly string[]).includes(format)) {
@@ -248,7 +248,7 @@ test.each([
   }
 })
 
-test('a dense axis that holds coordinates twice is no way to visit them once', () => {
+test('a dense axis with duplicate coordinates cannot visit them once', () => {
   const twice = `format twice over (i, j) {
   axis io = dense_fixed(2 * i)
   axis jo = dense_fixed(j)
@@ -272,7 +272,7 @@ test('a format step after a step on loops is too late', () => {
   )
 })
 
-test('a refusal shows the kernel as it is', () => {
+test('a rejection prints the current kernel', () => {
   try {
     apply(K, 'reorder (j, i)')
   } catch (e) {
@@ -282,7 +282,7 @@ test('a refusal shows the kernel as it is', () => {
   expect.unreachable()
 })
 
-test('what is said of a refused order is true of it', () => {
+test('the reason of a rejected order is correct', () => {
   const made = parseProgram(`format tall over (i, j) {
   axis io = dense_fixed(ceildiv(i, 4))
   axis go = dense_variable(io, j)

@@ -23,7 +23,7 @@ test.each(['reorder (mul.go, mul.io)', 'reorder (j, mul.go, mul.io)'])('%s is re
   ])
 })
 
-test('others go anywhere', () => {
+test('other loops may be reordered freely', () => {
   expect(() => program('reorder (mul.ji, mul.ii, j, mul.io, mul.go)')).not.toThrow()
 })
 
@@ -31,7 +31,7 @@ test('others go anywhere', () => {
 test.each([
   ['', []],
   ['capacity m in all', ['for jo', 'for g']],
-] as const)('of lists that are fused and found with %j these loops ask', (room, asking) => {
+] as const)('fused live lists under %j have these conditions', (room, asking) => {
   const text = parseProgram(`
 kernel scaled(m: size, k: size) {
   axis i = dense_fixed(m)

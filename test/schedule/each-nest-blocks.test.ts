@@ -44,7 +44,7 @@ function scheduled(format: string): Compilation | SptError {
 }
 
 describe('roles', () => {
-  test('schedule most formats by one text', () => {
+  test('one schedule serves most formats', () => {
     const all = USES.map((format) => [format, scheduled(format)] as const)
     const refused = all.flatMap(([f, c]) =>
       c instanceof SptError ? [`${f}: ${c.diagnostics[0]!.code}`] : [],
@@ -80,7 +80,7 @@ describe('roles', () => {
   )
 })
 
-describe('what names no loop', () => {
+describe('names without a loop', () => {
   const refusal = (steps: string): string | undefined => {
     try {
       compilationOf(FORMATS + PRODUCT, `A as csr\n${steps}`)

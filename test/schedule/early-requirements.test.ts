@@ -83,7 +83,7 @@ test('steps on coordinates after requirements', async () => {
   if (runs(12) >= 12) expect(seen.mixed).toBeGreaterThan(seen.all / 8)
 })
 
-test('methods as texts', () => {
+test('methods equal program text', () => {
   const made = plain.require('d', { multiple: 2 }).as('A', 'csr').fuse(['io', 'jo'], 'e')
   expect(made.trace).toEqual(['require d % 2 == 0', 'A as csr', 'fuse (io, jo) -> e'])
   expect(made.show(2)).toBe(

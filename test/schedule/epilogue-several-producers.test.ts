@@ -114,7 +114,7 @@ const ROWS: Readonly<Record<string, (nest: string) => string>> = {
   'by 1, twice': (n) => `split ${n}.r by 1 -> (ro, rs); split ${n}.rs by 1 -> (ri, rt)`,
 }
 
-test('loops of one iteration, of one nest or of all, are no others than the loop as it is', () => {
+test('loops of one iteration equal the loop without the split', () => {
   const rows = fc.constantFrom(...Object.values(ROWS))
   const alike = rows.map((r) => [r, r] as const)
   const first = fc.constantFrom('sums gather', 'gather sums')
@@ -132,7 +132,7 @@ test('loops of one iteration, of one nest or of all, are no others than the loop
   )
 })
 
-test.each([1, 2, 4])('threads that have %d rows of a tile each make what is read together', (by) => {
+test.each([1, 2, 4])('threads with %d rows of a tile each compute jointly read elements together', (by) => {
   const nests = ['peak', 'total', 'mix']
   const steps = nests.map((n) => `split ${n}.r by ${by} -> (ro, ri); bind ${n}.ro to thread.y`)
   const ends = 'compute_at sums at joined.jo; compute_at gather at joined.jo'
@@ -141,7 +141,7 @@ test.each([1, 2, 4])('threads that have %d rows of a tile each make what is read
   expect(loopsOf(c.loops.body).filter((l) => l.nest === 'sums' && l.name === 'ro')).toHaveLength(1)
 })
 
-test('a thread that reads its own of a tile may have made all of it', () => {
+test('a thread may compute the tile elements that it alone reads', () => {
   const kernel = parseProgram(`kernel k(m: size) {
     axis a = dense_fixed(m)
     axis f = dense_fixed(4)
@@ -159,7 +159,7 @@ test('a thread that reads its own of a tile may have made all of it', () => {
   agreeOnStages(c, bound, reference(c.source, referenceInputs(c.source, bound)).buffers)
 })
 
-test('a thread has room for its own of a tile', () => {
+test('a thread allocates only its own elements of a tile', () => {
   const { plan } = made(WAYS['by threads, each with its own of a tile']!).compilation
   const text = JSON.stringify(plan.steps, (_, x) => (typeof x === 'bigint' ? String(x) : x))
   const shapes = [...text.matchAll(/"scope":"register","role":"local","shape":\[\{[^}]*"value":(\d+)/g)].map(
@@ -176,7 +176,7 @@ test.each([
   expect(refusal(() => void made(way, where).compilation.loops).code).toBe(`schedule/${code}`)
 })
 
-test('what a nest starts within a loop that another reduces over is refused', () => {
+test('an initialisation within another nest’s reduction loop is rejected', () => {
   const code = refusal(() => void made('join (peak, sums) at peak.jo').compilation.loops).code
   expect(code).toBe('schedule/starts-in-reduction')
 })

@@ -183,7 +183,7 @@ describe.each(['layer', 'both'])(
   },
 )
 
-test('elements that a condition leaves as they are are consumed as well', () => {
+test('elements unchanged by a condition are consumed too', () => {
   const k = parseProgram(`kernel some(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)
@@ -202,7 +202,7 @@ test('elements that a condition leaves as they are are consumed as well', () => 
   onStages(k, { tensors: { A: tensors!.A!, bias: tensors!.bias! } })
 })
 
-test('an axis of one element is run over by the one loop that writes it', () => {
+test('an axis of one element is iterated only by its writer', () => {
   const k = parseProgram(`kernel sums(m: size, n: size) {
     axis i = dense_fixed(m)
     axis j = sparse_variable(i, n)
@@ -219,7 +219,7 @@ test('an axis of one element is run over by the one loop that writes it', () => 
   onStages(k, { tensors: { A: inputsFor([2, 0, 3], 4).tensors!.A! } })
 })
 
-test('lists of columns are dealt out to groups of threads, of which the last may have none', () => {
+test('lists of columns are distributed over groups of threads, and the last group may be empty', () => {
   const text = (steps: string): string => `${standard('panels')}
   kernel sampled(m: size, n: size) {
     axis i = dense_fixed(m)
@@ -257,7 +257,7 @@ test('lists of columns are dealt out to groups of threads, of which the last may
   )
 })
 
-test('lists of one position are consumed as those of several', () => {
+test('lists of one position are consumed like those of several', () => {
   const program = parseProgram(`format lanes(s) over (e, t) {
     axis eo = sparse_variable(e)
     axis go = dense_variable(eo, t)
@@ -297,7 +297,7 @@ test('lists of one position are consumed as those of several', () => {
   }
 })
 
-test('nothing is left of the epilogue but in the loops that make what it consumes', () => {
+test('the epilogue is entirely within the loops of its producer', () => {
   const left = CASES.filter(([format, way]) => nests(scheduled('layer', format, way)).includes('activate'))
   expect(left).toEqual([
     ['rows_by_length(2)', WAYS['rows_by_length(2)']![0]],
@@ -306,7 +306,7 @@ test('nothing is left of the epilogue but in the loops that make what it consume
   ])
 })
 
-test('parts that are merged are one launch, and what each has is never stored where registers hold it', () => {
+test('merged parts are one launch, without stores of values in registers', () => {
   for (const [format, way] of CASES.filter((c) => c[1].includes('merge'))) {
     const { plan } = scheduled('layer', format, way).compilation
     expect(plan.steps.map((s) => s.kind)).toEqual(['launch'])
@@ -314,14 +314,14 @@ test('parts that are merged are one launch, and what each has is never stored wh
   }
 })
 
-test('a row is searched for in a list only where the part that visits all rows holds nothing of it', () => {
+test('a row is searched in a list only if the part with all rows has no element of it', () => {
   const k = scheduled('layer', 'rows_by_length(2)', WAYS['rows_by_length(2)']![1]!)
   expect(print2(k.compilation.loops)).toContain(
     'select(0 < jo_short_indptr[io_short + 1] - jo_short_indptr[io_short], 0, io_long_count)',
   )
 })
 
-test('a row has nothing where its segment is empty only if all that is combined runs over it', () => {
+test('an empty segment means an empty row only if all reductions run over it', () => {
   const start = at('j_indptr', ['i'], 'i32')
   const held = sub(at('j_indptr', [add(expr('i'), expr(1))], 'i32'), start)
   const summed = (name: string, extent: Expr) =>
@@ -332,7 +332,7 @@ test('a row has nothing where its segment is empty only if all that is combined 
   expect(heldOf(rowSums, row(summed('j', held), summed('k', expr(4))), expr('i'))).toBeUndefined()
 })
 
-describe('refused, and says what to do', () => {
+describe('rejections with a hint', () => {
   const CASES: readonly (readonly [string, string, string, RegExp])[] = [
     ['dcsr', 'compute_at activate at io', 'not-every-element', /choose a format that iterates over every i;/],
     ['coo', 'compute_at activate at io', 'not-complete', /leave activate a separate nest/],
@@ -369,7 +369,7 @@ describe('refused, and says what to do', () => {
   })
 })
 
-test('what a table names is every element only where it is known to be a permutation', () => {
+test('a table covers every element only if it is known to be a permutation', () => {
   const buffers = [
     buffer('row', ['m'], 'in', { dtype: 'i32' }),
     buffer('X', ['m'], 'in'),

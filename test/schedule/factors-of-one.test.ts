@@ -21,7 +21,7 @@ const STEPS: readonly (readonly [same: boolean, (loop: LoopRef, by: number) => L
   [true, (loop, by) => ({ kind: 'pipeline', loop, by })],
 ]
 
-test('of every loop, it is taken where 2 is, and what is computed stays', () => {
+test('a factor of 1 is accepted for every loop for which 2 is, with equal results', () => {
   let taken = 0
   fc.assert(
     fc.property(samples, fc.array(choices, { maxLength: 8 }), (sample, numbers) => {
@@ -60,7 +60,7 @@ const OF_NAMES_AND_ELEMENTS = [
   'unknown-loop',
 ].map((code) => `schedule/${code}`)
 
-test('a loop that is split by 1 is the loop: what is taken without is taken after it, and computes the same', () => {
+test('a loop that is split by 1 accepts the same steps, with equal results', () => {
   let taken = 0
   fc.assert(
     fc.property(
@@ -107,7 +107,7 @@ test.each([
   ['spmv', 'spmv', 'balanced', [4, 8, 1]],
   ['softmax', 'softmax', 'cooperative', [4, 32, 1]],
 ] as const)(
-  '%s.spt, %s.%s(%j): every stage computes what the reference does',
+  '%s.spt, %s.%s(%j): every stage agrees with the reference',
   async (file, kernel, schedule, args) => {
     const { compilation } = (await load(`kernels/${file}.spt`)).kernel(kernel).schedule(schedule, ...args)
     expect(checkStages(compilation).ran).toContain('loops')

@@ -22,7 +22,7 @@ const text = (read: string, steps: string): string => `kernel k(m: size, n: size
 }
 schedule k.s { ${steps} }`
 
-test('digits of a fused loop name what each iteration leaves for itself', async () => {
+test('digits of a fused loop index temporaries between iterations', async () => {
   await fc.assert(
     fc.asyncProperty(numbers, async (n) => {
       const c = new Choices(n)

@@ -44,7 +44,7 @@ test.each([
   }
 })
 
-test('a trace of fused loops is the schedule again', () => {
+test('a trace of fused loops replays the schedule', () => {
   const k = scheduled('fuse (e.i, e.j) -> q  split q by 8')
   const again = scheduled(k.trace.join('\n'))
   expect(print2(again.compilation.loops)).toBe(print2(k.compilation.loops))
@@ -52,7 +52,7 @@ test('a trace of fused loops is the schedule again', () => {
   expect(print2(called.compilation.loops)).toBe(print2(k.compilation.loops))
 })
 
-test('loops that do not stand directly inside of each other are not fused', () => {
+test('loops that are not perfectly nested', () => {
   expect(refusal(() => scheduled('fuse (s.i, s.j) -> q'))).toMatchObject({
     code: 'schedule/not-a-chain',
     hint: 'the loops must be perfectly nested: reorder them first',
@@ -100,7 +100,7 @@ const data = fc.record({
 const webgpu = await createNodeWebGpu().catch(() => undefined)
 
 test.each(GRIDS)(
-  '%s %s: a grid for the worst case computes what a run has found',
+  '%s %s: a worst-case grid processes live lists',
   async (capacity, steps) => {
     const program = await load(LIVE(capacity, steps))
     await fc.assert(

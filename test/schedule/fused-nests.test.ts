@@ -62,13 +62,13 @@ const locals = (kernel: typeof plain): string[] =>
 const launches = (kernel: typeof plain): number =>
   kernel.compilation.plan.steps.filter((s) => s.kind === 'launch').length
 
-test('rows of one part: a nest and locals for each part', () => {
+test('rows in one part each: a nest and locals for each part', () => {
   expect(locals(plain.schedule('rows'))).toEqual(['M_few', 'M_many'])
   expect(launches(plain.schedule('rows'))).toBe(2)
   expect(launches(plain.schedule('threads'))).toBe(1)
 })
 
-test('rows of several parts, or a local that others read: one iteration after the other', () => {
+test('rows in several parts, or a shared local: one iteration after the other', () => {
   expect(locals(plain.schedule('columns'))).toEqual(['M'])
   expect(launches(plain.schedule('columns'))).toBe(4)
   expect(locals(shared.schedule('rows'))).toEqual(['M'])
@@ -81,7 +81,7 @@ test('rows of several parts, or a local that others read: one iteration after th
   expect(locals(pieces.kernel().as('A', 'by_pieces', 1))).toEqual(['M'])
 })
 
-test('rows of a permutation are visited once each: a nest over rows alone is one over those of a format', () => {
+test('rows of a permutation are visited once: a nest over rows equals one over a format', () => {
   const row = parseProgram(`${standard('by_length')}
   kernel row(m: size, n: size) {
     axis i = dense_fixed(m)
@@ -100,7 +100,7 @@ test('rows of a permutation are visited once each: a nest over rows alone is one
   ])
 })
 
-test('a nest that enters nothing of a format keeps its loops, within one that does', () => {
+test('a nest without accesses to a format keeps its loops, within one with accesses', () => {
   const kernel = parseProgram(`${standard('dcsr')}
   kernel beside(m: size, n: size, d: size) {
     axis i = dense_fixed(m)

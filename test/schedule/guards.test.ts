@@ -18,7 +18,7 @@ const POSITIVE = `kernel k(m: size, n: size) {
 schedule k.s { fuse (i, j)  split ij by 2 -> (a, b)  combine Y }
 schedule k.t { fuse (i, j)  combine Y  split Y_partial.ij by 4 -> (a, b)  split b by 2 -> (c, d) }`
 
-test.each(['s', 't'])('%s: what is read is tested to be there first', (name) => {
+test.each(['s', 't'])('%s: reads are guarded by their bounds check', (name) => {
   const kernel = parseProgram(POSITIVE).kernel().schedule(name)
   kernel.compilation.observe(verifyPass)
   for (const count of [1, 3, 5]) {
@@ -38,7 +38,7 @@ test.each(['s', 't'])('%s: what is read is tested to be there first', (name) => 
   }
 })
 
-test('a loop is built with its bounds first, and a verifier sees to it', () => {
+test('bounds checks precede other guards, as a verifier checks', () => {
   const read: Expr = lt(int(0), load('x', [variable('i')], 'i32'))
   const bound = lt(variable('i'), variable('n'))
   const made = loop('i', 8, [store(at('y', ['i'], 'i32'), 1)], { guards: [read, bound] })
@@ -51,7 +51,7 @@ test('a loop is built with its bounds first, and a verifier sees to it', () => {
   )
 })
 
-test('vector loops around threads that meet', () => {
+test('vector loops around barriers', () => {
   const kernel = parseProgram(`kernel k(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)

@@ -122,7 +122,7 @@ test.each([
   ],
   ['reverse', [{ kind: 'reverse', loop: 'i' }]],
   ['bind', [{ kind: 'bind', bindings: [{ loop: 'i', to: 'block.x' }] }]],
-] as const)('order-matters prevents: iterations in another order (%s)', (_, steps) => {
+] as const)('order-matters prevents: a changed order of iterations (%s)', (_, steps) => {
   const apply = (): Kernel2 => replay(chain, steps as unknown as LoopStep[]).kernel
   expect(refusal(apply).code).toBe('schedule/order-matters')
   const made = answeringYes('order-matters', apply)
@@ -139,7 +139,7 @@ const SUMS = `kernel k(m: size, n: size) {
 schedule k.s { reorder (j, i) }`
 
 // The order is put right before it is checked: the check keeps a step from doing something else than it says.
-test('parent-first prevents no wrong result: parents come first without it, in another order than was asked for', () => {
+test('parent-first prevents no wrong result: parents come first without it, but not in the requested order', () => {
   const program = parseProgram(SUMS)
   const reordered = (): Kernel => program.kernel('k').schedule('s')
   expect(refusal(reordered).code).toBe('schedule/parent-first')

@@ -33,7 +33,7 @@ schedule product.tiled(each) {
 
 const valuesOf = (memory: Memory): number[] => Array.from(memory.get('C')!, (x) => Number(x) + 0)
 
-test.each([2, 3])('%i blocks that a list names', (each) => {
+test.each([2, 3])('%i listed blocks', (each) => {
   const tiled = program.kernel().schedule('tiled', each)
   expect(tiled.show(2)).toContain(`alloc Bs: f32[${each}, 8, 4] square`)
   fc.assert(

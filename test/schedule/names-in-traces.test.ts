@@ -54,12 +54,12 @@ const codeOf = (f: () => unknown): string => {
 describe.each(Object.entries(STEPS))('%s', (what, step) => {
   const text = what === 'fuse on coordinates' ? SPATIAL : TEXT
   const can = what !== 'accumulate'
-  test.each(WRONG)('%j is refused', (name) => expect(codeOf(() => step(name))).toBe('schedule/bad-name'))
-  test.runIf(can).each(NAMES)('%s makes a trace that parses', (name) => {
+  test.each(WRONG)('%j is rejected', (name) => expect(codeOf(() => step(name))).toBe('schedule/bad-name'))
+  test.runIf(can).each(NAMES)('%s gives a trace that parses', (name) => {
     const k = step(name)
     expect(again(k, text).trace).toEqual(k.trace)
   })
-  test('what is accepted parses', () => {
+  test('accepted names parse', () => {
     const name = fc.oneof(
       fc.string({ maxLength: 4 }),
       fc.stringMatching(/^[a-z_][a-z0-9_]{0,3}$/),

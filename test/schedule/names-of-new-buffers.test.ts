@@ -64,7 +64,7 @@ test.each(sample(MADE, 12))('of %s', async (steps) => {
   }
 })
 
-test('others are unknown as before', async () => {
+test('other names are unknown', async () => {
   for (const name of ['marks', 'marks_X', 'marksH_2', 'counts_HH', 'jo_of_X', 'offset', 'H2', 'xH_'])
     expect([name, await codeOf(`atomic ${name}`)]).toEqual([name, 'check/unknown-buffer'])
 })

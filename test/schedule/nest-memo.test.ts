@@ -26,7 +26,7 @@ async function made(kernel: Kernel, point: Point): Promise<string> {
   }
 }
 
-test('points after others have the loops that they have alone', async () => {
+test('points give equal loops in any order', async () => {
   const random = new Random(SEED)
   const shared = await spmm()
   const space = await spaceOf(shared)
@@ -50,7 +50,7 @@ const TWO = `kernel two(m: size, n: size) {
 const variables = (k: Kernel): readonly string[] =>
   [...JSON.stringify(k.compilation.loops.body).matchAll(/"var":"(\w+)"/g)].map(([, v]) => v!)
 
-test('names are those that are free now, not those that were', async () => {
+test('names avoid the current names, not cached ones', async () => {
   const program = await load(TWO)
   const alone = program.kernel().split('i', 8, ['o', 'p'])
   expect(variables(alone)).toEqual(['o', 'p', 'j'])
@@ -61,7 +61,7 @@ test('names are those that are free now, not those that were', async () => {
   expect(variables(again.split('j', 8, ['o', 'p']))).toEqual(['o', 'p', 'o_2', 'p_2'])
 })
 
-test('what is known of sizes counts: the same split is even where they are multiples', async () => {
+test('facts about sizes are part of the key: a split is exact for known multiples', async () => {
   const program = await load(TWO)
   const guards = (k: Kernel): boolean => k.show(2).includes('where')
   expect(guards(program.kernel().split('i', 8))).toBe(true)
@@ -69,7 +69,7 @@ test('what is known of sizes counts: the same split is even where they are multi
   expect(guards(program.kernel().split('i', 8))).toBe(true)
 })
 
-test('a refusal shows the whole kernel, whatever was taken before', async () => {
+test('a rejection prints the whole kernel, whatever was cached', async () => {
   const program = await load(TWO)
   const refused = (): string => {
     try {

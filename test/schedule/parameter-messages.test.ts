@@ -33,7 +33,7 @@ test('factors of schedules', () => {
   expect(refused).toBeGreaterThan(0)
 })
 
-test('of a step that mentions none, those of the schedule', async () => {
+test('of a step without parameters, those of the schedule', async () => {
   const program = await load(`kernel k(m: size) {
   axis i = dense_fixed(m)
   buffer A: f32[i] in

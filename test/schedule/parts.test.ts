@@ -200,7 +200,7 @@ describe('schedules of parts compute the same', () => {
   )
 
   test.skipIf(noNvcc)(
-    'as CUDA they compile',
+    'the CUDA code compiles',
     () => {
       const texts = sample(Object.values(SCHEDULES), 4).flatMap((steps) =>
         compilationOf(FORMATS + LISTED + PRODUCT, steps)
@@ -217,13 +217,13 @@ describe('one launch', () => {
   const launches = (steps: string): number =>
     compilationOf(FORMATS + LISTED + PRODUCT, steps).plan.steps.filter((s) => s.kind === 'launch').length
 
-  test('holds all parts; rows of their own need no atomics', () => {
+  test('contains all parts; disjoint rows need no atomics', () => {
     expect(launches(SCHEDULES['rows that no two parts share']!)).toBe(1)
     const c = compilationOf(FORMATS + LISTED + PRODUCT, SCHEDULES['rows that no two parts share']!)
     expect(print2(c.loops)).not.toContain('atomic')
   })
 
-  test('is refused where parts combine, and says what helps', () => {
+  test('is rejected if parts combine, with a hint', () => {
     const steps = `A as two_sides
       bind io_p0 to block.x, io_p1 to block.x
       merge parts of A`
@@ -257,13 +257,13 @@ describe('rejected', () => {
   })
 })
 
-test('updates that nobody meets are not atomic', () => {
+test('updates without conflicts are not atomic', () => {
   const text = (steps: string): string => compilationOf(FORMATS + PRODUCT, steps).texts('cuda')[0]!.text
   expect(text('atomic y\nbind i to block.x')).not.toContain('atomicAdd')
   expect(text('A as coo\natomic y\nbind io to block.x')).toContain('atomicAdd')
 })
 
-describe('without a schedule, threads compute the same', () => {
+describe('without a schedule, threads give equal results', () => {
   const names = ['product with a dense matrix', 'max per row', 'sampled product', 'nest of reductions']
   describe.each(names)('%s', (name) => {
     const uses = USES.filter((use) => !REFUSED[name]?.has(use))
@@ -274,11 +274,11 @@ describe('without a schedule, threads compute the same', () => {
   })
 })
 
-describe('what names of parts mean', () => {
+describe('names of parts', () => {
   const refusal = (steps: string): string =>
     diagnosticOf(() => compilationOf(FORMATS + PRODUCT, steps))?.code ?? 'nothing was refused'
 
-  test('labels at the end of what steps make; constants of formats', () => {
+  test('labels as suffixes of new names; constants of formats', () => {
     const { trace } = compilationOf(
       FORMATS + PRODUCT,
       `A as hyb(1, 1)
@@ -322,7 +322,7 @@ describe('what names of parts mean', () => {
     ])
   })
 
-  test('parts that another schedule made', () => {
+  test('parts of another schedule', () => {
     const steps = `A as two_sides
       A_p1 as ranges(2)`
     const once = compilationOf(
@@ -334,7 +334,7 @@ describe('what names of parts mean', () => {
     expect(once.state.trace).toHaveLength(2)
   })
 
-  test('from TypeScript: parts as they are now', () => {
+  test('from TypeScript: the current parts', () => {
     const k = parseProgram(FORMATS + PRODUCT)
       .kernel('k')
       .as('A', 'hyb', 2, 1)
@@ -349,7 +349,7 @@ describe('what names of parts mean', () => {
     expect(parts[2]!.loop('f')).toBe('sum_p1_w1_bsr.f')
   })
 
-  test('what there is not is refused', () => {
+  test('unknown parts are rejected', () => {
     expect(refusal('each part of A as p { unroll p.io }')).toBe('schedule/no-parts')
     expect(refusal('merge parts of A')).toBe('schedule/no-parts')
     expect(refusal('A as hyb(1, 1)\neach part of A as p { split p.io by p.height }')).toBe(

@@ -118,7 +118,7 @@ const undone = (k: Kernel1): Kernel1 => ({
   buffers: k.buffers.map(({ distinct: _, ...b }) => b),
 })
 
-test('formats: what comes after the sum is within it, nothing is filled before, and all stages agree', () => {
+test('formats: the epilogue is fused into the sum, without zero-fill, and all stages agree', () => {
   fc.assert(
     fc.property(drawn, rowLengths, fc.nat(), (d, rows, seed) => {
       const k = kernelFor(d)
@@ -225,7 +225,7 @@ function made({ g, count, length, permutation, index }: Loops) {
   return permutation ? { ...kernel, permutations: ['tile', 'other'] } : kernel
 }
 
-test('a loop stands for what it loads only where it loads all of a permutation, and has nothing else to say', () => {
+test('a loop is replaced by the permutation that it loads only if it covers the whole permutation', () => {
   const seen = new Set<boolean>()
   fc.assert(
     fc.property(loops, (l) => {
@@ -239,7 +239,7 @@ test('a loop stands for what it loads only where it loads all of a permutation, 
   expect(seen.size).toBe(2)
 })
 
-test('tiles of a size, cut off at the end', () => {
+test('tiles with a partial last one', () => {
   const buffers = (length: Expr) => [
     buffer('tile', [length], 'in', { dtype: 'i32' }),
     buffer('X', ['m'], 'in'),
@@ -296,7 +296,7 @@ function summed(index: string, { more = '', distinct = true, twice = false } = {
   return filled({ ...k, buffers, body: [{ ...nest, iters: named }] })
 }
 
-describe('what is summed up at all places of a permutation starts within its loops, and is filled otherwise', () => {
+describe('sums over all entries of a permutation are initialised in their loops, otherwise zero-filled', () => {
   test('of loops alone', () => {
     expect(summed('to * 4 + ii')).toEqual([])
     expect(summed('to * 4 + ii', { twice: true })).toEqual([])
@@ -328,7 +328,7 @@ describe('what is summed up at all places of a permutation starts within its loo
   ])('nor with a loop twice: %s', (index) => expect(summed(index, { twice: true })).toEqual(['M']))
 })
 
-test('a loop that two dimensions speak of reaches a diagonal', () => {
+test('a loop that indexes two dimensions covers a diagonal', () => {
   const buffers = [
     buffer('tile', [4], 'in', { dtype: 'i32' }),
     buffer('C', [4, 4], 'local'),
@@ -367,7 +367,7 @@ test('a loop that two dimensions speak of reaches a diagonal', () => {
   }
 })
 
-test('all of a matrix is filled where sums are on its diagonal, and all of it is consumed', async () => {
+test('a matrix with sums on its diagonal is zero-filled and consumed entirely', async () => {
   const k = parseProgram(`kernel k(n: size) {
   axis i = dense_fixed(n)
   axis j = dense_fixed(n)

@@ -33,7 +33,7 @@ test.each([
   'split e.j by 4 -> (o, t)  compute_at p at t recompute',
   'split e.j by 4 -> (o, t)  compute_at p at o recompute',
   'atomic E  split e.j by 4 -> (o, t)  compute_at p at t recompute  bind o to block.x, t to thread.x',
-])('sums start in memory of an iteration of the reduction: %s', async (steps) => {
+])('sums are initialised in memory of an iteration of the reduction: %s', async (steps) => {
   const k = of(TOTAL, steps)
   expect(print2(k.compilation.loops)).toContain('alloc D_register: ')
   for (const n of [0, 1, 7])
@@ -77,11 +77,11 @@ test.each(['csr', 'bsr(2)'])(
 
 test.each([
   'M as bsr(2) live in place  fuse (o.io, o.jo) -> g  atomic O  split o.g by 3 -> (a, b)  bind a to block.x, b to thread.x  compute_at sc at b recompute',
-])('threads of a reduction have no parts of a global buffer: %s', (steps) => {
+])('threads of a reduction cannot partition a global buffer: %s', (steps) => {
   expect(refusal(() => of(SAMPLED, steps).compilation.plan).code).toBe('schedule/too-large')
 })
 
-test('nests that cannot be joined are not offered to be', () => {
+test('the hint does not propose to join nests that cannot be joined', () => {
   const steps = 'M as bsr(2) where (j < 4) + csr live in place  compute_at sc_bsr at o_bsr.jo_bsr recompute'
   expect(refusal(() => of(SAMPLED, steps))).toMatchObject({
     code: 'schedule/used-elsewhere',
@@ -122,7 +122,7 @@ const HINTS: readonly (readonly [string, string, string])[] = [
   [SAMPLED, 'fuse (sc.i, sc.j, sc.q) -> t', 'fuse (i, j)'],
 ]
 test.each(HINTS.map(([text, ...of]) => [...of, text] as const))(
-  '%s is refused, try %s',
+  '%s is rejected, with the hint %s',
   (step, hint, text) => {
     expect(refusal(() => of(text, step)).hint).toBe(hint)
     for (const way of hint.replace(/:.*/, '').split(', or '))
@@ -131,7 +131,7 @@ test.each(HINTS.map(([text, ...of]) => [...of, text] as const))(
 )
 
 test.each(['fuse (i, j, q) -> t', 'fuse (j, q) -> t', 'atomic C  fuse (j, q) -> t'])(
-  'dense loops of which some reduce: %s',
+  'dense loops with some reductions: %s',
   (step) => {
     const text = `
 kernel k(n: size) {

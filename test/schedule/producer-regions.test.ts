@@ -153,7 +153,7 @@ const ALLOWED = new Set([
   'schedule/block-not-outermost',
 ])
 
-test('tiles of a producer compute what the reference does, whatever is read of them', async () => {
+test('tiles of a producer equal the reference, for any reads', async () => {
   let carried = 0
   await fc.assert(
     fc.asyncProperty(drawn, async (d) => {
@@ -211,7 +211,7 @@ for o in 0..ceildiv(n, 32)
     E[o * 32 + t] = D[o * 32 + t] + 1`)
 })
 
-test('tiles that overlap have memory of their own, as large as what they read', () => {
+test('overlapping tiles have separate memory, as large as the read region', () => {
   const text = loopsIn(tiles('D[max(i - 1, 0)] + D[i]', 'compute_at d at o recompute'))
   expect(text).toContain(`
   alloc D_register: f32[33] register
@@ -220,7 +220,7 @@ test('tiles that overlap have memory of their own, as large as what they read', 
   expect(text).not.toContain('  D: f32')
 })
 
-test('threads inside of the tile share it', () => {
+test('threads inside the tile share it', () => {
   const bound = 'bind o to block.x, t to thread.x  compute_at d at o recompute'
   expect(loopsIn(tiles('D[i] + D[i + 1]', bound))).toContain('alloc D_shared: f32[33] shared')
 })
@@ -238,13 +238,13 @@ test.each([
     'every iteration of o would compute all elements of D that do, dt cover',
     'move compute_at before the steps on do, dt',
   ],
-])('%s: %s is refused', (reads, step, message, hint) => {
+])('%s: %s is rejected', (reads, step, message, hint) => {
   const found = refusal(() => loopsIn(tiles(reads, step)))
   expect(found).toMatchObject({ code: 'schedule/computed-again', hint })
   expect(found.message).toContain(message)
 })
 
-test('a write that may find no element is not left out', () => {
+test('a write that may be lost is kept', () => {
   const text = tiles('D[i]', 'compute_at d at o').replace('D[i] = A', 'D[i + 1] = A')
   expect(refusal(() => loopsIn(text))).toMatchObject({
     code: 'schedule/lost-writes',
@@ -291,7 +291,7 @@ test.each([
   await agreeOnAll(k.compilation, { tensors: { S, X, Y }, params: { m: 7, n: 9, d: 3 } })
 })
 
-test('calls from TypeScript are the steps of texts', () => {
+test('calls from TypeScript equal steps of program text', () => {
   const k = parseProgram(tiles('D[i] + D[i - 1]', '')).kernel().split('e.i', 32, ['o', 't'])
   expect(k.computeAt('d', 'o', { recompute: true, place: 'shared' }).trace.at(-1)).toBe(
     'compute_at d at o recompute in shared',

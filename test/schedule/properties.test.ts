@@ -65,7 +65,7 @@ describe('legal steps', () => {
       if (!others.includes(kind)) expect.soft(reached.get(kind) ?? 0, kind).toBeGreaterThan(0)
   })
 
-  test('come back: undo, replay and JSON', () => {
+  test('round-trip: undo, replay and JSON', () => {
     fc.assert(
       fc.property(samples, many, (sample, numbers) => {
         const states = [start(sample.kernel)]
@@ -103,7 +103,7 @@ function tryAll(state: ScheduleState, steps: readonly LoopStep[]): ScheduleState
 const topNests = (s: ScheduleState): For[] => s.kernel.body.flatMap((x) => (x.kind === 'for' ? [x] : []))
 
 describe('nests in one launch', () => {
-  test('compute what they compute one after the other, and threads do not race', () => {
+  test('give the results of sequential nests, and threads do not race', () => {
     let merged = 0
     fc.assert(
       fc.property(mergers, ({ sample, safe, threads, tile, before, later }) => {

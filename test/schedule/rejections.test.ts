@@ -341,11 +341,11 @@ describe('rejections', () => {
     expect(() => traceFromJson(JSON.stringify([step]))).toThrow(SptError)
   })
 
-  test('of what is no trace', () => {
+  test('of invalid traces', () => {
     for (const text of ['', '{', '{}', '3', 'null']) expect(() => traceFromJson(text)).toThrow(SptError)
   })
 
-  test('show the loops as they are, the offending ones marked, and what would be legal', () => {
+  test('print the loops, with the wrong ones marked, and the legal ones', () => {
     const d = refusal(rowProduct, split('i', 8), reorder('j', 'ii'))
     expect(d).toMatchInlineSnapshot(`
       {
@@ -363,13 +363,13 @@ describe('rejections', () => {
     `)
   })
 
-  test('say what became of a loop', () => {
+  test('state the fate of a loop', () => {
     const d = refusal(rowSums, split('i', 8), bind('i', 'block.x'))
     expect(d.message).toMatchInlineSnapshot(`"i was split into io, ii by step 1 (step 2: bind i to block.x)"`)
     expect(d.expected).toMatchInlineSnapshot(`"one of io, ii"`)
   })
 
-  test('list the names where one is ambiguous, and the nearest where it is unknown', () => {
+  test('list the names if one is ambiguous, and the nearest if it is unknown', () => {
     expect(refusal(twoNests, split('k', 8)).hint).toBe('write `produce.k` or `consume.k`')
     expect(refusal(twoNests, split('produce.q', 8)).lookup).toMatchInlineSnapshot(`
       {
@@ -390,7 +390,7 @@ test.each(ILLEGAL)('$code: $steps', ({ code, kernel, steps }) => {
   expect(refused(() => void program.kernel('k').schedule('s').compilation.plan).code).toBe(`schedule/${code}`)
 })
 
-test('a nest is computed at one element of those only that all of its writes are of', () => {
+test('a nest is computed at an element to which all of its writes belong', () => {
   const T = (j: Expr) => at('T', ['o', j])
   const [j, next] = [expr('j'), add(expr('j'), expr(1))]
   const sums = loop('j', 3, [store(T(j), add(T(j), T(next)))])
@@ -415,7 +415,7 @@ test('a nest is computed at one element of those only that all of its writes are
   expect(run(moved, data)).toEqual({ Y: [7] })
 })
 
-test('loops are unrolled whole up to 1024 copies', () => {
+test('loops are fully unrolled up to 1024 copies', () => {
   const long = (extent: number) => () =>
     replay(
       kernel2('k', [], [buffer('X', [extent], 'out')], [loop('i', extent, [store(at('X', ['i']), 1)])]),
@@ -425,7 +425,7 @@ test('loops are unrolled whole up to 1024 copies', () => {
   expect(refused(long(1025)).code).toBe('schedule/too-many-copies')
 })
 
-test('a block has 1024 threads, and no more', () => {
+test('a block has at most 1024 threads', () => {
   const threads = (by: number): LoopStep[] => [split('i', by), bind('ii', 'thread.x')]
   replay(elementwise, threads(1024))
   replay(elementwise, [...threads(256), split('f', 4), bind('fi', 'thread.y')])
@@ -438,7 +438,7 @@ test('a block has 1024 threads, and no more', () => {
 describe('nests in one launch', () => {
   const merge = (...nests: string[]): LoopStep => ({ kind: 'merge', nests })
 
-  test('are several, on blocks, and there', () => {
+  test('are at least two existing nests, bound to blocks', () => {
     expect(refusal(boundNests, merge('double')).code).toBe('schedule/nothing-to-merge')
     expect(refusal(boundNests, merge('sum', 'sum')).code).toBe('schedule/nothing-to-merge')
     expect(refusal(boundNests, merge('sum', 'produce')).code).toBe('schedule/unknown-nest')
@@ -448,7 +448,7 @@ describe('nests in one launch', () => {
     expect(dependent.message).toContain('one reads T, which the other writes')
   })
 
-  test('may pass others that combine into the same elements, in any order', () => {
+  test('may be reordered with others that combine into the same elements, in any order', () => {
     const scaled = (name: string, scale: number) =>
       `iterate ${name} [i, j] as RS { y[j] += ${scale} * A[i, j] }`
     const { loops } = parseProgram(`kernel thrice(m: size, n: size) {
@@ -481,7 +481,7 @@ describe('nests in one launch', () => {
     expect(refusal(loops, merge('double', 'ones')).code).toBe('schedule/not-on-blocks')
   })
 
-  test('are not cached or bound to more blocks as one', () => {
+  test('cannot be cached or bound to further blocks together', () => {
     expect(
       refusal(boundNests, merge('double', 'sum'), {
         kind: 'cache_write',
@@ -521,7 +521,7 @@ describe('nests in common loops', () => {
   const ROWS = '[i, j] as SR { y[i] += A[i, j] }'
   const SUMS = '[i, j] as RS { z[j] += A[i, j] }'
 
-  test('are several, one of them with the loop, which stands directly inside of others', () => {
+  test('are at least two, one with the loop, which is perfectly nested', () => {
     expect(refusal(twoNests, join('produce.i', 'produce')).code).toBe('schedule/nothing-to-join')
     expect(refusal(twoNests, join('produce.i', 'produce', 'make')).code).toBe('schedule/unknown-nest')
     expect(refusal(fourWide, join('f', 'main', 'main')).code).toBe('schedule/nothing-to-join')
@@ -550,7 +550,7 @@ describe('nests in common loops', () => {
     )
   })
 
-  test('have the same iterations, which run alike', () => {
+  test('have equal iterations and modes', () => {
     const at = (steps: string, second = ROWS): string | undefined =>
       of(ROWS, second, `${steps} join (first, second) at second.i`)
     expect(at('')).toBeUndefined()
@@ -578,7 +578,7 @@ describe('nests in common loops', () => {
     )
   })
 
-  test('do not meet in other iterations', () => {
+  test('have no conflicts in other iterations', () => {
     const both = (first: string, second: string, steps = ''): string | undefined =>
       of(first, second, `${steps} join (first, second) at first.i`)
     expect(both(SUMS, SUMS)).toBeUndefined()
@@ -605,7 +605,7 @@ describe('nests in common loops', () => {
     expect(inner('[i, j] as SS { A[m - 1 - i, j] += 1 }')).toBe('schedule/order-matters')
   })
 
-  test('are started as before: what a later one begins anew in a loop that all combine in would be lost', () => {
+  test('keep their initialisation: a later one in a common reduction loop would be lost', () => {
     const nest = (name: string, over: 'i' | 'k', init: boolean) => {
       const [i, k] = [`${name}_i`, `${name}_k`]
       const own = reduce(at('y', [i]), '+', at('X', [i, k]), { init })
@@ -635,7 +635,7 @@ describe('nests in common loops', () => {
     expect(starts('i', true, false)).toBeUndefined()
   })
 
-  test('write one tile where they combine the same elements by one reducer', () => {
+  test('write one tile if they combine the same elements by one reducer', () => {
     const cached = (second: string, steps = ''): string | undefined =>
       of(ROWS, second, `${steps} join (first, second) at first.i cache_write y at joined.i in register`)
     expect(cached(ROWS)).toBeUndefined()
@@ -649,7 +649,7 @@ describe('nests in common loops', () => {
 describe('partial results', () => {
   const combine: LoopStep = { kind: 'combine', buffer: 'y' }
 
-  test('are of global buffers that something reduces into, and before atomics and binding', () => {
+  test('are of global buffers with reductions, before atomics and binding', () => {
     expect(refusal(elementwise, { kind: 'combine', buffer: 'Y' }).code).toBe('schedule/no-reduction')
     expect(refusal(rowList, { ...combine, nest: 'other' }).message).toContain(
       'nothing in other reduces into y',
@@ -668,7 +668,7 @@ describe('partial results', () => {
     )
   })
 
-  test('have a dimension for each loop that elements are listed by', () => {
+  test('have a dimension for each loop that lists elements', () => {
     const scattered = kernel2(
       'scattered',
       ['m', 'n', 'j_count'],

@@ -26,7 +26,7 @@ const kernel = parseProgram(TEXT).kernel().as('A', 'blocks', 4)
 const guards = (k: typeof kernel): number =>
   print2(k.compilation.loops, { bodyOnly: true }).match(/ (<) [mn]/g)?.length ?? 0
 
-test('rows and columns of whole blocks', () => {
+test('rows and columns of full blocks', () => {
   expect(guards(kernel)).toBe(2)
   const rows = kernel.require('m', { multiple: 8 })
   expect(guards(rows)).toBe(1)
@@ -37,7 +37,7 @@ test('sizes that blocks do not divide keep their guards', () => {
   expect(guards(kernel.require('m', { multiple: 6 }).require('n', { multiple: 2 }))).toBe(2)
 })
 
-test('a tile that is split further stays without', () => {
+test('a tile that is split further stays unguarded', () => {
   const split = kernel.require('m', { multiple: 4 }).split('ii', 2)
   expect(guards(split)).toBe(1)
   expect(guards(kernel.split('ii', 2).require('m', { multiple: 4 }))).toBe(1)

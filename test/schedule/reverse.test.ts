@@ -9,7 +9,7 @@ import { runs } from '../support/cases.ts'
 import { run, runPlan, samples, withoutFills } from '../support/kernel2.ts'
 import { after, choices, drawnState } from '../support/steps.ts'
 
-test('a loop that is bound has the same reversed before as after, and computes what it did', () => {
+test('binding and reversing a loop commute, with equal results', () => {
   let bound = 0
   fc.assert(
     fc.property(samples, fc.array(choices, { maxLength: 8 }), (sample, numbers) => {

@@ -141,7 +141,7 @@ function inputsOf(seed: number): Inputs {
 const names = (c: Compilation): readonly string[] =>
   loopsOf(c.loops.body).map((l) => `${l.nest}.${l.name}${l.reduce ? ' reduce' : ''}`)
 
-test('steps find the same loops whatever their extents, and compute the same', () => {
+test('steps apply to the same loops for any extent, with equal results', () => {
   fc.assert(
     fc.property(drawn, ({ name, inner, after, extents, seed }) => {
       const text = (e: Extents): string => `${KERNEL}\nschedule k.s {${WAYS[name]!.way(e, inner, after)}\n}`
@@ -180,7 +180,7 @@ kernel rows(m: size, n: size) {
   }
 }`
 
-test.each([1, 2])('rows that are split by %d have their own elements of a segment', (by) => {
+test.each([1, 2])('rows that are split by %d have separate elements of a segment', (by) => {
   const steps = `split twice.j by ${by} -> (a, b); split sum.j by ${by} -> (c, d); bind i to block.x; bind b to thread.x`
   const c = parseProgram(`${SHARED} schedule rows.s { ${steps} }`).kernel().schedule('s').compilation
   const at = [

@@ -20,7 +20,7 @@ kernel columns(m: size, n: size, d: size) {
 
 const loops = (k: typeof kernel): string => print2(k.compilation.loops, { bodyOnly: true })
 
-test('columns of different rows meet', () => {
+test('columns of different rows conflict', () => {
   const moved = kernel.split('j', 2, ['jo', 'ji']).reorder('jo', 'ji', 'i')
   expect(loops(moved)).toBe(`\
 fill Y = 0
@@ -33,7 +33,7 @@ for jo in 0..2  reduce
   expect(() => kernel.bind({ j: 'thread.x' }).reorder('j', 'i')).toThrow(/already bound/)
 })
 
-test('what has a dimension of its own does not', () => {
+test('columns with their own dimension do not', () => {
   expect(loops(kernel.reorder('f', 'i', 'j').bind({ f: 'block.x' }))).toBe(`\
 fill Y = 0
 for f in 0..d  @block.x
@@ -42,7 +42,7 @@ for f in 0..d  @block.x
       Y[j_indices[i * 4 + j], f] += A[i * 4 + j]`)
 })
 
-test('passes over partial results keep such loops inside', () => {
+test('loops over partial results keep such loops inside', () => {
   expect(loops(kernel.combine('Y'))).toContain(`\
 for f_2 (Y_partial.f) in 0..d
   for i_2 (Y_partial.i) in 0..m  reduce
@@ -51,7 +51,7 @@ for f_2 (Y_partial.f) in 0..d
 })
 
 test.each(['x / 2', 'x / 3', 'x / 65536', '(x / 2) / 2', '(x / 2) / 65536'])(
-  'partial results are those that there are: C[%s]',
+  'only existing partial results are added: C[%s]',
   async (index) => {
     const program = parseProgram(`kernel k(m: size, n: size, c: size) {
   axis a = dense_fixed(m) axis x = dense_fixed(n) axis y = dense_fixed(c)

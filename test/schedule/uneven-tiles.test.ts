@@ -45,7 +45,7 @@ const PRODUCT = `kernel k(m: size, n: size, d: size) {
   iterate sum [i, j, f] as SRS { C[i, f] += A[i, j] * B[j, f] }
 }`
 
-test('what tiles make is consumed at their ends', () => {
+test('values of tiles are consumed at their ends', () => {
   fc.assert(
     fc.property(
       fc.record({ h: factor, w: factor, a: factor, b: factor }),
@@ -89,7 +89,7 @@ schedule k.s {
   )
 })
 
-test('reads of an element share a copy, whether a loop of one iteration names it or not', () => {
+test('reads of an element share a copy, whether or not they use a loop of one iteration', () => {
   const ways = fc.constantFrom('', 'split one.j by 1 -> (jo, ji)', 'split one.j by 8 -> (jo, ji)')
   fc.assert(
     fc.property(
@@ -145,7 +145,7 @@ schedule k.s {
   agree(made(text), { tensors: { A, B: dense([6, 3], integers(18, 7)) } }, text)
 })
 
-test('a loop of one iteration is fused with others where a guard speaks of it', () => {
+test('a loop of one iteration is fused with others if a guard mentions it', () => {
   for (const b of [1, 2, 3]) {
     const text = `${standard('bsr')}
 ${PRODUCT}

@@ -45,7 +45,7 @@ const known: Trial[] = [1, 2, 3, 4, 5, 6].map((a) => {
   return { point, outcome: outcome(point) }
 })
 
-test('once the signal aborts, a search asks its space and prior no more than once', async () => {
+test('after an abort, a search calls its space and prior at most once', async () => {
   const cases = fc.record({
     strategy: fc.constantFrom(...Object.keys(STRATEGIES)),
     at: fc.nat(2500),

@@ -72,13 +72,13 @@ async function until(isAt: At) {
 describe('an abort', async () => {
   const whole = await until(() => false)
 
-  test('of none: all that comes of points is settled', () => {
+  test('without effect: all outcomes are recorded', () => {
     expect(whole.outcomes).toEqual(asked.map((_, k) => whole.settled.get(k)))
     expect(whole.settled.get(0)).toMatchObject({ status: 'rejected' })
   })
 
   property.prop([fc.integer({ min: 1, max: 25 })], { numRuns: runs(6) })(
-    'is heard before the next run, and what is settled before stays',
+    'takes effect before the next run, and settled outcomes are kept',
     async (run) => {
       const { runs, settled, outcomes } = await until((runs) => runs === run)
       expect([outcomes, runs]).toEqual(['enough', run])
@@ -86,7 +86,7 @@ describe('an abort', async () => {
     },
   )
 
-  test('in the second group of formats leaves the first measured', async () => {
+  test('in the second group of formats keeps the measurements of the first', async () => {
     const { settled } = await until((_, settled) => settled.has(2))
     expect([...settled].map(([k, o]) => [k, o.status])).toEqual([
       [0, 'rejected'],
@@ -96,7 +96,7 @@ describe('an abort', async () => {
   })
 })
 
-test('what was settled before an abort is part of what a search found', async () => {
+test('outcomes before an abort are part of the result', async () => {
   const stop = new AbortController()
   const timing = { median: 2, interval: [2, 2] as const, samples: [2] }
   const { trials, best, stopReason } = await search({
@@ -117,7 +117,7 @@ test('what was settled before an abort is part of what a search found', async ()
   ])
 })
 
-test('trials are in the records before the next are measured', async () => {
+test('trials are recorded before the next are measured', async () => {
   const records = await openRecords(':memory:')
   const kept: number[] = []
   const device = await simulatedDevice({
@@ -132,7 +132,7 @@ test('trials are in the records before the next are measured', async () => {
   records.close()
 })
 
-test('where there is no time to compare them again, the best so far is what the search measured', async () => {
+test('without time for a final comparison, the best so far is the measured best', async () => {
   const stop = new AbortController()
   const device = await simulatedDevice({ ms: () => 300 })
   const found = await withSimulatedTimers(() =>
@@ -159,7 +159,7 @@ describe('an outlier', () => {
   const alike = fc.array(fc.array(time, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 6 })
 
   property.prop([alike, fc.nat(), fc.nat(), fc.double({ min: 10, max: 1e6, noNaN: true })])(
-    'drops no finalist',
+    'eliminates no finalist',
     (samples, who, which, ms) => {
       const of = samples[who % samples.length]!
       of[which % of.length] = ms
@@ -167,11 +167,11 @@ describe('an outlier', () => {
     },
   )
 
-  test('but what is slower each time has had its turn', () => {
+  test('but repeatedly slower finalists are eliminated', () => {
     expect(farIn([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
   })
 
-  test('and what has had its turn is not run again: its outcome is of the passes until then', async () => {
+  test('eliminated finalists are not run again, and their outcome covers the passes until then', async () => {
     // A kernel takes twice as long as the one that was timed before it.
     const e = new Evaluator({ space: candidates, kernel, inputs, device: await simulatedDevice() })
     open.push(e)
@@ -213,14 +213,14 @@ describe('a candidate', async () => {
     [61.8, 6.2, 11.2, 1.6, 1.2],
     [54.3, 18.1, 10.6, 5.3, 3.7, 11.6, 1.2, 0.8],
   ]
-  test.each(COLD)('whose first runs are cold is not given up for them', async (...times) => {
+  test.each(COLD)('with cold first runs is not eliminated', async (...times) => {
     expect(await benched(50, times)).toMatchObject({ outcome: null })
   })
 
   property.prop([
     fc.array(fc.double({ min: 1.2, max: 5, noNaN: true }), { maxLength: 7 }),
     fc.double({ min: 0.01, max: 400, noNaN: true }),
-  ])('is warm where its times fall no longer', async (falls, warm) => {
+  ])('is warm when its times no longer fall', async (falls, warm) => {
     const times = [warm]
     for (const f of falls) times.unshift(f * times[0]!)
     let runs = 0
@@ -230,14 +230,14 @@ describe('a candidate', async () => {
     expect(runs).toBeLessThanOrEqual(times.length + 301)
   })
 
-  test('that is far from the fastest is measured by its warm runs alone', async () => {
+  test('far from the fastest is measured by its warm runs alone', async () => {
     const { outcome } = await benched(1, [90, 30, 7, 6.9, 7.1, 7])
     const timing = outcome?.status === 'measured' ? outcome.timing : null
     expect(timing).toMatchObject({ median: 7, interval: [7, 7] })
     expect(Math.max(...timing!.samples)).toBe(7.1)
   })
 
-  test('that is soon out of the rounds is known by its warm runs too', async () => {
+  test('that is eliminated early is measured by its warm runs too', async () => {
     let ms = 4
     const device = await simulatedDevice({ ms: () => ms })
     // Its time is over after the first round.
@@ -252,17 +252,17 @@ describe('a candidate', async () => {
     checked.prepared.free()
   })
 
-  test('that took seconds when it was compared is not run again, and its time is a bound', async () => {
+  test('that takes seconds is not run again, and its time is a bound', async () => {
     expect(await benched(6000, [5000])).toEqual({ outcome: { status: 'bounded', atMost: 6000 }, runs: 0 })
     expect(await benched(600, [5000])).toMatchObject({ outcome: { timing: { samples: [5000, 5000] } } })
   })
 })
 
-describe('what is stored dense', () => {
+describe('dense schedules', () => {
   property.prop([
     fc.double({ min: 1, max: 1e6, noNaN: true }),
     fc.double({ min: 1e-3, max: 1e5, noNaN: true }),
-  ])('has no turn where a run of it would be long, and far from the fastest', (filled, least) => {
+  ])('are skipped if a run would be long and far from the fastest', (filled, least) => {
     const isFar = filled > 20 && filled * least > 100
     expect(farExpected({ filled }, least)).toEqual(
       isFar ? expect.objectContaining({ code: 'search/far-slower' }) : null,
@@ -271,7 +271,7 @@ describe('what is stored dense', () => {
     expect(farExpected({}, least)).toBe(null)
   })
 
-  test('is not run where most of it is nothing, which is told; others are named as they are compared', async () => {
+  test('are not run on mostly empty tensors, which is reported; others are named when compared', async () => {
     const n = 8000
     const diagonal = Int32Array.from({ length: n }, (_, k) => k)
     const large = coords([n, n], [diagonal, diagonal], new Float32Array(n).fill(1))
@@ -291,7 +291,7 @@ describe('what is stored dense', () => {
   })
 })
 
-test('the last comparison is bounded by the time of the search', async () => {
+test('the final comparison is bounded by the time limit', async () => {
   const device = await simulatedDevice({ ms: () => 200 })
   const turns: string[] = []
   const found = await withSimulatedTimers(() =>

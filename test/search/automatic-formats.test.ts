@@ -107,7 +107,7 @@ function matrix(m: number, n: number, hubs: number, seed: number, most = n): Coo
 
 const formatsOf = (k: Kernel): number => k.compilation.kernel.reformats.length
 
-test('on rows of very different lengths what runs unasked, and every form in another format, computes what the reference does', async () => {
+test('on rows of very different lengths the default schedule, and every variant in another format, agrees with the reference', async () => {
   const cases = fc.record({
     name: fc.constantFrom(...kernels.keys()),
     A: uneven,
@@ -156,7 +156,7 @@ test('on rows of very different lengths what runs unasked, and every form in ano
 /** Some long rows among many short ones. */
 const long = (): CoordTensor => matrix(20_000, 20_000, 40, 3, 3000)
 
-test('a long row among short ones is stored apart, even rows and what has a format stay as they are', () => {
+test('a long row among short ones is stored separately, and uniform rows and tensors with a format are unchanged', () => {
   const kernel = kernels.get('shifted')!
   const taken = (k: Kernel, device: 'cuda' | 'webgpu' | 'cpu', A: Tensor) =>
     k.scheduleCandidates(device, { d: 4 }, { A })
@@ -178,7 +178,7 @@ test('a long row among short ones is stored apart, even rows and what has a form
   none(kernel, 'cuda', stored([100, 9000], { j: { indptr, indices } }, new Float32Array(4100)))
 })
 
-test('data run in the format that is told, of the host and of a workspace', async () => {
+test('data run in the reported format, from the host and from a workspace', async () => {
   const kernel = kernels.get('elements')!
   const device = on[1]!
   const A = matrix(20_000, 20_000, 400, 3, 3000)

@@ -103,7 +103,7 @@ function matrix(m: number, n: number, degree: number, first: number): CoordTenso
 
 const traceOf = (kernel: Kernel): string => kernel.trace.join('; ')
 
-test('data say which form runs: a long row is shared out, even rows are not', async () => {
+test('the data select the variant: a long row is distributed, uniform rows are not', async () => {
   const kernel = await kernelOf('rows')
   const [even, long] = [matrix(3000, 40_000, 8, 8), matrix(3000, 40_000, 8, 30_000)].map((A) =>
     kernel.autoSchedule('cuda', { d: 128 }, { A }),
@@ -120,7 +120,7 @@ test('data say which form runs: a long row is shared out, even rows are not', as
   }
 })
 
-test('scalars are no sizes, what has steps on loops stays as it is, and what does not fit is refused', async () => {
+test('scalars are not sizes, scheduled kernels are unchanged, and mismatched data are rejected', async () => {
   const kernel = await kernelOf('scaled')
   const A = matrix(300, 200, 4, 4)
   expect(traceOf(kernel.autoSchedule('cuda', { d: 8, by: 2 }, { A }))).toContain('require d % 4 == 0')
@@ -204,7 +204,7 @@ function denseOf(
   )
 }
 
-test('what runs unasked computes what the reference computes, on each device, however it is bound, with a model and without', async () => {
+test('the default schedule agrees with the reference, on each device and for each kind of binding, with a model and without', async () => {
   const cpu = await devices.cpu()
   const kernels = new Map<string, { readonly kernel: Kernel; readonly on: Map<Device, CompiledKernel> }>()
   for (const name of Object.keys(KERNELS))
@@ -250,7 +250,7 @@ test('what runs unasked computes what the reference computes, on each device, ho
   await releaseConversions(device)
 }, 600_000)
 
-test('the form is the same however data are bound: of the host, of a workspace, of the device', async () => {
+test('the variant does not depend on the kind of binding: host, workspace, device', async () => {
   const kernel = (await kernelOf('rows')).as('A', 'csr')
   const compiled = await kernel.compile(device)
   const A = matrix(300, 4000, 8, 3000)
@@ -265,7 +265,7 @@ test('the form is the same however data are bound: of the host, of a workspace, 
   compiled.release()
 })
 
-test('what was bound before a release is rejected after it, and nothing is compiled for it', async () => {
+test('data bound before a release are rejected after it, and nothing is compiled for them', async () => {
   const kernel = await kernelOf('rows')
   const cpu = await devices.cpu()
   const compiled = await kernel.compile(cpu)
@@ -278,7 +278,7 @@ test('what was bound before a release is rejected after it, and nothing is compi
     })
 })
 
-test('on cpu sizes say how wide tiles are', async () => {
+test('on cpu sizes determine the width of tiles', async () => {
   const kernel = await kernelOf('rows')
   const compiled = await kernel.compile(await devices.cpu())
   const inputs = { tensors: { A: matrix(30, 40, 5, 5) }, seed: 1 }
@@ -291,7 +291,7 @@ test('on cpu sizes say how wide tiles are', async () => {
   expect(widths).toEqual([4, 4, 8, 8, 16].map((by) => `split f by ${by} -> (fo, fi)`))
 })
 
-test('forms are told with what is expected of each, the one that runs first', async () => {
+test('variants are reported with predictions, the selected one first', async () => {
   const kernel = await kernelOf('rows')
   const A = matrix(3000, 40_000, 8, 30_000)
   const forms = kernel.scheduleCandidates('cuda', { d: 128 }, { A })
@@ -303,7 +303,7 @@ test('forms are told with what is expected of each, the one that runs first', as
   expect(kernel.unroll('f', 4).scheduleCandidates('cuda')).toEqual([])
 })
 
-test('of trees each form has an expectation too, unless they are so large that looking takes long', async () => {
+test('trees have predictions for each variant too, unless the analysis takes too long', async () => {
   const kernel = await kernelOf('tree')
   const tree = (elements: number): CoordTensor => {
     const all = Array.from({ length: elements }, (_, e) => e)
@@ -320,7 +320,7 @@ test('of trees each form has an expectation too, unless they are so large that l
   expect(expectations(tree(2 ** 20 + 1))).toContain(null)
 })
 
-test('what is bound for it is prepared later, in the form that was chosen', async () => {
+test('bound data can be prepared later, in the selected variant', async () => {
   const kernel = await kernelOf('rows')
   const compiled = await kernel.compile(device)
   const A = matrix(60, 50, 5, 40)

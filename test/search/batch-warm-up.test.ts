@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { firstAlone } from '../../src/search/tune/first-alone.ts'
 import type { Outcome } from '../../src/search/types.ts'
 
-test('the first point is settled before others begin, once one was measured all are evaluated together', async () => {
+test('the first point is settled before others begin; later all are evaluated together', async () => {
   const log: string[] = []
   const evaluate = firstAlone(async (asked, { report } = {}) => {
     log.push(`begin ${asked.map((a) => a.point.a).join(' ')}`)

@@ -58,7 +58,7 @@ const keep = async (c: object): Promise<string> => {
 }
 
 describe('a calibration', () => {
-  test('has positive coefficients, ceilings, and says how well it tells each kernel', () => {
+  test('has positive coefficients, ceilings, and states its error for each kernel', () => {
     expect(isCalibration(own)).toBe(true)
     expect(own).toMatchObject({ kind: 'cpu', chip: chipOf(cpu).name })
     const { memory, cache, f32 } = own.ceilings
@@ -73,7 +73,7 @@ describe('a calibration', () => {
     expect(own.error).toBeCloseTo(mean, 3)
   })
 
-  test('is read as it was written, and is a cost model', async () => {
+  test('round-trips, and is a cost model', async () => {
     await keep(own)
     expect(calibrationOf('cpu', cpu, env())).toEqual(own)
     expect(readdirSync(join(home, 'calibrations'))).toHaveLength(1)
@@ -83,7 +83,7 @@ describe('a calibration', () => {
     useCostModel('cpu', undefined)
   })
 
-  test('that is damaged, cut short, of another version or of another chip is ignored', async () => {
+  test('that is damaged, truncated, of another version or of another chip is ignored', async () => {
     const path = await keep(own)
     const whole = readFileSync(path, 'utf8')
     writeFileSync(path, 'null')
@@ -116,7 +116,7 @@ describe('a calibration', () => {
     expect(calibrationOf('cpu', cpu, env())).toBe('none')
   })
 
-  test('goes before the model of the package, unless that was made on such a chip', () => {
+  test('has priority over the packaged model, unless that was made on such a chip', () => {
     const shipped = costModel('cuda')!
     const asked: unknown[] = []
     setCalibrationReader((kind, device) => {
@@ -138,7 +138,7 @@ describe('a calibration', () => {
 })
 
 describe('spt calibrate', () => {
-  test('refuses what cannot be, before it measures', async () => {
+  test('rejects invalid options before measuring', async () => {
     const off = await spt(['calibrate'], { env: { SPT_CACHE_DIR: 'off' } })
     expect(off).toMatchObject({ code: 2 })
     expect(off.err).toContain('--out FILE')

@@ -11,7 +11,7 @@ import { simulatedDevice } from '../support/simulated-device.ts'
 const folder = new Folder()
 afterAll(() => folder.remove())
 
-test('trials of other steps are not known, and give way', async () => {
+test('trials of other steps are ignored, and replaced', async () => {
   const kernel = (await load(PRODUCT)).kernel('product')
   const device = await simulatedDevice()
   const records = await openRecords(folder.at('renewed.db'))
@@ -43,7 +43,7 @@ test('trials of other steps are not known, and give way', async () => {
   records.close()
 })
 
-test('spaces of one name have studies of their own, and know the trials of the same steps', async () => {
+test('spaces of one name have separate studies, and reuse trials of the same step', async () => {
   const device = await simulatedDevice()
   const records = await openRecords(folder.at('texts.db'))
   const A = coords(

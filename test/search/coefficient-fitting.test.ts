@@ -76,7 +76,7 @@ const mixed = fc.array(
 )
 
 describe('coefficients fitted to times', () => {
-  test('are those that made the times, where each is all that takes time in some', () => {
+  test('are recovered, if each dominates the time of some sample', () => {
     fc.assert(
       fc.property(coefficients, amounts, mixed, (truth, by, more) => {
         const samples = [...plain(truth, by), ...more.map((t) => timed(t, truth))]
@@ -87,7 +87,7 @@ describe('coefficients fitted to times', () => {
     )
   })
 
-  test('are so still where one time of five is ten times too long, and count by weights', () => {
+  test('are robust against one time in five that is ten times too long, and count by weights', () => {
     fc.assert(
       fc.property(coefficients, amounts, fc.boolean(), (truth, by, weighted) => {
         const right = plain(truth, by)
@@ -102,7 +102,7 @@ describe('coefficients fitted to times', () => {
     )
   })
 
-  test('never make the error of what they are fitted to larger, and stay positive', () => {
+  test('never increase the error on the samples, and stay positive', () => {
     fc.assert(
       fc.property(
         coefficients,
@@ -125,7 +125,7 @@ describe('coefficients fitted to times', () => {
     )
   })
 
-  test('stay where they were where no sample depends on them, or they are not asked for', () => {
+  test('are unchanged if no sample depends on them, or if they are not fitted', () => {
     const truth = { ...H100, operations: H100.operations / 7, requests: H100.requests / 5 }
     const samples = [1, 2, 5].flatMap((n) => [
       timed({ operations: n * 4e10 }, truth),

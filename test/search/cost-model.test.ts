@@ -23,7 +23,7 @@ const matrices = fc
   )
 
 property.prop([matrices], { numRuns: runs(60) })(
-  'statistics are those of the elements',
+  'statistics equal those of the elements',
   ({ rows, columns, cells }) => {
     const at = cells.map((c) => [Math.floor(c / columns), c % columns] as const)
     const indptr = Array.from({ length: rows + 1 }, (_, r) => at.filter(([i]) => i < r).length)
@@ -50,7 +50,7 @@ property.prop([matrices], { numRuns: runs(60) })(
 const coordinates = fc.array(fc.integer({ min: 0, max: 12 }), { minLength: 1, maxLength: 40 })
 
 property.prop([coordinates, fc.integer({ min: 0, max: 6 }), fc.constantFrom(1, 8)], { numRuns: runs(60) })(
-  'recurrence says what windows have in common, as going through all of them does',
+  'recurrence gives the overlap of windows, as by enumeration',
   (values, power, per) => {
     const window = 2 ** power
     let [elements, different] = [0, 0]
@@ -96,7 +96,7 @@ function offsetsOf(lengths: readonly number[]): number[] {
 }
 
 property.prop([fc.array(fc.nat(20), { minLength: 1, maxLength: 40 }), fc.nat(5)], { numRuns: runs(40) })(
-  'neighbouring segments wait for the longest of them',
+  'lockstep segments take as long as the longest',
   (lengths, power) => {
     const offsets = offsetsOf(lengths)
     const size = 2 ** power
@@ -116,7 +116,7 @@ property.prop(
   {
     numRuns: runs(40),
   },
-)('samples of rows stand for all of them, and the longest stands for itself', (lengths, elements) => {
+)('samples of rows represent all rows, and the longest row itself', (lengths, elements) => {
   const longest = 3 * elements + 300
   const long = [...lengths, longest]
   const indptr = offsetsOf(long)
@@ -130,7 +130,7 @@ property.prop(
 
 property.prop([fc.uniqueArray(fc.nat(299_999), { maxLength: 40 }), fc.integer({ min: 1, max: 5 })], {
   numRuns: runs(4),
-})('rows that hold nothing, of which there are many, are few of a sample', (held, length) => {
+})('numerous empty rows are rare in a sample', (held, length) => {
   const rows = 300_000
   const lengths = new Uint8Array(rows)
   for (const r of held) lengths[r] = length
@@ -154,7 +154,7 @@ property.prop(
   {
     numRuns: runs(8),
   },
-)('trees come near to what they are learned from', (points) => {
+)('boosted trees approximate their training data', (points) => {
   const rows = points.map(([a, b]) => Float64Array.of(a, b))
   const targets = points.map(([a, b]) => (a > 4 ? 3 : -1) + 0.1 * b)
   const trees = fitTrees(
@@ -199,7 +199,7 @@ describe.each(['spmm', 'sddmm', 'spmv', 'softmax'] as const)('%s', (name) => {
 })
 
 property.prop([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
-  'what is gathered, and how often one element is updated, is counted as it is',
+  'gathered elements, and repeated updates, are counted exactly',
   async ({ rows, columns, cells }, d) => {
     fc.pre(cells.length > 0)
     const at = cells.map((c) => [Math.floor(c / columns), c % columns] as const)
@@ -231,7 +231,7 @@ property.prop([matrices, fc.constantFrom(16, 32)], { numRuns: runs(12) })(
   },
 )
 
-test('what rows of a strip have in common is read once for all of them', async () => {
+test('common columns of a strip are read once for all rows', async () => {
   const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
   const [rows, columns, d] = [6, 5, 32]
   const cells = Array.from({ length: rows * columns }, (_, k) => k)
@@ -246,7 +246,7 @@ test('what rows of a strip have in common is read once for all of them', async (
   expect(terms.gatherElements).toBeCloseTo((rows / 2) * 6 * d)
 })
 
-test('the longest row is what the longest thread waits for, however large the matrix is', async () => {
+test('the longest thread takes as long as the longest row, however large the matrix is', async () => {
   const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
   const rows = 40_000
   const hub = 30_000
@@ -261,7 +261,7 @@ test('the longest row is what the longest thread waits for, however large the ma
   expect(terms.longestWaits).toBeGreaterThan(hub / 2)
 })
 
-test('as a prior it says what is tried first, and refused points last', async () => {
+test('as a prior it orders points, with rejected points last', async () => {
   const kernel = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
   const mine = space('mine', kernel, (p) => {
     const lanes = p.number('lanes', [2, 4, 8, 16])
@@ -292,7 +292,7 @@ test('as a prior it says what is tried first, and refused points last', async ()
   expect(asked).toEqual([JSON.stringify(least)])
 })
 
-test('a device without a model is refused, and models are of the features that there are', async () => {
+test('a device without a model is rejected, and models have the existing features', async () => {
   const kernel = (await load('sparsetile/kernels/spmv.spt')).kernel('spmv')
   useCostModel('webgpu', null)
   try {
@@ -305,7 +305,7 @@ test('a device without a model is refused, and models are of the features that t
   for (const kind of ['webgpu', 'cuda'] as const) expect(costModel(kind)!.features).toEqual(FEATURE_NAMES)
 })
 
-test('what is predicted of a kernel on threads is of what runs there: bound where its steps bind nothing', async () => {
+test('predictions on devices with threads are for the bound kernel that runs', async () => {
   const program = await load(`kernel totals(m: size, n: size) {
   axis i = dense_fixed(m)
   axis j = sparse_variable(i, n)

@@ -26,7 +26,7 @@ afterEach(() => useCostModel('cpu', undefined))
 
 describe('without a prior', () => {
   test.each([undefined, 'model'])(
-    'strategy %s is model, with what the cost model expects',
+    'strategy %s is model, with predictions of the cost model',
     async (strategy) => {
       const seen: TuneProgress[] = []
       const found = await tune(kernel, { ...options, inputs, strategy, onProgress: (p) => void seen.push(p) })
@@ -51,7 +51,7 @@ describe('without a prior', () => {
     await expect(refused).rejects.toMatchObject({ diagnostics: [{ code: 'search/no-model' }] })
   })
 
-  test('on several data it is the same', async () => {
+  test('the same holds for several data sets', async () => {
     const cases = [{ name: 'one', inputs }]
     const found = await tuneAll(kernel, { ...options, cases, strategy: 'model' })
     expect(found.cases[0]!.search!.trials.length).toBe(2)

@@ -103,8 +103,8 @@ const property = (name: string, times: number, holds: (c: Choices) => void | Pro
     ),
   )
 
-describe('a choice from measurements', () => {
-  property('reads back, and chooses what the rules say on each case and on others', 60, async (c) => {
+describe('a dispatch derived from measurements', () => {
+  property('round-trips as text, and selects by its rules on each case and on others', 60, async (c) => {
     const evidence = drawnEvidence(c)
     const { dispatch } = generalise(evidence, { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) })
     const { name, text } = choiceText(kernel, dispatch.rules, evidence.known)
@@ -125,7 +125,7 @@ describe('a choice from measurements', () => {
     }
   })
 
-  property('is judged by what would have been made without each group', 60, (c) => {
+  property('is validated leave-one-group-out', 60, (c) => {
     const evidence = drawnEvidence(c)
     const options = { gain: 0.001, leaves: 1 + c.below(6), groups: 1 + c.below(2) }
     const { dispatch, single } = generalise(evidence, options)
@@ -133,7 +133,7 @@ describe('a choice from measurements', () => {
     expect(single.heldOutLoss).toEqual(byHand(evidence, (e) => generalise(e, options).single))
   })
 
-  property('does not know of what it is judged on', 40, (c) => {
+  property('is not trained on its validation data', 40, (c) => {
     const evidence = drawnEvidence(c)
     const options = { gain: 0.001, leaves: 4, groups: 1 }
     const [group] = GROUPS
@@ -159,7 +159,7 @@ describe('a choice from measurements', () => {
       expect(made([...others, leak])).toEqual(made(evidence.candidates))
   })
 
-  property('stays out of the way of what runs unasked where it would save nothing', 60, (c) => {
+  property('defers to the default schedule if it would save nothing', 60, (c) => {
     const drawn = drawnEvidence(c)
     const gain = c.below(2) * 0.01
     const cases = drawn.cases.map((e) => ({ ...e, standard: c.below(drawn.candidates.length) }))
@@ -187,7 +187,7 @@ describe('a choice from measurements', () => {
     expect(generalise(drawn).verdict).not.toBe('default')
   })
 
-  property('is a single schedule where one is the best', 40, (c) => {
+  property('is a single schedule if one is the best', 40, (c) => {
     const drawn = drawnEvidence(c)
     const best = c.below(drawn.candidates.length)
     const candidates = drawn.candidates.map((k, n) => ({
@@ -203,7 +203,7 @@ describe('a choice from measurements', () => {
     ])
   })
 
-  property('splits where that saves most', 40, (c) => {
+  property('splits where the split saves most', 40, (c) => {
     const evidence = drawnEvidence(c)
     const losses = lossesOf(evidence)
     const sums = (cases: readonly number[]): number =>
@@ -267,7 +267,7 @@ function byHand(evidence: Evidence, make: (e: Evidence) => Generalisation['dispa
 }
 
 describe('conditions', () => {
-  test('ask what a kernel can be asked, of data as of numbers', () => {
+  test('are evaluable on the kernel, from data and from numbers', () => {
     const texts = questions.measures.map((m) => conditionText({ measure: m, above: 2 }))
     for (const text of [
       'd > 2',
@@ -299,7 +299,7 @@ describe('conditions', () => {
     })
   })
 
-  test('numbers between others are short, and never the upper one', () => {
+  test('thresholds between numbers are short, and never the upper one', () => {
     const positive = fc.double({ min: 1e-6, max: 1e9, noNaN: true })
     fc.assert(
       fc.property(positive, positive, (a, b) => {

@@ -55,7 +55,7 @@ const holder = (log: string, times: string): ChildProcess =>
 
 const ended = (child: ChildProcess): Promise<unknown> => new Promise((done) => child.once('exit', done))
 
-test('two processes and this one are never in it together', async () => {
+test('at most one of three processes holds the lock', async () => {
   const log = temporary.file(`log${n}`, '')
   const children = [holder(log, '12'), holder(log, '12')]
   const own = Array.from({ length: 6 }, async (_, k) => {
@@ -78,7 +78,7 @@ test('two processes and this one are never in it together', async () => {
   expect(readdirSync(folder).length).toBeLessThanOrEqual(2)
 })
 
-test('a holder that was killed holds it no more', async () => {
+test('a killed holder releases the lock', async () => {
   const child = holder('', 'for ever')
   await new Promise((done) => child.stdout!.once('data', done))
   const waiting: number[] = []
@@ -98,7 +98,7 @@ test('a holder that was killed holds it no more', async () => {
   expect(await withDeviceLock('gpu', async () => 'got it', { folder })).toBe('got it')
 })
 
-test('it is let go of when the work fails, and another device is not held', async () => {
+test('the lock is released if the work fails, and another device is not locked', async () => {
   const work = async (): Promise<never> => {
     expect(await withDeviceLock('other', async () => 1, { folder })).toBe(1)
     throw new Error('no kernel')
@@ -132,7 +132,7 @@ const isFree = async (): Promise<boolean> => {
   return withDeviceLock('gpu', work, { folder, signal: controller.signal, onWait }).catch(() => false)
 }
 
-test('holders are told from others with their number', async () => {
+test('holders are distinguished from other processes with their id', async () => {
   await heldBy({})
   expect(await isFree()).toBe(false)
   if (process.platform === 'linux') {
@@ -144,7 +144,7 @@ test('holders are told from others with their number', async () => {
   expect(await isFree()).toBe(true)
 })
 
-test('a holder in another container or host counts as long as it says that it is there', async () => {
+test('a holder in another container or on another host counts while it renews its lock', async () => {
   for (const change of [{ host: `not ${hostname()}` }, { space: 'another' }]) {
     await heldBy(change)
     expect(await isFree()).toBe(false)
@@ -153,7 +153,7 @@ test('a holder in another container or host counts as long as it says that it is
   }
 })
 
-test('what is no lock is none', async () => {
+test('foreign files are not locks', async () => {
   await heldBy({})
   writeFileSync(lockFile(), 'nonsense')
   expect(await isFree()).toBe(true)
@@ -166,15 +166,12 @@ test('what is no lock is none', async () => {
   ).toBe('search/lock')
 })
 
-test.skipIf(process.platform !== 'linux')(
-  'a file system without room for folders is refused as well',
-  async () => {
-    const error = await withDeviceLock('gpu', async () => 1, { folder: '/proc/nope/deep' }).catch((e) => e)
-    expect(error.diagnostics?.[0].code, String(error)).toBe('search/lock')
-  },
-)
+test.skipIf(process.platform !== 'linux')('a full file system is rejected as well', async () => {
+  const error = await withDeviceLock('gpu', async () => 1, { folder: '/proc/nope/deep' }).catch((e) => e)
+  expect(error.diagnostics?.[0].code, String(error)).toBe('search/lock')
+})
 
-test('devices are told apart by kind, name and which of the host it is', () => {
+test('devices are distinguished by kind, name and index', () => {
   const device = (kind: string, ordinal?: number): Device =>
     ({ kind, name: 'N', ...(ordinal !== undefined && { chip: { ordinal } }) }) as unknown as Device
   expect(deviceKey(device('cpu'))).toBe('cpu N')

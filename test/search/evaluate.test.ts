@@ -79,7 +79,7 @@ const lost = (): SptError =>
   new SptError({ code: 'device/lost', message: 'the device is gone', hint: 'open it again' })
 
 property.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6) })(
-  'outcomes are in the order of what was asked, whatever is asked together',
+  'outcomes are in the order of the requested points, however they are batched',
   async (names) => {
     const { device, held } = await countedDevice()
     const e = evaluator(device)
@@ -127,7 +127,7 @@ test(`${HELD} candidates hold less than 1.5 times the largest one`, async () => 
   expect(held()).toBe(before)
 })
 
-test('what differs from the reference is wrong for good, with its steps and the seed', async () => {
+test('wrong results are permanent, with steps and seed', async () => {
   const { device } = await countedDevice()
   const download = device.download.bind(device)
   let flips = true
@@ -162,7 +162,7 @@ describe('a device that is lost', () => {
     })
   }
 
-  test('ends what is asked then, and keeps what was measured', async () => {
+  test('ends the current request, and keeps measurements', async () => {
     const e = evaluator(await failing(2))
     expect((await e.evaluate(asked('plain'))).map(short)).toEqual(['measured'])
     expect((await e.evaluate(asked('columns', 'missing', 'blocks'))).map(short)).toEqual([
@@ -172,7 +172,7 @@ describe('a device that is lost', () => {
     ])
   })
 
-  test('is opened again once, where that is possible', async () => {
+  test('is reopened once, if possible', async () => {
     let opened = 0
     const e = evaluator(await failing(2), {
       reopen: async () => {
@@ -187,8 +187,8 @@ describe('a device that is lost', () => {
   })
 })
 
-describe('the reference, in its thread', () => {
-  test('leaves this one to hear of an abort, and is computed when it is asked for again', async () => {
+describe('the reference, in a worker thread', () => {
+  test('does not block an abort, and is computed on the next request', async () => {
     const { device } = await countedDevice()
     const e = evaluator(device)
     const adopted = vi.spyOn(e.bench.data, 'adoptReferenceResults')
@@ -208,7 +208,7 @@ describe('the reference, in its thread', () => {
     expect(adopted).toHaveBeenCalledOnce()
   })
 
-  test('gives what it gives here, whatever things are called', async () => {
+  test('equals the reference of this thread, for any names', async () => {
     const { device } = await countedDevice()
     const text = TEXT.replace('axis j ', 'axis constructor ').replaceAll(/\bj\b(?=[\],])/g, 'constructor')
     const named = (await load(text)).kernel()

@@ -81,7 +81,7 @@ function replayed(text: string) {
 
 describe('exports', () => {
   property.prop([studiesAndTrials], { numRuns: runs(8) })(
-    'say all that is kept',
+    'contain all stored data',
     async ([studies, given]) => {
       const records = await openRecords(folder.at(`r${files++}.db`))
       for (const s of studies) records.addStudy(s)

@@ -57,7 +57,7 @@ property.prop([fc.array(trial, { maxLength: 20 })])('the fastest trials', (trial
   }
 })
 
-test('a prior is asked once for each point, by whoever asks', () => {
+test('a prior is evaluated once for each point', () => {
   const asked: Point[] = []
   const expected = Expected.of((points) => {
     asked.push(...points)

@@ -13,7 +13,7 @@ function random(seed: number): () => number {
   }
 }
 
-test('rows that no column tells apart keep the variance of their targets', () => {
+test('indistinguishable rows keep the variance of their targets', () => {
   const targets = Array.from({ length: 200 }, (_, k) => (k % 2 === 0 ? -5 : 5))
   const { mean, deviation } = Forest.fit(
     targets.map(() => [1]),
@@ -26,7 +26,7 @@ test('rows that no column tells apart keep the variance of their targets', () =>
   expect(deviation).toBeLessThan(5.2)
 })
 
-test('trees that disagree are uncertain where each leaf is sure', () => {
+test('disagreeing trees are uncertain even if each leaf is sure', () => {
   const rows = Array.from({ length: 8 }, (_, k) => [k])
   const forest = Forest.fit(
     rows,

@@ -46,7 +46,7 @@ const inputs = fc.tuple(fc.integer({ min: 1, max: 30 }), fc.integer({ min: 1, ma
   }),
 )
 
-test('names are those that formats of schedules, and of spaces within spaces, take', () => {
+test('names of lists come from formats of schedules and nested spaces', () => {
   const of = (kind: string) => ({ kind, tensor: 'A' })
   expect([...kernel.formatInputs()]).toEqual([
     ['top', of('list')],
@@ -56,7 +56,7 @@ test('names are those that formats of schedules, and of spaces within spaces, ta
 })
 
 property.prop([inputs], { numRuns: runs(8) })(
-  'the terms of a kernel are of the arrays that its lists make, in another thread as here',
+  'the terms of a kernel describe the arrays built with its lists, in any thread',
   ({ A, top, left }) => {
     const [m = 0, n = 0] = A.shape
     const list = (values: Int32Array) =>
@@ -84,7 +84,7 @@ property.prop([inputs], { numRuns: runs(8) })(
   },
 )
 
-test('every point of a space is measured, and what the data are called depends on the lists', async () => {
+test('every point of a space is measured, and data names depend on the lists', async () => {
   const A = coords(
     [6, 6],
     [

@@ -15,7 +15,7 @@ const order = fc
   })
   .map((of) => of.sort((x, y) => x.cost - y.cost).map(({ kind, cost }, n) => ({ point: { n, kind }, cost })))
 
-test('the n-th of a kind stands where it would if it cost n times as much, and kinds are in their own order', () => {
+test('the n-th point of a kind is ordered as if it cost n times as much, within its kind by cost', () => {
   fc.assert(
     fc.property(order, fc.integer({ min: 1, max: 16 }), (of, most) => {
       const first = varied(of, most)
@@ -38,7 +38,7 @@ test('the n-th of a kind stands where it would if it cost n times as much, and k
   )
 })
 
-test('a kind whose costs a model takes for too low does not fill the first trials', () => {
+test('a kind with underestimated costs does not fill the first trials', () => {
   const space: PointSpace = {
     name: 'formats',
     next: ({ format, k }) =>
@@ -103,7 +103,7 @@ async function begun(decisions: number, trials: number | undefined) {
 beforeEach(() => void vi.spyOn(performance, 'now').mockReturnValue(0))
 afterEach(() => vi.restoreAllMocks())
 
-test('of few trials few points are looked at before, of more trials more, and the best of them is found', async () => {
+test('for few trials few points are ranked, for more trials more, and the best is found', async () => {
   const [four, sixteen, many, any] = await Promise.all([4, 16, 128, undefined].map((n) => begun(8, n)))
   // Drawn: 32 a trial; in four rounds the neighbours of four of them, two for each decision.
   expect(four!.looked).toBeLessThanOrEqual(4 * 32 + 4 * 4 * 16)
@@ -114,7 +114,7 @@ test('of few trials few points are looked at before, of more trials more, and th
   expect(await begun(8, 4)).toEqual(four)
 })
 
-test('of few trials too, all points of a space are looked at that has not many more than would be drawn', async () => {
+test('all points of a small space are ranked, also for few trials', async () => {
   for (const trials of [1, 4]) {
     const { looked, tried } = await begun(2, trials)
     expect([looked, far(tried[0]!)]).toEqual([64, 1])

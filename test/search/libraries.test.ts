@@ -32,12 +32,12 @@ const DENSE = parseProgram(`format dense over (i0, i1) {
 const found = (kernel: Parameters<typeof matchKernel>[1]): string[] =>
   names.filter((name) => matchKernel(patterns.kernel(name).source, kernel))
 
-test('a matrix that is stored dense is one', async () => {
+test('a densely stored matrix is recognised', async () => {
   const kernel = spmm.as('A', DENSE)
   expect(found(kernel.compilation.kernel)).toEqual(['dense_times_dense'])
 })
 
-test('kernels of the package are recognised, whatever they are called', async () => {
+test('packaged kernels are recognised under any name', async () => {
   const of = async (file: string, kernel: string): Promise<string[]> =>
     found((await load(`sparsetile/kernels/${file}.spt`)).kernel(kernel).source)
   expect(await of('spmm', 'spmm')).toEqual(['sparse_times_dense'])
@@ -67,7 +67,7 @@ const renaming = fc
   .map((others) => new Map(NAMES.map((n, k) => [n, others[k]!])))
 
 property.prop([fc.constantFrom(...names), renaming, fc.boolean(), fc.nat(5)])(
-  'other names, another order of loops and of factors are the same kernel',
+  'other names and another order of loops and factors give the same kernel',
   async (name, renamed, swap, rotate) => {
     const whole = new RegExp(`kernel ${name}\\([^]*?\\n}\\n`).exec(TEXT)![0]
     const factors = swap ? whole.replace(/= (\w+\[[^\]]*\]|alpha) \* (\w+\[[^\]]*\])/, '= $2 * $1') : whole
@@ -103,7 +103,7 @@ property.prop([
     ['buffer A: f32', 'buffer A: f16'],
     ['buffer C: f32[i, f]  out', 'buffer C: f32[i, f]  inout'],
   ),
-])('another computation is another kernel', async ([from, to]) => {
+])('other computations are not recognised', async ([from, to]) => {
   const whole = /kernel sparse_times_dense\([\s\S]*?\n}\n/.exec(TEXT)![0]
   expect(whole).toContain(from)
   expect(found((await load(whole.replace(from!, to!))).kernel().source)).toEqual([])
@@ -125,7 +125,7 @@ property.prop([
   matrix,
   fc.integer({ min: 1, max: 5 }),
 ])(
-  'a routine takes the arrays of the kernel, and its results are compared with the reference',
+  'a routine uses the arrays of the kernel, and its results are compared with the reference',
   async (which, A, d) => {
     const [file, name, bound] = which.split(' ') as [string, string, string]
     const kernel = (await load(`sparsetile/kernels/${file}.spt`)).kernel(name)
@@ -164,7 +164,7 @@ const A = coords(
 )
 const inputs = { tensors: { A }, params: { d: 4 }, seed: 1 }
 
-test('what is not installed is said, what refuses is refused, and nothing is left behind', async () => {
+test('missing libraries and unsupported inputs are reported, without leaks', async () => {
   expect(libraryRoutines(spmm, await devices.cpu())).toEqual({ routines: [], absent: [] })
   const none = libraryRoutines(spmm, new FakeLibrary(false).device)
   expect(none.routines).toEqual([])
@@ -196,7 +196,7 @@ test('what is not installed is said, what refuses is refused, and nothing is lef
   expect(await codeOf(() => new FakeLibrary().device.run(other.commands))).toBe('device/foreign-module')
 })
 
-test('tuned with schedules: what wins is told as what it is, and kept', async () => {
+test('tuned together with schedules: the winner is reported as a routine, and recorded', async () => {
   const device = simulated(new FakeLibrary().device)
   const records = await openRecords(folder.at('r.db'))
   const space = await spmm.space('gpu_space').bind('cuda', inputs)

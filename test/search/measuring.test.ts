@@ -33,7 +33,7 @@ const timing = (outcome: Outcome | undefined): Timing => {
 }
 
 describe('intervals of medians', () => {
-  test.each(Object.keys(NOISE))('hold the true one as often as they say: %s', (name) => {
+  test.each(Object.keys(NOISE))('contain the true median with the stated confidence: %s', (name) => {
     const random = new Random(77)
     const TIMES = 4000
     for (const n of [3, 6, 8, 21, 50])
@@ -52,7 +52,7 @@ describe('intervals of medians', () => {
       }
   })
 
-  test('are of the samples, around their median, and the narrowest that are sure enough', () => {
+  test('consist of samples around the median, and are the narrowest with sufficient confidence', () => {
     const samples = fc.array(fc.double({ min: 0, max: 1e6, noNaN: true }), { minLength: 1, maxLength: 60 })
     fc.assert(
       fc.property(samples, fc.double({ min: 0.5, max: 0.999, noNaN: true }), (xs, confidence) => {
@@ -115,7 +115,7 @@ class Simulated {
 }
 
 describe('iterations', () => {
-  test('find the fastest, and spend few samples on what is slower', async () => {
+  test('find the fastest, with few samples for slower ones', async () => {
     let hits = 0
     const TIMES = 40
     for (let seed = 1; seed <= TIMES; seed++) {
@@ -141,7 +141,7 @@ describe('iterations', () => {
     expect(hits).toBe(TIMES)
   })
 
-  test('what is slower than what was measured before is out after few samples, the others as ever', async () => {
+  test('candidates slower than an earlier best are eliminated after few samples', async () => {
     const device = new Simulated(3)
     const timed = (): Timed[] => [
       device.timed(0, 2, 0.01),
@@ -157,7 +157,7 @@ describe('iterations', () => {
     expect(all.exitReasons).toEqual(['rounds', 'rounds'])
   })
 
-  test('end for what is known well enough', async () => {
+  test('end for candidates with sufficient precision', async () => {
     const device = new Simulated(5)
     const { outcomes, exitReasons } = await raced([device.timed(0, 1, 0.001), device.timed(1, 1, 0.2)], {
       width: 0.01,
@@ -166,7 +166,7 @@ describe('iterations', () => {
     expect(timing(outcomes[0]).samples).toHaveLength(6)
   })
 
-  test('take one sample of each a round, in an order of its own, whatever there is', async () => {
+  test('take one sample of each per round, in random order', async () => {
     const numbers = fc.noBias(choiceNumbers(60))
     await fc.assert(
       fc.asyncProperty(numbers, async (choices) => {
@@ -201,7 +201,7 @@ describe('iterations', () => {
     )
   })
 
-  test('correct by a factor of two at most, whatever the reference was held up by', () => {
+  test('correct by at most a factor of two, whatever delayed the reference', () => {
     const reference = fc.array(fc.double({ min: 1e-6, max: 1e6, noNaN: true }), {
       minLength: 1,
       maxLength: 12,
@@ -215,7 +215,7 @@ describe('iterations', () => {
     fc.assert(bounded, { numRuns: runs(60) })
   })
 
-  test('correct by the median of two references before and two after a sample, over that of all', () => {
+  test('correct by the median of two references before and two after a sample, relative to all', () => {
     const middle = (xs: readonly number[]): number => {
       const sorted = xs.toSorted((a, b) => a - b)
       const half = sorted.length >> 1
@@ -250,7 +250,7 @@ describe('iterations', () => {
     fc.assert(around, { numRuns: runs(100) })
   })
 
-  test('take off what happens to the device, by the reference', async () => {
+  test('compensate device drift by the reference', async () => {
     // Throttled by a half for a while, and a neighbour now and then.
     const speed = (k: number): number => (k > 60 && k < 130 ? 1.5 : 1) * (k % 37 === 0 ? 1.4 : 1)
     const off: number[] = []
@@ -270,7 +270,7 @@ describe('iterations', () => {
     expect([drift!.disturbed, drift!.slowest]).toEqual([0, 1])
   })
 
-  test('a step in the speed does not hide in the median of one alone', async () => {
+  test('a step in device speed is not hidden by a single median', async () => {
     // Slow for the first half: what is out by then would seem slow for ever.
     const of = async (withReference: boolean): Promise<number> => {
       const device = new Simulated(8, (k) => (k < (withReference ? 60 : 30) ? 2 : 1))
@@ -286,7 +286,7 @@ describe('iterations', () => {
     expect(Math.abs((await of(true)) - 1.3)).toBeLessThan(0.03)
   })
 
-  test('go on without what fails; all fails when the device is lost', async () => {
+  test('continue without failing candidates; all fail if the device is lost', async () => {
     const device = new Simulated(1)
     const failing = (code: string, after: number): Timed => {
       const timed = device.timed(9, 1)
@@ -341,7 +341,7 @@ describe('iterations', () => {
   })
 
   test.each([{ rounds: 0 }, { rounds: 1.5 }, { confidence: 1 }, { width: Number.NaN }, { seconds: 0 }])(
-    'refuse %o',
+    'reject %o',
     async (options) => {
       const refused = await raced([], options).catch((e) => e)
       expect(refused).toBeInstanceOf(SptError)
@@ -374,7 +374,7 @@ const launch = (entry: string): Command =>
   ({ kind: 'launch', entry, grid: [1, 1, 1], args: [] }) as unknown as Command
 
 describe('on devices', () => {
-  test('short kernels run several times in a sample, in one graph; what faults is failed; all is freed', async () => {
+  test('short kernels run several times per sample, in one graph; faults fail the candidate; memory is freed', async () => {
     const log: string[] = []
     const candidates = ['0.01', '2', 'faulty'].map((e) => ({ commands: [launch(e)] }))
     const { outcomes } = await measureRounds(fakeDevice(log), candidates, { reference: null, rounds: 7 })
@@ -390,7 +390,7 @@ describe('on devices', () => {
     expect(cold).not.toContain('50 × 0.01')
   })
 
-  test('kernels are measured on cpu, between runs of a reference that is made for it', async () => {
+  test('kernels are measured on cpu, interleaved with a generated reference', async () => {
     const device = createCpuDevice()
     const text = `kernel sum(n: size) {
   axis i = dense_fixed(n)

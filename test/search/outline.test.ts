@@ -26,7 +26,7 @@ const valuesOf = (all: readonly Point[], name: string): Set<DecisionValue> =>
   new Set(all.flatMap((p) => (Object.hasOwn(p, name) ? [p[name]!] : [])))
 
 describe('generated spaces', () => {
-  property.prop([drawn], { numRuns: runs(30) })('are outlined as their points say', async (text) => {
+  property.prop([drawn], { numRuns: runs(30) })('have outlines that match their points', async (text) => {
     const made = await spaceOf(text)
     const { all } = text
     if (!made) return
@@ -42,7 +42,7 @@ describe('generated spaces', () => {
     }
   })
 
-  property.prop([drawn], { numRuns: runs(20) })('are found in part by samples', async (text) => {
+  property.prop([drawn], { numRuns: runs(20) })('are partly found by samples', async (text) => {
     const made = await spaceOf(text)
     if (!made) return
     const whole = outline(made)
@@ -67,7 +67,7 @@ describe('generated spaces', () => {
 
 const kernel = (await load(KERNEL)).kernel('product')
 
-test('a small one: order, points of each value, and what a decision is asked after', () => {
+test('a small one: order, points of each value, and dependences of a decision', () => {
   const small = space('small', kernel, (p) => {
     const by = p.number('by', [4, 2])
     const way = p.option('way', ['short', 'long'])
@@ -99,7 +99,7 @@ test('a small one: order, points of each value, and what a decision is asked aft
   })
 })
 
-test('what no condition mentions is counted, however many values there are', async () => {
+test('decisions without conditions are counted, for any number of values', async () => {
   const text = `${KERNEL}
 space product.plain {
   a from 1 to 1000
@@ -122,7 +122,7 @@ space product.plain {
   ])
 })
 
-test('a large one is estimated, and the dependences it shows are no chance', () => {
+test('a large one is estimated, and the reported dependences are significant', () => {
   // `rare` comes some 60 times, and with no more of the values of `wide`: that says nothing.
   const large = space('large', kernel, (p) => {
     const wide = p.number('wide', [...Array(200).keys()])
@@ -159,7 +159,7 @@ test('a large one is estimated, and the dependences it shows are no chance', () 
 test.each([
   ['that differ', (n: number) => String(n)],
   ['that are equal', () => 'same'],
-])('lists of thousands of values are asked about a bounded number of times, rests %s', (_, keyOf) => {
+])('lists of thousands of values are tested a bounded number of times, with rests %s', (_, keyOf) => {
   let asked = 0
   const names = ['a', 'b', 'c']
   const all = Array.from({ length: 4096 }, (_, k) => k)

@@ -89,7 +89,7 @@ const padded = fc.oneof(
 ) as fc.Arbitrary<[string, ...number[]]>
 
 property.prop([even, padded, fc.integer({ min: 200, max: 20_000 })], { numRuns: runs(30) })(
-  'what is built of fewer rows is no more than is allowed, and says what all rows would',
+  'sampled builds stay within the limit, and extrapolate to all rows',
   ({ rows, columns, A }, [format, ...args], least) => {
     const { kernel, loops } = spmm.as('A', format, ...args).compilation
     const given = { tensors: { A }, params: { m: rows, n: columns, d: 32 } }
@@ -123,7 +123,7 @@ property.prop([even, padded, fc.integer({ min: 200, max: 20_000 })], { numRuns: 
   },
 )
 
-test('formats of a thousand million positions are predicted from what is allowed, or refused', () => {
+test('formats with 10^9 positions are predicted within the limit, or rejected', () => {
   const at = Array.from({ length: 9000 }, (_, e) => e)
   const i = at.map((e) => Math.floor(e / 3))
   const A = coords(
@@ -164,7 +164,7 @@ test('formats of a thousand million positions are predicted from what is allowed
   ).toBe('bind/too-many-elements')
 })
 
-test('what would store far more than there is is refused before it is made, and told by its code', async () => {
+test('formats that would exceed memory are rejected before they are built, by code', async () => {
   const device = await simulatedDevice()
   const wide = space('wide', spmm, (p) => {
     const w = p.number('w', [4, 50_000_000])
@@ -192,7 +192,7 @@ test('what would store far more than there is is refused before it is made, and 
   expect(total).toBeLessThan(5e7)
 })
 
-test('arrays that there is no memory for are not made', () => {
+test('arrays beyond memory are not made', () => {
   const memory = vi.spyOn(process, 'availableMemory').mockReturnValue(2 ** 26)
   try {
     expect(
@@ -206,7 +206,7 @@ test('arrays that there is no memory for are not made', () => {
   }
 })
 
-test('a format that stores all of a tensor along dense axes alone is looked at as any other', () => {
+test('a fully dense format is analysed like any other', () => {
   const A = coords(
     [40, 50],
     [Array.from({ length: 40 }, (_, i) => i), Array.from({ length: 40 }, (_, i) => i)],

@@ -24,7 +24,7 @@ function slow(limits: ConstructorParameters<typeof RankingTime>[0]) {
   return { expected, time, asked, wait }
 }
 
-test('at first the prior is asked for 1.5 s, or a quarter of the search, then for a quarter of the time so far', () => {
+test('the prior first takes 1.5 s or a quarter of the search, later a quarter of the elapsed time', () => {
   for (const [seconds, first] of [
     [400, 15],
     [60, 15],
@@ -46,7 +46,7 @@ test('at first the prior is asked for 1.5 s, or a quarter of the search, then fo
   }
 })
 
-test('a share of the time that is left is that', () => {
+test('a fraction of the remaining time is respected', () => {
   const { expected, time, asked } = slow({ seconds: 60 })
   atOnce(expected.asked(points, time, 1 / 2))
   expect(asked).toHaveLength(8)
@@ -54,7 +54,7 @@ test('a share of the time that is left is that', () => {
   expect(asked).toHaveLength(12)
 })
 
-test('work within the time that is left ends with it', () => {
+test('work within the remaining time ends with it', () => {
   const { time, wait } = slow({ seconds: 60 })
   let steps = 0
   const work = function* (count: number): Generator<undefined, string, undefined> {
@@ -71,13 +71,13 @@ test('work within the time that is left ends with it', () => {
   expect(time.left).toBeLessThanOrEqual(0)
 })
 
-test('a search without an end asks for all, in their order', () => {
+test('a search without a limit ranks all points, in their order', () => {
   const { expected, time, asked } = slow({})
   expect(atOnce(expected.asked(points, time))).toEqual(points.map((p) => 1 + Number(p.a)))
   expect(asked).toEqual(points)
 })
 
-test('of a few trials the prior is asked for a quarter of what they take at least, and for more as they take more', () => {
+test('for few trials the prior takes at least a quarter of their time, and more if they take longer', () => {
   for (const [trials, first] of [
     [64, 15],
     [20, 10],
@@ -116,7 +116,7 @@ test.each([100, 500, 100_000])('the first of %d trials comes within two seconds'
   }
 })
 
-test('the first trial does not wait for what the prior would take, and what is ranked later is asked in its turn', () => {
+test('the first trial does not wait for the whole ranking, and later points are ranked in turn', () => {
   let clock = 0
   let count = 0
   const prior = (some: readonly Point[]): number[] => {

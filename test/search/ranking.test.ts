@@ -12,7 +12,7 @@ import { bundled, bundledFile } from './bundled.ts'
 const turns = fc.array(fc.nat({ max: 4 }), { maxLength: 200 })
 
 property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { numRuns: runs(100) })(
-  'every place is taken once, whoever asks when',
+  'every point is ranked once, for any interleaving',
   (count, threads, asked) => {
     const shares = Shares.of(count, threads)
     const views = Array.from({ length: threads }, () => new Shares(shares.memory))
@@ -33,7 +33,7 @@ property.prop([fc.nat({ max: 120 }), fc.integer({ min: 1, max: 5 }), turns], { n
 )
 
 property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 4 })], { numRuns: runs(30) })(
-  'a thread has neighbours, and none is left once it is ended',
+  'a thread has siblings, and none remains after the end',
   (count, threads) => {
     const shares = Shares.of(count, threads)
     const first = shares.take(threads - 1)
@@ -119,7 +119,7 @@ const folder = new Folder()
 afterAll(() => folder.remove())
 
 describe('in threads', () => {
-  test('costs are the same as without, refusals included, and an abort ends them', async () => {
+  test('costs equal the single-threaded ones, rejections', async () => {
     mkdirSync(folder.at('ranking'))
     writeFileSync(folder.at('package.json'), '{ "type": "module" }')
     const main = await bundled(SCRIPT, folder.at('main.js'))

@@ -87,7 +87,7 @@ const junk = fc.oneof(
   fc.constantFrom(Number.NaN, -0, Number.POSITIVE_INFINITY, Symbol('s'), () => 1),
 )
 
-describe('whatever is given', () => {
+describe('any arguments', () => {
   property.prop([
     fc.constantFrom(
       'id',
@@ -106,7 +106,7 @@ describe('whatever is given', () => {
       'data',
     ),
     junk,
-  ])('a call answers or refuses, and the process goes on', (field, value) => {
+  ])('a call returns or rejects, and the process continues', (field, value) => {
     for (const call of [
       () => loose().query({ [field]: value }),
       () => loose().best({ [field]: value }),
@@ -125,6 +125,6 @@ describe('whatever is given', () => {
   })
 })
 
-test('records in memory are no file', () => {
+test('in-memory records create no file', () => {
   expect([records.path, existsSync(':memory:')]).toEqual([':memory:', false])
 })

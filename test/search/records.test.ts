@@ -79,9 +79,9 @@ const diagnosticOf = async (work: () => unknown): Promise<Diagnostic> => {
   throw new Error('nothing was refused')
 }
 
-describe('what is kept', () => {
+describe('stored trials', () => {
   property.prop([studiesAndTrials, fc.array(fc.nat({ max: 2 }))], { numRuns: runs(12) })(
-    'is what a map holds, through several connections and after each is opened again',
+    'equal a map, through several connections and after each is reopened',
     async ([studies, trials], turns) => {
       const path = fresh()
       const open: Records[] = [await openRecords(path), await openRecords(path)]
@@ -114,7 +114,7 @@ describe('what is kept', () => {
   )
 
   property.prop([studiesAndTrials, fc.nat({ max: 1000 }), fc.nat({ max: 3 })], { numRuns: runs(12) })(
-    'is picked by filters, fastest first without what was wrong, and forgotten as asked',
+    'are selected by filters, fastest first without wrong ones, and deleted on request',
     async ([studies, trials], time, most) => {
       const records = await openRecords(fresh())
       const model = filled(records, studies, trials)
@@ -188,34 +188,31 @@ describe('what is kept', () => {
     },
   )
 
-  property.prop([anyStudy], { numRuns: 3 })(
-    'is all or nothing, and of studies that are there',
-    async (study) => {
-      const records = await openRecords(fresh())
-      records.addStudy(study)
-      const right: TrialRecord = {
-        study: study.id,
-        point: { a: 1 },
-        outcome: { status: 'wrong', message: 'a\0b' },
-      }
-      expect((await diagnosticOf(() => records.add(right, { ...right, study: 'none' }))).code).toBe(
-        'records/unknown-study',
-      )
-      const endless = {
-        status: 'measured',
-        timing: { median: Number.POSITIVE_INFINITY, interval: [0, 1], samples: [1] },
-      } as const
-      expect((await diagnosticOf(() => records.add(right, { ...right, outcome: endless }))).code).toBe(
-        'api/argument',
-      )
-      expect(records.query()).toEqual([])
-      expect(records.add(right, right)).toBe(1)
-      expect(records.query()[0]!.outcome).toEqual({ status: 'wrong', message: 'a\ufffdb' })
-      expect((await diagnosticOf(() => records.prune({}))).code).toBe('records/prune')
-      records.close()
-      expect((await diagnosticOf(() => records.query())).code).toBe('records/closed')
-    },
-  )
+  property.prop([anyStudy], { numRuns: 3 })('are written atomically, to existing studies', async (study) => {
+    const records = await openRecords(fresh())
+    records.addStudy(study)
+    const right: TrialRecord = {
+      study: study.id,
+      point: { a: 1 },
+      outcome: { status: 'wrong', message: 'a\0b' },
+    }
+    expect((await diagnosticOf(() => records.add(right, { ...right, study: 'none' }))).code).toBe(
+      'records/unknown-study',
+    )
+    const endless = {
+      status: 'measured',
+      timing: { median: Number.POSITIVE_INFINITY, interval: [0, 1], samples: [1] },
+    } as const
+    expect((await diagnosticOf(() => records.add(right, { ...right, outcome: endless }))).code).toBe(
+      'api/argument',
+    )
+    expect(records.query()).toEqual([])
+    expect(records.add(right, right)).toBe(1)
+    expect(records.query()[0]!.outcome).toEqual({ status: 'wrong', message: 'a\ufffdb' })
+    expect((await diagnosticOf(() => records.prune({}))).code).toBe('records/prune')
+    records.close()
+    expect((await diagnosticOf(() => records.query())).code).toBe('records/closed')
+  })
 })
 
 const trialsOf = (model: Model): number => model.trials.size
@@ -230,7 +227,7 @@ function fastestOf(records: Records, study: string, most: number): string[] {
     .map((t) => t.id)
 }
 
-describe('what cannot be used', () => {
+describe('unusable files', () => {
   const bytes = (path: string): Buffer => readFileSync(path)
   const refused = async (path: string, code: string, readonly = false): Promise<void> => {
     const before = existsSync(path) && statSync(path).isFile() ? bytes(path) : null
@@ -252,7 +249,7 @@ describe('what cannot be used', () => {
     return path
   }
 
-  test('is refused as it is opened, and stays as it was', async () => {
+  test('are rejected when opened, and unchanged', async () => {
     for (const readonly of [false, true]) {
       await refused(folder.path, 'records/not-a-file', readonly)
       await refused(folder.at('none/r.db'), 'records/missing-folder', readonly)
@@ -286,7 +283,7 @@ describe('what cannot be used', () => {
     )
   })
 
-  test('an older schema is brought up to date, by several at once, and everything stays', async () => {
+  test('an older schema is migrated, by several processes at once, without loss', async () => {
     const path = fresh()
     const [first, second] = [new Database(path), new Database(path)]
     const steps = ['CREATE TABLE t (a)', 'ALTER TABLE t ADD COLUMN b; UPDATE t SET b = 2 * a']
@@ -303,7 +300,7 @@ describe('what cannot be used', () => {
     migrate(first, path, [...steps, 'CREATE TABLE u (a)'])
   })
 
-  test('of older files, times of fewer than five runs of a processor are bounds, and the rest stays', async () => {
+  test('in older files, times of fewer than five CPU runs are bounds, and others are kept', async () => {
     const path = fresh()
     const old = new Database(path)
     migrate(old, path, MIGRATIONS.slice(0, 3))
@@ -336,7 +333,7 @@ describe('what cannot be used', () => {
     records.close()
   })
 
-  test('a full disk keeps what was acknowledged, and takes more once there is room', async () => {
+  test('a full disk keeps acknowledged trials, and accepts more once there is space', async () => {
     const path = await some(0)
     const { db } = await openFile(path, false)
     const records = new Records(db, path)
@@ -360,7 +357,7 @@ describe('what cannot be used', () => {
     expect((await openRecords(path, { readonly: true })).query().length).toBe(kept + 2)
   })
 
-  test('without the right to write, records are read and nothing is written', async () => {
+  test('without write permission, records are read and nothing is written', async () => {
     const closed = new Folder()
     const path = await some()
     const copy = closed.file('r.db', bytes(path))
@@ -392,7 +389,7 @@ console.log(JSON.stringify(said))`,
     closed.remove()
   })
 
-  test('what SQLite says is said of the file, and bugs are not', () => {
+  test('errors of SQLite name the file, and bugs are not hidden', () => {
     const says = (rawCode: number) => {
       const error = Object.assign(new Error('words'), { rawCode })
       try {
@@ -412,7 +409,7 @@ console.log(JSON.stringify(said))`,
   })
 })
 
-test('a file that nobody has open has no log beside it', async () => {
+test('a closed file has no write-ahead log next to it', async () => {
   const path = fresh()
   const beside = (): boolean[] => ['-wal', '-shm'].map((end) => existsSync(`${path}${end}`))
   const records = await openRecords(path)

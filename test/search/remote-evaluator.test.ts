@@ -9,7 +9,7 @@ import type { Outcome } from '../../src/search/types.ts'
 import { PROGRAM } from '../cli/support.ts'
 import { measured } from './outcomes.ts'
 
-test('outcomes are told of as they come, each with its worker', async () => {
+test('outcomes are reported as they arrive, each with its worker', async () => {
   const kernel = (await load(PROGRAM)).kernel('mul')
   const factors = space('factors', kernel, (p) =>
     p.pick('by', {

@@ -39,7 +39,7 @@ const orders = fc.shuffledSubarray(
 )
 
 property.prop([matrices, orders], { numRuns: runs(12) })(
-  'a prediction is the same whatever was predicted before, of rows and of coordinates',
+  'a prediction is independent of earlier ones, for rows and coordinates',
   ({ rows, columns, i, j }, order) => {
     const params = { m: rows, n: columns, d: 32 }
     const indptr = Int32Array.from({ length: rows + 1 }, (_, r) => i.filter((x) => x < r).length)
@@ -64,7 +64,7 @@ property.prop([matrices, orders], { numRuns: runs(12) })(
 const sizes = fc.shuffledSubarray([4, 16, 1000], { minLength: 2 })
 
 property.prop([large, orders, sizes], { numRuns: runs(12) })(
-  'samples that are drawn once, some small and some large, say the same as those drawn for each format',
+  'samples drawn once, small and large, equal those drawn for each format',
   ({ rows, columns, i, j }, order, of) => {
     const given = {
       tensors: { A: coords([rows, columns], [i, j]) },
@@ -117,7 +117,7 @@ property.prop(
   ],
   { numRuns: runs(15) },
 )(
-  'pieces are of the rows, or columns, whose elements they number: a sample has as many of each row as there are',
+  'pieces belong to the rows, or columns, whose elements they number: a sample has as many of each row as the matrix',
   (format, { size, length, w }) => {
     // All rows and columns have as many elements.
     const at = Array.from({ length: size * length }, (_, e) => [Math.floor(e / length), e % length] as const)

@@ -147,7 +147,7 @@ property.prop(
     ],
   },
 )(
-  'of samples the expected counts are those of the whole structure',
+  'the expected counts of samples equal those of the whole structure',
   (seed, steep, byColumns, [name, ...args]) => {
     expectSamples(matrixOf(seed, steep, byColumns), name, args, off(name))
   },
@@ -174,6 +174,6 @@ property.prop(
     fc.constantFrom<[string, ...number[]]>(['sorted_panels', 8, 4], ['strips', 4, 4]),
   ],
   { numRuns: runs(10) },
-)('samples have the rows that a format brings together', (seed, classes, [name, ...args]) =>
+)('samples contain the rows that a format groups', (seed, classes, [name, ...args]) =>
   expectSamples(scattered(seed, classes), name, args, 0.25),
 )

@@ -37,7 +37,7 @@ const refused = async (options: SearchOptions): Promise<string> => {
   return 'nothing'
 }
 
-test('what is found is what was told, for every strategy, budget and outcome', async () => {
+test('the result is the best reported outcome, for every strategy, budget and outcome', async () => {
   const numbers = fc.noBias(choiceNumbers(200))
   await fc.assert(
     fc.asyncProperty(numbers, async (choices) => {
@@ -107,7 +107,7 @@ test('what is found is what was told, for every strategy, budget and outcome', a
 const median = ({ outcome }: Trial): readonly number[] =>
   outcome.status === 'measured' ? [outcome.timing.median] : []
 
-test('a strategy that asks for no more ends a search that is not exhausted', async () => {
+test('a strategy without further points ends a search that is not exhausted', async () => {
   const space = grid(2, 2)
   for (let asked = 0; asked <= 4; asked++) {
     const given = [...points(space)].slice(0, asked)
@@ -117,7 +117,7 @@ test('a strategy that asks for no more ends a search that is not exhausted', asy
   }
 })
 
-test('what is no outcome is told with its point, what is no time is a failure, and points stay what they are', async () => {
+test('invalid outcomes are reported with their point, invalid times are failures, and points are immutable', async () => {
   const space = grid(1, 3)
   const come = (given: unknown) => refused({ ...usual(space), evaluate: async () => given as never })
   for (const given of [
@@ -165,7 +165,7 @@ test('what is no outcome is told with its point, what is no time is a failure, a
   await expect(changing).rejects.toThrow(TypeError)
 })
 
-test('a space that has too much to ask of its points is begun all the same', async () => {
+test('a space that is too large to analyse is searched anyway', async () => {
   let asked = 0
   const wide: PointSpace = {
     name: 'wide',
@@ -184,8 +184,8 @@ test('a space that has too much to ask of its points is begun all the same', asy
   }
 })
 
-describe('ends', () => {
-  test('although what tries points does not', async () => {
+describe('ends of a search', () => {
+  test('although the evaluator does not end', async () => {
     const never = () => new Promise<never>(() => {})
     const { stopReason } = await search({
       ...usual(grid(2, 3)),
@@ -196,14 +196,14 @@ describe('ends', () => {
     expect(stopReason).toBe('seconds')
   })
 
-  test('when nothing better comes', async () => {
+  test('without improvement', async () => {
     const result = await search({ ...usual(grid(5, 9)), patience: 7, seed: 5 })
     expect(result.stopReason).toBe('patience')
     const at = result.trials.indexOf(result.best!)
     expect(result.trials).toHaveLength(at + 8)
   })
 
-  test('by the clock, which the caller may bring', async () => {
+  test('by the clock, which the caller may pass', async () => {
     let now = 0
     const result = await search({
       ...usual(grid(9, 9)),
@@ -217,7 +217,7 @@ describe('ends', () => {
     expect([result.stopReason, result.trials.length, result.seconds]).toEqual(['seconds', 6, 3])
   })
 
-  test('when the caller says so, with the best so far and without what was under way', async () => {
+  test('when the caller aborts, with the best so far and without evaluations in flight', async () => {
     const controller = new AbortController()
     let n = 0
     const result = await search({
@@ -240,7 +240,7 @@ describe('ends', () => {
     })
   })
 
-  test('when its time is over in the middle of an evaluation that would not end', async () => {
+  test('at its time limit within an endless evaluation', async () => {
     const result = await search({
       ...usual(grid(9, 9)),
       seconds: 0.05,
@@ -261,7 +261,7 @@ describe('ends', () => {
     expect([result.stopReason, result.failed]).toEqual(['device', 4])
   })
 
-  test('with the error of an evaluation that cannot go on', async () => {
+  test('with the error of an unrecoverable evaluation', async () => {
     const evaluate = async (): Promise<never> => {
       throw new Error('no kernel')
     }
@@ -285,7 +285,7 @@ describe('ends', () => {
   })
 })
 
-test('a wrong result disqualifies its point for good, and is told as a bug', async () => {
+test('a wrong result disqualifies its point permanently, and is reported as a bug', async () => {
   const space = grid(1, 3)
   const bug: Outcome = { status: 'wrong', message: 'C differs', trace: 'split i', seed: 7 }
   const known: Trial[] = [
@@ -301,7 +301,7 @@ test('a wrong result disqualifies its point for good, and is told as a bug', asy
   ])
 })
 
-test('goes on where an earlier search ended', async () => {
+test('continues an earlier search', async () => {
   const space = grid(3, 4)
   const first = await search({ ...usual(space), trials: 20 })
   const second = await search({
@@ -331,6 +331,6 @@ test.each<[string, Partial<SearchOptions>]>([
   ['search/empty', { space: { name: 'none', next: () => ({ name: 'a', values: [], ordered: true }) } }],
   ['api/unknown-option', { trails: 3 } as Partial<SearchOptions>],
   ['api/argument', { space: {} as PointSpace }],
-])('refuses with %s: %o', async (code, options) => {
+])('rejects with %s: %o', async (code, options) => {
   expect(await refused({ ...usual(grid(2, 2)), ...options })).toBe(code)
 })

@@ -32,7 +32,7 @@ const splits = space('splits', kernel, (p) => {
 const timing = (median: number) => ({ median, interval: [median, median] as const, samples: [median] })
 const measured = (median: number): Outcome => ({ status: 'measured', timing: timing(median) })
 
-test('two searches at once measure no point twice, and both have the trials of both', async () => {
+test('two concurrent searches measure no point twice, and both have the trials of both', async () => {
   const path = folder.at('both.db')
   const one = async () => {
     const records = await openRecords(path)
@@ -54,7 +54,7 @@ test('two searches at once measure no point twice, and both have the trials of b
   expect(bytes.every((b) => b! > 0)).toBe(true)
 })
 
-test('a claim is one search’s, and ends with the trial', async () => {
+test('a claim belongs to one search, and ends with the trial', async () => {
   const records = await openRecords(':memory:')
   const study = createStudy(kernel, inputs, { kind: 'cpu', name: 'one', driver: '1' }, { space: 's' })
   records.addStudy(study)
@@ -71,14 +71,14 @@ test('a claim is one search’s, and ends with the trial', async () => {
   records.close()
 })
 
-describe('what others did', () => {
+describe('trials of other searches', () => {
   const all = Array.from(
     { length: 12 },
     (_, k): Trial => ({ point: { by: k + 1 }, outcome: measured(20 - k) }),
   )
 
   property.prop([fc.subarray(all), fc.integer({ min: 1, max: 12 })], { numRuns: 20 })(
-    'is told before each ask, is not asked for, and counts in no budget',
+    'are reported before each proposal, are not proposed again, and count in no budget',
     async (theirs, trials) => {
       const left = [...theirs]
       const asked: unknown[] = []
@@ -101,7 +101,7 @@ describe('what others did', () => {
     },
   )
 
-  test('a point that others are at is left to them', async () => {
+  test('a point in evaluation elsewhere is skipped', async () => {
     const found = await search({
       space: splits,
       strategy: 'exhaustive',
@@ -115,7 +115,7 @@ describe('what others did', () => {
   })
 })
 
-test('processors of one name differ in cores, caches, microcode and frequency, and in nothing that changes', () => {
+test('CPUs of one name are distinguished by cores, caches, microcode and frequency only', () => {
   const info = (more: Readonly<Record<string, string>> = {}): string =>
     Object.entries({
       processor: '0',

@@ -36,7 +36,7 @@ ${axes.join('\n')}
 }`
 }
 
-test('no point of a sketch for cpu of sums over tensors of 3 and 4 dimensions is refused', () => {
+test('no point of a cpu sketch for sums over tensors of 3 and 4 dimensions is rejected', () => {
   let made = 0
   fc.assert(
     fc.property(numbers, (choices) => {
@@ -57,7 +57,7 @@ test('no point of a sketch for cpu of sums over tensors of 3 and 4 dimensions is
 })
 
 for (const device of ['cpu', 'webgpu', 'cuda'] as const)
-  test(`points of sketches for ${device} change no result`, async () => {
+  test(`points of sketches for ${device} do not change results`, async () => {
     const cpu = createCpuDevice()
     await fc.assert(
       fc.asyncProperty(numbers, async (choices) => {

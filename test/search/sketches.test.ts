@@ -22,7 +22,7 @@ const SUMS = `kernel sums(m: size, n: size, d: size) {
 }
 import "sparsetile/kernels/formats.spt"`
 
-test('a point is ordinary steps, and its decisions come one after the other', async () => {
+test('a point consists of ordinary steps, and its decisions come one after the other', async () => {
   const space = sketches((await load(SUMS)).kernel(), { device: 'cpu', formats: {} })
   expect(space.defaultPoint).toEqual({ 'sum.tile': 8, 'sum.order': 'rows', 'sum.written': 'unrolled' })
   expect(space.kernel(space.defaultPoint).trace).toEqual([
@@ -40,7 +40,7 @@ test('a point is ordinary steps, and its decisions come one after the other', as
   expect(new Set(all.map((p) => space.kernel(p).trace.join())).size).toBe(all.length)
 })
 
-test('no tile is asked for of a loop that the extents of others depend on', async () => {
+test('a loop that determines other extents has no tile', async () => {
   const kernel = (
     await load(`kernel sums(a: size, b: size, c: size, e: size) {
   axis i = dense_fixed(a)
@@ -58,7 +58,7 @@ test('no tile is asked for of a loop that the extents of others depend on', asyn
   for (const p of points(space)) expect(space.kernel(p).trace[0]).toBe('cache_write M at j in register')
 })
 
-test('a space is there before formats are tried, and no point is refused before any is', async () => {
+test('a space is built before formats are tried, and no point is rejected early', async () => {
   const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${SUMS}`)).kernel()
   let tried = 0
   const as = kernel.as.bind(kernel)
@@ -75,7 +75,7 @@ test('a space is there before formats are tried, and no point is refused before 
   expect(tried).toBeLessThan(3 * values.length)
 })
 
-test('forms are the guess dealt out in every other way, and what is near differs in one decision', async () => {
+test('variants distribute the guess in every other way, and neighbours differ in one decision', async () => {
   for (const device of ['webgpu', 'cuda'] as const) {
     const space = sketches((await load(SUMS)).kernel(), { device, formats: {} })
     const forms = space.shortlist()
@@ -96,7 +96,7 @@ test('forms are the guess dealt out in every other way, and what is near differs
   }
 })
 
-test('formats are those of the program that fit, or those that are given', async () => {
+test('formats are the fitting ones of the program, or those that are passed', async () => {
   const kernel = (await load(SUMS)).kernel()
   const formats = sketches(kernel, { device: 'cpu' }).next({})
   expect(formats?.name).toBe('A.format')
@@ -109,7 +109,7 @@ test('formats are those of the program that fit, or those that are given', async
   expect(given.kernel(point).trace[0]).toBe('A as bsr(4)')
 })
 
-test('what schedules of the program store a tensor in is likely, with their arguments', async () => {
+test('formats that schedules of the program use for a tensor are likely, with their arguments', async () => {
   const kernel = (
     await load(`${SUMS}
 schedule sums.wide(c = 8) {
@@ -138,7 +138,7 @@ schedule sums.own {
   })
 })
 
-test('sketches that are searched unasked are for the sizes that are bound', async () => {
+test('sketches searched by default are for the sizes that are bound', async () => {
   const kernel = (await load(SUMS)).kernel()
   const A = coords(
     [3, 4],
@@ -153,7 +153,7 @@ test('sketches that are searched unasked are for the sizes that are bound', asyn
   expect(open?.options.sizes).toEqual({})
 })
 
-test('what cannot be searched is refused', async () => {
+test('unsupported kernels are rejected', async () => {
   const kernel = (await load(SUMS)).kernel()
   const code = (f: () => unknown): string => refusal(f).code
   expect(code(() => sketches(kernel, { device: 'cpu', formats: { B: [''] } }))).toBe('search/unknown-tensor')
@@ -322,7 +322,7 @@ test.each(BY_HAND)('$schedule of $of is a point', async ({ of, schedule, args, s
   expect(shapeOf(space.kernel(whole))).toBe(shapeOf(kernel.schedule(schedule, ...args)))
 })
 
-test('a space of many formats is counted no longer than some seconds', async () => {
+test('a space of many formats is counted within seconds', async () => {
   const program = await load('sparsetile/kernels/gcn.spt')
   const own = sketches(program.kernel(program.kernels[0]), { device: 'cpu' })
   // Each look brings a kernel into a format: a few milliseconds.
@@ -339,7 +339,7 @@ test('a space of many formats is counted no longer than some seconds', async () 
   expect(looks).toBeLessThanOrEqual(COUNT_LIMIT / 20)
 })
 
-test('large blocks are no code by themselves: a guess leaves them as loops', async () => {
+test('large blocks are not unrolled: a guess keeps them as loops', async () => {
   const text = `import "sparsetile/kernels/formats.spt"
     kernel product(m: size, n: size, o: size) {
       axis i = dense_fixed(m)

@@ -26,7 +26,7 @@ const codeOf = (e: unknown): string => {
 
 describe('generated spaces', () => {
   property.prop([drawn], { numRuns: runs(30) })(
-    'have the points that a list has, print and read back',
+    'have the points of the enumerated list, and round-trip',
     async ({ text, sizes, all }) => {
       let space: KernelSpace<Kernel>
       try {
@@ -52,7 +52,7 @@ describe('generated spaces', () => {
   property.prop([drawn, fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], {
     numRuns: runs(30),
   })(
-    'have points that are refused with a code, or are schedules that read back to the same steps',
+    'have points that are rejected with a code, or are schedules that round-trip to equal steps',
     async ({ text, sizes, all }, at) => {
       fc.pre(all.length > 0)
       const program = await load(KERNEL + text)
@@ -73,7 +73,7 @@ describe('generated spaces', () => {
   )
 })
 
-test('the capacity of a format that is decided may be a number of the space', async () => {
+test('the capacity of a selected format may be a number of the space', async () => {
   const program = await load(`import { bsr, csr } from "sparsetile/kernels/formats.spt"
 kernel sums(m: size, k: size) {
   axis i = dense_fixed(m)

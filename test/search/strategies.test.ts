@@ -64,7 +64,7 @@ describe.each(NAMES)('%s', (name) => {
   }
   const made = (space: PointSpace, options: StrategyOptions): Strategy => strategyNamed(name)(space, options)
 
-  property('asks every point of a space, once, and no other, whatever is told', 30, (c, space) => {
+  property('proposes every point of a space once, and no other, for any outcomes', 30, (c, space) => {
     const { asked } = exhaust(space, made(space, optionsOf(c, name)), c)
     const shares = new Map<string, number>()
     for (const { point, share } of asked) {
@@ -76,7 +76,7 @@ describe.each(NAMES)('%s', (name) => {
     expect([...shares.keys()].sort()).toEqual(space.all.map(pointKey).sort())
   })
 
-  property('asks the same after the same', 15, (c, space) => {
+  property('is deterministic', 15, (c, space) => {
     const options = optionsOf(c, name)
     const course = (): string[] => {
       const strategy = made(space, options)
@@ -91,7 +91,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(course()).toEqual(course())
   })
 
-  property('does not ask what it was told of, and hears of other spaces in peace', 15, (c, space) => {
+  property('does not propose reported points, and ignores other spaces', 15, (c, space) => {
     const strategy = made(space, optionsOf(c, name))
     const told = space.all.filter(() => c.below(2) === 0)
     strategy.tell(told.map((point) => ({ point, outcome: measured(landscape(point)) })))
@@ -105,7 +105,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(new Set(asked.map(({ point }) => pointKey(point))).size).toBe(space.all.length - told.length)
   })
 
-  test('does not go through a space of 10^9 points', () => {
+  test('does not enumerate a space of 10^9 points', () => {
     let opened = 0
     const values = Array.from({ length: 10 }, (_, v) => v)
     const space: PointSpace = {
@@ -137,7 +137,7 @@ describe.each(NAMES)('%s', (name) => {
     expect(made(none, { seed: 1, prior: PRIORS[1] }).ask(2)).toEqual([])
   })
 
-  test('refuses counts that are none, and seeds', async () => {
+  test('rejects invalid counts and seeds', async () => {
     const space: PointSpace = { name: 'one', next: () => null }
     const strategy = made(space, { seed: 1, prior: PRIORS[1] })
     for (const n of [0, -1, 1.5, Number.NaN])
@@ -146,7 +146,7 @@ describe.each(NAMES)('%s', (name) => {
   })
 })
 
-test('exhaustive goes through a space in the order of its values, with a prior by that', () => {
+test('exhaustive enumerates a space in the order of its values, or of the prior', () => {
   fc.assert(
     fc.property(numbers, (choices) => {
       const space = drawnSpace(new Choices(choices), false)
@@ -161,7 +161,7 @@ test('exhaustive goes through a space in the order of its values, with a prior b
   )
 })
 
-test('what leads nowhere for long is refused, not searched for ever', async () => {
+test('a long search without a legal point is rejected, not continued for ever', async () => {
   const digits = Array.from({ length: 10 }, (_, v) => v)
   const space: PointSpace = {
     name: 'barren',
@@ -176,7 +176,7 @@ test('what leads nowhere for long is refused, not searched for ever', async () =
     })
 })
 
-test('a strategy that is not there is refused with those that are alike, the model without a prior', async () => {
+test('an unknown strategy is rejected with similar names, and the model without a prior', async () => {
   expect(refusal(() => strategyNamed('evolutonary'))).toMatchObject({
     code: 'search/strategy',
     lookup: { candidates: NAMES },

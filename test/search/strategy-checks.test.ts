@@ -33,11 +33,11 @@ test.each<[string, (count: number) => unknown]>([
   ['search/strategy', () => new Promise(() => {})],
   ['search/strategy', () => null],
   ['search/strategy', () => ({ p: 1 })],
-])('%s: a strategy asks for other than new points of the space: %s', async (code, ask) => {
+])('%s: a strategy that proposes other than new points of the space: %s', async (code, ask) => {
   expect(await refused({ name: 'own', ask, tell() {} })).toBe(code)
 })
 
-test('an ask that is async is told so', async () => {
+test('an async ask is reported', async () => {
   const strategy = { name: 'own', ask: async () => [{ p: 1 }], tell() {} } as never
   const searched = search({ space, strategy, evaluate: async () => [], trials: 3 })
   await expect(searched).rejects.toMatchObject({
@@ -50,12 +50,12 @@ test('an ask that is async is told so', async () => {
   })
 })
 
-test('what is no strategy', async () => {
+test('invalid strategies', async () => {
   for (const strategy of [() => null, () => ({}), () => ({ ask: () => [] }), { ask: () => [] }])
     expect(await refused(strategy)).toBe('search/strategy')
 })
 
-test('a share grows, and is one', async () => {
+test('a rung grows to the full effort', async () => {
   const shared = (...shares: number[]) => ({
     name: 'own',
     ask: () => [{ p: 1 }],

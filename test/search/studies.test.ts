@@ -71,8 +71,8 @@ const measured = async (study, trial) => {
 }
 await runWorker(url, JSON.parse(device), measured, { name, lockMs: 1000, idleSeconds: 6 })`
 
-describe('what a study carries', () => {
-  test('is its program and data, which workers put together again, or refuse', async () => {
+describe('the contents of a study', () => {
+  test('are its program and data, which workers reassemble, or reject', async () => {
     const { shared, kernel } = await some()
     const again = JSON.parse(JSON.stringify(shared)) as SharedStudy
     const rebuilt = await rebuildStudy(again, { instructions: false, dataRoot: folder.path })
@@ -94,7 +94,7 @@ describe('what a study carries', () => {
     expect(await codeOf(rebuildStudy(family, { generate: () => one }))).toBe('studies/other-data')
   })
 
-  test('addresses are looked at, and never shown with their passwords', async () => {
+  test('addresses are checked, and never shown with their passwords', async () => {
     const { shared } = await some()
     for (const url of ['localhost:6379', 'http://x', 'redis://', ':secret@host'])
       expect(await codeOf(publishStudy(url, shared, []))).toBe('studies/address')
@@ -104,7 +104,7 @@ describe('what a study carries', () => {
   })
 })
 
-test('all trials are listed before any is to be done: who collects meanwhile waits for all', async () => {
+test('all trials are listed before the first is published, so that collectors wait for all', async () => {
   const { shared, kernel } = await some()
   const calls: string[] = []
   const redis = {
@@ -125,7 +125,7 @@ test('all trials are listed before any is to be done: who collects meanwhile wai
 describe.skipIf(!HAS_REDIS)(
   `on a server${HAS_REDIS ? '' : ' (skipped: there is no redis-server here)'}`,
   () => {
-    test('workers and the server are killed: each trial is kept, once', async () => {
+    test('if workers and the server are killed, each trial is kept exactly once', async () => {
       const { shared, kernel } = await some()
       // Whose version it is: a worker of another one has another queue.
       folder.file('package.json', readFileSync('package.json'))
@@ -203,7 +203,7 @@ describe.skipIf(!HAS_REDIS)(
       }
     })
 
-    test('a worker ends when it is told, when there is nothing left, and when it is broken', async () => {
+    test('a worker ends on request, when nothing is left, and when it is broken', async () => {
       const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
       try {
         const { shared, kernel } = await some()
@@ -236,7 +236,7 @@ describe.skipIf(!HAS_REDIS)(
       }
     })
 
-    test('a worker is not idle while a trial of its queue may have to be taken over', async () => {
+    test('a worker waits while a trial of its queue may have to be taken over', async () => {
       const server = await RedisServer.start(mkdtempSync(folder.at('redis-')))
       const engine = await connectEngine(server.url)
       try {
@@ -258,7 +258,7 @@ describe.skipIf(!HAS_REDIS)(
   },
 )
 
-test('times of one device are not those of another, nor of another compiler', async () => {
+test('times of different devices and compilers are separate', async () => {
   const { shared } = await some()
   expect(shared.study.compiler).toBe(compilerVersion())
   expect(deviceIdentity(await devices.cpu()).driver).toContain(process.versions.node)

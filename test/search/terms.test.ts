@@ -21,7 +21,7 @@ const termsOf = (lengths: readonly number[], name: string, ...args: number[]): T
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
 property.prop([rows], { numRuns: runs(20) })(
-  'bytes that are touched and written are those of the arrays',
+  'read and written bytes equal those of the arrays',
   (lengths) => {
     const [m, nonzeros] = [lengths.length, sum(lengths)]
     const t = termsOf(lengths, 'gpu')
@@ -33,7 +33,7 @@ property.prop([rows], { numRuns: runs(20) })(
 )
 
 property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
-  'searches take the logarithm of the rows, and there are none without',
+  'searches take the logarithm of the number of rows, and are absent without search',
   (lengths) => {
     const none = termsOf(lengths, 'gpu')
     const some = termsOf(lengths, 'balanced', 128, 8, 4)
@@ -44,7 +44,7 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
 )
 
 property.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
-  'lanes of a row exchange what they have, and a thread by itself does not',
+  'lanes of a row exchange values, and a single thread does not',
   (lengths) => {
     const [alone, lanes] = [termsOf(lengths, 'gpu'), termsOf(lengths, 'cooperative', 4, 8, 2)]
     expect([alone.exchanges, alone.waveExchanges, alone.longestExchanges]).toEqual([0, 0, 0])
@@ -55,7 +55,7 @@ property.prop([rows.filter((r) => Math.min(...r) > 8)], { numRuns: runs(20) })(
 
 property.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integer({ min: 2, max: 16 })], {
   numRuns: runs(20),
-})('elements of one row meet where threads add them up, and single ones do not', (has, length) => {
+})('elements of one row conflict if threads add them, and single ones do not', (has, length) => {
   const single = has.map(Number)
   fc.pre(sum(single) > 0)
   expect(termsOf(single, 'coo', 128).conflicts).toBeCloseTo(0)
@@ -69,7 +69,7 @@ property.prop([fc.array(fc.boolean(), { minLength: 2, maxLength: 40 }), fc.integ
 })
 
 property.prop([rows, fc.constantFrom(8, 16, 32)], { numRuns: runs(20) })(
-  'a longer row is waited for longer, by its thread and by what goes on beside it',
+  'a longer row costs more, in its thread and its neighbours',
   (lengths, least) => {
     // Loops are unrolled by four; what is left over comes one by one.
     const [short, long] = [least, 2 * least].map((n) =>
@@ -98,7 +98,7 @@ const updatesOf = (lengths: readonly number[]): Terms => {
 }
 
 property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
-  'a result has as many atomic updates as its row has elements, also where rows are searched for',
+  'a result has as many atomic updates as its row has elements, also with row searches',
   (lengths) => {
     const t = updatesOf(lengths)
     expect(t.contention).toBeCloseTo(Math.max(...lengths))
@@ -114,7 +114,7 @@ property.prop(
     numRuns: runs(20),
   },
 )(
-  'where updates are loops, elements of one row are expected to take longer than those of several',
+  'if updates are loops, elements of one row are predicted to take longer than those of several',
   (lengths, length, of) => {
     fc.pre(Math.max(...lengths) < of * length)
     const { coefficients } = costModel('webgpu')!

@@ -24,7 +24,7 @@ function on(kernel: Kernel, lengths: readonly number[], params: Record<string, n
 const sum = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0)
 
 property.prop([rows, fc.constantFrom(1, 2, 4, 8)], { numRuns: runs(60) })(
-  'loops of rows: iterations, entries, and lengths that are not those of the row before',
+  'loops over rows: iterations, entries, and changes of length',
   (lengths, each) => {
     const base = vectors!.schedule('cpu')
     const unrolled = each === 1 ? base : base.unroll('j', each)
@@ -39,7 +39,7 @@ property.prop([rows, fc.constantFrom(1, 2, 4, 8)], { numRuns: runs(60) })(
 )
 
 property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(40) })(
-  'padding is asked for at each position of a row',
+  'padding is tested at each position of a row',
   (lengths) => {
     const padded = (more: number): Terms => on(vectors!.as('A', 'ell', Math.max(...lengths) + more), lengths)
     const [few, many] = [padded(2), padded(5)]
@@ -49,7 +49,7 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(40) })(
 )
 
 property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
-  'an array that a loop goes through is none of registers',
+  'an array that a loop indexes is not in registers',
   (lengths) => {
     const unrolled = products!.schedule('cpu', 4)
     const looped = products!.replay(unrolled.toJSON().slice(0, -1))
@@ -60,14 +60,17 @@ property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
   },
 )
 
-property.prop([rows], { numRuns: runs(40) })('functions are counted apart from operations', (lengths) => {
-  const t = on(shares!.schedule('cpu'), lengths)
-  expect(t.functions).toBeCloseTo(2 * sum(lengths))
-  expect(t.operations).toBeGreaterThanOrEqual(t.functions)
-})
+property.prop([rows], { numRuns: runs(40) })(
+  'functions are counted separately from operations',
+  (lengths) => {
+    const t = on(shares!.schedule('cpu'), lengths)
+    expect(t.functions).toBeCloseTo(2 * sum(lengths))
+    expect(t.operations).toBeGreaterThanOrEqual(t.functions)
+  },
+)
 
 property.prop([rows.filter((r) => sum(r) > 0)], { numRuns: runs(20) })(
-  'sums that are more than there are registers go through memory',
+  'sums beyond the number of registers go through memory',
   (lengths) => {
     const [few, many] = [8, 32].map((each) => on(products!.schedule('cpu', each), lengths, { d: 64 }))
     expect(many!.spills / sum(lengths)).toBeGreaterThan(few!.spills / Math.max(1, sum(lengths)))

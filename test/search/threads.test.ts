@@ -29,7 +29,7 @@ const PATIENCE = 60_000
 const late = (): Error => new Error('late')
 const threads = (idle = PATIENCE) => new Threads<unknown, [string, number]>(join(folder, 'script.mjs'), idle)
 
-test('they stay the same ones as long as they live', async () => {
+test('threads are reused while they live', async () => {
   const all = threads()
   const ask = async (k: number): Promise<number> => (await all.first(2)[k]!.ask('a', PATIENCE, late))[1]
   const [first, second] = [await ask(0), await ask(1)]
@@ -42,7 +42,7 @@ test('they stay the same ones as long as they live', async () => {
   await expect(asleep).rejects.toThrow('closed')
 })
 
-test('another one takes the place of one that broke, ended, or took too long', async () => {
+test('a broken, ended or slow thread is replaced', async () => {
   const all = threads()
   for (const [task, patience, why] of [
     ['break', PATIENCE, 'broken'],
@@ -62,7 +62,7 @@ test('another one takes the place of one that broke, ended, or took too long', a
   all.end()
 })
 
-test('those that rest end, unless they are needed before', async () => {
+test('idle threads end, unless they are needed before', async () => {
   const all = threads(1)
   const [thread] = all.first(1)
   const asleep = thread!.ask('sleep', PATIENCE, late)
@@ -75,7 +75,7 @@ test('those that rest end, unless they are needed before', async () => {
 })
 
 test.runIf(threadScript('evaluate/evaluation-worker.js') !== null)(
-  'searches that follow each other have the same thread, and one that is ended has none of the next ones',
+  'consecutive searches use the same thread, and an ended search does not affect the next ones',
   async () => {
     const { loops: kernel } = parseProgram(PRODUCT).kernel('product').compilation
     const lowered = async (threads: EvaluationThreads) => {

@@ -70,7 +70,7 @@ const samplesOf = (seed: number, factor: (t: Terms) => number): StudySample[] =>
 describe('training', () => {
   property.prop([fc.integer({ min: 1, max: 1e6 }), fc.double({ min: 1.5, max: 6, noNaN: true })], {
     numRuns: runs(3),
-  })('finds what a device is slower by, and says how far off it was', (seed, slower) => {
+  })('finds the slowdown of a device, and reports its error', (seed, slower) => {
     const { trained, ...model } = trainedModel(
       base,
       samplesOf(seed, () => slower),
@@ -82,7 +82,7 @@ describe('training', () => {
     expect([model.chip, model.driver]).toEqual([base.chip, base.driver])
   })
 
-  test('leaves a model as it is that has nothing to learn', () => {
+  test('keeps a model that has nothing to learn', () => {
     expect(
       refusal(() =>
         trainedModel(
@@ -93,7 +93,7 @@ describe('training', () => {
     ).toBe('calibrate/no-gain')
   })
 
-  test('takes some trials', () => {
+  test('needs a minimum number of trials', () => {
     expect(refusal(() => trainedModel(base, samplesOf(3, () => 2).slice(0, 39))).code).toBe(
       'calibrate/few-records',
     )
@@ -175,7 +175,7 @@ describe('spt calibrate --train', () => {
     writeFileSync(out, '')
   })
 
-  test('has no meaning with --seconds, nor --db without it', async () => {
+  test('cannot be combined with --seconds, nor --db without it', async () => {
     for (const args of [
       ['--train', '--seconds', '9'],
       ['--db', 'x.db'],

@@ -69,7 +69,7 @@ async function tuned(
 const records = await openRecords(folder.at('r.db'))
 const usual = await tuned({ records })
 
-test('each candidate is measured on each case, and is called by its name', () => {
+test('each candidate is measured on each case, and has its own name', () => {
   const { kernel, result } = usual
   const automatic = kernel.autoSchedule('cpu').trace
   expect(result.cases.map((c) => [c.name, c.rejection, c.search!.trials.length])).toEqual([
@@ -119,7 +119,7 @@ test('each candidate is measured on each case, and is called by its name', () =>
   )
 })
 
-test('where no space is given it is the own one for the device, else the sketches', async () => {
+test('the default space is the declared one for the device, otherwise the sketches', async () => {
   const own = `${PROGRAM}
 space product.cpu_space {
   cols in 2, 4
@@ -140,7 +140,7 @@ space product.cpu_space {
   }
 })
 
-test('what is written reads back, and computes what the kernel does', async () => {
+test('the written schedule round-trips, and agrees with the kernel', async () => {
   const { kernel, result } = usual
   const { verdict, generalisation, candidates } = result
   const choosable = candidates.map((k) => ({ ...k, requires: k.kernel.compilation.loops.facts ?? [] }))
@@ -156,7 +156,7 @@ test('what is written reads back, and computes what the kernel does', async () =
   }
 })
 
-test('what was measured is not measured again, and nothing is found that was not found before', async () => {
+test('measured candidates are not measured again, and nothing new is found', async () => {
   const first = usual.result
   const again = (await tuned({ records, resume: true })).result
   const found = (r: TuneAllResult) =>
@@ -171,7 +171,7 @@ test('what was measured is not measured again, and nothing is found that was not
   records.close()
 })
 
-test('a case that cannot be used is told of, and all of them are refused', async () => {
+test('an unusable case is reported, and only unusable ones are rejected', async () => {
   const bad = { name: 'bad', inputs: { tensors: { A: matrix(3, 1) }, params: { d: -1 }, seed: 1 } }
   const { result } = await tuned({ cases: [...cases, bad] })
   expect(result.cases[3]).toMatchObject({ name: 'bad', search: null, best: null, dispatch: null })
@@ -188,7 +188,7 @@ test('a case that cannot be used is told of, and all of them are refused', async
   expect(await code(tuned({ strategy: 'evolutonary' }))).toBe('search/strategy')
 })
 
-test('an abort ends it with what there is', async () => {
+test('an abort ends it with partial results', async () => {
   const stop = new AbortController()
   const seen: string[] = []
   const { result } = await tuned({
@@ -209,7 +209,7 @@ test('an abort ends it with what there is', async () => {
   ])
 })
 
-test('one case gives a schedule, of which nobody knows what it is elsewhere', async () => {
+test('a single case gives a schedule without validation', async () => {
   const { result } = await tuned({ cases: cases.slice(0, 1) })
   expect([result.generalisation!.isBetter, result.generalisation!.dispatch.heldOutLoss]).toEqual([
     false,
@@ -219,7 +219,7 @@ test('one case gives a schedule, of which nobody knows what it is elsewhere', as
   expect(result.cases[0]!.single).toBe(result.cases[0]!.best)
 })
 
-test('inputs that throw or are none are told of, with the results of the other cases', async () => {
+test('failing and invalid inputs are reported', async () => {
   const throws = (): never => {
     throw new TypeError('no such file')
   }
@@ -242,7 +242,7 @@ test('inputs that throw or are none are told of, with the results of the other c
   expect(result.verdict).not.toBe(null)
 })
 
-test('inputs that never come end with the time and with the signal', async () => {
+test('pending inputs end with the time limit and with the signal', async () => {
   const never = { name: 'never', inputs: () => new Promise<never>(() => {}) }
   await expect(inputsOf(never, { seconds: 0.01 })).rejects.toThrow('do not come in 0.01 s')
   const stop = new AbortController()

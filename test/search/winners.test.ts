@@ -40,10 +40,10 @@ async function finals(text: string) {
 describe.each([
   ['nothing is chosen', ''],
   ['a choice is', AUTO],
-])('where %s unasked', (_, more) => {
+])('with default %s', (_, more) => {
   const text = `${FORMATS}${PRODUCT}${SPACE}${more}`
 
-  test('each final compiles to the steps that it was measured with', async () => {
+  test('each finalist compiles to the steps with which it was measured', async () => {
     const found = await finals(text)
     expect(found.finalists.map((f) => f.outcome.status)).toEqual(found.finalists.map(() => 'measured'))
     for (const { kernel, point } of found.finalists) {
@@ -58,7 +58,7 @@ describe.each([
     expect(found.defaultSchedule.kernel.trace).toEqual(unasked)
   })
 
-  test('the text of each is a file that imports what it names, and reads back to the same steps', async () => {
+  test('the text of each is a file with its imports', async () => {
     const found = await finals(text)
     const path = folder.file('product.spt', text)
     const io = { env: {} } as never
@@ -82,7 +82,7 @@ describe.each([
   })
 })
 
-test('a file of schedules has what its program renames, shadows and declares for kernels of others', async () => {
+test('a schedule file contains what its program renames, shadows and declares for kernels of others', async () => {
   folder.file('lib/mine.spt', `${PRODUCT}`)
   folder.file(
     'lib/more.spt',

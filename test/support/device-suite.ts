@@ -117,7 +117,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
       new Float32Array(await device.download(b, bytes))
 
     describe('memory', () => {
-      test('gives back what was uploaded, for any length', async () => {
+      test('downloads the uploaded data, for any length', async () => {
         for (const n of [1, 2, 3, 4, 5, 1023, 4096]) {
           const data = Uint8Array.from({ length: n }, (_, i) => (i * 7 + 1) % 256)
           const b = await filled(data, 'bytes')
@@ -127,7 +127,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         }
       })
 
-      test('uploads a part at an offset and leaves the rest alone', async () => {
+      test('uploads a part at an offset and keeps the rest alone', async () => {
         const expected = Uint8Array.from({ length: 40 }, (_, i) => i)
         const b = await filled(expected, 'bytes')
         for (const [offset, length] of [
@@ -191,7 +191,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         y.free()
       })
 
-      test('refuses a buffer over its limit, with the numbers', async () => {
+      test('rejects a buffer over its limit, with the numbers', async () => {
         const limit = Math.min(device.limits.maxBufferBytes, device.limits.maxBindingBytes)
         const bytes = Number.isFinite(limit) ? limit + 4 : Number.MAX_SAFE_INTEGER + 1
         const [d] = await failure(() => device.alloc(bytes, 'giant'))
@@ -200,7 +200,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         expect(d!.message).toContain(String(bytes))
       })
 
-      test('refuses transfers that do not fit the buffer', async () => {
+      test('rejects transfers that do not fit the buffer', async () => {
         const b = device.alloc(8, 'small')
         expect(await codeOf(() => device.upload(b, new Float32Array(3)))).toBe('device/range')
         expect(await codeOf(() => device.upload(b, new Float32Array(2), 4))).toBe('device/range')
@@ -244,7 +244,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         y.free()
       })
 
-      test('know their place in a three-dimensional grid', async () => {
+      test('know their position in a three-dimensional grid', async () => {
         const y = await filled(new Float32Array(24).fill(-1), 'y')
         await device.run([await launch(texts.blocks, 'blocks', 24, [y])])
         expect(await floats(y)).toEqual(iota(24))
@@ -270,7 +270,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         y.free()
       })
 
-      test('see the scalars of their own launch among many', async () => {
+      test('have the scalars of their own launch among many', async () => {
         const x = await filled(Float32Array.of(1), 'x')
         const ys = Array.from({ length: 300 }, (_, k) => device.alloc(4, `y${k}`))
         const commands = await Promise.all(ys.map((y, k) => launch(texts.scale, 'scale', 1, [x, k, y, 1])))
@@ -307,7 +307,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
       })
     })
 
-    test('times each repeat, in milliseconds that add up to no more than was waited', async () => {
+    test('times each repeat, in milliseconds whose sum is at most the elapsed time', async () => {
       const y = await filled(new Float32Array(4096), 'y')
       const step = await launch(texts.steps, 'increment', 4096, [y, 4096])
       const start = performance.now()
@@ -322,7 +322,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
     })
 
     describe('mistakes', () => {
-      test('a text that does not compile: the line is named and shown', async () => {
+      test('code that does not compile: the line is named and shown', async () => {
         const { module, line, token } = texts.broken
         const [d] = await failure(() => device.compile(module))
         expect(d!.code).toBe('device/compile')
@@ -333,7 +333,7 @@ export function deviceSuite(name: string, makeDevice: () => Promise<Device>, tex
         await device.compile(texts.scale.module)
       })
 
-      test('a text for another device', async () => {
+      test('code for another device', async () => {
         const { module } = texts.scale
         const target = module.target === 'cuda' ? 'wgsl' : 'cuda'
         expect(await codeOf(() => device.compile({ ...module, target }))).toBe('device/target')

@@ -186,7 +186,7 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
         MINUTES,
       )
 
-    test('its CUDA text is printed, and compiles with those of the file', ({ skip }) => {
+    test('its CUDA code is printed, and compiles with those of the file', ({ skip }) => {
       if (noNvcc) skip('nvcc is not installed: the CUDA text was printed, not compiled')
       const own = program.kernels.flatMap((name) =>
         program.kernel(name).schedules.flatMap((s) => (onlyWgsl.includes(s) ? [] : [[name, s] as const])),
@@ -204,7 +204,7 @@ export function kernelSuite({ file, cases, onlyCuda = [], onlyWgsl = [], alsoWit
     })
 
     if (onlyWgsl.length > 0)
-      test('WGSL that no device here runs is valid', async () => {
+      test('WGSL that no local device runs is valid', async () => {
         for (const name of program.kernels)
           for (const s of program.kernel(name).schedules.filter((x) => onlyWgsl.includes(x)))
             for (const { text } of program.kernel(name).schedule(s).emit('wgsl'))

@@ -58,7 +58,7 @@ describe('nests', () => {
     }`,
   )
 
-  test('stay where one part allows', () => {
+  test('are kept for a single part', () => {
     expect(body(applied(NEST, 'A as ell'))).toBe(`  iterate row [io] as S {
     let a = x[io]
     y[io] = a
@@ -70,7 +70,7 @@ describe('nests', () => {
 }`)
   })
 
-  test('are taken apart for several parts; lets are computed anew', () => {
+  test('are split for several parts; lets are computed anew', () => {
     expect(body(applied(NEST, 'A as two_sides'))).toBe(`  iterate row [i] as S {
     let a = x[i]
     y[i] = a
@@ -89,11 +89,11 @@ describe('nests', () => {
 }`)
   })
 
-  test('are taken apart where the only part has no axis for the rows', () => {
+  test('are split if the only part has no axis for the rows', () => {
     expect(body(applied(NEST, 'A as csc'))).toContain('iterate sum [jo, io] as RS')
   })
 
-  test('are refused where a let reads what changes before it is used', () => {
+  test('are rejected if a let reads a value that changes before its use', () => {
     const text = kernel(
       'buffer y: f32[i] inout\n buffer z: f32[i] out',
       `iterate row [i] as S {
@@ -107,7 +107,7 @@ describe('nests', () => {
     )
   })
 
-  test('are refused where a condition reads what its own branch changes', () => {
+  test('are rejected if a condition reads values that its own branch changes', () => {
     const text = kernel(
       'buffer y: f32[i] inout\n buffer z: f32[i] out',
       `iterate row [i] as S {
@@ -120,7 +120,7 @@ describe('nests', () => {
     expect(refusal(text, 'A as two_sides')).toContain('a condition reads y')
   })
 
-  test('a condition of an inner iteration is asked before what is under it changes what it read', () => {
+  test('a condition of an inner iteration is evaluated before its body changes its inputs', () => {
     const text = kernel(
       'buffer y: f32[i, j] inout\n buffer z: f32[i] out',
       `iterate row [i] as S {
@@ -131,7 +131,7 @@ describe('nests', () => {
     expect(refusal(text, 'A as two_sides')).toBe('accepted')
   })
 
-  test('what a let read before an inner reduction into it is not read again inside', () => {
+  test('a let before an inner reduction is not evaluated again inside', () => {
     const text = kernel(
       'buffer y: f32[i] inout',
       `iterate row [i] as S {
@@ -143,7 +143,7 @@ describe('nests', () => {
   })
 })
 
-test('constants that a cast changes say nothing of padding', () => {
+test('constants changed by a cast give no fact about padding', () => {
   const cast = (value: string): string =>
     kernel('buffer Q: i32[i, j] out', `iterate write [i, j] as SS { Q[i, j] = ${value} }`)
   for (const value of ['i32(2.5)', 'i32(nan)', 'i32(bool(0.5))', 'i32(i8(f32(2.5)))'])
@@ -161,23 +161,23 @@ describe('accesses at other coordinates', () => {
     )
   })
 
-  test('find their part by the selection where that is arithmetic', () => {
+  test('find their part by the selection if it is arithmetic', () => {
     expect(body(applied(other('A[i, c]'), 'A as two_sides'))).toContain(
       '= select(c / ceildiv(n, 2) == 0, A_p0[i, c], A_p1[i, c])',
     )
   })
 
-  test('find it by what is not the fill value where it is not', () => {
+  test('find it by values other than the fill value otherwise', () => {
     expect(body(applied(other('A[i, c]'), 'A as csr where (top(1 by i)) + dcsr'))).toContain(
       '= select(A_csr[i, c] != 0, A_csr[i, c], A_dcsr[i, c])',
     )
   })
 
-  test('are refused where the map asks what is stored', () => {
+  test('are rejected if the map queries stored elements', () => {
     expect(refusal(other('A[i, c]'), 'A as sell(2, 4)')).toContain('schedule/format-lookup: A is accessed')
   })
 
-  test('writes are not spread over parts', () => {
+  test('writes are not distributed over parts', () => {
     const text = kernel(
       'buffer D: f32[i, j] inout',
       'iterate w [i, c] as SS { D[i, c] = 1.0 }\n iterate s [i, j] as SS { D[i, j] = A[i, j] }',
@@ -212,14 +212,14 @@ describe('several formats', () => {
     expect(text).toContain('iterate first_p1_w4 [io_w4, jo_w4] as SR')
   })
 
-  test('a tensor that is in parts has no buffer', () => {
+  test('a tensor in parts has no single buffer', () => {
     expect(refusal(TWO, 'A as two_sides\nA as csr')).toBe(
       'schedule/unknown-buffer: A is stored in parts: A_p0, A_p1',
     )
   })
 })
 
-test('an iteration over the structure twice is refused', () => {
+test('two iterators over the structure are rejected', () => {
   const text = kernel(
     'buffer y: f32[i] out',
     'iterate pairs [i, j, l in j] as SRR { y[i] += A[i, j] * A[i, l] }',
@@ -227,7 +227,7 @@ test('an iteration over the structure twice is refused', () => {
   expect(refusal(text, 'A as csr')).toContain('schedule/format-twice: iteration pairs runs over j twice')
 })
 
-test('an iteration over a prefix of the structure is no business of one part', () => {
+test('an iteration over a prefix of the structure is not restricted to a part', () => {
   const text = `kernel k(m: size, n: size) {
     axis i = sparse_variable(m)
     axis j = sparse_variable(i, n)
@@ -256,15 +256,15 @@ describe('padding', () => {
     ${more}
   }`
 
-  test("what is written to the own element beside the stored ones is nobody's", () => {
+  test('writes to the own element in padding are ignored', () => {
     expect(refusal(COPY('D[i, j]'), 'A as bsr(2)')).toBe('accepted')
   })
 
-  test('but other elements would change', () => {
+  test('writes to other elements would change results', () => {
     expect(refusal(COPY('D[j, i]'), 'A as bsr(2)')).toContain('schedule/format-padding')
   })
 
-  test('and it would be found by its coordinates', () => {
+  test('padding with coordinates would be found by lookups', () => {
     const read = 'iterate read [i, c] as SS { y[i, c] = D[i, c] }'
     expect(refusal(COPY('D[i, j]', read), 'A as bsr(2)')).toContain('schedule/format-padding')
     expect(refusal(COPY('D[i, j]', read), 'A as csc')).toBe('accepted')

@@ -37,12 +37,12 @@ describe('by hand', () => {
     expect(facts(name, use)).toEqual(expected)
   })
 
-  test('a part in parts of its own is told apart by both selections', () => {
+  test('nested parts are distinguished by both selections', () => {
     const { kernel } = pair(FORMATS + KERNELS['sum per row']!, 'A as ranges(2)\nA_p1 as two_sides')
     expect(pairs(kernel)).toEqual(['y: sum_p0 sum_p1_p0', 'y: sum_p0 sum_p1_p1'])
   })
 
-  test('what iterations do alike is asked once', () => {
+  test('common conditions of iterations are evaluated once', () => {
     const twice = `${FORMATS}
       kernel k(m: size, n: size) {
         axis i = dense_fixed(m)
@@ -63,7 +63,7 @@ describe('by hand', () => {
 })
 
 /** The rows of y that each part's iteration writes, from what the part holds. */
-test('parts that do not meet write different elements', () => {
+test('disjoint parts write different elements', () => {
   const kernels = USES.filter((use) => !REFUSED['sum per row']?.has(use)).map(
     (use) => pair(FORMATS + KERNELS['sum per row']!, `A as ${use}`).kernel,
   )

@@ -79,7 +79,7 @@ function stepOf(c: Choices, iters: readonly DrawnIter[]): CoordStep {
   return { kind: kind === 'attach' ? 'reorder' : kind, loops: take(c.pick([2, 2, 3])) }
 }
 
-test('every iterator stays under the one that it stood under', () => {
+test('every iterator keeps its parent', () => {
   const done = { reorder: 0, fuse: 0, attach: 0 }
   fc.assert(
     fc.property(fc.noBias(choiceNumbers(60)), (choices) => {

@@ -55,7 +55,7 @@ describe('ranges of a dimension', () => {
     expect(JSON.stringify(rows(k))).not.toContain('"kind":"if"')
   })
 
-  test('blocks that a border cuts still ask whether their rows are there', () => {
+  test('blocks across a border still test whether their rows are there', () => {
     expect(body(applied(SUM, 'A as block_ranges(2)'))).toContain(
       'where ((io_p1 + ceildiv(m, 2) / 2) * 2 + ii_p1 < m and',
     )

@@ -50,7 +50,7 @@ test('the other factor and the result keep their axes', () => {
 }`)
 })
 
-test('one after the other: the second is read at coordinates of the first, which are known to be within it', () => {
+test('sequential formats: the second is read at coordinates of the first, within bounds', () => {
   expect(applied(PRODUCT, 'A as bsr(2)\nB as bsr(4)')).toContain(
     'C[io * 2 + ii, j] += A[io, jo, ii, ji] * B[(jo * 2 + ji) / 4, j / 4, (jo * 2 + ji) % 4, j % 4]',
   )
@@ -65,7 +65,7 @@ test('a result in tiles is written at coordinates that a format of a factor comp
   expect(refusal(PRODUCT, 'C as bsr(2)')).toBe('schedule/format-output')
 })
 
-test('coordinates that nothing bounds are no place to write', () => {
+test('unbounded coordinates cannot be written', () => {
   const text = kernel(
     'buffer A: f32[i, p] in\nbuffer C: f32[i, p] out',
     'iterate shift [i, p] as SS where (i + 1 < m) { C[i + 1, p] = A[i, p] }',
@@ -74,7 +74,7 @@ test('coordinates that nothing bounds are no place to write', () => {
   expect(refusal(text.replace('where (i + 1 < m)', ''), 'C as tiles(4)')).toBe('schedule/format-lookup')
 })
 
-test('tensors over the same axes are stored each for itself', () => {
+test('tensors over the same axes are stored separately', () => {
   const text = kernel(
     'buffer A: f32[i, p] in\nbuffer D: f32[i, p] in\nbuffer C: f32[i, p] out',
     'iterate times [i, p] as SS { C[i, p] += A[i, p] * D[i, p] }',
@@ -89,7 +89,7 @@ test('tensors over the same axes are stored each for itself', () => {
   expect(applied(text, 'A as csr\nD as dcsr')).toContain('C[io, jo] += A[io, jo] * D[io, jo]')
 })
 
-test('an iteration that does not visit the tensor stays as it is, and so does a second one over an axis', () => {
+test('an iteration without the tensor is unchanged, and so is a second one over an axis', () => {
   const text = kernel(
     'buffer A: f32[i, p] in\nbuffer y: f32[i] out\nbuffer z: f32[p] out',
     `iterate ones [i, p] as SR { y[i] += 1.0 }
@@ -103,7 +103,7 @@ test('an iteration that does not visit the tensor stays as it is, and so does a 
   }`)
 })
 
-test('iterators that another axis is entered by stay: the tensor is read at their coordinates', () => {
+test('iterators that enter another axis are kept: the tensor is read at their coordinates', () => {
   const text = kernel(
     'axis s = sparse_variable(i, n)\nbuffer S: f32[i, s] in\nbuffer B: f32[i, j] in\nbuffer C: f32[j] out',
     'iterate sum [i, s, j] as RRS { C[j] += S[i, s] * B[i, j] }',
