@@ -173,9 +173,9 @@ const blockSparse = (await load('kernels/block-sparse-f16.spt')).kernel()
 
 /** Rows of blocks of different lengths, one of them empty. */
 const CUT = [
-  ['across', [64, 64, 3, 8], 64, [72]],
-  ['across', [64, 128, 3, 8], 64, [8, 200]],
-  ['paired', [64, 128, 3, 2, 8], 64, [136]],
+  ['columns_first', [64, 64, 3, 8], 64, [72]],
+  ['columns_first', [64, 128, 3, 8], 64, [8, 200]],
+  ['serpentine', [64, 128, 3, 2, 8], 64, [136]],
   ['bulk', [64, 128, 2, 8], 64, [24]],
   ['narrow', [32, 64, 3, 8], 32, [8, 24, 72, 136, 200]],
   ['narrow', [16, 128, 3, 8], 16, [8, 24, 72, 136, 200]],
