@@ -205,7 +205,7 @@ const keyOf = (d: PermutableDimension): string => `${d.tensor}.${d.axis}`
 describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want]) => {
   const { kernel: dimensions } = permutableDimensions(kernel)
 
-  test('which may be, and why others may not', () => {
+  test('dimensions that are permutable, and the reason for others', () => {
     const told = dimensions.map((d) => [keyOf(d), d.obstacle?.reason ?? true] as const)
     const expected = Object.entries(want).map(([key, w]) => [
       key,
@@ -262,7 +262,7 @@ describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want])
     )
   })
   test.each(dimensions.filter((d) => d.obstacle).map((d) => [keyOf(d), d] as const))(
-    '%s may not: data that differ',
+    '%s is not permutable: data with different results',
     (_, d) => {
       const found = fc.check(
         fc.property(numbers, (n) => same(d, n)),
@@ -273,7 +273,7 @@ describe.each(Object.entries({ ...CASES, ...SPARSE }))('%s', (_, [kernel, want])
   )
 })
 
-test('reasons have their places', () => {
+test('reasons point to source locations', () => {
   const text = `kernel k(a: size) {
   axis i = dense_fixed(a)
   axis j = dense_fixed(a)
@@ -292,7 +292,7 @@ test('reasons have their places', () => {
 test.each([
   ['[i] as S', 'C[i] = A[i, i]', 'A[i, i]'],
   ['[i, j] as SR', 'C[i] += A[i, j] * A[j, i]', 'A[j, i]'],
-])('%s %s: dimensions that are tied have the access that ties them', (loops, statement, access) => {
+])('%s %s: tied dimensions name the access that ties them', (loops, statement, access) => {
   const text = `kernel k(a: size) {
   axis i = dense_fixed(a)
   axis j = dense_fixed(a)
@@ -334,7 +334,7 @@ describe('kernels of several iterations', () => {
     }
   }
 
-  test('dimensions of temporaries go through all of them', () => {
+  test('dimensions of temporaries are checked in all iterations', () => {
     expect(of('C[i] += T[i, j]')).toEqual({
       kernel: {
         'A.i': 'permuted: T.i,C.i',
@@ -353,7 +353,7 @@ describe('kernels of several iterations', () => {
     })
   })
 
-  test('one of them may refuse', () => {
+  test('one iteration can make a dimension not permutable', () => {
     const told = of('C[i] += T[i, j] * f32(j)')
     expect(told.kernel).toMatchObject({ 'A.i': 'permuted: T.i,C.i', 'A.j': 'no', 'T.j': 'no' })
     expect(told.first).toMatchObject({ 'A.j': 'permuted: T.j' })
@@ -361,7 +361,7 @@ describe('kernels of several iterations', () => {
   })
 })
 
-test('softmax: rows, and the reduced dimension; what a condition around an iteration asks for counts in it', async () => {
+test('softmax: rows and the reduced dimension; conditions around an iteration count', async () => {
   const { permutable } = (await load('kernels/softmax.spt')).kernel('softmax')
   expect(permutable.kernel.filter((d) => d.obstacle)).toEqual([])
   expect(permutable.iterations.map((it) => it.name)).toEqual(['normalise', 'peak', 'total', 'scale'])

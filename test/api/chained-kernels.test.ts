@@ -156,7 +156,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   }, 60_000)
   afterAll(() => device.dispose())
 
-  test('a chain computes what its kernels compute one by one through the host, and moves nothing between them', async () => {
+  test('a chain gives the same results as separate kernels, without copies to the host', async () => {
     await fc.assert(
       fc.asyncProperty(
         chains,
@@ -238,7 +238,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     )
   }, 120_000)
 
-  test('a kernel without a schedule takes the form that it takes from the host', async () => {
+  test('a kernel without a schedule selects the same variant as from the host', async () => {
     const first = await compiled.get('relu')!.prepare({ tensors: { X: dense([4, 3], new Float32Array(12)) } })
     const B = dense([3, 2], Float32Array.of(1, 2, 3, 4, 5, 6))
     const params = { alpha: 1 }
@@ -249,7 +249,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     for (const p of [first, there, here]) p.free()
   })
 
-  test('what was freed is refused to its own kernel, and there for those that read it', async () => {
+  test('a freed output is rejected by its kernel and by its consumers', async () => {
     const relu = compiled.get('relu')!
     const first = await relu.prepare({ tensors: { X: dense([1, 2], Float32Array.of(-1, 5)) } })
     const Y = first.output('Y')
@@ -277,7 +277,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
   })
 })
 
-describe('refused', () => {
+describe('rejected', () => {
   let device: Device
   let relu: CompiledKernel
   let first: PreparedKernel
@@ -290,7 +290,7 @@ describe('refused', () => {
     Y = first.output('Y')
   })
 
-  test('of outputs: what is no dense output as it is declared', async () => {
+  test('outputs that are not dense outputs as declared', async () => {
     const A = coords([2, 2], [[0], [1]], Float32Array.of(3))
     const counts = await (await compile('counts')).prepare({ tensors: { A, t: Float32Array.of(1, 2) } })
     expect(await complaint(() => counts.output('D'))).toContain('run/resident: D of counts cannot stay')
@@ -311,7 +311,7 @@ describe('refused', () => {
     expect([...(await many.read('y')).values!]).toEqual([9, 6])
   })
 
-  test('of bindings: shapes, what is written, structure, formats, another device', async () => {
+  test('bindings with another shape, role, structure, format or device', async () => {
     const shape = await complaint(() => relu.prepare({ tensors: { X: Y }, params: { m: 3 } }))
     expect(shape).toMatch(/bind\/(size-mismatch|shape).*X \(Y of relu, resident\)/)
     const gemm = await compile('gemm')
@@ -338,7 +338,7 @@ describe('refused', () => {
     expect(await complaint(() => Y.values)).toContain('run/resident: the values of Y of relu')
   })
 
-  test('of what is bound: writing it, and an array that shares its buffer', async () => {
+  test('writing a bound output, and an array that shares its buffer', async () => {
     const second = await relu.prepare({ tensors: { X: Y } })
     expect(await complaint(() => second.write('X', new Float32Array(6)))).toContain(
       'its memory is that of Y of relu',
@@ -358,7 +358,7 @@ describe('refused', () => {
     )
   })
 
-  test('beside tensors that are resident in formats, it is bound as well', async () => {
+  test('an output can be bound next to tensors that are resident in formats', async () => {
     const k = await program.kernel('spmm').as('A', 'csr').compileSchedule(device)
     const A = coords(
       [2, 2],
@@ -379,7 +379,7 @@ describe('refused', () => {
     parts.free()
   })
 
-  test('whatever formats multiply it by where they are padded, and however much a workspace may make', async () => {
+  test('padding of formats has no effect on a bound output, and workspaces have no limit on it', async () => {
     const kernel = program.kernel('spmm')
     const A = coords(
       [2, 2],
@@ -400,7 +400,7 @@ describe('refused', () => {
     }
   })
 
-  test('of a workspace: outputs that its kernels share; its kernels read those of others', async () => {
+  test('outputs shared by kernels of a workspace can be read by other kernels', async () => {
     const data = new Workspace(device, program.kernel('relu'), { tensors: { X: Y } }, { shareOutputs: true })
     const p = await data.prepare(await program.kernel('relu').compileSchedule(device))
     await first.run()
@@ -417,7 +417,7 @@ describe('refused', () => {
   })
 })
 
-test('turns that were joined are one order, whatever was under way', async () => {
+test('merged call queues have one order, with calls in flight too', async () => {
   const [a, b, c] = [new Turns(), new Turns(), new Turns()]
   const log: string[] = []
   const work = (name: string) => async (): Promise<void> => {
@@ -436,7 +436,7 @@ test('turns that were joined are one order, whatever was under way', async () =>
   expect(log.at(-1)).toBe('c2')
 })
 
-test('on cuda the next kernel is launched with the address of the output, also in a graph of both, and keeps it', async () => {
+test('on CUDA the consumer is launched with the address of the output, also within a graph', async () => {
   const { device, driver } = fakeDevice()
   const k = program.kernel('relu').parallel()
   const entry = k.emit('cuda')[0]!.entries[0]!

@@ -41,7 +41,7 @@ afterAll(() => cpu.dispose())
 
 property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }), fc.nat(5)], {
   numRuns: runs(4),
-})('is what a predictor says of each, in any order of the list', async (m, d, seed) => {
+})('follows the predictor, in any order of the list', async (m, d, seed) => {
   const tensors = { A: matrix(m, seed) }
   const list = d % 4 === 0 ? LIST : LIST.slice(0, -1)
   const inputs = { tensors, params: { d } }
@@ -62,27 +62,27 @@ property.prop([fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 64 }),
   }
 })
 
-describe('where nothing is expected', () => {
+describe('without a prediction', () => {
   const inputs = { tensors: { A: matrix(9, 1) }, params: { d: 8 } }
-  test('for want of a model it is the first', async () => {
+  test('without a model the first candidate is selected', async () => {
     useCostModel('cuda', null)
     const { selection } = await (await choosing(LIST)).choose('cuda', inputs)
     expect([selection.text, selection.predictions, selection.costModel]).toEqual(['gpu(8, 32)', [], null])
   })
 
-  test('for want of data it is the first', async () => {
+  test('without data the first candidate is selected', async () => {
     const { selection } = await (await choosing(LIST)).choose('cuda', { params: { m: 5, n: 4, d: 8 } })
     expect([selection.text, selection.predictions]).toEqual(['gpu(8, 32)', []])
   })
 
-  test('what the data do not fit is passed over', async () => {
+  test('candidates that the data do not fit are skipped', async () => {
     useCostModel('cuda', null)
     const k = await choosing(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
     const on = async (d: number) => (await k.choose('cuda', { ...inputs, params: { d } })).selection.text
     expect([await on(8), await on(7)]).toEqual(['vector(4, 8, 4, 4)', 'gpu(2, 8)'])
   })
 
-  test('and where they fit none, the first says why', async () => {
+  test('if no candidate fits, the error is that of the first', async () => {
     const k = await choosing(['vector(4, 8, 4, 4)', 'vector(4, 16, 4, 4)'])
     expect(await complaint(() => k.choose('cuda', { ...inputs, params: { d: 7 } }))).toContain(
       'choose/requirement: spmm.pick chooses vector(4, 8, 4, 4), which requires',
@@ -90,7 +90,7 @@ describe('where nothing is expected', () => {
   })
 })
 
-test('a kernel chosen so is right, and its variants are those that were chosen', async () => {
+test('the selected kernel is correct, and its variants are those that were selected', async () => {
   const model = { ...costModel('cuda')!, kind: 'cpu' } as const
   useCostModel('cpu', model)
   const compiled = await (await choosing(['cpu', 'hyb(1, 3, 64, 8, 32)', 'gpu(2, 8)'])).compile(cpu)
@@ -109,7 +109,7 @@ test('a kernel chosen so is right, and its variants are those that were chosen',
   compiled.release()
 })
 
-test('tensors that a device has are compared by their structure', async () => {
+test('resident tensors are compared by their structure', async () => {
   useCostModel('cpu', { ...costModel('cuda')!, kind: 'cpu' })
   const A = matrix(50, 3)
   const k = await choosing(LIST)
@@ -120,7 +120,7 @@ test('tensors that a device has are compared by their structure', async () => {
   there.free()
 })
 
-test('arrays with more beside them are compared as they are without', async () => {
+test('arrays with additional elements are compared without them', async () => {
   const indptr = Int32Array.of(0, 2, 3, 5)
   const indices = Int32Array.of(0, 3, 1, 0, 2)
   const stored = (more: object) => {
@@ -141,7 +141,7 @@ test('arrays with more beside them are compared as they are without', async () =
   expect(await expected({ rows: 3, name: 'mine', mask: undefined })).toEqual(plain)
 })
 
-test('a choice asks whether there is a model, and takes a list where there is', async () => {
+test('a dispatch checks for a model, and uses the list if there is one', async () => {
   const k = (
     await load(`import "sparsetile/kernels/spmm.spt"
 schedule spmm.pick choose {
@@ -161,7 +161,7 @@ schedule spmm.pick choose {
   expect((await on('webgpu')).schedule).toBe('cpu')
 })
 
-test('models of the package, and those that are given, are of the kind of device that they are for', async () => {
+test('packaged and passed models belong to a device kind', async () => {
   const kinds = ['cpu', 'webgpu', 'cuda'] as const
   expect(kinds.map((k) => costModel(k)!.kind)).toEqual(kinds)
   const kernel = (await load('import "sparsetile/kernels/spmm.spt"')).kernel('spmm')
@@ -170,7 +170,7 @@ test('models of the package, and those that are given, are of the kind of device
   expect(await complaint(given)).toContain('search/other-model')
 })
 
-test('what is no list, and what is no model, is told', async () => {
+test('invalid lists and models are rejected', async () => {
   expect(await complaint(() => choosing([]))).toContain('check/empty-choice')
   expect(await complaint(() => choosing(['gpu(8, 32)', 'nowhere(3)']))).toContain('check/unknown-schedule')
   const model = costModel('cuda')!

@@ -127,34 +127,37 @@ beforeAll(async () => {
 afterAll(() => cpu.dispose())
 
 describe('covered', () => {
-  test.each(Object.entries(WAYS))('is what converting stores, for each element: %s', async (_, make) => {
-    await fc.assert(
-      fc.asyncProperty(cases, async (c) => {
-        const program = asking.get(c.format)!
-        const { shape, format } = c
-        const { parts } = program.format(format).convert(pattern(c))
-        const slots = parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
-        const A = make(c)
-        const before = structuredClone(A)
-        const { selection } = await program
-          .kernel()
-          .choose('cpu', { tensors: { A, D: values({ ...c, at: c.at.slice(1) }) } })
-        const [first = 0, second] = Object.values(selection.values) as number[]
-        expect(A).toEqual(before)
-        expect(Object.keys(selection.values)).toEqual([
-          `fill_ratio(A, ${format})`,
-          `fill_ratio(D, ${format})`,
-        ])
-        expect(first * shape[0] * shape[1]).toBeCloseTo(slots, 6)
-        const less = program.format(format).convert(values({ ...c, at: c.at.slice(1) }))
-        const fewer = less.parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
-        expect(second! * shape[0] * shape[1]).toBeCloseTo(fewer, 6)
-      }),
-      { numRuns: runs(40) },
-    )
-  })
+  test.each(Object.entries(WAYS))(
+    'equals the slots that conversion stores per element: %s',
+    async (_, make) => {
+      await fc.assert(
+        fc.asyncProperty(cases, async (c) => {
+          const program = asking.get(c.format)!
+          const { shape, format } = c
+          const { parts } = program.format(format).convert(pattern(c))
+          const slots = parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
+          const A = make(c)
+          const before = structuredClone(A)
+          const { selection } = await program
+            .kernel()
+            .choose('cpu', { tensors: { A, D: values({ ...c, at: c.at.slice(1) }) } })
+          const [first = 0, second] = Object.values(selection.values) as number[]
+          expect(A).toEqual(before)
+          expect(Object.keys(selection.values)).toEqual([
+            `fill_ratio(A, ${format})`,
+            `fill_ratio(D, ${format})`,
+          ])
+          expect(first * shape[0] * shape[1]).toBeCloseTo(slots, 6)
+          const less = program.format(format).convert(values({ ...c, at: c.at.slice(1) }))
+          const fewer = less.parts.reduce((sum, p) => sum + p.tensor.values!.length, 0)
+          expect(second! * shape[0] * shape[1]).toBeCloseTo(fewer, 6)
+        }),
+        { numRuns: runs(40) },
+      )
+    },
+  )
 
-  test('padding can make it more than all, and nothing is nothing', async () => {
+  test('padding can exceed 1, and an empty tensor has ratio 0', async () => {
     const k = (await choosing('fill_ratio(A, bsr(4)) > 1')).kernel()
     const A = coords([1, 1], [[0], [0]], [1], 'f32')
     const D = dense([1, 1], Float32Array.of(1))
@@ -167,7 +170,7 @@ describe('covered', () => {
     ])
   })
 
-  test('arguments are over the parameters, and what is told has their values', async () => {
+  test('arguments are expressions over parameters, and reports show their values', async () => {
     const program = await choosing('fill_ratio(A, bsr(2 * b)) > 0.5 and fill_ratio(A, bsr(b)) > 0', '(b = 1)')
     const inputs = { tensors: { A: pattern(example), D: values(example) } }
     const ask = async (b: number) =>
@@ -188,7 +191,7 @@ describe('covered', () => {
     ).toContain('choose/unknown-name: sums.auto does not depend on fill_ratio(A,bsr( 6 ))')
   })
 
-  test('lists come by name', async () => {
+  test('lists are passed by name', async () => {
     const program = await choosing('fill_ratio(A, vbr(tall, wide)) > 0')
     const inputs = {
       tensors: { A: pattern(example), D: values(example), tall: [0, 1, 4], wide: [0, 3, 6] },
@@ -204,7 +207,7 @@ describe('covered', () => {
     expect(await complaint(() => compiled.prepare({ tensors: others }))).toContain('bind/missing-list')
   })
 
-  test('random data have what they are chosen by', async () => {
+  test('random data have the fill ratio that the dispatch assumes', async () => {
     const program = await choosing('fill_ratio(A, csr) > 0 and fill_ratio(D, csr) > 0')
     const compiled = await program.kernel().compile(cpu)
     const prepared = await compiled.prepare({ params: { m: 6, n: 5 }, seed: 3 })
@@ -217,7 +220,7 @@ describe('covered', () => {
     })
   })
 
-  test('is found once for the same arrays, and only where it is asked', async () => {
+  test('is computed once for the same arrays, and only if needed', async () => {
     const program = await choosing('m > 2 and fill_ratio(A, bsr(2)) > 0 and fill_ratio(A, top_rest(1)) > 0')
     vi.mocked(slotsOf).mockClear()
     const times = (): number => vi.mocked(slotsOf).mock.calls.length
@@ -236,7 +239,7 @@ describe('covered', () => {
     expect(times()).toBe(3)
   })
 
-  test('of what a device has, coordinates are enough unless values are asked for', async () => {
+  test('needs only the coordinates of a resident tensor unless values matter', async () => {
     const kernel = (await choosing('fill_ratio(A, bsr(2)) > 0')).kernel()
     const there = await upload(cpu, pattern(example))
     const given = { tensors: { D: values(example) }, resident: { A: there } }
@@ -250,14 +253,14 @@ describe('covered', () => {
     there.free()
   })
 
-  test('where nothing tells, it is asked for', async () => {
+  test('an unknown fill ratio is requested', async () => {
     const k = (await choosing('fill_ratio(A, bsr(2)) > 0.5')).kernel()
     expect(await complaint(() => k.choose('cpu', { params: { m: 4, n: 4 } }))).toBe(
       'choose/unknown-statistic: missing fill_ratio(A, bsr(2)) (the choice depends on it)',
     )
   })
 
-  test('conditions of spaces ask it, of constants', async () => {
+  test('conditions of spaces evaluate it for constant arguments', async () => {
     const program = await load(`${TEXT}space sums.all {
       b in 1, 2, 4 where (fill_ratio(A, bsr(4)) <= 1 or b < 4)
       split i by b

@@ -68,7 +68,7 @@ describe('resident tensors', () => {
     expect([...(await prepared.read('C')).values!]).toEqual([6, 0, 0, 6])
   })
 
-  test('sizes that the shape says are not given otherwise', async () => {
+  test('sizes that the shape determines cannot be passed', async () => {
     const sizes = (m: number) => convertForKernel(sum!, 'A', from, { sizes: new Map([['m', m]]) })
     expect(await refusal(() => sizes(4))).toBeUndefined()
     expect(await refusal(() => sizes(9))).toMatchObject({
@@ -85,7 +85,7 @@ describe('resident tensors', () => {
     })
   })
 
-  test('sizes and axes that there are not', async () => {
+  test('unknown sizes and axes', async () => {
     const sizes = (name: string, m: number) =>
       convertForKernel(sum!, 'A', from, { sizes: new Map([[name, m]]) })
     const said = await refusal(() => sizes('mm', 4))
@@ -118,7 +118,7 @@ describe('resident tensors', () => {
     })
   })
 
-  test('names that the kernel does not have', async () => {
+  test('unknown names', async () => {
     const parts = await convertForKernel(sum!, 'A', from)
     for (const call of [
       () => prepareResident(sum!, { Z: parts }),
@@ -133,7 +133,7 @@ describe('resident tensors', () => {
     expect((await refusal(() => prepareResident(sum!, { C: parts })))?.code).toBe('convert/no-format')
   })
 
-  test('another class than the one that is taken is named', async () => {
+  test('an object of another class is named', async () => {
     const lists = (x: unknown) => refusal(() => convertForKernel(sum!, 'A', from, { lists: x as never }))
     expect(await lists({ q: 1 })).toMatchObject({
       message: 'the lists cannot be an object',
@@ -149,7 +149,7 @@ describe('resident tensors', () => {
       expect((await lists(x))?.message).toBe(`the lists cannot be ${text}`)
   })
 
-  test('values of another type: what makes them of this one', async () => {
+  test('values of another type: the hint converts them', async () => {
     const list = [1, 2, 3]
     const wide = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list)))
     expect(await refusal(() => prepareResident(sum!, { A: wide }))).toMatchObject({

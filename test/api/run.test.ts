@@ -26,7 +26,7 @@ const B = [1, 2, 3, 4, 5, 6, 7, 8]
 /** Rows of A times B by hand: 1 * B0 + 2 * B2, none, 4 * B1 + 5 * B3. */
 const C = [1 + 10, 2 + 12, 0, 0, 12 + 35, 16 + 40]
 
-test('truth values are given as such', async () => {
+test('booleans are passed as booleans', async () => {
   const program = await load(`\ufeffkernel keep(m: size, all: bool) {
     axis i = dense_fixed(m)
     buffer mask: bool[i] in
@@ -98,7 +98,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(values(empty.C)).toEqual([])
   })
 
-  test('every schedule and format gives the same', async () => {
+  test('every schedule and format gives the same result', async () => {
     for (const x of [k.schedule('gpu', 2), k.as('A', 'bsr', 2), k.as('A', 'bsr', 3).split('io', 2)]) {
       const c = await x.compile(device)
       expect(values((await c.run({ tensors: { A, B }, params: { d: 2 } })).C)).toEqual(C)
@@ -106,7 +106,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     }
   })
 
-  test('time, read and verify of one preparation; the caller keeps its arrays', async () => {
+  test('time, read and verify of one prepared kernel; the caller keeps its arrays', async () => {
     const b = Float32Array.from(B)
     const prepared = await compiled.prepare({ tensors: { A, B: b }, params: { d: 2 } })
     const times = await prepared.time(3)
@@ -121,7 +121,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     prepared.free()
   })
 
-  test('what is done to arrays after they were brought changes no run', async () => {
+  test('changes to arrays after upload have no effect', async () => {
     const b = Float32Array.from(B)
     const prepared = await compiled.prepare({ tensors: { A, B: b }, params: { d: 2 } })
     b.fill(7)
@@ -139,7 +139,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     expect(await run(1)).not.toEqual(await run(2))
   })
 
-  test('how much memory, before there is any', () => {
+  test('memory is estimated before allocation', () => {
     expect(compiled.estimateBytes({ tensors: { A }, params: { d: 2 } })).toBeGreaterThanOrEqual(
       4 * (4 * 2 + 3 * 2),
     )

@@ -92,7 +92,7 @@ schedule product.auto choose {
   for (const p of [prepared, live, plain]) p?.free()
 }
 
-test('a run that finds more than there is room for is repeated with another schedule', async () => {
+test('a run that exceeds the capacity is repeated with another schedule', async () => {
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(cases(5), (c) => followed(cpu, c)),
@@ -222,7 +222,7 @@ ${hasPlain ? '  otherwise plain' : ''}
   prepared?.free()
 }
 
-test('of several without room each is passed over, in every way to run', async () => {
+test('every schedule without capacity is skipped, in every way to run', async () => {
   const cpu = await devices.cpu()
   await fc.assert(
     fc.asyncProperty(several, (c) => passesOver(cpu, c)),
@@ -231,7 +231,7 @@ test('of several without room each is passed over, in every way to run', async (
   await passesOver(webgpu, FULL)
 }, 3_600_000)
 
-test('what is wrong with the schedule that would run instead is said', async () => {
+test('errors of the alternative schedule are reported', async () => {
   const program = await load(`${LIVE.blocks.text}
 ${KERNELS.left}
 schedule product.full { A as blocks(2, 2) live in place capacity 0 }
@@ -254,7 +254,7 @@ schedule product.auto choose {
   await expect(prepared.run()).rejects.toThrow('choose/requirement')
 })
 
-test('but not where it has updated a tensor: then it fails, and the next one takes the other', async () => {
+test('a run that has updated a tensor fails, and the next run takes the alternative', async () => {
   const program = await load(`${LIVE.panels.text}
 kernel added(m: size, k: size) {
   axis i = dense_fixed(m)
@@ -321,7 +321,7 @@ schedule added.auto choose {
   }
   const values = async (p: PreparedKernel) => [...(await p.read('C')).values!]
 
-  test('is taken from the start, where it is known then that the other has no room', async () => {
+  test('is selected from the start if the other is known to exceed its capacity', async () => {
     const prepared = await preparedWith(more)
     for (const _ of [0, 1]) await prepared.run()
     expect([prepared.selection!.text, prepared.selection!.overflowedSchedule]).toEqual(['apart', 'live'])
@@ -330,7 +330,7 @@ schedule added.auto choose {
     prepared.free()
   })
 
-  test('is not changed to: runs without room end before they update, and say why', async () => {
+  test('is not switched to: runs over capacity end before the update, with a reason', async () => {
     const prepared = await preparedWith(few)
     await prepared.run()
     await prepared.write('A', more)
@@ -349,7 +349,7 @@ schedule added.auto choose {
     prepared.free()
   })
 
-  test('is passed over for one that does not', async () => {
+  test('is skipped in favour of a schedule with the same storage', async () => {
     const prepared = await preparedWith(few, 'when (fill_ratio(A, panels(1, 1)) < 0.95) like')
     await prepared.run()
     await prepared.write('A', more)

@@ -182,7 +182,7 @@ const property = (usual: number, most: number, check: (c: Case) => Promise<void>
     parameters(usual),
   )
 
-test('a composition that no schedule finds asks masks of the kernel as well', async () => {
+test('fill ratios of compositions that no schedule builds are counted from masks', async () => {
   const asked = 'fill_ratio(A, bsr(4) where (held(M)) + bsr(2))'
   const program = await load(`import { bsr, csr } from "sparsetile/kernels/formats.spt"
 ${kernelOf('given', false)}
@@ -206,9 +206,9 @@ schedule product.auto choose { when (${asked} < 1.5) found otherwise whole }`)
   }
 })
 
-test('what is found is what all parts store, and decides', async () => {
+test('the measured ratio covers all parts, and selects the schedule', async () => {
   const cpu = await devices.cpu()
   await property(12, 4, (c) => follows(cpu, c))
 }, 3_600_000)
 
-test('and on webgpu', () => property(2, 2, (c) => follows(webgpu, c)), 3_600_000)
+test('the same holds on WebGPU', () => property(2, 2, (c) => follows(webgpu, c)), 3_600_000)

@@ -38,12 +38,12 @@ function banded(n: number, rows: number, each: number) {
 
 afterEach(() => useCostModel('webgpu', undefined))
 
-describe('a choice that nobody named', async () => {
+describe('the default dispatch', async () => {
   const spmm = (await load('sparsetile/kernels/spmm.spt')).kernel('spmm')
   const sizes = fc.record({ rows: fc.nat(60), each: fc.nat(40), d: fc.integer({ min: 1, max: 1 << 20 }) })
 
   property.prop([sizes], { numRuns: runs(20) })(
-    'is evaluated on software adapters for much work alone',
+    'is evaluated on software adapters only for much work',
     async ({ rows, each, d }) => {
       const inputs = { tensors: { A: banded(60, rows, each) }, params: { d } }
       const onGpu = (await spmm.schedule('auto').choose(hardware, inputs)).selection
@@ -59,7 +59,7 @@ describe('a choice that nobody named', async () => {
     },
   )
 
-  test('does not go by a model of another chip, but by one of the adapter', async () => {
+  test('uses the model of the adapter, not that of another chip', async () => {
     const inputs = { tensors: { A: banded(60, 60, 40) }, params: { d: 1 << 16 } }
     const chosenOn = async (d: Device) => (await spmm.choose(d, inputs)).selection
     expect((await chosenOn(hardware)).costModel).toBe(costModel('webgpu')!.chip)
@@ -73,7 +73,7 @@ describe('a choice that nobody named', async () => {
 describe('a kernel without a schedule', async () => {
   const kernel = (await load(PRODUCT)).kernel()
   property.prop([fc.tuple(fc.nat(3000), fc.nat(3000), fc.nat(30))], { numRuns: runs(20) })(
-    'has no other form on software adapters, but for much work',
+    'has no other variant on software adapters, except for much work',
     ([m, n, k]) => {
       const tensors = { A: zeros(m, k), B: zeros(k, n) }
       const [first, ...others] = kernel.scheduleCandidates(software, {}, tensors)
@@ -84,7 +84,7 @@ describe('a kernel without a schedule', async () => {
     },
   )
 
-  test('has the forms of its kind where a kind is given', () => {
+  test('has the variants of the device kind that is passed', () => {
     const tensors = { A: zeros(3, 3), B: zeros(3, 3) }
     expect(kernel.scheduleCandidates('webgpu', {}, tensors)[0]!.text).not.toBe('parallel()')
   })
@@ -121,7 +121,7 @@ test.each([
   ).toBe(most)
 })
 
-test('small data run under parallel() on SwiftShader, and give the same', async () => {
+test('small data run under parallel() on SwiftShader, with equal results', async () => {
   const device = await devices.webgpu({ adapter: 'swiftshader' })
   try {
     const kernel = (await load(PRODUCT)).kernel()

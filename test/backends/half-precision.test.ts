@@ -96,13 +96,13 @@ test('launches on arrays of any length are valid', async () => {
   await device.dispose()
 })
 
-test('what is f16 already is stored as it is', async () => {
+test('f16 values are stored without conversion', async () => {
   const moved = await text('moved', true)
   expect(moved).toMatch(/ B\[.*\] = f16\(A_register/)
   expect(moved).toMatch(/ C\[.*\] = to_f16\(/)
 })
 
-test('sums in registers have more digits than an element, and are rounded when they are stored', async () => {
+test('sums in registers are f32, and are rounded when stored', async () => {
   const k = (await load(TEXT)).kernel('tile').cacheWrite('y', 'o', 'register')
   const [stored] = emit(k.compilation.plan, 'wgsl', { f16: true }).map((m) => m.text)
   expect(stored).toMatch(/ y\[.*\] = to_f16\(/)
@@ -114,7 +114,7 @@ test('atomic updates replace one half of a word', async () => {
   expect(columns).toMatch(/y\[\(.*\) >> 1u\], old_word, with_half\(old_word, /)
 })
 
-test('which types take words is read from the device', () => {
+test('types stored as words depend on the device', () => {
   const device = (...features: string[]) => ({ storage: 'words' as const, features: new Set(features) })
   expect(isWord(device(), 'f16')).toBe(true)
   expect(isWord(device('shader-f16'), 'f16')).toBe(false)

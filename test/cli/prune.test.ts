@@ -255,7 +255,7 @@ property.prop(
   ],
   { numRuns: runs(20) },
 )(
-  'what is written is what the library says, and a stage after it',
+  'the written masks equal those of the library, also for a later stage',
   async (list, [text, pattern, free], sparsity, how) => {
     const { transposed, scored, normalise } = how
     const weights = folder.file('m.safetensors', model(list))
@@ -310,36 +310,33 @@ property.prop(
 
 property.prop([fc.array(layer, { minLength: 1, maxLength: 3 }), fc.boolean(), fc.constantFrom(1, 2, 3)], {
   numRuns: runs(10),
-})(
-  'masks that are given are kept as they are, where they are tile-wise',
-  async (list, transposed, granularity) => {
-    const weights = folder.file('m.safetensors', model(list))
-    const layers = layersFromValues(list.map((l, k) => matrixOf(`l${k}`, l, transposed, false)))
-    const pattern = tileWise({ granularity })
-    const made = await prune(layers, { pattern, sparsity: 0.5 })
-    const call = [
-      'prune',
-      weights,
-      '--pattern',
-      'tw',
-      '--granularity',
-      String(granularity),
-      // Random layers may keep nothing, which is a warning otherwise.
-      ...['--warn-below', '0'],
-      ...(transposed ? ['--transposed'] : []),
-    ]
-    const [one, two] = [folder.at('given-1'), folder.at('given-2')]
-    expect(await spt([...call, '--sparsity', '0.5', '--out', one])).toMatchObject({ code: 0 })
-    const given = await spt([...call, '--masks', `${one}/masks.safetensors`, '--out', two])
-    expect(given).toMatchObject({ code: 0, err: '' })
-    await holds(two, list, transposed, {
-      ...made,
-      report: JSON.parse(readFileSync(`${two}/report.json`, 'utf8')),
-    })
-    const { layers: told } = JSON.parse(readFileSync(`${two}/report.json`, 'utf8'))
-    expect(told).toEqual(made.report.layers)
-  },
-)
+})('given tile-wise masks are kept unchanged', async (list, transposed, granularity) => {
+  const weights = folder.file('m.safetensors', model(list))
+  const layers = layersFromValues(list.map((l, k) => matrixOf(`l${k}`, l, transposed, false)))
+  const pattern = tileWise({ granularity })
+  const made = await prune(layers, { pattern, sparsity: 0.5 })
+  const call = [
+    'prune',
+    weights,
+    '--pattern',
+    'tw',
+    '--granularity',
+    String(granularity),
+    // Random layers may keep nothing, which is a warning otherwise.
+    ...['--warn-below', '0'],
+    ...(transposed ? ['--transposed'] : []),
+  ]
+  const [one, two] = [folder.at('given-1'), folder.at('given-2')]
+  expect(await spt([...call, '--sparsity', '0.5', '--out', one])).toMatchObject({ code: 0 })
+  const given = await spt([...call, '--masks', `${one}/masks.safetensors`, '--out', two])
+  expect(given).toMatchObject({ code: 0, err: '' })
+  await holds(two, list, transposed, {
+    ...made,
+    report: JSON.parse(readFileSync(`${two}/report.json`, 'utf8')),
+  })
+  const { layers: told } = JSON.parse(readFileSync(`${two}/report.json`, 'utf8'))
+  expect(told).toEqual(made.report.layers)
+})
 
 const W: DrawnLayer = {
   type: 'F32',
@@ -515,7 +512,7 @@ test.each([
   ])
 })
 
-describe('the folder', () => {
+describe('the output folder', () => {
   const weights = folder.file('whole.safetensors', model([W]))
   const at = folder.at('kept')
 
@@ -749,7 +746,7 @@ describe('the report', () => {
   }
 
   property.prop([fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true })], { numRuns: runs(10) })(
-    'that is cut is refused',
+    'that is truncated is rejected',
     async (where) => {
       const whole = (await made).trimEnd()
       expect(await reading(whole.slice(0, Math.floor(where * whole.length)))).toMatch(

@@ -53,7 +53,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
   // A choice, and no plain schedule of software adapters.
   const on = opened(async () => asHardware(await open()))
 
-  test('arrays there: their offsets are downloaded once, and the rest stays', async () => {
+  test('resident arrays: their offsets are downloaded once, and the others stay', async () => {
     const kernel = (await load(TEXT)).kernel()
     const { source } = kernel.compilation
     const axes = ['i', 'j'].map((a) => source.axes.find((x) => x.name === a)!).filter(isStored)
@@ -77,7 +77,7 @@ describe.each(DEVICES)('on $name', ({ open }) => {
     compiled.release()
   })
 
-  test('coordinates there say nothing of rows: it is asked for in numbers', async () => {
+  test('resident coordinates do not determine statistics of rows: the message requests numbers', async () => {
     const compiled = (await (await load(TEXT)).kernel().compile(on.device)) as CompiledDispatch
     const there = await upload(
       on.device,

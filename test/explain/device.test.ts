@@ -26,7 +26,7 @@ schedule two.auto choose {
 const n = 200
 const inputs = { tensors: { X: new Float32Array(n).fill(3), Y: new Float32Array(n).fill(1) }, params: { n } }
 
-test('cuda: registers, local memory and occupancy are those of the driver', async () => {
+test('cuda: registers, local memory and occupancy come from the driver', async () => {
   const { driver, device } = fakeDevice()
   for (const name of ['two_0', 'two_1']) driver.kernels.set(name, () => undefined)
   driver.attributes.set(4, 40).set(3, 16).set(1, 512)
@@ -48,7 +48,7 @@ test('cuda: registers, local memory and occupancy are those of the driver', asyn
   await device.dispose()
 })
 
-test('a run after it finds inputs as they were', async () => {
+test('explain does not change inputs', async () => {
   const device = createCpuDevice()
   const compiled = await program.kernel().schedule('gpu').compileSchedule(device)
   const prepared = await compiled.prepare(inputs)
@@ -63,7 +63,7 @@ test('a run after it finds inputs as they were', async () => {
   expect([...(await prepared.read('Y')).values!]).toEqual(new Array(n).fill(7))
 })
 
-test('without times nothing runs, and plain data come back', async () => {
+test('without times nothing runs, and plain data are returned', async () => {
   const compiled = await program.kernel().schedule('gpu').compileSchedule(createCpuDevice())
   const prepared = await compiled.prepare(inputs)
   const e = await prepared.explain({ time: false })
@@ -72,7 +72,7 @@ test('without times nothing runs, and plain data come back', async () => {
   expect([...(await prepared.read('Y')).values!]).toEqual(new Array(n).fill(1))
 })
 
-test('of a choice, the schedule that was chosen is explained', async () => {
+test('of a dispatch, the selected schedule is explained', async () => {
   const compiled = await program.kernel().compile(createCpuDevice())
   const prepared = await compiled.prepare(inputs)
   expect((await prepared.explain({ time: false })).launches.map((l) => l.threads)).toEqual([64, 64])

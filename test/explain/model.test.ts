@@ -16,7 +16,7 @@ const HOPPER: Multiprocessor = {
   registersPerMultiprocessor: 65_536,
 }
 
-describe("occupancy, as NVIDIA's calculator has it for 9.0", () => {
+describe('occupancy, as in NVIDIA’s calculator for 9.0', () => {
   test.each([
     // registers, shared bytes, threads, blocks; blocks and warps resident, limit, waves
     [32, 0, 256, 100_000, 8, 64, 'threads', 95],
@@ -51,7 +51,7 @@ describe('roofs', () => {
       exact,
     )
 
-  test('the slowest ceiling bounds; what fits the cache is read from there', () => {
+  test('the slowest ceiling bounds; data that fit the cache are read from the cache', () => {
     expect(roofOf(ceilings, work(4e9, 1e9))).toEqual({ by: 'memory', minMilliseconds: 1 })
     expect(roofOf(ceilings, work(8e6, 1e6))).toEqual({ by: 'cache', minMilliseconds: 0.001 })
     expect(roofOf(ceilings, work(4e6, 60e9))).toEqual({ by: 'f32', minMilliseconds: 1 })
@@ -60,7 +60,7 @@ describe('roofs', () => {
     expect(roofOf(ceilings, work(0, 0))).toBeNull()
   })
 
-  test('rates and shares; none where a ceiling is not known', () => {
+  test('rates and percentages, omitted without a ceiling', () => {
     const time = { median: 2, min: 1, samples: 3, floor: 0 }
     expect(achievedOf(ceilings, work(4e9, 30e9), time)).toEqual({
       bandwidth: 2e12,
@@ -81,7 +81,7 @@ describe('roofs', () => {
   })
 })
 
-describe('what control flow depends on is followed', () => {
+describe('values that determine control flow are evaluated', () => {
   const buffer = (name: string, scope: Buffer['scope'], n: Expr): Buffer => ({
     name,
     dtype: scope === 'register' ? 'i32' : 'f32',
@@ -125,7 +125,7 @@ describe('what control flow depends on is followed', () => {
   })
   const when = (cond: Expr): Stmt => ({ kind: 'if', cond, then: [copy], else: [] })
 
-  test('registers that one iteration leaves to the next', () => {
+  test('registers carried between iterations', () => {
     const body: Stmt[] = [
       { kind: 'alloc', buffer: r },
       put(int(0)),
@@ -150,12 +150,12 @@ describe('what control flow depends on is followed', () => {
     value: load('X', [k], 'f32'),
   })
 
-  test('threads that differ, and those that do not', () => {
+  test('divergent and uniform threads', () => {
     expect(count([loop([when(lt(builtin('thread.x'), int(3)))])], 10).arrays.get('X')?.loads).toBe(2 * 3 * 10)
     expect(count([loop([copy])], 10).arrays.get('X')?.loads).toBe(8 * 10)
   })
 
-  test('what another thread has, and what a plan has computed, is not known', () => {
+  test('values of other threads and computed values are unknown', () => {
     const lane: Stmt = {
       kind: 'let',
       name: 'other',
@@ -168,7 +168,7 @@ describe('what control flow depends on is followed', () => {
     expect(told.arrays.get('X')?.loads).toBe(8 * 5)
   })
 
-  test('a grid without blocks does nothing', () => {
+  test('an empty grid does nothing', () => {
     const empty = { ...launchOf([loop([copy])]), grid: [variable('z'), int(1), int(1)] as const }
     const params = new Map([
       ['n', 4],

@@ -71,7 +71,7 @@ describe('instantiateFormat', () => {
     expect(f.measured).toEqual([])
   })
 
-  it('measures what is neither given nor has a default', () => {
+  it('measures sizes without a value or default', () => {
     const open = instantiateFormat(ell, [], over, (n) => `A_${n}`)
     expect(open.measured.map((p) => p.name)).toEqual(['A_w'])
     expect(open.axes[1]).toMatchObject({ width: v('A_w') })
@@ -81,7 +81,7 @@ describe('instantiateFormat', () => {
     expect(instantiateFormat(two, [int(8)], over).inverse[0]).toEqual(int(4))
   })
 
-  it('refuses wrong arguments', () => {
+  it('rejects wrong arguments', () => {
     expect(() => instantiateFormat(bsr, [], over)).toThrow('format/arguments: format bsr has 0')
     expect(() => instantiateFormat(bsr, [int(1), int(2)], over)).toThrow('format/arguments')
     expect(() => instantiateFormat(bsr, [int(2)], over.slice(1))).toThrow('format/over')
@@ -114,8 +114,8 @@ kernel sums(m: size, n: size) {
   iterate s [i, j] as SR { y[i] += A[i, j] }
 }`
 
-describe('counts that no type holds', () => {
-  it('are told exactly, or by what they are more than', () => {
+describe('counts beyond every type', () => {
+  it('are reported exactly, or by a lower bound', () => {
     const kernel = parseProgram(MASKED).kernel()
     const messageOf = (f: () => unknown) => refusal(f).message
     const bits = (h: number, w: number) => messageOf(() => kernel.as('A', 'masked', h, w))
@@ -141,7 +141,7 @@ function built(
 }
 
 describe('buildLevels', () => {
-  it('gives axes that share a measured width the larger one', () => {
+  it('uses the larger width for axes that share a measured width', () => {
     const axes: StoredAxis[] = [
       { ...denseFixed('i'), extent: v('k') },
       { ...(sparseFixed('j', 'i') as StoredAxis & { kind: 'sparse_fixed' }), extent: int(9), width: v('w') },
@@ -154,7 +154,7 @@ describe('buildLevels', () => {
     expect(size).toBe(16)
   })
 
-  it('names a size that is missing', () => {
+  it('names a missing size', () => {
     const axes: StoredAxis[] = [{ ...denseFixed('i'), extent: add(v('m'), v('k')) }]
     expect(() => built(axes, [['m', 1]], 'k', [new Int32Array(0)])).toThrow(
       'bind/missing-size: missing size k (the extent of axis i depends on it)',

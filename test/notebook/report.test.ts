@@ -109,7 +109,7 @@ const shown = (html: string): string =>
 /** Of the chip whose ceilings are measured. */
 const CEILINGS = { memory: 4e12, cache: 8e12, cacheBytes: 6e7, f32: 6e13, tf32: 3e14, f16: 6e14 }
 
-test('what tune tells of itself', () => {
+test('statements of tune', () => {
   const { subject, trials, finalists } = result
   expect(subject).toMatchObject({
     kernel: 'product',
@@ -134,7 +134,7 @@ test('what tune tells of itself', () => {
 })
 
 describe('the page', () => {
-  test('of a search takes its best for a schedule, and calls nothing the fastest where intervals overlap', () => {
+  test('names the best schedule of a search, and does not claim the fastest if intervals overlap', () => {
     expect(found.best?.routine ?? null).toBe(null)
     expect(shown(tuneReport(found))).not.toContain('routine of a library')
     const overlapping = found.finalists.map((f) => ({ ...f, outcome: measured(1) }))
@@ -146,7 +146,7 @@ describe('the page', () => {
     expect(text).toContain('not distinguishable from ')
   })
 
-  test('has all of it', () => {
+  test('contains all results', () => {
     const html = tuneReport(result, { tensors: { A } })
     const text = shown(html)
     for (const part of [
@@ -175,7 +175,7 @@ describe('the page', () => {
     expect(html).toContain(`content="default-src 'none'; style-src 'unsafe-inline'"`)
   })
 
-  test('has a roofline where ceilings are known, and says why not elsewhere', () => {
+  test('has a roofline if ceilings are known, otherwise a reason', () => {
     expect(shown(tuneReport({ ...result, ceilings: CEILINGS }))).toContain('memory: 4 TB/s')
     expect(shown(tuneReport({ ...result, ceilings: CEILINGS }))).not.toContain('matrix units')
     const uncounted = result.finalists.map(({ explanation: _, ...f }) => f)
@@ -207,7 +207,7 @@ describe('the page', () => {
     wellFormed(body(nothing))
   })
 
-  test('says that the default is kept where nothing is distinguishable from it', () => {
+  test('states that the default is kept if no difference is measurable', () => {
     const { defaultSchedule } = result
     const own = { ...defaultSchedule, timing: measured(4).timing }
     const confirmation = {
@@ -222,12 +222,12 @@ describe('the page', () => {
     expect(text).toContain('What runs unasked, in the language and in TypeScript')
   })
 
-  test('what is wrong is called a bug', () => {
+  test('wrong results are called bugs', () => {
     const wrong = [{ space: 'ways', point: {}, message: 'differs' }]
     expect(shown(tuneReport({ ...result, wrong }))).toContain('1 differ from the reference')
   })
 
-  test('times of 0, of coarse clocks, are no error', () => {
+  test('times of 0 from coarse clocks are accepted', () => {
     const outcome = measured(0)
     const finals = result.finalists.map((f) => ({ ...f, outcome }))
     const trials = result.trials.map((t) => ({ ...t, outcome }))
@@ -240,7 +240,7 @@ describe('the page', () => {
     minLength: 1,
     maxLength: 20,
   })
-  property.prop([texts], { numRuns: runs(25) })('shows any text, and takes none for marks', (text) => {
+  property.prop([texts], { numRuns: runs(25) })('escapes any text', (text) => {
     const marked = `${text}<script>alert(1)</script>`
     const point = { [marked]: marked, other: text }
     const refused = { status: 'rejected', code: marked, message: marked } as const
@@ -273,7 +273,7 @@ describe('the page', () => {
     expect(shown(html).split(marked.replaceAll('\u0001', '\ufffd')).length).toBeGreaterThan(12)
   })
 
-  test('what it cannot show is refused', () => {
+  test('unsupported results are rejected', () => {
     expect(refusal(() => tuneReport({} as never)).code).toBe('api/argument')
     expect(refusal(() => tuneReport(result, { tensor: {} } as never)).code).toBe('api/unknown-option')
     expect(refusal(() => tuneReport(result, { tensors: 3 as never })).code).toBe('api/argument')
@@ -329,34 +329,40 @@ describe('charts of it', () => {
 
 describe('rank correlation', () => {
   const list = fc.uniqueArray(fc.integer({ min: -1000, max: 1000 }), { minLength: 2, maxLength: 20 })
-  property.prop([list], { numRuns: runs(40) })('is 1 of what rises together, −1 of what falls', (xs) => {
-    expect(
-      rankCorrelation(
-        xs,
-        xs.map((x) => x ** 3 + 7),
-      ),
-    ).toBeCloseTo(1, 12)
-    expect(
-      rankCorrelation(
-        xs,
-        xs.map((x) => -x),
-      ),
-    ).toBeCloseTo(-1, 12)
-  })
+  property.prop([list], { numRuns: runs(40) })(
+    'is 1 for concordant ranks and −1 for discordant ones',
+    (xs) => {
+      expect(
+        rankCorrelation(
+          xs,
+          xs.map((x) => x ** 3 + 7),
+        ),
+      ).toBeCloseTo(1, 12)
+      expect(
+        rankCorrelation(
+          xs,
+          xs.map((x) => -x),
+        ),
+      ).toBeCloseTo(-1, 12)
+    },
+  )
 
   const pairs = fc.array(fc.tuple(fc.integer({ min: 0, max: 4 }), fc.integer({ min: 0, max: 4 })), {
     maxLength: 12,
   })
-  property.prop([pairs], { numRuns: runs(60) })('is Pearson’s of ranks that ties share', (all) => {
-    const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
-    const rank = (v: readonly number[]): number[] =>
-      v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)
-    const mean = (v: readonly number[]): number => v.reduce((a, b) => a + b, 0) / v.length
-    const [p, q] = [rank(x), rank(y)]
-    const dot = (a: number[], b: number[]): number =>
-      a.reduce((sum, v, k) => sum + (v - mean(a)) * (b[k]! - mean(b)), 0)
-    const scale = Math.sqrt(dot(p, p) * dot(q, q))
-    expect(rankCorrelation(x, y)).toBeCloseTo(scale > 1e-9 ? dot(p, q) / scale : 0, 9)
-    expect(rankCorrelation(x, y)).toBeCloseTo(rankCorrelation(y, x), 12)
-  })
+  property.prop([pairs], { numRuns: runs(60) })(
+    'is Pearson’s correlation of ranks, with averaged ties',
+    (all) => {
+      const [x, y] = [all.map((p) => p[0]), all.map((p) => p[1])]
+      const rank = (v: readonly number[]): number[] =>
+        v.map((a) => v.filter((b) => b < a).length + (v.filter((b) => b === a).length - 1) / 2)
+      const mean = (v: readonly number[]): number => v.reduce((a, b) => a + b, 0) / v.length
+      const [p, q] = [rank(x), rank(y)]
+      const dot = (a: number[], b: number[]): number =>
+        a.reduce((sum, v, k) => sum + (v - mean(a)) * (b[k]! - mean(b)), 0)
+      const scale = Math.sqrt(dot(p, p) * dot(q, q))
+      expect(rankCorrelation(x, y)).toBeCloseTo(scale > 1e-9 ? dot(p, q) / scale : 0, 9)
+      expect(rankCorrelation(x, y)).toBeCloseTo(rankCorrelation(y, x), 12)
+    },
+  )
 })

@@ -40,7 +40,7 @@ const codeOf = async (layers: Layers, options: object): Promise<string> =>
   (await refused(prune(layers, options as never))).code
 
 describe('options', () => {
-  test.each(['mean', 'toString', null, 2])('a norm that is none: %s', async (normalise) => {
+  test.each(['mean', 'toString', null, 2])('an unknown norm: %s', async (normalise) => {
     const d = await refused(prune(two, { ...ew, normalise } as never))
     expect([d.code, d.expected]).toEqual(['api/argument', 'root or length'])
   })
@@ -51,7 +51,7 @@ describe('options', () => {
   test.each([0, -0, 0.999999])('but not of %s', async (sparsity) => {
     expect((await prune(two, { ...ew, sparsity })).report.target).toBe(sparsity)
   })
-  test('a sparsity that the pattern cannot have', async () => {
+  test('a sparsity that the pattern cannot reach', async () => {
     expect(await codeOf(two, { pattern: tileVectorWise({ granularity: 2 }), sparsity: 0.4 })).toBe(
       'prune/sparsity',
     )
@@ -85,7 +85,7 @@ describe('options', () => {
   test.each([-0.01, 1, Number.NaN])('a delta of %s', (delta) => {
     expect(refusal(() => tileElementWise({ granularity: 2, delta })).code).toBe('prune/delta')
   })
-  test('names that no layer has, with what was meant', async () => {
+  test('unknown layer names, with suggestions', async () => {
     const d = await refused(prune(two, { ...ew, exclude: ['first.weigt'] }))
     expect(d).toMatchObject({
       code: 'prune/unknown-layer',
@@ -109,7 +109,7 @@ describe('options', () => {
   test.each([-1, 1.1, Number.NaN])('a limit of %s', async (limit) => {
     expect(await codeOf(two, { ...ew, limits: { '*': limit } })).toBe('prune/limit')
   })
-  test('a limit below what the pattern gives every layer', async () => {
+  test('a limit below the sparsity that the pattern gives every layer', async () => {
     expect(await codeOf(two, { pattern: nOfM({ n: 2, m: 4 }), limits: { '*': 0.4 } })).toBe('prune/limit')
   })
   test('others', async () => {
@@ -131,7 +131,7 @@ describe('layers', () => {
       expect(await codeOf({ ...two, shapes: [{ ...two.shapes[0]!, ...wrong }] }, ew)).toBe('prune/layer')
     },
   )
-  test('two of one name', async () => {
+  test('two layers of one name', async () => {
     expect(await codeOf(layersFromValues([layer('a'), layer('a')]), ew)).toBe('prune/layer')
   })
   test('values of other shapes', async () => {
@@ -176,7 +176,7 @@ describe('stages', () => {
   test.each([[[]], [[0.5, 0.5]], [[0.5, 0.25]], [[0.25, Number.NaN]]])('%j', async (stages) => {
     expect((await refused(pruneInStages(two, { pattern, stages }))).code).toMatch('prune/s')
   })
-  test('one that is none', async () => {
+  test('an invalid stage', async () => {
     expect((await refused(pruneInStages(two, { pattern, stages: [0.5, 1] }))).code).toBe('prune/sparsity')
     expect((await refused(pruneInStages(two, { pattern, stages: [0.5], sparsity: 0.5 } as never))).code).toBe(
       'api/unknown-option',
@@ -189,7 +189,7 @@ describe('stages', () => {
     [{ sparsity: 0.5, limit: {} }, 'api/unknown-option'],
     [{ limits: {} }, 'prune/stages'],
     [{ sparsity: 1 }, 'prune/sparsity'],
-  ])('what is wrong with a later stage is said before the first: %j', async (stage, code) => {
+  ])('errors of a later stage are reported before the first: %j', async (stage, code) => {
     let done = 0
     const between = async (): Promise<void> => void done++
     const work = pruneInStages(two, { pattern, stages: [0.25, stage as never], between })
@@ -214,7 +214,7 @@ describe('stages', () => {
   })
 })
 
-test('a mask that is no product in a tile, with the place', () => {
+test('a mask that is not tile-wise, with the place', () => {
   const mask = Uint8Array.from([1, 0, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0, 1, 0, 0])
   const d = refusal(() => extractTiles(mask, 5, 3, 2))
   expect(d.code).toBe('prune/not-tile-wise')
@@ -286,15 +286,15 @@ describe('calls that TypeScript does not check', () => {
   test.each(wrongMasks)('prune: %s', async (_, options, code) => {
     expect(await codeOf(two, { sparsity: 0.5, ...options })).toBe(code)
   })
-  test('pruneInStages: what is called between', async () => {
+  test('pruneInStages: the callback', async () => {
     const options = { pattern: elementWise(), stages: [0.25, 0.5] }
     for (const wrong of [{ between: 5 }, { onProgress: 'x' }])
       expect((await refused(pruneInStages(two, { ...options, ...wrong } as never))).code).toBe('api/argument')
   })
-  test('layers that are none', async () => {
+  test('invalid layers', async () => {
     expect(await codeOf({ ...two, shapes: [null as never] }, ew)).toBe('api/argument')
   })
-  test('a last tile of one output holds two inputs, whatever the limit', async () => {
+  test('a last tile of one output keeps two inputs, whatever the limit', async () => {
     const pattern = tileVectorWise({ granularity: 2 })
     const limits = { a: 0.5 }
     expect(await codeOf(layersFromValues([layer('a', 3, 26)]), { pattern, sparsity: 0.5, limits })).toBe(

@@ -27,7 +27,7 @@ async function openDevice(hide: readonly string[] = []): Promise<{ device: Devic
   return { device, raw: raw! }
 }
 
-describe('what only WebGPU does', () => {
+describe('behaviour specific to WebGPU', () => {
   let device: Device
   beforeAll(async () => {
     device = await createNodeWebGpu()
@@ -36,7 +36,7 @@ describe('what only WebGPU does', () => {
     await device.dispose()
   })
 
-  test('gets all that the adapter has, beyond the default limits', async () => {
+  test('gets all limits of the adapter, beyond the default limits', async () => {
     const found = await findAdapter()
     if ('reason' in found) throw new Error(found.reason)
     const { limits, features } = found.adapter
@@ -49,7 +49,7 @@ describe('what only WebGPU does', () => {
     expect(device.storage).toBe('words')
   })
 
-  test('what is submitted may be freed; what is not yet is missed by name', async () => {
+  test('submitted buffers may be freed; unsubmitted ones are reported by name', async () => {
     const text = `kernel k(m: size) { axis i = dense_fixed(m) buffer X: f32[i] in buffer Y: f32[i] out
       iterate a [i] as S { Y[i] = X[i] } }`
     const compiled = await parseProgram(text).kernel().compile(device)
@@ -66,20 +66,20 @@ describe('what only WebGPU does', () => {
     expect(await codeOf(() => compiled.prepare(inputs))).toBe('device/released-module')
   })
 
-  test('refuses f64 arguments by name', async () => {
+  test('rejects f64 arguments by name', async () => {
     const module = wgsl('wide', '', { k: [{ kind: 'buffer', name: 'A', dtype: 'f64', access: 'read' }] })
     const [d] = await failure(() => device.compile(module))
     expect(d!.code).toBe('device/no-f64')
     expect(d!.message).toContain('k: A')
   })
 
-  test('refuses more buffers than a launch may have', async () => {
+  test('rejects more buffers than a launch may have', async () => {
     const n = device.limits.maxBuffersPerLaunch + 1
     const args = Array.from({ length: n }, (_, k) => ({ ...ARGS.blocks[0], name: `b${k}` }))
     expect(await codeOf(() => device.compile(wgsl('many', '', { k: args })))).toBe('device/over-limit')
   })
 
-  test('reports an entry that the text lacks, and bindings that do not match, as compile errors', async () => {
+  test('reports a missing entry point, and bindings that do not match, as compile errors', async () => {
     const { text } = WGSL_TEXTS.blocks.module
     const [missing] = await failure(() => device.compile(wgsl('m', text, { absent: ARGS.blocks })))
     expect(missing!.code).toBe('device/compile')
@@ -91,7 +91,7 @@ describe('what only WebGPU does', () => {
     expect(read!.message).toContain('kernel blocks')
   })
 
-  test('shows the offending line with a caret under the place', async () => {
+  test('shows the wrong line with a caret under the place', async () => {
     const [d] = await failure(() => device.compile(WGSL_TEXTS.broken.module))
     expect(d).toMatchInlineSnapshot(`
       {
@@ -110,7 +110,7 @@ describe('what only WebGPU does', () => {
     `)
   })
 
-  test('refuses one buffer under two names when it is written, and allows it when it is only read', async () => {
+  test('rejects one buffer under two names if it is written, and allows it if it is only read', async () => {
     const { module } = WGSL_TEXTS.scale
     const m = await device.compile(module)
     const b = device.alloc(4, 'both')
@@ -168,7 +168,7 @@ describe('what only WebGPU does', () => {
     }
   })
 
-  test('says that memory ran out where the buffer is first needed, and goes on without it', async () => {
+  test('reports exhausted memory where the buffer is first needed, and continues without it', async () => {
     // SwiftShader has no single gibibyte although it allows buffers of that size; a GPU may run full instead.
     const { device, raw } = await openDevice()
     const create = raw.createBuffer.bind(raw)
@@ -195,7 +195,7 @@ describe('what only WebGPU does', () => {
     }
   })
 
-  test('times with a wall clock where there are no timestamps', async () => {
+  test('uses a wall clock if there are no timestamps', async () => {
     const { device } = await openDevice(['timestamp-query'])
     expect(device.features.has('timestamp-query')).toBe(false)
     const y = device.alloc(4096, 'y')
@@ -205,7 +205,7 @@ describe('what only WebGPU does', () => {
     await device.dispose()
   })
 
-  test('a lost device ends what is under way and refuses what comes after, naming the kernel', async () => {
+  test('a lost device ends commands in flight and rejects later ones, naming the kernel', async () => {
     const { device, raw } = await openDevice()
     const m = await device.compile(WGSL_TEXTS.steps.module)
     const y = device.alloc(4 * 2 ** 20, 'y')
@@ -247,7 +247,7 @@ describe('what only WebGPU does', () => {
     }
   })
 
-  test('dispose ends what is under way', async () => {
+  test('dispose ends commands in flight', async () => {
     const { device } = await openDevice()
     const y = device.alloc(2 ** 24, 'y')
     await device.run([{ kind: 'clear', buffer: y }])
@@ -264,7 +264,7 @@ describe('what only WebGPU does', () => {
   })
 })
 
-describe('which adapter', () => {
+describe('adapter selection', () => {
   test('the report names the adapter and how it was reached', async () => {
     const report = await reportWebGpu()
     expect(report).toMatchObject({ kind: 'webgpu', available: true, facts: { choice: 'auto' } })
@@ -272,13 +272,13 @@ describe('which adapter', () => {
     expect(report.facts.driver).toBeTruthy()
   })
 
-  test('the software driver can be asked for', async () => {
+  test('the software driver can be requested', async () => {
     const report = await reportWebGpu({ adapter: 'swiftshader' })
     expect(report.available).toBe(true)
     expect(report.facts).toMatchObject({ software: 'yes', driver: expect.stringContaining('SwiftShader') })
   })
 
-  test('the GPU can be insisted on: then there is one, or the reason why not', async () => {
+  test('the GPU can be required: then there is one', async () => {
     const report = await reportWebGpu({ adapter: 'hardware' })
     if (report.available) expect(report.facts.software).toBe('no')
     else {
@@ -288,7 +288,7 @@ describe('which adapter', () => {
     }
   })
 
-  test('another choice is refused', async () => {
+  test('another value is rejected', async () => {
     const report = await reportWebGpu({ adapter: 'lavapipe' as never })
     expect(report).toMatchObject({ available: false, reason: expect.stringContaining('lavapipe') })
     expect(await codeOf(() => createNodeWebGpu({ adapter: 'lavapipe' as never }))).toBe(

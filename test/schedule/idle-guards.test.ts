@@ -46,7 +46,7 @@ const around = (k: typeof stored): string =>
     .split('\n')
     .find((l) => l.includes(' ko in '))!
 
-test('slots without a coordinate add nothing to an element that is there', async () => {
+test('padding slots add nothing to an existing element', async () => {
   const k = copied(stored.bind({ io: 'block.x', f: 'thread.x' }))
   expect(around(k)).not.toContain('where')
   await agreeOnAll(k.compilation, { tensors: { A, B } })
@@ -57,7 +57,7 @@ test.each([
   ['atomic', copied(stored.atomic('C'))],
   // What B holds there is anything.
   ['one copy', stored.reorder('io', 'go', 'f', 'ko').cacheRead('A', 'go', 'shared', 'As', { padded: 0 })],
-])('%s: they are left out', async (_, k) => {
+])('%s: the guards are removed', async (_, k) => {
   expect(around(k)).toContain('where')
   await agreeOnAll(k.compilation, { tensors: { A, B } })
 })

@@ -15,7 +15,7 @@ const inTurn = (ratios: readonly number[]) => async (n: number) => ratios[n % ra
 const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
 
 property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
-  'what is faster each time is faster',
+  'a schedule that is faster each time is reported as faster',
   async (all) => {
     const found = await confirmedBy('found', inTurn(all))
     expect(found).toMatchObject({ verdict: 'faster', rounds: 8 })
@@ -27,7 +27,7 @@ property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
 )
 
 property.prop([ratio])(
-  'what is faster as often as it is slower is not told apart, after more rounds',
+  'schedules with mixed outcomes are indistinguishable, after more rounds',
   async (r) => {
     expect(await confirmedBy('found', inTurn([r, 1 / r]))).toMatchObject({
       verdict: 'not distinguishable',
@@ -36,7 +36,7 @@ property.prop([ratio])(
   },
 )
 
-test('a lucky round among others decides nothing, and few rounds say nothing', async () => {
+test('a single lucky round does not decide, and few rounds prove nothing', async () => {
   expect(await confirmedBy('found', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({
     verdict: 'not distinguishable',
   })
@@ -49,7 +49,7 @@ test('a lucky round among others decides nothing, and few rounds say nothing', a
   expect(await confirmedBy('found', inTurn([Number.NaN]))).toBe(null)
 })
 
-describe('what is recommended', async () => {
+describe('the recommended schedule', async () => {
   const kernel = (await load(`import "sparsetile/kernels/formats.spt"\n${PRODUCT}`)).kernel('product')
   const A = coords(
     [6, 5],
@@ -95,7 +95,7 @@ describe('what is recommended', async () => {
   const found = final('found', kernel.split('f', 2), 1, 1.1, 1.2)
   const standard = final('standard', kernel, 1.05, 1.3, 1.4)
 
-  test('is what was fastest if it is so again', async () => {
+  test('is the measured best if the confirmation agrees', async () => {
     // Whoever is prepared first in a round is last in the next.
     const r = await judged([found, standard], (k) => ([0, 3].includes(k % 4) ? 1 : 1.2))
     expect(r).toMatchObject({
@@ -106,14 +106,14 @@ describe('what is recommended', async () => {
     expect(r.confirmation).toMatchObject({ verdict: 'faster', ratio: expect.closeTo(1 / 1.2, 6) })
   })
 
-  test('is the default if what was fastest is not distinguishable from it', async () => {
+  test('is the default if the measured best is not distinguishable from it', async () => {
     // What is prepared first is the slower, whichever it is.
     const r = await judged([found, standard], (k) => (k % 2 === 0 ? 1.2 : 1))
     expect(r).toMatchObject({ best: { name: 'standard' }, bestSchedule: { name: 'standard' } })
     expect(r.confirmation).toMatchObject({ name: 'found', verdict: 'not distinguishable' })
   })
 
-  test('is the default if it is the same, or the fastest, and nothing is measured again for that', async () => {
+  test('is the default if it is the same, or the fastest, without further measurements', async () => {
     for (const finals of [
       [final('found', kernel, 1, 1, 1), standard],
       [found, final('standard', kernel, 0.5, 0.6, 0.7)],
@@ -125,7 +125,7 @@ describe('what is recommended', async () => {
       })
   })
 
-  test('after an abort is what was fastest if the intervals are apart', async () => {
+  test('after an abort is the measured best if the intervals are apart', async () => {
     const stop = AbortSignal.abort()
     expect(await judged([found, standard], () => 1, stop)).toMatchObject({
       bestSchedule: { name: 'standard' },
@@ -135,7 +135,7 @@ describe('what is recommended', async () => {
   })
 })
 
-test('intervals that overlap are not apart', () => {
+test('overlapping intervals are indistinguishable', () => {
   expect(areApart(summarizeSamples([1, 2]), summarizeSamples([1.9, 3]))).toBe(false)
   expect(areApart(summarizeSamples([1, 2]), summarizeSamples([2.1, 3]))).toBe(true)
   expect(areApart(summarizeSamples([1]), summarizeSamples([3, 3]))).toBe(false)

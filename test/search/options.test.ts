@@ -102,7 +102,7 @@ test.each([
   expect(await codeOf(() => loose(tuneAll)(kernel, all))).toBe('api/argument')
 })
 
-test('tuneAll refuses what is not an option of a case', async () => {
+test('tuneAll rejects unknown options of a case', async () => {
   const all = { cases: [{ name: 'a', inputs, file: 'a.mtx' }], device, trials: 1 }
   expect(await codeOf(() => loose(tuneAll)(kernel, all))).toBe('api/unknown-option')
 })
@@ -128,7 +128,7 @@ test.each<readonly [unknown, string]>([
   expect(await codeOf(() => loose(sketches)(kernel, options))).toBe(code)
 })
 
-test('sizes of automatic schedules are those of the kernel', async () => {
+test('sizes of automatic schedules are the sizes of the kernel', async () => {
   expect(await codeOf(() => kernel.autoSchedule('cpu', { q: 4 }))).toBe('bind/unknown-name')
   expect(await codeOf(() => sketches(loose(3), { device: 'cpu' }))).toBe('api/argument')
 })
@@ -142,7 +142,7 @@ test.each<readonly [unknown, string]>([
   expect(await codeOf(() => loose(predictor)(kernel, options))).toBe(code)
 })
 
-test('the cost model says that a matrix has too many rows, and choosing does without it', async () => {
+test('the cost model reports a matrix with too many rows, and dispatch works without it', async () => {
   const wide = coords(
     [2 ** 26 + 1, 2 ** 26],
     [
@@ -157,13 +157,13 @@ test('the cost model says that a matrix has too many rows, and choosing does wit
   expect(selection.schedule).not.toBe('')
 })
 
-describe('a point with a value of no decision', () => {
+describe('a point with an unknown decision', () => {
   const own = space('own', kernel, (p) => {
     const cols = p.number('cols', [2, 4])
     return (k) => k.split('f', cols)
   })
 
-  test.each(['a text', 'a function', 'sketches'])('is refused by a space of %s', async (kind) => {
+  test.each(['a text', 'a function', 'sketches'])('is rejected by a space of %s', async (kind) => {
     const some = await kernel.space('some').bind(device, inputs)
     const drawn = sketches(kernel, { device: 'cpu', formats: {} })
     const of = { 'a text': some, 'a function': own, sketches: drawn }[kind]!
@@ -190,12 +190,12 @@ test('arguments of spaces and schedules are integers', async () => {
       expect(await codeOf(call)).toBe('schedule/argument')
 })
 
-test('what a space and a choice are refused for has its line', async () => {
+test('errors of spaces and dispatches have a source location', async () => {
   const error = await refused(() => kernel.space('some').bind(device, { tensors: { A }, params: { d: 1 } }))
   expect(render(error.diagnostics, error.sources ?? [])).toContain('space product.some(most = 8) {')
 })
 
-test('search refuses what is not an option of it', async () => {
+test('search rejects unknown options', async () => {
   const own = space('own', kernel, (p) => {
     const cols = p.number('cols', [2, 4])
     return (k) => k.split('f', cols)
@@ -207,7 +207,7 @@ test('search refuses what is not an option of it', async () => {
   expect(await codeOf(() => loose(costPrior)(own, null))).toBe('api/argument')
 })
 
-test('members of families are no larger than memory', async () => {
+test('members of families fit in memory', async () => {
   for (const name of ['road:1e9', 'uniform:2000001'])
     expect(await codeOf(() => generateMatrix(name))).toBe('families/too-large')
   expect(generateMatrix('road:64')?.shape[0]).toBeGreaterThan(0)

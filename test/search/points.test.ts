@@ -42,14 +42,17 @@ const grid = (n: number, size: number): PointSpace => ({
 describe('points of generated spaces', () => {
   const parameters = { numRuns: runs(150) }
 
-  property.prop({ space: drawn }, parameters)('are those of a list, each once, and counted', ({ space }) => {
-    const listed = keys(space.all).sort()
-    expect(keys(points(space)).sort()).toEqual(listed)
-    expect(count(space)).toEqual({ points: listed.length, isExact: true })
-  })
+  property.prop({ space: drawn }, parameters)(
+    'equal the enumerated list, each once, and are counted',
+    ({ space }) => {
+      const listed = keys(space.all).sort()
+      expect(keys(points(space)).sort()).toEqual(listed)
+      expect(count(space)).toEqual({ points: listed.length, isExact: true })
+    },
+  )
 
   property.prop({ space: drawn, stream: randoms }, parameters)(
-    'are found again when drawn or changed',
+    'are members after sampling and mutation',
     ({ space, stream }) => {
       const random = randomOf(stream)
       const all = new Set(keys(space.all))
@@ -74,7 +77,7 @@ describe('points of generated spaces', () => {
 })
 
 describe('large spaces', () => {
-  test('are counted up to a limit, gone through lazily, and drawn from', () => {
+  test('are counted up to a limit, enumerated lazily, and sampled', () => {
     const space = grid(30, 4)
     // All walks have the same product: the estimate is exact.
     const found = count(space, 1000)
@@ -86,7 +89,7 @@ describe('large spaces', () => {
     expect(neighbours(space, points(space).next().value!)).toHaveLength(30)
   })
 
-  test('are counted by products where they say what the rest depends on', () => {
+  test('are counted by products if dependences are declared', () => {
     const space: PointSpace = {
       ...grid(30, 4),
       remainderKey: (partial) => String(Object.keys(partial).length),
@@ -94,7 +97,7 @@ describe('large spaces', () => {
     expect(count(space)).toEqual({ points: 4 ** 30, isExact: true })
   })
 
-  test('give each point equally often where they can be counted', () => {
+  test('are sampled uniformly if they can be counted', () => {
     // One of two values leads to a single point, the other to nine.
     const space: PointSpace = {
       name: 'lopsided',
@@ -115,7 +118,7 @@ describe('large spaces', () => {
   })
 })
 
-test('what is likely is drawn more often, of numbers what is near it too, and all else sometimes', () => {
+test('likely values are sampled more often, with near numbers, and all others sometimes', () => {
   const values = [1, 2, 4, 8, 16, 32, 64, 128]
   const space: PointSpace = {
     name: 'likely',
@@ -141,13 +144,13 @@ test('what is likely is drawn more often, of numbers what is near it too, and al
   expect(Math.min(...['x', 'z', 'w'].map((v) => times.get(v)!))).toBeGreaterThan(500)
 })
 
-describe('points that are none', () => {
+describe('invalid points', () => {
   const space = grid(2, 3)
   test.each([
     [{ p0: 1 }, 'does not decide p1'],
     [{ p0: 7, p1: 0 }, 'p0 cannot be 7'],
     [{ p0: 1, p1: 1, p2: 1 }, 'nothing called p2'],
-  ])('%j are refused', (point, message) => {
+  ])('%j are rejected', (point, message) => {
     const error = refusal(() => checkPoint(space, point as Point))
     expect(error.code).toBe('space/point')
     expect(error.message).toContain(message)

@@ -47,7 +47,7 @@ describe('a function', () => {
     return (k) => (unrolled ? steps(k).unroll('f') : steps(k))
   })
 
-  test('decides in its order, and leaves out what it refuses next', () => {
+  test('decides in its order, and excludes later rejected points', () => {
     expect(own.next({})).toMatchObject({ name: 'rows', values: [1, 2, 4, 8], ordered: true })
     expect(own.next({ rows: 2 })).toMatchObject({ name: 'cols', values: [4] })
     expect(own.next({ rows: 2, cols: 8 })?.values).toEqual([])
@@ -55,7 +55,7 @@ describe('a function', () => {
     expect(count(own)).toEqual({ points: 3 * 2 * 2 + 2, isExact: true })
   })
 
-  test('applies steps, whose refusals are counted', () => {
+  test('applies steps, whose rejections are counted', () => {
     const kernel8 = own.kernel({ rows: 8, cols: 1, steps: 'tiled' })
     expect(kernel8.trace).toEqual(kernel.schedule('tiled', 8, 1).trace)
     // `f` is split where the schedule is applied, and has no constant extent where it is not.
@@ -88,18 +88,18 @@ describe('a function', () => {
     ['a name twice', broken((p) => p.number('x', [1]) + p.number('x', [1])), 'space/decided-twice'],
     ['no steps', broken((p) => p.option('o', ['a'])), 'api/argument'],
     ['no truth value', broken((p) => p.only(1 as never)), 'api/argument'],
-  ])('with %s is refused', (_, s, code) => {
+  ])('with %s is rejected', (_, s, code) => {
     expect(refusal(() => listPoints(s)).code).toBe(code)
   })
 
   test.each([
     ['a promise of one', async (k: unknown) => k],
     ['another object', () => ({})],
-  ])('that makes %s is refused', (_, make) => {
+  ])('that returns %s is rejected', (_, make) => {
     expect(refusal(() => space('made', kernel, () => make as never).kernel({})).code).toBe('api/argument')
   })
 
-  test('that is async is refused, and the rejection of its promise is handled', async () => {
+  test('that is async is rejected, and the rejection of its promise is handled', async () => {
     const unhandled: unknown[] = []
     const listen = (why: unknown): void => void unhandled.push(why)
     process.on('unhandledRejection', listen)
@@ -113,7 +113,7 @@ describe('a function', () => {
     }
   })
 
-  test('that throws is refused there, with its point and why, and goes on elsewhere', () => {
+  test('that throws is rejected at that point, with the reason, and continues elsewhere', () => {
     const throwing = space('throwing', kernel, (p) => {
       const by = p.number('by', [1, 2, 4])
       if (by === 2) throw new TypeError('no lanes')
@@ -131,7 +131,7 @@ describe('a function', () => {
     expect(refusal(() => throwing.kernel({ by: 4 })).message).toMatch(/at by = 4: .*steps/)
   })
 
-  test('what is there twice is named', () => {
+  test('duplicates are named', () => {
     const said = (decide: (p: Decisions) => unknown) => refusal(() => listPoints(broken(decide))).message
     expect(said((p) => p.number('c', [1, 1.5, 1]))).toBe('1 is twice among what c can be')
     expect(said((p) => p.option('o', ['a', 'b', 'b']))).toBe('"b" is twice among what o can be')
@@ -174,7 +174,7 @@ describe('a text', () => {
     expect(refusal(() => scheduleText(kernel, 'no name')).code).toBe('api/argument')
   })
 
-  test('says what it has to be told, and when no point is left', async () => {
+  test('reports missing inputs, and spaces without a point', async () => {
     const codeOf = async (made: Promise<unknown>): Promise<unknown> =>
       made.then(
         () => null,
@@ -193,7 +193,7 @@ describe('a text', () => {
   })
 })
 
-test('a million points are not listed, and counted at once', async () => {
+test('a million points are counted at once, without a list', async () => {
   const names = ['a', 'b', 'c', 'e', 'g', 'h']
   const large = await load(`${KERNEL}
 space product.large {
@@ -242,7 +242,7 @@ describe('decisions after the function has returned', () => {
     },
   }
   for (const [what, decide] of Object.entries(late))
-    test(`${what}: are refused by all that walks through the space`, async () => {
+    test(`${what}: are rejected by every traversal of the space`, async () => {
       const made = (): ReturnType<typeof space<K>> => space('late', kernel, decide)
       const all: Record<string, () => unknown> = {
         count: () => count(made()),
@@ -261,7 +261,7 @@ describe('decisions after the function has returned', () => {
         })
     })
 
-  test('decisions of what `pick` returns, taken before, are ordinary', () => {
+  test('decisions in the result of `pick`, made before, are ordinary', () => {
     const early = space('early', kernel, (p) =>
       p.pick('f', {
         a: () => {
