@@ -107,7 +107,7 @@ for (const [way, go] of Object.entries(WAYS))
     })
 
     for (const refuses of ['launches', 'recording'] as const)
-      test(`a driver that rejects ${rejects} gets plain launches, and is not tried again`, async () => {
+      test(`a driver that rejects ${refuses} gets plain launches, and is not tried again`, async () => {
         const { device, driver, launched, waiting, y, number, clear } = await overlapping()
         driver.refuses = refuses
         const list = [clear, waiting(y, 1, true), waiting(y, 2, true)]
