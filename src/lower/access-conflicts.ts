@@ -1,6 +1,6 @@
 /**
- * Data races between the threads of a block (dependence testing). Which thread touches an element: may two accesses in
- * different threads of a block be of one element? What is not evident counts as "may".
+ * Dependence testing: data races between the threads of a block. The tests are conservative: two accesses conflict unless they are proved
+ * to touch different elements, or to run in one thread.
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
@@ -14,24 +14,26 @@ import { mentions, mentionsSome, substitute } from '../ir/expr-tree.ts'
 import type { For } from '../ir/loops.ts'
 
 export interface Block {
-  /** Thread axes of the launch that no loop around the accesses is bound to. */
+  /** Thread axes of the launch to which no loop around the accesses is bound. */
   readonly axes: readonly ThreadAxis[]
-  /** Buffers of the launch that each thread has its own copy of. */
+  /** Names of the buffers of which each thread has a private copy. */
   readonly registers: ReadonlySet<string>
-  /** Buffers of the launch in memory of the block. */
+  /** Names of the buffers in shared memory. */
   readonly shared: ReadonlySet<string>
-  /** Buffers that are validated to be monotone. */
+  /** Names of the buffers that are validated to be monotone. */
   readonly indptr: ReadonlySet<string>
-  /** What the threads of thread.x do together. */
+  /** The lanes of thread.x that execute tensor-core instructions together. */
   readonly lanes: Lanes
 }
 
-/** Which threads two accesses may meet in: those of one row of the block, or any. */
+/**
+ * The threads between which two accesses may conflict: no threads, those of one row of the block (equal thread.y and thread.z), or any.
+ */
 export type ConflictScope = 'none' | 'row' | 'block'
 
 /**
- * Whether an element of memory that threads share may be touched by `x` in one thread and by `y` in another, one
- * of them writing. Paths begin where the accesses part: what is around both has one value for both.
+ * Returns the threads between which accesses `x` and `y` may conflict: both touch one element of shared or global memory, and at least one
+ * writes. The paths begin below the loops that enclose both accesses, because the variables of these loops have one value for both.
  */
 export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): ConflictScope {
   if (x.buffer !== y.buffer || block.registers.has(x.buffer)) return 'none'
@@ -42,7 +44,7 @@ export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): C
     const along = [...block.axes, ...[...x.path, ...y.path].flatMap((l) => l.along ?? [])]
     return along.every((axis) => axis === 'thread.x') ? 'row' : 'block'
   }
-  // Rounds of spatial loops write different elements; memory of the block is used anew in every round.
+  // // Iterations of spatial loops write different elements; shared memory is reused in every iteration.
   if (x.stmt === y.stmt && !block.shared.has(x.buffer) && [...x.path, ...y.path].every((l) => !l.reduce))
     if (x.mode === 'write' && y.mode === 'write') return 'none'
   const proved = new Set<ThreadAxis>()
@@ -56,7 +58,7 @@ export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): C
       inRow = true
     }
   }
-  // An axis whose thread is known to be the same makes its index a constant for the others.
+  // // If both accesses run in the same thread of one axis, the index of this axis is a constant for the other axes.
   for (let changed = true; changed; ) {
     changed = false
     for (const axis of open) {
@@ -73,7 +75,10 @@ export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): C
   return inRow || unproved.length > 0 ? 'row' : 'none'
 }
 
-/** Whether two indices have different remainders by one number: stages of a buffer, seen from one round. */
+/**
+ * Returns true if two indices have different remainders modulo one constant, for example the stages of a pipelined buffer in one
+ * iteration.
+ */
 function distinctResidues(a: Expr, b: Expr | undefined, own: readonly For[]): boolean {
   if (a.kind === 'const' && b?.kind === 'const') return a.value !== b.value
   if (a.kind !== 'binary' || a.op !== 'mod' || a.b.kind !== 'const') return false
@@ -83,7 +88,7 @@ function distinctResidues(a: Expr, b: Expr | undefined, own: readonly For[]): bo
   return own.every((l) => !mentions(a, l.var) && !mentions(b, l.var))
 }
 
-/** Atomic updates by one reducer are in any order; those by different ones are not. */
+/** Returns true if both accesses are atomic updates by the same reducer, whose order does not matter. */
 const sameAtomic = (x: BufferAccess, y: BufferAccess): boolean => {
   const [a, b] = [atomicReducer(x), atomicReducer(y)]
   return a !== undefined && a === b
@@ -97,7 +102,10 @@ const isCooperative = (x: BufferAccess): boolean => x.path.some((l) => l.coopera
 const loopOn = (x: BufferAccess, axis: ThreadAxis): For | undefined =>
   x.path.find((l) => l.mode.kind === 'bind' && l.mode.to === axis)
 
-/** Beside all loops on an axis, what changes shared memory is done by the first thread, and the rest by all. */
+/**
+ * Returns true if only the first thread of an axis without a loop runs the statement, because it changes shared or global memory. Other
+ * statements run in all threads.
+ */
 const byFirst = (x: BufferAccess, block: Block): boolean => {
   const targets = targetsOf(x.stmt)
   const together = x.path.some((l) => l.mode.kind === 'instr') || isWarpCollective(x.stmt, block.lanes)
@@ -106,10 +114,13 @@ const byFirst = (x: BufferAccess, block: Block): boolean => {
 
 type Owners = readonly (string | undefined)[]
 
-/** What `owningThread` found: an access meets many others, of one launch all. */
+/** Cache of `ownersOf` per access, because an access is compared with many others of its launch. */
 const known = new WeakMap<BufferAccess, Map<string, Owners>>()
 
-/** For each dimension a text that two accesses share only where one thread of `axis` makes both. */
+/**
+ * Returns a key per dimension: two accesses with equal keys in a dimension touch one element only from one thread of `axis`. `undefined`:
+ * no key is known.
+ */
 function owningThread(
   x: BufferAccess,
   axis: ThreadAxis,
@@ -145,7 +156,7 @@ function ownersOf(
   })
 }
 
-/** `big·M + c·t + rest` with `0 <= c·t + rest < M`: the thread is a digit of the index. */
+/** Returns the key of an index `big·M + c·t + rest` with `0 <= c·t + rest < M`, so the thread number `t` is a digit of the index. */
 function residueOf(e: Expr, axis: ThreadAxis, extent: Expr | undefined, space: Space): string | undefined {
   if (extent?.kind !== 'const') return undefined
   const sum = linear(e)

@@ -1,10 +1,10 @@
-/** Live ranges of accumulators: where the targets of a reduction exist. */
+/** Live ranges of accumulators: the loops in which the targets of a reduction are allocated. */
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { someStmt } from '../ir/tree.ts'
 
 /**
- * How many of the loops around a reduction lie outside of where its targets exist: a local buffer is made anew in
- * every iteration of those, so what they reduce is not reduced into it. None for global buffers.
+ * The number of loops around a reduction that lie outside the live range of its targets. A local buffer is allocated anew in every
+ * iteration of these loops, so they do not reduce into it. 0 for global buffers.
  */
 export function outsideLifetime(reduce: Reduce, path: readonly For[]): number {
   const makes = (s: Stmt): boolean =>

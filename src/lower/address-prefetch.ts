@@ -1,7 +1,7 @@
 /**
- * Prefetching of gathered addresses (software pipelining of indirect loads). Addresses that copies of a pipelined loop load
- * from memory (rows that are gathered) are loaded an iteration before the copies start, into registers: nobody waits for one
- * load to begin the next. Those that are the same in all iterations are loaded once, before the loop.
+ * Software pipelining of indirect loads (prefetching of gathered addresses). Copies of a pipelined loop may load their addresses from
+ * memory, for example the numbers of gathered rows. These addresses are loaded into registers one iteration before the copies start.
+ * Loop-invariant addresses are loaded once, before the loop.
  */
 import { renameBound, substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'
@@ -12,26 +12,28 @@ import { local, store, when, whenAll } from '../ir/statement-builders.ts'
 import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { type Body, exprsOf, rewriteStmts, stmt } from '../ir/tree.ts'
 
-/** Addresses of one kind that a thread holds. */
+/** Upper bound on the addresses of one load expression that a thread keeps in registers. */
 const MOST = 32
 
 export interface AddressesAhead {
-  /** The copies with their addresses from registers. */
+  /** The copies, which read their addresses from `registers`. */
   readonly copies: Body
   readonly registers: readonly Buffer[]
-  /** Loads, where `within` holds, what the copies need that have these expressions in place of variables. */
+  /**
+   * Returns statements that load the addresses into `registers` if `within` holds, after replacing variables by the expressions in `at`.
+   */
   readonly fill: (within: Expr, at?: ReadonlyMap<string, Expr>) => Body
 }
 
 interface Address {
   readonly load: Load
-  /** The loops of the copy that it changes with. */
+  /** The loops of the copy on which the address depends. */
   readonly loops: readonly For[]
-  /** It is read where all conditions of one of these hold: there it is in range. */
+  /** The address is in range, and therefore loaded, if all conditions of at least one list hold. */
   readonly cases: readonly (readonly Expr[])[]
 }
 
-/** A load that a copy evaluates: the loops around, and what is known to hold by then. */
+/** A load that a copy evaluates, with its enclosing loops and the conditions that hold at this point. */
 interface Use {
   readonly load: Load
   readonly path: readonly For[]
@@ -39,8 +41,8 @@ interface Use {
 }
 
 /**
- * Those that change with the iteration, as `moving` says, of copies that run where `known` holds. `stable` says which buffers
- * do not change meanwhile.
+ * Prefetches the addresses that change with the iteration (`moving`), for copies that run under the conditions `known`. `stable` returns
+ * true for buffers that are not written meanwhile.
  */
 export function addressesAhead(
   copies: Body,
@@ -56,16 +58,13 @@ export function addressesAhead(
 }
 
 export interface AddressesOnce {
-  /** The copies with their addresses from registers. */
+  /** The copies, which read their addresses from `registers`. */
   readonly copies: Body
   readonly registers: readonly Buffer[]
   readonly fill: () => Body
 }
 
-/**
- * The addresses that do not change with the loop, but within a copy of an iteration, or from one iteration of the loop `over`
- * to the next.
- */
+/** Hoists the addresses that do not change with `loop`, but change within one copy or between iterations of `over`. */
 export function addressesOnce(
   copies: Body,
   loop: For,
@@ -89,7 +88,7 @@ interface Kept extends Address {
   readonly registers: Buffer
 }
 
-/** The copies with the addresses that are asked for from registers; `around` are loops that these do not depend on. */
+/** Replaces the addresses that satisfy `asked` by registers; `around`: enclosing loops on which they do not depend. */
 function inRegisters(
   copies: Body,
   known: readonly Expr[],
@@ -120,7 +119,7 @@ function inRegisters(
   return { kept, replaced }
 }
 
-/** Loads an address of each iteration of its loops. */
+/** Returns the loop nest that loads each address into its register. */
 function filling(k: Kept, names: Names): Body {
   const registers = store(k.registers.name, placeIn(k.loops), k.load)
   const nest = k.loops.reduceRight<Body>(
@@ -145,7 +144,7 @@ const registersFor = (a: Address, names: Names): Buffer =>
 
 type Visit = (u: Use, ofAddress: boolean) => void
 
-/** Every load of the copies, in the order they are evaluated in; `ofAddress`: a stored value is loaded from there. */
+/** Visits every load of the copies in evaluation order. `ofAddress` is true for loads in the address of a stored value. */
 function visitUses(copies: Body, known: readonly Expr[], visit: Visit): void {
   for (const s of copies) visitStmt(s, [], known, visit)
 }
@@ -165,7 +164,7 @@ function visitStmt(s: Stmt, path: readonly For[], known: readonly Expr[], visit:
   } else for (const e of exprsOf(s)) visitExpr(e, path, known, s.kind === 'store' ? 2 : 0, visit)
 }
 
-/** Each condition is evaluated where those before it hold; all of them, after that. */
+/** Visits each condition under the conditions before it, and returns `known` with all conditions appended. */
 function visitTerms(
   terms: readonly Expr[],
   path: readonly For[],
@@ -180,7 +179,7 @@ function visitTerms(
   return all
 }
 
-/** `depth`: 2 in a stored value, 1 in the address of an outermost load there, 0 elsewhere. */
+/** `depth`: 2 in a stored value, 1 in the address of an outermost load of a stored value, otherwise 0. */
 function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth: number, visit: Visit): void {
   const go = (x: Expr, conditions = known): void => visitExpr(x, path, conditions, depth, visit)
   if (e.kind === 'load') {
@@ -194,7 +193,7 @@ function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth:
   }
 }
 
-/** What holds one address for all of its uses; nothing where that takes more than a thread can load ahead. */
+/** Returns one address that serves all uses, or `undefined` if the uses differ or need more than `MOST` registers. */
 function addressOf(uses: readonly Use[], stable: (buffer: string) => boolean): Address | undefined {
   const found = uses.map((u) => address(u, stable))
   const [first] = found
@@ -218,7 +217,10 @@ function addressOf(uses: readonly Use[], stable: (buffer: string) => boolean): A
 const sameLoop = (a: For, b: For): boolean =>
   a.var === b.var && sameExpr(a.extent, b.extent) && a.mode.kind === b.mode.kind
 
-/** What one use needs; nothing where it is not known to be in range without what other loops decide. */
+/**
+ * Returns the address of one use, or `undefined` if its range depends on loops on which the address does not depend, or if a buffer that
+ * it reads is not stable.
+ */
 function address(
   { load: a, path, conditions }: Use,
   stable: (buffer: string) => boolean,

@@ -1,8 +1,8 @@
 /**
- * Reassociation by rank (Briggs and Cooper, Effective Partial Redundancy Elimination, PLDI 1994). Invariant reached: addresses in shared
- * memory that texts of instructions take are sums, what changes with outer loops before what changes with inner ones and constants last.
- * What tiles of a loop have in common is one expression then, computed where it changes, and tiles lie constants apart, which
- * instructions add by themselves. (Addresses are no elements of arrays there, whose constants compilers find.)
+ * Reassociation by rank (Briggs and Cooper, Effective Partial Redundancy Elimination, PLDI 1994). Invariant reached: shared-memory
+ * addresses in inline assembly are sums. Terms of outer loops come before terms of inner loops, and constants come last. So the common
+ * part of the addresses of tiles is one expression, and the tiles differ by constant offsets, which instructions add. (Compilers do not
+ * find these constants, because the addresses are not array accesses.)
  */
 import { type Linear, linear, sumExpr, type Term } from '../analysis/integers/linear.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -10,7 +10,7 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, mapPieces, withBodies } from '../ir/tree.ts'
 
-/** In how many loops a variable is; what is not there changes with none. */
+/** Nesting depth of the loop with which each variable changes. Absent variables are loop-invariant. */
 type Depths = ReadonlyMap<string, number>
 
 export const reassociateAddresses = (body: Body): Body => within(body, new Map(), 0)
@@ -42,6 +42,6 @@ function ordered(e: Expr, depths: Depths): Expr {
   return sumExpr({ terms: new Map(ranked.map(([, entry]) => entry)), constant })
 }
 
-/** The deepest loop that it may change with. */
+/** The depth of the innermost loop with which `e` may change. */
 const rank = (e: Expr, depths: Depths): number =>
   Math.max(0, ...[...freeVars(e)].map((v) => depths.get(v) ?? 0))

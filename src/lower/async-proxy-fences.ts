@@ -1,7 +1,7 @@
 /**
- * Checks the fences of the async proxy (`fence.proxy.async`, before tensor-core reads). Shared memory that an instruction
- * reads through the async proxy is filled by instructions that leave it fenced: the proxy need not see ordinary stores,
- * nor asynchronous copies of the threads (PTX ISA, "Async proxy").
+ * Checks proxy fences (`fence.proxy.async`). If an instruction reads shared memory through the async proxy, every instruction that fills
+ * this memory must be declared `fenced`, because the proxy may not see ordinary stores or asynchronous copies of the threads (PTX ISA,
+ * "Async proxy").
  */
 
 import { matchInstr } from '../analysis/instructions/match.ts'
@@ -18,7 +18,7 @@ interface Reader {
   readonly operand: string
 }
 
-/** @throws SptError `schedule/unfenced` */
+/** Throws SptError `schedule/unfenced` if an instruction reads a buffer through the async proxy that is filled without a fence. */
 export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, facts: Facts): void {
   const readers = new Map<string, Reader>()
   const writers = new Map<string, string>()

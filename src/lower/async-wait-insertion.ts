@@ -1,9 +1,8 @@
 /**
- * Commit and wait groups of asynchronous instructions (`cp.async` and the like). Invariant reached: what they do is
- * committed and waited for before anything depends on it. Other asynchronous work may start in between. A pipeline has
- * groups of its own for its copies; here is the rest.
- *
- * Stores that go on by themselves (`outgoing-copies.ts`) are waited for where what they read is written again: a round later.
+ * Insertion of commit and wait groups for asynchronous instructions (`cp.async`). Invariant reached: asynchronous work is committed and
+ * awaited before a statement that depends on it. Independent asynchronous work may start in between. The copies of a software pipeline
+ * have their own groups; this pass handles the other instructions.
+ * Asynchronous stores (`outgoing-copies.ts`) are awaited one iteration later, before their source is overwritten.
  */
 
 import { invariant } from '../ast/diagnostic.ts'
@@ -47,7 +46,7 @@ class AwaitInsertion {
     const out: Stmt[] = []
     const open = new Map<string, Instr>()
     const pending = new Map<string, Instr>()
-    /** What is under way, and may read and write until it was waited for. */
+    /** Asynchronous statements in flight, which may read and write until they are awaited. */
     let running: Stmt[] = []
     const commit = (but?: string): void => {
       for (const [name, instr] of open) {
@@ -77,7 +76,7 @@ class AwaitInsertion {
         commit(started.length === 1 ? started[0]!.name : undefined)
         for (const instr of started) open.set(instr.name, instr)
       } else if (s.kind === 'instr') {
-        // A group that stands here already is the pipeline's.
+        // // An existing commit or wait group belongs to a software pipeline.
         open.clear()
         running = []
       } else if (s.kind !== 'alloc') wait()
@@ -100,7 +99,7 @@ class AwaitInsertion {
     return reuseIfSame(list, out)
   }
 
-  /** Copies that count their bytes on an mbarrier, one round of them. */
+  /** Returns one phase of copies that count their bytes on an mbarrier. */
   #transactionRound(s: Stmt, [instr]: readonly Instr[]): Body {
     const [loop] = loopsOf([s])
     invariant(instr && loop, 'an instruction is a loop')
@@ -117,25 +116,28 @@ class AwaitInsertion {
   }
 }
 
-/** Whether one writes what the other reads. Ordered sums into the same place need no waiting. */
+/** Returns true if `a` writes a buffer that `b` reads. Asynchronous reductions into one buffer need no wait. */
 function needs(a: Stmt, b: Stmt): boolean {
   const written = writesOf([a])
   return [...readsOf([b])].some((x) => written.has(x))
 }
 
-/** What a statement starts that can be waited for behind it: of several kinds, some wait for others within. */
+/**
+ * Returns the asynchronous instructions that `s` starts and that a wait after `s` covers. Empty if they complete in different ways,
+ * because then they are awaited inside `s`.
+ */
 function startsOf(s: Stmt): readonly Instr[] {
   const all = asynchronousInstrs(s)
   return all.every((i) => sharesCompletion(i, all[0]!)) ? all : []
 }
 
-/** The asynchronous instructions that do all a statement does; none where it does anything else. */
+/** Returns the asynchronous instructions of `s`. Empty if `s` also contains other work. */
 export function asynchronousInstrs(s: Stmt): readonly Instr[] {
   const found = new Map<string, Instr>()
   let others = false
   walkStmts([s], (x) => {
     if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous) {
-      // Counted copies that have their barriers are waited for there.
+      // // Copies with a barrier of their own are awaited at this barrier.
       if (!x.mode.signals) found.set(x.mode.instr.name, x.mode.instr)
       return false
     }

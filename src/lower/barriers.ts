@@ -1,11 +1,9 @@
 /**
- * Barrier insertion (`__syncthreads`, `workgroupBarrier`, `__syncwarp`). Invariant reached: between a write of memory that
- * threads of a block share and any access to it by another thread of the block stands a barrier.
- *
- * Siblings get one where the later touches what the earlier may have left to another thread (`access-conflicts.ts`). A
- * serial loop gets one at its end where a round may touch what another thread touches in the next one. Where only threads of
- * one row can meet, and a row is within one warp, the barrier is theirs alone. Who touches what a copy that signals its own
- * barrier brought has waited there.
+ * Barrier insertion (`__syncthreads`, `workgroupBarrier`, `__syncwarp`). Invariant reached: a barrier separates each write of shared or
+ * global memory from a conflicting access by another thread of the block.
+ * A barrier is placed between two sibling statements if their accesses conflict (`access-conflicts.ts`), and at the end of a serial loop
+ * if one iteration conflicts with the next. If only threads of one row conflict, and a row lies within a warp, the barrier synchronises
+ * this row only. Copies that signal an mbarrier need no barrier, because consumers wait at the mbarrier.
  */
 
 import { linear } from '../analysis/integers/linear.ts'
@@ -25,22 +23,25 @@ import { type Body, bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { type Block, type ConflictScope, conflictScope } from './access-conflicts.ts'
 import { isConvergent } from './divergent-conditions.ts'
 
-/** Where barriers stand, and threads that can meet by themselves. */
+/** The threads of a block, and the groups of threads that can synchronise without the block. */
 interface BarrierScope extends Block {
-  /** Buffers that the launch writes, registers aside: accesses to others meet nothing. */
+  /** Buffers that the launch writes, except registers. Accesses to other buffers do not conflict. */
   readonly changing: ReadonlySet<string>
-  /** Threads of a row, where they are lanes of one warp, and lanes of a warp. */
+  /** Lanes of a row and of a warp; absent if a row is not contained in a warp. */
   readonly row?: Lanes | undefined
   readonly names: Names
 }
 
-/** `indptr`: buffers that are known to be monotone. `warp`: lanes that can meet without the block, 1 for none. */
+/**
+ * Inserts barriers into the body of a launch. `indptr`: names of monotone buffers. `warp`: number of lanes that can synchronise without
+ * the block; 1 if the target has no such barrier.
+ */
 export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: number, names: Names): Body {
   const registers = allocatedNames(body, 'register')
   const shared = allocatedNames(body, 'shared')
   const changing = new Set([...writesOf(body)].filter((b) => !registers.has(b)))
   const lanes = lanesIn(body)
-  // One thread waits for nobody.
+  // // An axis of one thread needs no barrier.
   const axes = new Set([...threadsIn(body)].flatMap(([axis, count]) => (count > 1 ? [axis] : [])))
   const width = rowOf(body, lanes.count)
   const row = width !== undefined && warp % width === 0 ? { row: { width, among: warp } } : {}
@@ -49,7 +50,7 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
     : between(body, { axes: [...axes], registers, shared, changing, indptr, lanes, names, ...row })
 }
 
-/** How many threads a row of the block has, where that is a constant. */
+/** The number of threads in a row of the block; undefined if it is not constant. */
 function rowOf(body: Body, least: number): number | undefined {
   let width: number | undefined = least
   walkStmts(body, (s) => {
@@ -76,9 +77,9 @@ function between(list: Body, block: BarrierScope): Body {
 }
 
 /**
- * A condition that reads what is written under it is evaluated before, by all threads: what one of them writes must not
- * decide whether another runs it, nor whether one runs the rest of it. What a thread holds in registers is its own, and
- * asked about again only where threads meet in between.
+ * Evaluates a condition before its branches, in all threads, if a branch writes data that the condition reads. Otherwise a write by one
+ * thread could change whether another thread enters the branch. Conditions on private registers are re-evaluated, unless the branches
+ * contain a barrier.
  */
 function decided(s: If, block: BarrierScope): Body {
   const body = [...s.then, ...s.else]
@@ -87,15 +88,15 @@ function decided(s: If, block: BarrierScope): Body {
   const reads = (e: Expr): boolean => readsSome(e, changes)
   if (!reads(s.cond)) return [s]
   const name = block.names.fresh('holds')
-  // What indices are in range by is still seen.
+  // // Conjuncts that do not read written data stay visible, because they prove that indices are in range.
   const known = conjuncts(s.cond).filter((e) => !reads(e))
   return [define(name, s.cond), stmt({ ...s, cond: all([...known, variable(name, 'bool')]) })]
 }
 
-/** With barriers between statements one after the other, in which they are already. */
+/** Inserts barriers between consecutive statements. */
 function siblings(inner: Body, block: BarrierScope): Body {
   const out: Stmt[] = []
-  // Since all threads of the block met, and since those of each row did.
+  // // Accesses since the last barrier of the block (`since`), and since the last barrier of each row (`recent`).
   let since = new Touched(block)
   let recent = new Touched(block)
   for (const s of inner) {
@@ -125,7 +126,7 @@ function siblings(inner: Body, block: BarrierScope): Body {
 
 const rowBarrier = (block: BarrierScope): Stmt => barrier({ lanes: block.row })
 
-/** The buffers in which work of `a` may meet work of `b` in another thread: of the same row, or one beyond it. */
+/** Names of the buffers in which accesses of `a` and `b` conflict: between threads of one row (`row`), or beyond a row (`block`). */
 function conflictsBetween(
   a: Touched,
   b: Touched,
@@ -140,7 +141,7 @@ function conflictsBetween(
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     if (hasArrived(x)) return false
     const found = conflictScope(x, y, block)
-    // Only what is in memory of the block is seen at a barrier of a row.
+    // // A barrier of a row orders shared memory only.
     const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
     return found !== 'none' && inRow === (where === 'row') && !apart(x, y)
   }
@@ -149,14 +150,13 @@ function conflictsBetween(
   )
 }
 
-/** Whether what follows the write has waited for it: it is a copy that signals. */
+/** Returns true if the write is a copy that signals an mbarrier, at which its consumers have waited. */
 const hasArrived = (x: BufferAccess): boolean =>
   x.mode === 'write' && x.path.some((l) => l.mode.kind === 'instr' && l.mode.signals !== undefined)
 
 /**
- * What statements access, by buffer. Whether threads meet in two accesses depends on how they are made, and on whether one
- * statement makes both: of those that are made alike, the first of two statements stand for all. So statements are compared
- * with the ways in which memory is touched, not with each other.
+ * Accesses of statements, by buffer. Accesses with equal index, loops and kind of statement conflict with the same accesses, so at most
+ * two of them (of different statements) are stored. This makes the comparison of statements linear in their number.
  */
 class Touched {
   readonly all = new Map<string, BufferAccess[]>()
@@ -188,14 +188,14 @@ class Touched {
   }
 }
 
-/** What of a statement decides how threads meet in what it touches. */
+/** Returns a key of the properties of a statement that affect conflicts of its accesses. */
 function wayOf(s: Stmt, lanes: WarpLanes): string {
   const reduction =
     s.kind === 'reduce' && (s.atomic || s.lanes) ? `${s.atomic && s.reducer.name} ${s.lanes?.width}` : ''
   return `${s.kind} ${isWarpCollective(s, lanes)} ${reduction} ${targetsOf(s).map((t) => t.buffer)}`
 }
 
-/** Whether two rounds of a loop touch different elements: one index is the round's number, or tells it. */
+/** Returns true if two iterations of a loop touch different elements, because one index is an injective function of the loop variable. */
 const ofOneRound =
   (loop: For) =>
   (x: BufferAccess, y: BufferAccess): boolean =>
@@ -219,11 +219,11 @@ const isVar = (terms: ReturnType<typeof linear>['terms']): boolean =>
 const barrierFor = (conflicts: readonly string[], block: BarrierScope): Stmt =>
   barrier(conflicts.some((b) => !block.shared.has(b)) ? { global: true } : {})
 
-/** The loop, with a barrier at its end where one round may meet the next. */
+/** Returns the loop with a barrier at its end if two consecutive iterations conflict. */
 function closed(loop: For, block: BarrierScope): For {
-  // Threads that share the rounds out among themselves touch what they touch in one round only, and one round has no next.
+  // // In a cooperative loop, threads touch only the elements of their own iterations. A single iteration has no successor.
   if (loop.cooperative || isSingleIteration(loop)) return loop
-  // Seen from two rounds, the loop's own variable has two values: it is part of the paths.
+  // // The loop is part of the paths, because its variable has different values in the two iterations.
   const round = (body: Body): Body => [{ ...loop, body }]
   const conflicts = (where: 'row' | 'block'): readonly string[] => {
     const separates = (s: Stmt): boolean => s.kind === 'barrier' && (where === 'row' || !s.lanes)

@@ -1,6 +1,5 @@
 /**
- * Buffer flattening (row-major linearisation). Invariant reached: every buffer has one dimension and every access one index,
- * row-major over the positions of the buffer's trees.
+ * Buffer flattening (row-major linearisation). Invariant reached: every buffer has one dimension, and every access one row-major index.
  */
 
 import { tiledIndex, tiledShape } from '../analysis/memory-tiles.ts'
@@ -10,15 +9,15 @@ import { freeVars, mentions } from '../ir/expr-tree.ts'
 import type { Buffer, Stmt } from '../ir/loops.ts'
 import { type Body, mapPieces, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
-/** Row-major address of `index` in `shape`. */
+/** Row-major address of `index` in a buffer of this shape. */
 export function address(shape: readonly Expr[], index: readonly Expr[]): Expr {
   invariant(shape.length === index.length, 'an index for each dimension')
   return index.reduce<Expr>((sum, e, k) => (k === 0 ? e : add(mul(sum, shape[k]!), e)), int(0))
 }
 
 /**
- * Indices that cancel when they are added, `X[i, -i]`, where all that keeps the access in range, conditions and loops that
- * may not run at all, is about what would be gone. Words that are taken for unsigned and back are what they were.
+ * Casts index expressions to u32 and back if a variable cancels in their sum, such as `i` in `X[i, -i]`. The sum alone would no longer
+ * mention `i`, so the conditions and loops that keep the access in range would not apply to it.
  */
 const opaqueIndices = (index: readonly Expr[], lost: readonly string[]): readonly Expr[] =>
   index.map((e, k) => (k > 0 && lost.some((v) => mentions(e, v)) ? cast(cast(e, 'u32'), 'i32') : e))
@@ -27,14 +26,14 @@ const flatBuffer = (b: Buffer): Buffer => Object.freeze({ ...b, shape: [storedSh
 
 const flat = new WeakMap<readonly Buffer[], readonly Buffer[]>()
 
-/** The same list for one list: each launch of a kernel asks. */
+/** Returns flattened copies of the buffers; cached, because each launch of a kernel needs them. */
 export function flatBuffers(buffers: readonly Buffer[]): readonly Buffer[] {
   const known = flat.get(buffers) ?? buffers.map(flatBuffer)
   flat.set(buffers, known)
   return known
 }
 
-/** Row-major over these dimensions: tiles of a memory with addresses of its own lie one after the other. */
+/** The shape whose row-major order is the storage order: a buffer in a declared shared memory is stored tile by tile. */
 const storedShape = (b: Buffer): readonly Expr[] =>
   b.memory?.scope === 'shared' ? tiledShape(b, b.memory) : b.shape
 
@@ -51,7 +50,7 @@ export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
     const lost = [...new Set(index.flatMap((e) => [...freeVars(e)]))].filter((v) => !mentions(sum, v))
     return lost.length === 0 ? sum : address(storedShape(b), opaqueIndices(at, lost))
   }
-  // One dimension is flat, unless it is tiles.
+  // // A one-dimensional access is flat already, unless its memory is tiled.
   const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>
     x.index.length === 1 && all.get(x.buffer)?.memory?.scope !== 'shared'
   return rewriteStmts(body, {

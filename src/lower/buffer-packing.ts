@@ -1,8 +1,7 @@
 /**
- * Packing of buffers into arenas, for binding limits. Stage III → Stage III for devices that bind few buffers to one launch.
- * Invariant reached: no launch uses more than `limit` buffers, as far as arrays that are only read can be brought together:
- * such arrays of one element type lie one after the other in an arena, each reached from a base offset that is a parameter
- * of the plan. Launches that write too many are taken apart first.
+ * Packing of buffers into arenas, for devices with few bindings per launch. Stage III → Stage III. Invariant reached: no launch uses more
+ * than `limit` buffers, as far as packing of read-only arrays permits. Read-only arrays of one element type are concatenated into an
+ * arena, and a parameter of the plan holds the base offset of each array. Launches that write too many buffers are split first.
  */
 import { readsOf, writesOf } from '../ir/accesses.ts'
 import type { Names } from '../ir/bound-names.ts'
@@ -13,16 +12,16 @@ import type { Param } from '../ir/stage1.ts'
 import { type Body, rewriteStmts } from '../ir/tree.ts'
 import { slicesOf } from './launch-slicing.ts'
 
-/** An array inside an arena. */
+/** An array stored inside an arena. */
 export interface Member {
   readonly buffer: Buffer
-  /** The parameter that holds the position of its first element. */
+  /** Name of the parameter that holds the index of the array's first element in the arena. */
   readonly base: string
-  /** That position, over the plan's other parameters. */
+  /** Value of this parameter in elements, over the other parameters of the plan. */
   readonly offset: Expr
 }
 
-/** One buffer of the packed plan that holds several of the original's. */
+/** A buffer of the packed plan that contains several buffers of the original plan. */
 export interface Arena {
   readonly buffer: Buffer
   readonly members: readonly Member[]
@@ -33,15 +32,15 @@ export interface PackedPlan {
   readonly arenas: readonly Arena[]
 }
 
-/** The plan's own buffers that a launch reads or writes. */
+/** The global buffers of the plan that a launch reads or writes. */
 export function buffersOf(plan: Plan, launch: Launch): readonly Buffer[] {
   const used = new Set([...readsOf(launch.body), ...writesOf(launch.body)])
   return plan.buffers.filter((b) => used.has(b.name))
 }
 
 /**
- * Packs as few arrays as bring every launch down to `limit` buffers, index arrays first. A launch that stays
- * above it is left for the caller to refuse; a plan that fits comes back as it is.
+ * Packs as few arrays as necessary for every launch to use at most `limit` buffers, index arrays first. Launches that still exceed the
+ * limit are left for the caller to reject. A plan within the limit is returned unchanged.
  */
 export function packBuffers(whole: Plan, limit: number): PackedPlan {
   const plan = withSlices(whole, limit)
@@ -56,7 +55,7 @@ export function packBuffers(whole: Plan, limit: number): PackedPlan {
   return { plan: withArenas(plan, arenas), arenas }
 }
 
-/** The plan with launches that no packing would bring down to the limit taken apart. */
+/** Splits the launches that would exceed the limit even after packing. */
 function withSlices(plan: Plan, limit: number): Plan {
   const fits = (launch: Launch): boolean => {
     const used = buffersOf(plan, launch)
@@ -78,10 +77,10 @@ function withSlices(plan: Plan, limit: number): Plan {
   }
 }
 
-/** Arrays the kernel only reads, those the compiler itself put there first. */
+/** Packing order of read-only buffers by role: index arrays first. Other roles are not packed. */
 const RANK: Readonly<Partial<Record<Buffer['role'], number>>> = { index: 0, in: 1 }
 
-/** The arrays to pack, over all launches: one that is packed already costs the next launch nothing. */
+/** Selects the arrays to pack. A launch benefits from arrays that were selected for an earlier launch. */
 function choose(launches: readonly (readonly Buffer[])[], limit: number): ReadonlySet<Buffer> {
   const chosen = new Set<Buffer>()
   for (const used of launches) {
@@ -111,7 +110,7 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   let offset: Expr = int(0)
   const placed = members.map((buffer): Member => {
     const member = { buffer, base: names.fresh(`base_${buffer.name}`), offset }
-    // Arrays begin at multiples of vectors, so that several elements can be read at once.
+    // // Arrays begin at multiples of the vector width, so that vector loads stay aligned.
     offset = mul(ceildiv(add(offset, buffer.shape[0]!), int(ALIGN)), int(ALIGN))
     return member
   })
@@ -128,7 +127,7 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   return { buffer, members: placed }
 }
 
-/** Elements of a vector on devices that bind few buffers. */
+/** Vector width in elements on devices with few bindings. */
 const ALIGN = 4
 
 function withArenas(plan: Plan, arenas: readonly Arena[]): Plan {

@@ -1,8 +1,7 @@
 /**
- * The fix-up of carry-outs (merge path's word; Merrill and Garland, SC 2016). Where what shares have of a segment is
- * carried, each segment with positions is stored by the share that it begins in (`schedule/carry-out.ts` has seen to it that
- * every position and every column has one), and a nest after all shares visits every element. It sets those of segments
- * without positions to the identity: nothing need be filled before.
+ * Fix-up of carry-outs (Merrill and Garland, Merge-based Parallel SpMV, SC 2016). The work partition in which a nonempty segment begins
+ * stores its result (`schedule/carry-out.ts` ensures that every position and column has a partition). A loop nest after all partitions
+ * visits every element and sets empty segments to the identity. So no zero-fill is needed before.
  */
 
 import { segmentsOf } from '../analysis/segmented-loops.ts'
@@ -14,10 +13,10 @@ import type { For, Kernel2, Reduce, Stmt, WorkPartition } from '../ir/loops.ts'
 import { stmt } from '../ir/tree.ts'
 import { withStart } from './reduction-initialization.ts'
 
-/** What stands in for statements of the kernel: nothing for fills, and nests that start elements. */
+/** Replacements of top-level statements of a kernel: an empty list for fills, and nests with an initialisation for fix-ups. */
 export type Replacements = ReadonlyMap<Stmt, readonly Stmt[]>
 
-/** For statements of `kernel` whose loops still have the mode `accumulate`. */
+/** Returns the replacements for the loops of `kernel` that still have the mode `accumulate`. */
 export function fixupStarts(kernel: Kernel2, names: Names): Replacements {
   const out = new Map<Stmt, readonly Stmt[]>()
   kernel.body.forEach((top, at) => {
@@ -62,7 +61,7 @@ function fixupStart(
   ])
 }
 
-/** Whether a statement sets all that a reduction combines into to the identity. */
+/** Returns true if the statement fills a buffer with the identity of the reducer. */
 function fillsIdentity(s: Stmt | undefined, { reducer }: Reduce): boolean {
   const [identity] = reducer.identity
   return (

@@ -1,7 +1,6 @@
 /**
- * Cluster multicast: copies that one block of a thread-block cluster makes for all of them. Those are by instructions
- * that have a text for `multicast`, and block-invariant: nothing of them changes with the loop that the blocks are
- * iterations of.
+ * Cluster multicast: one block of a thread-block cluster copies a tile for all blocks of the cluster. Such copies use an instruction with
+ * a `multicast` variant, and do not depend on the loop whose iterations are the blocks.
  */
 import { accessesOf } from '../ir/accesses.ts'
 import { findLoop } from '../ir/definitions.ts'
@@ -11,17 +10,17 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
 
 export interface BlockInvariantCopies {
-  /** Blocks. */
+  /** The number of blocks in a cluster. */
   readonly cluster: number
-  /** The number of a block in its cluster. */
+  /** The number of the executing block in its cluster. */
   readonly rank: Expr
-  /** Whether all blocks make this copy. */
+  /** Returns true if the copy is identical in all blocks of the cluster. */
   includes(copy: For): boolean
 }
 
 /**
- * Of `copies` in `loop` of the nest `top`, if there are any, and all blocks run the loop alike. `memory`: what the kernel
- * allocates, which may differ.
+ * Returns the block-invariant copies among `copies` in `loop` of the nest `top`. Undefined if no copy is invariant, or if the blocks may
+ * run the loop differently. `allocated`: names of the kernel's local buffers, whose contents may differ between blocks.
  */
 export function blockInvariantCopies(
   copies: Body,
@@ -62,7 +61,7 @@ export function blockInvariantCopies(
   return { cluster: blocks, rank: mod(variable(clustered.loop.var), int(blocks)), includes }
 }
 
-/** The loop whose iterations form clusters. */
+/** The loop whose iterations form clusters of `blocks` blocks; undefined if no loop does. */
 export function clusterOf(body: Body): { readonly loop: For; readonly blocks: number } | undefined {
   let found: { loop: For; blocks: number } | undefined
   walkStmts(body, (s) => {
@@ -72,7 +71,7 @@ export function clusterOf(body: Body): { readonly loop: For; readonly blocks: nu
   return found
 }
 
-/** The loop's variable, and what is computed from it. */
+/** Names of the loop's variable and of the variables computed from it. */
 function dependentOn(loop: For, top: Stmt): ReadonlySet<string> {
   const varying = new Set([loop.var])
   const varies = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'var' && varying.has(x.name))

@@ -1,7 +1,7 @@
 /**
- * Code sinking, for register pressure. Invariant reached: a name that is first used after a loop is computed after the loop,
- * so that it takes no register while the loop runs; one that only the branches of a condition use, with loops in which all
- * threads of a block meet, is computed in each. What reads memory stays early: it takes time to arrive.
+ * Code sinking, to reduce register pressure. Invariant reached: a name that is first used after a loop is computed after the loop. A name
+ * that only the branches of a block-uniform condition use is computed in each branch, if a branch contains a loop with a barrier. Loads
+ * are not moved, because they have latency to hide.
  */
 
 import { freeVarsOf, renameBound } from '../ir/bindings.ts'
@@ -20,7 +20,7 @@ export function sinkCode(body: Body, names: Names): Body {
     ),
   )
   if (!inner.some(isLoop)) return inner
-  /** Loops among the first k statements. */
+  /** Element k is the number of loops among the first k statements. */
   const loops = [0]
   for (const s of inner) loops.push(loops.at(-1)! + (isLoop(s) ? 1 : 0))
   const places = inner.map((_, k) => k)
@@ -39,15 +39,15 @@ export function sinkCode(body: Body, names: Names): Body {
 
 const isLoop = (s: Stmt): boolean => s.kind === 'for' || s.kind === 'while'
 
-/** Arithmetic alone. */
+/** Returns true for a let of pure arithmetic without memory accesses. */
 const isMovable = (s: Stmt): s is Let =>
   s.kind === 'let' && !s.lane && !someExpr(s.value, (e) => e.kind === 'load' || e.kind === 'search')
 
-/** The list, with what only the branches of a condition use at their beginnings. */
+/** Moves lets that only the branches of one condition use to the beginning of these branches. */
 function intoBranches(body: Body, names: Names): Body {
   const versions = new Map(body.flatMap((s, k) => (hasVersions(s) ? [[k, s] as const] : [])))
   if (versions.size === 0) return body
-  /** The only statement that uses a name, where there is one. */
+  /** Index of the only statement that uses a name, or `several`. */
   const users = new Map<string, number | 'several'>()
   const moved = new Map<number, Let[]>()
   for (let k = body.length - 1; k >= 0; k--) {
@@ -72,11 +72,11 @@ function intoBranches(body: Body, names: Names): Body {
   })
 }
 
-/** Branches of which all threads take the same, none computing anything twice, with loops in which they meet. */
+/** Returns true for a block-uniform condition with two branches, at least one of which contains a loop with a barrier. */
 const hasVersions = (s: Stmt): s is If =>
   isUniformCondition(s) && s.else.length > 0 && someStmt([s], (x) => isLoop(x) && hasBlockBarrier(x))
 
-/** The body behind those of the names that it uses. */
+/** Prepends the lets that the body uses. */
 function withUsed(lets: readonly Let[], body: Body): Body {
   const used = new Set(freeVarsOf(body))
   const own = lets.toReversed().filter((l) => {

@@ -1,7 +1,7 @@
 /**
- * Tree reduction of the partial results of threads: warp shuffles, then shared memory. How the shares of threads meet: lanes
- * exchange registers; groups of lanes, in shared memory, are folded half by half or exchange once more; one thread of each
- * group updates the target. Each phase is a nest of its own over all threads, so that barriers fall between them.
+ * Tree reduction of the partial results of threads: warp shuffles, then shared memory. Lanes exchange registers. The results of groups of
+ * lanes are combined in shared memory by recursive halving, or by another exchange. One thread of each group updates the target. Each
+ * phase is a separate loop nest over all threads, so that barriers can be inserted between the phases.
  */
 
 import type { Names } from '../ir/bound-names.ts'
@@ -14,57 +14,57 @@ import { type Body, stmt } from '../ir/tree.ts'
 import { exchangeHalves, hasHalves } from './recursive-halving.ts'
 import { vectorToUnroll } from './vector-to-unroll.ts'
 
-/** The parts that loops play in a reduction over threads. */
+/** The roles of the loops of a cross-thread reduction. */
 export interface Roles {
-  /** The outermost loop that is reduced over. */
+  /** The outermost reduction loop. */
   readonly root: For
-  /** On threads, reduced over: their shares meet. Those in thread.x are last. */
+  /** Reduction loops that are bound to threads. Loops on thread.x are last. */
   readonly folded: readonly For[]
-  /** Inside of the root, over different elements: in a thread's share, and on threads. Without guards. */
+  /** Spatial loops inside the root, without their guards: those within one thread (`serial`), and those bound to threads (`threads`). */
   readonly serial: readonly For[]
   readonly threads: readonly For[]
-  /** All loops on threads that run over different elements. */
+  /** All spatial loops that are bound to threads, inside and around the root. */
   readonly others: readonly For[]
-  /** Where the target is updated. */
+  /** The target is updated only if all these conditions hold. */
   readonly conditions: readonly Expr[]
-  /** Nothing else is combined into the target. */
+  /** True if no other loop or statement combines into the target. */
   readonly alone: boolean
-  /** Conditions on the way leave out elements, which have their identity all the same. */
+  /** True if a condition may exclude elements, which still have to be initialised to the identity. */
   readonly startsApart: boolean
-  /** Where there is an element at all, if that is asked. */
+  /** Condition for the existence of the element; undefined if it always exists. */
   readonly exists: Expr | undefined
 }
 
 export interface PartialResults {
   readonly reduce: Reduce
   readonly roles: Roles
-  /** A thread's registers, and shared memory for those that lanes cannot exchange; one for each target. */
+  /** Buffers of partial results, one per target: `registers` of each thread, and `scratch` in shared memory. */
   readonly registers: readonly Buffer[]
   readonly scratch: readonly Buffer[]
-  /** Lanes that exchange, the groups of them that are left over, and whether these are few enough for lanes. */
+  /** `width`: lanes per exchange. `groups`: number of groups of lanes. `lanesAgain`: the groups are few enough for a second exchange. */
   readonly width: number
   readonly groups: number
   readonly lanesAgain: boolean
-  /** All elements of a thread's share meet at once. */
+  /** True if all elements of a thread are combined at once; false if they are combined one by one. */
   readonly atOnce: boolean
-  /** In shared memory a thread's number among those that meet is the first index, and the element of its share the last. */
+  /** True if the first index of `scratch` is the thread's rank, and the last index is the element. False for the opposite order. */
   readonly rankFirst: boolean
-  /** Any of the threads may update an element: the targets are not in registers, of which each thread has its own. */
+  /** True if any thread may update the target, because the target is not in registers. */
   readonly scattered: boolean
   readonly lane: { readonly among: number; readonly together: boolean | undefined }
 }
 
 type Vars = ReadonlyMap<string, Expr>
 
-/** The element of a thread's share that the serial loops are at. */
+/** Index of the current element in a thread's partial results. */
 export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
   serial.length > 0 ? serial.map((l) => substitute(variable(l.var), map)) : [int(0)]
 
-/** The statements after the loops: what the threads have becomes the result. */
+/** Returns the statements after the reduction loops, which combine the partial results of the threads into the target. */
 export function combinePartials(partials: PartialResults, names: Names): Stmt[] {
   const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, rankFirst, lane } = partials
   const { serial, threads, others, folded } = roles
-  // The last phase is over those that update different elements: the first thread of each group does it.
+  // // In the last phase, `over` is empty: the first thread of each group updates its elements.
   const nestOfPhase = (
     map: Vars,
     over: readonly For[],
@@ -138,7 +138,7 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
   ]
 }
 
-/** Where nothing else is combined, what a target starts with changes nothing. */
+/** Updates the target; a plain store suffices if nothing else combines into it. */
 function update({ reduce, roles }: PartialResults, values: readonly Load[], map: Vars): Body {
   const targets = reduce.targets.map((t) =>
     load(
@@ -151,7 +151,7 @@ function update({ reduce, roles }: PartialResults, values: readonly Load[], map:
   return targets.map((t, k) => stmt({ ...store(t.buffer, t.index, values[k]!), span: reduce.span }))
 }
 
-/** Copies of loops, with the guards that speak of them. */
+/** Copies the loops, and those of their guards that mention their variables, around the body `make`. */
 export const nest = (loops: readonly For[], names: Names, make: (map: Vars) => Body): Body =>
   copyNest(
     loops.map((l) => ({ ...l, guards: l.guards.filter((g) => mentions(g, l.var)) })),

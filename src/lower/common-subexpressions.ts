@@ -1,18 +1,18 @@
 /**
- * Common subexpression elimination and loop-invariant code motion. Invariant reached: an expression that is worth a name is
- * computed once, in the outermost place where all it mentions is known (loop-invariant code motion and common subexpressions
- * in one pass).
- *
- * Only expressions over what the launch does not write move. They leave loops freely: an access is in range by the ranges of
- * the variables in its own index, or by a condition that mentions them. So an expression with loads stays inside every
- * condition that shares a variable with one of them, with how long what they read is or an array that says where they read,
- * and inside the branch of a `select`; where an array says where they read, inside every condition on how many elements
- * there are (of an unrolled loop `8 < count` is left, and `search(indptr, 8)`); at a constant place, inside every condition
- * at all, unless the array is known to be that long. A condition on a loop's variable, or on where in the launch a thread is,
- * has in common with a load what these range over, too: they come that far only where arrays are long enough. A division by
- * what may be 0 stays there like an access, and where what the divisor reads is read: C does not define it, and compilers
- * take it for proof that the divisor is not 0. What both branches of a condition compute that all threads of a block agree on
- * stands before it: no branch keeps it in range.
+ * Common subexpression elimination and loop-invariant code motion in one pass. Invariant reached: an expression whose cost is worth a name
+ * is computed once, in the outermost scope in which its operands are known and evaluation is safe.
+ * Only expressions that do not read memory written by the launch move. They leave loops freely. They leave a condition only if the
+ * condition cannot protect an access or a division in the expression:
+ * - A load stays inside every condition that shares a variable with its index, with the length of its array, or with the array from which
+ * its index is loaded. It also stays inside the branch of a `select`.
+ * - A load whose index is loaded stays inside every condition on the number of elements (unrolling leaves `8 < count`, and `search(indptr,
+ * 8)`).
+ * - A load at a constant index stays inside every condition, unless the array is known to be long enough.
+ * - For conditions on loop variables or hardware indices, the ranges of these variables count as shared, unless the arrays are long
+ * enough.
+ * - A division by a value that may be 0 is treated like an access, because it is undefined in C, and compilers infer that the divisor is
+ * not 0.
+ * An expression that both branches of a block-uniform condition compute is hoisted before the condition.
  */
 
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
@@ -29,7 +29,7 @@ import { type Body, exprsOf, mapExprs, stmt } from '../ir/tree.ts'
 import { isUniformCondition } from '../ir/uniform-conditions.ts'
 import { ProtectedAccesses } from './protected-accesses.ts'
 
-/** What one evaluation costs, roughly in cycles of arithmetic; decides what is worth a name. */
+/** Approximate cost of one evaluation, in cycles of arithmetic. */
 const COST: Partial<Record<Expr['kind'], number>> = {
   load: 4,
   search: 16,
@@ -39,17 +39,17 @@ const COST: Partial<Record<Expr['kind'], number>> = {
   unary: 0.5,
 }
 const OP_COST: Readonly<Record<string, number>> = { mul: 1, quo: 4, rem: 4, div: 4, mod: 4 }
-/** Least cost that is worth moving out of a loop, and worth sharing within one. */
+/** Minimum cost of an expression that is moved out of a loop (`WORTH_MOVING`) or shared within a scope (`WORTH_SHARING`). */
 const WORTH_MOVING = 1
 const WORTH_SHARING = 1.5
 
 class Scope {
   readonly parent: Scope | null
-  /** `lazy`: a branch of an expression, where no statement can stand. */
+  /** `lazy`: a branch of an expression, which cannot contain statements. */
   readonly kind: 'body' | 'if' | 'lazy'
   readonly binds: ReadonlySet<string>
   readonly conditionVars: ReadonlySet<string>
-  /** Key of an expression at home here → who uses it. */
+  /** Key of an expression whose home is this scope → its users. */
   readonly users = new Map<string, Set<string>>()
   readonly named = new Map<string, Expr>()
   readonly lets: Stmt[] = []
@@ -66,7 +66,7 @@ class Scope {
     this.conditionVars = conditionVars
   }
 
-  /** The statement body this scope lies in. */
+  /** The innermost scope of statements that contains this scope. */
   get body(): Scope {
     let s: Scope = this
     while (s.kind === 'lazy' && s.parent) s = s.parent
@@ -87,7 +87,7 @@ class Hoister {
   readonly #mutable: ReadonlySet<string>
   readonly #accesses: ProtectedAccesses
   readonly #names: Names
-  /** Body scopes in traversal order: made by the analysis, taken again by the rewrite. */
+  /** Scopes in traversal order: the analysis creates them, the rewrite reads them in the same order. */
   readonly #scopes: Scope[] = []
   #next = 0
   #statements = 0
@@ -122,7 +122,7 @@ class Hoister {
     return s
   }
 
-  // --- analysis: who uses what, at home where ---
+  // // --- analysis: counts the users of each expression in its home scope ---
 
   #analyse(body: Body, scope: Scope): void {
     let here = scope
@@ -157,7 +157,7 @@ class Hoister {
     } else this.#eachChild(e, scope, (c, s) => this.#count(c, s, user))
   }
 
-  /** Operands with the scope they are evaluated in: what may be skipped is lazy. */
+  /** Visits the operands with their scopes; operands that may be skipped have a `lazy` scope. */
   #eachChild(e: Expr, scope: Scope, visit: (c: Expr, scope: Scope) => void): void {
     const operands = children(e)
     if (operands.length === 0) return
@@ -167,7 +167,7 @@ class Hoister {
     for (let k = 1; k < operands.length; k++) visit(operands[k]!, inner)
   }
 
-  /** The outermost body where the expression may stand; `undefined` if it must stay where it is. */
+  /** Returns the outermost scope in which the expression may be computed; `undefined` if the expression must stay in place. */
   #home(e: Expr, scope: Scope): Scope | undefined {
     if (!this.#isMovable(e)) return undefined
     const vars = freeVars(e)
@@ -180,7 +180,7 @@ class Hoister {
     }
     let s = scope
     while (s.parent && leaves(s)) s = s.parent
-    // Where an enclosing body computes the same anyway, its value serves.
+    // // An enclosing scope that computes the same expression provides its value.
     const key = keyOf(e)
     for (let outer = s.parent; outer; outer = outer.parent) if (outer.users.has(key)) return outer
     return s.kind === 'lazy' ? undefined : s
@@ -223,7 +223,7 @@ class Hoister {
         rest = []
         pending.push({ scope: here, stmts: rest })
       } else if (t.kind === 'for') {
-        // A trip count is computed once, not before every iteration.
+        // // The trip count is computed once, not before every iteration.
         const extent =
           children(t.extent).length === 0 ? t.extent : variable(this.#names.fresh(`${t.var}_end`))
         if (extent.kind === 'var' && extent !== t.extent) rest.push(define(extent.name, t.extent))
@@ -264,7 +264,7 @@ class Hoister {
   }
 }
 
-/** What both branches compute is computed before them: it begins while all threads wait for what decides. */
+/** Hoists expressions that both branches compute, so that their latency overlaps the evaluation of the condition. */
 function shareUsers(before: Scope, then: Scope, otherwise: Scope): void {
   for (const [key, users] of then.users) {
     const others = otherwise.users.get(key)
@@ -272,7 +272,7 @@ function shareUsers(before: Scope, then: Scope, otherwise: Scope): void {
   }
 }
 
-/** A name that says what it holds. */
+/** Returns a name that describes the kind of expression. */
 function nameFor(e: Expr): string {
   switch (e.kind) {
     case 'load':

@@ -1,9 +1,8 @@
 /**
- * Congruent registers (optimistic value numbering; Alpern, Wegman and Zadeck, POPL 1988). Invariant reached: of registers that a loop
- * takes from equal values to equal values, one is left.
- *
- * Reductions of pairs have such where one half is the same along a loop that the other runs over: sums that are relative to a maximum
- * have it for each element of a row. Compilers of devices take them for different ones, and scale each element by itself.
+ * Merging of congruent registers (optimistic value numbering; Alpern, Wegman and Zadeck, POPL 1988). Invariant reached: of the registers
+ * that are equal before a loop and after each of its iterations, one remains.
+ * Reductions of pairs (online softmax) have such registers: the running maximum is the same for all elements of a row. Device compilers do
+ * not detect this, and would rescale each element separately.
  */
 
 import { writesOf } from '../ir/accesses.ts'
@@ -38,7 +37,7 @@ export function mergeCongruentRegisters(body: Body, names: Names): Body {
   return body
 }
 
-/** Registers of one element. */
+/** Registers of one element, by name. */
 function scalarsOf(body: Body): ReadonlyMap<string, Buffer> {
   const out = new Map<string, Buffer>()
   const isOne = (n: Expr): boolean => n.kind === 'const' && n.value === 1
@@ -49,7 +48,7 @@ function scalarsOf(body: Body): ReadonlyMap<string, Buffer> {
   return out
 }
 
-/** What instructions name, and conditions of searches, which are asked in every round. */
+/** Registers that must be kept: named by instructions, read in conditions of `while` loops, or reduced into. */
 function namedIn(body: Body): ReadonlySet<string> {
   const out = new Set<string>()
   walkStmts(body, (s) => {
@@ -60,23 +59,23 @@ function namedIn(body: Body): ReadonlySet<string> {
   return out
 }
 
-/** A number for a value: those of equal values may differ, but equal numbers are equal values. */
+/** A value number. Equal numbers mean equal values; different numbers may also have equal values. */
 type Value = number
-/** What the registers hold that exist somewhere, in the order in which they are made. */
+/** Value number of each live register, in the order of allocation. */
 type State = Map<string, Value>
-/** Registers that are equal whenever an iteration begins, two at least, the one first that is made first. */
+/** At least two registers that are equal whenever an iteration begins, in the order of allocation. */
 type Class = readonly string[]
 type Loop = For | While
 
-/** What is left out, and what of it is read where nothing else holds its value. */
+/** The registers to remove (`left`), and those of them that cannot be removed because no other register holds their value (`needed`). */
 interface Leaving {
   readonly left: ReadonlySet<string>
   readonly needed: Set<string>
-  /** By what a class held when the iteration began. */
+  /** Registers that held a class's value when the iteration began, by value number. */
   readonly before: Map<Value, Before>
 }
 
-/** Who holds it until then, and a name for it where it is read after that changed. */
+/** The register that holds the value, and the name for its old value if it is read after a change; null if it is not. */
 interface Before {
   readonly from: string
   name: string | null
@@ -96,7 +95,7 @@ class Numbering {
     this.#names = names
   }
 
-  /** Finds the classes of all loops; those registers that hold what an earlier one of a class does. */
+  /** Solves the classes of all loops, and returns the registers that duplicate an earlier register of their class. */
   repeated(body: Body): ReadonlySet<string> {
     this.#walk(body, new Map())
     const named = namedIn(body)
@@ -104,7 +103,7 @@ class Numbering {
     return new Set(later.filter((v) => !named.has(v)))
   }
 
-  /** The body without these registers, unless some are needed. */
+  /** Returns the body without these registers, and the registers that are still needed. */
   without(
     left: ReadonlySet<string>,
     body: Body,
@@ -113,7 +112,7 @@ class Numbering {
     return { body: this.#walk(body, new Map(), leaving), needed: leaving.needed }
   }
 
-  /** Runs through the body: `state` is what registers hold before it, and then after it. */
+  /** Walks the body. `state` holds the value numbers before the body, and is updated to those after it. */
   #walk(body: Body, state: State, leaving?: Leaving): Body {
     const out: Stmt[] = []
     const made: string[] = []
@@ -165,7 +164,7 @@ class Numbering {
     return body
   }
 
-  /** As an iteration begins, or where there is none any more. */
+  /** Returns the state at the beginning of an iteration, or after the last iteration. */
   #begin(written: readonly string[], classes: readonly Class[], state: State): State {
     const held = new Map(state)
     for (const v of written) held.set(v, this.#fresh())
@@ -173,7 +172,10 @@ class Numbering {
     return held
   }
 
-  /** Begins with all that are equal before the loop, and parts those that an iteration parts. */
+  /**
+   * Partition refinement: begins with classes of registers that are equal before the loop, and splits them until an iteration preserves
+   * the classes.
+   */
   #solve(s: Loop, written: readonly string[], state: State): void {
     let classes = classesBy(written, (v) => `${this.#scalars.get(v)!.dtype} ${state.get(v)}`)
     for (;;) {
@@ -186,7 +188,7 @@ class Numbering {
     }
   }
 
-  /** With what is left out read from what else holds its value. */
+  /** Replaces reads of removed registers by other registers or constants of the same value. */
   #reading(s: Stmt, state: State, { left, needed, before }: Leaving): Stmt {
     return mapExprs(s, (whole) =>
       rewriteExpr(whole, (e) => {
@@ -233,7 +235,7 @@ class Numbering {
 
 const writtenIn = memoize((s: Loop) => writesOf(s.body))
 
-/** Those with equal keys, where they are several. */
+/** Groups registers by key; groups of one register are dropped. */
 function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): readonly Class[] {
   const out = new Map<unknown, string[]>()
   for (const v of registers) {
@@ -245,7 +247,7 @@ function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): 
   return [...out.values()].filter((c) => c.length > 1)
 }
 
-/** Without names that nothing mentions. */
+/** Removes lets that are never used. */
 function withoutUnused(body: Body): Body {
   const used = new Set<string>()
   walkStmts(body, (s) => {

@@ -1,9 +1,8 @@
 /**
- * Dead branch elimination and merging of branches. Invariant reached: no condition is constant, and neighbours under one
- * condition share it. What unrolling decided to be false is gone, and with it accesses that would be out of range wherever a
- * later pass moved them.
- *
- * `x + 3 < d` where 4 divides x and d says `x < d`: the lanes of a vector are all there or none.
+ * Dead branch elimination, and merging of adjacent branches. Invariant reached: no condition is constant, and adjacent `if` statements
+ * with equal conditions are merged. Branches that unrolling made unreachable are removed, including accesses that would be out of range if
+ * a later pass moved them.
+ * `x + 3 < d` becomes `x < d` if 4 divides x and d, so all lanes of a vector share one condition.
  */
 
 import { Facts } from '../analysis/integers/facts.ts'
@@ -20,7 +19,7 @@ import { valuesIn, wrapPredicate } from '../ir/wrapping-values.ts'
 export const eliminateConstantBranches = (body: Body, sizes: readonly Fact[] | undefined): Body =>
   merged(settled(body, new Facts({ sizes }), wrapPredicate(valuesIn(body))))
 
-/** Where a condition on sizes holds, it is a fact. */
+/** Simplifies conditions; a branch may use the facts about sizes that its condition implies. */
 function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
   const out = body.flatMap((s): Body => {
     if (s.kind !== 'if')
@@ -40,7 +39,7 @@ function settled(body: Body, facts: Facts, wraps: (e: Expr) => boolean): Body {
   return reuseIfSame(body, out)
 }
 
-/** A comparison over multiples of g, with a constant that is one as well. */
+/** Lowers the constant of a comparison to a multiple of g if g divides all its other terms. */
 function whole(e: Expr, facts: Facts, wraps: (e: Expr) => boolean): Expr | undefined {
   if (e.kind !== 'binary' || e.op !== 'lt' || e.a.dtype !== 'i32' || wraps(e.a) || wraps(e.b))
     return undefined
@@ -48,7 +47,7 @@ function whole(e: Expr, facts: Facts, wraps: (e: Expr) => boolean): Expr | undef
   const difference = minus(linear(a), linear(b))
   const g = facts.divisorOfTerms(difference)
   if (g < 2) return undefined
-  // Σ + q g + r < 0, with g | Σ and 0 <= r < g, holds where Σ + q g < 0 does.
+  // // If g | Σ and 0 <= r < g, then Σ + q g + r < 0 is equivalent to Σ + q g < 0.
   const r = ((difference.constant % g) + g) % g
   if (r === 0) return undefined
   if (a.kind === 'const') return binary('lt', int(a.value - r), b)
@@ -57,7 +56,7 @@ function whole(e: Expr, facts: Facts, wraps: (e: Expr) => boolean): Expr | undef
   return undefined
 }
 
-/** `if c { x } if c { y }` → `if c { x; y }`, and the same of what holds otherwise. */
+/** `if c { x } if c { y }` → `if c { x; y }`; else branches are merged in the same way. */
 function merged(body: Body): Body {
   const out: Stmt[] = []
   let changed = false

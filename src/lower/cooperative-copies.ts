@@ -1,7 +1,6 @@
 /**
- * Cooperative copies by the threads of a block. Invariant reached: a nest that only fills shared memory, or stores what it
- * holds, is run once by all threads of the block together, each taking every T-th element, instead of by each thread as a
- * whole.
+ * Cooperative copies by the threads of a block. Invariant reached: a loop nest that only fills shared memory, or only copies shared memory
+ * to global memory, is executed once by all T threads of the block together. Each thread takes every T-th element.
  */
 
 import { isWarpCollective, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
@@ -46,11 +45,11 @@ function distributeIn(top: Stmt, names: Names): Stmt {
   const varying = new Varying([top], threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
     if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isWarpCollective(s, lanes)) {
-      // A thread on which elements, values or whether it runs depend has its own; the others divide the work.
+      // // Threads of an axis on which the statement depends each run it; the threads of the other axes divide the work.
       const own = varying.ofStmt(s)
       const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
       if (free.size > 0) {
-        // Where only values differ, by registers that several threads hold the sum in, the first of them stores it.
+        // // If only the stored values differ along an axis (partial sums in registers), the first thread of the axis stores.
         const places = varying.ofPlaces(s)
         const several = [...threads.keys()].filter((a) => own.has(a) && !places.has(a) && !around.has(a))
         return distributeOverThreads(s, free, several, names)
@@ -63,7 +62,7 @@ function distributeIn(top: Stmt, names: Names): Stmt {
       s,
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
-    // Iterations in which threads meet come one after the other.
+    // // Iterations that contain barriers run one after the other.
     return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body)
       ? vectorToUnroll(next)
       : next
@@ -71,15 +70,15 @@ function distributeIn(top: Stmt, names: Names): Stmt {
   return visit(top, new Set())
 }
 
-/** Whether there is shared memory inside, or a nest of all threads: they will meet there. */
+/** Returns true if the body allocates shared memory or contains a cooperative loop, and will therefore contain barriers. */
 export const sharesWork = (body: Body): boolean =>
   someStmt(body, (s) =>
     s.kind === 'alloc' ? s.buffer.scope === 'shared' : s.kind === 'for' && s.cooperative === true,
   )
 
 /**
- * A loop or store all of whose writes go to shared memory declared outside, none of it on threads yet. What is declared
- * inside is one tile for all iterations: these come one after the other.
+ * Returns true for a loop or store that only writes shared memory declared outside of it, and that no thread axis is bound in. Shared
+ * memory declared inside is one tile for all iterations, so its iterations run one after the other.
  */
 function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
   if (s.kind !== 'for' && s.kind !== 'store') return false
@@ -93,8 +92,8 @@ function fillsShared(s: Stmt, shared: ReadonlySet<string>): s is For | Store {
 }
 
 /**
- * Spatial loops that store to global memory what shared memory holds, by themselves or by instructions of one thread: no two
- * iterations store to one element.
+ * Returns true for spatial loops that copy shared memory to global memory, by stores or by instructions of one thread. No two iterations
+ * store to the same element.
  */
 function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<string>): s is For {
   if (s.kind !== 'for') return false
@@ -108,8 +107,8 @@ function copiesOut(s: Stmt, shared: ReadonlySet<string>, local: ReadonlySet<stri
 }
 
 /**
- * The chain of constant loops at the top of the nest as one index dealt out to threads; without such loops one
- * thread does it all. Loops that are to be unrolled or vectors stay each thread's own.
+ * Collapses the constant serial loops at the top of the nest, and distributes the collapsed index over the threads. Without such loops one
+ * thread runs the statement. Unrolled and vectorised loops stay within each thread.
  */
 function distributeOverThreads(
   s: For | Store,
@@ -155,7 +154,7 @@ function distributeOverThreads(
   })
 }
 
-/** `value · place`, less than `end`: one digit of a number. */
+/** A digit of a mixed-radix number: `value · place`, less than `end`. */
 interface Digit {
   readonly value: Expr
   readonly place: number
@@ -163,9 +162,9 @@ interface Digit {
 }
 
 /**
- * The indices of nested loops of constant extents at one position of them all, the sum of `digits`. Where the places
- * of the loops and of the digits divide each other, every index takes its digits as they are, so that what depends
- * on the thread is computed once.
+ * Returns the indices of nested loops with constant extents from their collapsed index `at`, the sum of `digits`. If the place values of
+ * loops and digits divide each other, each index is composed of digits without division, so the part that depends on the thread is
+ * computed once.
  */
 function indicesOf(extents: readonly number[], digits: readonly Digit[], at: Expr): readonly Expr[] {
   const places = extents.map((_, k) => extents.slice(k + 1).reduce((a, b) => a * b, 1))

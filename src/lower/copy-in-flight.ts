@@ -1,6 +1,6 @@
 /**
- * Copies in flight: a copy into shared memory that threads make, taken apart into loads to registers, its start, and stores from
- * them, its end, so that computing in between hides the loads.
+ * Splitting of copies into shared memory (`start`: loads into registers; `end`: stores from registers), so that arithmetic in between
+ * hides the latency of the loads.
  */
 
 import { boundVarsOf, renameBound, sameStmts } from '../ir/bindings.ts'
@@ -9,17 +9,20 @@ import { type Expr, int, load, variable } from '../ir/expr.ts'
 import type { Buffer, For, Stmt, Store } from '../ir/loops.ts'
 import { bodiesOf, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 
-/** Elements that a thread holds between the start and the end of its copies. */
+/** Maximum number of elements that a thread holds in registers between start and end. */
 const MOST_REGISTERS = 64
 
-/** A copy as its start and, where it can be taken apart, its end; `inFlight` keeps the elements in between. */
+/**
+ * A copy split into `start` and `end`. If the copy cannot be split, `start` is the copy, and `end` and the registers `inFlight` are
+ * absent.
+ */
 export interface SplitCopy {
   readonly start: Stmt
   readonly end?: Stmt
   readonly inFlight?: Buffer
 }
 
-/** `plain` is the copy with addresses that stay what they are until it ends. */
+/** Splits `copy`. `plain` is the same copy with addresses that do not change until it ends. */
 export function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
   const shape = inFlightShape(copy)
   if (!shape) return { start: copy }
@@ -42,8 +45,8 @@ export function splitCopy(copy: Stmt, plain: Stmt, names: Names): SplitCopy {
 }
 
 /**
- * The extents of the loops in a copy, the same around all of its stores; nothing where a thread cannot hold what it
- * copies, or an instruction does it.
+ * Returns the extents of the loops around the stores of a copy. `undefined` if the stores have different loops, an instruction copies, or
+ * the elements exceed `MOST_REGISTERS`.
  */
 function inFlightShape(copy: Stmt): readonly number[] | undefined {
   const shapes = new Set<string>()
@@ -69,7 +72,7 @@ function firstStore(copy: Stmt): Store | undefined {
   return found
 }
 
-/** The statement with its loops unrolled and each store replaced; `at` are the loops around it. */
+/** Unrolls the loops of a statement, and replaces each store by `f(store, at)`; `at`: the variables of the loops around it. */
 function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly Expr[]) => Store): Stmt {
   if (s.kind === 'store') return f(s, around.length > 0 ? around : [int(0)])
   if (s.kind !== 'for')
@@ -82,7 +85,7 @@ function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly 
   return stmt<For>({ ...s, mode, body })
 }
 
-/** Of branches that do the same, one. */
+/** Replaces an `if` whose branches are identical by one of them. */
 function withoutChoice(s: Stmt): Stmt {
   if (s.kind === 'if' && s.else.length > 0 && sameStmts(s.then, s.else) && s.then.length === 1)
     return withoutChoice(s.then[0]!)

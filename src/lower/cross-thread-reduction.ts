@@ -1,11 +1,9 @@
 /**
- * Reduction across threads, by warp shuffles and shared memory. Invariant reached: no reduction loop is bound to threads,
- * except around atomic updates of memory.
- *
- * Each thread reduces its share into registers. The shares of lanes that can exchange registers meet there first (`Lanes`);
- * those of other threads meet in shared memory, where the upper half of the threads is folded onto the lower half until one
- * is left (Harris, "Optimizing parallel reduction in CUDA") or until lanes can exchange again. One thread updates the target
- * (`combine-partials.ts`). Barriers come with `barriers.ts`.
+ * Reduction across threads, by warp shuffles and shared memory. Invariant reached: no reduction loop is bound to threads, except around
+ * atomic updates.
+ * Each thread reduces its part into registers. Lanes that can exchange registers (`Lanes`) combine their partial results first. Other
+ * threads combine them in shared memory by recursive halving (Harris, "Optimizing parallel reduction in CUDA"), until one remains or lanes
+ * can exchange again. One thread updates the target (`combine-partials.ts`). `barriers.ts` inserts the barriers later.
  */
 
 import { conditionsAround, hoistable } from '../analysis/dominating-conditions.ts'
@@ -29,7 +27,7 @@ import { combinePartials, elementOf, nest, type Roles } from './combine-partials
 import { startsOf } from './reduction-initialization.ts'
 import { laneWidth, onX } from './warp-lanes.ts'
 
-/** What of a target decides how threads reduce together: see `LowerOptions`. */
+/** Target properties for cross-thread reductions, as in `LowerOptions`. */
 interface Exchange {
   readonly lanes?: number | undefined
   readonly together?: boolean | undefined
@@ -53,11 +51,11 @@ export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): K
   return { ...kernel, body: body.map((s) => settled(s, shares)) }
 }
 
-/** Bytes of shared memory that the shares of a reduction may take to meet all at once; the largest element. */
+/** Maximum shared memory in bytes to combine all elements at once (`AT_ONCE`), and size of the largest element (`SHARE_BYTES`). */
 const AT_ONCE = 16 * 1024
 const SHARE_BYTES = 8
 
-/** Elements of a thread's share that are accessed one by one in the text. */
+/** Maximum number of elements of a thread's partial results whose loop is unrolled. */
 const MOST_UNROLLED = 8
 
 const registersOf = ({ buffers }: Kernel2): readonly string[] =>
@@ -69,8 +67,8 @@ const constantExtent = (l: For): number => (l.extent.kind === 'const' ? l.extent
 const onThreads = (l: For): boolean => boundIndex(l, 'thread') !== undefined
 
 /**
- * The last reduction over threads that is not into shares yet. What is completed after a loop comes before what
- * an earlier turn put there, so going backwards keeps the order, and the first keeps its initialisation first.
+ * Returns the last reduction over threads that is not rewritten yet. The pass works backwards, because statements inserted after a loop
+ * must precede those of earlier rewrites, and the first reduction keeps its initialisation.
  */
 function latest(
   body: Body,
@@ -88,9 +86,9 @@ function latest(
 
 interface Context {
   readonly names: Names
-  /** Buffers of which each thread has its own. */
+  /** Names of buffers of which each thread has a private copy. */
   readonly inRegisters: ReadonlySet<string>
-  /** Buffers that the shares are in. */
+  /** Names of the buffers that hold partial results. */
   readonly done: Set<string>
   readonly exchange: Exchange
 }
@@ -100,7 +98,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const { lanes = 1, together } = context.exchange
   const roles = rolesOf(reduce, path)
   const { serial, others, folded, root } = roles
-  // Others combine into the target in the meantime, or nothing does where a condition leaves it out: it starts before.
+  // // The target starts at the identity before the loop if other statements combine into it, or if a condition may exclude it.
   const starts = roles.startsApart || (roles.alone && combinesElsewhere(root, reduce))
   const first = starts ? startsOf(reduce, path.slice(path.indexOf(root)), names, roles.exists) : []
   if (!first) refuse(root, `its elements cannot be started before ${root.name}`)
@@ -111,15 +109,15 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const registers = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
   const total = folded.reduce((n, l) => n * constantExtent(l), 1)
   const width = laneWidth(body, reduce, folded.at(-1)!, lanes)
-  // Groups of lanes that are left over, and whether they are few enough to be combined by lanes again.
+  // // Number of groups of lanes, and whether a second exchange can combine them.
   const groups = total / width
   const lanesAgain =
     groups > 1 && laneWidth(body, reduce, folded.at(-1)!, groups) === groups && groups <= width
-  // All elements of a thread's share meet at once where that is little memory, else one after the other.
+  // // All elements are combined at once if this needs little shared memory, otherwise one by one.
   const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
   const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
   const rows = atOnce ? serial.map(extent) : []
-  // Neighbouring threads have neighbouring places: where they are not those that meet, each its elements side by side.
+  // // Neighbouring threads use neighbouring addresses: the rank is the last dimension if thread.x is reduced, otherwise the first.
   const rankFirst = !folded.some(onX)
   const places = others.map(extent)
   const shape = rankFirst ? [int(groups), ...places, ...rows] : [...rows, ...places, int(groups)]
@@ -128,7 +126,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     const e = reduce.reducer.identity[k]!
     return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
   }
-  // Each thread's share starts at the identity and takes the place of the target.
+  // // The partial results start at the identity and replace the target.
   const start = nest(serial, names, (map) =>
     registers.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
   )
@@ -160,12 +158,12 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const replaced = replaceStmt(body, reduce, () => own)
   return replaceLoop(replaced, root.var, (loop) => {
     const whole = [...before, loop, ...finish]
-    // At the top, what belongs together stays in one statement, and so in one launch.
+    // // At the top level, the statements stay in one statement, and so in one launch.
     return root === path[0] ? [when(bool(true), whole)] : whole
   })
 }
 
-/** A thread's few elements, one after the other in the text: neighbours in memory are accessed as vectors. */
+/** Unrolls the loops over a thread's elements if they are few, so that neighbouring elements are accessed as vectors. */
 function unrolledWhole(serial: readonly For[]): readonly For[] {
   const count = serial.reduce((n, l) => n * constantExtent(l), 1)
   return count > MOST_UNROLLED
@@ -176,8 +174,8 @@ function unrolledWhole(serial: readonly For[]): readonly For[] {
 }
 
 /**
- * Where the targets are, as far as it is loaded and the same for the whole reduction: in registers before it, so that the
- * load is under way with its own. At the end every thread would wait for it.
+ * Loads loop-invariant parts of the target's address into registers before the reduction, so that this latency overlaps the loads of the
+ * reduction. After the reduction, every thread would wait for them.
  */
 function loadedEarly(
   body: Body,
@@ -195,7 +193,7 @@ function loadedEarly(
     if (x.kind !== 'load' || written.has(x.buffer) || mentionsSome(x, inside))
       return withChildren(
         x,
-        // What a condition protects is read under it only.
+        // // Operands that a condition protects stay under this condition.
         children(x).map((c, k) => (isLazy(x) && k > 0 ? c : moved(c))),
       )
     const key = keyOf(x)
@@ -211,23 +209,23 @@ function loadedEarly(
   return { early, targets }
 }
 
-/** Which part each loop plays. @throws SptError `schedule/cross-thread` */
+/** Returns the role of each loop. Throws SptError `schedule/cross-thread` if the reduction cannot be completed. */
 function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
-  // A reduction loop on blocks stays outside: its blocks meet through the atomic update at the end.
+  // // A reduction loop over blocks stays outside: its blocks combine by the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
   const first = path.findIndex((l, k) => k >= outside && l.reduce && !boundIndex(l, 'block'))
   const root = path[first]!
   const inside = path.slice(first)
   const depends = (l: For): boolean => elementChanges(reduce, l)
-  // Neighbours in thread.x are neighbours in rank.
+  // // Loops on thread.x come last, so neighbouring threads have neighbouring ranks.
   const folded = inside
     .filter((l) => l.reduce && onThreads(l))
     .sort((a, b) => Number(onX(a)) - Number(onX(b)))
   const hidden = new Set(inside.map((l) => l.var))
   for (const l of inside) if (!l.reduce && depends(l)) hidden.delete(l.var)
-  // Conditions on reduction loops decide what is combined, not where; the others decide what is updated at the end.
+  // // Guards of reduction loops decide which values are combined. Guards of spatial loops decide which elements are updated.
   const spatial = inside.filter((l) => !l.reduce && depends(l))
-  // An `if` inside may say that the element is there: it is asked again where the element is updated.
+  // // An `if` around the reduction may test that the element exists, so it is evaluated again around the update.
   const ifs = hoistable(
     conditionsAround([root], reduce),
     inside.filter((l) => hidden.has(l.var)),
@@ -263,11 +261,11 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   }
 }
 
-/** Whether other statements of the loop use what is reduced into. */
+/** Returns true if other statements of the loop access the targets. */
 const combinesElsewhere = (root: For, reduce: Reduce): boolean =>
   accessesOf([root]).some((a) => a.stmt !== reduce && reduce.targets.some((t) => t.buffer === a.buffer))
 
-/** The loops on threads no longer reduce into anything that others see. */
+/** Marks loops on threads as spatial if they now reduce into private partial results only. */
 function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
   const visit = (x: Stmt): Stmt => {
     const rebuilt = withBodies(

@@ -1,6 +1,6 @@
 /**
- * Temporaries that are read only where they were written: elements that nobody asks for need no initial value. Rows beyond the last
- * of a tile are such, and slots of lists that a run fills in part.
+ * Definite-initialisation analysis: temporaries that are read only where they were written need no initial value. Examples are rows beyond
+ * the end of the last tile, and unused slots of lists that are built at run time.
  */
 import { type Axis, isDense, isFused } from '../ir/axis.ts'
 import { conjuncts, type Expr, type Load, variable } from '../ir/expr.ts'
@@ -14,19 +14,19 @@ export interface Writer {
   readonly target: number
   readonly enclosing: readonly Iteration[]
   readonly conditional: boolean
-  /** What the names stand for that conditions may mention. */
+  /** Values of the lets that conditions may mention. */
   readonly lets: ReadonlyMap<string, Expr>
 }
 
-/** A fused iterator visits what those of its members would; inside, they go by their axes' names. */
+/** Returns the iterators of a fused iterator's members, named by their axes; other iterators are returned unchanged. */
 export function members(it: Iter, axes: ReadonlyMap<string, Axis>): Iter[] {
   const axis = axes.get(it.axis)
   return isFused(axis) ? axis.members.map((name) => ({ ...it, name, axis: name })) : [it]
 }
 
 /**
- * Whether a (local) buffer is read, after the one nest that writes it, under its conditions alone: each of what is read was
- * written in a step of the nest, which has one for each element.
+ * Returns true if every read of a local buffer follows the one loop nest that writes it, and implies the conditions of this nest. The nest
+ * has one step per element, so every element read was written.
  */
 export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
   const [nest, ...inner] = w.enclosing
@@ -45,7 +45,9 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
       [...buffersRead(c)].every((b) => !later.has(b)),
   )
   if (!steps) return false
-  /** Whether the nest has a step for any coordinates within dense axes under its conditions; loops that are counted have an end beside these. */
+  /**
+   * True if the nest has a step for every coordinate of dense axes that satisfies its conditions; a counted axis needs a condition on it.
+   */
   const isFree = written.every((name, k) => {
     const axis = axes.get(buffer.axes[k]!)
     return isDense(axis) && (!axis.count || where.some((c) => mentions(c, name)))
@@ -73,7 +75,7 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
 
 interface Read {
   readonly index: readonly Expr[]
-  /** What holds where it is evaluated. */
+  /** Conditions that hold where the read is evaluated. */
   readonly asked: readonly Expr[]
 }
 
@@ -89,7 +91,7 @@ function readsUnder(e: Expr, buffer: string, asked: readonly Expr[]): readonly R
 
 const isOf = (e: Expr, buffer: string): e is Load => e.kind === 'load' && e.buffer === buffer
 
-/** The iterators that an index consists of, each over the axis at its place. */
+/** Returns the iterators that form an index, each over the axis of its dimension; undefined if the index has another form. */
 function namesOf(
   index: readonly Expr[],
   over: readonly string[],

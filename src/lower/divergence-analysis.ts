@@ -1,8 +1,8 @@
 /**
- * Divergence (uniformity) analysis. Which threads of a block may have values of their own: what depends on a thread's index,
- * directly, over a register or a name, or because a condition on it decides what was written. What is read of memory that
- * the launch writes is one value for all threads that read the same element, as long as nobody writes it meanwhile; that
- * only the places of barriers can tell, so it is said apart (`memory`).
+ * Divergence (uniformity) analysis: the thread axes along which a value may differ within a block. A value differs if it depends on a
+ * thread index, directly, through a register or let, or through a condition on it that controls a write. Memory that the launch writes has
+ * one value per element between two barriers. Only the placement of barriers can ensure this, so such values are marked `memory`
+ * separately.
  */
 
 import { targetsOf, writesOf } from '../ir/accesses.ts'
@@ -17,11 +17,11 @@ export type Axes = ReadonlySet<ThreadAxis | 'memory'>
 
 const NONE: Axes = new Set()
 
-/** What a value is made of: loop variables, names, registers, hardware indices; `memory` for what the launch writes. */
+/** Name of the pseudo-variable for memory that the launch writes. */
 const MEMORY = 'memory'
 
 export class Varying {
-  /** Of loop variables, names, and registers: one set for all elements of an array, whoever writes them. */
+  /** Axes of loop variables, lets and registers, by name. An array in registers has one set for all its elements. */
   readonly #axes = new Map<string, Set<ThreadAxis | 'memory'>>([[MEMORY, new Set([MEMORY])]])
   readonly #registers: ReadonlySet<string>
   readonly #written: ReadonlySet<string>
@@ -29,33 +29,33 @@ export class Varying {
   readonly #mentioned = new Map<Expr, ReadonlySet<string>>()
   #changed = false
 
-  /** `threads`: how many of each axis the launch has. */
+  /** `threads`: the number of threads of the launch on each axis. */
   constructor(body: Body, threads: ReadonlyMap<ThreadAxis, number>) {
     this.#threads = threads
     this.#written = writesOf(body)
     for (const axis of threads.keys()) this.#add(axis, [axis])
     this.#registers = allocatedNames(body, 'register')
-    // A register that is read before it is written, in a round of a loop, carries what the round before wrote.
+    // // Repeated until a fixed point, because registers carry values from one iteration to the next.
     do {
       this.#changed = false
       this.#list(body, NONE, NONE)
     } while (this.#changed)
   }
 
-  /** The axes whose threads may have different values of it. */
+  /** The axes along which the value of `e` may differ between threads. */
   of(e: Expr): Axes {
     const out = new Set<ThreadAxis | 'memory'>()
     this.#collect(e, out)
     return out
   }
 
-  /** Whether it differs between threads, or neighbours in a row of them. */
+  /** Returns true if `e` may differ between threads of a block, or between threads of one row if `along` is given. */
   differs(e: Expr, along?: ThreadAxis): boolean {
     const axes = this.of(e)
     return along ? axes.has(along) : THREAD_AXES.some((a) => levelOf(a) === 'thread' && axes.has(a))
   }
 
-  /** The axes whose threads may execute it differently: other elements, other values, another number of times. */
+  /** The axes along which threads may execute `s` differently: other elements, values, or trip counts. */
   ofStmt(s: Stmt): Axes {
     const out = new Set<ThreadAxis | 'memory'>()
     walkStmts([s], (x) => {
@@ -64,7 +64,7 @@ export class Varying {
     return out
   }
 
-  /** The axes whose threads may store to other elements, or to some of them. */
+  /** The axes along which threads may store to different elements. */
   ofPlaces(s: Stmt): Axes {
     const out = new Set<ThreadAxis | 'memory'>()
     walkStmts([s], (x) => {
@@ -74,8 +74,8 @@ export class Varying {
   }
 
   /**
-   * The axes whose threads may disagree on whether and how often the bodies run. Guards of loops are left out:
-   * they say which elements exist, and what does not depend on a thread's element does no harm without it.
+   * The axes along which threads may differ in whether and how often the bodies of `s` run. Guards of loops are excluded, because they
+   * test the existence of elements: a statement that does not depend on the thread may ignore them.
    */
   ofControl(s: Stmt): Axes {
     if (s.kind === 'for') return boundIndex(s, 'thread') ? NONE : this.of(s.extent)
@@ -86,12 +86,12 @@ export class Varying {
     for (const name of this.#names(e)) for (const a of this.#axes.get(name) ?? NONE) out.add(a)
   }
 
-  /** One thread disagrees with nobody. */
+  /** Returns true if the axis has one thread. */
   #alone(axis: ThreadAxis): boolean {
     return (this.#threads.get(axis) ?? 2) <= 1
   }
 
-  /** Variables, registers and hardware indices in it. */
+  /** Names of the variables, registers and hardware indices in `e`. */
   #names(e: Expr): ReadonlySet<string> {
     const known = this.#mentioned.get(e)
     if (known) return known
@@ -116,7 +116,7 @@ export class Varying {
     }
   }
 
-  /** `always`: what decides also of stores that run in threads that sit out. */
+  /** `always`: axes that control even the unconditional stores, which also run in inactive threads. */
   #list(body: Body, control: Axes, always: Axes): void {
     for (const s of body) this.#statement(s, control, always)
   }
@@ -137,7 +137,7 @@ export class Varying {
     }
   }
 
-  /** What the loop decides by threads about what its body leaves behind: a thread may sit out. */
+  /** Records the axes of the loop variable. Returns the axes along which threads may skip iterations of the body. */
   #loop(l: For): Axes {
     const guards = l.guards.flatMap((g) => [...this.of(g)])
     const axis = boundIndex(l, 'thread')

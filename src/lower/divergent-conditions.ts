@@ -1,7 +1,6 @@
 /**
- * Divergent control flow around barriers, by predication. What stands under conditions that threads of a block may
- * disagree on: barriers, shared work and exchanges between lanes stay outside of them, so that every thread that has to
- * arrive does.
+ * If-conversion (predication) of divergent control flow around barriers. Barriers, cooperative loops and lane exchanges are moved out of
+ * conditions that may differ between the threads of a block, so that every thread reaches them.
  */
 
 import { fail } from '../ast/diagnostic.ts'
@@ -15,11 +14,11 @@ import { type Body, bodiesOf, rewriteStmts, someStmt, stmt } from '../ir/tree.ts
 import type { Varying } from './divergence-analysis.ts'
 import { FIRST_THREAD } from './instruction-selection.ts'
 
-/** Whether all threads of the block have to take part in the statement. */
+/** Returns true if the statement contains a cooperative loop, in which all threads of the block must participate. */
 export const isCooperative = (s: Stmt): boolean =>
   someStmt([s], (x) => x.kind === 'for' && x.cooperative === true)
 
-/** Which statements stand under conditions, once it is known what threads disagree on. */
+/** Places statements under conditions, according to the divergence analysis. */
 export class Conditions {
   readonly #varying: Varying
   readonly #names: Names
@@ -29,22 +28,22 @@ export class Conditions {
     this.#names = names
   }
 
-  /** Whether threads of one block may disagree on it. */
+  /** Returns true if `e` may differ between threads of a block. */
   divergent(e: Expr): boolean {
     return this.#varying.differs(e)
   }
 
-  /** Whether threads of one row of the block may disagree on it. */
+  /** Returns true if `e` may differ between threads of one row of the block. */
   #splitsRows(e: Expr): boolean {
     return this.#varying.differs(e, 'thread.x')
   }
 
-  /** `body` where all conditions hold. A barrier stays outside of conditions that threads may disagree on. */
+  /** Returns `body` under all the conditions, with barriers outside of divergent ones. */
   guard(conditions: readonly Expr[], body: Body): Body {
     return conditions.length === 0 ? body : this.choose(all(conditions), body, [])
   }
 
-  /** `then` where the condition holds, else `otherwise`; what all have to arrive at is reached by all. */
+  /** Returns `if cond { then } else { otherwise }`, with barriers outside of the condition if it is divergent. */
   choose(cond: Expr, then: Body, otherwise: Body): Body {
     const synchronize = this.needsAll(then, cond) || this.needsAll(otherwise, cond)
     if (!synchronize || !this.divergent(cond)) {
@@ -54,7 +53,7 @@ export class Conditions {
     if (otherwise.length > 0)
       return [...this.predicate(then, cond), ...this.predicate(otherwise, negated(cond))]
     if (blockMeets(then) || then.some((s) => this.#rowMeets(s))) return this.predicate(then, cond)
-    // Rows that run loops a different number of times: what is said of a row holds around them.
+    // // Rows may run loops a different number of times: conditions that are uniform in a row stay around these loops.
     const terms = conjuncts(cond)
     const row = terms.filter((c) => !this.#splitsRows(c))
     const inner = this.predicate(then, all(terms.filter((c) => this.#splitsRows(c))))
@@ -62,9 +61,9 @@ export class Conditions {
   }
 
   /**
-   * A value that decides whether or how often threads meet in `body`, which all of them compute alike, from memory that
-   * the launch writes: one thread reads it and tells the others. That it is one value follows from where barriers are;
-   * WGSL asks for a text that says so.
+   * Makes a uniform condition or trip count provably uniform. If it reads memory that the launch writes and `body` contains barriers, one
+   * thread reads the value and broadcasts it through shared memory. WGSL requires this form; uniformity otherwise follows only from the
+   * placement of barriers.
    */
   agreed(value: Expr, body: Body): { readonly before: Body; readonly value: Expr } {
     if (!blockMeets(body) || !this.#varying.of(value).has('memory')) return { before: [], value }
@@ -79,7 +78,7 @@ export class Conditions {
       accumulate: 'i32',
     })
     const truth = value.dtype === 'bool'
-    // What indices are in range by is still seen.
+    // // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
     const known = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
     return {
@@ -94,7 +93,7 @@ export class Conditions {
     }
   }
 
-  /** Whether threads meet inside that a condition would keep apart: of the block, or of one row of it. */
+  /** Returns true if `body` synchronises threads, of the block or of one row, that `cond` would separate. */
   needsAll(body: Body, cond: Expr): boolean {
     return (
       blockMeets(body) ||
@@ -103,7 +102,7 @@ export class Conditions {
     )
   }
 
-  /** Rows of lanes that run a loop a different number of times meet in it by themselves. */
+  /** Returns true if `s` synchronises threads of a row. A loop whose trip count is divergent synchronises each row by itself. */
   #rowMeets(s: Stmt): boolean {
     if (s.kind === 'reduce' || s.kind === 'barrier') return s.lanes !== undefined
     if (s.kind === 'for' && s.cooperative) return true
@@ -114,8 +113,8 @@ export class Conditions {
   }
 
   /**
-   * The body of a loop that threads may run a different number of times: rows meet in it by themselves.
-   * @throws SptError `schedule/divergent-barrier` where the block, or threads of a row that part, would meet in it
+   * Returns the body of a loop whose trip count may be divergent; its rows then synchronise separately. Throws SptError
+   * `schedule/divergent-barrier` if the body synchronises the block, or threads of a row with different trip counts.
    */
   inRounds(loop: For, body: Body): Body {
     if (!this.divergent(loop.extent)) return body
@@ -123,28 +122,28 @@ export class Conditions {
     return meetingInRows(body)
   }
 
-  /** `body` on the threads where `cond` holds, of whole rows: rows meet in it by themselves, or everyone takes part. */
+  /** Returns `body` for the threads that satisfy `cond`. If `body` synchronises the block, all threads run it under predication. */
   onOwners(cond: Expr, body: Body): Body {
     if (!this.divergent(cond)) return [when(cond, body)]
     return blockMeets(body) ? this.predicate(body, cond) : [when(cond, meetingInRows(body))]
   }
 
   /**
-   * What holds of all threads that share a loop out, or of none. The rest is about elements that the loop does not
-   * depend on; a thread that sat out for it would leave its share undone.
+   * Returns the conjuncts of `cond` that are uniform among the threads of a cooperative loop. The other conjuncts do not concern its
+   * elements, and an inactive thread would leave its iterations undone.
    */
   #conditionsOfAll(cond: Expr, loop: For): Expr[] {
     return conjuncts(cond).filter((c) => !loop.along?.some((axis) => this.#varying.of(c).has(axis)))
   }
 
-  /** Whether a condition is about the threads of a row alone: a row that runs a loop needs no other to be in range. */
+  /** Returns true if a condition differs at most along thread.x, so that a row runs a loop independently of other rows. */
   #ofLanes(cond: Expr): boolean {
     return conjuncts(cond).every(
       (c) => !this.#varying.differs(c, 'thread.y') && !this.#varying.differs(c, 'thread.z'),
     )
   }
 
-  /** Pushes a condition down past barriers and shared work, so that every thread reaches them. */
+  /** Pushes a condition down past barriers and cooperative loops, so that every thread reaches them. */
   predicate(body: Body, cond: Expr): Body {
     const out: Stmt[] = []
     let run: Stmt[] = []
@@ -155,10 +154,10 @@ export class Conditions {
     for (const s of body) {
       if (s.kind === 'alloc' || (s.kind === 'let' && s.uniform)) {
         if (s.kind === 'let' && !conjuncts(cond).every(holdsOnFirst)) refuseUntold(cond)
-        // What is pending does not know of it, and stays together with what follows.
+        // // Pending statements do not use this name, so they stay together with the statements after it.
         out.push(s)
       } else if (onlyRunsAlways(s)) {
-        // A thread that sits out has started its share of the copies, too: it ends its group, waits, and counts.
+        // // Inactive threads execute these statements too, because they also started copies: they commit, wait and count.
         flush()
         out.push(s)
       } else if (s.kind === 'let') {
@@ -166,7 +165,7 @@ export class Conditions {
         out.push(stmt({ ...s, value: select(cond, s.value, zeroOf(s.value)) }))
       } else if (s.kind === 'for' && s.cooperative) {
         flush()
-        // It stays cooperative: conditions further out are judged the same way.
+        // // The loop stays cooperative, so conditions further out treat it in the same way.
         const agreed = this.#conditionsOfAll(cond, s)
         out.push(agreed.length > 0 ? when(all(agreed), [s]) : s)
       } else if (!this.needsAll([s], cond)) run.push(s)
@@ -191,7 +190,7 @@ export class Conditions {
 
 const negated = (e: Expr): Expr => ({ kind: 'unary', op: 'not', x: e, dtype: 'bool' })
 
-/** Whether all threads of the block meet inside: at a barrier, or to share work out. */
+/** Returns true if all threads of the block synchronise inside, at a barrier or in a cooperative loop. */
 const blockMeets = (body: Body): boolean => body.some(meetsInBlock)
 
 function meetsInBlock(s: Stmt): boolean {
@@ -206,7 +205,7 @@ function anyRowMeets(s: Stmt): boolean {
   return (s.kind === 'for' && s.cooperative === true) || bodiesOf(s).some((b) => b.some(anyRowMeets))
 }
 
-/** Whether threads meet in it at all, which no condition may keep them from, or part of it runs whatever is said around it. */
+/** Returns true if a statement is convergent: threads synchronise in it, or a part of it must run unconditionally. */
 export const isConvergent = (s: Stmt): boolean => meetsInBlock(s) || anyRowMeets(s) || alwaysRuns(s)
 
 const alwaysRuns = (s: Stmt): boolean =>
@@ -214,7 +213,7 @@ const alwaysRuns = (s: Stmt): boolean =>
   (s.kind === 'store' && s.unconditional === true) ||
   bodiesOf(s).some((b) => b.some(alwaysRuns))
 
-/** Whether all of it runs whatever is said around it; conditions of its own are still asked. */
+/** Returns true if the whole statement runs regardless of the conditions around it; conditions inside it still apply. */
 function onlyRunsAlways(s: Stmt): boolean {
   if (s.kind === 'instr') return true
   if (s.kind === 'store') return s.unconditional === true
@@ -222,7 +221,7 @@ function onlyRunsAlways(s: Stmt): boolean {
   return inside.length > 0 && inside.every(onlyRunsAlways)
 }
 
-/** Lanes of a row meet alone: their neighbours may be elsewhere. */
+/** Restricts synchronisation to the lanes of one row, because other rows may be elsewhere. */
 const meetingInRows = (body: Body): Body =>
   rewriteStmts(body, {
     stmt: (s) =>
@@ -231,7 +230,7 @@ const meetingInRows = (body: Body): Body =>
         : undefined,
   })
 
-/** Whether it is said of the first thread of a block. */
+/** Returns true if a condition tests that a thread index is 0. */
 const holdsOnFirst = (e: Expr): boolean =>
   e.kind === 'binary' &&
   e.op === 'eq' &&

@@ -1,10 +1,8 @@
 /**
- * Zero-trip blocks (loop multiversioning). Invariant reached: where how often a pipelined loop runs is loaded, as of a row of
- * any length, a block asks first whether it runs at all: one that has nothing to add up runs what is around the loop alone.
- * It makes no barriers, starts and awaits no copies, and its sums are the constants they start with, which compilers fold
- * into what follows.
- *
- * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory that both versions use stay one.
+ * Zero-trip loop versioning. Invariant reached: if the trip count of a pipelined loop is loaded (the length of a row), a block tests first
+ * whether it is 0. An empty row runs only the statements around the loop: no barriers, no copies, and sums that are constants, which
+ * compilers fold.
+ * The trip count is uniform in a block, so barriers remain legal. Tiles in shared memory are shared by both versions.
  */
 
 import { unrolledSize } from '../analysis/unrolled-size.ts'
@@ -28,7 +26,7 @@ export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (nest) => {
     const pipelined = loopsOf([nest]).filter(isPipelined)
-    // Blocks of a cluster go through all that they share together.
+    // // The blocks of a cluster must run the same shared copies.
     if (pipelined.length === 0 || loopsOf([nest]).some((l) => l.mode.kind === 'bind' && l.mode.cluster))
       return nest
     return new Versions(nest, names).run()
@@ -36,13 +34,13 @@ export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** A pipeline that goes on has copies on their way whether the loop runs or not. */
+/** A pipeline that continues into the next outer iteration has copies in flight even if its loop does not run. */
 const isPipelined = ({ mode }: For): boolean => mode.kind === 'pipeline' && !mode.continued
 
 class Versions {
   readonly #nest: Stmt
   readonly #names: Names
-  /** What the nest changes, and what is each thread's own. */
+  /** Names of the buffers that the nest writes or allocates, and the variables of its thread loops. */
   readonly #changed: ReadonlySet<string>
   readonly #threads: ReadonlySet<string>
 
@@ -64,14 +62,14 @@ class Versions {
       bodiesOf(s).map((b) => this.#list(b)),
     )
 
-  /** The list with two versions of what begins with a pipelined loop, or else what is inside with them. */
+  /** Versions the rest of the list from its first pipelined loop on. If it has none, or is too large, versions nested lists. */
   #list(list: Body): Body {
     const at = list.findIndex((s) => this.#decisive(s) !== undefined)
     const loop = at < 0 ? undefined : this.#decisive(list[at]!)
     return (loop && this.#versioned(list, at, loop)) ?? mapSame(list, this.#inside)
   }
 
-  /** The pipelined loop that every thread of a block comes to in the statement, as often as all others. */
+  /** Returns the pipelined loop in `s` that all threads of a block reach equally often and whose trip count is loaded and uniform. */
   #decisive(s: Stmt): For | undefined {
     if (s.kind !== 'for') return undefined
     if (boundIndex(s, 'thread'))
@@ -92,7 +90,7 @@ class Versions {
   }
 }
 
-/** The statements without the pipelined loops of this extent, and what has nothing else inside. */
+/** Removes the pipelined loops with this extent, and statements that become empty. */
 const without = (body: Body, extent: string): Body =>
   rewriteStmts(body, {
     stmt: (s) => {

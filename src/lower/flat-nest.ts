@@ -1,4 +1,4 @@
-/** A loop over all elements of a buffer by flat address: what fills and whole-buffer copies are. */
+/** A loop nest over all elements of a buffer by flat address, for fills and whole-buffer copies. */
 
 import type { Names } from '../ir/bound-names.ts'
 import { add, type Expr, int, lt, mul, variable } from '../ir/expr.ts'
@@ -6,14 +6,14 @@ import type { Buffer, For, Stmt } from '../ir/loops.ts'
 import { forLoop } from '../ir/statement-builders.ts'
 import { someStmt } from '../ir/tree.ts'
 
-/** Threads of such a kernel's blocks. */
+/** Number of threads per block. */
 const THREADS = 256
 
-/** Whether anything in the bodies is bound to hardware: then these nests are too. */
+/** Returns true if a loop is bound to a hardware axis; new nests are then bound too. */
 export const isParallel = (body: readonly Stmt[]): boolean =>
   someStmt(body, (s) => s.kind === 'for' && s.mode.kind === 'bind')
 
-/** `each(p)` for every flat address p of the buffer. */
+/** Returns a loop that runs `each(p)` for every flat address p of the buffer. */
 export function flatNest(
   buffer: Buffer,
   nest: string,

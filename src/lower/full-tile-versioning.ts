@@ -1,11 +1,9 @@
 /**
- * Full and partial tiles of blocks (loop multiversioning). Invariant reached: where blocks of threads run over tiles of
- * which the last may be cut off, and copies of an unrolled loop would each ask whether they are beyond the end, a block asks
- * once: it runs a body without conditions for whole tiles, and the body as it was for others. Loads of all copies are under
- * way together then.
- *
- * Threads of a block agree on it, so that they still meet inside. Tiles in shared memory stay one: a copy would allocate
- * their memory twice.
+ * Loop versioning for full and partial tiles. Invariant reached: if the last tile of a loop over blocks may be partial, and unrolled
+ * copies would each test their bounds, a block tests once. It runs a body without conditions for a full tile, and the original body
+ * otherwise, so the loads of all copies are in flight together.
+ * The test is uniform in a block, so barriers remain legal. Bodies with shared memory are not versioned, because each version would
+ * allocate it.
  */
 
 import { naturals } from '../analysis/integers/ranges.ts'
@@ -41,7 +39,7 @@ export function versionFullTiles(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** The innermost loop over blocks, with a body of its own for whole tiles. */
+/** Returns the innermost loop over blocks with a version of its body for full tiles; `loop` itself if that saves no repeated test. */
 function withFullTileVersion(
   loop: For,
   blocks: readonly For[],
@@ -66,13 +64,13 @@ function withFullTileVersion(
   return stmt({ ...loop, body: [when(cond, then, loop.body)] })
 }
 
-/** The number of a block's tile: its own, or counted from the end. */
+/** Candidates for the number of a block's tile: the block index, or the index counted from the end. */
 function placesOf(loop: For): readonly Expr[] {
   const at = variable(loop.var)
   return [at, sub(sub(loop.extent, int(1)), at)]
 }
 
-/** The conditions on loops inside, and whether copies of an unrolled loop would ask them. */
+/** Guards of the loops inside, with true for those that copies of an unrolled loop would repeat. */
 function guardsOf(body: Body): ReadonlyMap<Expr, boolean> {
   const out = new Map<Expr, boolean>()
   walkStmts(body, (s, path) => {

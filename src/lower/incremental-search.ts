@@ -1,6 +1,6 @@
 /**
- * Strength reduction of searches in loops. Invariant reached: a loop that searches, in every iteration, for a place that
- * only moves forward goes on from where it was: one bisection before the loop, and a step for each segment that it enters.
+ * Strength reduction of searches in loops. Invariant reached: a loop that searches, in every iteration, for a position that only increases
+ * continues from the previous position. This takes one binary search before the loop, and one step per segment that is entered.
  */
 
 import { linear } from '../analysis/integers/linear.ts'
@@ -19,14 +19,14 @@ import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { sharesWork } from './cooperative-copies.ts'
 
-/** No element of an index array is larger. */
+/** Upper bound on the elements of index arrays. */
 const PAST_END = int(2147483647)
 
 export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const written = writesOf(kernel.body)
-  // Outer loops first, each once: what moves forward in two loops goes on from the outer one's last round. Threads that a
-  // condition leaves out keep no place, and would not meet the others where that decides whether they do.
+  // // Outer loops first; a search that is monotone in two loops is carried by the outer one. Loops on threads with shared work are
+  // excluded, because inactive threads would have no position and might not reach the barriers.
   const go = (list: Body, onThreads: boolean): Body =>
     mapSame(list, (s) => {
       const searches = s.kind === 'for' && !(onThreads && sharesWork(s.body))
@@ -43,7 +43,7 @@ export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** A search, and the loop in whose iterations its place moves. */
+/** A search, and the loop in whose iterations its result increases. */
 interface MonotoneSearch {
   readonly search: Search
   readonly inner: For
@@ -64,7 +64,7 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
     const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
     const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
     const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
-    // What the next segment begins with: only where a value is not below it, the place moves.
+    // // `limit` is the first value of the next segment. The position moves only if the searched value reaches the limit.
     const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), PAST_END))
     const advance = when(binary('le', at(limit), s.value), [
       set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)),
@@ -88,7 +88,7 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
   return before.length > 0 ? { before, loop: stmt({ ...loop, body }) } : undefined
 }
 
-/** The loop's conditions before the first that asks where the search ends, and the others: they are asked behind it. */
+/** Splits the guards of a loop into those before the first use of the search, and those from it on, which move into the body. */
 function guardsAround(l: For, s: Search): readonly [readonly Expr[], readonly Expr[]] {
   const searches = (g: Expr): boolean => someExpr(g, (e) => e.kind === 'search' && keyOf(e) === keyOf(s))
   const at = l.guards.findIndex(searches)
@@ -97,7 +97,7 @@ function guardsAround(l: For, s: Search): readonly [readonly Expr[], readonly Ex
 
 const inOrder = (l: For): boolean => l.mode.kind === 'serial' || l.mode.kind === 'unroll'
 
-/** The searches inside whose place never goes back, by the loop alone or by one right inside of it as well. */
+/** Returns the searches in the body whose result never decreases, along `loop` alone or along a loop directly inside it as well. */
 function monotoneSearches(loop: For, written: ReadonlySet<string>): readonly MonotoneSearch[] {
   const bound = boundVarsOf(loop.body)
   const inside = loopsIn(loop.body)
@@ -115,7 +115,7 @@ function monotoneSearches(loop: For, written: ReadonlySet<string>): readonly Mon
   return [...out.values()]
 }
 
-/** The loops right inside, or under conditions: a round that leaves one out moves nothing, and later ones catch up. */
+/** Loops directly inside, or under conditions: an iteration that skips the loop does not move the position, and later ones catch up. */
 const loopsIn = (body: Body): readonly For[] =>
   body.flatMap((s) =>
     s.kind === 'for' && inOrder(s) && !s.cooperative
@@ -125,7 +125,7 @@ const loopsIn = (body: Body): readonly For[] =>
         : [],
   )
 
-/** Whether the value grows from iteration to iteration, and the range stays. */
+/** Returns true if the searched value increases from iteration to iteration, and the range of the search is invariant. */
 function isMonotone(s: Search, loop: For, inner: For): boolean {
   const varies = (e: Expr): boolean => mentions(e, loop.var) || mentions(e, inner.var)
   if (varies(s.lo) || varies(s.hi) || s.value.dtype !== 'i32') return false
@@ -141,6 +141,6 @@ function isMonotone(s: Search, loop: For, inner: For): boolean {
   return extent.kind === 'const' && outer >= (step.get(inner.var) ?? 0) * (extent.value - 1) && outer > 0
 }
 
-/** Nothing writes what is searched, or where. */
+/** Returns true if the launch writes neither the searched array nor the bounds of the search. */
 const isReadOnly = (s: Search, written: ReadonlySet<string>): boolean =>
   accessesOf([define('', s)]).every((a) => !written.has(a.buffer))

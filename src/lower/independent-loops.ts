@@ -1,7 +1,7 @@
 /**
- * Loops that need not combine. Invariant reached: a loop is a reduction loop only where its iterations, or those of reduction
- * loops around, may meet in an element. An iterator that is declared `R` may name rows that differ all the same: dense ones,
- * those of a permutation, a list without repeats; they are then written as those of `S` are.
+ * Detection of independent iterations. Invariant reached: a loop is a reduction loop only if its iterations, or those of reduction loops
+ * around it, may write the same element. An iterator declared `R` may still visit distinct rows: dense ones, a permutation, or a list
+ * without duplicates. Such a loop is marked spatial (`S`).
  */
 
 import { isIndependent } from '../analysis/loop-writes.ts'
@@ -10,7 +10,7 @@ import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 
 export function markIndependentLoops(kernel: Kernel2): Kernel2 {
-  // Where an iteration of a loop around may meet others, so may those inside, whatever they write.
+  // // If iterations of an outer loop may conflict, loops inside may conflict too, so they are not visited.
   const go = (body: Body): Body =>
     mapSame(body, (s) => {
       const within = (): readonly Body[] => bodiesOf(s).map(go)

@@ -1,10 +1,8 @@
 /**
- * Instruction selection for declared (tensor core) instructions. Invariant reached: what declared instructions do is calls
- * of them, and buffers in declared register memories are arrays of what one thread holds: the tiles of a buffer, then the
- * slots of a tile.
- *
- * Loops over the elements of such tiles become loops over the slots of each thread (`tile-element-loops.ts`):
- * initialisation, conversion and write-back need no instruction.
+ * Instruction selection for declared (tensor core) instructions. Invariant reached: tensorized loops are instruction calls. Buffers in
+ * declared register memories are arrays of the elements that one thread holds, indexed by tile and slot.
+ * Loops over the elements of such tiles become loops over the slots of each thread (`tile-element-loops.ts`). So initialisation,
+ * conversion and write-back need no instruction.
  */
 
 import { matchInstr } from '../analysis/instructions/match.ts'
@@ -46,13 +44,13 @@ export function selectInstructions(body: Body, kernel: Kernel2, names: Names): B
   return someStmt(body, isDeclared) ? new Lowering(body, kernel, names).run(body) : body
 }
 
-/** Whatever axes a launch has, threads are numbered from 0 on each. */
+/** Condition of the first thread of a block. Absent axes have index 0. */
 export const FIRST_THREAD = eq(
   add(builtin('thread.x'), add(builtin('thread.y'), builtin('thread.z'))),
   int(0),
 )
 
-/** Of the blocks of a cluster, the one whose turn it is copies for all. */
+/** Restricts a multicast copy to the block of the cluster whose turn it is. */
 const inTurn = (signals: Signals | undefined, call: InstrCall): Stmt => {
   const multicast = signals?.multicast
   if (!multicast) return call
@@ -109,7 +107,7 @@ class Lowering {
     }
   }
 
-  /** What threads do together, or one with a tile that it holds alone. */
+  /** Returns true for a statement that lanes execute together, or that accesses a fragment held by one thread. */
   #isOfTiles(s: Stmt): boolean {
     return (
       isWarpCollective(s, this.#lanes) ||
@@ -161,12 +159,12 @@ class Lowering {
       const along = o && element && alongDimensions(o, element, instr, match.loops, match.operands)
       invariant(o && along, `no operand ${p.operand}`)
       const { load: l, own } = along
-      // Loops that the operand has no index for run once where they stand in its element.
+      // // Loops that do not index the operand have one iteration per call, so their variables are 0.
       const others = match.loops.map((x) => [x.var, int(0)] as const)
       const at = (values: readonly Expr[]): readonly Expr[] =>
         l.index.map((e) => {
           const x = substitute(e, new Map([...others, ...own.map((l, k) => [l.var, values[k]!] as const)]))
-          // What is not there is read from where something is.
+          // // Elements that do not exist are replaced by address 0, and the instruction fills them.
           return filled && o.mode === 'read' && x.kind !== 'const' ? select(there, x, int(0)) : x
         })
       const { what } = p

@@ -1,10 +1,8 @@
 /**
- * Integer division and modulo: floored to truncated, with strength reduction. Invariant reached: integer division and modulo
- * are `quo` and `rem`, which every target has. Where the dividend may be negative, flooring is spelled out; a divisor that
- * may be 0 gives 0.
- *
- * Neighbours divide alike: `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`, where some `g` divides `x` and
- * `c`, `0 <= r < g`, and nothing wraps. So addresses that a tile permutes in groups stay a sum of one base and a constant.
+ * Integer division and modulo: floored to truncated, with strength reduction. Invariant reached: they are `quo` and `rem`, which every
+ * target provides. Flooring is expanded if the dividend may be negative. Division by 0 yields 0.
+ * If g divides x and c, 0 <= r < g, and no operation wraps, then `(x + r) / c` is `x / c`, and `(x + r) mod c` is `x mod c + r`. So the
+ * addresses of swizzled tiles stay a common base plus constants.
  */
 
 import { gcd } from '../analysis/integers/divisors.ts'
@@ -27,7 +25,7 @@ export function lowerIntegerDivision(
     facts: new Facts({ sizes }),
     wraps: wrapPredicate(valuesIn(body)),
   })
-  // Many bodies have no division.
+  // // Computed lazily, because many bodies contain no division.
   let analysis: ReturnType<typeof analyse> | undefined
   return rewriteStmts(body, {
     expr: (e) => {
@@ -48,7 +46,7 @@ export function lowerIntegerDivision(
   })
 }
 
-/** `e` as `x + r` where what divides `x` and `c` is greater than `r`; `x` is not negative where `e` is not. */
+/** Splits `e` into `x + r`, with `0 <= r < g` for a common divisor g of `x` and `c`. If `e` is nonnegative, so is `x`. */
 function splitRemainder(e: Expr, c: number, facts: Facts): [x: Expr, r: number] {
   if (e.kind !== 'binary' || e.op !== 'add' || e.b.kind !== 'const' || c <= 0) return [e, 0]
   const g = gcd(facts.divisor(e.a), c)
@@ -56,7 +54,7 @@ function splitRemainder(e: Expr, c: number, facts: Facts): [x: Expr, r: number] 
   return [add(e.a, constant(e.b.value - r, e.b.dtype)), r]
 }
 
-/** What was rounded towards zero is one too much where signs differ; operands are repeated as rarely as can be. */
+/** Corrects a truncated result by 1 if the signs differ; repeats the operands as rarely as possible. */
 function floored(op: 'div' | 'mod', a: Expr, b: Expr): Expr {
   const zero = constant(0, b.dtype)
   const rem = binary('rem', a, b)

@@ -1,7 +1,6 @@
 /**
- * Kernel outlining: nests to launches with grids and thread indices. Invariant reached: each top-level nest is a launch (or
- * a clear); bound loops are hardware indices; guards are `if`s; memory that threads share is written by the threads that own
- * the element and no others.
+ * Kernel outlining: top-level loop nests become launches with grids and thread indices (or clears). Invariant reached: bound loops are
+ * hardware indices, and guards are `if` statements. Only the thread that owns an element writes it to shared or global memory.
  */
 
 import { isWarpCollective, type Lanes, lanesIn, threadsIn } from '../analysis/lane-groups.ts'
@@ -22,7 +21,10 @@ import { Varying } from './divergence-analysis.ts'
 import { Conditions, isCooperative } from './divergent-conditions.ts'
 import { flatNest, isParallel } from './flat-nest.ts'
 
-/** `warp`: lanes that can meet without the rest of their block, 1 for none. */
+/**
+ * Outlines every top-level statement. `warp`: number of lanes that can synchronise without their block; 1 if the target has no such
+ * barrier.
+ */
 export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanStep[] {
   const steps: PlanStep[] = []
   const parallel = isParallel(kernel.body)
@@ -39,7 +41,7 @@ export function outlineLaunches(kernel: Kernel2, names: Names, warp = 1): PlanSt
 
 const isZero = (e: Expr): boolean => e.kind === 'const' && Object.is(e.value, 0)
 
-/** A buffer set to a value. */
+/** Returns a loop nest that sets every element of a buffer to a value. */
 function fillNest(s: Fill, kernel: Kernel2, names: Names, parallel: boolean): Stmt {
   const buffer = kernel.buffers.find((b) => b.name === s.buffer)
   invariant(buffer, `no buffer ${s.buffer}`)
@@ -71,7 +73,10 @@ function launchOf(nest: Body, name: string, indptr: ReadonlySet<string>, warp: n
   }
 }
 
-/** The blocks that run together, where they copy anything together. */
+/**
+ * Returns the cluster size of the launch; an empty object if it has no clusters. Throws `schedule/idle-cluster` if clusters share no
+ * copies.
+ */
 function inClusters(body: Body): Pick<Launch, 'cluster'> {
   const clustered = clusterOf(body)
   if (!clustered) return {}
@@ -89,7 +94,7 @@ function inClusters(body: Body): Pick<Launch, 'cluster'> {
   })
 }
 
-/** The largest extent bound to each axis. */
+/** The largest extent that is bound to each axis. */
 function collectExtents(body: Body): Extents {
   const out = new Map<ThreadAxis, Expr>()
   walkStmts(body, (s) => {
@@ -103,7 +108,7 @@ function collectExtents(body: Body): Extents {
   for (const [axis, e] of out)
     if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
       out.set(axis, int(Math.max(e.a.value, e.b.value)))
-  // A block has a thread at least: loops that do not run are left out by their extents.
+  // // A block has at least one thread; loops with extent 0 are skipped by their extents.
   for (const [axis, e] of out)
     if (levelOf(axis) === 'thread' && e.kind === 'const' && e.value < 1) out.set(axis, int(1))
   return out
@@ -172,10 +177,10 @@ class Binder {
     }
     const axis = loop.mode.to
     const whole = this.#extents.get(axis)!
-    // One thread disagrees with nobody: what all do together may stand under its conditions.
+    // // An axis of one thread has index 0, so its conditions are uniform.
     const index = levelOf(axis) === 'thread' && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
     const map = new Map<string, Expr>([[loop.var, index]])
-    // The loop variable is gone: what it bounded has to be re-said of the hardware index.
+    // // Bounds on the loop variable become bounds on the hardware index.
     const inner = substituteStmts(loop.body, map)
     const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
     const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
@@ -183,8 +188,8 @@ class Binder {
   }
 
   /**
-   * The launch's axes that no loop in or around this statement is bound to, if the statement changes memory
-   * that others see: one index of each such axis does it.
+   * The axes of the launch to which no loop in or around `s` is bound, if `s` writes shared or global memory. One index of each such axis
+   * executes `s`.
    */
   #owners(s: Stmt, on: ReadonlySet<ThreadAxis>): ThreadAxis[] {
     if (s.kind === 'alloc' || s.kind === 'let' || s.kind === 'barrier') return []
@@ -198,7 +203,7 @@ class Binder {
     const local = allocatedNames([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
     const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
-    // Registers are each thread's own: all threads must run what fills them.
+    // // Registers are private, so all threads must run statements that write them.
     if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
     const global = written.some((a) => scopeOf(a.buffer) === 'global')
     const shared = written.some((a) => scopeOf(a.buffer) === 'shared')

@@ -1,21 +1,23 @@
 /**
- * Launch fission by program slicing, for binding limits. Stage III → Stage III for devices that bind few buffers to one launch.
- * A launch that uses more becomes several on the same grid, each with the statements that some of the written buffers depend on.
- * Buffers that statements write and others of the launch read stay in one launch.
+ * Launch fission by program slicing, for devices with few bindings per launch. Stage III → Stage III. A launch with too many buffers
+ * becomes several launches on the same grid. Each contains the slice for some of the written buffers. Written buffers that depend on each
+ * other stay in one launch.
  */
 import { readsOf, targetsOf, writesOf } from '../ir/accesses.ts'
 import { buffersRead, freeVars } from '../ir/expr-tree.ts'
 import type { Launch, Plan, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, exprsOf, someStmt, withBodies } from '../ir/tree.ts'
 
-/** The slices of a launch, each within the limit as far as the buffers allow; the launch itself where it is one. */
+/**
+ * Returns the slices of a launch, each within the limit if dependences allow; only the launch itself if it cannot or need not be split.
+ */
 export function slicesOf(
   plan: Plan,
   launch: Launch,
   fits: (slice: Launch) => boolean,
   nameOf: (base: string) => string,
 ): readonly Launch[] {
-  // What instructions do is not taken apart.
+  // // Launches with instruction calls are not split.
   if (fits(launch) || someStmt(launch.body, (s) => s.kind === 'instr')) return [launch]
   const groups = dependentGroups(plan, launch)
   const bins: ReadonlySet<string>[] = []
@@ -31,7 +33,7 @@ export function slicesOf(
   }))
 }
 
-/** The written buffers of a launch; those where one is read to write the other, or is written with it, are together. */
+/** Partitions the written buffers of a launch into groups that depend on each other or are written together. */
 function dependentGroups(plan: Plan, launch: Launch): readonly ReadonlySet<string>[] {
   const own = new Set(plan.buffers.map((b) => b.name))
   const written = [...writesOf(launch.body)].filter((b) => own.has(b))
@@ -48,7 +50,7 @@ function dependentGroups(plan: Plan, launch: Launch): readonly ReadonlySet<strin
   return [...new Set(groupOf.values())]
 }
 
-/** The launch with what the writes of these buffers depend on alone; all threads meet where they did. */
+/** Returns the backward slice of the launch for these written buffers; barriers are kept. */
 function sliceFor(launch: Launch, kept: ReadonlySet<string>): Launch {
   const needed = new Set(kept)
   const isKept = (s: Stmt): boolean => {

@@ -1,10 +1,8 @@
 /**
- * Let insertion for shared subexpressions (no exponential trees). Invariant reached: what is written out is no longer than
- * what was shared. A statement whose expressions would be written out as a tree much larger than their graph gets names for
- * what they share, just before it.
- *
- * A name may be computed where an operand of `select`, `and` or `or` would not have been: what it reads is kept within its
- * array then, a division by 0 is not done, and nobody sees the value.
+ * Let insertion for shared subexpressions, which avoids exponential code size. Invariant reached: if the expression tree of a statement is
+ * much larger than its DAG, the shared nodes get names before the statement.
+ * A name may be evaluated although the lazy operand of a `select`, `and` or `or` would not have been. Its loads are therefore clamped to
+ * the array, and divisions by 0 are replaced. Such values are never used.
  */
 
 import { Facts } from '../analysis/integers/facts.ts'
@@ -40,19 +38,16 @@ import { define } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '../ir/tree.ts'
 
-/** Nodes up to which a statement's expressions are written out without a look at what they share. */
+/** Maximum tree size in nodes of a statement whose expressions are printed without a search for shared nodes. */
 export const WRITTEN_OUT = 2048
-/**
- * The same for what may not be evaluated at all. Reading it within its array hides how positions hang together, which
- * bounds of indices are found by, so it takes more to be worth it.
- */
+/** The same limit for lazily evaluated operands. It is higher, because clamped loads hide the structure of indices from range analysis. */
 const WRITTEN_OUT_IN_BRANCHES = 16_384
-/** Nodes from which on a shared expression gets a name. */
+/** Minimum size in nodes of a shared expression that gets a name. */
 const WORTH_A_NAME = 8
 
 type Shapes = ReadonlyMap<string, readonly Expr[]>
 
-/** `inBranches`: nodes up to which what may not be evaluated is written out. */
+/** Inserts lets into a body. `inBranches`: maximum tree size in nodes before lazily evaluated operands are named as well. */
 export function insertLets(
   body: Body,
   buffers: readonly Buffer[],
@@ -72,7 +67,7 @@ export function insertLets(
   const go = (list: Body, outside: Named): Body => {
     const known = new Map(outside)
     return list.flatMap((s) => {
-      // The nest of an instruction is matched as it stands; a condition of a search is computed in every round.
+      // // Nests of instructions are matched unchanged; the condition of a `while` loop is evaluated in every iteration.
       if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
       const named = shared(isLarge(exprsOf(s), WRITTEN_OUT) ? inNames(s, known) : s)
       const own = named.at(-1)!
@@ -89,10 +84,12 @@ export function insertLets(
   return go(body, new Map())
 }
 
-/** What holds of all sizes. */
+/** Facts that hold for all sizes. */
 const EVIDENT = new Facts()
 
-/** Variables by the keys of their values, which read nothing: the conditions of a merged launch share sums of blocks. */
+/**
+ * Variables by the key of their value, without memory accesses. For example, the conditions of a merged launch share sums of block counts.
+ */
 type Named = ReadonlyMap<string, Expr>
 
 function inNames(s: Stmt, known: Named): Stmt {
@@ -117,13 +114,13 @@ class Sharing {
   readonly #shapes: Shapes
   readonly #names: Names
   readonly #uses = new Map<Expr, number>()
-  /** What is evaluated whenever the statement is. */
+  /** Nodes that are evaluated whenever the statement is. */
   readonly #certain = new Set<Expr>()
   readonly #lets: Stmt[] = []
 
   readonly #branches: boolean
 
-  /** `branches`: what may not be evaluated gets names, too. */
+  /** `branches`: also name lazily evaluated operands. */
   constructor(statement: Stmt, shapes: Shapes, names: Names, branches: boolean) {
     this.#statement = statement
     this.#branches = branches
@@ -167,7 +164,7 @@ class Sharing {
     return variable(name, value.dtype)
   }
 
-  /** Reads nothing outside of an array, whatever the index, and divides by nothing that is 0. */
+  /** Makes an expression safe to evaluate speculatively: loads stay within their array, and division by 0 yields 0. */
   #anywhere(e: Expr): Expr {
     if (dividesByVariable(e)) {
       const by = this.#named(e.b)

@@ -1,8 +1,7 @@
 /**
- * Loop bound tightening (guards become trip counts). Invariant reached: a serial loop over every c-th place, from place r
- * on, ends where its places do: `for v in 0..ceildiv(n, c)` that runs where `v * c + r < n`, with 0 <= r < c, is `for v in
- * 0..(n + c - 1 - r) / c`. What threads that share places out by turns (r is a thread's number) ask once instead of at every
- * place.
+ * Loop bound tightening: guards become trip counts. Invariant reached: a serial loop `for v in 0..ceildiv(n, c)` with guard `v * c + r <
+ * n` and 0 <= r < c becomes `for v in 0..(n + c - 1 - r) / c`. In a cyclic distribution over threads, where r is the thread index, each
+ * thread then tests once instead of per iteration.
  */
 
 import { isIndex } from '../analysis/integers/interval.ts'
@@ -24,7 +23,7 @@ export function tightenLoopBounds(kernel: Kernel2): Kernel2 {
 
 function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0) return loop
-  // Threads that share what is inside go round as often as each other: by what is the same for all of a block.
+  // // A loop around shared work must have a trip count that is uniform in the block.
   const shared = isShared(loop)
   if (shared && loop.mode.kind !== 'serial') return loop
   const blocks = new Set(path.flatMap((l) => (boundIndex(l, 'block') === undefined ? [] : [l.var])))
@@ -41,7 +40,7 @@ function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   if (at < 0) return loop
   return stmt({
     ...loop,
-    // Never negative, by the range of r; said so that no rounding down is spelled out.
+    // // `max(0, …)` changes no value, because r < c. It shows that the dividend is nonnegative, so no flooring is emitted.
     extent: div(max(int(0), sub(tiles.padded, rests[at]!)), int(size)),
     guards: loop.guards.filter((_, k) => k !== at),
   })

@@ -1,11 +1,9 @@
 /**
- * Loop partitioning: peeling of the partial last tile. Invariant reached: a serial loop over tiles whose last one may be cut
- * off runs its whole tiles without asking: `for v in 0..ceildiv(n, c)` with guards `v * c + rest < n` inside becomes a loop
- * over `n / c` tiles, where they hold because of `rest < c`, and the last tile by itself, where they say `rest < n % c`. Tiles of
- * tiles (`ceildiv(ceildiv(n, b), c)`) are whole where b * c of the n are: what asks for either asks in the last one alone.
- *
- * Only guards that are asked again and again are worth a second copy: those with nothing but constant loops inside. Tiles
- * that threads share stay one: a copy would allocate their memory twice.
+ * Loop partitioning: peeling of the partial last tile. Invariant reached: a serial loop `for v in 0..ceildiv(n, c)` with inner guards `v *
+ * c + rest < n` runs its n / c full tiles without these guards, because rest < c. The last tile is peeled, with guards `rest < n % c`.
+ * Nested tiles (`ceildiv(ceildiv(n, b), c)`) are full if all b * c elements exist.
+ * Only loops with guards around constant loops are partitioned, because their guards are evaluated often. Tiles with shared memory are
+ * not, because each copy would allocate it.
  */
 
 import type { Interval } from '../analysis/integers/interval.ts'
@@ -52,22 +50,22 @@ export function partitionLoops(kernel: Kernel2): Kernel2 {
 }
 
 export interface Tiles {
-  /** The n of `ceildiv(n, c)`, and the c. */
+  /** `total` is n and `size` is c of the extent `ceildiv(n, c)`. */
   readonly total: Expr
   readonly size: number
-  /** Guards inside that hold in whole tiles. */
+  /** Inner guards that hold in full tiles. */
   readonly guards: ReadonlyMap<Expr, TileGuard>
 }
 
 interface TileGuard {
   readonly rest: Expr
-  /** How many of what it counts are in a tile: as many as the tile's size, or tiles in it. */
+  /** Number of guarded units per tile: `size` for elements, or the number of inner tiles. */
   readonly by: number
 }
 
 /**
- * The rest in `place * c + rest < n`, for tiles of a loop over `ceildiv(n, c)` whose number is `place`; of other conditions
- * `undefined`, and where the text says something in it that may wrap, which is less than n then whatever the tile is.
+ * Returns `rest` and its range for a guard `place * c + rest < n` of a loop over `ceildiv(n, c)` tiles with number `place`. Undefined for
+ * other conditions, and if `rest` contains an operation that may wrap.
  */
 export function restIn(
   g: Expr,
@@ -83,7 +81,7 @@ export function restIn(
   return { rest, range: registers(rest).range }
 }
 
-/** The n and c of `ceildiv(n, c)`; of tiles of tiles those of all of them, the finest last. */
+/** The n and c of `ceildiv(n, c)`; for nested tiles, a list from the outer to the finest tiling. */
 function nestedTiles(extent: Expr): readonly Pick<RoundedUp, 'total' | 'by'>[] {
   const tiles = roundedUp(extent)
   if (!tiles) return []
@@ -93,7 +91,7 @@ function nestedTiles(extent: Expr): readonly Pick<RoundedUp, 'total' | 'by'>[] {
   return [tiles, ...finer.map(({ total, by }) => ({ total, by: by * tiles.by }))]
 }
 
-/** The tiles of a loop whose conditions stand around constant loops; those around `any` are asked of tiles themselves. */
+/** Returns the tiling of a loop with guards around constant loops; undefined if it has none. With `any`, all guards inside count. */
 export function tilesOf(loop: For, values: SourceValues, any = false, place?: Expr): Tiles | undefined {
   const all = nestedTiles(loop.extent).slice(0, any ? 1 : undefined)
   if (all.length === 0) return undefined
@@ -118,11 +116,11 @@ export function tilesOf(loop: For, values: SourceValues, any = false, place?: Ex
   return total && { total, size, guards }
 }
 
-/** Whether threads share in it: by hardware axes, memory or turns. */
+/** Returns true if the loop contains bound loops, shared memory or cooperative loops. */
 export const isShared = (loop: For): boolean =>
   sharesWork([loop]) || loopsOf([loop]).some((l) => l.mode.kind === 'bind')
 
-/** How many of something the last tile has, at most. */
+/** The number of elements or inner tiles in the last tile, and an upper bound on it. */
 interface End {
   readonly left: Expr
   readonly most: number
@@ -155,7 +153,7 @@ export const reguard = (body: Body, f: (g: Expr) => readonly Expr[]): Body =>
       s.kind === 'for' && s.guards.length > 0 ? stmt({ ...s, guards: s.guards.flatMap(f) }) : undefined,
   })
 
-/** Loops whose guard says where they end (`v < left`) end there. */
+/** Shortens loops with a guard `v < left` to this end. */
 const shorten = (body: Body, all: readonly End[]): Body =>
   rewriteStmts(body, {
     stmt: (s) => {

@@ -1,8 +1,9 @@
 /**
- * Ends of long loops. Invariant reached: a long serial loop of constant extent with a guard `v + rest < n` ends where the guard
- * does, `for v in 0..min(extent, n - rest)`, and does not ask in each iteration. Such an n may be read of an array, as how long a
- * list is that the run found: guards read nothing that their loop writes. One thread gains by a few iterations; where there
- * are many, a constant extent is worth more, as loops of which all is known are written out, unless most of it may be beyond the end.
+ * Loop trimming: index set reduction by guards. Invariant reached: a long serial loop of constant extent with guard `v + rest < n` becomes
+ * `for v in 0..min(extent, n - rest)`, without the guard. n may be loaded, for example the length of a list built at run time, because
+ * guards read nothing that their loop writes. A single CPU thread gains from few iterations. Launches with many threads need more, because
+ * loops of constant extent are unrolled.
+ * `LONG` is the minimum extent in iterations for one thread (`alone`) and for many (`threads`).
  */
 import { coefficientOf, keepTerms, linear, loopMap, sumExpr } from '../analysis/integers/linear.ts'
 import { naturals, registersOver } from '../analysis/integers/ranges.ts'
@@ -32,14 +33,14 @@ export function trimLoops(
     if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, own)) return l
     const registers = registersOver(loopMap(path), values)
     const end = (g: Expr, k: number): Expr | undefined => {
-      // What a guard reads may be in range by the guards before it.
+      // // A guard that loads may be in range only because of the guards before it.
       if (k > 0 && readsMemory(g)) return undefined
       if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, l.var) || coefficientOf(g.a, l.var) !== 1)
         return undefined
       const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== l.var))
       if (mentions(rest, l.var) || !natural(rest)) return undefined
       if ([rest, g.b].some((e) => someExpr(e, (x) => registers(x).wraps))) return undefined
-      // A number far below 0, less the rest, would wrap to a large one.
+      // // Clamped to 0 first, because a large negative number minus the rest would wrap.
       return max(int(0), sub(natural(g.b) ? g.b : max(int(0), g.b), rest))
     }
     const ends = guards.map(end)
@@ -55,6 +56,6 @@ export function trimLoops(
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** Whether a loop says which element of some arrays: those in registers are indexed by loops that are written out. */
+/** Returns true if the loop indexes one of the arrays. Register arrays require that such loops are unrolled. */
 export const indexes = (l: For, arrays: ReadonlySet<string>): boolean =>
   accessesOf(l.body).some((a) => arrays.has(a.buffer) && a.index.some((e) => mentions(e, l.var)))

@@ -1,9 +1,7 @@
 /**
- * Loop unrolling, and of vectorised loops into lanes. Invariant reached: no loop asks to be unrolled or vectorised. A
- * constant loop becomes copies of its body; a factor makes a main loop of that many copies and a loop for what is left over.
- *
- * A register array that an unrolled loop runs over is accessed at constants there. The other constant loops over it are
- * unrolled as well: one index that is not constant, and the array is no longer in registers.
+ * Loop unrolling, and expansion of vectorised loops into lanes. Invariant reached: no loop has the mode `unroll` or `vectorize`. A
+ * constant loop becomes copies of its body. A factor yields a main loop of that many copies, and a remainder loop.
+ * Other constant loops over the same register array are unrolled too, because one variable index would move the array out of registers.
  */
 
 import { copiesOf, unrolledSize } from '../analysis/unrolled-size.ts'
@@ -19,7 +17,7 @@ import type { For } from '../ir/loops.ts'
 import { define, when } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
-/** Longest loop that is unrolled without being asked. */
+/** Maximum extent of a loop that is unrolled without a schedule step. */
 const LONGEST = 64
 
 export function unrollLoops(body: Body, names: Names): Body {
@@ -38,7 +36,7 @@ export function unrollLoops(body: Body, names: Names): Body {
   })
 }
 
-/** What is unrolled along with others, where that is not too much. */
+/** Loops that are unrolled along with others; empty if the result would be too large. */
 function impliedBy(body: Body): ReadonlySet<string> {
   const implied = alongside(body)
   const copies = (l: For): number =>
@@ -46,7 +44,7 @@ function impliedBy(body: Body): ReadonlySet<string> {
   return implied.size > 0 && unrolledSize(body, copies) > MAX_UNROLLED ? new Set() : implied
 }
 
-/** The serial loops that run over register arrays which loops unrolled whole run over, or others of these. */
+/** Serial loops that index a register array which a fully unrolled loop indexes, transitively. */
 function alongside(body: Body): ReadonlySet<string> {
   const registers = allocatedNames(body, 'register')
   const uses = accessesOf(body).filter((a) => registers.has(a.buffer))
@@ -106,8 +104,8 @@ function byFactor(loop: For, factor: number, names: Names): Body {
 }
 
 /**
- * Whole rounds only. An iteration beyond the end reads what the first one of its round reads, which is there, and what
- * it writes keeps its value; where it writes other memory than registers, it is left out by a condition.
+ * Unrolls without a remainder loop. An iteration beyond the end reads the elements of the first iteration of its group, and its stores
+ * keep the old values. If the body writes memory other than registers, a condition skips the iteration.
  */
 function predicated(loop: For, factor: number, names: Names, registers: ReadonlySet<string>): Body {
   const round = names.fresh(loop.var)
@@ -124,7 +122,7 @@ function predicated(loop: For, factor: number, names: Names, registers: Readonly
   return [stmt<For>({ ...loop, var: round, extent, guards: [], mode: { kind: 'serial' }, body: copies })]
 }
 
-/** Whether nothing but registers of the outside changes. */
+/** Returns true if the body only writes registers that are declared outside. */
 function onlyRegisters(body: Body, registers: ReadonlySet<string>): boolean {
   let only = true
   walkStmts(body, (s) => {
@@ -134,7 +132,7 @@ function onlyRegisters(body: Body, registers: ReadonlySet<string>): boolean {
   return only
 }
 
-/** Stores that change something only where the condition holds; what they would store is computed in any case. */
+/** Makes stores conditional by selection: the value is computed always, and stored only if `there` holds. */
 const keeping = (body: Body, there: Expr, names: Names): Body =>
   rewriteStmts(body, {
     stmt: (s) => {

@@ -1,7 +1,4 @@
-/**
- * Loop unswitching. Invariant reached: no serial loop consists of a condition that is the same in all of its iterations; the
- * condition stands around the loop.
- */
+/** Loop unswitching. Invariant reached: no serial loop consists of a loop-invariant condition; the condition is around the loop. */
 import { writesOf } from '../ir/accesses.ts'
 import { substituteStmts } from '../ir/bindings.ts'
 import type { Names } from '../ir/bound-names.ts'

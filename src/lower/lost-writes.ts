@@ -1,8 +1,7 @@
 /**
- * Detection of writes outside of a sparsity pattern. Invariant reached: a write whose element does not exist leaves a mark.
- * The condition that skips it (`If.absent`) gets an `else` that sets the buffer's word in a status buffer of the plan;
- * whoever runs the plan reads it afterwards. A reduction that would combine the identity loses nothing and leaves none.
- * Plans without such writes stay as they are.
+ * Detection of writes outside of a sparsity pattern. Invariant reached: a skipped write to an element that is not stored is recorded. The
+ * condition that skips it (`If.absent`) gets an `else` branch that sets the buffer's word in a status buffer, which the host reads after
+ * the run. A reduction of the identity loses nothing, and is not recorded. Plans without such writes are unchanged.
  */
 
 import { namesOf } from '../ir/bound-names.ts'
@@ -26,7 +25,7 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
       targets: [load(status.name, [int(list.indexOf(buffer))], 'i32')],
       values: [int(1)],
       init: false,
-      // Every thread that sets the word sets it to the same value, but memory models want to hear it said.
+      // // All threads write the same value, but the memory models of the targets require an atomic operation.
       atomic: true,
     })
   const body = rewriteStmts(kernel.body, {
@@ -46,16 +45,16 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
   }
 }
 
-/** Whether skipping the statement loses anything, where that depends on values; `undefined`: it does. */
+/** Returns the condition under which skipping the statement loses a value; `undefined` if it always does. */
 function losing(s: If): Expr | undefined {
   const update = s.then.at(-1)
   if (update?.kind !== 'reduce') return undefined
   const { values, reducer, span, targets } = update
-  // It may begin with what it goes on from.
+  // // Initialisations of the target before the update lose nothing.
   const starts = (x: Stmt): boolean =>
     x.kind === 'store' && targets.some((t) => t.buffer === x.buffer) && x.value.kind === 'const'
   if (!s.then.slice(0, -1).every(starts)) return undefined
-  // With the span of what the text says: values are compared here, which may wrap, and no positions (ir/values).
+  // // The span of the source marks this comparison as one of values, which may wrap, and not of positions (`ir/values`).
   return values
     .map((v, k) => binary('ne', v, reducer.identity[k]!, span))
     .reduce((a, b) => binary('or', a, b))

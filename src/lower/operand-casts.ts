@@ -1,7 +1,7 @@
 /**
- * Explicit type promotion of operands. Invariant reached: both operands of every operation have the type it computes in, so
- * that targets without implicit conversions print what the IR says. Types narrower than 32 bits are computed in 32
- * (`computeType`); only memory and explicit casts round to them.
+ * Explicit type promotion of operands. Invariant reached: both operands of an operation have the type in which it is computed, so targets
+ * need no implicit conversions. Types narrower than 32 bits are computed in 32 bits (`computeType`); only stores and explicit casts round
+ * to them.
  */
 
 import { Exact } from '../analysis/exact-narrowing.ts'
@@ -38,13 +38,13 @@ export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
   })
 }
 
-/** `e` as a value of `dtype`'s compute type. */
+/** Casts `e` to the type in which values of `dtype` are computed. */
 function to(e: Expr, dtype: Dtype): Expr {
   const target = computeType(dtype)
   return computeType(e.dtype) === target ? e : cast(e, target)
 }
 
-/** A value on its way to memory, which rounds by itself, or to a register, which holds what it is given. */
+/** Casts a value for a store to memory, which rounds by itself, or to a register, which needs an explicit rounding. */
 function stored(e: Expr, buffer: Buffer, exact: Exact): Expr {
   const { dtype } = buffer
   if (buffer.scope !== 'register' || isPacked(buffer)) {
@@ -78,7 +78,7 @@ function convert(e: Expr): Expr | undefined {
   }
 }
 
-/** The type that values are compared in. Not every target orders truth values: false is before true as 0 is before 1. */
+/** The type in which values are compared. Booleans are ordered as integers, because not every target orders them. */
 function compared(op: CompareOp, a: Dtype, b: Dtype): Dtype {
   const both = a === b ? a : join(a, b)
   return both === 'bool' && op !== 'eq' && op !== 'ne' ? 'i32' : both

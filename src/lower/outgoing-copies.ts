@@ -1,7 +1,6 @@
 /**
- * Copies that leave a loop's iteration by themselves (bulk stores): what they copy was computed in it, nobody in the launch
- * reads what they write, and a text says when they have read. So the next iteration begins, and waits only before it writes
- * to the memory that they read.
+ * Asynchronous copies out of shared memory (bulk stores) that overlap the next iteration. The launch does not read what they write, and an
+ * instruction waits until they have read their source. So the next iteration waits only before it overwrites this source.
  */
 
 import { accessesOf, readsOf, writesOf } from '../ir/accesses.ts'
@@ -11,17 +10,17 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { type Body, bodiesOf, walkStmts } from '../ir/tree.ts'
 
 export interface Outgoing {
-  /** Nothing else touches what they write: who waits does so until they have read. */
+  /** Copies whose target no other statement accesses, so a wait for the end of their reads suffices. */
   readonly copies: ReadonlySet<Stmt>
-  /** Of these, those that the next iteration of the loop around does not wait for to begin. */
+  /** The copies for which the next iteration of the enclosing loop need not wait at its start. */
   readonly carried: ReadonlySet<Stmt>
-  /** Statements that first write what copies of an iteration before may still read. */
+  /** Statements that first overwrite the source of copies of an earlier iteration, with the instructions to wait for. */
   readonly before: ReadonlyMap<Stmt, readonly Instr[]>
-  /** Loops that end with copies under way. */
+  /** Loops that end with copies in flight, with the instructions to wait for. */
   readonly after: ReadonlyMap<Stmt, readonly Instr[]>
 }
 
-/** `startsOf`: the asynchronous instructions that do all a statement does. */
+/** Returns the asynchronous stores of the nest `top`. `startsOf`: the asynchronous instructions of a statement. */
 export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[]): Outgoing {
   const copies = new Set<Stmt>()
   const carried = new Set<Stmt>()
@@ -45,7 +44,7 @@ export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[
         const started = startsOf(s)
         if (started.length === 0 || !started.every((i) => i.asynchronous?.waitRead) || !isAlone(s)) continue
         copies.add(s)
-        // Iterations of other loops may write where those before them did.
+        // // Parallel iterations may write to the same source, so only serial loops carry copies.
         if (loop.kind !== 'for' || loop.mode.kind !== 'serial' || loop.reduce) continue
         const at = firstWriter(loop, readsOf([s]))
         if (!at || at === s) continue
@@ -58,7 +57,10 @@ export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[
   return { copies, carried, before, after }
 }
 
-/** What first writes to the buffers in an iteration, as deep inside as all threads of the block come to it together. */
+/**
+ * Returns the first statement of an iteration that writes one of the buffers, as deep inside as all threads of the block reach it
+ * together.
+ */
 function firstWriter(loop: For, buffers: ReadonlySet<string>): Stmt | undefined {
   const go = (body: Body): Stmt | undefined => {
     const s = body.find((x) => [...writesOf([x])].some((b) => buffers.has(b)))

@@ -1,11 +1,10 @@
 /**
- * Initialisation of outputs. How each written buffer comes to its initial value, decided on Stage I: every element exactly
- * once, empty rows included.
- *
- * The first writer of a buffer decides. If it visits every element (its index is the buffer's own axes, each by an S
- * iterator over that whole axis) a reduction initialises in its own nest and an assignment needs nothing. Otherwise the
- * whole buffer is filled before anything runs: with the reducer's identity, or the fill value. What each step of one nest
- * has to itself, and what other nests read only where it is written, needs no elements but those.
+ * Initialisation of outputs: decides on Stage I how each written buffer gets its initial value, exactly once per element, including empty
+ * rows.
+ * The first writer of a buffer decides. If it visits every element (each index is an S iterator over the whole axis), a reduction
+ * initialises in its own loop nest, and an assignment needs no initial value. Otherwise the whole buffer is filled first, with the
+ * identity of the reducer or the fill value. Temporaries that are private to one step of a nest, or read only where they were written,
+ * need no fill.
  */
 
 import { type Access, accessesOf } from '../analysis/coordinate-accesses.ts'
@@ -21,15 +20,15 @@ import { keyOf, sameExpr } from '../ir/structural-equality.ts'
 import { isDefinitelyInitialized, members, type Writer } from './definite-initialization.ts'
 
 export interface Initialisation {
-  /** Reductions that start their targets at the identity inside their own nest. */
+  /** Reductions that set their targets to the identity inside their own loop nest. */
   readonly inNest: ReadonlySet<Reduce1>
-  /** Buffers to fill first, with what. */
+  /** Buffers to fill before the kernel, with their values. */
   readonly fills: readonly { readonly buffer: string; readonly value: Expr }[]
-  /** Conditions that have to stand inside of the loops of reductions, where elements have started. */
+  /** Conditions that must be inside the reduction loops, after the initialisation of the element. */
   readonly inside: ReadonlySet<Expr>
 }
 
-/** `outside`: conditions that stand around the loops, whatever they ask of. */
+/** Derives the initialisation of a kernel. `outside`: conditions that are placed around the loops regardless of `inside`. */
 export function deriveInitialisation(
   kernel: Kernel1,
   outside: ReadonlySet<Expr> = new Set(),
@@ -55,7 +54,7 @@ export function deriveInitialisation(
       if (!covered(w)) fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
       continue
     }
-    // A tuple starts in its nest only as a whole: all its targets are new, first written here and covered.
+    // // A tuple is initialised in its nest only if this holds for all its targets.
     const whole = w.stmt.targets.every((t, k) => {
       const other = first.get(t.buffer)
       const role = kernel.buffers.find((b) => b.name === t.buffer)?.role
@@ -84,8 +83,8 @@ function firstWriters(kernel: Kernel1): ReadonlyMap<string, Writer> {
 }
 
 /**
- * Whether only steps of one nest see the (local) buffer, each an element of its own, which it writes first and in any
- * case: what they leave out, nobody reads.
+ * Returns true if each step of one nest accesses its own element of a local buffer only, and writes it first and unconditionally. Skipped
+ * elements are then never read.
  */
 function isOwn(kernel: Kernel1, w: Writer): boolean {
   const [nest, ...inner] = w.enclosing
@@ -139,22 +138,22 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
   return [...iters.values()].every((it) => runsFor(it, target.index, axes))
 }
 
-/** Whether an iterator says where in two dimensions: it visits a diagonal of them. */
+/** Returns true if an iterator occurs in two dimensions, and so visits only a diagonal. */
 const onDiagonal = (index: readonly Expr[], iters: ReadonlyMap<string, Iter>): boolean =>
   [...iters.keys()].some((name) => index.filter((e) => mentions(e, name)).length > 1)
 
-/** Whether an iterator has a step for each element: the index speaks of it, or it is combined over, or it surely has one. */
+/** Returns true if an iterator has a step for each element: it occurs in the index, is a reduction, or has a positive constant extent. */
 function runsFor(it: Iter, index: readonly Expr[], axes: ReadonlyMap<string, Axis>): boolean {
   if (it.kind === 'R' || index.some((e) => mentions(e, it.name))) return true
   const axis = axes.get(it.axis)
   return isDense(axis) && axis.extent.kind === 'const' && axis.extent.value > 0
 }
 
-/** An index that is loaded from a permutation of all coordinates of a dense axis: where it is loaded from. */
+/** Matches an index loaded from a permutation of a dense axis, and returns the index and the axis of the table; otherwise undefined. */
 type PermutationTables = (e: Expr) => { readonly index: Expr; readonly axis: DenseAxis } | undefined
 
 const inTiles = matcher(['add', ['mul', 'x', 'y'], 'z'])
-/** In tiles of one: a product with 1 is not written. */
+/** Matches an index in tiles of 1, whose product is simplified. */
 const inOnes = matcher(['add', 'x', 'z'])
 
 function coversAxis(
@@ -166,7 +165,7 @@ function coversAxis(
   used: Set<Expr>,
   permuted: PermutationTables,
 ): boolean {
-  /** The axis of an iterator alone, or of all places of a permutation, which is then in another order. */
+  /** Returns the axis of a spatial iterator, or of the index into a permutation; otherwise undefined. */
   const spatial = (x: Expr): Axis | undefined => {
     const table = permuted(x)
     if (table) {
@@ -181,7 +180,7 @@ function coversAxis(
     if (own.name === axis.name) return true
     return isDense(own) && isDense(axis) && sameExpr(own.extent, axis.extent)
   }
-  // io * b + ii over ceildiv(extent, b) × b, trimmed by `io * b + ii < extent`.
+  // // io * b + ii over ceildiv(extent, b) × b, guarded by `io * b + ii < extent`.
   const ones = inOnes(e)
   const tile = inTiles(e) ?? (ones && { ...ones, y: int(1) })
   if (!isDense(axis) || !tile) return false
@@ -196,9 +195,9 @@ function coversAxis(
 }
 
 /**
- * Whether a condition decides only which values are combined: it asks of iterators of reductions, inside of whose loops it is
- * tested and before which elements start, and of no others but those that say where such a loop ends, around which no order
- * brings it. Any other may leave out elements, or all of them at once.
+ * Returns true if a condition only selects the values to combine. It then mentions a reduction iterator, and otherwise only iterators that
+ * determine the length of this reduction, so it stays inside the reduction loop, after initialisation. Other conditions may exclude
+ * elements.
  */
 function onlyCombined(
   cond: Expr,

@@ -1,7 +1,6 @@
 /**
- * Packed index arrays as words. Invariant reached: no buffer is packed; what was an element of one is a field of a word, and a
- * search of one says how wide its elements are. Until here they are arrays of coordinates like others, also to declared
- * instructions, which have become calls that take the words.
+ * Expansion of packed index arrays into words. Invariant reached: no buffer is packed. A load becomes a bit field of a word, and a search
+ * records the width of its elements in bits.
  */
 import { ceildiv, type Expr, int, load, mul } from '../ir/expr.ts'
 import type { Buffer, Kernel2 } from '../ir/loops.ts'
@@ -23,7 +22,7 @@ export function expandPackedLoads(body: Body, buffers: readonly Buffer[]): Body 
   return rewriteStmts(body, { expr: read })
 }
 
-/** The kernel whose packed buffers are the words. */
+/** Returns the kernel with packed buffers declared as arrays of words. */
 export function packedBuffersAsWords(kernel: Kernel2): Kernel2 {
   const packed = new Set(kernel.buffers.flatMap((b) => (b.packed ? [b.name] : [])))
   if (packed.size === 0) return kernel
@@ -34,6 +33,6 @@ export function packedBuffersAsWords(kernel: Kernel2): Kernel2 {
   }
 }
 
-/** Of words nothing is known. */
+/** Drops the bounds and the order of the elements, which do not hold for words. */
 const wordsOf = ({ packed: _, below: _below, ascending: _ascending, ...b }: Buffer, bits: number): Buffer =>
   Object.freeze({ ...b, shape: [ceildiv(b.shape.reduce(mul, int(1)), int(32 / bits))] })

@@ -1,10 +1,7 @@
 /**
- * Padded copies that are all there (loop multiversioning). Invariant reached: where copies of an unrolled loop would each ask
- * whether an element is there before they read it into a register, a thread asks once, of the last one: where that is there, all are,
- * and none is read under a condition. Their loads are under way together then; each under a condition of its own waits for the
- * one before.
- *
- * The condition rises with the loops' variables, and nothing in it may have wrapped: it holds for all where it holds for the last.
+ * Loop versioning for padded copies. Invariant reached: unrolled copies into registers whose elements are each tested for existence test
+ * only the last element. If it exists, all elements are loaded unconditionally, and their loads are in flight together.
+ * This requires a condition that is monotone in the loop variables, and that does not wrap.
  */
 
 import { loopMap, rises } from '../analysis/integers/linear.ts'
@@ -66,7 +63,9 @@ function versioned(loop: For, around: readonly For[], { values, names, buffers }
   return when(all(parts.map((c) => substitute(c, last))), whole, copyStatements([loop], names))
 }
 
-/** Constant loops directly inside of each other around a store into a register, of an element where it is there. */
+/**
+ * Matches perfectly nested constant loops around a conditional store into a register, whose `else` stores padding. Otherwise undefined.
+ */
 function paddedCopy(
   loop: For,
   buffers: ReadonlyMap<string, Buffer>,

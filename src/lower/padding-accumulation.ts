@@ -1,10 +1,9 @@
 /**
- * Accumulation into padding of register tiles. Invariant reached: where a register tile has elements beyond what there is
- * of a tensor (the last rows of a strip), and whoever reads them asks whether they exist, values are combined into all of
- * them without asking: `for v where g { T[v] += … }` does without g. What copies of `v` load in common is one load then.
- *
- * The first iteration is proved to run, so that whatever does not depend on `v` is done in any case; loads that do read
- * whole multiples of the loop's extent, of which the first iteration reads the first element.
+ * Accumulation into the padding of register tiles. Invariant reached: if a register tile has padding elements (rows beyond the end of a
+ * strip), and every consumer tests that its element exists, values are accumulated into all elements without a test. `for v where g { T[v]
+ * += … }` loses `g`, so the copies of `v` share their common loads.
+ * The first iteration is proved to run, so loads that do not depend on `v` are executed anyway. Loads that depend on `v` are aligned to
+ * multiples of the loop's extent, so they are in range if the first one is.
  */
 
 import { Facts } from '../analysis/integers/facts.ts'
@@ -58,7 +57,7 @@ export function accumulateIntoPadding(kernel: Kernel2): Kernel2 {
   return { ...kernel, body }
 }
 
-/** Whether the loop is a dimension of the tile, and whoever reads an element of it asks the same condition before. */
+/** Returns true if the loop indexes one dimension of the tile, and every consumer tests the same condition. */
 function isAskedByReaders(g: Expr, loop: For, writer: BufferAccess, uses: readonly BufferAccess[]): boolean {
   const isVar = (e: Expr, v: string): boolean => e.kind === 'var' && e.name === v
   const dim = writer.index.findIndex((e) => isVar(e, loop.var))
@@ -78,8 +77,8 @@ function isAskedByReaders(g: Expr, loop: For, writer: BufferAccess, uses: readon
 }
 
 /**
- * Whether the condition holds in the loop's first iteration: tiles of which there are `ceildiv(n, c)` begin below n. What
- * is known to be below that is a loop's variable, what a condition around asks, or what an index array holds.
+ * Returns true if the condition holds in the loop's first iteration. Sources of upper bounds: loop extents, enclosing guards, and bounds
+ * of index arrays.
  */
 function runsFirst(g: Expr, loop: For, around: readonly For[], buffers: readonly Buffer[]): boolean {
   const first = substitute(g, new Map([[loop.var, int(0)]]))
@@ -105,7 +104,9 @@ function runsFirst(g: Expr, loop: For, around: readonly For[], buffers: readonly
 
 const dividesByUnknown = (e: Expr): boolean => isDivision(e) && e.b.kind !== 'const'
 
-/** Whether an iteration without these guards only combines, and reads nothing outside of arrays where the first one does not. */
+/**
+ * Returns true if iterations without these guards only accumulate, and their accesses are in range if those of the first iteration are.
+ */
 function staysInside(loop: For, without: readonly Expr[], { buffers, facts: sizes }: Kernel2): boolean {
   const { extent, mode, guards, body } = loop
   if (extent.kind !== 'const' || mode.kind === 'bind' || mode.kind === 'instr' || loop.cooperative)

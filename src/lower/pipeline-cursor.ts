@@ -1,24 +1,22 @@
 /**
- * Rounds of a pipeline that goes on (`pipeline go by n over round`): those of all iterations of `round` one after the other are
- * one sequence, in which copies are made ahead. So the copies for the first rounds of an iteration are on their way while the
- * rounds of the one before are computed, and what comes after these.
+ * Pipelining across outer iterations (`pipeline go by n over round`): the iterations of `go` in all iterations of `round` form one
+ * sequence, in which copies run ahead. So the first copies of an outer iteration overlap the end of the previous one.
  *
- *     tile, slice = the first round that there is
+ *     tile, slice = the first iteration of the sequence
  *     n - 1 times: start the copies of (tile, slice); advance
  *     for round:
  *       for go: compute (round, go); start the copies of (tile, slice); advance
- *       what comes after
+ *       epilogue
  *
- * The cursor (tile, slice) is the round to be copied next, n - 1 after the one that is computed: the copies are those of the
- * loop with the cursor in place of its variables. To advance, it goes on to the next iteration of `round` that has any rounds:
+ * The cursor (tile, slice) is the next iteration to copy, n - 1 after the computed one. Copies use the cursor in place of the loop
+ * variables. To advance, it moves to the next nonempty iteration of `round`:
  *
  *     slice += 1
- *     while tile < extent of round and slice >= length: tile += 1; slice = 0; length = extent of go, where tile runs, else 0
+ *     while tile < extent of round and slice >= length: tile += 1; slice = 0; length = extent of go if tile runs, otherwise 0
  *
- * Rounds are numbered from the first on, also over runs of `round`: stages of memory, and phases of barriers, go by these
- * numbers, of which only the remainder matters that tells both. One group of asynchronous copies is committed a round,
- * with or without copies, so that as many are under way as in a loop of its own. Threads keep the cursor in registers, also those
- * that sit out: all of them make copies.
+ * Iterations are numbered through the whole sequence, also over several runs of `round`. Stages and barrier phases depend on this number
+ * modulo 2 · stages only. Every iteration commits one group of asynchronous copies, even an empty one, so the number of groups in flight
+ * is constant. All threads keep the cursor in registers, including inactive ones, because all threads copy.
  */
 
 import type { PipelineSequence } from '../analysis/pipeline-sequence.ts'
@@ -41,9 +39,9 @@ export class PipelineCursor {
   readonly #tile: Buffer
   readonly #slice: Buffer
   readonly #length: Buffer
-  /** The number of the first round of this iteration. */
+  /** Number in the sequence of the first iteration of this run of the loop. */
   readonly #first: Buffer
-  /** The outermost loop that threads repeat around the sequence, or that over which it goes. */
+  /** Variable of the outermost serial loop around the sequence; otherwise that of the loop over which it continues. */
   readonly #outermost: string
 
   constructor(
@@ -67,12 +65,12 @@ export class PipelineCursor {
     this.#outermost = (path.find((l) => l.mode.kind !== 'bind') ?? over).var
   }
 
-  /** After so many rounds the same stage is in the same phase again. */
+  /** Period of stage and barrier phase, in iterations. */
   get #period(): number {
     return 2 * this.#stages
   }
 
-  /** What stands for the loops' variables in copies. */
+  /** Values of the loop variables in copies. */
   get at(): ReadonlyMap<string, Expr> {
     return new Map([
       [this.#sequence.over.var, held(this.#tile)],
@@ -80,19 +78,19 @@ export class PipelineCursor {
     ])
   }
 
-  /** Whether there is a round left. */
+  /** Condition that an iteration remains. */
   get exists(): Expr {
     return lt(held(this.#tile), this.#sequence.over.extent)
   }
 
-  /** Whether the address, which is not the cursor itself, is another one for each round. */
+  /** Returns true if an address (other than the cursor) changes with each iteration. */
   moves = (a: Load): boolean =>
     a.buffer !== this.#slice.name && someExpr(a, (x) => x.kind === 'load' && x.buffer === this.#slice.name)
 
-  /** The number of the k-th round of this iteration. */
+  /** The number of the k-th iteration of this run. */
   number = (k: Expr): Expr => add(held(this.#first), k)
 
-  /** Before the loop over which the sequence goes, and, where rounds are numbered, before all that repeats it. */
+  /** Statements before the loop over which the sequence continues; the counter is initialised before the outermost serial loop. */
   preheaders(setup: Body): readonly Preheader[] {
     return [
       { loop: this.#outermost, statements: [alloc(this.#first), set(this.#first, int(0))] },
@@ -100,7 +98,7 @@ export class PipelineCursor {
     ]
   }
 
-  /** At the first round that there is. `fill`: registers with what copies in an iteration of the loop around need of it. */
+  /** Sets the cursor to the first iteration of the sequence. `fill`: statements that load the registers of an outer iteration. */
   begin(fill: Body): Body {
     return [
       ...[this.#tile, this.#slice, this.#length].map((b) => alloc(b)),
@@ -115,7 +113,7 @@ export class PipelineCursor {
     return [set(this.#slice, add(held(this.#slice), int(1))), ...this.#skip(fill)]
   }
 
-  /** After the rounds of an iteration. */
+  /** Updates the counter after a run of the loop. */
   end(): Body {
     const after = mod(this.number(max(this.#loop.extent, int(0))), int(this.#period))
     return [set(this.#first, after)]
@@ -134,7 +132,7 @@ export class PipelineCursor {
     ]
   }
 
-  /** Iterations without rounds, and those that are over. */
+  /** Skips finished and empty outer iterations. */
   #skip(fill: Body): Body {
     return [
       whileLoop(all([this.exists, ge(held(this.#slice), held(this.#length))]), [
@@ -146,11 +144,11 @@ export class PipelineCursor {
   }
 }
 
-/** Of statements that fill registers: also in threads that sit out. */
+/** Makes the stores into registers unconditional, so that inactive threads execute them too. */
 export const inEveryThread = (fill: Body): Body =>
   rewriteStmts(fill, { stmt: (s) => (s.kind === 'store' ? stmt({ ...s, unconditional: true }) : undefined) })
 
-/** What the extent is at most, over sizes where that is known: a segment is no longer than all of them. */
+/** Upper bound on the extent over sizes, for example the total number of positions for a segment; `extent` itself if no bound is known. */
 function longest(extent: Expr, buffers: readonly Buffer[]): Expr {
   const first =
     extent.kind === 'binary' && extent.op === 'sub' && extent.b.kind === 'load' ? extent.b : undefined

@@ -1,6 +1,6 @@
 /**
- * Loop-invariant code motion for pipelines that go on: what copies compute of the iteration of the loop around alone, quotients
- * and what is loaded, is computed once for each and kept in registers.
+ * Loop-invariant code motion for pipelines across outer iterations. Quotients and loads in copies that depend only on the outer iteration
+ * are computed once per outer iteration, and kept in registers.
  */
 
 import type { Facts } from '../analysis/integers/facts.ts'
@@ -23,17 +23,20 @@ import { local, store } from '../ir/statement-builders.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, exprsOf, rewriteStmts } from '../ir/tree.ts'
 
-/** Values that a thread holds. */
+/** Maximum number of values that a thread keeps in registers. */
 const MOST = 16
 
 export interface PipelineInvariants {
-  /** The copies with the values from registers. */
+  /** The copies, which read these values from `registers`. */
   readonly copies: Body
   readonly registers: readonly Buffer[]
   readonly fill: Body
 }
 
-/** Of `copies` in `loop`, of which each iteration of `over` has some. What reads memory is something that all rounds ask for. */
+/**
+ * Hoists values from `copies` in `loop` that depend on the iteration of `over` only. Loads are hoisted only if all iterations evaluate
+ * them.
+ */
 export function pipelineInvariants(
   copies: Body,
   loop: For,
@@ -49,16 +52,16 @@ export function pipelineInvariants(
     !mentionsSome(e, own) &&
     !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
     isCostly(e) &&
-    // Of a register nobody knows what divides it.
+    // // Values with a known divisor stay in place, because divisibility of registers is unknown.
     known.divisor(e) === 1
   const found = new Map<string, Expr>()
-  // What reads nothing may be computed whether or not copies ask.
+  // // Expressions without loads may be hoisted even if copies evaluate them conditionally.
   const visit = (e: Expr, always: boolean): void => {
     if (!isOne(e) || (!always && readsMemory(e))) {
       for (const [k, x] of children(e).entries()) visit(x, always && !evaluationGuard(e, k))
     } else found.set(keyOf(e), e)
   }
-  // A condition on threads and rounds of a copy says who makes it, not whether anybody does.
+  // // A condition on threads or on loops of the copy selects the copying thread, but some thread copies always.
   const byThreads = (e: Expr): boolean =>
     !readsMemory(e) && [...freeVars(e)].every((v) => own.has(v) || THREADS.has(v))
   const visitAll = (body: Body, always: boolean): void => {
@@ -75,7 +78,7 @@ export function pipelineInvariants(
     }
   }
   visitAll(copies, true)
-  // One may be part of another.
+  // // Values may contain each other, so smaller ones come first.
   const registers = new Map<string, Buffer>()
   const fromRegisters = (e: Expr): Expr | undefined => {
     const register = isCostly(e) ? registers.get(keyOf(e)) : undefined

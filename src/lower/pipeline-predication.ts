@@ -1,6 +1,6 @@
 /**
- * Predication of pipelined loops. Software-pipelined loops under conditions, with copies on an mbarrier: every round is
- * copied, or none is made so.
+ * Predication of software-pipelined loops with guards whose copies count bytes on an mbarrier: the copies of every iteration run, or the
+ * loop is rejected.
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { Expr } from '../ir/expr.ts'
@@ -10,8 +10,8 @@ import type { For } from '../ir/loops.ts'
 import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
 
 /**
- * Whether counted copies may be made whatever the loop's conditions say: of a box anywhere, since what lies beyond the
- * matrix is zeros, where the place is loaded from an address that no other load decides.
+ * Returns true if counted copies may run regardless of the loop's guards. They must copy boxes of a matrix, because elements beyond its
+ * end are zero-filled, with at most one level of indirect addressing.
  */
 export function canRunUnconditionally(own: Body, all: Body, instr: Instr): boolean {
   const loads = (e: Expr, depth: number): boolean =>
@@ -24,7 +24,7 @@ export function canRunUnconditionally(own: Body, all: Body, instr: Instr): boole
   return plain
 }
 
-/** Rounds that are left out are not counted, and whoever waits for one would wait for another. */
+/** Throws `schedule/conditional-rounds`: skipped iterations are not counted, so consumers would wait for the wrong one. */
 export const refuseConditions = (loop: For, instr: Instr): never =>
   fail({
     code: 'schedule/conditional-rounds',
@@ -35,7 +35,10 @@ export const refuseConditions = (loop: For, instr: Instr): never =>
     hint: 'copy by threads, or by an instruction that is waited for in groups',
   })
 
-/** Blocks of a cluster that copy for each other agree on rounds of one loop, not on what comes after it. */
+/**
+ * Throws `schedule/not-one-sequence`: blocks of a cluster agree on the iterations of one loop, but not of a pipeline across outer
+ * iterations.
+ */
 export const refuseCluster = (loop: For): never =>
   fail({
     code: 'schedule/not-one-sequence',

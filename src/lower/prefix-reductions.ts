@@ -1,10 +1,8 @@
 /**
- * Prefixes of reductions, as of running sums (reduction simplification; Gautam and Rajopadhye, POPL 2006). Invariant reached:
- * where each iteration of a serial loop combines the first so many of the same values, always as many or a fixed number more
- * than the iteration before, each value is combined once. What is combined is kept in a register from one iteration to the next, which
- * combines into it what is new, in the order it had: what was quadratic in the loop is linear.
- *
- * Of nests that one thread runs: threads each have prefixes of their own.
+ * Reduction simplification for prefixes such as running sums (Gautam and Rajopadhye, POPL 2006). Invariant reached: if each iteration of a
+ * serial loop reduces a prefix of the same values, which grows by a constant per iteration, each value is combined once. A register
+ * carries the result to the next iteration, which adds the new values in the same order. Quadratic work becomes linear.
+ * Only nests of one thread are rewritten.
  */
 import { coefficientOf, keepTerms, linear, sumExpr } from '../analysis/integers/linear.ts'
 import { writesOf } from '../ir/accesses.ts'
@@ -33,7 +31,7 @@ export function simplifyPrefixReductions(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** The first `first` of the values of a loop, and `more` in each iteration of another. */
+/** The inner loop of iteration k reduces the first `first + k · more` values. */
 interface Prefix {
   readonly inner: For
   readonly reduce: Reduce
@@ -61,7 +59,7 @@ function continued(loop: For, names: Names): Stmt {
   return before.length > 0 ? when(bool(true), [...before, stmt({ ...loop, body })]) : loop
 }
 
-/** What an element, which is set to the identity, and the loop behind it come to. */
+/** Matches an initialisation with the identity and the reduction loop after it; undefined if the loop is not a prefix. */
 function prefixOf(loop: For, start: Stmt, inner: Stmt): Prefix | undefined {
   if (start.kind !== 'store' || inner.kind !== 'for' || !inner.reduce || !inOrder(inner)) return undefined
   const [reduce, ...others] = inner.body
@@ -89,7 +87,7 @@ function lengthsOf(loop: For, inner: For, reduce: Reduce): Prefix | undefined {
   return moves(first) || reduce.values.some(moves) ? undefined : { inner, reduce, first, more: each }
 }
 
-/** What keeps it from one iteration to the next: before the loop, and in place of the element and its loop. */
+/** Returns the initialisation of the register (`before`), and the statements that replace the initialisation and the loop (`inside`). */
 function inRegister(loop: For, { inner, reduce, first, more }: Prefix, names: Names) {
   const [target] = reduce.targets
   const { buffer, dtype, index } = target!

@@ -1,6 +1,6 @@
 /**
- * Speculation safety of loads and divisions. Which conditions keep an access in range, or a divisor from being 0: what may
- * stand ahead of a condition is decided by what the two have in common (`common-subexpressions.ts` says the rule).
+ * Speculation safety of loads and divisions: the conditions that keep an access in range, or a divisor from being 0. An expression may
+ * move out of a condition only if both share no name (`common-subexpressions.ts` states the rule).
  */
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import type { Expr, Load, Search } from '../ir/expr.ts'
@@ -8,24 +8,24 @@ import { buffersRead, children, dividesByVariable, freeVars, isLazy, readsMemory
 import type { Buffer } from '../ir/loops.ts'
 import { type Body, walkStmts } from '../ir/tree.ts'
 
-/** Stands for the places that arrays say. */
+/** Pseudo-name for accesses with a loaded index. */
 const FROM_ARRAYS = 'from arrays'
 
 const NO_NAMES: ReadonlySet<string> = new Set()
 
-/** Stands for constant places of arrays that may be shorter. */
+/** Pseudo-name for accesses with a constant index that may exceed the array. */
 const AT_CONSTANTS = 'at constants'
 
-/** What `#dependsOn` calls arrays. */
+/** Returns true for names of arrays in the result of `#dependsOn`. */
 const isArray = (v: string): boolean => v.endsWith('[]')
 
-/** What buffers say, common to the launches of a kernel. */
+/** Lengths of buffers, computed once for the launches of a kernel. */
 interface Lengths {
-  /** Sizes that say by themselves how long a buffer is. */
+  /** Size parameters that are the length of a buffer. */
   readonly counts: ReadonlySet<string>
-  /** The lengths of buffers that are constant. */
+  /** Constant lengths in elements, by buffer. */
   readonly constants: ReadonlyMap<string, number>
-  /** The sizes that decide how long a buffer is. */
+  /** Size parameters in the length of each buffer. */
   readonly lengths: ReadonlyMap<string, readonly string[]>
 }
 const known = new WeakMap<readonly Buffer[], Lengths>()
@@ -50,14 +50,16 @@ function lengthsOf(buffers: readonly Buffer[]): Lengths {
   return found
 }
 
-/** What accesses and divisors depend on, and what conditions protect: by names that the two share. */
+/**
+ * Names on which accesses and divisors depend, and names that conditions protect. A condition may protect an access if they share a name.
+ */
 export class ProtectedAccesses {
   readonly #buffers: Lengths
   readonly #loadVars = new WeakMap<Expr, ReadonlySet<string>>()
   readonly #divisorVars = new WeakMap<Expr, ReadonlySet<string>>()
-  /** What the value of a name depends on: a condition that has a name protects the same accesses. */
+  /** Dependences of let values, by name, so that a condition on a let protects the same accesses as its value. */
   readonly #behind = new Map<string, ReadonlySet<string>>()
-  /** What decides how far a loop's variable or an axis of the launch goes. */
+  /** Dependences of the extents of loop variables and launch axes, by name. */
   readonly #ranges = new Map<string, ReadonlySet<string>>()
 
   constructor(body: Body, buffers: readonly Buffer[], launch: HardwareExtents) {
@@ -69,14 +71,14 @@ export class ProtectedAccesses {
     })
   }
 
-  /** What an access mentions that a condition may keep in range. */
+  /** The names whose accesses the condition may keep in range. */
   protects(cond: Expr): ReadonlySet<string> {
     const vars = this.#says(cond)
     const counts = [...vars].some((v) => this.#buffers.counts.has(v))
     return new Set([...vars, AT_CONSTANTS, ...(counts ? [FROM_ARRAYS] : [])])
   }
 
-  /** The variables that the accesses in `e` depend on, and the arrays that their places come from. */
+  /** The names of variables and arrays on which the accesses in `e` depend. */
   ofLoads(e: Expr): ReadonlySet<string> {
     if (!readsMemory(e)) return NO_NAMES
     let known = this.#loadVars.get(e)
@@ -96,14 +98,14 @@ export class ProtectedAccesses {
     return known
   }
 
-  /** Whether a constant place is one of the array, whatever sizes are. */
+  /** Returns true if a constant index is less than the constant length of the array. */
   #isWithin(e: Load | Search): boolean {
     const [place] = children(e)
     const length = this.#buffers.constants.get(e.buffer)
     return e.kind === 'load' && length !== undefined && place?.kind === 'const' && place.value < length
   }
 
-  /** The variables and arrays that divisors in `e` depend on, without those that a condition in `e` itself asks about. */
+  /** The names on which the divisors in `e` depend, except those that a condition in `e` itself tests. */
   ofDivisors(e: Expr): ReadonlySet<string> {
     if (children(e).length === 0) return NO_NAMES
     let known = this.#divisorVars.get(e)
@@ -120,13 +122,13 @@ export class ProtectedAccesses {
     return known
   }
 
-  /** What an expression depends on, and what the ranges of that do: of `j` below `ceildiv(n, 8)`, `0 < j` says `8 < n`. */
+  /** The names on which `e` depends, directly or through ranges: if `j` is below `ceildiv(n, 8)`, `0 < j` implies `8 < n`. */
   #says(e: Expr): ReadonlySet<string> {
     const vars = this.#dependsOn(e)
     return new Set([...vars, ...[...vars].flatMap((v) => [...(this.#ranges.get(v) ?? [])])])
   }
 
-  /** The variables of an expression and those behind the names in it; what all of it reads, as `x[]`. */
+  /** The names of the variables in `e` and in the values of its lets, and the arrays that it reads, as `x[]`. */
   #dependsOn(e: Expr): ReadonlySet<string> {
     const vars = freeVars(e)
     const reads = buffersRead(e)

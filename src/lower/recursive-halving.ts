@@ -1,7 +1,7 @@
 /**
- * Transposed reduction over lanes (recursive halving): threads that hold n partial results each exchange halves of them, so that
- * every step moves half as many as the one before, and the sums end in different lanes. n = 8 over 8 lanes takes 7 shuffles
- * in place of 24, and neighbouring lanes store neighbouring elements.
+ * Transposed reduction over lanes (recursive halving). Threads with n partial results exchange half of them per step, so each step moves
+ * half as many elements as the one before, and the sums end in different lanes. With n = 8 and 8 lanes this takes 7 shuffles instead of
+ * 24, and neighbouring lanes store neighbouring elements.
  */
 
 import type { Names } from '../ir/bound-names.ts'
@@ -11,12 +11,12 @@ import { isPowerOfTwo } from '../ir/numeric.ts'
 import { alloc, local, store, unflatten, when } from '../ir/statement-builders.ts'
 import { type Body, stmt } from '../ir/tree.ts'
 
-/** Partial results of a thread that are written out one by one. */
+/** Maximum number of partial results per thread, whose code is unrolled. */
 const MOST = 32
-/** Fewer lanes save no instruction: a step costs two selections for each element that it keeps. */
+/** Minimum number of lanes. With fewer lanes the two selects per element cost more than the saved shuffles. */
 const LEAST_LANES = 4
 
-/** What `PartialResults` has of the results that lanes exchange. */
+/** The fields of `PartialResults` that recursive halving needs. */
 interface LanePartials {
   readonly reduce: Reduce
   readonly roles: { readonly serial: readonly For[] }
@@ -32,7 +32,7 @@ const constantExtents = ({ roles }: LanePartials): readonly number[] =>
 
 const product = (extents: readonly number[]): number => extents.reduce((n, x) => n * x, 1)
 
-/** Whether lanes alone combine the results of a thread, of which there is a power of two. */
+/** Returns true if recursive halving applies: lanes alone combine the results, whose number is a power of two. */
 export function hasHalves(partials: LanePartials): boolean {
   const n = product(constantExtents(partials))
   const isPower = n > 1 && n <= MOST && isPowerOfTwo(n)
@@ -40,13 +40,13 @@ export function hasHalves(partials: LanePartials): boolean {
 }
 
 export interface HalvesPhases {
-  /** A nest over the threads that exchange; `rank` is a thread's number among them. */
+  /** Builds a loop nest over the exchanging threads; `rank` is the thread's number among them. */
   readonly overThreads: (make: (rank: Expr, map: ReadonlyMap<string, Expr>) => Body) => Body
-  /** The update of an element: where the serial loops are, and the combined results. */
+  /** Updates the element at indices `at` of the serial loops with the combined results. */
   readonly update: (at: readonly Expr[], values: readonly Load[], map: ReadonlyMap<string, Expr>) => Body
 }
 
-/** The statements after the loops. Element e of n ends in the lanes with number e modulo the smaller of n and their count. */
+/** Returns the statements after the reduction loops. Element e of n ends in the lanes whose number is e modulo min(n, lanes). */
 export function exchangeHalves(
   partials: LanePartials,
   names: Names,
@@ -65,8 +65,8 @@ export function exchangeHalves(
     const lanes = { first, width: to, among, ...(together ? { together } : {}) }
     return stmt({ ...reduce, init: false, atomic: false, targets, values, lanes })
   }
-  // A lane whose number has the bit `xor` keeps the elements whose number has it. The number goes through a register that is written
-  // here, so that no pass computes its bits before the loops, where they would take registers.
+  // // Lanes whose number has the bit `xor` keep the elements whose number has it. The lane number goes through a register, so that no
+  // pass hoists its bits out of the loops, where they would occupy registers.
   const step = (xor: number): Stmt[] => {
     const kept = Array.from({ length: n / (2 * xor) }, (_, k) => 2 * xor * k)
     const number = local(names.fresh('lane'), 'i32')

@@ -1,7 +1,6 @@
 /**
- * Expansion of reductions; emits the warp shuffles. Invariant reached: a reduction is a load, a combine and a store; only
- * atomic ones are left, over one element. Where lanes combine, each takes in what its partner has, at twice the distance
- * every time.
+ * Expansion of reductions into load, combine and store; lane reductions become warp shuffles (butterfly). Invariant reached: the only
+ * remaining reductions are atomic updates of one element.
  */
 
 import type { Names } from '../ir/bound-names.ts'
@@ -45,7 +44,7 @@ function combine(r: Reduce, names: Names): Stmt[] {
   const set = (k: number, value: Expr): Stmt =>
     store(r.targets[k]!.buffer, r.targets[k]!.index, value, { span: r.span })
   if (results.length === 1) return [set(0, results[0]!)]
-  // All components are computed from the old ones before any is replaced.
+  // // All components are computed before the first is replaced.
   const lets = results.map((value) => define(names.fresh('next'), value, { span: r.span }))
   return [...lets, ...lets.map((l, k) => set(k, variable(l.name, l.dtype)))]
 }

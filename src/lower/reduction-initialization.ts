@@ -1,10 +1,8 @@
 /**
- * Initialisation of reductions at the identity. Invariant reached: no reduction carries its initialisation; every target is
- * set to the identity once, before the first combine.
- *
- * The identity goes just before the outermost reduction loop, or the instruction around it, under copies of the spatial loops that lie between it and the
- * reduction. Where that place cannot hold it (the target's element changes with a reduction loop, or the loop runs on
- * several blocks or threads at once) the whole buffer is filled first instead.
+ * Initialisation of reductions with the identity. Invariant reached: no reduction carries its own initialisation; every target is set to
+ * the identity once, before the first combine.
+ * The initialisation is placed before the outermost reduction loop (or the instruction around it), under copies of the spatial loops in
+ * between. If the target's element changes with a reduction loop, or the loop is parallel, the whole buffer is filled first.
  */
 
 import { spatialNest } from '../analysis/spatial-nest.ts'
@@ -45,8 +43,8 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
 }
 
 /**
- * The body with the targets of a reduction in it set to the identity before the outermost reduction loop around, or the
- * instruction that it is part of, where `cond` holds of the element. Nothing where that place cannot hold it.
+ * Inserts the initialisation of a reduction's targets before the outermost reduction loop or instruction around it, for elements that
+ * satisfy `cond`. Undefined if this place is not legal.
  */
 export function withStart(
   body: Body,
@@ -54,7 +52,7 @@ export function withStart(
   names: Names,
   cond?: Expr,
 ): Body | undefined {
-  // What an instruction does is no place for other statements.
+  // // The loops of an instruction cannot contain other statements.
   const at = path.findIndex((l) => l.reduce || l.mode.kind === 'instr')
   const inside = at < 0 ? [] : path.slice(at)
   const nest = fitsBefore(reduce, inside) ? startsOf(reduce, inside, names, cond) : undefined
@@ -64,7 +62,7 @@ export function withStart(
     : replaceLoop(body, path[at]!.var, (loop) => [...nest, loop])
 }
 
-/** The element does not change with a reduction loop, and no reduction loop runs in parallel. */
+/** Returns true if the element does not change with a reduction loop, and no reduction loop is parallel. */
 const fitsBefore = (reduce: Reduce, inside: readonly For[]): boolean =>
   inside
     .filter((l) => l.reduce)
@@ -73,8 +71,8 @@ const fitsBefore = (reduce: Reduce, inside: readonly For[]): boolean =>
     )
 
 /**
- * Sets the elements to the identity, over loops from the outermost that is reduced over. What guards say of no copied loop is
- * left out: an element that nothing is combined into has its identity all the same.
+ * Sets the targets to the identity, over copies of the spatial loops `inside`. Guards that mention no copied loop are dropped, because
+ * skipped elements need the identity too. Undefined if no such nest exists.
  */
 export const startsOf = (
   reduce: Reduce,

@@ -1,7 +1,7 @@
 /**
- * Removal of redundant atomics. Invariant reached: an update of global memory is atomic only where other threads may update
- * the same element at the same time. `atomic C` allows it in every nest; one whose parallel loops all write different
- * elements, and whose launch writes the buffer nowhere else, does without.
+ * Removal of redundant atomics. Invariant reached: an update of global memory is atomic only if other threads may update the same element
+ * concurrently. `atomic C` marks all nests. A nest whose parallel iterations write different elements, and whose launch writes the buffer
+ * nowhere else, uses plain updates.
  */
 import { accessesOf } from '../ir/accesses.ts'
 import { mapSame } from '../ir/lists.ts'
@@ -20,13 +20,13 @@ export function removeRedundantAtomics(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** Atomic updates of a nest that no other thread's update can meet. */
+/** Atomic updates of a nest that no other thread's update can conflict with. */
 function aloneIn(top: Stmt, global: ReadonlySet<string>): ReadonlySet<Reduce> {
   const writes = accessesOf([top]).filter((a) => a.mode === 'write')
   const out = new Set<Reduce>()
   for (const { stmt: s, buffer, path } of writes) {
     if (s.kind !== 'reduce' || !s.atomic || !global.has(buffer)) continue
-    // What an instruction does is said of it whole.
+    // // The loops of an instruction are not modified.
     if (path.some((l) => l.mode.kind === 'instr')) continue
     const meets = path.some((l) => l.mode.kind === 'bind' && l.reduce)
     if (!meets && writes.every((w) => w.buffer !== buffer || w.stmt === s)) out.add(s)

@@ -1,7 +1,6 @@
 /**
- * Dead store elimination for initial fills. Invariant reached: nothing is filled that one nest then combines something into,
- * element by element, each of them once: the nest stores it. What a format stores beyond the tensor's elements is written in
- * no other way where facts about sizes say that there is nothing beyond.
+ * Dead store elimination for initial fills. Invariant reached: no buffer is filled whose elements one nest then updates exactly once each;
+ * the nest stores instead. Facts about sizes must prove that the buffer has no padding elements.
  */
 
 import { visitsAll } from '../analysis/full-coverage.ts'
@@ -29,7 +28,10 @@ export function removeRedundantInitialization(kernel: Kernel2): Kernel2 {
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** The reduction that is all that happens to a filled buffer, to each element once, and begins at the fill's value. */
+/**
+ * Returns the reduction that is the only access to a filled buffer, visits each element once, and has the fill value as its identity.
+ * Otherwise undefined.
+ */
 function onlyUpdate(
   body: Body,
   fill: Fill,
@@ -51,7 +53,7 @@ function onlyUpdate(
     : undefined
 }
 
-/** Whether the statement lies directly in the loops, each in the next. */
+/** Returns true if the loops and the statement are nested without conditions, reduction loops and instructions. */
 function isUnconditional(body: Body, s: Reduce, path: readonly For[]): boolean {
   const around = [body, ...path.map((l) => l.body)]
   return (

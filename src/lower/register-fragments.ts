@@ -1,7 +1,4 @@
-/**
- * Register fragments (tiles distributed over the lanes of a warp). Tiles that threads hold together, as what one thread has
- * of them.
- */
+/** Register fragments: tiles distributed over the lanes of a warp, as the elements that one thread holds. */
 
 import { linear } from '../analysis/integers/linear.ts'
 import type { Lanes } from '../analysis/lane-groups.ts'
@@ -15,7 +12,7 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, rewriteStmts, someStmt, stmt } from '../ir/tree.ts'
 
-/** The place of a slot of the tile that begins at `index`, in the shape that `tiledShape` gives. */
+/** The index of a slot of the tile that contains `index`, in the shape that `tiledShape` gives. */
 export function physical(index: readonly Expr[], memory: Memory, slot: Expr): readonly Expr[] {
   const at = index.length - memory.shape.length
   return [...index.slice(0, at), ...memory.shape.map((t, d) => splitBy(index[at + d]!, t).quotient), slot]
@@ -26,7 +23,7 @@ export const sameElements = (a: Memory, b: Memory): boolean =>
   a.shape.join() === b.shape.join() &&
   a.element.every((e, d) => keyOf(e) === keyOf(b.element[d]!))
 
-/** Whether iterations meet in one element: copies of what a reduction reads have its loops, too. */
+/** Returns true if the loop contains a reduction whose target does not depend on it. */
 export const combines = (loop: For): boolean =>
   someStmt(
     loop.body,
@@ -47,7 +44,9 @@ export function refuse(
   })
 }
 
-/** Refuses elements that are reached in another order than that of the tile: by a loop that was turned, where there is one. */
+/**
+ * Throws `schedule/across-lanes` for elements that are visited in another order than in the tile; names the reversed loop, if one exists.
+ */
 export function refuseOrder(s: Stmt, used: readonly TileAccess[], loops: ReadonlyMap<string, For>): never {
   const by = used.flatMap(turned).flatMap((v) => loops.get(v) ?? [])[0]
   if (!by)
@@ -65,20 +64,20 @@ export function refuseOrder(s: Stmt, used: readonly TileAccess[], loops: Readonl
   )
 }
 
-/** Variables that count down along a tile, or of which the place in it is one of two sums. */
+/** Variables with a negative coefficient or inside a selection, in the index of a tile. */
 const turned = ({ index, memory }: TileAccess): readonly string[] =>
   index
     .slice(index.length - memory.shape.length)
     .flatMap((e) => [...linear(e).terms.values()])
     .flatMap(({ term, coefficient: c }) => (c < 0 || term.kind === 'select' ? [...freeVars(term)] : []))
 
-/** A use of elements of tiles: its last dimensions are those of the tile. */
+/** An access to elements of a tile. The last dimensions of `index` are those of the tile. */
 export interface TileAccess {
   readonly index: readonly Expr[]
   readonly memory: Memory
 }
 
-/** Registers have no run-time index: the constant loops that choose among tiles are unrolled. */
+/** Unrolls constant loops over tiles, because registers have no run-time index. */
 export function unrolled(body: Body, lanes: Lanes): Body {
   return rewriteStmts(body, {
     stmt: (s) => {

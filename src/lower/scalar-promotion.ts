@@ -1,10 +1,8 @@
 /**
- * Scalar promotion (register promotion). Invariant reached: an element that all iterations of a loop combine into, and that
- * they all name alike, is in a register while the loop runs (scalar promotion). It is the outermost such loop, and nothing
- * else of the buffer is touched in it.
- *
- * For targets whose registers hold at least what the declared type does and where no compiler does it: rounding comes once,
- * with the store behind the loop.
+ * Scalar promotion (register promotion). Invariant reached: an element that all iterations of a loop update, at the same index, is kept in
+ * a register during the outermost such loop. No other access to the buffer occurs in this loop.
+ * The pass runs for targets whose compilers do not do this. Registers are at least as precise as the declared type, so values are rounded
+ * once, at the store after the loop.
  */
 
 import { accessesOf, type BufferAccess, targetsOf } from '../ir/accesses.ts'
@@ -36,19 +34,19 @@ export function promoteToScalars(body: Body, buffers: readonly Buffer[], names: 
 
 interface Context {
   readonly global: ReadonlyMap<string, Buffer>
-  /** Whether there are several threads. */
+  /** True if the launch has several threads. */
   readonly threads: boolean
   readonly names: Names
-  /** Of the loops around, by their variables. */
+  /** Extents of the enclosing loops, by variable. */
   readonly extents: ReadonlyMap<string, Expr>
-  /** Of the names around. */
+  /** Values of the enclosing lets, by name. */
   readonly values: ReadonlyMap<string, Expr>
 }
 
-/** A register holds values of the type as memory does, but for the rounding of floats; narrow types accumulate as declared. */
+/** Returns true for types that registers represent like memory, except for float rounding. Narrow types accumulate as declared. */
 const isWhole = (dtype: Dtype): boolean => !isHalf(dtype) && dtype !== 'i8' && dtype !== 'u8'
 
-/** What comes before a loop whose elements are in registers, and what comes after it. */
+/** Statements before and after a loop whose elements are in registers. */
 interface Held {
   readonly before: Stmt[]
   readonly after: Stmt[]
@@ -64,7 +62,7 @@ function promoted(body: Body, outside: Context): Body {
     if (s.kind === 'let') values.set(s.name, s.value)
     let loop = s
     const around: Held = { before: [], after: [] }
-    // An element that only the loop touches is not there, or another thread's, where the loop does not run.
+    // // If only the loop accesses the element, it may not exist, or belong to another thread, when the loop does not run.
     const guarded: Held = { before: [], after: [] }
     if (s.kind === 'for')
       for (const element of elementsOf(s, cx)) {
@@ -98,7 +96,7 @@ function promoted(body: Body, outside: Context): Body {
 
 type Element = Pick<BufferAccess, 'buffer' | 'index'>
 
-/** What a loop reads and writes, the same element in all of its iterations. */
+/** Elements that a loop reads and writes at one loop-invariant index. */
 function elementsOf(loop: For, cx: Context): readonly Element[] {
   let alone = true
   walkStmts([loop], (s) => {
@@ -133,18 +131,18 @@ function elementsOf(loop: For, cx: Context): readonly Element[] {
 const isAt = (a: Element, b: Element): boolean =>
   a.buffer === b.buffer && keyOf(a.index[0]!) === keyOf(b.index[0]!)
 
-/** Whether statements of this list itself write the element: it is there, and this thread's own. */
+/** Returns true if a statement of this list writes the element, so the element exists and belongs to this thread. */
 const isWritten = (body: Body, element: Element): boolean =>
   body.some((s) => targetsOf(s).some((t) => isAt(t, element)))
 
-/** Whether the element is there whatever the sizes are, and nobody else's. */
+/** Returns true if the element exists for all sizes, and only one thread runs. */
 function isAlwaysThere({ buffer, index }: Element, cx: Context): boolean {
   const length = cx.global.get(buffer)!.shape[0]
   const [at] = index
   return !cx.threads && at !== undefined && length !== undefined && isBelow(at, length, cx)
 }
 
-/** Whether a place is one of so many: a constant, or what the loops around run over, digit by digit. */
+/** Returns true if an index is provably less than `length`: a constant, a loop variable, or a mixed-radix combination. */
 function isBelow(place: Expr, length: Expr, cx: Context): boolean {
   const behind = (e: Expr): Expr => {
     const value = e.kind === 'var' ? cx.values.get(e.name) : undefined
@@ -167,7 +165,7 @@ function isBelow(place: Expr, length: Expr, cx: Context): boolean {
   )
 }
 
-/** The constant that the element was just set to, with the store taken back: another one follows. */
+/** Removes the last store of a constant to the element from `before`, and returns the constant; undefined if there is none. */
 function takeStart(before: Stmt[], element: Element): Expr | undefined {
   for (let k = before.length - 1; k >= 0; k--) {
     const s = before[k]!

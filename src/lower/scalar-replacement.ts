@@ -1,6 +1,6 @@
 /**
- * Scalar replacement of aggregates (SROA). Invariant reached: a register array that is only accessed at constants is one
- * scalar for each element, which is what targets really keep in registers.
+ * Scalar replacement of aggregates (SROA). Invariant reached: a register array that is only accessed at constant indices becomes one
+ * scalar per element, so that targets keep it in registers.
  */
 
 import { isPacked } from '../analysis/memory-tiles.ts'
@@ -19,7 +19,7 @@ export function replaceArraysByScalars(body: Body, names: Names): Body {
   walkStmts(body, (s) => {
     const length = s.kind === 'alloc' && s.buffer.shape[0]?.kind === 'const' ? s.buffer.shape[0].value : 1
     if (s.kind !== 'alloc' || !arrays.has(s.buffer.name)) return
-    // Instructions take two halves as a word.
+    // // Instructions read two half-precision elements as one word.
     if (isPacked(s.buffer)) {
       arrays.delete(s.buffer.name)
       return

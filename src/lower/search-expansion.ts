@@ -1,8 +1,7 @@
 /**
- * Expansion of searches: binary search as a loop. Invariant reached: no `search` is left; each is a bisection (or a scan,
- * where it is near or there is no order) that runs just before the statement that needs its result. What it reads may be
- * real only where the conditions before it hold, so it stays inside of them: those of statements and those within
- * expressions (`c and search(…) < n`).
+ * Expansion of searches into loops. Invariant reached: no `search` remains. Each becomes a binary search (or a linear scan, for short or
+ * unordered ranges) before the statement that uses its result. A search may be valid only under the conditions before it, so it stays
+ * inside conditions of statements and of lazy expressions (`c and search(…) < n`).
  */
 
 import type { Names } from '../ir/bound-names.ts'
@@ -39,7 +38,7 @@ export function expandSearches(body: Body, names: Names): Body {
           return expandSearches([when(all(terms.slice(0, first)), [inner])], names)
         }
       }
-      // `let x = search` is the search's own result.
+      // // The result of `let x = search` is `x` itself.
       const own = s.kind === 'let' && s.value.kind === 'search' ? s : undefined
       const before = new Before(names)
       const replaced = mapExprs(s, (e) => before.take(e, own && e === own.value ? own.name : undefined))
@@ -48,24 +47,24 @@ export function expandSearches(body: Body, names: Names): Body {
   })
 }
 
-/** What runs under one condition of an expression, and the expressions whose value is known there. */
+/** Statements under one condition of an expression, and the expressions that are already evaluated there. */
 interface Run {
   readonly parts: (Stmt | { readonly where: Expr; readonly run: Run })[]
   readonly known: Map<string, Expr>
 }
 
-/** Where an operand has a certain truth: inside of all that was evaluated for it. */
+/** The scope in which an operand is known to be true (or false), inside of its own evaluation. */
 interface Truth {
   readonly value: Expr
-  /** Where the operands before the last that was evaluated for it have that truth. */
+  /** The scope in which all operands before `last` have this truth value. */
   readonly run: Run
   readonly last: Expr
 }
 
-/** What runs before a statement for its expressions to have no searches. */
+/** Statements to run before a statement, so that its expressions contain no searches. */
 class Before {
   readonly #names: Names
-  /** Results that a condition may leave out. */
+  /** Registers for results of conditional searches. */
   readonly #registers: Stmt[] = []
   readonly #always: Run = { parts: [], known: new Map() }
 
@@ -77,7 +76,7 @@ class Before {
     return [...this.#registers, ...bodyOf(this.#always)]
   }
 
-  /** The expression without its searches; the result of one that is the whole of it has a `name`. */
+  /** Returns the expression without searches. If the whole expression is a search, its result is called `name`. */
   take(e: Expr, name: string | undefined): Expr {
     return this.#expand(e, this.#always, name)
   }
@@ -99,12 +98,12 @@ class Before {
     return value
   }
 
-  /** Where the `k`-th operand of a lazy node is evaluated. */
+  /** Returns the scope in which the k-th operand of a lazy expression is evaluated. */
   #branch(e: Expr, k: number, { value, run, last }: Truth, around: Run): Run {
     return e.kind === 'select' && k === 2 ? under(around, not(value)) : under(run, isOr(e) ? not(last) : last)
   }
 
-  /** The expansion of what has to be `truth` for others to be evaluated: where all of `a and b` holds, both were. */
+  /** Expands an operand that must be `truth` for later operands to be evaluated. If `a and b` holds, both were evaluated. */
   #decide(e: Expr, run: Run, truth: boolean): Truth {
     if (e.kind !== 'binary' || e.op !== (truth ? 'and' : 'or') || run.known.has(keyOf(e))) {
       const value = this.#expand(e, run)
@@ -128,7 +127,7 @@ class Before {
 
 const isOr = (e: Expr): boolean => e.kind === 'binary' && e.op === 'or'
 
-/** What runs within another where a condition holds. */
+/** Returns a new scope under a condition, inside `run`. */
 function under(run: Run, where: Expr): Run {
   const inner: Run = { parts: [], known: new Map(run.known) }
   run.parts.push({ where, run: inner })

@@ -1,4 +1,4 @@
-/** Accumulators of a segmented reduction: registers in which a thread combines what belongs to one element, and which. */
+/** Accumulators of a segmented reduction: registers that combine the values of one element, and the index of this element. */
 
 import type { Segments } from '../analysis/segmented-loops.ts'
 import type { Names } from '../ir/bound-names.ts'
@@ -23,17 +23,17 @@ import type { Buffer, For, Reduce, Stmt } from '../ir/loops.ts'
 import { local, store, when } from '../ir/statement-builders.ts'
 import { type Body, replaceStmt, stmt } from '../ir/tree.ts'
 
-/** What variables of copied loops are. */
+/** Values of the variables of copied loops. */
 export type LoopValues = ReadonlyMap<string, Expr>
 export const NOTHING: LoopValues = new Map()
 
-/** A part of an index that no element has. */
+/** Index value of an empty accumulator. */
 const NO_ELEMENT = int(-2147483648)
 
-/** No element of an index array is larger. */
+/** Upper bound on the elements of index arrays. */
 const PAST_END = int(2147483647)
 
-/** A cell for each iteration of the loops inside: the last dimensions of a buffer. */
+/** Cells of a buffer, one per iteration of the inner loops, which index its last dimensions; `lead`: the first indices. */
 export interface Cells {
   readonly buffer: Buffer
   readonly lead: readonly Expr[]
@@ -41,12 +41,12 @@ export interface Cells {
 
 export class SegmentAccumulators {
   readonly segments: Segments
-  /** Of the sums, and of what they are of. */
+  /** Registers for the sums and for the index of their element. */
   readonly registers: readonly Buffer[]
   readonly #names: Names
   readonly #accumulators: readonly Buffer[]
   readonly #places: readonly Buffer[]
-  /** Up to where the element stays the same, in the values that its search looks for. */
+  /** End of the current segment, in values of the search; undefined unless a search finds the element. */
   readonly #limit: Buffer | undefined
   readonly #search: Search | undefined
 
@@ -64,7 +64,7 @@ export class SegmentAccumulators {
     this.registers = [...this.#accumulators, ...this.#places, ...(this.#limit ? [this.#limit] : [])]
   }
 
-  /** Sums of nothing. */
+  /** Sets the sums to the identity, without an element. */
   start(): Body {
     return [
       ...this.clear(),
@@ -73,7 +73,7 @@ export class SegmentAccumulators {
     ]
   }
 
-  /** Whether there is an element. */
+  /** Condition that the accumulators hold an element. */
   occupied(): Expr {
     return binary('ne', this.place(0), NO_ELEMENT)
   }
@@ -83,20 +83,20 @@ export class SegmentAccumulators {
   }
 
   /**
-   * Whether the sums are of the element of an iteration, and so of all between the latest one and it: what is looked
-   * for grows with the loop, and less than the limit finds the same place.
+   * Condition that iteration `at` and all since the last one belong to the current element: the searched value increases, and is still
+   * below the limit. Undefined if no search finds the element.
    */
   staysWithin(at: LoopValues): Expr | undefined {
     if (!this.#search || !this.#limit) return undefined
     return lt(substitute(this.#search.value, at), get(this.#limit))
   }
 
-  /** After `enter`: up to where its element goes. */
+  /** Updates the limit after `switchElement`. */
   setLimit(): Body {
     return this.#search && this.#limit ? [set(this.#limit, segmentEnd(this.#search, this.place(0)))] : []
   }
 
-  /** If `parts` are of another element, the sums `leave` theirs, and are of that one from now on. */
+  /** If `parts` belong to another element, writes back the sums by `flush`, and continues with the new element. */
   switchElement(parts: readonly Expr[], flush: Body): Body {
     const differs = parts.map((p, k) => binary('ne', this.place(k), p)).reduce((a, b) => binary('or', a, b))
     return [when(and(this.occupied(), differs), [...flush, ...this.clear()]), ...this.#set(parts)]
@@ -111,7 +111,7 @@ export class SegmentAccumulators {
     })
   }
 
-  /** `values` combined into the sums. */
+  /** Combines `values` into the sums. */
   combine(map: LoopValues, values: readonly Expr[]): Stmt {
     const targets = this.#accumulators.map((_, k) => this.#accumulator(k, map))
     return stmt<Reduce>({ ...this.segments.reduce, atomic: false, targets, values })
@@ -128,7 +128,7 @@ export class SegmentAccumulators {
     )
   }
 
-  /** The sums combined into their elements. */
+  /** Combines the sums into their elements. */
   update(atomic: boolean): Body {
     const { reduce } = this.segments
     return this.#nest(true, (map) => [
@@ -141,28 +141,28 @@ export class SegmentAccumulators {
     ])
   }
 
-  /** The sums as their elements, which were at the identity. */
+  /** Stores the sums to their elements, which held the identity. */
   store(): Body {
     return this.#nest(true, (map) =>
       this.#elements(map).map(({ buffer, index }, k) => store(buffer, index, this.#accumulator(k, map))),
     )
   }
 
-  /** The one sum of each element into cells. */
+  /** Stores the first sum of each inner iteration into cells. */
   spill(to: Cells): Body {
     return this.#nest(false, (map) => [
       store(to.buffer.name, this.#cell(to.lead, map), this.#accumulator(0, map)),
     ])
   }
 
-  /** Cells combined into the sums. */
+  /** Combines cells into the sums. */
   addCells({ buffer, lead }: Cells): Body {
     return this.#nest(false, (map) => [
       this.combine(map, [load(buffer.name, this.#cell(lead, map), buffer.dtype)]),
     ])
   }
 
-  /** The sums in row `at` of a buffer with the dimensions of the elements that loops inside run over. */
+  /** Stores the sums into row `at` of the carry-out buffer, whose other dimensions are those of the inner loops. */
   carryOut(to: string, at: Expr): Body {
     const { rest } = this.segments
     return this.#nest(true, (map) => {
@@ -204,7 +204,7 @@ export class SegmentAccumulators {
   }
 }
 
-/** Where the segment ends that a search finds at `place`. */
+/** The end of the segment that a search finds at `place`. */
 export const segmentEnd = ({ buffer, hi }: Search, place: Expr): Expr =>
   select(lt(place, hi), load(buffer, [place], 'i32'), PAST_END)
 
@@ -212,7 +212,7 @@ export const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], val
 
 export const get = (b: Buffer): Expr => load(b.name, [int(0)], b.dtype)
 
-/** Copies of loops, which then run over different elements. */
+/** Copies spatial loops, with their guards if `guarded`, around the body `make`. */
 export function nest(
   loops: readonly For[],
   names: Names,

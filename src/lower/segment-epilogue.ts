@@ -1,11 +1,9 @@
 /**
- * The epilogue of a segmented reduction: where the sums of a share go. A segment that begins and ends inside of a share is
- * that share's alone: its sums are stored. Only the first and the last one of a share go on in other shares.
- *
- * Those of the groups of a block meet in shared memory: a share with the rest of a segment that began in an earlier one
- * leaves its sums there, and the group in whose share the segment began adds them to its own, in their order. What is left
- * are the segments that go on in other blocks. They meet in atomic updates, or what a later share has of them is its
- * carry-out, which a fix-up nest after this one adds.
+ * Epilogue of a segmented reduction: write-back of the sums of a work partition. A segment that begins and ends inside a partition belongs
+ * to it alone, so its sums are stored. Only the first and the last segment may continue in other partitions.
+ * Groups of a block combine such segments in shared memory: a group with the rest of a segment stores its sums there, and the group in
+ * which the segment began adds them in order. Segments that continue in other blocks are combined by atomic updates, or by carry-outs that
+ * a fix-up nest adds later.
  */
 
 import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
@@ -34,34 +32,34 @@ import { type Body, stmt } from '../ir/tree.ts'
 import { type Cells, get, type SegmentAccumulators, segmentEnd, set } from './segment-accumulators.ts'
 
 export interface Epilogue {
-  /** What exists around `start`, the loop and `end`. */
+  /** Registers that are allocated around `start`, the loop and `end`. */
   readonly registers: readonly Buffer[]
   readonly start: Body
-  /** Before the sums become those of another element. */
+  /** Writes back the sums before the element changes. */
   readonly flush: () => Body
   readonly end: Body
 }
 
 /** How elements are updated. */
 export interface WriteBack {
-  /** One that no other share has: `store` where it is at the identity. */
+  /** Update of an element that belongs to one partition only; `store` if it still holds the identity. */
   readonly own: 'store' | 'update' | 'atomic'
-  /** What shares have of segments that began before them goes to rows of this buffer, and not to elements. */
+  /** Name of the buffer for carry-outs of segments that began in an earlier partition; undefined for atomic updates. */
   readonly carry?: string | undefined
 }
 
-/** Every element that a thread leaves is updated. */
+/** Updates every element when the thread moves on to the next. */
 export function perElement(sums: SegmentAccumulators, atomic: boolean): Epilogue {
   const flush = (): Body => sums.update(atomic)
   return { registers: sums.registers, start: sums.start(), flush, end: [when(sums.occupied(), flush())] }
 }
 
-/** What a thread knows of the segments of its share. */
+/** State of the segments of a thread's partition. */
 class ShareSegments {
   readonly sums: SegmentAccumulators
   readonly shares: WorkPartition
   readonly registers: readonly Buffer[]
-  /** Whether the sums are of the segment that began before the share. */
+  /** Flag: the sums belong to the segment that began before the partition. */
   readonly #continued: Buffer
   readonly #own: WriteBack['own']
 
@@ -84,7 +82,7 @@ class ShareSegments {
     return get(this.#continued)
   }
 
-  /** The sums of the segment that began before the share go `out`, those of others to their elements. */
+  /** Writes back the sums: of the segment that began before the partition by `flushBoundary`, of others to their elements. */
   flush(flushBoundary: Body): Body {
     return [when(this.continued(), [...flushBoundary, set(this.#continued, bool(false))], this.own())]
   }
@@ -93,13 +91,13 @@ class ShareSegments {
     return segmentEnd(this.shares.search, this.sums.place(0))
   }
 
-  /** The sums to an element that no other share has. */
+  /** Writes back an element that belongs to this partition only. */
   own(): Body {
     return this.#own === 'store' ? this.sums.store() : this.sums.update(this.#own === 'atomic')
   }
 }
 
-/** Every share by itself. */
+/** Epilogue in which every partition writes back by itself. */
 export function perShare(
   sums: SegmentAccumulators,
   shares: WorkPartition,
@@ -120,7 +118,7 @@ export function perShare(
   }
 }
 
-/** The groups of a block. `shared` and `after` stand around and after the loop over groups. */
+/** Epilogue in which the groups of a block combine first. `shared` is allocated around the loop over groups, and `after` follows it. */
 export function perBlock(
   sums: SegmentAccumulators,
   shares: WorkPartition,
@@ -141,7 +139,7 @@ export function perBlock(
     lead: [group, ...between.map((l) => variable(l.var))],
   })
   const isFirst = eq(own, int(0))
-  /** What the block has of a segment that began before it. */
+  /** Writes back the block's part of a segment that began in an earlier block. */
   const flushBoundary = (): Body =>
     writeBack.carry === undefined
       ? sums.update(true)
@@ -150,7 +148,7 @@ export function perBlock(
     set(limit, segment.segmentEnd()),
     when(and(segment.continued(), not(isFirst)), sums.spill(rest(own))),
   ]
-  // The last group with a part of the segment, from this one on: all between have nothing else.
+  // // The number of further groups that contain parts of the segment; the groups in between contain nothing else.
   const others = min(
     div(sub(sub(get(limit), int(1)), shares.search.value), int(shares.length)),
     sub(int(groups - 1), own),
@@ -178,7 +176,7 @@ export function perBlock(
   }
 }
 
-/** `body` of nested loops in a nest of its own. */
+/** Returns a separate nest of these loops around `body`. */
 function inOwnNest(loops: readonly For[], body: Body, names: Names): Body {
   const copies = loops.reduceRight<Body>((inside, l) => [stmt({ ...l, body: inside })], body)
   return renameBound(copies, new Map(loops.map((l) => [l.var, names.fresh(l.var)])))

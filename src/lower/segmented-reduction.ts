@@ -1,11 +1,8 @@
 /**
- * Segmented reduction. Invariant reached: no loop has the mode `accumulate`. What such a loop combines into an element goes
- * to registers as long as the element stays the same, and to the element where it changes and at the end: neighbouring
- * iterations mostly have one element, so most updates never leave the thread (Merrill and Garland, "Merge-based parallel
- * sparse matrix-vector multiplication", SC 2016, has it for whole rows).
- *
- * The element is known by the part of its index that changes with the loop; a part that nothing has says that registers hold
- * nothing yet.
+ * Segmented reduction. Invariant reached: no loop has the mode `accumulate`. Such a loop accumulates in registers while the element stays
+ * the same, and writes back when it changes and at the end. Neighbouring iterations mostly have the same element, so most updates stay in
+ * the thread (Merrill and Garland, "Merge-based parallel sparse matrix-vector multiplication", SC 2016, for whole rows).
+ * The element is identified by the part of its index that changes with the loop. A reserved value marks empty registers.
  */
 
 import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
@@ -43,7 +40,7 @@ export function reduceSegments(kernel: Kernel2): Kernel2 {
 
 type Accumulate = LoopMode & { readonly kind: 'accumulate' }
 
-/** `top`, statement `at` of the kernel, without the mode of one loop. */
+/** Lowers the loop with variable `v` in statement `at` of the kernel. */
 function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: number, names: Names): Stmt {
   const mode = findLoop([whole], v)!.loop.mode as Accumulate
   const { carry, within, by, partition: shares } = mode
@@ -59,7 +56,7 @@ function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: num
   const { atomic } = segments.reduce
   const withEpilogue = (epilogue: Epilogue): Body => [
     ...epilogue.start,
-    // A later step may have put copies beside the reduction: those iterations come one by one.
+    // // Batches require a perfect nest. If a later step added copies next to the reduction, iterations run one by one.
     ...(by > 1 && isPerfect(loop, segments)
       ? batches(loop, sums, epilogue, by, names)
       : [sums.eachIteration(loop, epilogue.flush())]),
@@ -81,11 +78,11 @@ function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: num
     ...inside,
     ...epilogue.after,
   ])
-  // Outside of what blocks do: where a body is repeated for whole blocks, both have the memory.
+  // // Allocated outside of the loops over blocks, so that the versions of a body share the memory.
   return when(bool(true), [alloc(epilogue.shared), ...body])
 }
 
-/** How an element is updated that only one share has. */
+/** How an element that belongs to one partition only is updated. */
 function interiorUpdate(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number): WriteBack['own'] {
   const [target] = reduce.targets
   const uses = (body: Body): readonly Stmt[] =>
@@ -99,8 +96,8 @@ function interiorUpdate(reduce: Reduce, top: Stmt, kernel: Kernel2, at: number):
 }
 
 /**
- * Rounds of `by` iterations: all values first, so that their loads are under way together, then one after the other
- * into the sums. Where the last iteration's conditions hold, so do those of all: then nothing asks again.
+ * Batches of `by` iterations: all values are loaded first, so that their loads are in flight together, and then combined in order. If the
+ * last iteration satisfies the guards, all do, and no iteration tests them.
  */
 function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: number, names: Names): Body {
   const { reduce, inner, parts } = sums.segments
@@ -150,7 +147,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
         epilogue.flush(),
       )
     const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
-    // Loads stay outside of the condition: they are under way while it is decided.
+    // // Loads stay outside of the condition, so that they overlap its evaluation.
     const one = guarded || !grows(parts, loop) ? undefined : sums.staysWithin(end)
     const combinePhase: Stmt = one
       ? when(one, [combine(() => [])], [combine(switchElement), ...sums.setLimit()])
@@ -162,16 +159,16 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
   const whole = loop.guards.map((g) => substitute(g, last))
   if (!loop.guards.every((g) => isUpperBound(g, loop))) return batchLoop(true)
   if (whole.length === 0) return batchLoop(false)
-  // A share that is cut off is the last one: nobody waits for it.
+  // // Only the last partition is partial, so its iterations run one by one.
   return [when(all(whole), batchLoop(false), [sums.eachIteration(loop, epilogue.flush())])]
 }
 
-/** `c·v + rest < n`: what it says of an iteration, it says of all before it. */
+/** Returns true for a guard `c·v + rest < n`, which holds for all earlier iterations if it holds for one. */
 function isUpperBound(g: Expr, loop: For): boolean {
   return g.kind === 'binary' && g.op === 'lt' && !mentions(g.b, loop.var) && rises(g.a, loop.var)
 }
 
-/** Whether what is looked for grows with the loop, in a place that does not change with it. */
+/** Returns true if the searched value increases with the loop, and the range of the search is invariant. */
 const grows = ([part]: readonly Expr[], loop: For): boolean =>
   part?.kind === 'search' &&
   !mentions(part.lo, loop.var) &&

@@ -1,7 +1,6 @@
 /**
- * Loop unswitching of selections. Invariant reached: no innermost loop stores a selection whose condition is the same in all of its
- * iterations where one arm selects in its turn and the other does not: the store is there twice, in the branches of that condition.
- * A mask of what need not be hidden is asked once then, not for each element.
+ * Unswitching of selections. Invariant reached: an innermost loop that stores a loop-invariant selection with exactly one arm that is a
+ * selection itself stores in two branches instead. For example, a mask for blocks that need none is tested once, not per element.
  */
 import { writesOf } from '../ir/accesses.ts'
 import type { Expr } from '../ir/expr.ts'

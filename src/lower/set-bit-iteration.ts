@@ -1,7 +1,6 @@
 /**
- * Loops over bits. Invariant reached, where one thread runs a nest: a serial loop that asks of each of its numbers whether a word
- * has that bit goes through those that are set alone, from the lowest on, and takes each away from what is left of the word. What is
- * asked otherwise is a branch for each bit, of which nobody knows which way it goes.
+ * Iteration over set bits, for nests of one thread. Invariant reached: a serial loop that tests one bit of a word per iteration visits
+ * only the set bits, from the lowest on, and clears each in a copy of the word. This replaces one unpredictable branch per bit.
  */
 import { writesOf } from '../ir/accesses.ts'
 import { allocatedNames, substituteStmts } from '../ir/bindings.ts'
@@ -17,7 +16,7 @@ import { indexes } from './loop-trimming.ts'
 
 const BITS = 32
 
-/** `promote`: as `LowerOptions` has it, of targets whose nests one thread runs. */
+/** Rewrites such loops if `promote` is set (`LowerOptions`), that is, for targets with one thread per nest. */
 export function iterateSetBits(
   kernel: Kernel2,
   { promote }: { readonly promote?: boolean | undefined } = {},
@@ -37,7 +36,7 @@ export function iterateSetBits(
   return body === kernel.body ? kernel : { ...kernel, body }
 }
 
-/** The word of which a loop asks the bit of each of its numbers first, those that it has numbers for. */
+/** Returns the word whose bit the first guard of the loop tests, masked to the loop's extent; undefined for other loops. */
 function wordOf({ var: name, extent, guards: [g] }: For): Expr | undefined {
   if (extent.kind !== 'const' || extent.value > BITS) return undefined
   if (g?.kind !== 'binary' || g.op !== 'ne' || !isZero(g.b)) return undefined
@@ -60,7 +59,7 @@ function overSetBits(loop: For, word: Expr, names: Names): Stmt {
     names.fresh(`${loop.name}_set`),
     call('popcount', [rest]),
     [
-      // The zeros below the lowest bit.
+      // // The number of zeros below the lowest set bit.
       set(at, call('popcount', [call('bit_and', [call('bit_xor', [rest, int(-1)]), below])])),
       set(left, call('bit_and', [rest, below])),
       ...whenAll(asked, substituteStmts(loop.body, numbered)),

@@ -1,23 +1,21 @@
 /**
- * Software pipelining (Lam, PLDI 1988). Invariant reached: no loop is pipelined. What copies into shared memory in iteration
- * `k` runs `stages - 1` iterations earlier, into one of `stages` copies of that memory, the one that iteration `k` finds at
- * `k mod stages`:
+ * Software pipelining (Lam, PLDI 1988). Invariant reached: no loop has the mode `pipeline`. Copies into shared memory for iteration `k`
+ * run `stages - 1` iterations earlier, into buffer `k mod stages` of `stages`:
  *
  *     copies of iterations 0 … stages - 2
  *     for k: start the copies of k + stages - 1; compute k; end them
  *
- * Copies by asynchronous instructions are committed as one group an iteration and waited for by number. The others start
- * with loads into registers and end with stores to shared memory, so that computing hides the loads on any target. Copies
- * that count their bytes go by mbarriers (`transaction-barriers.ts`).
+ * Asynchronous copies are committed in one group per iteration, and awaited by number. Other copies start with loads into registers and
+ * end with stores to shared memory, so that computation hides the loads on any target. Copies that count bytes use mbarriers
+ * (`transaction-barriers.ts`).
  *
- * Memory may be filled again when all threads have computed what was in it, which they know where they met after that.
- * Computing that is ordered (asynchronous itself) goes on while the next iteration's begins; it is known to be over one
- * round later, when the threads meet between starting to compute and starting copies:
+ * A buffer may be refilled after all threads have computed with it and passed a barrier. Asynchronous ordered instructions (wgmma)
+ * continue during the next iteration, so their end is known one iteration later, at the barrier between compute and copies:
  *
- *     for k: wait for the copies of k; start to compute k; wait until k - 1 is computed; meet;
- *            start the copies of k + stages - 1, where k - 1 was
+ *     for k: wait for the copies of k; start to compute k; wait until k - 1 is computed; barrier;
+ *            start the copies of k + stages - 1 into the buffer of k - 1
  *
- * What threads copied in groups they see of each other after they met once more, at the end of the round.
+ * Copies in groups become visible to other threads at the barrier at the end of an iteration.
  */
 
 import { Facts } from '../analysis/integers/facts.ts'
@@ -50,7 +48,7 @@ export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const memory = allocatedNames(kernel.body)
   const facts = new Facts({ sizes: kernel.facts })
-  // Each statement of the kernel is a launch, and what became of one loop stays in one.
+  // // Each top-level statement is one launch, so the result of one loop stays in one statement.
   const nests = kernel.body.map((nest): Stmt => {
     const s = allThreadsPipelining(nest)
     const preheaders: Preheader[] = []
@@ -75,7 +73,7 @@ export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
 }
 
-/** All threads of a block go through the rounds of a pipeline that goes on, whatever there is for them to compute. */
+/** Moves guards inside, so that all threads of a block run all iterations of a pipeline across outer iterations. */
 function allThreadsPipelining(nest: Stmt): Stmt {
   return loopsOf([nest]).reduce((top, { mode, var: name }) => {
     if (mode.kind !== 'pipeline' || !mode.continued) return top
@@ -84,7 +82,7 @@ function allThreadsPipelining(nest: Stmt): Stmt {
   }, nest)
 }
 
-/** Steps keep it one. @throws SptError `schedule/not-one-sequence` where passes before this one made it none */
+/** Returns the loop over which a pipeline continues. Throws SptError `schedule/not-one-sequence` if earlier passes broke the sequence. */
 function sequenceOf(top: Stmt, name: string): PipelineSequence {
   const found = pipelineSequence([top], name)
   if ('over' in found) return found
@@ -103,9 +101,9 @@ interface Expanded {
 }
 
 interface Surroundings {
-  /** The nest that the loop is in. */
+  /** The top-level nest that contains the loop. */
   readonly top: Stmt
-  /** What is allocated, in shared memory and registers. */
+  /** Names of allocated buffers, in shared memory and registers. */
   readonly memory: ReadonlySet<string>
   readonly buffers: readonly Buffer[]
   readonly facts: Facts
@@ -149,7 +147,7 @@ function expandLoop(
   const distance = stages - 1
   const commit = groups.map(commitGroup)
   const wait = groups.map((i) => waitGroup(i, distance - 1))
-  // Rounds that are counted are all copied.
+  // // With mbarriers, the copies of all iterations run.
   const guardsAt = (values: ReadonlyMap<string, Expr>): readonly Expr[] =>
     (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, values))
   const inLoop = (iteration: Expr): ReadonlyMap<string, Expr> => new Map([[loop.var, iteration]])
@@ -207,7 +205,7 @@ function expandLoop(
     ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
     ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
   ]
-  // What ends copies is of the round that the cursor is at.
+  // // The end of a copy uses the cursor, so the cursor advances after it.
   const late = cursor !== undefined && end.length > 0
   const begun = late ? start : [...start, ...advance]
   const setup = [
@@ -228,7 +226,7 @@ function expandLoop(
       guards: [],
       body: [
         ...moved.flatMap((m) => (m.inFlight ? [alloc(m.inFlight)] : [])),
-        // Computing that does not wait for itself starts first.
+        // // Asynchronous computation starts before the copies.
         ...(asynchronousIn(rest).length > 0 ? [...compute, ...begun] : [...begun, ...compute]),
         ...end,
         ...(late ? advance : []),
@@ -245,11 +243,11 @@ function expandLoop(
   }
 }
 
-/** A loop of so many iterations. */
+/** Returns a loop of `count` iterations. */
 const eachOf = (name: string, count: number, body: (k: Expr) => Body): Stmt =>
   forLoop(name, int(count), body(variable(name)))
 
-/** The accesses to `buffers`, in one of their stages. */
+/** Adds the stage as the first index to accesses of `buffers`. */
 const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
   rewriteStmts(body, {
     expr: (e) =>
@@ -260,7 +258,7 @@ const inStage = (body: Body, buffers: ReadonlySet<string>, stage: Expr): Body =>
       s.kind === 'store' && buffers.has(s.buffer) ? stmt({ ...s, index: [stage, ...s.index] }) : undefined,
   })
 
-/** The ordered instruction that alone computes, if that is so: iterations need not wait for each other's. */
+/** The ordered instruction that does all the computation, so that iterations need not wait for each other; otherwise undefined. */
 function orderedInstr(rest: Body): Instr | undefined {
   const started = rest.filter((s) => s.kind !== 'alloc').map(asynchronousInstrs)
   const [first] = started[0] ?? []
@@ -269,7 +267,7 @@ function orderedInstr(rest: Body): Instr | undefined {
     : undefined
 }
 
-/** Asynchronous instructions that carry copies out, one of each kind. */
+/** Asynchronous instructions in the body, one per way of completion. */
 function asynchronousIn(body: Body): readonly Instr[] {
   const all = loopsOf(body).flatMap(({ mode }) =>
     mode.kind === 'instr' && mode.instr.asynchronous ? [mode.instr] : [],

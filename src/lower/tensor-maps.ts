@@ -1,6 +1,6 @@
 /**
- * Tensor maps (TMA descriptors). Buffers as the matrices whose boxes instructions move: the last dimension, and all others
- * as rows.
+ * Tensor maps (TMA descriptors): buffers as matrices whose boxes instructions copy. The last dimension is the columns, all other
+ * dimensions together are the rows.
  */
 import { invariant } from '../ast/diagnostic.ts'
 import { type Expr, int, mul } from '../ir/expr.ts'

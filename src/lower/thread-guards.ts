@@ -1,6 +1,6 @@
 /**
- * Guards of bound loops, inside of them. Invariant reached: around a loop that all threads of a block have to run alike stands no
- * guard that only some of them pass; what else is in the guarded loops stands under it by itself.
+ * Guard sinking for convergent loops. Invariant reached: no divergent guard encloses a loop that all threads of a block must run. Other
+ * statements in the guarded loops get the guard individually.
  */
 
 import type { Expr } from '../ir/expr.ts'
@@ -10,7 +10,7 @@ import type { For, Stmt } from '../ir/loops.ts'
 import { whenAll } from '../ir/statement-builders.ts'
 import { type Body, bodiesOf, someStmt, stmt, withBodies } from '../ir/tree.ts'
 
-/** `over` with the guards that threads may disagree on brought into `loop`, beside what `alone` names. */
+/** Moves divergent guards in `over` inside `loop`, except around the statements `alone`. */
 export function guardsInside(over: For, loop: For, alone: Body): For {
   const holds = (s: Stmt): boolean => someStmt([s], (x) => x === loop)
   const within = (list: Body, guards: readonly Expr[], threads: ReadonlySet<string>): Body =>

@@ -1,8 +1,7 @@
 /**
- * Loops over the elements of tiles that threads hold together, as loops over the slots of each thread, whose
- * coordinates the memory's map gives. What several threads hold, each of them computes; one gives it to others. With
- * elements of a tile go those of another that the same thread holds: a row's number with all elements of the row. Tiles
- * that are objects of the target are only filled.
+ * Loops over the elements of fragments (tiles distributed over threads) become loops over the slots of each thread; the memory's map gives
+ * the coordinates. Elements that several threads hold are computed by each, and stored by one. A loop may also access a smaller fragment
+ * if the same thread holds its elements (one value per row). Opaque tiles (WMMA fragments) can only be filled.
  */
 
 import { linear } from '../analysis/integers/linear.ts'
@@ -52,12 +51,12 @@ export class ElementLoops {
     this.#names = names
   }
 
-  /** Refuses a statement that uses an element by itself. */
+  /** Throws `schedule/across-lanes` for a statement that uses a single element of a tile. */
   refuseAlone(s: Stmt): never {
     return refuseOrder(s, this.#accesses([s]), this.#loops)
   }
 
-  /** Whether the statement goes through elements: a loop over them, or, of tiles of one element, what uses it. */
+  /** Returns true for a loop over elements of a tile, or a statement that uses tiles of one element. */
   has(s: Stmt): boolean {
     const accesses = this.#accesses([s])
     if (s.kind === 'for') return accesses.some((a) => along(a).includes(s.var))
@@ -138,7 +137,7 @@ export class ElementLoops {
     })
   }
 
-  /** The loop variables that walk through elements, and along which dimension of the tile. */
+  /** Maps the loop variables over elements to their dimensions of the tile. */
   #walkers(root: Stmt, accesses: readonly ElementAccess[], memory: Memory): ReadonlyMap<string, number> {
     const dims = new Map<string, number>()
     const all = accesses.filter((a) => sameElements(a.memory, memory))
@@ -161,7 +160,7 @@ export class ElementLoops {
     return dims
   }
 
-  /** Accesses to tiles as those of slots. */
+  /** Rewrites accesses to tiles as accesses to slots. */
   #placed(root: Stmt, place: ElementIndex): Body {
     return rewriteStmts([root], {
       expr: (e) => {
@@ -183,7 +182,7 @@ export class ElementLoops {
     })
   }
 
-  /** What leaves tiles is done by one of the threads that hold it. */
+  /** Restricts stores to other memory to one of the threads that hold the element. */
   #owned(body: Body, memory: Memory): Body {
     const { owner } = memory
     if (!owner) return body
@@ -197,7 +196,7 @@ export class ElementLoops {
     })
   }
 
-  /** A store of one number to all elements of an object. */
+  /** Rewrites the store of one value to all elements of an opaque tile as its fill; undefined for a loop. */
   #filled(
     s: Stmt,
     fills: readonly TileText[],
@@ -232,21 +231,21 @@ export class ElementLoops {
   }
 }
 
-/** Which of the threads that hold a tile together a thread is. */
+/** The lane number of a thread among those that hold a tile. */
 const laneOf = ({ threads }: Memory): Expr => (threads === 1 ? int(0) : builtin('thread.x'))
 
-/** Tiles with most dimensions, written ones first: their elements are gone through, others go with them. */
+/** The tile with the most dimensions, written ones first. Its elements determine the loop over slots. */
 const largest = (accesses: readonly ElementAccess[]): Memory =>
   accesses.toSorted((x, y) => y.memory.shape.length - x.memory.shape.length || +y.written - +x.written)[0]!
     .memory
 
-/** For each dimension of a tile, along which one of those that are gone through it goes. */
+/** For each dimension of a tile, the dimension of the largest tile that the same loop walks; undefined if none. */
 const walked = (a: TileAccess, dims: ReadonlyMap<string, number>) =>
   along(a).map((v) => (v === undefined ? undefined : dims.get(v)))
 
 /**
- * The slot in which a thread has the element of `m` that goes with the one of `all` in `slot`: a digit of that, the same
- * in every thread. `undefined` where another thread has it.
+ * The slot of tile `m` with the element that corresponds to `slot` of tile `all`: a digit of `slot` that is identical in every thread.
+ * `undefined` if another thread holds it.
  */
 function slotIn(
   m: Memory,
@@ -280,7 +279,7 @@ function slotIn(
 
 type ElementIndex = (buffer: string, index: readonly Expr[]) => readonly Expr[] | undefined
 
-/** The loop variable that walks along each dimension of the tile. */
+/** The loop variable that walks along each dimension of the tile; undefined if none. */
 function along({ index, memory }: TileAccess): readonly (string | undefined)[] {
   const at = index.length - memory.shape.length
   return memory.shape.map((t, d) => {

@@ -1,6 +1,6 @@
 /**
- * Privatization of register tiles. Invariant reached: a thread has no room for what others have of a tile: registers are each
- * thread's own, so that a dimension whose index is a thread's number in all accesses holds one element.
+ * Privatization of register tiles. Invariant reached: a dimension that is indexed by a thread number in all accesses is removed, because
+ * registers are private to each thread.
  */
 
 import { accessesOf } from '../ir/accesses.ts'
@@ -25,7 +25,7 @@ export function privatizeTiles(body: Body): Body {
   }
   const kept = new Map<string, readonly boolean[]>()
   for (const [name, { shape, memory }] of tiles) {
-    // The last dimensions are those of a declared memory's tiles, which threads hold together.
+    // // The last dimensions are those of a declared memory's tiles, which threads hold together.
     const before = shape.length - (memory?.shape.length ?? 0)
     const all = indices.get(name) ?? []
     const [first] = all

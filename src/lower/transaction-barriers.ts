@@ -1,15 +1,12 @@
 /**
- * Transaction barriers (PTX `mbarrier`): copies by the device (TMA) count their bytes on barriers in shared memory,
- * one for each stage of what they fill. One thread says how many bytes a round copies; all threads wait for them.
- *
- * Round r uses barrier r mod stages, whose phases alternate: it is over when the parity (r / stages) mod 2 is. So that
- * nobody waits for a phase that two others have followed, a barrier's next phase is expected only after all threads met
- * behind their wait for this one. A loop that threads run several times goes on counting rounds where it stopped.
- *
- * In a cluster of blocks, what each would copy alike one of them copies into all: each stage belongs to a block. Every
- * block counts its bytes on its own barrier, and when its threads have met behind what they did in a stage, releases it
- * on a barrier of the block that it belongs to, which waits there for all blocks before it copies. So no barrier is
- * arrived at, and nothing is copied, in a block that has ended: it would have waited for it.
+ * Transaction barriers (PTX `mbarrier`): copies by the TMA unit count their bytes on barriers in shared memory, one per stage. One thread
+ * sets the expected number of bytes per iteration, and all threads wait.
+ * Iteration r uses barrier r mod stages, and phase parity (r / stages) mod 2. The next phase of a barrier is set up only after all threads
+ * have passed a block barrier behind their wait, so no thread waits for a phase that two later ones have followed. The count of iterations
+ * continues over several runs of the loop.
+ * In a cluster, identical copies are made once by one block for all (multicast): each stage belongs to one block. Every block counts bytes
+ * on its own barrier. After its threads are done with a stage, it arrives at a barrier of the owning block, which waits for all blocks
+ * before it copies. So no block exits before the copies and arrivals that target it.
  */
 
 import { threadsIn } from '../analysis/lane-groups.ts'
@@ -37,7 +34,7 @@ import { alloc, barrier, store, when } from '../ir/statement-builders.ts'
 import { type Body, rewriteStmts, walkStmts, withSignals } from '../ir/tree.ts'
 import type { BlockInvariantCopies } from './cluster-multicast.ts'
 
-/** What a loop's preheader holds: statements before it, once. */
+/** Statements to run once before the loop with variable `loop`. */
 export interface Preheader {
   readonly loop: string
   readonly statements: Body
@@ -53,16 +50,16 @@ export class TransactionBarrier {
   readonly #stages: number
   readonly #bytes: number
   readonly #barriers: Buffer
-  /** Rounds of earlier runs of the loop. */
+  /** Number of iterations in earlier runs of the loop; undefined if it runs once. */
   readonly #earlierRounds: Buffer | undefined
   readonly #setup: Body
   readonly #outermost: For | undefined
-  /** What the blocks of a cluster copy alike, and a barrier for each stage, on which they say that it is free. */
+  /** Block-invariant copies of a cluster, and one barrier per stage that signals that the stage is free; undefined without multicast. */
   readonly #multicast: { readonly copies: BlockInvariantCopies; readonly free: Buffer } | undefined
 
   /**
-   * `copies` are those of one round, of instructions of one kind, in `loop` of the nest `top`. `numbered`: whoever asks
-   * numbers the rounds of all runs of the loop on end.
+   * `copies`: the copies of one iteration of `loop` in the nest `top`, all completing like `instr`. `numbered`: the caller numbers the
+   * iterations through all runs of the loop.
    */
   constructor(
     instr: Instr,
@@ -95,8 +92,8 @@ export class TransactionBarrier {
   }
 
   /**
-   * Where the barriers are made: before the loop, or before the outermost one around it that threads repeat. A run begins
-   * when all blocks of the cluster are there: what lay in their stages before is not needed any more.
+   * Initialisation before the loop, or in a preheader if a serial loop encloses it. In a cluster, a run begins with a cluster barrier,
+   * because the stages of all blocks must be free.
    */
   get setup(): Body {
     const initialized = this.#outermost ? [] : this.#setup
@@ -115,7 +112,7 @@ export class TransactionBarrier {
     ]
   }
 
-  /** The copies of a round, which is the k-th of this run. */
+  /** Returns the copies of the k-th iteration of this run, with their barriers. */
   start(copies: Body, k: Expr): Body {
     const round = this.#round(k)
     const place = this.#place(round)
@@ -136,7 +133,7 @@ export class TransactionBarrier {
     })
   }
 
-  /** Before the copies of a round, where threads have met behind what they did in its stage: other blocks may know. */
+  /** Signals before the copies of iteration k that this block is done with its stage. */
   release(k: Expr): Body {
     if (!this.#multicast) return []
     const { copies, free } = this.#multicast
@@ -145,10 +142,10 @@ export class TransactionBarrier {
     return this.#afterFirstUse(round, [barrierArrive(this.#instr, this.#place(round, free), owner)])
   }
 
-  /** The block that the stage of a round belongs to, which waits there for all others before it copies. */
+  /** The block that owns the stage of an iteration. */
   #owningBlock = (round: Expr, cluster: number): Expr => mod(mod(round, int(this.#stages)), int(cluster))
 
-  /** Where a stage was used before. */
+  /** Returns `body` under the condition that the stage was used before. */
   #afterFirstUse(round: Expr, body: Body): Body {
     const cond = lt(int(this.#stages - 1), round)
     if (cond.kind === 'const') return cond.value !== 0 ? body : []
@@ -162,7 +159,7 @@ export class TransactionBarrier {
     return barrierWait(this.#instr, this.#place(round), mod(div(round, int(this.#stages)), int(2)))
   }
 
-  /** After a run of as many rounds. */
+  /** Counts the iterations of a finished run. */
   end(rounds: Expr): Body {
     const before = this.#earlierRounds
     return before
@@ -171,7 +168,7 @@ export class TransactionBarrier {
   }
 
   #round(k: Expr): Expr {
-    // Said to be natural, it is divided without asking for its sign.
+    // // `max` shows that the number is nonnegative, so division needs no flooring.
     return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)], 'i32'), int(0)), k) : k
   }
 
@@ -180,10 +177,10 @@ export class TransactionBarrier {
   }
 }
 
-/** Of 32 bits, that a barrier takes. */
+/** Number of 32-bit words per barrier. */
 const WORDS = 2
 
-/** In every thread: those that take part in nothing else copy and wait, too, and by the same barriers. */
+/** Stores in every thread, because inactive threads also copy and wait. */
 const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value, { unconditional: true })
 
 const local = (
@@ -194,13 +191,13 @@ const local = (
 ): Buffer =>
   Object.freeze({ name, dtype, scope, role: 'local', shape: shape.map(int), fill: 0, accumulate: dtype })
 
-/** Whether a loop is a copy with an mbarrier, of the kind of `instr` that has no barrier yet. */
+/** Returns true for a copy that completes like `instr` and has no barrier yet. */
 const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>
   s.kind === 'for' && s.mode.kind === 'instr' && !s.mode.signals && sharesCompletion(s.mode.instr, instr)
 
 /**
- * The bytes that one round of copies brings, whichever threads share them out.
- * @throws SptError `schedule/counted-copies` where not every round brings as many, or other copies stand among them
+ * The number of bytes that one iteration copies, over all threads. Throws SptError `schedule/counted-copies` if iterations differ, or
+ * other statements are among the copies.
  */
 function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   const threads = threadsIn([top])
@@ -257,6 +254,6 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   return total
 }
 
-/** Hardware indices by their names. */
+/** Replaces hardware indices by variables of the same names. */
 const hardwareIndicesAsVariables = (e: Expr): Expr =>
   rewriteExpr(e, (x) => (x.kind === 'builtin' ? variable(x.axis) : undefined))

@@ -1,13 +1,10 @@
 /**
- * Multiversioning of vectorised loops, for alignment and remainders. Invariant reached: a vectorised loop whose accesses are
- * aligned for some sizes only exists twice, under a test of those sizes: `if (d % 4 == 0) { … } else { … }`. Where the test
- * holds it is a fact for all later passes, as if a schedule had required it. And where accesses are aligned but the end of
- * the loop may lie within a vector, all lanes are asked about at once: `if (last lane is there) { no conditions } else { one
- * for each lane }`.
- *
- * Sizes are the same for all threads of a launch, so that a version may hold barriers; one test a thread, outside of all
- * loops, decides between versions. Only where these would allocate shared memory twice, or be very long, it stands further
- * inside.
+ * Multiversioning of vectorised loops, for alignment and remainders. Invariant reached: a vectorised loop whose accesses are aligned only
+ * for some sizes has two versions, under a test of these sizes: `if (d % 4 == 0) { … } else { … }`. In the first version, later passes use
+ * the test as a fact. If accesses are aligned but the loop may end within a vector, all lanes are tested at once: `if (last lane exists) {
+ * unconditional } else { one test per lane }`.
+ * Sizes are uniform, so versions may contain barriers, and the test is outside of all loops. It moves further inside if a version would
+ * allocate shared memory or be very long.
  */
 
 import { Facts } from '../analysis/integers/facts.ts'
@@ -27,9 +24,9 @@ import { keyOf } from '../ir/structural-equality.ts'
 import { type Body, bodiesOf, rewriteStmts, someStmt, stmt, walkStmts, withBodies } from '../ir/tree.ts'
 import { valuesIn, wrapPredicate } from '../ir/wrapping-values.ts'
 
-/** The longest access, in bytes. */
+/** Width of the longest access in bytes. */
 const ACCESS = 16
-/** How many statements, unrolled, are worth a second version. */
+/** Maximum number of statements, after unrolling, of a second version. */
 const LONGEST = 1024
 
 export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body {
@@ -38,10 +35,7 @@ export function versionVectors(body: Body, kernel: Kernel2, names: Names): Body 
   return out === together ? body : out
 }
 
-/**
- * Loops over registers that vectorised loops run over, which fill them and store them, are vectorised as well: they will be
- * unrolled with them.
- */
+/** Also vectorises loops over registers that vectorised loops access, because both will be unrolled together. */
 function vectorizeRegisterLoops(body: Body): Body {
   const registers = allocatedNames(body, 'register')
   const over = (loop: For): readonly string[] =>
@@ -107,7 +101,7 @@ class Multiversioning {
     )
   }
 
-  /** What sizes should be multiples of, for the vectorised loops inside. */
+  /** The facts about sizes that would align the vectorised loops inside. */
   #missingFacts(s: Stmt, known: Facts): readonly Fact[] {
     if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, known)
     const then = s.kind === 'if' ? known.where(s.cond) : known
@@ -122,7 +116,7 @@ class Multiversioning {
       : []
   }
 
-  /** What lanes that are one access have to ask each for itself. */
+  /** The conditions that lanes of one access evaluate individually. */
   #laneConditions(loop: For, known: Facts): readonly Expr[] {
     const widths = accessesOf(loop.body).flatMap((a) => {
       const alignment = this.#alignment(a, loop, known)
@@ -133,7 +127,7 @@ class Multiversioning {
       : []
   }
 
-  /** How many lanes of a loop can be one access, and what is missing for it; nothing where they are no neighbours. */
+  /** The number of lanes that one access can cover, and the facts that are missing for it. Undefined if lanes are not adjacent. */
   #alignment(
     { buffer, index, whole }: BufferAccess,
     loop: For,
@@ -162,14 +156,14 @@ class Multiversioning {
     return undefined
   }
 
-  /** What a condition compares in the first lane, where the others follow it up to one end. */
+  /** Splits a condition `x + lane < end` into the sum of the first lane and the end; undefined for other conditions. */
   #firstLane(c: Expr, loop: For): { readonly first: Linear; readonly end: Expr } | undefined {
     if (c.kind !== 'binary' || c.op !== 'lt' || mentions(c.b, loop.var)) return undefined
     const first = this.#wraps(c.a) || this.#wraps(c.b) ? undefined : neighbours(c.a, loop)
     return first && { first, end: c.b }
   }
 
-  /** Whether it says the same of `width` lanes: `x + lane < d` where the width divides x and d. */
+  /** Returns true if a condition is equal in `width` lanes: `x + lane < d` with x and d divisible by `width`. */
   #isUniform(c: Expr, loop: For, width: number, known: Facts): boolean {
     const compared = this.#firstLane(c, loop)
     if (!compared) return false
@@ -177,12 +171,12 @@ class Multiversioning {
     return known.divisorOfTerms(difference) % width === 0 && difference.constant % width === 0
   }
 
-  /** The condition of the last lane, where it holds for all if it holds there. */
+  /** The condition in the last lane, which implies it in all lanes; undefined for other conditions. */
   #inLastLane(c: Expr, loop: For): Expr | undefined {
     return this.#firstLane(c, loop) && substitute(c, new Map([[loop.var, int(lanesOf(loop) - 1)]]))
   }
 
-  /** Vectorised loops whose accesses are aligned ask about all of their lanes at once. */
+  /** Tests all lanes of aligned vectorised loops at once. */
   #guardByLastLane(s: Stmt, known: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
       const then = s.kind === 'if' ? known.where(s.cond) : known
@@ -206,11 +200,11 @@ const isVector = (l: For): boolean => l.mode.kind === 'vectorize'
 
 const hasVector = (s: Stmt): boolean => loopsOf([s]).some(isVector)
 
-/** Whether a second version is worth its length, and does not need shared memory of its own. */
+/** Returns true if a second version is short enough and allocates no shared memory. */
 const isCopied = (body: Body): boolean =>
   !someStmt(body, (s) => s.kind === 'alloc' && s.buffer.scope !== 'register') && lengthOf(body) <= LONGEST
 
-/** How many statements it has once loops are unrolled. */
+/** The number of statements after unrolling. */
 const lengthOf = (body: Body): number =>
   body.reduce((n, s) => {
     const inside = bodiesOf(s).reduce((m, b) => m + lengthOf(b), 0)
@@ -224,7 +218,7 @@ function copiesOf({ mode, extent }: For): number {
 
 const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.extent.value : 1)
 
-/** What the address of the loop's first lane is, where the others follow it. */
+/** The index of the first lane, if the other lanes are adjacent; otherwise undefined. */
 function neighbours(index: Expr, loop: For): Linear | undefined {
   const sum = linear(index)
   const own = sum.terms.get(keyOf(variable(loop.var)))
@@ -233,13 +227,13 @@ function neighbours(index: Expr, loop: For): Linear | undefined {
   return [...others.terms.values()].some((t) => mentions(t.term, loop.var)) ? undefined : others
 }
 
-/** What lanes have to ask: the terms of the condition that is all of the loop's body. */
+/** Conjuncts on the loop variable in the condition that encloses the whole body. */
 function conditionsOn(loop: For): readonly Expr[] {
   const [only] = loop.body
   return only?.kind === 'if' ? conjuncts(only.cond).filter((c) => mentions(c, loop.var)) : []
 }
 
-/** One fact a size: for powers of two, the greatest says them all. */
+/** Keeps one fact per size. All divisors are powers of two, so the greatest implies the others. */
 function strongest(facts: readonly Fact[]): readonly Fact[] {
   const by = new Map<string, Fact>()
   for (const f of facts) if (f.by > (by.get(f.size)?.by ?? 0)) by.set(f.size, f)

@@ -1,13 +1,10 @@
-/**
- * Lanes of a warp (subgroup) for shuffles. Which threads can exchange registers: neighbours in thread.x, as many as a target
- * says.
- */
+/** Lanes of a warp (subgroup) for shuffles: threads that are adjacent in thread.x, at most as many as the target allows. */
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { type Body, someStmt, walkStmts } from '../ir/tree.ts'
 
 export const onX = (l: For): boolean => l.mode.kind === 'bind' && l.mode.to === 'thread.x'
 
-/** Threads of a block in thread.x, in the nest that holds the reduction. */
+/** The number of threads in thread.x, in the top-level nest that contains the reduction. */
 function threadsInX(body: Body, reduce: Reduce): number {
   const holds = (top: Stmt): boolean => someStmt([top], (s) => s === reduce)
   let out = 1
@@ -18,8 +15,8 @@ function threadsInX(body: Body, reduce: Reduce): number {
 }
 
 /**
- * In groups of how many, at most `lanes`, the threads of `loop` can combine by exchange: a power of two that divides
- * the loop, so that groups are whole, and the block's row, so that none lies in two rows. 1 where they cannot.
+ * The largest number of lanes (at most `lanes`) in which the threads of `loop` can combine by exchange. It is a power of two that divides
+ * the loop and the row of the block, so that no group spans two rows. 1 if no exchange is possible.
  */
 export function laneWidth(body: Body, reduce: Reduce, loop: For, lanes: number): number {
   if (!onX(loop) || loop.extent.kind !== 'const') return 1

@@ -1,7 +1,6 @@
 /**
- * Wide accumulators (mixed-precision accumulation). Invariant reached: every reduction accumulates in the type its buffer
- * asks for. Where a schedule does not keep the accumulator in registers, it is a temporary of that type, rounded into the
- * buffer at the end.
+ * Wide accumulators (mixed-precision accumulation). Invariant reached: every reduction accumulates in the type that its buffer declares.
+ * If the schedule keeps no accumulator in registers, a temporary of that type is rounded into the buffer at the end.
  */
 
 import { renameBuffer } from '../ir/bindings.ts'
@@ -37,7 +36,7 @@ export function widenAccumulators(kernel: Kernel2): Kernel2 {
         const index = unflatten(p, b.shape)
         return store(to.name, index, load(from.name, index, from.dtype))
       })
-    // Nothing else reads a local buffer.
+    // // No other statement reads a local buffer.
     const back = b.role === 'local' ? [] : [copy(b, temporary)]
     body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, ...back]
   }
@@ -46,7 +45,7 @@ export function widenAccumulators(kernel: Kernel2): Kernel2 {
 
 const buffersOf = (reduce: Reduce): readonly string[] => reduce.targets.map((t) => t.buffer)
 
-/** Whether a reduction starts each element that it combines into, and combines one value into it. */
+/** Returns true if a reduction initialises each element and combines exactly one value into it. */
 const combinesOnce = ({ reduce, path }: ReductionPath): boolean =>
   reduce.init && !reduce.atomic && isBuiltinReducer(reduce.reducer.name) && path.every((l) => !l.reduce)
 
@@ -61,7 +60,7 @@ const storeWhole = (body: Body, reductions: readonly Reduce[]): Body =>
         },
       })
 
-/** What was renamed has the type of the temporary, and is combined in it; what is read of it is the buffer's value. */
+/** Gives the renamed buffer the type of the temporary: reductions combine in it, and loads are cast to the original type. */
 function retype(body: Body, to: Buffer): Body {
   return rewriteStmts(body, {
     expr: (e) =>

@@ -1,7 +1,7 @@
 /**
- * Access `B[e1, …, en]`: from coordinates to positions (SparseTIR's compress, section 4.1, with an absent
- * coordinate made explicit). Where the index is the open iterator of the same axis, its position is known;
- * elsewhere a dense coordinate is its own position after a range check, and a sparse one is searched.
+ * Access `B[e1, …, en]`: translation from coordinates to positions (SparseTIR's compress, section 4.1, with explicit absence). If an index
+ * is the open iterator of its axis, the position is known. Otherwise a dense coordinate is its own position after a range check, and a
+ * sparse coordinate is searched.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import {
@@ -21,13 +21,16 @@ import type { Levels } from './level-positions.ts'
 import type { OpenAxis, Scope } from './nest-scope.ts'
 
 export interface ElementPosition {
-  /** One position for each tree of the buffer. */
+  /** One position per tree of the buffer. */
   readonly index: readonly Expr[]
-  /** Conditions under which the element exists, each decidable if those before it hold; none: it surely does. */
+  /** Conditions under which the element exists, each evaluated only if the earlier ones hold. Empty if it always exists. */
   readonly present: readonly Expr[]
 }
 
-/** Finds the element of a buffer over `axes` at coordinates `coords` (already in positions' terms). */
+/**
+ * Returns the position of a buffer's element. `axes`: the buffer's axes; `coords`: one coordinate per axis, over positions. Throws
+ * SptError `lower/unordered-lookup` if the element may have several positions.
+ */
 export function locate(
   levels: Levels,
   scope: Scope,
@@ -42,7 +45,7 @@ export function locate(
     const axis = levels.stored(name)
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
-    // Of several positions of one coordinate each may hold what is asked for: only indices are searched in all of them.
+    // // If a coordinate has several positions, each may contain the element. Only axes with indices can be searched in all of them.
     if (parent?.apart || (parent?.end && !hasIndices(axis))) refuseSeveral(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
@@ -51,8 +54,8 @@ export function locate(
 }
 
 /**
- * Axes whose open iterators do not decide where the element is: from the first nonunique axis on, unless every
- * index down the tree is the open iterator of its axis. Other entries of the same coordinates may hold it.
+ * Returns the axes whose position must be searched although an iterator is open: those from the first nonunique axis on, unless every
+ * index of the tree is the open iterator of its axis. Other entries with the same coordinates may contain the element.
  */
 function looseAxes(
   levels: Levels,
@@ -79,7 +82,7 @@ function looseAxes(
   return out
 }
 
-/** Entries of one coordinate have to lie together for what is under them to be found by that coordinate. */
+/** Throws `lower/unordered-lookup` unless entries with equal coordinates are adjacent, which the search of their children requires. */
 function checkTogether(axis: StoredAxis): void {
   if (!repeatsCoordinates(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
   fail({
@@ -101,7 +104,7 @@ function refuseSeveral(axis: StoredAxis): never {
   })
 }
 
-/** The iterator over the axis that stands at this coordinate under this parent position. */
+/** Returns the open iterator over the axis at this coordinate and parent position; undefined if there is none. */
 const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Expr): OpenAxis | undefined =>
   scope.open
     .get(axis.name)
@@ -111,15 +114,15 @@ const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Ex
         (o.parent === null ? parent === null : parent !== null && sameExpr(o.parent, parent)),
     )
 
-/** A position; with `end` where several positions from `at` on have the same coordinate (a nonunique axis). */
+/** A position. `end`: end of the range of positions with the same coordinate on a nonunique axis; null for a single position. */
 interface Found {
   readonly at: Expr
   readonly end: Expr | null
-  /** Searched under several positions: what lies elsewhere may have the same coordinate and hold other children. */
+  /** True if found under one of several parent positions; the others may have the same coordinate and other children. */
   readonly apart?: boolean
 }
 
-/** One level down. Pushes the conditions under which the returned position is real. */
+/** Translates the coordinate of one axis. Appends the conditions under which the position exists to `present`. */
 function step(
   levels: Levels,
   scope: Scope,
@@ -138,13 +141,13 @@ function step(
   }
   if (hasMask(axis)) {
     invariant(parent, `axis ${axis.name} is looked up under its parent`)
-    // Behind the range checks it is not negative; saying so keeps rounding out of the word's number, which LLVM of
-    // CUDA 13.0 does not get done with in loops.
+    // // Nonnegative after the range checks; `max` keeps flooring out of the index of the word, because LLVM of CUDA 13.0 does not
+    // terminate on it in loops.
     const at = wordsOf(axis) === 1 || scope.facts.nonNegative(coord) ? coord : max(coord, int(0))
     present.push(...rangeChecks(scope, coord, axis.extent), isSet(axis, parent, at))
     return { at: add(levels.segment(axis, parent).base, rankOf(axis, parent, at)), end: null }
   }
-  // A segment of an absent parent is empty: neither its bounds nor its contents are read.
+  // // The segment of an absent parent is empty, so its bounds are not loaded.
   const certain = all(present)
   const segment = levels.segment(axis, parent, above?.end ?? null)
   const lo = select(certain, segment.base, int(0))
@@ -154,19 +157,22 @@ function step(
     return { at: add(lo, coord), end: null }
   }
   const hi = add(lo, length)
-  // The segments of several parents follow each other, each ordered by itself only.
+  // // The concatenated segments of several parents are not sorted as a whole.
   const ordered = axis.ordered && !isPadded(axis) && !above?.end
   const find = (method: 'lower' | 'upper' | 'linear'): Expr =>
     search(method, indicesOf(axis.name), lo, hi, coord)
   const found = find(ordered ? 'lower' : 'linear')
   present.push(lt(found, hi))
   if (ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coord))
-  // A padding position carries the extent as its coordinate and must not be found by asking for it.
+  // // Padding has the extent as its coordinate, and must not match a search.
   if (hasWidth(axis) && !scope.facts.below(coord, axis.extent)) present.push(lt(coord, axis.extent))
   return { at: found, end: ordered && !axis.unique ? find('upper') : null, apart: above?.end != null }
 }
 
-/** The segment of a child of a root at a coordinate of that root; an absent (not `certain`) coordinate has an empty one. */
+/**
+ * Returns the segment of a child axis at a coordinate of its root axis; the segment is empty if the coordinate is absent (`certain` is
+ * false).
+ */
 export function segmentAt(
   levels: Levels,
   scope: Scope,
@@ -195,6 +201,6 @@ function rangeChecks(scope: Scope, e: Expr, extent: Expr): Expr[] {
   return checks
 }
 
-/** `value` where the element exists, `otherwise` elsewhere. */
+/** Returns `value` if the element exists, and `otherwise` if not. */
 export const whenPresent = (place: ElementPosition, value: Expr, otherwise: Expr): Expr =>
   select(place.present.reduce(and, all([])), value, otherwise)

@@ -1,7 +1,7 @@
 /**
- * Stage I → II: each iteration becomes a nest of loops over positions, every coordinate an expression of loop
- * variables and index arrays. Nothing is hoisted here: statements stay closed over loop variables, so that any
- * loop step can move them; Stage III shares what is common.
+ * Stage I → II: each iteration becomes a loop nest over positions, and each coordinate an expression over loop variables and index arrays.
+ * Expressions are not hoisted, so statements depend on loop variables only, and any schedule step can move them. Stage III shares common
+ * subexpressions.
  */
 
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
@@ -38,7 +38,7 @@ import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
 export function lowerToPositions(kernel: Kernel1): Kernel2 {
   const first = new PositionLowering(kernel, new Set())
   const lowered = first.run()
-  // Coordinates may turn out to be constants; what asks of them stands around the loops in which elements would start.
+  // // Conditions may turn out not to depend on reduction loops. The second run initialises accordingly.
   return first.outside.size === 0 ? lowered : new PositionLowering(kernel, first.outside).run()
 }
 
@@ -49,7 +49,7 @@ class PositionLowering {
   readonly #init: ReturnType<typeof deriveInitialisation>
   readonly #buffers: ReadonlyMap<string, Buffer1>
   readonly #copies: Copies
-  /** Conditions that initialisation takes to be inside of loops of reductions, and are not. */
+  /** Conditions that initialisation expects inside reduction loops, but that ended up outside. */
   readonly outside = new Set<Expr>()
 
   constructor(kernel: Kernel1, outside: ReadonlySet<Expr>) {
@@ -112,7 +112,7 @@ class PositionLowering {
       case 'iterate':
         return this.#iteration(s, scope)
       case 'assign': {
-        // All values, and where they go, are those before any of them is stored.
+        // // A multiple assignment evaluates all values and addresses before it stores the first value.
         const out: Stmt[] = []
         const written = new Set(s.targets.map((t) => t.buffer))
         const several = s.targets.length > 1
@@ -216,7 +216,7 @@ class PositionLowering {
     this.#copies.around += loops.length
     const innermost = this.#body(it.body, scope, it.name)
     this.#copies.around -= loops.length
-    // A guard may be asked again in other places and at other times. What it reads must not have changed by then.
+    // // Guards may be evaluated again elsewhere, so they must not read data that the loop writes. Others become `if` statements.
     const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => {
       const written = writesOf(body)
       const once = loop.guards.filter((g) => readsSome(g, written))
@@ -269,7 +269,7 @@ class PositionLowering {
   }
 }
 
-/** `body` under conditions, each tested only where those before it hold; `absent` is what they say exists. */
+/** Returns `body` under conditions, each evaluated only if the earlier ones hold; `absent`: the buffer whose element they test. */
 function guarded(conditions: readonly Expr[], body: readonly Stmt[], absent?: string): Stmt[] {
   if (conditions.length === 0) return [...body]
   return [when(all(conditions), body, [], absent ? { absent } : {})]

@@ -1,7 +1,4 @@
-/**
- * Opening an iterator: the loop it becomes, the conditions on it, and the coordinates it brings into scope
- * (SparseTIR's decompress, section 4.1).
- */
+/** Opening of an iterator: its loop, guards, and coordinates (SparseTIR's decompress, section 4.1). */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import {
   type Axis,
@@ -19,14 +16,14 @@ import { type Scope, withAxis, withFacts, withValue } from './nest-scope.ts'
 
 export interface Opened {
   readonly extent: Expr
-  /** Conditions on the new position: padding is skipped. */
+  /** Guards on the new position, which skip padding. */
   readonly guards: readonly Expr[]
-  /** Conditions that need not be asked: who loops over what is counted ends there. */
+  /** Conditions that the extent already implies, because the axis is counted. */
   readonly implied?: readonly Expr[]
   readonly scope: Scope
 }
 
-/** Opens iterator `name` over `axis` with loop variable `loopVar` (a relative position). */
+/** Opens iterator `name` over `axis`. `loopVar`: the loop variable, a position relative to its segment. */
 export function openIterator(
   levels: Levels,
   scope: Scope,
@@ -55,7 +52,7 @@ export function openIterator(
       const base = levels.stored(axis.base)
       const extent = extentOfBuffer(axis.buffer)
       inner.facts.coordinate(v, extent)
-      // Only what is attached to the list looks for it: by its coordinate.
+      // // The gathered axis is looked up only by its attached axes, through the coordinate.
       const opened = withAxis(bound(inner, name, coordinate, base.extent), axis.name, {
         parent: null,
         offset: v,
@@ -70,7 +67,7 @@ export function openIterator(
       const root = levels.stored(base.parent)
       const segment = segmentAt(levels, inner, base, root, parent.coordinate)
       const opened = openSegment(levels, inner, base, segment, name, v)
-      // Bits are read at the parent, whatever the loop's variable: the loop being empty does not keep them in.
+      // // The mask is read at the parent position before the empty extent takes effect, so the guard tests that the parent exists.
       if (!hasMask(base)) return opened
       return { ...opened, guards: opened.guards.map((g) => and(segment.certain, g)) }
     }
@@ -97,13 +94,13 @@ function openSegment(
   return { extent: length, guards, scope: opened }
 }
 
-/** How many places each parent position has, where that is one number. */
+/** The number of slots per parent position; null if it varies. */
 const placesOf = (axis: StoredAxis): Expr | null => (hasMask(axis) ? axis.extent : segmentSize(axis))
 
 /**
- * One loop over the last member's positions; each outer member's position is the segment the inner one lies
- * in: the last p with indptr[p] <= position, so that empty segments are passed over. Which bit a position of a
- * bitmap is cannot be told from the position: from a bitmap on, the loop runs over places that may hold nothing.
+ * Opens a fused iterator: one loop over the positions of the last member. The position of each outer member is the segment that contains
+ * the inner position: the last p with indptr[p] <= position, which skips empty segments. A bitmap cannot map positions to bits, so from a
+ * bitmap on the loop runs over all slots, including empty ones. Throws SptError `lower/fused-bitmap` for a variable axis under a bitmap.
  */
 function openFused(
   levels: Levels,
@@ -168,7 +165,7 @@ function bound(scope: Scope, name: string, coordinate: Expr, extent: Expr): Scop
 
 const rangeGuards = (e: Expr, extent: Expr): Expr[] => [lt(int(-1), e), lt(e, extent)]
 
-/** The innermost opening of an axis, or of the attached view of it. */
+/** Returns the innermost open iterator of an axis, or of its attached view. */
 function innermost(scope: Scope, levels: Levels, name: string) {
   const axis = levels.axis(name)
   const stored = isAttached(axis) ? axis.base : axis.name

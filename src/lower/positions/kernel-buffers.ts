@@ -1,4 +1,4 @@
-/** The buffers of a kernel over positions: those that its text declares, tables and masks of formats, and index arrays of axes. */
+/** The buffers of a kernel over positions: declared buffers, tables and masks of formats, and index arrays of axes. */
 import {
   countOf,
   hasHoles,
@@ -21,19 +21,19 @@ import { readsIn } from '../../ir/stage1-tree.ts'
 import { wordsOf } from './bitmap.ts'
 import type { Levels } from './level-positions.ts'
 
-/** The length of a table: the extent of what it is over, beside dimensions of one. */
+/** The length of a table: the extent of its dimension other than 1. */
 export const tableLength = (shape: readonly Expr[]): Expr =>
   shape.reduce((a, c) => (a.kind === 'const' && a.value === 1 ? c : a), int(1))
 
-/** Tables hold coordinates, or boundaries and their end; a permutation those of its own length. */
+/** Exclusive upper bound on the values of a table; for a permutation, its length. Undefined if unknown. */
 export const valuesBelow = (
   b: Pick<Buffer1, 'distinct' | 'below'>,
   shape: readonly Expr[],
 ): Expr | undefined => (b.distinct ? tableLength(shape) : b.below)
 
-/** What a kernel declares, and the arrays of its axes. */
+/** Returns the declared buffers of a kernel and the index arrays of its axes. */
 export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
-  // A mask that nobody asks is none of the kernel's.
+  // // Masks that no statement reads are omitted.
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   const out: Buffer[] = kernel.buffers.flatMap(
     ({ name, dtype, axes, role, fill, accumulate, ascending, positions, mask, span, ...b }) => {

@@ -1,6 +1,6 @@
 /**
- * Inlining of lets. Names for values: a `let` stands for what its value was where it stands. It is written out at every
- * use, unless what it reads may have been written by then.
+ * Inlining of lets: a `let` is substituted at every use, unless a statement before the use may have written the memory that its value
+ * reads.
  */
 
 import { writesOf } from '../../ir/accesses.ts'
@@ -13,17 +13,17 @@ import type { Stmt1 } from '../../ir/stage1.ts'
 import { exprsOf1 } from '../../ir/stage1-tree.ts'
 import { alloc, store } from '../../ir/statement-builders.ts'
 
-/** Whether `name`, with a value that reads memory, is used in statements where some of that may have been written. */
+/** Returns true if `name` is used after a statement that may have written memory that `value` reads. */
 export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): boolean {
   let found = false
   const uses = (e: Expr): boolean => mentions(e, name)
-  /** Whether it is written by the end; `before`: whether it was. */
+  /** Returns true if this memory may be written by the end of `body`. `before`: it may have been written before. */
   const visit = (body: readonly Stmt1[], before: boolean): boolean => {
     let written = before
     for (const s of body) {
       found ||= written && exprsOf1(s).some(uses)
       if (s.kind === 'iterate') {
-        // What one round writes, the next one finds.
+        // // Writes of one iteration are visible in the next.
         const writtenAgain = visit(s.body, written)
         if (writtenAgain && !written) visit(s.body, true)
         found ||= writtenAgain && s.where.some(uses)
@@ -41,11 +41,11 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
   return found
 }
 
-/** Values that are kept where what they read changes. */
+/** Copies of values whose source memory changes before their last use. */
 export class Copies {
-  /** How many loops are around. */
+  /** The number of enclosing loops. */
   around = 0
-  /** What holds them from one launch to the next. */
+  /** Global buffers that carry copies between launches. */
   readonly buffers: Buffer[] = []
   readonly #names: Names
 
@@ -53,9 +53,9 @@ export class Copies {
     this.#names = names
   }
 
-  /** `value` from here on: in a register inside of loops, in memory outside of all. What puts it there goes to `out`. */
+  /** Copies `value` into a register (inside loops) or a global buffer (outside), appends the store to `out`, and returns the load. */
   keep(value: Expr, base: string, out: Stmt[]): Expr {
-    // Memory, and a register, would round halves, which is for the statement that stores them.
+    // // Half-precision values are copied in their compute type, because only the original statement may round.
     const dtype = isHalf(value.dtype) ? computeType(value.dtype) : value.dtype
     const inside = this.around > 0
     const name = this.#names.fresh(base)
@@ -74,7 +74,7 @@ export class Copies {
     return load(name, [int(0)], dtype)
   }
 
-  /** A condition on the launches of `body`, of which no block may change what others ask: it is asked before. */
+  /** Copies a launch condition that reads memory written in `body`, so that no block can change it for others. */
   decided(cond: Expr, body: readonly Stmt[], out: Stmt[]): Expr {
     return this.around === 0 && readsSome(cond, writesOf(body)) ? this.keep(cond, 'holds', out) : cond
   }

@@ -1,6 +1,6 @@
 /**
- * Where the positions of an axis lie: the arithmetic of level formats (`ast/axis-kinds.ts`), as expressions. The one
- * place that knows how a level is laid out; iteration and access both build on it.
+ * Positions of axes: the address arithmetic of level formats (`ast/axis-kinds.ts`), as expressions. Iteration and access both use this
+ * module, the only one that depends on storage layouts.
  */
 import { invariant } from '../../ast/diagnostic.ts'
 import {
@@ -20,16 +20,16 @@ import {
 import { add, type Expr, int, load, lt, min, mul, sub, variable } from '../../ir/expr.ts'
 import { isSet, rankOf } from './bitmap.ts'
 
-/** An axis whose positions lie one after the other is as one of variable length. */
+/** Treats a dense axis with run-time offsets as a ragged axis. */
 const withOffsets = (a: Axis): Axis =>
   isDense(a) && a.offsets && a.parent !== null ? raggedAxis(a.name, a.parent, a.extent) : a
 
 export class Levels {
   readonly #axes: ReadonlyMap<string, Axis>
-  /** Arrays of offsets that the kernel fills, by axis, and how many positions there is room for. */
+  /** Offset arrays that the kernel computes, by axis, with the capacity in positions; undefined if there is no limit. */
   readonly #offsets: ReadonlyMap<string, { readonly array: string; readonly room: Expr | undefined }>
 
-  /** Where loops over the positions under one of the parent end that the kernel has counted. */
+  /** Numbers of positions per parent that the kernel counts, by axis: ends of loops. */
   readonly #ends: ReadonlyMap<string, Expr>
 
   constructor(axes: readonly Axis[]) {
@@ -39,7 +39,7 @@ export class Levels {
         isDense(a) && a.offsets ? [[a.name, { array: a.offsets, room: a.capacity }] as const] : [],
       ),
     )
-    // Where there may be no room for all of them, the offsets know better.
+    // // With a limited capacity, the offsets give the stored number instead.
     this.#ends = new Map(
       axes.flatMap((a) =>
         isDense(a) && a.count && !(a.offsets && a.capacity) ? [[a.name, a.count] as const] : [],
@@ -59,17 +59,17 @@ export class Levels {
     return a
   }
 
-  /** The array of where segments of a variable axis begin. */
+  /** Name of the array of segment offsets of a variable axis. */
   offsets(name: string): string {
     return this.#offsets.get(name)?.array ?? indptrOf(name)
   }
 
-  /** Where a loop over the positions under one of the parent ends, if the kernel counts them and has room for all. */
+  /** The end of a loop over the positions of one parent, if the kernel counts them and the capacity is unlimited; otherwise undefined. */
   end(name: string): Expr | undefined {
     return this.#ends.get(name)
   }
 
-  /** How many positions a run has; known before it but for what it counts itself. */
+  /** The number of positions in a run; loaded for axes that the kernel counts. */
   count(name: string): Expr {
     const { parent } = this.stored(name)
     return parent !== null && this.#offsets.has(name)
@@ -77,7 +77,7 @@ export class Levels {
       : this.positions(name)
   }
 
-  /** How many positions the axis has under all positions of its parent together, and how many there can be of what a run counts. */
+  /** The number of positions under all parents; the capacity for axes that the kernel counts. */
   positions(name: string): Expr {
     const a = this.stored(name)
     const counted = this.#offsets.get(name)
@@ -88,8 +88,8 @@ export class Levels {
   }
 
   /**
-   * First position under parent position `parent` (up to parent position `end`, if it is given), and how many there
-   * are; of a mask, how many there can be. A root has one segment.
+   * The first position and the number of positions under parent position `parent`, or under the range up to `end`. For a bitmap, the
+   * number of slots. A root has one segment.
    */
   segment(
     a: StoredAxis,
@@ -106,8 +106,8 @@ export class Levels {
   }
 
   /**
-   * What stands at place `relative` of the segment under `parent` that starts at `base`: its position and
-   * coordinate, and the conditions under which there is anything (padding, bits that are not set).
+   * Position and coordinate of slot `relative` of the segment that begins at `base`, and the conditions under which it is stored (padding,
+   * unset bits).
    */
   entry(
     a: StoredAxis,
@@ -126,7 +126,7 @@ export class Levels {
     return { offset, coordinate, guards: hasHoles(a) ? [lt(coordinate, a.extent)] : [] }
   }
 
-  /** One group of axes for each tree, in order of the roots' first appearance. */
+  /** Groups axes into trees, in the order of their roots. */
   trees(axes: readonly string[]): readonly (readonly string[])[] {
     const trees: string[][] = []
     const treeOf = new Map<string, string[]>()
@@ -147,7 +147,7 @@ export class Levels {
     return trees
   }
 
-  /** The shape of a buffer in positions: one dimension for each tree, in order of the roots' first appearance. */
+  /** The shape of a buffer in positions: one dimension per tree, in the order of the roots. */
   shape(axes: readonly string[]): Expr[] {
     return this.trees(axes).map((tree) => this.positions(tree[tree.length - 1]!))
   }

@@ -1,10 +1,10 @@
-/** What the body of a nest can see: coordinates by name, open axes, facts. Immutable; scopes extend. */
+/** Scopes of Stage I → II: values by name, open axes, and facts. Immutable; inner scopes extend outer ones. */
 import { Facts } from '../../analysis/integers/facts.ts'
 import type { Expr } from '../../ir/expr.ts'
 
-/** An axis whose loop is open. */
+/** An axis with an open iterator. */
 export interface OpenAxis {
-  /** Position under which its segment was entered; `null` for a root. */
+  /** Parent position of its segment; `null` for a root. */
   readonly parent: Expr | null
   /** Absolute position. */
   readonly offset: Expr
@@ -12,9 +12,9 @@ export interface OpenAxis {
 }
 
 export interface Scope {
-  /** Iterator and `let` names → value, in positions. */
+  /** Values of iterators and lets by name, over positions. */
   readonly values: ReadonlyMap<string, Expr>
-  /** Stored axes that are open: the innermost opening of each. */
+  /** Open iterators of each stored axis, the innermost last. */
   readonly open: ReadonlyMap<string, readonly OpenAxis[]>
   readonly facts: Facts
 }
@@ -29,5 +29,5 @@ export function withAxis(scope: Scope, axis: string, open: OpenAxis): Scope {
   return { ...scope, open: new Map(scope.open).set(axis, [...(scope.open.get(axis) ?? []), open]) }
 }
 
-/** The same scope with facts that may be extended without touching the outer scope's. */
+/** Returns the scope with a copy of its facts that can be extended independently. */
 export const withFacts = (scope: Scope): Scope => ({ ...scope, facts: scope.facts.child() })
