@@ -97,7 +97,7 @@ export function chart() {
     text(
       LEFT,
       24,
-      'Speedup over the fastest algorithm of cuSPARSE (= 1×), f32, NVIDIA H100, logarithmic scale',
+      'Speedup over the fastest algorithm of cuSPARSE (= 1×), f32, H100, log scale',
       'font-weight="bold" font-size="14"',
     ),
     text(LEFT, 46, '● fastest schedule of the measured ones', `fill="${COLOURS.fastest}"`),

@@ -49,7 +49,7 @@ export function renderMasks(drawn: MaskPicture, title = 'masks'): string {
     4,
     Math.min(MAX_SIDE, Math.floor(Math.sqrt(MAX_CELLS / Math.max(1, drawnShapes.length)))),
   )
-  const top = MARGIN + 48
+  const top = MARGIN + 72
   const panels = drawnShapes.map((shape, k) => {
     const x = MARGIN + (k % across) * (SIDE + GAP)
     const y = top + Math.floor(k / across) * (SIDE + GAP + CAPTION)
@@ -57,15 +57,34 @@ export function renderMasks(drawn: MaskPicture, title = 'masks'): string {
   })
   const height = top + Math.ceil(drawnShapes.length / across) * (SIDE + GAP + CAPTION) + MARGIN
   const limitNote = shapes.length > drawnShapes.length ? `, the first ${count(drawnShapes.length)}` : ''
-  const subtitle = `${count(shapes.length)} layers${limitNote}; the darker a region, the more of it is kept`
+  const subtitle = `${count(shapes.length)} ${shapes.length === 1 ? 'layer' : 'layers'}${limitNote}`
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="11" fill="${NEUTRAL}" role="img">
 <title>${escapeXml(title)}</title>
 <desc>${escapeXml(subtitle)}</desc>
 ${text(MARGIN, MARGIN + 14, fitText(title, WIDTH - 2 * MARGIN, 18), { 'font-size': 18, 'font-weight': 'bold' })}
 ${text(MARGIN, MARGIN + 34, fitText(subtitle, WIDTH - 2 * MARGIN, 11))}
+${legend(MARGIN, MARGIN + 44)}
 ${panels.join('\n')}
 </svg>
 `
+}
+
+/** Shares of kept elements by shade. */
+function legend(x: number, y: number): string {
+  const squares = Array.from({ length: SHADES + 1 }, (_, k) =>
+    element('rect', {
+      x: x + 86 + 14 * k,
+      y,
+      width: 12,
+      height: 12,
+      fill: colorOf(0),
+      'fill-opacity': k / SHADES,
+      stroke: NEUTRAL,
+      'stroke-width': 0.5,
+    }),
+  )
+  const right = x + 86 + 14 * (SHADES + 1) + 4
+  return `${text(x, y + 10, 'weights kept: 0 %')}${squares.join('')}${text(right, y + 10, '100 %')}`
 }
 
 interface Densities {
@@ -127,7 +146,7 @@ function panel(
   const paths = shades.map((s, k) => s.path({ fill: colorOf(0), 'fill-opacity': k / SHADES }))
   const captions =
     text(x, y + SIDE + 12, fitText(name, SIDE, 11)) +
-    text(x, y + SIDE + 25, fitText(`${count(rows)} × ${count(cols)}, ${percent(share)}`, SIDE, 11))
+    text(x, y + SIDE + 25, fitText(`${count(rows)} × ${count(cols)}, ${percent(share)} kept`, SIDE, 11))
   const description = `${name}: ${count(rows)} × ${count(cols)}, ${percent(share)} kept`
   return element('g', {}, element('title', {}, escapeXml(description)) + frame + paths.join('') + captions)
 }

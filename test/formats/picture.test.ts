@@ -13,7 +13,7 @@ import { windowOf } from '../../src/pictures/picture/detail.ts'
 import { shadeOf } from '../../src/pictures/picture/grid.ts'
 import { drawCoords, drawParts } from '../../src/pictures/picture/index.ts'
 import { layoutOf } from '../../src/pictures/picture/layout.ts'
-import { colorOf, fitText } from '../../src/pictures/picture/svg.ts'
+import { colorOf, fitText, NEUTRAL, partColors } from '../../src/pictures/picture/svg.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { convertTensor, occupiedEntries, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -345,5 +345,40 @@ describe('by hand', () => {
     expect(shadeOf(1, 1)).toBe(5)
     expect(fitText('abcdef', 30, 12)).toBe('abc…')
     expect(new Set(Array.from({ length: 60 }, (_, k) => colorOf(k))).size).toBe(60)
+  })
+})
+
+describe('parts of a picture', () => {
+  const tensor = matrix(
+    [4, 6],
+    [
+      [0, 0, 1],
+      [0, 2, 2],
+      [1, 1, 3],
+      [3, 5, 4],
+    ],
+  )
+
+  test('rows and columns are labelled, and index arrays of small tensors are drawn', () => {
+    const svg = drawParts(into('csr', tensor))
+    for (const label of ['columns 0 … 5', 'rows 0 … 3', 'jo indptr', 'jo indices'])
+      expect(svg).toContain(label)
+    expect(wellFormed(svg).length).toBeGreaterThan(0)
+  })
+
+  test('a hue for each column range, and lightness by bucket', () => {
+    const hsl = partColors(['p0_w1', 'p0_w2', 'p1_w1', 'p1_w2']).map((c) => c.match(/\d+/g)!.map(Number))
+    expect(hsl[0]![0]).toBe(hsl[1]![0])
+    expect(hsl[2]![0]).toBe(hsl[3]![0])
+    expect(hsl[0]![0]).not.toBe(hsl[2]![0])
+    expect(hsl[0]![2]).toBeGreaterThan(hsl[1]![2]!)
+    expect(hsl[0]![2]).toBe(hsl[2]![2])
+  })
+
+  test('text has a contrast of at least 4.5 on white and on black', () => {
+    const channel = Number.parseInt(NEUTRAL.slice(1, 3), 16) / 255
+    const luminance = ((channel + 0.055) / 1.055) ** 2.4
+    expect(1.05 / (luminance + 0.05)).toBeGreaterThanOrEqual(4.5)
+    expect((luminance + 0.05) / 0.05).toBeGreaterThanOrEqual(4.5)
   })
 })

@@ -11,13 +11,18 @@ import {
 import type { CoordTensor } from '../../storage/tensor.ts'
 import { type Boxes, blocksOf, cutsOf, elementsOf, type MatrixPart } from './blocks.ts'
 import { crop, type Window, windowOf } from './detail.ts'
-import { drawMatrix, SIDE } from './matrix-panel.ts'
+import { drawIndexArrays } from './index-arrays.ts'
+import { drawLegend, type LegendEntry, LINE, legendLine } from './legend.ts'
+import { drawMatrix, type MatrixPanel, SIDE } from './matrix-panel.ts'
 import { drawStorage, HATCHING, type StoragePart } from './storage-panel.ts'
-import { colorOf, count, element, escapeXml, fitText, NEUTRAL, percent, text } from './svg.ts'
+import { count, element, escapeXml, fitText, NEUTRAL, partColors, percent, text } from './svg.ts'
 
 const WIDTH = 960
+/** Minimum width of a picture. */
+const NARROWEST = 480
 const MARGIN = 24
-const LINE = 18
+/** Pixels below a matrix for the label of its columns. */
+const AXIS = 18
 /** Minimum pixels for a legend next to the matrix; also the maximum of a detail's longer side. */
 const MIN_LEGEND_WIDTH = 260
 const DETAIL = 360
@@ -118,13 +123,6 @@ function storedCells(
   return elements && elements[0]!.length > n ? projectCoords(elements, dims) : null
 }
 
-interface LegendEntry {
-  readonly label: string
-  readonly format: string
-  readonly stored: number
-  readonly slots: number
-}
-
 interface Plane {
   readonly sides: readonly [number, number]
   readonly parts: readonly MatrixPart[]
@@ -140,30 +138,39 @@ function page(
 ): string {
   const top = MARGIN + 48
   const window = windowOf(plane.sides, plane.parts)
-  const matrix = drawMatrix(plane.sides, plane.parts, plane.cuts, MARGIN, top, SIDE, window)
+  const colors = partColors(legend.length > 0 ? legend.map((e) => e.label) : [''])
+  const matrix = drawMatrix(plane.sides, plane.parts, colors, plane.cuts, MARGIN, top, SIDE, window)
+  const matrixBottom = top + matrix.height + AXIS
   const besideLeft = MARGIN + matrix.width + 32
   const isNarrow = WIDTH - besideLeft - MARGIN < MIN_LEGEND_WIDTH
   const isLong = legend.length * LINE > SIDE
   const left = isNarrow ? MARGIN : besideLeft
   const availableWidth = WIDTH - MARGIN - left
-  const below = top + matrix.height + 24
+  const below = matrixBottom + 24
   let y = isNarrow ? below : top
   const sections: string[] = []
   if (!isLong) {
-    sections.push(drawLegend(legend, left, y, availableWidth, 1))
+    sections.push(drawLegend(legend, colors, left, y, availableWidth, 1))
     y += legend.length * LINE + (legend.length > 0 ? 24 : 0)
   }
   if (window) {
-    const detail = drawDetail(plane, window, left, y, availableWidth)
-    sections.push(detail.content)
-    y += detail.height
+    const detail = drawDetail(plane, colors, window, left, y, availableWidth)
+    sections.push(isNarrow ? '' : drawConnectors(matrix, detail, left, y), detail.content)
+    y += detail.height + 16
   }
-  y = Math.max(y, top + matrix.height)
+  y = Math.max(y, matrixBottom)
   if (isLong) {
     const columns = 4
-    sections.push(drawLegend(legend, MARGIN, y + 24, WIDTH - 2 * MARGIN, columns))
+    sections.push(drawLegend(legend, colors, MARGIN, y + 24, WIDTH - 2 * MARGIN, columns))
     y += 24 + Math.ceil(legend.length / columns) * LINE
   }
+  const legendWidth = Math.max(0, ...legend.map((e) => 18 + 7 * legendLine(e).length))
+  let right = Math.max(
+    NARROWEST,
+    left + legendWidth,
+    MARGIN + 7 * subtitle.length,
+    MARGIN + 11 * title.length,
+  )
   const out = [
     text(MARGIN, MARGIN + 14, fitText(title, WIDTH - 2 * MARGIN, 18), {
       'font-size': 18,
@@ -171,6 +178,7 @@ function page(
     }),
     text(MARGIN, MARGIN + 34, fitText(subtitle, WIDTH - 2 * MARGIN, 12)),
     matrix.content,
+    axisLabels(plane.sides, matrix, top),
     ...sections,
   ]
   if (parts.length > 0) {
@@ -179,12 +187,23 @@ function page(
       text(MARGIN, y, 'As stored', { 'font-size': 15, 'font-weight': 'bold' }),
       text(MARGIN + 84, y, 'slots that hold no nonzero are hatched'),
     )
-    const storage = drawStorage(parts, MARGIN, y + 16, WIDTH - 2 * MARGIN)
+    const storage = drawStorage(parts, colors, MARGIN, y + 16, WIDTH - 2 * MARGIN)
     out.push(storage.content)
     y += 16 + storage.height
+    right = Math.max(right, MARGIN + storage.width)
+    const arrays = drawIndexArrays(parts, MARGIN, y + 40)
+    if (arrays) {
+      out.push(
+        text(MARGIN, y + 26, 'Index arrays', { 'font-size': 15, 'font-weight': 'bold' }),
+        arrays.content,
+      )
+      y += 40 + arrays.height
+      right = Math.max(right, MARGIN + arrays.width)
+    }
   }
+  const width = window || isLong ? WIDTH : Math.min(WIDTH, Math.ceil(right) + MARGIN)
   const height = Math.ceil(y + MARGIN)
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" width="${WIDTH}" height="${height}" font-family="system-ui, sans-serif" font-size="12" fill="${NEUTRAL}" role="img">
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" font-family="system-ui, sans-serif" font-size="12" fill="${NEUTRAL}" role="img">
 <title>${escapeXml(title)}</title>
 <desc>${escapeXml(subtitle)}</desc>
 <defs>${HATCHING}</defs>
@@ -193,13 +212,44 @@ ${out.filter((s) => s !== '').join('\n')}
 `
 }
 
+/** Ranges of rows and columns along the sides of a matrix whose upper left corner is at (MARGIN, top). */
+function axisLabels([rows, columns]: Plane['sides'], matrix: MatrixPanel, top: number): string {
+  const range = (n: number): string => (n > 1 ? `0 … ${count(n - 1)}` : '0')
+  const [x, y] = [MARGIN - 7, top + matrix.height]
+  return (
+    text(MARGIN, y + 14, `columns ${range(columns)}`) +
+    (rows === 1 ? '' : text(x, y, `rows ${range(rows)}`, { transform: `rotate(-90 ${x} ${y})` }))
+  )
+}
+
+/** Lines from the marked window of the matrix to its enlarged drawing at (x, y). */
+function drawConnectors(
+  { highlight }: MatrixPanel,
+  detail: { panelHeight: number },
+  x: number,
+  y: number,
+): string {
+  if (!highlight) return ''
+  const from = highlight.x + highlight.width
+  const d = `M${from} ${highlight.y}L${x} ${y}M${from} ${highlight.y + highlight.height}L${x} ${y + detail.panelHeight}`
+  return element('path', { d, fill: 'none', stroke: NEUTRAL, 'stroke-dasharray': '3 3' })
+}
+
 /** Draws a window with its range as a caption. */
-function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: number, availableWidth: number) {
+function drawDetail(
+  { sides, parts, cuts }: Plane,
+  colors: readonly string[],
+  w: Window,
+  x: number,
+  y: number,
+  availableWidth: number,
+) {
   const cutsInside = (boundaries: readonly number[], from: number, to: number): number[] =>
     boundaries.filter((c) => c > from && c < to).map((c) => c - from)
   const panel = drawMatrix(
     [w.bottom - w.top, w.right - w.left],
     parts.map((p) => crop(p, w)),
+    colors,
     { rows: cutsInside(cuts.rows, w.top, w.bottom), columns: cutsInside(cuts.columns, w.left, w.right) },
     x,
     y,
@@ -211,30 +261,6 @@ function drawDetail({ sides, parts, cuts }: Plane, w: Window, x: number, y: numb
   return {
     content: panel.content + text(x, y + panel.height + 16, fitText(caption, availableWidth, 12)),
     height: panel.height + 16,
+    panelHeight: panel.height,
   }
-}
-
-/** Draws a legend with a line for each part. */
-function drawLegend(
-  entries: readonly LegendEntry[],
-  x: number,
-  y: number,
-  width: number,
-  columns: number,
-): string {
-  const lines = Math.ceil(entries.length / columns)
-  const availableWidth = width / columns
-  return entries
-    .map((e, k) => {
-      const left = x + Math.floor(k / lines) * availableWidth
-      const base = y + (k % lines) * LINE + 11
-      const padding = e.slots > e.stored ? `, ${percent((e.slots - e.stored) / e.slots)} padding` : ''
-      const name = e.label === '' || e.label === e.format ? e.format : `${e.label}: ${e.format}`
-      const line = `${name}, ${count(e.stored)} nonzeros${padding}`
-      const square = element('rect', { x: left, y: base - 10, width: 11, height: 11, fill: colorOf(k) })
-      const label = columns === 1 ? line : `${name}, ${count(e.stored)}`
-      const words = text(left + 18, base, fitText(label, availableWidth - 26, 12))
-      return element('g', {}, element('title', {}, escapeXml(line)) + square + words)
-    })
-    .join('\n')
 }

@@ -2,10 +2,19 @@
 import type { Boxes, MatrixPart } from './blocks.ts'
 import type { Window } from './detail.ts'
 import { cellsByKey, type Grid, SHADES, shadeOf } from './grid.ts'
-import { colorOf, element, NEUTRAL, Rectangles } from './svg.ts'
+import { element, NEUTRAL, Rectangles } from './svg.ts'
 
 export interface MatrixPanel {
   readonly content: string
+  readonly width: number
+  readonly height: number
+  /** Pixels of the highlighted window. */
+  readonly highlight: Rectangle | null
+}
+
+export interface Rectangle {
+  readonly x: number
+  readonly y: number
   readonly width: number
   readonly height: number
 }
@@ -52,11 +61,13 @@ function gridOf(rows: number, columns: number, maxPixels: number): Grid {
 
 /**
  * Draws parts of a matrix with its upper left corner at (x, y). O(entries + cells × parts).
+ * @param colors - A colour for each part
  * @param highlighted - A window to outline
  */
 export function drawMatrix(
   [rows, columns]: readonly [number, number],
   parts: readonly MatrixPart[],
+  colors: readonly string[],
   cuts: { readonly rows: readonly number[]; readonly columns: readonly number[] },
   x: number,
   y: number,
@@ -69,24 +80,25 @@ export function drawMatrix(
   const isFine = grid.across === 1 && grid.down === 1 && Math.min(grid.width, grid.height) >= 5
   const px = grid.width / grid.across
   const py = grid.height / grid.down
-  const placement = { grid, x, y, px, py, right: x + columns * px, bottom: y + rows * py }
+  const placement = { grid, x, y, px, py, right: x + columns * px, bottom: y + rows * py, colors }
+  const highlight = highlighted && windowRectangle(highlighted, placement)
   const content = [
     element('rect', { x, y, width: columns * px, height: rows * py, fill: NEUTRAL, 'fill-opacity': 0.07 }),
     ...drawStored(parts, placement),
     ...drawEntries(parts, placement, isFine ? 1 : 0),
     ...parts.map((p, k) => drawOutlines(p, k, placement)),
     drawCuts(cuts, placement),
-    highlighted ? drawWindow(highlighted, placement) : '',
+    highlight ? element('rect', { ...highlight, fill: 'none', stroke: NEUTRAL, 'stroke-width': 1.5 }) : '',
     element('rect', { x, y, width: columns * px, height: rows * py, fill: 'none', stroke: NEUTRAL }),
   ]
-  return { content: content.join(''), width: Math.max(width, 1), height: Math.max(height, 1) }
+  return { content: content.join(''), width: Math.max(width, 1), height: Math.max(height, 1), highlight }
 }
 
-function drawWindow(w: Window, placement: GridPlacement): string {
+function windowRectangle(w: Window, placement: GridPlacement): Rectangle {
   const [x, y] = [placement.x + w.left * placement.px, placement.y + w.top * placement.py]
   const width = Math.max(5, (w.right - w.left) * placement.px)
   const height = Math.max(5, (w.bottom - w.top) * placement.py)
-  return element('rect', { x, y, width, height, fill: 'none', stroke: NEUTRAL, 'stroke-width': 1.5 })
+  return { x, y, width, height }
 }
 
 interface GridPlacement {
@@ -98,6 +110,7 @@ interface GridPlacement {
   readonly py: number
   readonly right: number
   readonly bottom: number
+  readonly colors: readonly string[]
 }
 
 /** For each cell, the part with the most elements (from 1), and the total number of elements. */
@@ -153,7 +166,7 @@ function drawEntries(parts: readonly MatrixPart[], placement: GridPlacement, gap
   const key = (cell: number): number =>
     majority.part[cell] === 0 ? 0 : majority.part[cell]! * 8 + shadeOf(majority.total[cell]!, max)
   return [...cellsByKey(grid, key, placement.x, placement.y, gap)].map(([k, cells]) =>
-    cells.path({ fill: colorOf((k >> 3) - 1), 'fill-opacity': SHADES[(k & 7) - 1]! }),
+    cells.path({ fill: placement.colors[(k >> 3) - 1]!, 'fill-opacity': SHADES[(k & 7) - 1]! }),
   )
 }
 
@@ -169,7 +182,7 @@ function drawStored(parts: readonly MatrixPart[], placement: GridPlacement): str
     )
   })
   return [...cellsByKey(grid, (cell) => majority.part[cell]!, placement.x, placement.y)].map(([k, cells]) =>
-    cells.path({ fill: colorOf(k - 1), 'fill-opacity': 0.2 }),
+    cells.path({ fill: placement.colors[k - 1]!, 'fill-opacity': 0.2 }),
   )
 }
 
@@ -201,7 +214,7 @@ function drawOutlines({ storedCells }: MatrixPart, k: number, placement: GridPla
     if (Math.max(width, height) < OUTLINED.pixels) return ''
     out.add(x, y, width, height)
   }
-  return out.path({ fill: 'none', stroke: colorOf(k), 'stroke-width': 1 })
+  return out.path({ fill: 'none', stroke: placement.colors[k]!, 'stroke-width': 1 })
 }
 
 function drawCuts(

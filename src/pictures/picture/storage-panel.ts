@@ -2,7 +2,7 @@
 import type { OccupiedEntries, StoredPart } from '../../storage/stored-parts.ts'
 import { cellsByKey, type Grid } from './grid.ts'
 import { type Layout, layoutOf, type Region } from './layout.ts'
-import { colorOf, count, element, escapeXml, fitText, NEUTRAL, percent, Rectangles, text } from './svg.ts'
+import { count, element, escapeXml, fitText, NEUTRAL, percent, Rectangles, text } from './svg.ts'
 
 export interface StoragePart {
   readonly part: StoredPart
@@ -59,10 +59,11 @@ interface Item {
  */
 export function drawStorage(
   parts: readonly StoragePart[],
+  colors: readonly string[],
   x: number,
   y: number,
   width: number,
-): { readonly content: string; readonly height: number } {
+): { readonly content: string; readonly width: number; readonly height: number } {
   const layouts = parts.map((p) => layoutOf(p.part))
   const limits = limitsFor(parts.length)
   const maxOf = (measure: (l: Layout) => number): number =>
@@ -76,7 +77,7 @@ export function drawStorage(
     if (part.part.storage.size === 0) return []
     const item: Item = {
       part,
-      color: colorOf(k),
+      color: colors[k]!,
       layout,
       grid: gridOf(layout, scale, limits),
       region: layout,
@@ -89,6 +90,7 @@ export function drawStorage(
   let left = x
   let top = y
   let tallest = 0
+  let right = x
   const itemWidth = ({ grid }: Item): number => Math.max(grid.columns * grid.width, TEXT + 64) + GAP
   for (const items of groups) {
     const groupWidth = items.reduce((sum, item) => sum + itemWidth(item), 0) - GAP
@@ -100,10 +102,11 @@ export function drawStorage(
     for (const item of items) {
       out.push(drawItem(item, left, top, itemWidth(item) - 6))
       left += itemWidth(item)
+      right = Math.max(right, left)
       tallest = Math.max(tallest, item.grid.rows * item.grid.height)
     }
   }
-  return { content: out.join('\n'), height: top + tallest + TEXT - y }
+  return { content: out.join('\n'), width: right - x, height: top + tallest + TEXT - y }
 }
 
 function beginningItem(item: Item): Item {
@@ -157,7 +160,7 @@ function gridOf(
 }
 
 function drawItem(item: Item, x: number, y: number, maxWidth: number): string {
-  const { part, color, layout, grid, region, lines } = item
+  const { part, layout, grid, region, lines } = item
   const { storage, part: instance } = part.part
   const below = y + grid.rows * grid.height + 15
   const name = instance.label === '' ? instance.instance.text : instance.label
@@ -170,7 +173,7 @@ function drawItem(item: Item, x: number, y: number, maxWidth: number): string {
       element('title', {}, escapeXml(description)),
       cells(item, x, y),
       frames(layout, grid, region, x, y),
-      text(x, below, fitText(name, maxWidth, 12), { 'font-weight': 'bold', fill: color }),
+      text(x, below, fitText(name, maxWidth, 12), { 'font-weight': 'bold' }),
       ...lines.map((line, k) => text(x, below + 14 * (k + 1), line)),
     ].join(''),
   )

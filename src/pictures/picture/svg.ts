@@ -73,5 +73,18 @@ const COLORS: readonly string[] = [
 export const colorOf = (k: number): string =>
   COLORS[k] ?? `hsl(${Math.round((k * 137.508 + 40) % 360)} 48% 52%)`
 
-/** Colour of text and lines, readable on white and on black. */
-export const NEUTRAL = '#7a7a7a'
+/** Colours of parts: a hue for each column range (`p0`, `p1`, …), and lightness by bucket within it. */
+export function partColors(labels: readonly string[]): readonly string[] {
+  const ranges = labels.map((label) => /^(.*)_w\d+$/.exec(label)?.[1] ?? label)
+  const names = [...new Set(ranges)]
+  if (names.length === labels.length) return labels.map((_, k) => colorOf(k))
+  return ranges.map((range, k) => {
+    const bucket = ranges.slice(0, k).filter((r) => r === range).length
+    const buckets = ranges.filter((r) => r === range).length
+    const hue = (210 + names.indexOf(range) * 137.508) % 360
+    return `hsl(${Math.round(hue)} 55% ${Math.round(75 - (45 * bucket) / Math.max(1, buckets - 1))}%)`
+  })
+}
+
+/** Colour of text and lines: contrast of at least 4.5 on white and on black. */
+export const NEUTRAL = '#767676'
