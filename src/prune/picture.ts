@@ -73,7 +73,7 @@ ${panels.join('\n')}
 function legend(x: number, y: number): string {
   const squares = Array.from({ length: SHADES + 1 }, (_, k) =>
     element('rect', {
-      x: x + 86 + 14 * k,
+      x: x + 104 + 14 * k,
       y,
       width: 12,
       height: 12,
@@ -83,7 +83,7 @@ function legend(x: number, y: number): string {
       'stroke-width': 0.5,
     }),
   )
-  const right = x + 86 + 14 * (SHADES + 1) + 4
+  const right = x + 104 + 14 * (SHADES + 1) + 4
   return `${text(x, y + 10, 'weights kept: 0 %')}${squares.join('')}${text(right, y + 10, '100 %')}`
 }
 
@@ -146,7 +146,7 @@ function panel(
   const paths = shades.map((s, k) => s.path({ fill: colorOf(0), 'fill-opacity': k / SHADES }))
   const captions =
     text(x, y + SIDE + 12, fitText(name, SIDE, 11)) +
-    text(x, y + SIDE + 25, fitText(`${count(rows)} × ${count(cols)}, ${percent(share)} kept`, SIDE, 11))
+    text(x, y + SIDE + 25, fitText(`${count(rows)} × ${count(cols)}, ${percent(share)}`, SIDE, 11))
   const description = `${name}: ${count(rows)} × ${count(cols)}, ${percent(share)} kept`
   return element('g', {}, element('title', {}, escapeXml(description)) + frame + paths.join('') + captions)
 }

@@ -14,6 +14,7 @@ import { shadeOf } from '../../src/pictures/picture/grid.ts'
 import { drawCoords, drawParts } from '../../src/pictures/picture/index.ts'
 import { layoutOf } from '../../src/pictures/picture/layout.ts'
 import { colorOf, fitText, NEUTRAL, partColors } from '../../src/pictures/picture/svg.ts'
+import { renderMasks } from '../../src/prune/picture.ts'
 import type { FormatOperands } from '../../src/storage/format-operands.ts'
 import { convertTensor, occupiedEntries, type StoredParts } from '../../src/storage/stored-parts.ts'
 import type { CoordTensor } from '../../src/storage/tensor.ts'
@@ -380,5 +381,14 @@ describe('parts of a picture', () => {
     const luminance = ((channel + 0.055) / 1.055) ** 2.4
     expect(1.05 / (luminance + 0.05)).toBeGreaterThanOrEqual(4.5)
     expect((luminance + 0.05) / 0.05).toBeGreaterThanOrEqual(4.5)
+  })
+
+  test('masks have a legend of the share of kept weights', () => {
+    const svg = renderMasks({
+      shapes: [{ name: 'layer', rows: 2, cols: 2, valueBytes: 4 }],
+      masks: [Uint8Array.of(1, 0, 0, 1)],
+    })
+    expect(svg).toMatch(/>weights kept: 0 %<.*>100 %</)
+    expect(svg).toContain('>1 layer<')
   })
 })
