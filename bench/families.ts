@@ -5,7 +5,6 @@
  */
 
 import { permutation as shuffled } from '../src/run/bind/random-tensors.ts'
-import { generateMember } from './families/drawn.ts'
 import { Edges, type Family, type Pattern, skewed } from './families/edges.ts'
 import { arrow, kmer, prunedWide, shortWide, supernodes, userItem } from './families/extremes.ts'
 import {
@@ -18,6 +17,7 @@ import {
   road,
   smallWorld,
 } from './families/graphs.ts'
+import { generateMember } from './families/matrix-family.ts'
 import { constraints, documents, stencil, triangular } from './families/tables.ts'
 
 const uniform = (degree: number): Family => ({

@@ -13,7 +13,7 @@
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { printedCoordSteps } from '../src/api/printed-trace.ts'
+import { printedCoordSteps } from '../src/api/trace-text.ts'
 import { SptError } from '../src/ast/diagnostic.ts'
 import { suggestion } from '../src/ast/suggest.ts'
 import { type Device, devices, type Kernel, load, type SptProgram } from '../src/node.ts'

@@ -19,12 +19,11 @@ import type { Command, Device } from './runtime/device.ts'
 import { type Measurement, type MeasureOptions, measure as measureCommands } from './runtime/measure.ts'
 import { createWebGpuDevice } from './runtime/webgpu.ts'
 
-export type { ScheduleCandidate } from './api/automatic-forms.ts'
-export type { PredictedTime, Selection } from './api/choice-conditions.ts'
-export type { SelectionContext, SelectionInputs } from './api/choose.ts'
 export { CompiledKernel, PreparedKernel, type RunInputs } from './api/compiled.ts'
-export { CompiledDispatch, type CompiledVariant } from './api/compiled-choice.ts'
+export { CompiledDispatch, type CompiledVariant } from './api/compiled-dispatch.ts'
 export { type ConvertedPart, ConvertedTensor } from './api/converted-tensor.ts'
+export type { PredictedTime, Selection } from './api/dispatch-conditions.ts'
+export type { EstimatedTime, FillRatio, RunSelection } from './api/dispatcher.ts'
 export { type FormatData, SptFormat } from './api/format-values.ts'
 export { type InstructionTest, instructionTest } from './api/instruction-test.ts'
 export { Kernel, type TraceStep, type Variant } from './api/kernel.ts'
@@ -52,7 +51,8 @@ export {
   storageFormat,
   upload,
 } from './api/resident.ts'
-export type { EstimatedTime, FillRatio, RunSelection } from './api/selecting.ts'
+export type { ScheduleCandidate } from './api/schedule-candidates.ts'
+export type { SelectionContext, SelectionInputs } from './api/schedule-selection.ts'
 export type {
   IterationAttributes,
   IterationMask,

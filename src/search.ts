@@ -22,7 +22,7 @@ export {
   type LibraryRoutines,
   libraryRoutines,
 } from './search/libraries/index.ts'
-export { deviceKey } from './search/measuring/device-identity.ts'
+export { deviceKey } from './search/measuring/device-key.ts'
 export { type LockOptions, withDeviceLock } from './search/measuring/device-lock.ts'
 export type { Drift } from './search/measuring/drift.ts'
 export {

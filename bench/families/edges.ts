@@ -1,6 +1,6 @@
 /** What families of matrices are drawn as. */
 import type { Random } from '../../src/run/bind/random-tensors.ts'
-import type { MatrixFamily } from './drawn.ts'
+import type { MatrixFamily } from './matrix-family.ts'
 
 /** A pattern: rows and columns of the elements, in any order, maybe repeated. */
 export interface Pattern {

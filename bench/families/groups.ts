@@ -4,8 +4,8 @@
  */
 import type { Random } from '../../src/run/bind/random-tensors.ts'
 import { permutation as shuffled } from '../../src/run/bind/random-tensors.ts'
-import type { MatrixFamily } from './drawn.ts'
 import { skewed } from './edges.ts'
+import type { MatrixFamily } from './matrix-family.ts'
 
 /** Pairs of a row and a column in groups, in any order, maybe repeated. */
 export interface GroupPattern {

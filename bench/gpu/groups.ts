@@ -8,8 +8,8 @@ import { join } from 'node:path'
 import { fail } from '../../src/ast/diagnostic.ts'
 import { lexicographic } from '../../src/columns/lexicographic-sort.ts'
 import { type CoordTensor, coords, readTensor } from '../../src/node.ts'
-import { generateMember } from '../families/drawn.ts'
 import { GROUP_FAMILIES, type GroupKind, type GroupPattern } from '../families/groups.ts'
+import { generateMember } from '../families/matrix-family.ts'
 import { fillNormal } from './random.ts'
 
 /** By group, row and column ascending; values are random normal ones. */

@@ -7,6 +7,7 @@
 import type { Span } from '../ast/diagnostic.ts'
 import type { Buffer1, Iteration, Kernel1 } from '../ir/stage1.ts'
 import { iterationsOf, writtenBuffers1 } from '../ir/stage1-tree.ts'
+import { withoutIteration } from './sparsity/dead-iterations.ts'
 import { KnownValues } from './sparsity/known-values.ts'
 import {
   type Facts,
@@ -16,7 +17,6 @@ import {
   notComplete,
 } from './sparsity/maskable-iterations.ts'
 import { type Need, NeededElements } from './sparsity/needed-elements.ts'
-import { withoutIteration } from './sparsity/needless-iterations.ts'
 import { masksOf, sparseInputsOf, waysInto } from './sparsity/writes.ts'
 
 /** The elements at which a mask has its fill value, or differs from it. */

@@ -5,14 +5,14 @@ import { type Defaulted, runOn } from '../run/default-schedules.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
 import { compileOn, lanesOf } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
-import { isUnscheduled, scheduleCandidates } from './automatic-forms.ts'
 import { CompiledSchedule } from './compiled.ts'
-import { type AutoSchedulableKernel, CompiledAutoSchedule } from './compiled-automatic.ts'
-import type { Sourced } from './sourced.ts'
+import { type AutoSchedulableKernel, CompiledAutoSchedule } from './compiled-auto-schedule.ts'
+import type { ErrorSources } from './error-sources.ts'
+import { isUnscheduled, scheduleCandidates } from './schedule-candidates.ts'
 
 /** Under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
 export async function compileSchedule<
-  K extends Pick<Sourced, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
+  K extends Pick<ErrorSources, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
 >(kernel: K, device: Device): Promise<CompiledSchedule> {
   const compiled = async ({ compilation }: K): Promise<CompiledSchedule> =>
     new CompiledSchedule(

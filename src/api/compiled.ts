@@ -1,4 +1,4 @@
-/** A compiled kernel, and the same with data. */
+/** Compiled kernels, and prepared kernels: compiled kernels with bound data. */
 import type { RefOptions, RefOutputs } from '../reference/index.ts'
 import { bindParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs, type TensorFormat } from '../run/bind/index.ts'
@@ -20,25 +20,24 @@ import { checkDevice, expectArgument, expectName, expectOptions, isRecord } from
 import { type RunInputs, updateOf, valuesIn } from './bound-inputs.ts'
 import { checkRebuildable, checkReported, checkWritable, expectBuffer } from './check-prepared.ts'
 import { checkExplain, checkVerify } from './check-run.ts'
-import { forgotten } from './forgotten-kernels.ts'
-import { asTimes, type Dispatcher, fixedDispatcher, type RunSelection, running } from './selecting.ts'
-import { Sourced } from './sourced.ts'
+import { asTimes, type Dispatcher, fixedDispatcher, type RunSelection, running } from './dispatcher.ts'
+import { ErrorSources } from './error-sources.ts'
+import { leakDetector } from './leak-detector.ts'
 import type { Bindable } from './tensors.ts'
 
 export type { RunInputs } from './bound-inputs.ts'
 
 export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'storages' in x
 
-/** A kernel compiled for a device, under one schedule or several of which each binding chooses. */
-export abstract class CompiledKernel extends Sourced {
-  /** @throws SptError `choose/open` where each binding chooses the schedule */
+/** A kernel compiled for a device: one schedule, or a dispatch that selects a schedule for each binding. */
+export abstract class CompiledKernel extends ErrorSources {
+  /** Stages and plan. @throws SptError `choose/open` for a dispatch */
   abstract get compilation(): Compilation
-  /** @throws SptError as `compilation` */
+  /** Generated code and modules. @throws SptError as `compilation` */
   abstract get program(): Program
   abstract get device(): Device
   /**
-   * Sums of floats that threads add to in the order in which they arrive, so that results may differ in their last bits from
-   * run to run.
+   * Floating-point sums by atomic updates, whose order varies, so that the last bits of results may differ from run to run.
    * @throws SptError as `compilation`
    */
   abstract get unorderedSums(): readonly UnorderedSum[]
@@ -46,18 +45,18 @@ export abstract class CompiledKernel extends Sourced {
   get deterministic(): boolean {
     return this.unorderedSums.length === 0
   }
-  /** Binds data on the host: builds formats, checks everything. */
+  /** The host's part of `prepare`: validates data and builds formats. @throws SptError `bind/…`, `format/…` */
   abstract bind(inputs: RunInputs): Bound
   /**
-   * Bytes that the buffers of these inputs take, as far as sizes alone tell. Makes no data.
+   * Bytes of all buffers, computed from sizes; no data are created.
    * @throws SptError `bind/…`, `plan/too-large`, `device/buffer-too-large`
    */
   abstract estimateBytes(inputs: RunInputs): number
-  /** Binds data and brings it to the device. */
+  /** Binds data and uploads them. @throws SptError `bind/…`, `format/…`, `device/…` */
   abstract prepare(inputs: RunInputs | Bound): Promise<PreparedKernel>
   abstract release(): void
 
-  /** Runs once: prepares, runs, reads all outputs, frees. */
+  /** Prepares, runs, reads all outputs by name, and frees. */
   async run(inputs: RunInputs): Promise<Record<string, Tensor>> {
     const prepared = await this.prepare(inputs)
     try {
@@ -131,8 +130,8 @@ export class CompiledSchedule extends CompiledKernel {
   }
 
   /**
-   * Of a kernel without a schedule the form that runs on these data, compiled; otherwise itself. What is resident in the formats
-   * of `formatOf` goes by its name.
+   * The compiled candidate of the auto-scheduler that runs on these data, if the kernel has no schedule; otherwise itself.
+   * @param _resident - Tensors on the device in the formats of `storageFormat`, by name
    */
   async selectVariant(
     _inputs: RunInputs,
@@ -147,11 +146,10 @@ export class CompiledSchedule extends CompiledKernel {
 }
 
 /**
- * A kernel with data. Its asynchronous methods, and those of its `executable`, take effect in the order in which they are
- * called, as if each were awaited; one that fails keeps none of the later ones from it. Launches of a graph are queued on
- * the device at once: what is to come before them is awaited.
+ * A compiled kernel with bound data. Asynchronous methods, also of its `executable`, take effect in call order, awaited or not;
+ * a failed call does not stop later ones. Launches of a graph are queued at once, so await earlier calls first.
  */
-export class PreparedKernel extends Sourced {
+export class PreparedKernel extends ErrorSources {
   readonly #selecting: Dispatcher<CompiledKernel>
   readonly #turns = new Turns()
 
@@ -163,10 +161,10 @@ export class PreparedKernel extends Sourced {
     super()
     this.#selecting = selecting
     for (const t of executable.chained.values()) t.joins(this.#turns)
-    forgotten?.watch(this, kernel.compilation.source.name, kernel.device, executable.bytes)
+    leakDetector?.watch(this, kernel.compilation.source.name, kernel.device, executable.bytes)
   }
 
-  /** Under the schedule of the latest run, where runs choose it. */
+  /** Compiled kernel; with dispatch at run time, that of the latest run. */
   get kernel(): CompiledKernel {
     return this.#selecting.kernel
   }
@@ -185,23 +183,23 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * Which schedule was chosen, and why; `null` where there was no choice. Where runs choose, that of the latest run.
+   * Selected schedule and the reason; `null` without a dispatch. With dispatch at run time, that of the latest run.
    */
   get selection(): RunSelection | null {
     return this.#selecting.selection
   }
 
-  /** Whether equal inputs give equal bits in every run under this schedule; `kernel.unorderedSums` says where they may not. */
+  /** Whether equal inputs give equal bits in every run under this schedule (no `kernel.unorderedSums`). */
   get deterministic(): boolean {
     return this.kernel.deterministic
   }
 
-  /** Resolves when what runs have found so far, and the next is chosen by, has been read back from the device. */
+  /** Resolves when all measured fill ratios of earlier runs have been read back from the device. */
   awaitMeasurements(): Promise<void> {
     return this.#turns.take(() => this.#selecting.awaitMeasurements())
   }
 
-  /** Compiles what no coverage and full coverage would lead to, before a run has to wait for it. */
+  /** Compiles the schedules for fill ratios 0 and 1, so that no run waits for the compiler. */
   precompile(): Promise<void> {
     return this.#turns.take(() => this.#selecting.precompile())
   }
@@ -212,7 +210,7 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * Which formats tensors were put into: their parts, padding, bytes, build time, and how they are known to be right.
+   * Formats of the tensors: parts, padding, bytes, build time in milliseconds, and proofs.
    * @throws SptError `run/resident` after `prepareResident`
    */
   get formats(): readonly TensorFormat[] {
@@ -221,12 +219,12 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * New values for an input, where its structure stays: those of the entries in the order in which they were bound,
-   * or a tensor with some of the coordinates that were bound (the others get the fill). Parts stay as they are, also
-   * where they were chosen by values. The array is read when its turn comes: leave it as it is until then.
+   * Writes new values of an input with the same structure: in the order of the bound entries, or as a tensor with some of the
+   * bound coordinates (the others get the fill value). Entries stay in their parts, even if parts were selected by value. Do not change the
+   * array until the call has resolved.
    *
-   * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (the
-   * memory of a resident tensor is the caller's)
+   * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/shape`, `run/resident` (for
+   * a resident tensor, write to your memory)
    */
   async write(name: string, values: Bindable): Promise<void> {
     expectName('an input', name)
@@ -241,27 +239,25 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * All launches recorded once, to be replayed with one call: with other values by `write`, beside other work on a
-   * stream.
+   * Records all launches for replays with one call, with new values by `write`, next to other work on a stream.
    */
   graph(): Promise<KernelGraph> {
     return this.executable.graph()
   }
 
-  /** What `run` runs, for a graph of several kernels: `device.graph([...a.commands, ...b.commands])`. */
+  /** Commands of `run`, for a graph of several kernels: `device.graph([...a.commands, ...b.commands])`. */
   get commands(): readonly Command[] {
     return this.executable.commands
   }
 
-  /** Times of a run as benchmarks want them: warm, with flushed caches, or the mean of many in a graph. */
+  /** Measures runs in milliseconds: warm, with flushed caches, or the mean of many in a graph. */
   async measure(options: MeasureOptions = {}): Promise<Measurement> {
     expectOptions('measure', options, ['warmups', 'repeats', 'flush', 'batch', 'by'])
     return this.#running((e) => e.measure(options))
   }
 
   /**
-   * What each launch moves and computes by the model, what it takes of the device, and how long it takes
-   * (`run/explain/explanation.ts`). Outputs are afterwards as they were.
+   * Traffic, operations, occupancy and time of each launch (`run/explain/explanation.ts`). Outputs are restored.
    */
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     checkExplain(options)
@@ -272,7 +268,7 @@ export class PreparedKernel extends Sourced {
     })
   }
 
-  /** Milliseconds of each of `repeats` runs, by device events where there are any. */
+  /** Milliseconds of each of `repeats` runs, by device events if available. */
   async time(repeats: number): Promise<number[]> {
     const fits = Number.isInteger(repeats) && repeats >= 1 && repeats <= MAX_RUNS
     expectArgument(fits, 'repeats', repeats, `an integer from 1 to ${MAX_RUNS}`)
@@ -280,8 +276,8 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * A tensor, in the coordinates of the kernel as written. One with the structure of a resident tensor takes a download
-   * of that as well, each time.
+   * Reads a tensor in the coordinates of the kernel. If it has the structure of a resident tensor, this structure is
+   * downloaded too, each time.
    * @throws SptError `api/unknown-buffer`, `run/resident`
    */
   async read(name: string): Promise<Tensor> {
@@ -290,10 +286,9 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * A dense output where it lies on the device, to be bound to an input of another kernel like any tensor. That kernel
-   * reads what runs of this one have written by then, without copies; calls on both take effect in the order in which they are
-   * called. The memory is freed when this kernel and all that are bound to it have been.
-   * @throws SptError `api/unknown-buffer`, `run/resident` of what is no dense output as it is declared, `run/shared`,
+   * A dense output on the device, which can be bound to an input of another kernel without a copy. Calls on both kernels
+   * take effect in call order. The memory is freed with the last kernel that uses it.
+   * @throws SptError `api/unknown-buffer`, `run/resident` if it is not a dense output as declared, `run/shared`,
    * `device/freed-buffer`
    */
   output(name: string): ResidentDense {
@@ -301,7 +296,7 @@ export class PreparedKernel extends Sourced {
     return this.#selecting.owner.output(name, this.#turns)
   }
 
-  /** All that it writes, as `read`, by name. */
+  /** All outputs by name, as by `read`. */
   outputs(): Promise<Record<string, Tensor>> {
     return this.#turns.take(async () => {
       const { buffers } = this.kernel.compilation.source
@@ -314,11 +309,10 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * Runs from what was bound or written, on poisoned memory, and compares every output with the reference; with `sample`,
-   * a random sample of the coordinates of one axis where each can be computed by itself. Outputs are afterwards those of
-   * this run, but `inout` buffers as they were: further runs go on as if there had been none. Of resident tensors, what
-   * they hold now is downloaded and taken for what was bound.
-   * @throws SptError `api/argument` of what is no sample, `run/resident`, and as `run`
+   * Runs from the bound or written values on poisoned memory, and compares every output with the reference. `sample` compares a
+   * random part of the coordinates of one axis, if they can be computed separately. Afterwards outputs are those of this run, and
+   * `inout` buffers are restored. Values of resident tensors are downloaded for the reference.
+   * @throws SptError `api/argument`, `run/resident`, and as `run`
    */
   async verify(options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
@@ -327,7 +321,7 @@ export class PreparedKernel extends Sourced {
     )
   }
 
-  /** As `verify`, with results of the reference that are at hand: they have to be those of what is bound. */
+  /** As `verify`, with given results of the reference, which must belong to the bound data. */
   verifyAgainst(expected: RefOutputs): Promise<Verification> {
     return this.#running((e) =>
       e.preserving(['inout'], () => verifyAgainst(this.kernel.compilation.source, e, expected)),
@@ -335,10 +329,9 @@ export class PreparedKernel extends Sourced {
   }
 
   /**
-   * The same kernel on another device of its kind, such as a new one after `device/lost`: compiled again under the schedule that was
-   * chosen, and bound to what was bound or written from the host. Outputs and graphs have to be made again, and `inout` tensors start
-   * over. This kernel stays as it is: free it.
-   * @throws SptError `run/resident` where a tensor was on the device before, `run/other-device`, and as `compile` and `prepare`
+   * Rebuilds the kernel on another device of the same kind, for example after `device/lost`: compiled under the selected
+   * schedule, with the values that were bound or written from the host. Create graphs again; `inout` tensors start from the bound values. This kernel is unchanged: free it.
+   * @throws SptError `run/resident` if a tensor was on the old device, `run/other-device`, and as `compile` and `prepare`
    */
   async rebuild(device: Device): Promise<PreparedKernel> {
     checkDevice(device)
@@ -362,7 +355,7 @@ export class PreparedKernel extends Sourced {
 
   /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */
   free(): void {
-    forgotten?.forget(this)
+    leakDetector?.forget(this)
     this.#selecting.free()
   }
 }

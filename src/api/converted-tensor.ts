@@ -7,7 +7,7 @@ import { arraysOf, shapeOf } from '../storage/storage.ts'
 import { partsToCoords, type StoredPart, type StoredParts } from '../storage/stored-parts.ts'
 import type { CoordTensor, StoredTensor } from '../storage/tensor.ts'
 import { expectName, expectOptions } from './argument-checks.ts'
-import { Sourced } from './sourced.ts'
+import { ErrorSources } from './error-sources.ts'
 
 /** One part of a tensor, as arrays. */
 export interface ConvertedPart {
@@ -26,7 +26,7 @@ export interface ConvertedPart {
 }
 
 /** A tensor in a format. */
-export class ConvertedTensor extends Sourced {
+export class ConvertedTensor extends ErrorSources {
   readonly sources: Sources
   readonly #stored: StoredParts
   #parts: readonly ConvertedPart[] | undefined

@@ -32,14 +32,14 @@ import {
   refuseRepair,
 } from './argument-checks.ts'
 import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
-import { Sourced } from './sourced.ts'
+import { ErrorSources } from './error-sources.ts'
 import type { Bindable } from './tensors.ts'
 
 /** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
 export type FormatData = Readonly<Record<string, Bindable>>
 
 /** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
-export class SptFormat extends Sourced {
+export class SptFormat extends ErrorSources {
   readonly sources: Sources
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]

@@ -1,4 +1,4 @@
-/** Kernels and schedules as values: what the program has for a kernel by name, and the kernel compiled. */
+/** Kernels of a program: their schedules, dispatches and search spaces by name, and their compilation. */
 import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
@@ -6,25 +6,31 @@ import { memoize } from '../ir/memoize.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
-import { type Step, stepsOf } from '../schedule/resolve.ts'
 import {
   type FormatInput,
   formatInputs,
   formatInputsOfChoice,
   inputsOfFormats,
-} from '../schedule/used-data.ts'
+} from '../schedule/format-inputs.ts'
+import { type Step, stepsOf } from '../schedule/resolve.ts'
 import { type UsedFormat, usedFormats } from '../schedule/used-formats.ts'
 import type { SketchDevice } from '../search/sketch/index.ts'
 import { checkDevice, checkSizes, expectArgument, nameText } from './argument-checks.ts'
+import { valuesIn } from './bound-inputs.ts'
+import { declaredOf } from './bound-values.ts'
+import { compileDefault, compileSchedule } from './compile-kernel.ts'
+import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
+import { CompiledDispatch } from './compiled-dispatch.ts'
+import { type DispatchCall, dispatchCall } from './dispatch-conditions.ts'
+import { formatInputsFor } from './format-input-binding.ts'
+import type { Surroundings } from './kernel-scope.ts'
+import { type MicroTile, microTiles } from './micro-tiles.ts'
 import {
   fastestCandidates,
   isUnscheduled,
   type ScheduleCandidate,
   scheduleCandidates,
-} from './automatic-forms.ts'
-import { valuesIn } from './bound-inputs.ts'
-import { declaredOf } from './bound-values.ts'
-import { type DispatchCall, dispatchCall } from './choice-conditions.ts'
+} from './schedule-candidates.ts'
 import {
   fetchedRequest,
   type OpenDispatch,
@@ -32,32 +38,26 @@ import {
   type SelectionContext,
   type SelectionInputs,
   selectSchedule,
-} from './choose.ts'
-import { compileDefault, compileSchedule } from './compile-kernel.ts'
-import type { CompiledKernel, CompiledSchedule, RunInputs } from './compiled.ts'
-import { CompiledDispatch } from './compiled-choice.ts'
-import { takenBy } from './format-data.ts'
-import type { Surroundings } from './kernel-scope.ts'
-import { type MicroTile, microTiles } from './micro-tiles.ts'
-import type { TraceStep } from './printed-trace.ts'
+} from './schedule-selection.ts'
 import { UnboundSpace } from './space.ts'
 import { SteppedKernel } from './stepped-kernel.ts'
+import type { TraceStep } from './trace-text.ts'
 
-export type { TraceStep } from './printed-trace.ts'
+export type { TraceStep } from './trace-text.ts'
 
-/** A kernel under the schedule that was chosen. */
+/** A kernel under the selected schedule. */
 export type Variant = SelectedKernel<Kernel>
 
-/** A kernel of a program, and its steps. */
+/** Serialisable description of a kernel: its program, and the steps applied so far. */
 export interface KernelOrigin extends Pick<Surroundings, 'sources'> {
   readonly name: string
-  /** `false`: its program was loaded without texts for targets. */
+  /** `false`: the program was loaded without device code (`instructions: false`). */
   readonly instructions: boolean
   readonly trace: readonly TraceStep[]
 }
 
 export class Kernel extends SteppedKernel<Kernel> {
-  /** Decides the rest of its schedule when data are bound. */
+  /** Dispatch that selects the schedule when data are bound. */
   readonly #choice: DispatchCall | null
 
   constructor(compilation: Compilation, around: Surroundings, dispatch: DispatchCall | null = null) {
@@ -69,55 +69,55 @@ export class Kernel extends SteppedKernel<Kernel> {
     return new Kernel(Compilation.of(kernel, around.observer), around)
   }
 
-  /** @throws SptError `choose/open` where its schedule is chosen when data are bound */
+  /** Stages and plan as data. @throws SptError `choose/open` if the schedule is selected when data are bound */
   override get compilation(): Compilation {
     if (this.#choice) stillOpen(this.#choice.choice)
     return super.compilation
   }
 
-  /** Names of the schedules that the program has for it. */
+  /** Names of its schedules in the program. */
   get schedules(): readonly string[] {
     return [...this.surroundings.schedules.keys()]
   }
 
-  /** Formats, with arguments, that the schedules which the program has for it store tensors in. */
+  /** Formats with their arguments, in which schedules of the program store tensors of the kernel. */
   get usedFormats(): readonly UsedFormat[] {
     return usedFormats(this.surroundings.schedules.values(), this.surroundings.choices.values())
   }
 
   /**
-   * Lists and sets that formats of its schedules and spaces take, by the names under which they are bound; with a name, those
-   * of the schedules that this choice is among.
+   * Lists and sets required by the formats of its schedules and spaces, by the names under which they are bound. If you name a
+   * dispatch: those of its schedules.
    */
   formatInputs(choice?: string): ReadonlyMap<string, FormatInput> {
     const one = choice === undefined ? undefined : this.surroundings.choices.get(choice)
     return one ? formatInputsOfChoice(one) : formatInputsIn(this.surroundings)
   }
 
-  /** Those of all its schedules and spaces, and what any format of the program takes by the names of its parameters. */
+  /** `formatInputs`, and the lists and sets of all formats of the program, by the names of their parameters. */
   get allFormatInputs(): ReadonlyMap<string, FormatInput> {
     return allFormatInputsIn(this.surroundings)
   }
 
-  /** What another thread makes it of again; `null` where its steps are observed, or still to be chosen. */
+  /** Description from which a worker thread rebuilds the kernel; `null` if its steps are observed, or a dispatch is open. */
   get origin(): KernelOrigin | null {
     const { sources, own, observer } = this.surroundings
     if (observer || this.#choice) return null
     return { name: this.name, sources, instructions: own === null, trace: this.toJSON() }
   }
 
-  /** Names of its schedules that are chosen when data are bound. */
+  /** Names of its dispatches: schedules declared with `choose`. */
   get dispatches(): readonly string[] {
     return [...this.surroundings.choices.keys()]
   }
 
-  /** Names of the spaces of schedules that the program has for it. */
+  /** Names of its search spaces in the program. */
   get spaces(): readonly string[] {
     return [...this.surroundings.spaces.keys()]
   }
 
   /**
-   * A space of the program; arguments by place, the rest take their defaults.
+   * A search space of the program. Arguments are positional; omitted ones take their defaults.
    * @throws SptError `api/unknown-space`
    */
   space(name: string, ...args: (number | undefined)[]): UnboundSpace<Kernel> {
@@ -133,34 +133,34 @@ export class Kernel extends SteppedKernel<Kernel> {
     return new UnboundSpace(space, new Kernel(this.compilation, this.surroundings), args)
   }
 
-  /** The choice that is still open: of its schedule, or the one called `auto` of a kernel without one. */
+  /** Name of the open dispatch: the applied one, or `auto` for a kernel without steps; otherwise `null`. */
   get dispatch(): string | null {
     return (this.#choice?.choice ?? this.#usual)?.name ?? null
   }
 
   /**
-   * Formats that gather what a dense tensor of the kernel as written holds along each dimension that may be permuted.
-   * @param tile - Of the dense tile, by the name of an axis; 32 where it is left out
+   * Formats that gather the nonzeros of a dense input along each permutable dimension (PIT micro-tiles).
+   * @param tile - Extents of the dense tile by name of an axis; default 32
    */
   microTiles(tile: Readonly<Record<string, number>> = {}): readonly MicroTile[] {
     return microTiles(Kernel.of(this.source, this.surroundings), tile)
   }
 
-  /** The parameters of a schedule, or a space, of the program, in order; those without a default need an argument. */
+  /** Parameters of a schedule, dispatch or space in order; `required`: it has no default. @throws SptError `api/unknown-schedule` */
   parameters(name: string): readonly { readonly name: string; readonly required: boolean }[] {
     const { choices, spaces } = this.surroundings
     const { params } = choices.get(name) ?? spaces.get(name) ?? this.#schedule(name)
     return params.map((p) => ({ name: p.name, required: p.default === null }))
   }
 
-  /** The steps of a schedule of the program; arguments by place, the rest take their defaults. */
+  /** Steps of a schedule of the program. Arguments are positional; omitted ones take their defaults. */
   steps(name: string, ...args: (number | undefined)[]): readonly Step[] {
     return stepsOf(this.#schedule(name), args)
   }
 
   /**
-   * Applies a schedule of the program: `apply(steps(name, …))`. Of one that is chosen when data are bound, `compile`
-   * and `choose` make a kernel.
+   * Applies a schedule of the program: `apply(steps(name, …))`. A dispatch stays open until `compile` or `choose`.
+   * @throws SptError `api/unknown-schedule`, `schedule/…`
    */
   schedule(name: string, ...args: (number | undefined)[]): Kernel {
     const choice = this.surroundings.choices.get(name)
@@ -169,8 +169,8 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /**
-   * Chooses its schedule for a device, or a kind of device: the kernel under it, and why.
-   * @throws SptError `choose/…`
+   * Selects a schedule of the open dispatch for a device or a kind of device, and returns the kernel under it.
+   * @throws SptError `choose/…`, `bind/…`
    */
   async choose(on: SelectionContext, inputs: SelectionInputs): Promise<Variant> {
     const open = this.#opened()
@@ -185,11 +185,10 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /**
-   * Steps on loops from their shape alone, where it has none: running sums in registers on cpu, threads for elements, lanes or
-   * shares elsewhere. The best guess of `sketches` (sparsetile/search); itself where a step of it is refused.
-   * @param sizes - Those that it is for, by name: it may require them, or what they are multiples of
-   * @param tensors - Of its forms (`SketchSpace.forms`) the one that the cost model expects to be the fastest on these, where
-   *   there is a model: what runs where `compile` is not told more
+   * The schedule of the auto-scheduler for a kernel without steps on loops: register accumulators on the CPU; elements, lanes or
+   * work partitions over threads on GPUs. Returns the kernel itself if all candidates are rejected.
+   * @param sizes - Sizes by name; the schedule may require them or their divisors
+   * @param tensors - Data on which the cost model compares the candidates; default: the heuristic choice
    */
   autoSchedule(
     device: SketchDevice | Device,
@@ -200,8 +199,8 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /**
-   * What `automatic` takes the first of, with what is expected of each; the others are those of its forms that were looked at.
-   * None where it has steps on loops, and where all are refused.
+   * Candidates that `autoSchedule` compares, the selected one first, with predicted times in milliseconds. Empty if the kernel has
+   * steps on loops, or if all candidates are rejected.
    */
   scheduleCandidates(
     device: SketchDevice | Device,
@@ -223,7 +222,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     if (free && tensors !== undefined) {
       // Lists, sets and parts of formats say nothing of loops; what is none of these is refused.
       const used = this.formatInputs()
-      const taken = takenBy(this.compilation.kernel, tensors, used)
+      const taken = formatInputsFor(this.compilation.kernel, tensors, used)
       const declared = declaredOf(this.source, taken, used)
       const values = valuesIn(this.source, { tensors: declared, ...(sizes ? { params: sizes } : {}) })
       return fastestCandidates<Kernel>(this, device, values)
@@ -233,9 +232,10 @@ export class Kernel extends SteppedKernel<Kernel> {
   }
 
   /**
-   * Compiles for a device. One without steps on loops runs as `automatic` does, on devices with threads in the form that is
-   * chosen when data are bound, and on what is resident there as `parallel()` does, as one whose steps bind no threads. Where a choice is open, or no
-   * step has been applied and the program has a choice called `auto`, each binding chooses the schedule.
+   * Compiles for a device. If a dispatch is open, or no step was applied and the program has a dispatch `auto`, each binding
+   * selects the schedule. A kernel without steps on loops runs under the auto-scheduler: on GPUs, the candidate is selected when data are
+   * bound, and resident data run as `parallel()`. Steps that bind no threads run as `parallel()` on GPUs.
+   * @throws SptError `device/compile`, `device/no-instruction`, `emit/…`, `plan/…`
    */
   async compile(device: Device): Promise<CompiledKernel> {
     checkDevice(device)
@@ -243,7 +243,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     return open ? new CompiledDispatch(open, device) : (await this.compileDefault(device)).compiled
   }
 
-  /** What `compile` takes where no choice is open, as far as it is known without data, and the same compiled. */
+  /** Compiles the default schedule, as `compile` does without an open dispatch; returns also the kernel under this schedule. */
   async compileDefault(
     device: Device,
   ): Promise<{ readonly kernel: Kernel; readonly compiled: CompiledSchedule }> {
@@ -251,13 +251,13 @@ export class Kernel extends SteppedKernel<Kernel> {
     return compileDefault<Kernel>(this, device)
   }
 
-  /** Compiles under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
+  /** Compiles with the applied steps and no others; nests on which no thread is bound run as `parallel()`, if the device permits. */
   async compileSchedule(device: Device): Promise<CompiledSchedule> {
     checkDevice(device)
     return compileSchedule<Kernel>(this, device)
   }
 
-  /** What is chosen by where nothing else is said. */
+  /** Default dispatch of a kernel without steps. */
   get #usual(): Choice | undefined {
     const { coordSteps, onLoops } = super.compilation
     return coordSteps.length === 0 && !onLoops ? this.surroundings.choices.get('auto') : undefined

@@ -4,9 +4,9 @@ import { labelled } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import { axisOf, iterationsOver, loopOver, type StoredPart } from '../schedule/parts.ts'
-import { Sourced } from './sourced.ts'
+import { ErrorSources } from './error-sources.ts'
 
-export class Part extends Sourced {
+export class Part extends ErrorSources {
   /** Unique among the parts; empty where there is one. */
   readonly label: string
   /** The buffer that stores it. */

@@ -10,10 +10,10 @@ import type { Buffer1 } from '../ir/stage1.ts'
 import type { StageObserver } from '../run/compile.ts'
 import { loadProgram, programOf } from '../schedule/language.ts'
 import { expectArgument, expectFlag, expectOptions, isRecord, nameText, show } from './argument-checks.ts'
-import { chooseFormat } from './choose-format.ts'
+import { ErrorSources } from './error-sources.ts'
+import { chooseFormat } from './format-lookup.ts'
 import { SptFormat } from './format-values.ts'
 import { Kernel } from './kernel.ts'
-import { Sourced } from './sourced.ts'
 
 interface ProgramOptions {
   /** `false`: its kernels take no steps with texts for targets that it does not name itself. */
@@ -24,7 +24,7 @@ interface ProgramOptions {
   readonly known?: ReadonlyMap<string, Pick<Buffer1, 'below' | 'ascending'>>
 }
 
-export class SptProgram extends Sourced {
+export class SptProgram extends ErrorSources {
   readonly #e: Elaborated
   readonly #made: ProgramOptions
   /** Sources by name, for rendering diagnostics. */

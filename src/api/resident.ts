@@ -1,4 +1,4 @@
-/** Tensors that stay on a device: brought into a kernel's formats there, and bound without a way through the host. */
+/** Tensors on a device: upload, conversion to a kernel's formats on the device, and binding without a copy to the host. */
 import { fail, withSources } from '../ast/diagnostic.ts'
 import type { StoredAxis } from '../ir/axis.ts'
 import type { Instance } from '../ir/format.ts'
@@ -39,7 +39,7 @@ export {
 export type { ResidentInputs } from './resident-binding.ts'
 
 /**
- * Uploads a tensor after a check. A stored one is over `axes`, whose extents are its shape.
+ * Validates and uploads a sparse tensor. A `stored` tensor needs its `axes`, whose extents are its shape.
  * @throws SptError `bind/coordinate-range`, `bind/coordinates`, `tensor/repair`, `device/out-of-memory`, and as `validateStored`
  */
 export async function upload(
@@ -66,8 +66,7 @@ export async function upload(
 }
 
 /**
- * How a device brings tensors into a format or composition, to be run many times. `fill`: what positions without an
- * entry hold.
+ * Conversion of tensors to a format or composition on a device, for repeated use. `fill`: value of slots without an entry.
  */
 export function planConversion(device: Device, to: Instance, fill = 0): ConversionPlan {
   checkDevice(device)
@@ -86,7 +85,7 @@ export function planConversion(device: Device, to: Instance, fill = 0): Conversi
 }
 
 /**
- * Brings a resident tensor into a format or composition, on its device. The tensor stays as it is.
+ * Converts a resident tensor to a format or composition on its device. The tensor is unchanged.
  * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/map-overflow`, `bind/width`,
  * `format/claim`, `bind/shape`, `bind/size-mismatch`, `convert/too-large`, `device/freed`, `device/out-of-memory`; `bind/…` where a list or set does
  * not fit
@@ -112,7 +111,7 @@ function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof Format
     )
 }
 
-/** Frees what conversions on a device keep to be faster next time: kernels and spare memory. */
+/** Frees kernels and spare memory that conversions keep on a device for reuse. */
 export async function releaseConversions(device: Device): Promise<void> {
   checkDevice(device)
   await release(device)
@@ -123,8 +122,8 @@ function expectKernel(kernel: CompiledKernel): void {
 }
 
 /**
- * The format or composition that a compiled kernel stores a tensor in: what to convert it to.
- * @throws SptError `convert/no-format` where it is stored as declared, `bind/unknown-name`
+ * Format or composition in which a compiled kernel stores a tensor: the target `to` of a conversion.
+ * @throws SptError `convert/no-format` if the tensor is stored as declared, `bind/unknown-name`
  */
 export function storageFormat(kernel: CompiledKernel, tensor: string): Instance {
   expectKernel(kernel)
@@ -133,8 +132,8 @@ export function storageFormat(kernel: CompiledKernel, tensor: string): Instance 
 }
 
 /**
- * Brings a resident tensor into the format that a compiled kernel stores it in. Sizes that are extents of the tensor
- * follow from its shape; `given` has the others, and lists and sets by name.
+ * Converts a resident tensor to the format in which a compiled kernel stores it. Sizes that are extents of the tensor
+ * follow from its shape; `given` has other sizes, and lists and sets, by name.
  * @throws SptError `convert/no-format`, `bind/unknown-name`, `bind/unknown-size`, `bind/size-range`, and as `convert`
  */
 export async function convertForKernel(

@@ -16,20 +16,20 @@ import {
 } from '../elaborate/index.ts'
 import { type Var, variable } from '../ir/expr.ts'
 import type { Compilation } from '../run/compile.ts'
+import { formatInputs } from '../schedule/format-inputs.ts'
 import { type Step, stepsOf, valuesOf } from '../schedule/resolve.ts'
-import { formatInputs } from '../schedule/used-data.ts'
-import { factsFor, lookupOf, type SelectionContext, type SelectionInputs } from './choose.ts'
-import { kindOf } from './choose-device.ts'
-import { Sourced } from './sourced.ts'
+import { ErrorSources } from './error-sources.ts'
+import { factsFor, lookupOf, type SelectionContext, type SelectionInputs } from './schedule-selection.ts'
+import { kindOf } from './selection-context.ts'
 
 /** What points are applied to. */
-interface Base<K> extends Pick<Sourced, 'sources'> {
+interface Base<K> extends Pick<ErrorSources, 'sources'> {
   readonly compilation: Compilation
   apply(steps: readonly Step[]): K
 }
 
 /** A space of a program, with arguments for its parameters, before device and data are known. */
-export class UnboundSpace<K extends Base<K>> extends Sourced {
+export class UnboundSpace<K extends Base<K>> extends ErrorSources {
   /** With its kernel's, and its arguments: `k.gpu(5)`. */
   readonly name: string
   readonly #space: SpaceText
@@ -107,7 +107,7 @@ export interface SpaceOrigin<K> {
 }
 
 /** A space for a device and data: a `KernelSpace` of `sparsetile/search`. */
-export class Space<K extends Base<K>> extends Sourced {
+export class Space<K extends Base<K>> extends ErrorSources {
   readonly name: string
   readonly #use: SpaceUse
   readonly #base: K

@@ -16,7 +16,7 @@ import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import { missingValue } from '../storage/missing-size.ts'
 import { type CoordTensor, namedArrays, type Tensor } from '../storage/tensor.ts'
 import { type BoundValues, sizesOf } from './bound-values.ts'
-import { asksValues, coverage, isWhole, setsOf } from './coverage.ts'
+import { isWhole, needsValues, setsOf, storedFraction } from './fill-ratio.ts'
 import { residentStructure } from './resident-structure.ts'
 import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
 
@@ -75,7 +75,7 @@ export class Statistics {
       if (this.#given.statistics.has(name)) continue
       if (s.kind === 'fill_ratio') {
         const r = this.#given.resident[s.tensor]
-        if (r && !asksValues(s)) this.#structures.set(s.tensor, await residentStructure(r))
+        if (r && !needsValues(s)) this.#structures.set(s.tensor, await residentStructure(r))
         continue
       }
       const axis = s.kind === 'nnz' ? this.#lastAxis(s.tensor) : s.axis
@@ -111,7 +111,7 @@ export class Statistics {
       this.unknown.add(asked.name)
       return 1
     }
-    const found = coverage(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
+    const found = storedFraction(c, own, () => elementsOf(this.#kernel, name, own, this.sizes), beside)
     this.#coverages.set(c, found)
     return found
   }

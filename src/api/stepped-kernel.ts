@@ -1,4 +1,4 @@
-/** A kernel as a value: every step gives a new one and leaves the old one as it was. What it is at each stage, as text. */
+/** Immutable kernels: each schedule step returns a new kernel. Text of a kernel at each stage. */
 import { type PermutableDimensions, permutableDimensions } from '../analysis/permutable-dimensions.ts'
 import { type SparsityAttributes, sparsityAttributes } from '../analysis/sparsity-attributes.ts'
 import type { ModuleText } from '../backends/emit.ts'
@@ -18,14 +18,14 @@ import type { Step } from '../schedule/resolve.ts'
 import { namedLoop } from '../schedule/state.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, expectEach, expectName, isRecord } from './argument-checks.ts'
-import { chooseFormat } from './choose-format.ts'
+import { chooseFormat } from './format-lookup.ts'
 import { refuseTextsOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { currentHandle, handleOf, iteratorOf } from './loop-handles.ts'
 import { type Nest, nestsOf } from './nests.ts'
 import { Part } from './part.ts'
-import { printedSteps, type TraceStep, traceOf } from './printed-trace.ts'
 import { Steps } from './steps.ts'
+import { printedSteps, type TraceStep, traceOf } from './trace-text.ts'
 
 export type {
   IterationAttributes,
@@ -49,7 +49,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     this.surroundings = surroundings
   }
 
-  /** The same program's kernel under other steps. */
+  /** The kernel under other steps. */
   protected abstract with(compilation: Compilation): K
 
   get name(): string {
@@ -60,17 +60,17 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.surroundings.sources
   }
 
-  /** The kernel as written, without steps. */
+  /** Stage I of the unscheduled kernel. */
   get source(): Kernel1 {
     return this.#compilation.source
   }
 
-  /** The compilation behind it: stages, plan, texts. */
+  /** Stages, plan and generated code as data. */
   get compilation(): Compilation {
     return this.#compilation
   }
 
-  /** Formats that its steps can name. */
+  /** Formats that steps can name. */
   get formats(): ReadonlyMap<string, AnyFormat> {
     return this.surroundings.formats
   }
@@ -81,14 +81,14 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.after(steps)
   }
 
-  /** `schedule`: the one that the steps are those of. */
+  /** `schedule`: name of the schedule that has the steps. */
   protected after(steps: readonly Step[], schedule?: string): K {
     const which = (k: number): StepOf | undefined =>
       schedule === undefined ? undefined : { schedule, number: k + 1, of: steps.length }
     return this.#changed(steps.reduce((c, s, k) => c.step(s, which(k)), this.compilation))
   }
 
-  /** `merge parts of A`: one launch for each iteration over the parts. */
+  /** `merge parts of A`: merges the loop nests of all parts into one launch for each iteration. */
   mergeParts(buffer: string): K {
     expectName('a buffer', buffer)
     const { kernel, loops } = this.compilation
@@ -96,7 +96,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
   }
 
   /**
-   * The parts that a step stored a tensor in, by the tensor's name.
+   * Parts of a tensor that a step stored in a composed format.
    * @throws SptError `schedule/no-parts`
    */
   parts(buffer: string): readonly Part[] {
@@ -105,7 +105,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return partsOf(kernel, { name: buffer }).map((p) => new Part(kernel, p, this.sources))
   }
 
-  /** Steps for each part of a tensor: `each('A', (k, p) => k.split(p.loop('io'), 8 / p.constants.width))`. */
+  /** Applies steps to each part of a tensor: `each('A', (k, p) => k.split(p.loop('io'), 8 / p.constants.width))`. */
   each(buffer: string, steps: (kernel: K, part: Part) => K): K {
     expectArgument(
       typeof steps === 'function',
@@ -130,57 +130,57 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     }, this.#self)
   }
 
-  /** Outermost spatial loops over threads where nothing is bound: what a GPU runs when no schedule says better. */
+  /** Binds the outermost spatial loops to threads if no thread is bound: the default on GPUs. */
   parallel(): K {
     this.#onThreads ??= this.#changed(this.compilation.parallel())
     return this.#onThreads
   }
 
-  /** Nests that bring a schedule for one thread under it where no step has changed them: what a CPU runs. */
+  /** Default schedule for one thread: format builders keep their serial schedule, unless a step changed it. The default on CPUs. */
   sequential(): K {
     this.#onOneThread ??= this.#changed(this.compilation.sequential())
     return this.#onOneThread
   }
 
-  /** Without the latest step. */
+  /** The kernel without its last step. */
   undo(): K {
     return this.#changed(this.compilation.undo())
   }
 
-  /** A loop by name, good through later steps that rename or nest it. */
+  /** Handle of a loop, valid through later steps that rename or nest the loop. */
   loop(name: string): LoopRef {
     expectName('a loop', name)
     const { kernel, state } = this.compilation
     return handleOf(kernel, namedLoop(state, name))
   }
 
-  /** Its nests of loops as they are now, with what each loop is to the result. */
+  /** The present loop nests, with the role of each loop. */
   get nests(): readonly Nest[] {
     const { kernel, loops } = this.compilation
     return nestsOf(loops, (l) => handleOf(kernel, l))
   }
 
-  /** Which dimensions of its tensors may be permuted, in the kernel as written, and what that does to results. */
+  /** Permutable dimensions (PIT axes) of the unscheduled kernel, and their effect on results. */
   get permutable(): PermutableDimensions {
     return permutableDimensions(this.source)
   }
 
-  /** What is zero or constant in the kernel as written, where, and what nobody needs: by what its iterations may be masked. */
+  /** Sparsity propagation in the unscheduled kernel: zero, constant and dead elements, and masks that iterations accept. */
   get attributes(): SparsityAttributes {
     return sparsityAttributes(this.source)
   }
 
-  /** The steps so far, as the language writes them. */
+  /** Applied steps as `.spt` text. */
   get trace(): readonly string[] {
     return printedSteps(this.compilation)
   }
 
-  /** The steps so far as JSON; `replay` takes them back. */
+  /** Applied steps as JSON, for `replay`. */
   toJSON(): TraceStep[] {
     return traceOf(this.compilation)
   }
 
-  /** Applies a trace that `toJSON` gave. */
+  /** Applies a trace from `toJSON`. @throws SptError `schedule/…` */
   replay(trace: readonly TraceStep[]): K {
     expectEach('a trace', trace, isRecord, 'step', 'as toJSON gives them')
     return trace.reduce<K>((k, s) => {
@@ -199,7 +199,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     }, this.#self)
   }
 
-  /** The kernel as it is now, at a stage: 1 coordinates, 2 positions, 3 memory. */
+  /** Text of a stage: 1 (coordinates), 2 (positions) or 3 (memory). */
   show(stage: 1 | 2 | 3): string {
     expectArgument([1, 2, 3].includes(stage), 'the stage', stage, '1, 2 or 3')
     return stage === 1
@@ -209,7 +209,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
         : print3(this.compilation.plan)
   }
 
-  /** The texts of its launches for a target. */
+  /** Generated code for a target, one module for each launch. @throws SptError `emit/…`, `plan/…` */
   emit(target: ModuleText['target']): readonly ModuleText[] {
     expectArgument(TARGET_NAMES.includes(target), 'the target', target, TARGET_NAMES.join(', '))
     return this.compilation.texts(target)

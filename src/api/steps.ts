@@ -13,11 +13,11 @@ import type { Declared } from '../schedule/primitive.ts'
 import { LOOP_STEPS } from '../schedule/primitives.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
-import { chooseFormat } from './choose-format.ts'
+import { ErrorSources } from './error-sources.ts'
+import { chooseFormat } from './format-lookup.ts'
 import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { parseSizes } from './size-expressions.ts'
-import { Sourced } from './sourced.ts'
 
 /** `cacheRead` for `cache_read`. */
 type MethodName<Word> = Word extends `${infer First}_${infer Rest}`
@@ -37,7 +37,7 @@ export interface Steps<K>
 
 /** `K`: the kernel that a step gives. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
-export abstract class Steps<K> extends Sourced {
+export abstract class Steps<K> extends ErrorSources {
   protected abstract get surroundings(): Surroundings
   /** As it is written. */
   abstract get source(): Kernel1

@@ -1,27 +1,27 @@
-/** What a workspace can be told. */
+/** Options of a workspace, with defaults. */
 import type { Device } from '../runtime/device.ts'
 import { expectArgument, expectOptions } from './argument-checks.ts'
 
 export interface WorkspaceOptions {
   /**
-   * Outputs and temporary arrays of the same size share memory as well: what one kernel has computed is gone when another
-   * runs. For kernels that are measured, not read.
+   * Outputs and temporaries of equal size share memory, so a run overwrites the results of another kernel. For measurements.
+   * Default false.
    */
   readonly shareOutputs?: boolean
-  /** Bytes of converted tensors that are kept on the host; 1 GiB. Beyond it, those that were not used for longest are made again. */
+  /** Bytes of converted tensors that stay on the host, least recently used first out; default 1 GiB. */
   readonly hostCacheBytes?: number
-  /** Refuses formats that multiply what there is (`bind/too-many-elements`): for searches, which try any. False. */
+  /** Rejects formats that store far more than the tensor (`bind/too-many-elements`), for searches; default false. */
   readonly limitExpansion?: boolean
   /**
-   * Elements of a tensor from which on it is brought into formats on the device; 2²², on cpu none is. Below, the device's
-   * kernels take longer to compile than the host's conversion takes.
+   * Number of elements from which a tensor is converted on the device; default 2²², on the CPU never. Smaller tensors
+   * convert faster on the host than the conversion kernels compile.
    */
   readonly deviceConversionThreshold?: number
 }
 
 const CONVERSION_THRESHOLD = 2 ** 22
 
-/** What was given, and the usual. @throws SptError `api/argument`, `api/unknown-option` */
+/** Options with defaults. @throws SptError `api/argument`, `api/unknown-option` */
 export function checkedOptions(device: Device, options: WorkspaceOptions): Required<WorkspaceOptions> {
   expectOptions('Workspace', options, [
     'shareOutputs',

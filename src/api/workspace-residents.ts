@@ -8,7 +8,7 @@ import { bindParams } from '../run/bind/bound-sizes.ts'
 import { callerTensor, givenOf } from '../run/bind/caller-tensors.ts'
 import { isAlone } from '../run/bind/gather-results.ts'
 import type { Bound, Inputs } from '../run/bind/index.ts'
-import type { Residents } from '../run/given-memory.ts'
+import type { Residents } from '../run/external-memory.ts'
 import type { Device } from '../runtime/device.ts'
 import {
   conversionPlan,

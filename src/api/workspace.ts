@@ -1,4 +1,4 @@
-/** One set of inputs on one device for many schedules of a kernel: what they have in common is made once. */
+/** One set of inputs on a device for many schedules of a kernel, with shared conversions, uploads and reference results. */
 import { byName } from '../ast/by-name.ts'
 import { fail, withSources } from '../ast/diagnostic.ts'
 import { Allowance, allocatingWithin } from '../columns/allocate.ts'
@@ -11,7 +11,7 @@ import { byteLength } from '../run/buffer-layout.ts'
 import { Executable } from '../run/execute.ts'
 import { formatKey } from '../run/format-key.ts'
 import { precisionOf } from '../run/instruction-precision.ts'
-import { toldIn } from '../run/launch-commands.ts'
+import { reportedBuffers } from '../run/launch-commands.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Verification } from '../run/verify.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
@@ -22,11 +22,11 @@ import { checkDevice } from './argument-checks.ts'
 import { expectInputs, type RunInputs } from './bound-inputs.ts'
 import { checkVerify } from './check-run.ts'
 import { type CompiledSchedule, PreparedKernel } from './compiled.ts'
-import { withRandom } from './drawn-inputs.ts'
+import { ErrorSources } from './error-sources.ts'
 import { expectKernel } from './expect-kernel.ts'
-import { besideDeclared, takenBy, withBeside } from './format-data.ts'
+import { besideDeclared, formatInputsFor, withBeside } from './format-input-binding.ts'
 import type { Kernel } from './kernel.ts'
-import { Sourced } from './sourced.ts'
+import { withRandom } from './random-inputs.ts'
 import { SplitInputs } from './split-inputs.ts'
 import type { Bindable } from './tensors.ts'
 import { checkedOptions, type WorkspaceOptions } from './workspace-options.ts'
@@ -41,9 +41,8 @@ interface Shared {
 }
 
 /**
- * Inputs of a kernel for as many of its schedules as one likes. Tensors are brought into a format once, however many
- * schedules store them so; dense ones are uploaded once, while a prepared kernel uses them; random ones are the same for
- * all, and the reference computes its results once.
+ * Inputs for several schedules of a kernel. Each tensor is converted once per format, dense tensors are uploaded once,
+ * random tensors are identical for all schedules, and the reference runs once.
  * ```ts
  * const data = new Workspace(device, program.kernel('product'), { tensors: { A }, params: { d: 32 }, seed: 1 })
  * for (const kernel of candidates) {
@@ -52,10 +51,10 @@ interface Shared {
  *   prepared.free()
  * }
  * ```
- * Lists and sets that formats take are bound with the rest: each kernel gets those of its own formats. Kernels that it has
- * prepared refuse `write` (`run/shared`).
+ * Bind the lists and sets of all formats together: each schedule takes those of its formats. Kernels of a workspace reject
+ * `write` (`run/shared`).
  */
-export class Workspace extends Sourced {
+export class Workspace extends ErrorSources {
   readonly device: Device
   readonly sources: Sources
   readonly #source: Kernel1
@@ -85,7 +84,7 @@ export class Workspace extends Sourced {
     this.#split = withSources(this, () => new SplitInputs(this.#source, bound, kernel.allFormatInputs))
   }
 
-  /** Bytes that it holds on the device for prepared kernels. */
+  /** Bytes on the device that prepared kernels share. */
   get bytes(): number {
     const shared = [
       ...this.#outputs.values(),
@@ -94,14 +93,14 @@ export class Workspace extends Sourced {
     return shared.reduce((n, s) => n + s.memory.bytes, 0)
   }
 
-  /** What is bound, random tensors of the kernel as written made. @throws SptError as `bindInputs` */
+  /** Bound inputs, including generated random tensors. @throws SptError as `bindInputs` */
   get inputs(): Inputs {
     const { inputs } = this.#all()
     const beside = besideDeclared(this.#source, this.#split.beside, this.#split.used)
     return { ...inputs, tensors: byName(Object.entries({ ...inputs.tensors, ...beside })) }
   }
 
-  /** The kernel as written, and what is known of sizes: counts of entries too. @throws SptError as `bindInputs` */
+  /** The unscheduled kernel, and its sizes with the numbers of entries. @throws SptError as `bindInputs` */
   get problemSize(): { readonly kernel: Kernel1; readonly params: ReadonlyMap<string, number> } {
     return { kernel: this.#source, params: this.#all().bound.params }
   }
@@ -113,7 +112,7 @@ export class Workspace extends Sourced {
   }
 
   /**
-   * The inputs in the formats of a kernel.
+   * Binds the inputs in the formats of a compiled kernel, on the host.
    * @throws SptError `run/other-kernel`, `run/other-device`, `bind/too-many-elements`, and as `CompiledKernel.bind`
    */
   bind(compiled: CompiledSchedule): Bound {
@@ -135,7 +134,7 @@ export class Workspace extends Sourced {
   /** Lists and sets that a kernel takes. @throws SptError `bind/unknown-name` of what no format known by now takes */
   #besideOf(kernel: Kernel1): Readonly<Record<string, Bindable>> {
     if (this.#split.learn(kernel)) this.#whole = undefined
-    return takenBy(kernel, this.#split.beside, this.#split.used)
+    return formatInputsFor(kernel, this.#split.beside, this.#split.used)
   }
 
   #bounded<T>(f: () => T): T {
@@ -177,7 +176,7 @@ export class Workspace extends Sourced {
     }
   }
 
-  /** Binds, and brings to the device what is not there. @throws SptError as `bind` and `CompiledKernel.prepare` */
+  /** Binds, and uploads arrays that are not on the device yet. @throws SptError as `bind` and `CompiledKernel.prepare` */
   async prepare(given: CompiledSchedule): Promise<PreparedKernel> {
     this.#check(given)
     const compiled = await given.selectVariant(this.#all().inputs)
@@ -196,7 +195,7 @@ export class Workspace extends Sourced {
       const buffers = new Map<string, DeviceBuffer>()
       const packed = new Set(program.arenas.map((a) => a.buffer.name))
       const outputs = new Map<string, number>()
-      const told = toldIn(program.plan)
+      const told = reportedBuffers(program.plan)
       for (const b of program.plan.buffers) {
         // Another kernel may run before somebody looks.
         if (packed.has(b.name) || told.has(b.name) || there?.resident.buffers.has(b.name)) continue
@@ -258,13 +257,13 @@ export class Workspace extends Sourced {
     for (const [key, s] of this.#outputs) if (s === shared) this.#outputs.delete(key)
   }
 
-  /** Frees what it keeps on the device beside what prepared kernels use; it is made again where it is needed. */
+  /** Frees device memory that no prepared kernel uses; it is allocated again on demand. */
   free(): void {
     this.#residents.free()
   }
 
   /**
-   * What the reference computes from these inputs, once for each `options`.
+   * Results of the reference for these inputs, computed once for each value of `options`.
    * @throws SptError `reference/…`
    */
   referenceResults(options: RefOptions = {}): RefOutputs {
@@ -277,17 +276,17 @@ export class Workspace extends Sourced {
     return known
   }
 
-  /** What the reference is given: a thread can compute what `expected` would, which is then adopted. */
+  /** Inputs of the reference, so that another thread can compute `referenceResults`; see `adoptReferenceResults`. */
   get referenceInputs(): RefInputs {
     return referenceInputs(this.#source, this.#all().bound)
   }
 
-  /** What a thread computed from `referenceInputs`, as what `expected` gives. */
+  /** Stores results that another thread computed from `referenceInputs`, for `referenceResults`. */
   adoptReferenceResults(options: RefOptions, computed: RefOutputs): void {
     this.#expected.set(JSON.stringify(options), computed)
   }
 
-  /** As `PreparedKernel.verify`, with the results of the reference that all kernels are compared with. */
+  /** As `PreparedKernel.verify`, with the shared `referenceResults`. */
   async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
     return prepared.verifyAgainst(

@@ -1,8 +1,9 @@
 /** Selects the automatic form of a kernel whose loops have no steps, as `compile` does, and explains the selection. */
-import type { ScheduleCandidate } from '../api/automatic-forms.ts'
+
 import type { RunInputs } from '../api/bound-inputs.ts'
-import type { Selection } from '../api/choice-conditions.ts'
+import type { Selection } from '../api/dispatch-conditions.ts'
 import type { Kernel } from '../api/kernel.ts'
+import type { ScheduleCandidate } from '../api/schedule-candidates.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { chipOf } from '../io/calibrations.ts'
 import { processorName } from '../io/processor-key.ts'

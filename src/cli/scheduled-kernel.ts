@@ -1,14 +1,14 @@
 /** Loads programs for commands, selects the kernel, and applies the requested or selected schedule. */
 import { basename } from 'node:path'
 import { type BoundValues, isDeclared, sizesOf } from '../api/bound-values.ts'
-import type { Selection } from '../api/choice-conditions.ts'
-import type { SelectionContext, SelectionInputs } from '../api/choose.ts'
-import { checkFeatures } from '../api/choose-device.ts'
-import type { Used } from '../api/format-data.ts'
+import type { Selection } from '../api/dispatch-conditions.ts'
+import type { DeclaredInputs } from '../api/format-input-binding.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { verifierFor } from '../api/lazy-verifier.ts'
-import { plainReason } from '../api/plain-schedule.ts'
 import { readParsed, SptProgram } from '../api/program.ts'
+import type { SelectionContext, SelectionInputs } from '../api/schedule-selection.ts'
+import { checkFeatures } from '../api/selection-context.ts'
+import { plainReason } from '../api/software-adapter-schedule.ts'
 import { fail, SptError, withSources } from '../ast/diagnostic.ts'
 import type { Program } from '../ast/linked-program.ts'
 import { escaped } from '../ast/render.ts'
@@ -178,7 +178,7 @@ export function applySoftwareRule(
 }
 
 /** Lists and sets that the formats of the candidate schedules need. */
-export const formatDataFor = (kernel: Kernel, requested: ScheduleCall | undefined): Used =>
+export const formatDataFor = (kernel: Kernel, requested: ScheduleCall | undefined): DeclaredInputs =>
   kernel.formatInputs(requested?.name ?? 'auto')
 
 /** The kernel under the schedule for a device; `null` if the schedule is selected by data. */

@@ -5,7 +5,7 @@
  * The element is identified by the part of its index that changes with the loop. A reserved value marks empty registers.
  */
 
-import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
+import { groupsOf, withoutStart } from '../analysis/balanced-partition.ts'
 import { rises } from '../analysis/integers/linear.ts'
 import { isPerfect, segmentsOf } from '../analysis/segmented-loops.ts'
 import { invariant } from '../ast/diagnostic.ts'

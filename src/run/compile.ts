@@ -26,7 +26,7 @@ import type { Step } from '../schedule/resolve.ts'
 import { apply, printTrace, type ScheduleState, start, undo } from '../schedule/state.ts'
 import { withParameters } from '../schedule/step-parameters.ts'
 import { type LoopStep, printStep } from '../schedule/steps.ts'
-import { EarlySteps } from './early-steps.ts'
+import { EarlySteps } from './size-steps.ts'
 
 /** Where in a compilation a kernel is as it is. */
 export interface CompilationStage {

@@ -18,9 +18,9 @@ import { type BufferLocation, byteLength, elements, labelOf, placesOf } from './
 import type { Turns } from './call-queue.ts'
 import type { Instead, Program } from './compiled-program.ts'
 import { checkFacts, elementBytes } from './device-limits.ts'
-import { LentOutputs, type Origin, type Residents, type SharedMemory } from './given-memory.ts'
+import { LentOutputs, type Origin, type Residents, type SharedMemory } from './external-memory.ts'
 import { checkRanges } from './index-ranges.ts'
-import { wholeRun } from './launch-commands.ts'
+import { fullRun } from './launch-commands.ts'
 import { lostWrites } from './lost-write-error.ts'
 import { overflow } from './overflow-error.ts'
 import { KernelGraph } from './replay.ts'
@@ -64,7 +64,7 @@ export class Executable {
     this.#chained = chained
     this.#resident = new Map([...(resident?.buffers ?? []), ...chained.buffers])
     this.#places = placesOf(program, bound, memory)
-    this.#commands = program.instead ? [] : wholeRun(program, bound, memory, this.#outcome)
+    this.#commands = program.instead ? [] : fullRun(program, bound, memory, this.#outcome)
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
 
@@ -79,7 +79,7 @@ export class Executable {
   }
 
   /** What is bound, with what resident tensors hold now: they are downloaded each time. @throws SptError `run/resident` */
-  async whole(): Promise<Bound> {
+  async boundFromDevice(): Promise<Bound> {
     return this.#chained.downloaded(await this.#structured())
   }
 

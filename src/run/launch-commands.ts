@@ -45,18 +45,18 @@ export function commandsOf(
 }
 
 /** In which buffers runs leave what they did wrong, until somebody looks. */
-export const toldIn = ({ lostWrites, capacities = [] }: Plan): ReadonlySet<string> =>
+export const reportedBuffers = ({ lostWrites, capacities = [] }: Plan): ReadonlySet<string> =>
   new Set([...capacities.map((c) => c.counts), ...(lostWrites ? [lostWrites.buffer] : [])])
 
 /** Those of a whole run, of which the last says what it may have done wrong; most can do nothing. */
-export function wholeRun(
+export function fullRun(
   program: Program,
   bound: Bound,
   memory: ReadonlyMap<string, DeviceBuffer>,
   outcome: Outcome,
 ): readonly Command[] {
   const commands = commandsOf(program, bound, memory)
-  if (toldIn(program.plan).size === 0) return commands
+  if (reportedBuffers(program.plan).size === 0) return commands
   const last = commands.findLastIndex((c) => c.kind === 'launch')
   return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
 }

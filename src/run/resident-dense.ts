@@ -11,7 +11,7 @@ import type { Bound } from './bind/index.ts'
 import { withArrays } from './bind/update-values.ts'
 import type { Turns } from './call-queue.ts'
 import type { Program } from './compiled-program.ts'
-import type { CountedMemory } from './given-memory.ts'
+import type { CountedMemory } from './external-memory.ts'
 
 /**
  * An output of a prepared kernel, on its device. It is that kernel's memory: each run of it changes what the tensor holds.

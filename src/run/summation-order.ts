@@ -3,7 +3,7 @@
  * arrive, which only a combine that rounds shows: sums and products of floats. Integers, minima and maxima do not depend on it,
  * and everything else in a plan has one order: reductions across threads, partial results, prefix sums that build formats.
  */
-import { instructionsOf } from '../analysis/instructions/used.ts'
+import { instructionsOf } from '../analysis/instructions/instruction-uses.ts'
 import type { DeviceKind } from '../backends/target.ts'
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr } from '../ir/expr.ts'

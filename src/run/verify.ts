@@ -46,7 +46,7 @@ export async function verify(
   executable: Executable,
   options: RefOptions = {},
 ): Promise<Verification> {
-  const bound = await executable.whole()
+  const bound = await executable.boundFromDevice()
   const precise = { ...options, ...precisionOf(executable.program.plan) }
   return verifyAgainst(source, executable, expectedOf(source, bound, precise), bound)
 }

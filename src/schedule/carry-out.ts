@@ -4,7 +4,7 @@
  * rows of a segment to its element, in order.
  */
 
-import { type Groups, shareNumber } from '../analysis/balanced-shares.ts'
+import { type Groups, shareNumber } from '../analysis/balanced-partition.ts'
 import { visitsAll } from '../analysis/full-coverage.ts'
 import { linear } from '../analysis/integers/linear.ts'
 import type { Segments } from '../analysis/segmented-loops.ts'

@@ -3,7 +3,7 @@
  * kernel that a step proposes, and an error prints the current kernel.
  */
 
-import { groupsOf, withoutStart } from '../analysis/balanced-shares.ts'
+import { groupsOf, withoutStart } from '../analysis/balanced-partition.ts'
 import { lanesIn } from '../analysis/lane-groups.ts'
 import { pipelineSequence } from '../analysis/pipeline-sequence.ts'
 import { segmentsOf } from '../analysis/segmented-loops.ts'

@@ -6,7 +6,7 @@
 import { expectInputs, type RunInputs, valuesIn } from '../api/bound-inputs.ts'
 import { declaredOf, sizesOf } from '../api/bound-values.ts'
 import { expectKernel } from '../api/expect-kernel.ts'
-import { besideDeclared, checkBound } from '../api/format-data.ts'
+import { besideDeclared, checkBound } from '../api/format-input-binding.ts'
 import type { Kernel } from '../api/kernel.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../ast/expect-argument.ts'

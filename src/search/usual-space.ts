@@ -1,9 +1,9 @@
 /** The default search space. */
 import { valuesIn } from '../api/bound-inputs.ts'
 import { declaredOf, sizesOf } from '../api/bound-values.ts'
-import type { SelectionContext, SelectionInputs } from '../api/choose.ts'
-import { kindOf } from '../api/choose-device.ts'
 import type { Kernel } from '../api/kernel.ts'
+import type { SelectionContext, SelectionInputs } from '../api/schedule-selection.ts'
+import { kindOf } from '../api/selection-context.ts'
 import { sketches } from './sketches.ts'
 import type { KernelSpace } from './types.ts'
 

@@ -2,8 +2,9 @@
  * Attribute queries (Chou, Kjolstad and Amarasinghe, PLDI 2020, section 5): one value for each stored coordinate,
  * computed by the data-parallel operations that their declarations name (`ir/queries.ts`).
  */
+
+import { rankFrom } from '../analysis/derived-ranks.ts'
 import type { Interval } from '../analysis/integers/interval.ts'
-import { rankFrom } from '../analysis/known-ranks.ts'
 import { fail, invariant } from '../ast/diagnostic.ts'
 import { type Expr, int, variable } from '../ir/expr.ts'
 import { printWithQueries } from '../ir/print-queries.ts'

@@ -1,6 +1,6 @@
 /** Coordinate remapping of one part: the coordinates of its entries in its format. */
 
-import { rankFrom } from '../analysis/known-ranks.ts'
+import { rankFrom } from '../analysis/derived-ranks.ts'
 import { neededBy } from '../analysis/query-dependence.ts'
 import type { Proved } from '../formats/proof/proved.ts'
 import { chainTo, hasIndices } from '../ir/axis.ts'

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { brokenFact, factText } from '../../src/analysis/integers/facts.ts'
-import { type Decision, decide, dispatchCall } from '../../src/api/choice-conditions.ts'
+import { type Decision, decide, dispatchCall } from '../../src/api/dispatch-conditions.ts'
 import { elaborate, type ScheduleCall } from '../../src/elaborate/index.ts'
 import type { Fact } from '../../src/ir/loops.ts'
 import { coords, type Device, devices, type Kernel, load, type RunInputs } from '../../src/node.ts'

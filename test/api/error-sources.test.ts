@@ -1,6 +1,6 @@
 /** Errors that leave the API have the texts that they are about, whichever call they come from. */
 import { beforeAll, describe, expect, test } from 'vitest'
-import { Sourced } from '../../src/api/sourced.ts'
+import { ErrorSources } from '../../src/api/error-sources.ts'
 import * as api from '../../src/node.ts'
 import { errorOf, MUL } from './support.ts'
 
@@ -137,7 +137,7 @@ describe('errors of the API', () => {
     const classes = Object.values(api as Readonly<Record<string, unknown>>).filter(
       (x): x is abstract new () => object => typeof x === 'function' && /^class\b/.test(`${x}`),
     )
-    const others = classes.filter((c) => !(c.prototype instanceof Sourced)).map((c) => c.name)
+    const others = classes.filter((c) => !(c.prototype instanceof ErrorSources)).map((c) => c.name)
     // What is resident has no program; errors are what is told.
     expect(others.sort()).toEqual(['InternalError', 'ResidentParts', 'SptError'])
   })

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { fc, test as property } from '@fast-check/vitest'
 import { afterAll, describe, expect, test } from 'vitest'
-import { ForgottenKernels } from '../../src/api/forgotten-kernels.ts'
+import { LeakDetector } from '../../src/api/leak-detector.ts'
 import type { Device } from '../../src/node.ts'
 import { disposedDevices } from '../../src/runtime/device-checks.ts'
 import { Folder } from '../cli/support.ts'
@@ -16,7 +16,7 @@ function fake() {
   const held = new Map<object, [target: object, held: never]>()
   const said: string[] = []
   let collected: (held: never) => void = () => {}
-  const kernels = new ForgottenKernels(
+  const kernels = new LeakDetector(
     (f) => {
       collected = f as typeof collected
       return {

@@ -1,6 +1,6 @@
 /** Read-backs one at a time: what comes while one is under way is read after it, the latest of several alone. */
 import { expect, test } from 'vitest'
-import { Readings } from '../../src/api/selection-readings.ts'
+import { SparsityReadback } from '../../src/api/sparsity-readback.ts'
 
 /** A read-back that ends when it is told to. */
 function held(name: string, log: string[]) {
@@ -18,7 +18,7 @@ function held(name: string, log: string[]) {
 
 test('a read-back during another is made after it', async () => {
   const log: string[] = []
-  const readings = new Readings()
+  const readings = new SparsityReadback()
   const [a, b, c] = ['a', 'b', 'c'].map((n) => held(n, log)) as [
     ReturnType<typeof held>,
     ReturnType<typeof held>,
@@ -46,7 +46,7 @@ test('a read-back during another is made after it', async () => {
 
 test('a failed read-back does not prevent the next', async () => {
   const log: string[] = []
-  const readings = new Readings()
+  const readings = new SparsityReadback()
   const [a, b] = [held('a', log), held('b', log)]
   readings.later(a.read)
   readings.later(b.read)

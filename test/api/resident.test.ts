@@ -170,7 +170,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
     const { verifyAgainst } = await import('../../src/run/verify.ts')
     const { expectedOf } = await import('../../src/run/bind/reference-inputs.ts')
     const { source } = prepared.kernel.compilation
-    const expected = expectedOf(source, await prepared.executable.whole())
+    const expected = expectedOf(source, await prepared.executable.boundFromDevice())
     const { memory } = parts.A!.parts[0]!.values
     await device.upload(memory, Float32Array.of(100))
     const found = await verifyAgainst(prepared.kernel.compilation.source, prepared.executable, expected)

@@ -1,7 +1,7 @@
 /** What is counted without running is what the interpreter of plans does, access by access. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { instructionsOf } from '../../src/analysis/instructions/used.ts'
+import { instructionsOf } from '../../src/analysis/instructions/instruction-uses.ts'
 import type { Cells } from '../../src/interpret/memory-cells.ts'
 import { interpretPlan } from '../../src/interpret/stage3.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'

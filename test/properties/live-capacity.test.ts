@@ -1,9 +1,9 @@
 /** Room for lists that a run finds: just enough, one too little, and what is said of it. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
+import { printedSteps } from '../../src/api/trace-text.ts'
 import { count } from '../../src/ast/checks.ts'
 import type { Diagnostic, SptError } from '../../src/ast/diagnostic.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'

@@ -1,9 +1,9 @@
 /** Formats whose structure is found in each run, with values of their own: results, lists and values are those of the host. */
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { printedSteps } from '../../src/api/printed-trace.ts'
 import { parseProgram } from '../../src/api/program.ts'
 import { runLoops } from '../../src/api/stage-runs.ts'
+import { printedSteps } from '../../src/api/trace-text.ts'
 import { reference } from '../../src/reference/index.ts'
 import { bindInputs } from '../../src/run/bind/index.ts'
 import { referenceInputs } from '../../src/run/bind/reference-inputs.ts'

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import type { Used } from '../../api/format-data.ts'
+import type { DeclaredInputs } from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { escapedLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
@@ -135,7 +135,7 @@ async function readBindings(
   call: Call,
   scheduled: Kernel,
   { params = {} }: Pick<RunInputs, 'params'>,
-  formatData: Used | null,
+  formatData: DeclaredInputs | null,
 ): Promise<Pick<RunInputs, 'tensors'>> {
   const paths = call.pairs('bind', 'PATH')
   if (paths.size === 0) return {}

@@ -1,7 +1,7 @@
 import { totalmem } from 'node:os'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { PreparedKernel } from '../../api/compiled.ts'
-import { takenBy } from '../../api/format-data.ts'
+import { formatInputsFor } from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { type Diagnostic, fail } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -129,7 +129,7 @@ export const run: CommandSpec = {
           return { used: s, compiled: (await s.kernel.compileDefault(device)).compiled }
         })
         const stage1 = compiled.compilation.kernel
-        const inputs = { ...earlyInputs, tensors: takenBy(stage1, tensors, formatData) }
+        const inputs = { ...earlyInputs, tensors: formatInputsFor(stage1, tensors, formatData) }
         timer.begin('build')
         checkMemory(compiled.estimateBytes(inputs))
         const bound = compiled.bind(inputs)

@@ -1,5 +1,5 @@
 /** Formats available on the command line: formats of the package and of files (`--from`). */
-import { chooseFormat } from '../../api/choose-format.ts'
+import { chooseFormat } from '../../api/format-lookup.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import { type Diagnostic, type Source, SptError } from '../../ast/diagnostic.ts'
 import { packagedFormatFiles } from '../../io/package-formats.ts'

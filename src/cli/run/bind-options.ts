@@ -1,7 +1,12 @@
 /** `--bind`, `--size` and `--out`, checked by name before any file is read. */
 
 import { declaredOf } from '../../api/bound-values.ts'
-import { bindingAmong, checkBound, takenBy, type Used } from '../../api/format-data.ts'
+import {
+  bindingAmong,
+  checkBound,
+  type DeclaredInputs,
+  formatInputsFor,
+} from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
@@ -80,7 +85,7 @@ export function checkNames(
   kernel: Kernel1,
   bound: Iterable<string>,
   sizes: Iterable<string>,
-  formatData: Used = new Map(),
+  formatData: DeclaredInputs = new Map(),
 ): void {
   checkBound(kernel, bound, formatData)
   const candidates = kernel.params.filter((p) => !p.measured).map((p) => p.name)
@@ -101,7 +106,7 @@ export function checkNames(
 export function declaredFiles(
   kernel: Kernel,
   files: ReadonlyMap<string, string>,
-  formatData: Used,
+  formatData: DeclaredInputs,
 ): ReadonlyMap<string, string> {
   const declared = new Map(Object.entries(declaredOf(kernel.source, Object.fromEntries(files), formatData)))
   for (const name of files.keys())
@@ -148,10 +153,10 @@ export async function readRemaining(
   files: ReadonlyMap<string, string>,
   tensors: Readonly<Record<string, Tensor>>,
   sizes: ReadonlyMap<string, number>,
-  formatData: Used,
+  formatData: DeclaredInputs,
 ): Promise<Record<string, Tensor>> {
   const remaining = new Map([...files].filter(([name]) => !Object.hasOwn(tensors, name)))
-  const accepted = new Map(Object.entries(takenBy(kernel, Object.fromEntries(remaining), formatData)))
+  const accepted = new Map(Object.entries(formatInputsFor(kernel, Object.fromEntries(remaining), formatData)))
   return { ...tensors, ...(await readInputs(kernel, accepted, sizes)) }
 }
 
@@ -188,7 +193,7 @@ export async function readInputs(
   kernel: Kernel1,
   files: ReadonlyMap<string, string>,
   sizes: ReadonlyMap<string, number>,
-  formatData: Used = new Map(),
+  formatData: DeclaredInputs = new Map(),
 ): Promise<Record<string, Tensor>> {
   const tensors: [string, Tensor][] = []
   for (const [name, path] of files) {
@@ -221,7 +226,7 @@ const vectorOf = (t: Tensor): Tensor =>
 function formatBinding(
   kernel: Kernel1,
   name: string,
-  formatData: Used,
+  formatData: DeclaredInputs,
 ): Pick<Binding, 'kind' | 'dimensions'> {
   const data = formatData.get(name)
   const stored = data?.kind === 'set' && data.tensor !== null ? bindingIn(kernel, data.tensor) : null

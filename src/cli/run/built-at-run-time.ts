@@ -1,8 +1,8 @@
 /** Dynamic sparsity: fill ratio of each `live` tensor in the latest run, and time of its format builder. */
 import type { PreparedKernel } from '../../api/compiled.ts'
-import { foundShare } from '../../api/coverage.ts'
+import { fillRatio } from '../../api/fill-ratio.ts'
 import { extentsOf } from '../../run/bind/coordinate-sources.ts'
-import { commandsFinding } from '../../run/same-kernel.ts'
+import { commandsMeasuring } from '../../run/shared-buffers.ts'
 
 export interface BuiltFormat {
   readonly tensor: string
@@ -26,9 +26,9 @@ export async function builtFormats({ executable }: PreparedKernel): Promise<read
     if (!axes || !counters.every((name) => plan.buffers.some((b) => b.name === name))) continue
     const counts = await Promise.all(counters.map((name) => executable.values(name)))
     const elements = axes.reduce((n, a) => n * (extents.get(a) ?? 0), 1)
-    const commands = commandsFinding(executable, counters)
+    const commands = commandsMeasuring(executable, counters)
     const times = commands.length > 0 ? (await device.time(commands, REPEATS)).toSorted((a, b) => a - b) : []
-    const share = foundShare(live, counts, elements, bound.params)
+    const share = fillRatio(live, counts, elements, bound.params)
     out.push({ tensor: live.tensor, share, milliseconds: times[times.length >> 1] ?? null })
   }
   return out

@@ -1,5 +1,5 @@
 /** The report of a run: the verdict and a table for people, one object for programs. */
-import type { Selection } from '../../api/choice-conditions.ts'
+import type { Selection } from '../../api/dispatch-conditions.ts'
 import { coverageText } from '../../run/compare-outputs.ts'
 import type { UnorderedSum } from '../../run/summation-order.ts'
 import type { Verification } from '../../run/verify.ts'

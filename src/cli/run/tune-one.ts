@@ -1,7 +1,7 @@
 /** `spt tune` on one matrix. */
 import { type RunInputs, valuesIn } from '../../api/bound-inputs.ts'
 import { declaredOf } from '../../api/bound-values.ts'
-import { drawnInputs } from '../../api/drawn-inputs.ts'
+import { randomInputs } from '../../api/random-inputs.ts'
 import type { TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import { EXIT } from '../failure.ts'
 import { spaceName, spaceOf } from './space-option.ts'
@@ -73,7 +73,7 @@ async function writePage(
     ...inputs,
     tensors: declaredOf(source, inputs.tensors ?? {}, allFormatInputs),
   })
-  const bound = drawnInputs(
+  const bound = randomInputs(
     source,
     { tensors, params, ...(seed === undefined ? {} : { seed }) },
     allFormatInputs,

@@ -1,6 +1,6 @@
 /** Pictures of the tensors in the formats of a kernel. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import { chooseFormat } from '../../api/choose-format.ts'
+import { chooseFormat } from '../../api/format-lookup.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'

@@ -7,7 +7,7 @@ import type { Instr } from '../../ir/instr.ts'
 import type { Buffer, Launch, Plan } from '../../ir/loops.ts'
 import { relevantNames } from './control-flow-slice.ts'
 import type { Certainty, Operations } from './explanation.ts'
-import type { Frame, Numbers } from './known-values.ts'
+import type { Frame, Numbers } from './partial-evaluation.ts'
 import { StatementCounter } from './statement-counter.ts'
 import { actionOf, Counters } from './work-counters.ts'
 

@@ -1,6 +1,6 @@
 /** Explanations of kernels: the model of a plan, and what a device tells and measures. `explanation.ts` says what is counted. */
 
-import { instructionsOf } from '../../analysis/instructions/used.ts'
+import { instructionsOf } from '../../analysis/instructions/instruction-uses.ts'
 import { sharedArrays } from '../../backends/shared-limit.ts'
 import { allocateShared } from '../../backends/shared-memory-liveness.ts'
 import { TARGETS, targetOf } from '../../backends/targets/index.ts'
@@ -60,7 +60,7 @@ async function explained(
 ): Promise<Explanation> {
   const { program } = executable
   const { device } = program
-  const bound = await executable.whole()
+  const bound = await executable.boundFromDevice()
   const plan = compilation.planFor(lanesOf(device))
   const model = stepsOf(compilation, plan, bound, device.kind, (b) => elementBytes(device, b))
   const launches = executable.commands.flatMap((c) => (c.kind === 'launch' ? [c] : []))

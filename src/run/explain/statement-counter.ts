@@ -7,7 +7,7 @@ import type { InstrCall } from '../../ir/instr-call.ts'
 import type { For, Reduce, Stmt } from '../../ir/loops.ts'
 import { type Body, walkStmts } from '../../ir/tree.ts'
 import { isShort } from './control-flow-slice.ts'
-import { compileValue, type Frame, holds, isUnknown } from './known-values.ts'
+import { compileValue, type Frame, holds, isUnknown } from './partial-evaluation.ts'
 import {
   type Access,
   type Action,

@@ -9,7 +9,7 @@ import { children } from '../../ir/expr-tree.ts'
 import type { Instr } from '../../ir/instr.ts'
 import type { InstrCall } from '../../ir/instr-call.ts'
 import type { Buffer, Reduce } from '../../ir/loops.ts'
-import type { Frame } from './known-values.ts'
+import type { Frame } from './partial-evaluation.ts'
 
 export type Access = 'loads' | 'stores' | 'atomics'
 export type Work =

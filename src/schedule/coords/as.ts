@@ -34,11 +34,11 @@ import { distribute, enters, isNest } from './iteration-fission.ts'
 import { applyLive } from './live.ts'
 import type { Room } from './live-checks.ts'
 import { maskBuffers, maskedBody, settled, withMasks } from './masked-statements.ts'
+import { checkGiven, takenNames } from './name-collisions.ts'
 import { type Locals, wholeNests } from './nest-cloning.ts'
-import { withOwnAxes } from './own-axes.ts'
 import { checkPadding, padsWithFill } from './padding.ts'
 import { coordPrimitive } from './primitive.ts'
-import { checkGiven, takenNames } from './taken-names.ts'
+import { withOwnAxes } from './private-axes.ts'
 import {
   checkChildren,
   chosenAxes,

@@ -2,7 +2,7 @@
  * `drop T`: removes iteration T if it is not needed (`analysis/sparsity/needless-iterations.ts`): no result depends
  * on its outputs, or it writes one value everywhere, which then replaces the reads of its outputs.
  */
-import { withoutIteration } from '../../analysis/sparsity/needless-iterations.ts'
+import { withoutIteration } from '../../analysis/sparsity/dead-iterations.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { print1 } from '../../ir/print-stage1.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'

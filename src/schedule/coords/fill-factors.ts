@@ -10,8 +10,8 @@ import { walkExpr } from '../../ir/expr-tree.ts'
 import { printExpr1 } from '../../ir/print-stage1.ts'
 import type { Buffer1, FillFactor, Kernel1 } from '../../ir/stage1.ts'
 import { walkStmts1 } from '../../ir/stage1-tree.ts'
+import { originOf } from './name-collisions.ts'
 import type { Factor } from './padding.ts'
-import { originOf } from './taken-names.ts'
 
 /**
  * Describes a factor of a fill value by its text and its loads. `by` has the dimension of `over` whose iterator is

@@ -26,7 +26,7 @@ import type { Buffer1, Capacity, Iter, Iteration, IterKind, Kernel1, Stmt1 } fro
 import { assign1, iteration, reduce1 } from '../../ir/stage1-builders.ts'
 import { writtenBuffers1 } from '../../ir/stage1-tree.ts'
 import { offsetSteps } from './live-schedule.ts'
-import { takenNames } from './taken-names.ts'
+import { takenNames } from './name-collisions.ts'
 import type { StepSpan } from './tensor-split.ts'
 
 /** The number of outer positions whose counts are summed together. */

@@ -32,8 +32,8 @@ import { withOffsets } from './live-offsets.ts'
 import { checkParts, type LivePart, livePartsOf, ofPart } from './live-parts.ts'
 import { positionAt } from './live-positions.ts'
 import { type Values, valuesOf } from './live-values.ts'
-import { withOwnAxes } from './own-axes.ts'
 import { checkPadding } from './padding.ts'
+import { withOwnAxes } from './private-axes.ts'
 import {
   checkChildren,
   leavingOf,

@@ -1,6 +1,6 @@
 /** Segmented reduction: iterations that combine into one element do so in registers first (`accumulate`). */
 
-import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-shares.ts'
+import { type Groups, groupsOf, sharesOf } from '../../analysis/balanced-partition.ts'
 import { isPerfect, type Segments, segmentsOf } from '../../analysis/segmented-loops.ts'
 import { findLoop, type LoopLocation, replaceLoop } from '../../ir/definitions.ts'
 import { readsMemory } from '../../ir/expr-tree.ts'

@@ -1,9 +1,9 @@
 /** Candidate conditions of choices among schedules, as far as the data of a study distinguish them. */
 
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import { factsFor, lookupOf } from '../../api/choose.ts'
-import type { SelectionContext } from '../../api/choose-device.ts'
 import type { Kernel } from '../../api/kernel.ts'
+import { factsFor, lookupOf } from '../../api/schedule-selection.ts'
+import type { SelectionContext } from '../../api/selection-context.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/index.ts'

@@ -13,8 +13,8 @@ import { parseProgram } from '../../api/program.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import { packagedLibraries } from '../../io/library-texts.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
-import { calledProgram, type MatchedRoutine } from '../../run/called-program.ts'
 import { lanesOf } from '../../run/execute.ts'
+import { libraryProgram, type MatchedRoutine } from '../../run/library-program.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { LibraryText } from '../../runtime/library-text.ts'
 
@@ -111,7 +111,7 @@ function routineOf(kernel: Kernel, device: Device, of: MatchedRoutine): LibraryR
       const { compilation } = kernel
       return new CompiledSchedule(
         compilation,
-        calledProgram(device, compilation.planFor(lanesOf(device)), of, kernel.sources),
+        libraryProgram(device, compilation.planFor(lanesOf(device)), of, kernel.sources),
       )
     },
   }

@@ -10,7 +10,7 @@ import { type ModelData, type Prediction, predictTime } from '../model/predictio
 import type { CostModel } from '../model/trained-models.ts'
 import { kernelHash } from '../records/identity.ts'
 import { type SketchOptions, sketches, sketchOrigin } from '../sketches.ts'
-import { carriedProgram, shareProgram } from '../studies/carried-program.ts'
+import { carriedProgram, shareProgram } from '../studies/shared-program.ts'
 import type { SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Point } from '../types.ts'
 

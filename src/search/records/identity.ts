@@ -1,8 +1,8 @@
 /** Names of studies, trials and devices: hashes of all that they depend on. */
 
 import { isDeclared } from '../../api/bound-values.ts'
-import { drawnInputs } from '../../api/drawn-inputs.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
+import { randomInputs } from '../../api/random-inputs.ts'
 import { expectArgument, expectOptions, isRecord } from '../../ast/expect-argument.ts'
 import { expectValue, expectValues, INTEGER, NUMBER, oneOf, recordOf, TEXT } from '../../ast/value-kinds.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
@@ -63,8 +63,8 @@ export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.st
 
 /** Input tensors of a kernel, including those generated from a seed. @throws SptError as `bindInputs` */
 const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tensor>> =>
-  (inputs.seed === undefined ? inputs : drawnInputs(kernel.source, inputs, kernel.allFormatInputs)).tensors ??
-  {}
+  (inputs.seed === undefined ? inputs : randomInputs(kernel.source, inputs, kernel.allFormatInputs))
+    .tensors ?? {}
 
 /** The fingerprint of what a kernel runs on. @throws SptError as `bindInputs` */
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>

@@ -1,6 +1,5 @@
 /** Studies that several machines measure, over queues of BullMQ on Redis. */
 
-export { shareProgram } from './carried-program.ts'
 export {
   type CollectOptions,
   collectResults,
@@ -8,6 +7,7 @@ export {
   unpublishStudy,
 } from './publish.ts'
 export { type RebuildOptions, type RebuiltStudy, rebuildStudy } from './rebuild.ts'
+export { shareProgram } from './shared-program.ts'
 export {
   type StudyEvaluator,
   type StudyEvaluatorOptions,

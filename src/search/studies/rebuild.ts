@@ -11,7 +11,7 @@ import { callerTensor } from '../../run/bind/caller-tensors.ts'
 import type { Inputs } from '../../run/bind/types.ts'
 import type { Tensor } from '../../storage/tensor.ts'
 import { dataFingerprint, kernelHash } from '../records/identity.ts'
-import { carriedProgram } from './carried-program.ts'
+import { carriedProgram } from './shared-program.ts'
 import type { SharedInput, SharedStudy } from './types.ts'
 
 export interface RebuildOptions {

@@ -1,7 +1,7 @@
 /** One kernel on one set of inputs: points of a space are tried, by this process or by workers, and kept. */
 import { randomUUID } from 'node:crypto'
 import type { RunInputs } from '../../api/bound-inputs.ts'
-import { checkBound } from '../../api/format-data.ts'
+import { checkBound } from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { Space } from '../../api/space.ts'
 import { SptError } from '../../ast/diagnostic.ts'

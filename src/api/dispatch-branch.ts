@@ -5,16 +5,16 @@ import type { RuntimeLists } from '../ir/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
 import type { Bound } from '../run/bind/index.ts'
 import type { Executable } from '../run/execute.ts'
-import { commandsFinding } from '../run/same-kernel.ts'
+import { commandsMeasuring } from '../run/shared-buffers.ts'
 import type { Command, Device } from '../runtime/device.ts'
-import type { Selection } from './choice-conditions.ts'
 import type { CompiledSchedule } from './compiled.ts'
-import { tells } from './coverage.ts'
-import { FillRatioTimes } from './covered-times.ts'
-import { liveOf } from './selecting.ts'
+import type { Selection } from './dispatch-conditions.ts'
+import { liveOf } from './dispatcher.ts'
+import { determinesFillRatio } from './fill-ratio.ts'
+import { FillRatioTimes } from './fill-ratio-times.ts'
 
 /** What there is to select from. */
-export interface Selectable<V> {
+export interface DispatchSource<V> {
   /** What the choice asks. */
   readonly statistics: ReadonlyMap<string, Statistic>
   /** Of those, what only runs tell. */
@@ -31,7 +31,7 @@ export interface Selectable<V> {
 
 /** What would be chosen if all shares were this one, but for that of `one`, which were 0. */
 export const covering = <V>(
-  of: Selectable<V>,
+  of: DispatchSource<V>,
   share: number,
   one?: string,
   passed?: ReadonlySet<string>,
@@ -41,14 +41,14 @@ export const covering = <V>(
  * The first that tells the share, of what would be chosen one after the other if each were passed over: where the others are
  * covered, and where they are not.
  */
-export function* telling<V>(of: Selectable<V>, name: string): Generator<V, void> {
+export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, void> {
   const statistic = of.statistics.get(name)!
   for (const others of [1, 0]) {
     const passed = new Set<string>()
     for (;;) {
       const variant = orRefused(() => covering(of, others, name, passed))
       if (variant instanceof SptError) break
-      if (statistic.kind === 'fill_ratio' && of.found(variant).some((f) => tells(f, statistic))) {
+      if (statistic.kind === 'fill_ratio' && of.found(variant).some((f) => determinesFillRatio(f, statistic))) {
         yield variant
         break
       }
@@ -92,12 +92,12 @@ export function branchOf(
   const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
     // What nobody reads has no place.
     const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
-    const found = plan.runtimeLists?.find((f) => tells(f, c) && f.parts.every((p) => isThere(p.counts)))
+    const found = plan.runtimeLists?.find((f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)))
     const { axes } = source.buffers.find((b) => b.name === c.tensor)!
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })
   const counts = findings.flatMap((f) => f.found.parts.map((p) => p.counts))
   const room = (plan.capacities ?? []).map((c) => c.counts)
-  const commands = commandsFinding(executable, [...counts, ...room])
+  const commands = commandsMeasuring(executable, [...counts, ...room])
   return { text, compiled, executable, findings, commands, times: new FillRatioTimes() }
 }

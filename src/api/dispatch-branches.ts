@@ -2,13 +2,13 @@
 import type { Bound } from '../run/bind/index.ts'
 import { type BareValues, withValues } from '../run/bind/update-values.ts'
 import { Executable } from '../run/execute.ts'
-import { inCommon } from '../run/same-kernel.ts'
+import { commonBuffers } from '../run/shared-buffers.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import type { CompiledSchedule } from './compiled.ts'
-import { type Branch, branchOf, type Selectable } from './selection-branch.ts'
+import { type Branch, branchOf, type DispatchSource } from './dispatch-branch.ts'
 
-export class Branches<V> {
-  readonly #of: Selectable<V>
+export class DispatchBranches<V> {
+  readonly #of: DispatchSource<V>
   readonly #made = new Map<string, Branch>()
   /** Of schedules that cannot be had here, by their texts, the tensors that the kernel updates and that they store in another format. */
   readonly #elsewhere = new Map<string, readonly string[]>()
@@ -17,17 +17,17 @@ export class Branches<V> {
   /** Whose memory it is. */
   readonly first: Branch
 
-  private constructor(of: Selectable<V>, first: Branch) {
+  private constructor(of: DispatchSource<V>, first: Branch) {
     this.#of = of
     this.first = first
     this.#made.set(first.text, first)
   }
 
-  static async create<V>(of: Selectable<V>, first: V): Promise<Branches<V>> {
+  static async create<V>(of: DispatchSource<V>, first: V): Promise<DispatchBranches<V>> {
     const compiled = await of.compile(first)
     const { source } = compiled.compilation
     const executable = await Executable.create(compiled.program, of.bind(first, compiled), { source })
-    return new Branches(of, branchOf(of.statistics, of.chosen(first).text, compiled, executable))
+    return new DispatchBranches(of, branchOf(of.statistics, of.chosen(first).text, compiled, executable))
   }
 
   [Symbol.iterator](): Iterator<Branch> {
@@ -53,7 +53,7 @@ export class Branches<V> {
     const compiled = await this.#of.compile(variant)
     const bound = this.bind(variant, compiled)
     const { program, compilation } = compiled
-    const buffers = inCommon(this.first.executable, { program, bound })
+    const buffers = commonBuffers(this.first.executable, { program, bound })
     const apart = program.plan.buffers.filter((b) => b.role === 'inout' && !buffers.has(b.name))
     if (apart.length > 0) {
       this.#elsewhere.set(

@@ -1,4 +1,4 @@
-/** What conditions ask of formats: the share of a tensor that they store. */
+/** Fill ratios in conditions of dispatches: stored slots of a format / dense size of the tensor. */
 import { byName } from '../ast/by-name.ts'
 import { type Coverage, coverageText, withNumbers } from '../elaborate/index.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -10,9 +10,9 @@ import type { RuntimeLists } from '../ir/stage1.ts'
 import { dependsOnValues } from '../storage/convert.ts'
 import { slotsOf } from '../storage/stored-parts.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
-import { constantValue } from './choice-conditions.ts'
+import { ArrayCache } from './array-cache.ts'
+import { constantValue } from './dispatch-conditions.ts'
 import { givenFor, instanceOf } from './format-values.ts'
-import { KnownOfArrays } from './known-arrays.ts'
 
 /** Arguments are known by now. */
 const argumentsOf = (c: Coverage): readonly (number | string)[] =>
@@ -54,14 +54,14 @@ const storing = ({ parts, tree }: Instance): string =>
     key === 'span' || key === 'text' || key === 'constants' ? undefined : x instanceof Map ? [...x] : x,
   )
 
-/** Whether a run that finds these lists tells the share. */
-export const tells = ({ tensor, format, args }: RuntimeLists, c: Coverage): boolean =>
+/** True if the lists that a run builds determine this fill ratio. */
+export const determinesFillRatio = ({ tensor, format, args }: RuntimeLists, c: Coverage): boolean =>
   tensor === c.tensor &&
   storing(instanceOf(formatOfOrder(format, c.format.over.length), args)) ===
     storing(instanceOf(c.format, argumentsOf(c)))
 
-/** The share by the lengths of the lists that a run found. */
-export function foundShare(
+/** Fill ratio from the measured lengths of the lists, in [0, 1]. */
+export function fillRatio(
   { parts }: RuntimeLists,
   counts: readonly ArrayLike<number>[],
   elements: number,
@@ -79,10 +79,10 @@ export function foundShare(
 }
 
 /** Whether it matters which values the tensor has. */
-export const asksValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
+export const needsValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
 
 /** Slots by how the condition calls them. */
-const known = new KnownOfArrays<Map<string, number>>()
+const known = new ArrayCache<Map<string, number>>()
 
 /**
  * Slots for values for each element; 0 of a tensor without elements. Found once for the same arrays.
@@ -91,7 +91,7 @@ const known = new KnownOfArrays<Map<string, number>>()
  * @param beside lists and sets that formats take
  * @throws SptError `format/…`, `bind/…` where the format does not hold the tensor, or takes what is not bound
  */
-export function coverage(
+export function storedFraction(
   c: Coverage,
   tensor: Tensor,
   elements: () => CoordTensor,

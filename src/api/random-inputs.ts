@@ -9,7 +9,11 @@ import { declaredOf } from './bound-values.ts'
  * What is bound to a kernel as written where random tensors are those of the seed; what it does not declare stays.
  * @throws SptError as `bindInputs`
  */
-export function drawnInputs(source: Kernel1, inputs: Inputs, used: Pick<ReadonlySet<string>, 'has'>): Inputs {
+export function randomInputs(
+  source: Kernel1,
+  inputs: Inputs,
+  used: Pick<ReadonlySet<string>, 'has'>,
+): Inputs {
   const { tensors = {} } = inputs
   const declared = { ...inputs, tensors: declaredOf(source, tensors, used) }
   const drawn = withRandom(bindInputs(source, declared), declared).inputs

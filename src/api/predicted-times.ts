@@ -8,7 +8,7 @@ import { type ModelData, modelDataOf, predictTime } from '../search/model/predic
 import type { MatrixStatistics } from '../search/model/statistics.ts'
 import type { CostModel } from '../search/model/trained-models.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import { KnownOfArrays } from './known-arrays.ts'
+import { ArrayCache } from './array-cache.ts'
 
 /**
  * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and
@@ -16,7 +16,7 @@ import { KnownOfArrays } from './known-arrays.ts'
  * @param sparse - The tensors with structure, under the names of `source`
  * @param beside - Lists and sets that formats take
  */
-export function expectedTimes(
+export function predictedTimes(
   model: CostModel | null,
   kind: DeviceKind,
   source: Kernel1,
@@ -76,7 +76,7 @@ interface Known {
   readonly times: WeakMap<Compilation, Map<string, Expected>>
   readonly remembered: WeakMap<object, unknown>
 }
-const known = new KnownOfArrays<Known>()
+const known = new ArrayCache<Known>()
 
 const knownOf = (
   source: Kernel1,

@@ -21,7 +21,7 @@ interface Registry {
   unregister(token: object): void
 }
 
-export class ForgottenKernels {
+export class LeakDetector {
   readonly #registry: Registry
 
   /** @param registry calls its argument with what was registered for a target that has been collected */
@@ -83,7 +83,7 @@ function environment(): string {
 }
 
 /** `null`: nothing is reported. */
-export const forgotten: ForgottenKernels | null =
+export const leakDetector: LeakDetector | null =
   isDevelopment() && typeof FinalizationRegistry !== 'undefined'
-    ? new ForgottenKernels((collected) => new FinalizationRegistry(collected))
+    ? new LeakDetector((collected) => new FinalizationRegistry(collected))
     : null

@@ -1,5 +1,5 @@
 /** What runs found is read back one reading at a time, while nobody waits: what is found meanwhile is read after it. */
-export class Readings {
+export class SparsityReadback {
   #reading: Promise<void> | undefined
   #again: (() => void) | undefined
 

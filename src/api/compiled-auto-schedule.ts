@@ -6,13 +6,13 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { Device } from '../runtime/device.ts'
 import type { ResidentParts } from '../storage/engines/device/index.ts'
-import type { AutoSchedulable } from './automatic-formats.ts'
-import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './automatic-forms.ts'
 import { type RunInputs, valuesIn } from './bound-inputs.ts'
 import { CompiledSchedule, isBound, type PreparedKernel } from './compiled.ts'
 import { CompiledVariants } from './compiled-variants.ts'
-import { traceOf } from './printed-trace.ts'
+import type { AutoSchedulable } from './format-candidates.ts'
 import { residentStructure } from './resident-structure.ts'
+import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './schedule-candidates.ts'
+import { traceOf } from './trace-text.ts'
 
 /** A kernel that can be compiled under the form that was chosen. */
 export interface AutoSchedulableKernel<K> extends AutoSchedulable<K> {

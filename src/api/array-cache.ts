@@ -8,7 +8,7 @@ interface Entry<T> {
 }
 
 /** By what it is found for, and by the arrays. */
-export class KnownOfArrays<T> {
+export class ArrayCache<T> {
   readonly #known = new WeakMap<object, WeakMap<object, Entry<T>>>()
 
   /** What was found before for the same arrays and shapes; else what `find` gives. */

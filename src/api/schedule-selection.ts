@@ -1,11 +1,11 @@
-/** From a choice and what is bound to the schedule: the kernel under it. */
+/** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
-import { formatInputsOfChoice } from '../schedule/used-data.ts'
+import { formatInputsOfChoice } from '../schedule/format-inputs.ts'
 import { sparseTensors } from '../search/model/prediction.ts'
 import type { CostModel } from '../search/model/trained-models.ts'
 import type { ResidentTensor } from '../storage/engines/device/index.ts'
@@ -13,7 +13,18 @@ import type { Tensor } from '../storage/tensor.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
 import { declaredOf, isDeclared } from './bound-values.ts'
-import { type Decision, type DispatchCall, decide, type Lookup, type Selection } from './choice-conditions.ts'
+import { callerStatistics } from './caller-statistics.ts'
+import {
+  type Decision,
+  type DispatchCall,
+  decide,
+  type Lookup,
+  type Selection,
+} from './dispatch-conditions.ts'
+import { besideDeclared, type DeclaredInputs } from './format-input-binding.ts'
+import { predictedTimes } from './predicted-times.ts'
+import { checkResident } from './resident-check.ts'
+import { residentStructure } from './resident-structure.ts'
 import {
   checkDeviceFacts,
   type DeviceFacts,
@@ -21,22 +32,17 @@ import {
   kindOf,
   modelFor,
   type SelectionContext,
-} from './choose-device.ts'
-import { expectedTimes } from './expected-times.ts'
-import { besideDeclared, type Used } from './format-data.ts'
-import { checkedStatistics } from './given-statistics.ts'
-import { PLAIN, plainReason } from './plain-schedule.ts'
-import { checkResident } from './resident-check.ts'
-import { residentStructure } from './resident-structure.ts'
+} from './selection-context.ts'
+import { PLAIN, plainReason } from './software-adapter-schedule.ts'
 import { Statistics } from './statistics.ts'
 
-export type { SelectionContext } from './choose-device.ts'
+export type { SelectionContext } from './selection-context.ts'
 
-/** What a schedule is chosen by. */
+/** Inputs of a schedule selection: bound values, statistics, and properties of the device. */
 export interface SelectionInputs extends RunInputs, DeviceFacts {
   /**
-   * Tensors that a device has: their shapes count, and the structure of those that are arrays over the kernel's axes,
-   * of which the offsets that are asked for are downloaded once.
+   * Tensors on the device, by name. Shapes are used, and the structure of those that are arrays over the kernel's axes; required
+   * offsets are downloaded once.
    */
   readonly resident?: Readonly<Record<string, ResidentTensor>>
 }
@@ -48,35 +54,35 @@ export interface Schedulable<K> {
   schedule(name: string, ...args: (number | undefined)[]): K
 }
 
-/** A choice, and the kernel that its schedules are applied to. */
+/** A dispatch, and the kernel to which its schedules are applied. */
 export interface OpenDispatch<K extends Schedulable<K>> extends DispatchCall {
   readonly base: K
-  /** Nobody named the choice: it is the one called `auto`. */
+  /** The default dispatch `auto`, which the caller did not name. */
   readonly isDefault?: boolean | undefined
 }
 
-/** A kernel under the schedule that was chosen. */
+/** A kernel under the selected schedule. */
 export interface SelectedKernel<K> {
   readonly kernel: K
   readonly selection: Selection
 }
 
-/** What is asked of data and device, and by what. */
+/** Facts about data and device that a dispatch uses. */
 export type QueriedFacts = Pick<Choice, 'kernel' | 'name' | 'statistics' | 'device'>
 
-/** Some inputs: what they are, and what is known of them. */
+/** Inputs of a selection with their statistics. */
 export interface Facts {
   readonly statistics: Statistics
   readonly facts: DeviceFacts
-  /** To be bound: bare values of declared tensors have their shapes. */
+  /** Values to bind; bare arrays have the shapes of their tensors. */
   readonly inputs: RunInputs
-  /** Statistics that runs have told, by name. */
+  /** Statistics measured by runs, by name. */
   readonly found?: ReadonlyMap<string, number>
-  /** Schedules that are passed over, as a choice writes them. */
+  /** Calls of schedules to skip. */
   readonly passed?: ReadonlySet<string> | undefined
 }
 
-/** A question about some inputs. */
+/** A selection to make: an open dispatch with inputs. */
 export interface SelectionRequest<K extends Schedulable<K>> extends Facts {
   readonly open: OpenDispatch<K>
   /** Sparse tensors that are resident and those that are bound, where schedules are to be compared on them. */
@@ -119,7 +125,7 @@ export function factsFor(
   asking: QueriedFacts,
   source: Compilation['source'],
   given: SelectionInputs,
-  used: Used,
+  used: DeclaredInputs,
 ): Facts {
   expectArgument(isRecord(given), 'what is bound', given, '{ tensors, params, seed, statistics }')
   const { resident = {}, statistics = {}, capability, processors, features, ...inputs } = given
@@ -139,7 +145,7 @@ export function factsFor(
       ...values,
       by: `${'conditions' in asking ? 'space' : 'schedule'} ${asking.name}`,
       resident: declaredOf(source, resident, used),
-      statistics: checkedStatistics(asking, statistics),
+      statistics: callerStatistics(asking, statistics),
       beside: besideDeclared(source, tensors, used),
     }),
   }
@@ -222,7 +228,7 @@ function fastest<K extends Schedulable<K>>(
   const kernels = legal.map((v) => v.kernel.compilation)
   const { source } = open.base.compilation
   const beside = besideDeclared(source, inputs.tensors ?? {}, formatInputsOfChoice(open.choice))
-  const times = expectedTimes(model, kind, source, sparse, statistics.sizes, kernels, beside)
+  const times = predictedTimes(model, kind, source, sparse, statistics.sizes, kernels, beside)
   const order = legal
     .map((v, k) => ({ ...v, milliseconds: times[k] ?? Number.POSITIVE_INFINITY }))
     .sort((a, b) => (a.milliseconds === b.milliseconds ? 0 : a.milliseconds - b.milliseconds))

@@ -4,7 +4,7 @@ import type { Choice } from '../elaborate/index.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 
 /** @throws SptError `choose/unknown-name` */
-export function checkedStatistics(
+export function callerStatistics(
   { kernel, name: own, statistics }: Pick<Choice, 'kernel' | 'name' | 'statistics'>,
   given: Readonly<Record<string, number>>,
 ): ReadonlyMap<string, number> {

@@ -6,10 +6,17 @@ import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Device } from '../runtime/device.ts'
-import { formatInputsOfChoice } from '../schedule/used-data.ts'
+import { formatInputsOfChoice } from '../schedule/format-inputs.ts'
 import { DenseOnDevice } from '../storage/dense-on-device.ts'
 import { expectInputs, type RunInputs, valuesIn } from './bound-inputs.ts'
-import type { Selection } from './choice-conditions.ts'
+import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
+import { CompiledVariants } from './compiled-variants.ts'
+import type { Selection } from './dispatch-conditions.ts'
+import { fixedDispatcher, isOpen, liveOf } from './dispatcher.ts'
+import type { ErrorSources } from './error-sources.ts'
+import { formatInputsFor } from './format-input-binding.ts'
+import { randomInputs } from './random-inputs.ts'
+import { RunTimeDispatcher } from './run-time-dispatcher.ts'
 import {
   fetchedRequest,
   type OpenDispatch,
@@ -20,14 +27,7 @@ import {
   selectionRequest,
   selectSchedule,
   withPlace,
-} from './choose.ts'
-import { CompiledKernel, type CompiledSchedule, isBound, PreparedKernel } from './compiled.ts'
-import { CompiledVariants } from './compiled-variants.ts'
-import { drawnInputs } from './drawn-inputs.ts'
-import { takenBy } from './format-data.ts'
-import { fixedDispatcher, isOpen, liveOf } from './selecting.ts'
-import { RunTimeDispatcher } from './selection.ts'
-import type { Sourced } from './sourced.ts'
+} from './schedule-selection.ts'
 
 /** Compiled under the schedule that was chosen. */
 export interface CompiledVariant {
@@ -36,7 +36,7 @@ export interface CompiledVariant {
 }
 
 /** A kernel that can be compiled under other schedules than its own. */
-interface Compilable extends Schedulable<Compilable>, Pick<Sourced, 'sources'> {
+interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'sources'> {
   compileSchedule(device: Device): Promise<CompiledSchedule>
 }
 
@@ -156,7 +156,7 @@ export class CompiledDispatch extends CompiledKernel {
     expectInputs(inputs)
     const { tensors = {} } = inputs
     const used = formatInputsOfChoice(this.#open.choice)
-    return { ...inputs, tensors: takenBy(kernel.compilation.kernel, tensors, used) }
+    return { ...inputs, tensors: formatInputsFor(kernel.compilation.kernel, tensors, used) }
   }
 
   #compile({ kernel, selection }: SelectedKernel<Compilable>): Promise<CompiledSchedule> {
@@ -210,7 +210,7 @@ export class CompiledDispatch extends CompiledKernel {
     if (seed === undefined) return asking
     const used = formatInputsOfChoice(choice)
     const values = valuesIn(base.compilation.source, { ...asking.inputs, statistics: {} })
-    const { tensors } = drawnInputs(base.compilation.source, { ...values, seed }, used)
+    const { tensors } = randomInputs(base.compilation.source, { ...values, seed }, used)
     return { ...asking, inputs: { ...asking.inputs, ...(tensors && { tensors }) } }
   }
 

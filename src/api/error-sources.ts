@@ -7,7 +7,7 @@ import type { Sources } from '../run/launch-spans.ts'
 import { Uncloneable } from './uncloneable.ts'
 
 /** A base class of what users call. */
-export abstract class Sourced extends Uncloneable {
+export abstract class ErrorSources extends Uncloneable {
   /** Texts by name, for `render` of errors. */
   abstract readonly sources: Sources
 
@@ -17,7 +17,7 @@ export abstract class Sourced extends Uncloneable {
   }
 }
 
-const wrapped = new WeakSet<object>([Sourced.prototype])
+const wrapped = new WeakSet<object>([ErrorSources.prototype])
 
 function wrapMethods(prototype: object): void {
   if (wrapped.has(prototype)) return
@@ -33,7 +33,7 @@ function wrapMethods(prototype: object): void {
 }
 
 function telling(method: (...args: unknown[]) => unknown): typeof method {
-  const told = function (this: Sourced, ...args: unknown[]): unknown {
+  const told = function (this: ErrorSources, ...args: unknown[]): unknown {
     return withSources(this, () => method.apply(this, args))
   }
   Object.defineProperty(told, 'name', { value: method.name })

@@ -8,23 +8,29 @@ import type { Executable } from '../run/execute.ts'
 import { storedElsewhere } from '../run/overflow-error.ts'
 import type { Device } from '../runtime/device.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import type { Selection } from './choice-conditions.ts'
+import {
+  fillRatiosOf,
+  type KnownFillRatio,
+  overflowError,
+  selectWithinCapacity,
+  updates,
+} from './capacity-overflow.ts'
 import type { CompiledSchedule } from './compiled.ts'
-import { foundShare } from './coverage.ts'
-import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './selecting.ts'
-import { type Branch, covering, finds, type Selectable, telling } from './selection-branch.ts'
-import { Branches } from './selection-branches.ts'
-import { Readings } from './selection-readings.ts'
-import { chosenWithRoom, foundShares, type Known, roomError, updates } from './selection-room.ts'
+import { type Branch, covering, type DispatchSource, finds, telling } from './dispatch-branch.ts'
+import { DispatchBranches } from './dispatch-branches.ts'
+import type { Selection } from './dispatch-conditions.ts'
+import { type Dispatcher, type FillRatio, liveOf, type RunSelection } from './dispatcher.ts'
+import { fillRatio } from './fill-ratio.ts'
+import { SparsityReadback } from './sparsity-readback.ts'
 
 const MOST_RUNS_BETWEEN_SAMPLES = 16
 
 export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
-  readonly #of: Selectable<V>
+  readonly #of: DispatchSource<V>
   /** Shares that runs may tell. */
   readonly #live: readonly string[]
-  readonly #branches: Branches<V>
-  readonly #found: Map<string, Known>
+  readonly #branches: DispatchBranches<V>
+  readonly #found: Map<string, KnownFillRatio>
   /** Schedules without room for what they found last. */
   readonly #full = new Set<Branch>()
   #now: Branch
@@ -41,24 +47,33 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   /** Runs under this schedule; that of the next sample. */
   #runs = 0
   #sampled = 1
-  readonly #readings = new Readings()
+  readonly #readings = new SparsityReadback()
   #isFreed = false
 
-  private constructor(of: Selectable<V>, first: V, branches: Branches<V>, found: ReadonlyMap<string, Known>) {
+  private constructor(
+    of: DispatchSource<V>,
+    first: V,
+    branches: DispatchBranches<V>,
+    found: ReadonlyMap<string, KnownFillRatio>,
+  ) {
     this.#of = of
     this.#live = liveOf(of.statistics).map(([name]) => name)
     this.#branches = branches
     this.#found = new Map(found)
     this.#now = branches.first
     this.#chosen = of.chosen(first)
-    this.#covered = foundShares(of, this.#chosen, this.#found, new Set())
+    this.#covered = fillRatiosOf(of, this.#chosen, this.#found, new Set())
   }
 
   /**
    * @param first what the host chooses
    * @param isFound whether the device can be asked first: that takes the host no look at the data
    */
-  static async create<V>(of: Selectable<V>, first: () => V, isFound: boolean): Promise<RunTimeDispatcher<V>> {
+  static async create<V>(
+    of: DispatchSource<V>,
+    first: () => V,
+    isFound: boolean,
+  ): Promise<RunTimeDispatcher<V>> {
     const asked = isFound ? await RunTimeDispatcher.#asked(of) : null
     if (asked) return asked
     const selection = await RunTimeDispatcher.#made(of, first())
@@ -72,15 +87,15 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   }
 
   static async #made<V>(
-    of: Selectable<V>,
+    of: DispatchSource<V>,
     first: V,
-    found = new Map<string, Known>(),
+    found = new Map<string, KnownFillRatio>(),
   ): Promise<RunTimeDispatcher<V>> {
-    return new RunTimeDispatcher(of, first, await Branches.create(of, first), found)
+    return new RunTimeDispatcher(of, first, await DispatchBranches.create(of, first), found)
   }
 
   /** Of what is bound the launches of what tells the coverage tell it; nothing where they are refused, or cannot run alone. */
-  static async #asked<V>(of: Selectable<V>): Promise<RunTimeDispatcher<V> | null> {
+  static async #asked<V>(of: DispatchSource<V>): Promise<RunTimeDispatcher<V> | null> {
     let made: RunTimeDispatcher<V> | undefined
     try {
       made = await RunTimeDispatcher.#made(of, covering(of, 0))
@@ -96,7 +111,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
         made.free()
         made = other
         made.#overflowed = overflowed
-        made.#covered = foundShares(of, made.#chosen, made.#found, counted)
+        made.#covered = fillRatiosOf(of, made.#chosen, made.#found, counted)
         await made.#observe()
         return made
       }
@@ -152,7 +167,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     const now = this.#now
     if (!this.#full.has(now) || !updates(now) || now.commands.length === 0) return undefined
     return this.#sample(now, 'sample').then(async () => {
-      const error = this.#full.has(now) && (await roomError(now))
+      const error = this.#full.has(now) && (await overflowError(now))
       if (error) throw this.#unchanged(error)
     })
   }
@@ -174,7 +189,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
       if (branch !== this.#now) [this.#runs, this.#sampled] = [0, 1]
       this.#now = branch
       this.#chosen = chosen
-      this.#covered = foundShares(this.#of, chosen, this.#found, counted)
+      this.#covered = fillRatiosOf(this.#of, chosen, this.#found, counted)
       return this.#observe()
     })
     // What turns out not to be had here is passed over.
@@ -228,7 +243,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   }
 
   rebuilt(device: Device): Promise<RunTimeDispatcher<V>> {
-    const of: Selectable<V> = {
+    const of: DispatchSource<V> = {
       ...this.#of,
       compile: (variant) => this.#of.compile(variant, device),
       bind: (variant, compiled) => this.#branches.bind(variant, compiled),
@@ -242,11 +257,11 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   }
 
   /** @param here only of what can be had on this memory */
-  #decided(here = false): ReturnType<typeof chosenWithRoom<V>> {
+  #decided(here = false): ReturnType<typeof selectWithinCapacity<V>> {
     const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
     const full = new Map([...this.#full].map((b) => [b.text, b]))
     const isElsewhere = (text: string): boolean => here && this.#branches.elsewhere(text) !== undefined
-    return chosenWithRoom(this.#of, found, (text) => full.get(text), isElsewhere)
+    return selectWithinCapacity(this.#of, found, (text) => full.get(text), isElsewhere)
   }
 
   /** Of what the schedule that runs does not find, whatever does; of what has no room, whether it has by now. */
@@ -289,12 +304,12 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   async #read(branch: Branch, from: FillRatio['source']): Promise<void> {
     const { executable, findings } = branch
     const { params } = executable.bound
-    const isFull = (await roomError(branch)) !== undefined
+    const isFull = (await overflowError(branch)) !== undefined
     if (isFull !== this.#full.has(branch)) this.#isNews = true
     isFull ? this.#full.add(branch) : this.#full.delete(branch)
     for (const { statistic, found, elements } of findings) {
       const counts = await Promise.all(found.parts.map((p) => executable.values(p.counts)))
-      const value = foundShare(found, counts, elements, params)
+      const value = fillRatio(found, counts, elements, params)
       if (this.#isFreed) return
       const before = this.#found.get(statistic)
       if (before?.value !== value || before.source !== from) this.#isNews = true

@@ -3,12 +3,12 @@
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { overflow } from '../run/overflow-error.ts'
-import type { Selection } from './choice-conditions.ts'
-import { type FillRatio, liveOf } from './selecting.ts'
-import type { Branch, Selectable } from './selection-branch.ts'
+import type { Branch, DispatchSource } from './dispatch-branch.ts'
+import type { Selection } from './dispatch-conditions.ts'
+import { type FillRatio, liveOf } from './dispatcher.ts'
 
 /** What is wrong where there is no room for what the schedule found last. */
-export function roomError({ executable }: Branch): Promise<SptError | undefined> {
+export function overflowError({ executable }: Branch): Promise<SptError | undefined> {
   const { program, bound } = executable
   return overflow(program.plan, (counts) => executable.values(counts), bound.params)
 }
@@ -18,7 +18,7 @@ export const updates = ({ executable }: Branch): boolean =>
   executable.program.plan.buffers.some((b) => b.role === 'inout')
 
 /** What is chosen beside schedules without room. */
-export interface WithRoom<V> {
+export interface SelectionWithinCapacity<V> {
   readonly variant: V
   /** What would be chosen if it had room. */
   readonly overflowed: string | null
@@ -31,12 +31,12 @@ export interface WithRoom<V> {
  * leaves nothing to choose; so are those that cannot be had. Where nothing else can be chosen at all, what has no room stays.
  * @throws SptError what is wrong with a schedule that would be chosen, as where it is chosen first
  */
-export function chosenWithRoom<V>(
-  of: Selectable<V>,
+export function selectWithinCapacity<V>(
+  of: DispatchSource<V>,
   found: ReadonlyMap<string, number>,
   fullOf: (text: string) => Branch | undefined,
   isElsewhere: (text: string) => boolean,
-): WithRoom<V> {
+): SelectionWithinCapacity<V> {
   const first = of.choose(found)
   const passed = new Set<string>()
   let overflowed: string | null = null
@@ -63,13 +63,13 @@ export function chosenWithRoom<V>(
   }
 }
 
-export type Known = Pick<FillRatio, 'value' | 'source'>
+export type KnownFillRatio = Pick<FillRatio, 'value' | 'source'>
 
 /** By which shares a schedule was chosen. */
-export function foundShares<V>(
-  { statistics, unknown }: Selectable<V>,
+export function fillRatiosOf<V>(
+  { statistics, unknown }: DispatchSource<V>,
   { values }: Selection,
-  found: ReadonlyMap<string, Known>,
+  found: ReadonlyMap<string, KnownFillRatio>,
   counted: ReadonlySet<string>,
 ): Readonly<Record<string, FillRatio>> {
   const asked = liveOf(statistics).filter(([name]) => name in values)

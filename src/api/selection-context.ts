@@ -1,4 +1,4 @@
-/** What choices ask of the device they are made for: its kind, figures and features. */
+/** Properties of devices in conditions of dispatches: kind, figures and features. */
 import { fail } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { type DeviceQuestion, EXPERIMENTAL, FEATURE_WORDS, featureText } from '../elaborate/index.ts'
@@ -8,18 +8,18 @@ import type { Device, DeviceKind, DeviceLimits } from '../runtime/device.ts'
 import { type CostModel, type ModelledDevice, selectionModel } from '../search/model/trained-models.ts'
 import { expectArgument, expectEach, isRecord } from './argument-checks.ts'
 
-/** A device, or one of a kind. */
+/** Device for which a schedule is selected, or its kind. */
 export type SelectionContext =
   | DeviceKind
   | (Pick<Device, 'kind' | 'features'> & { readonly limits?: Pick<DeviceLimits, 'processors'> })
 
-/** What is known of a device where only its kind is given; one that is there tells its own. */
+/** Properties of a device of which only the kind is given; an open device reports its own. */
 export interface DeviceFacts {
   /** Compute capability of the CUDA device: 9.0. */
   readonly capability?: number | undefined
-  /** How many multiprocessors it has. */
+  /** Number of SMs. */
   readonly processors?: number | undefined
-  /** All that conditions may find with `has`: `['f16', 'subgroup_matrix(16, 16, 16, f16, f32)']`. */
+  /** Features for conditions with `has`: `['f16', 'subgroup_matrix(16, 16, 16, f16, f32)']`. */
   readonly features?: readonly string[] | undefined
 }
 

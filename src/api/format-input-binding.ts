@@ -3,7 +3,7 @@ import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Binding, bindingIn, bindingOf } from '../run/bind/binding-names.ts'
 import type { Inputs } from '../run/bind/index.ts'
-import type { FormatInput } from '../schedule/used-data.ts'
+import type { FormatInput } from '../schedule/format-inputs.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { coordinatesOf, isTyped } from './argument-checks.ts'
 import { valuesIn } from './bound-inputs.ts'
@@ -11,29 +11,29 @@ import { isDeclared } from './bound-values.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
 /** What formats take, by name. */
-export type Used = Pick<ReadonlyMap<string, FormatInput>, 'has' | 'get' | 'keys'>
+export type DeclaredInputs = Pick<ReadonlyMap<string, FormatInput>, 'has' | 'get' | 'keys'>
 
 /**
  * What a kernel takes of what is bound; what else formats take is for other kernels.
  * @throws SptError `bind/unknown-name` of what neither takes
  */
-export function takenBy<T>(
+export function formatInputsFor<T>(
   kernel: Kernel1,
   bound: Readonly<Record<string, T>>,
-  used: Used,
+  used: DeclaredInputs,
 ): Record<string, T> {
   checkBound(kernel, Object.keys(bound), used)
   return byName(Object.entries(bound).filter(([name]) => bindingAmong(kernel, name, used)))
 }
 
 /** What a name stands for in a kernel; `null` of lists and sets of formats that it does not have, be they called like its axes. */
-export function bindingAmong(kernel: Kernel1, name: string, used: Used): Binding | null {
+export function bindingAmong(kernel: Kernel1, name: string, used: DeclaredInputs): Binding | null {
   const found = bindingIn(kernel, name)
   return found?.kind === 'axis' && used.has(name) ? null : found
 }
 
 /** @throws SptError `bind/unknown-name` of what neither the kernel nor formats take */
-export function checkBound(kernel: Kernel1, names: Iterable<string>, used: Used): void {
+export function checkBound(kernel: Kernel1, names: Iterable<string>, used: DeclaredInputs): void {
   for (const name of names)
     if (!used.has(name) && !bindingIn(kernel, name)) bindingOf(kernel, name, undefined, used.keys())
 }
@@ -53,7 +53,7 @@ export function withBeside(
 export const besideDeclared = (
   source: Kernel1,
   bound: Readonly<Record<string, Bindable>>,
-  used: Used,
+  used: DeclaredInputs,
 ): Record<string, Tensor> =>
   byName(
     Object.entries(bound).flatMap(([name, x]): [string, Tensor][] =>

@@ -1,6 +1,6 @@
 /**
- * Kernels without a schedule: the forms that sketches have for them (`search/sketch/shortlist.ts`), and which of them the cost
- * model expects to be the fastest on what is bound.
+ * Auto-scheduler: candidates for a kernel without a schedule (`search/sketch/shortlist.ts`), compared by the cost model on bound
+ * data.
  */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -18,12 +18,12 @@ import {
   sketch,
 } from '../search/sketch/index.ts'
 import { storedElements, type Tensor } from '../storage/tensor.ts'
-import { type AutoSchedulable, formatCandidates, isUneven } from './automatic-formats.ts'
 import { sizesOf } from './bound-values.ts'
-import { expectedTimes, statisticsFor } from './expected-times.ts'
-import { PLAIN, plainReason } from './plain-schedule.ts'
+import { type AutoSchedulable, formatCandidates, isUneven } from './format-candidates.ts'
+import { predictedTimes, statisticsFor } from './predicted-times.ts'
+import { PLAIN, plainReason } from './software-adapter-schedule.ts'
 
-/** What is chosen for: a device, or a kind of device. */
+/** A device, or a kind of device. */
 export type CandidateTarget = Device | SketchDevice
 
 /** Values under the names that the kernel's text declares. */
@@ -59,16 +59,16 @@ const MOST_NESTS = 64
 export const isUnscheduled = ({ onLoops, loops }: Compilation): boolean =>
   !onLoops && loops.body.length <= MOST_NESTS
 
-/** A way to deal a kernel's loops out. */
+/** A candidate of the auto-scheduler: formats, and a partition of the loops. */
 export interface ScheduleCandidate<K> {
   readonly kernel: K
-  /** What was decided of a format, where it has another than the declared one, and of how loops are dealt out; empty where there is one way. */
+  /** Decisions: a format other than the declared one, and the partition of loops; empty if there is only one candidate. */
   readonly text: string
-  /** What the cost model expects on what is bound; `null` where it was not asked or does not know. */
+  /** Predicted milliseconds on the bound data; `null` without a prediction. */
   readonly milliseconds: number | null
-  /** The chip of that model; `null` as `milliseconds`. */
+  /** Chip of the cost model; `null` as `milliseconds`. */
   readonly costModel: string | null
-  /** The rule by which no other form was looked at. */
+  /** Rule that selected the candidate without a comparison. */
   readonly reason?: string | undefined
 }
 
@@ -190,7 +190,7 @@ const timesOf = <K extends AutoSchedulable<K>>(
   { model, kind, sizes, sparse }: Comparison,
   compilations: readonly Compilation[],
 ): readonly (number | null)[] =>
-  expectedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
+  predictedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
 
 /** Of the one tensor with structure, the fastest first. */
 function inOtherFormats<K extends AutoSchedulable<K>>(

@@ -22,7 +22,7 @@ export interface MatchedRoutine {
 }
 
 /** @param whole the plan of the kernel for the device: its arrays are what is bound, its steps are not taken */
-export function calledProgram(device: Device, whole: Plan, of: MatchedRoutine, sources: Sources): Program {
+export function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources: Sources): Program {
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
   const plan: Plan = { ...whole, buffers, steps: [], lostWrites: undefined }
   let live = true

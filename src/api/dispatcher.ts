@@ -7,7 +7,7 @@ import type { Executable } from '../run/execute.ts'
 import { isOverflow } from '../run/overflow-error.ts'
 import type { Device } from '../runtime/device.ts'
 import type { Tensor } from '../storage/tensor.ts'
-import type { Selection } from './choice-conditions.ts'
+import type { Selection } from './dispatch-conditions.ts'
 
 /** Fill ratio (stored slots / dense size) in a condition of a dispatch, as measured by runs. In [0, 1]. */
 export interface FillRatio {

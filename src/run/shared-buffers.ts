@@ -10,7 +10,7 @@ import type { Executable, Program } from './execute.ts'
 import { commandsOf } from './launch-commands.ts'
 
 /** Of one executable, what a program of the same kernel can have as its own: tensors that both store as they are declared. */
-export function inCommon(
+export function commonBuffers(
   of: Executable,
   { program, bound }: { readonly program: Program; readonly bound: Bound },
 ): ReadonlyMap<string, DeviceBuffer> {
@@ -36,7 +36,7 @@ export function inCommon(
  * What has to be run so that these buffers hold what a run leaves in them; nothing where that writes anything but temporaries,
  * which are nobody else's.
  */
-export function commandsFinding(
+export function commandsMeasuring(
   { program, bound, memory }: Executable,
   buffers: readonly string[],
 ): readonly Command[] {
