@@ -48,7 +48,10 @@ export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, v
     for (;;) {
       const variant = orRefused(() => covering(of, others, name, passed))
       if (variant instanceof SptError) break
-      if (statistic.kind === 'fill_ratio' && of.found(variant).some((f) => determinesFillRatio(f, statistic))) {
+      if (
+        statistic.kind === 'fill_ratio' &&
+        of.found(variant).some((f) => determinesFillRatio(f, statistic))
+      ) {
         yield variant
         break
       }
@@ -92,7 +95,9 @@ export function branchOf(
   const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
     // What nobody reads has no place.
     const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
-    const found = plan.runtimeLists?.find((f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)))
+    const found = plan.runtimeLists?.find(
+      (f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)),
+    )
     const { axes } = source.buffers.find((b) => b.name === c.tensor)!
     return found ? [{ statistic, found, elements: axes.reduce((n, a) => n * extents.get(a)!, 1) }] : []
   })
