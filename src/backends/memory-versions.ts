@@ -56,6 +56,6 @@ export class MemoryVersions {
 }
 
 function buffersIn(e: Expr): readonly string[] {
-  const inside = children(e).flatMap(buffersIn)
-  return e.kind === 'load' ? [e.buffer, ...inside] : inside
+  const indexBuffers = children(e).flatMap(buffersIn)
+  return e.kind === 'load' ? [e.buffer, ...indexBuffers] : indexBuffers
 }

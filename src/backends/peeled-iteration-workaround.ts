@@ -31,8 +31,8 @@ export class FirstIterations {
     if (cond.kind === 'unary') return cond.op === 'not' && this.isFirstIterationTest(cond.x)
     if (cond.kind !== 'binary' || !isCompare(cond.op) || cond.a.dtype !== 'i32') return false
     const { terms, constant } = minus(linear(cond.a), linear(cond.b))
-    const [left, ...others] = terms.values()
-    if (left?.term.kind !== 'var' || others.length > 0 || !this.#loops.has(left.term.name)) return false
+    const [left, ...furtherTerms] = terms.values()
+    if (left?.term.kind !== 'var' || furtherTerms.length > 0 || !this.#loops.has(left.term.name)) return false
     const [first, second] = [0, left.coefficient].map((x) => foldCompare(cond.op, x + constant, 0))
     return first !== second
   }

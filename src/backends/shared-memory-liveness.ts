@@ -36,7 +36,7 @@ interface Placement {
   /** Live range: first and last statement that touches the array. */
   readonly first: number
   readonly last: number
-  readonly written: Writers
+  readonly writers: Writers
 }
 
 /** Writers of an array: threads, or copies that signal a barrier. */
@@ -53,8 +53,8 @@ export function allocateShared(launch: Launch): SharedMemory {
     const placed: Placement[] = []
     for (const b of order) {
       const [first, last] = ranges.get(b.name) ?? [0, Infinity]
-      const written = { stored: stored.has(b.name), copied: copied.has(b.name) }
-      placed.push(placeBuffer(b, placed, { first, last, written }))
+      const writers = { stored: stored.has(b.name), copied: copied.has(b.name) }
+      placed.push(placeBuffer(b, placed, { first, last, writers }))
     }
     return placed
   }
@@ -159,12 +159,12 @@ function writtenBuffers(body: Body): {
   return { stored, copied }
 }
 
-type Use = Pick<Placement, 'first' | 'last' | 'written'>
+type Use = Pick<Placement, 'first' | 'last' | 'writers'>
 
 const isConcurrent = (a: Use, b: Use): boolean => a.first <= b.last && b.first <= a.last
 
 /** True if threads store to `a` before copies fill `b`, because the copies are not ordered after these stores. */
-const isUnordered = (a: Use, b: Use): boolean => a.last < b.first && a.written.stored && b.written.copied
+const isUnordered = (a: Use, b: Use): boolean => a.last < b.first && a.writers.stored && b.writers.copied
 
 function bytesOf(b: Buffer): number {
   const length = b.shape[0]

@@ -28,11 +28,11 @@ export class Addresses {
     })
   }
 
-  /** Evaluates `make` with the facts about sizes that the condition implies. */
-  where<T>(cond: Expr, make: () => T): T {
+  /** Runs `evaluate` with the facts about sizes that the condition implies. */
+  withCondition<T>(cond: Expr, evaluate: () => T): T {
     const outer = this.#facts
     this.#facts = outer.where(cond)
-    const result = make()
+    const result = evaluate()
     this.#facts = outer
     return result
   }

@@ -94,7 +94,9 @@ class Vectorizer {
       withBodies(
         s,
         bodiesOf(s).map((b, k) =>
-          s.kind === 'if' && k === 0 ? this.#addresses.where(s.cond, () => this.body(b)) : this.body(b),
+          s.kind === 'if' && k === 0
+            ? this.#addresses.withCondition(s.cond, () => this.body(b))
+            : this.body(b),
         ),
       ),
     )
@@ -143,9 +145,9 @@ class Vectorizer {
       this.#recordWrites(s, versions)
     })
     const vectors = new Map<number, Stmt[]>()
-    const named: NamedElements = new Map()
-    for (const [key, group] of groups) this.#chunks(key, group, vectors, named)
-    if (named.size === 0) return list
+    const namedElements: NamedElements = new Map()
+    for (const [key, group] of groups) this.#chunks(key, group, vectors, namedElements)
+    if (namedElements.size === 0) return list
     versions = new MemoryVersions(this.#written)
     return list.flatMap((s, k): Body => {
       const rewritten =
@@ -155,7 +157,7 @@ class Vectorizer {
               rewriteExpr(e, (x) => {
                 const el = x.kind === 'load' ? this.#element(x) : undefined
                 const state = el && versions.version(el)
-                const name = el && named.get(`${el.key} ${state} ${el.constant}`)
+                const name = el && namedElements.get(`${el.key} ${state} ${el.constant}`)
                 return name && name.from <= k ? name.element : undefined
               }),
             )
@@ -170,7 +172,7 @@ class Vectorizer {
     else for (const b of writesOf([s])) versions.writeAny(b)
   }
 
-  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, named: NamedElements): void {
+  #chunks(key: string, group: Group, vectors: Map<number, Stmt[]>, namedElements: NamedElements): void {
     const { elements, base } = group
     const anyElement = elements.values().next().value!
     const alignment = this.#addresses.alignment(base)
@@ -179,7 +181,7 @@ class Vectorizer {
       for (const constant of elements.keys()) {
         if (constant % width !== 0) continue
         const members = Array.from({ length: width }, (_, k) => elements.get(constant + k))
-        if (members.some((m, k) => !m || named.has(`${key} ${constant + k}`))) continue
+        if (members.some((m, k) => !m || namedElements.has(`${key} ${constant + k}`))) continue
         const first = Math.min(...members.map((m) => m!.first))
         const firstMember = members.findIndex((m) => m!.first === first)
         const memberLoad = members[firstMember]!.load
@@ -194,7 +196,7 @@ class Vectorizer {
         vectors.set(first, list)
         list.push(vectorLoad(names, start))
         for (const [k, n] of names.entries())
-          named.set(`${key} ${constant + k}`, { element: variable(n, memberLoad.dtype), from: first })
+          namedElements.set(`${key} ${constant + k}`, { element: variable(n, memberLoad.dtype), from: first })
       }
     }
   }
@@ -226,7 +228,7 @@ class Vectorizer {
 
   #stores(list: Body): Body {
     const out: Stmt[] = []
-    let run: { readonly store: Store; readonly element: Element; readonly at: number }[] = []
+    let run: { readonly store: Store; readonly element: Element; readonly position: number }[] = []
     const flush = (): void => {
       this.#pack(run, out)
       run = []
@@ -237,7 +239,7 @@ class Vectorizer {
         const first = run[0]
         const reads = buffersRead(s.value).has(s.buffer)
         if (reads || (first && first.element.key !== element.key)) flush()
-        if (!reads) run.push({ store: s, element, at: out.length })
+        if (!reads) run.push({ store: s, element, position: out.length })
       } else if (s.kind !== 'let' || run.some((r) => buffersRead(s.value).has(r.store.buffer))) flush()
       out.push(s)
     }
@@ -249,7 +251,7 @@ class Vectorizer {
 
   /** Replaces the last store of each complete vector by a vector store, and removes the others. */
   #pack(
-    run: readonly { readonly store: Store; readonly element: Element; readonly at: number }[],
+    run: readonly { readonly store: Store; readonly element: Element; readonly position: number }[],
     out: Stmt[],
   ): void {
     if (run.length < 2) return
@@ -263,7 +265,7 @@ class Vectorizer {
         if (constant % width !== 0) continue
         const members = Array.from({ length: width }, (_, k) => byConstant.get(constant + k))
         if (members.some((m, k) => !m || packed.has(constant + k))) continue
-        const last = Math.max(...members.map((m) => m!.at))
+        const last = Math.max(...members.map((m) => m!.position))
         const { store } = members[0]!
         const start = this.#vectorStart(store.index[0]!, width)
         const target = load(store.buffer, [start], this.#buffers.get(store.buffer)!.dtype)
@@ -271,7 +273,7 @@ class Vectorizer {
           target,
           members.map((m) => m!.store.value),
         )
-        for (const m of members) out[m!.at] = REMOVED
+        for (const m of members) out[m!.position] = REMOVED
         out[last] = vector
         for (let k = 0; k < width; k++) packed.add(constant + k)
       }

@@ -164,8 +164,8 @@ export class Call {
   /** `NAME=VALUE` pairs, each name once. */
   pairs(name: string, value: string): Map<string, string> {
     const out = new Map<string, string>()
-    for (const [key, [first, ...others]] of this.lists(name, value)) {
-      if (others.length > 0)
+    for (const [key, [first, ...repeated]] of this.lists(name, value)) {
+      if (repeated.length > 0)
         rejectUsage({
           command: this.command,
           message: `--${name} ${key} is given twice`,

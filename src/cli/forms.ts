@@ -75,10 +75,12 @@ export function predictedRow(
   return [['predicted', `${ms(first.milliseconds)} (${details})`]]
 }
 
-const alternativeTexts = ([first, ...others]: readonly Form[]): readonly string[] =>
+const alternativeTexts = ([first, ...alternatives]: readonly Form[]): readonly string[] =>
   first!.milliseconds === null
     ? []
-    : others.map((f) => `${nameOf(f)}: ${f.milliseconds === null ? 'no prediction' : ms(f.milliseconds)}`)
+    : alternatives.map(
+        (f) => `${nameOf(f)}: ${f.milliseconds === null ? 'no prediction' : ms(f.milliseconds)}`,
+      )
 
 /** All forms on one line. */
 export const formText = (forms: readonly Form[]): string =>

@@ -33,9 +33,9 @@ async function runCommand(): Promise<number> {
   }
   // Imported here, because an old Node fails while loading this module.
   const { runScript } = await import('./script.ts')
-  const { exports, storeCode: keep } = await runScript<Script>(SCRIPT, argv[0] ?? '')
+  const { exports, storeCode: storeCodeCache } = await runScript<Script>(SCRIPT, argv[0] ?? '')
   const code = await exports.main(argv, io)
   // A command that fails early has compiled few functions.
-  if (code === 0) await keep()
+  if (code === 0) await storeCodeCache()
   return code
 }

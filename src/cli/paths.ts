@@ -41,11 +41,11 @@ function checkStandardOutput(call: Call): void {
       expected: 'a distinct path',
     })
   const isJson = call.flag('json') && call.one('json') === undefined
-  const other = second?.typed ?? (first && isJson ? '--json' : undefined)
-  if (first && other !== undefined)
+  const conflict = second?.typed ?? (first && isJson ? '--json' : undefined)
+  if (first && conflict !== undefined)
     rejectUsage({
       command,
-      message: `${first.typed} and ${other} would both be standard output`,
+      message: `${first.typed} and ${conflict} would both be standard output`,
       expected: 'a distinct path for each',
     })
 }

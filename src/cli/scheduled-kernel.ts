@@ -100,8 +100,8 @@ export function applySchedule(
   fallback: string | undefined,
 ): ScheduledKernel {
   if (requested) {
-    const named = [...(requested.named ?? [])].map(([n, v]) => `${n} = ${v}`)
-    const args = [...requested.args, ...named].join(', ')
+    const namedArgs = [...(requested.named ?? [])].map(([n, v]) => `${n} = ${v}`)
+    const args = [...requested.args, ...namedArgs].join(', ')
     return {
       kernel: kernel.schedule(requested.name, ...argumentsOf(kernel, requested)),
       schedule: args === '' ? requested.name : `${requested.name}(${args})`,
@@ -111,9 +111,9 @@ export function applySchedule(
   if (fallback !== undefined && kernel.schedules.includes(fallback))
     try {
       return { kernel: kernel.schedule(fallback), schedule: fallback, selection: null }
-    } catch (why) {
-      if (!isRefusedByDevice(why)) throw why
-      return { kernel, schedule: null, selection: null, rejectedDefault: { name: fallback, error: why } }
+    } catch (error) {
+      if (!isRefusedByDevice(error)) throw error
+      return { kernel, schedule: null, selection: null, rejectedDefault: { name: fallback, error } }
     }
   return { kernel, schedule: null, selection: null }
 }
@@ -193,11 +193,11 @@ export const fixedSchedule = (
 export async function selectSchedule(
   kernel: Kernel,
   requested: ScheduleCall | undefined,
-  on: SelectionContext,
+  context: SelectionContext,
   inputs: SelectionInputs,
 ): Promise<ScheduledKernel> {
   const dispatch = requested ? kernel.schedule(requested.name, ...argumentsOf(kernel, requested)) : kernel
-  const variant = await dispatch.choose(on, inputs)
+  const variant = await dispatch.choose(context, inputs)
   return { kernel: variant.kernel, schedule: variant.selection.text, selection: variant.selection }
 }
 

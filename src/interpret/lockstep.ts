@@ -33,8 +33,8 @@ export function compileBody(body: readonly Stmt[]): ThreadProgram {
   }
 }
 
-function* drain(it: Iterator<Stop, void>): Generator<Stop, void> {
-  for (let r = it.next(); !r.done; r = it.next()) yield r.value
+function* drain(iterator: Iterator<Stop, void>): Generator<Stop, void> {
+  for (let r = iterator.next(); !r.done; r = iterator.next()) yield r.value
 }
 
 function compileStops(s: Stmt): ThreadProgram {

@@ -31,11 +31,11 @@ export function checkShapes(shapes: readonly LayerShape[]): void {
 
 function checkShape({ name, rows, cols, valueBytes = 4 }: LayerShape): void {
   expectArgument(typeof name === 'string', 'the name of a layer', name, 'a text')
-  for (const [what, n] of Object.entries({ rows, cols, valueBytes }))
+  for (const [subject, n] of Object.entries({ rows, cols, valueBytes }))
     if (!Number.isSafeInteger(n) || n < 1)
       fail({
         code: 'prune/layer',
-        message: `${what} of layer ${name} cannot be ${show(n)}`,
+        message: `${subject} of layer ${name} cannot be ${show(n)}`,
         expected: 'an integer of at least 1',
       })
   if (rows * cols >= 2 ** 32)
@@ -48,7 +48,7 @@ function checkShape({ name, rows, cols, valueBytes = 4 }: LayerShape): void {
 
 /** @throws SptError `prune/shape` */
 export function checkLength(
-  what: string,
+  subject: string,
   actual: unknown,
   type: Float32ArrayConstructor | Uint8ArrayConstructor,
   { name, rows, cols }: LayerShape,
@@ -57,21 +57,21 @@ export function checkLength(
   const actualText = actual instanceof type ? `${actual.length} elements` : show(actual)
   fail({
     code: 'prune/shape',
-    message: `${what} of layer ${name}, ${rows} x ${cols}: ${actualText}`,
+    message: `${subject} of layer ${name}, ${rows} x ${cols}: ${actualText}`,
     expected: `a ${type.name} of ${rows * cols} elements`,
   })
 }
 
 /**
- * Validates one mask per layer; `what` names their source in messages.
+ * Validates one mask per layer; `subject` names their source in messages.
  * @throws SptError `api/argument`, `prune/shape`, `prune/mask`
  */
-export function checkMasks(what: string, masks: readonly Mask[], shapes: readonly LayerShape[]): void {
-  expectArgument(Array.isArray(masks), what, masks, 'a list of masks')
+export function checkMasks(subject: string, masks: readonly Mask[], shapes: readonly LayerShape[]): void {
+  expectArgument(Array.isArray(masks), subject, masks, 'a list of masks')
   if (masks.length !== shapes.length)
     fail({
       code: 'prune/shape',
-      message: `${what}: ${masks.length} masks for ${shapes.length} layers`,
+      message: `${subject}: ${masks.length} masks for ${shapes.length} layers`,
       expected: 'a mask for each layer, in their order',
     })
   shapes.forEach((shape, k) => {
@@ -132,10 +132,10 @@ export interface KeptMasks {
 export function unionMasks(pruned: KeptMasks): readonly Mask[] {
   expectArgument(isRecord(pruned), 'what was pruned', pruned, '{ masks, rest }')
   const { masks, rest } = pruned
-  for (const [what, list] of Object.entries({ masks, rest: rest ?? [] }))
+  for (const [subject, list] of Object.entries({ masks, rest: rest ?? [] }))
     expectArgument(
       Array.isArray(list) && list.every((m) => m instanceof Uint8Array),
-      what,
+      subject,
       list,
       'a list of masks (Uint8Array)',
     )

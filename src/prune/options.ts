@@ -103,8 +103,8 @@ export const checkPattern = (pattern: unknown): void =>
   )
 
 /** @throws SptError `api/argument` */
-export const checkCallback = (what: string, callback: unknown): void =>
-  expectArgument(callback === undefined || typeof callback === 'function', what, callback, 'a function')
+export const checkCallback = (subject: string, callback: unknown): void =>
+  expectArgument(callback === undefined || typeof callback === 'function', subject, callback, 'a function')
 
 /** Tolerance of comparisons, because sparsities are written with few digits. */
 export const TOLERANCE = 1e-9

@@ -75,10 +75,10 @@ function multiplyGradients(gradients: Float32Array, out: Float32Array, shape: La
 export const bitsOf = (values: Float32Array): Uint32Array =>
   new Uint32Array(values.buffer, values.byteOffset, values.length)
 
-function rejectValue(what: string, value: number, index: number, { name, cols }: LayerShape): never {
+function rejectValue(subject: string, value: number, index: number, { name, cols }: LayerShape): never {
   fail({
     code: 'prune/not-finite',
-    message: `${what} of layer ${name}: ${value} in row ${Math.floor(index / cols)}, column ${index % cols}`,
+    message: `${subject} of layer ${name}: ${value} in row ${Math.floor(index / cols)}, column ${index % cols}`,
     expected: 'finite numbers',
     hint: 'exclude the layer, or mend it',
   })

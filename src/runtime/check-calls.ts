@@ -20,8 +20,8 @@ export function checkRepeats(repeats: number, between?: Graph, min = 0): void {
 }
 
 /** Checks a label. This function and those below throw `api/argument`. */
-export function expectLabel(label: string, what: string): void {
-  expectArgument(typeof label === 'string', `the label of ${what}`, label, 'a string')
+export function expectLabel(label: string, subject: string): void {
+  expectArgument(typeof label === 'string', `the label of ${subject}`, label, 'a string')
 }
 
 export function expectCommands(commands: readonly Command[]): void {

@@ -54,28 +54,28 @@ export function checkAlloc(bytes: number, label: string, limits: DeviceLimits): 
 }
 
 /** Checks that `bytes` bytes from `byteOffset` on are inside the buffer. @throws SptError `device/range` */
-export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: number, what: string): void {
+export function checkRange(buffer: DeviceBuffer, byteOffset: number, bytes: number, action: string): void {
   const areIntegers = Number.isSafeInteger(byteOffset) && Number.isSafeInteger(bytes)
   if (areIntegers && byteOffset >= 0 && bytes >= 0 && byteOffset + bytes <= buffer.bytes) return
   fail({
     code: 'device/range',
-    message: `${what} ${show(bytes)} bytes at offset ${show(byteOffset)} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
+    message: `${action} ${show(bytes)} bytes at offset ${show(byteOffset)} does not fit ${buffer.label}, which has ${buffer.bytes} bytes`,
     expected: `offset + length <= ${buffer.bytes}`,
   })
 }
 
-/** Checks a buffer; `where` names the call in messages. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
-export function checkBuffer(buffer: DeviceBuffer, state: HandleState, where: string): void {
+/** Checks a buffer; `call` is named in messages. @throws SptError `device/freed-buffer`, `device/foreign-buffer` */
+export function checkBuffer(buffer: DeviceBuffer, state: HandleState, call: string): void {
   if (state === 'freed')
     fail({
       code: 'device/freed-buffer',
-      message: `${where}: the buffer ${buffer.label} has been freed`,
+      message: `${call}: the buffer ${buffer.label} has been freed`,
       hint: 'free buffers only after the last command that uses them',
     })
   if (state === 'foreign')
     fail({
       code: 'device/foreign-buffer',
-      message: `${where}: the buffer ${buffer.label} was allocated by another device`,
+      message: `${call}: the buffer ${buffer.label} was allocated by another device`,
       hint: 'download it there and upload it here',
     })
 }
@@ -92,10 +92,10 @@ export function checkTarget(module: ModuleText, target: ModuleText['target']): v
 
 /** Checks the block, the buffers and the shared memory of an entry. @throws SptError `device/over-limit` */
 export function checkEntry(module: ModuleText, entry: Entry, limits: DeviceLimits): void {
-  const reject = (what: string, got: string, limit: string): never =>
+  const reject = (clause: string, got: string, limit: string): never =>
     fail({
       code: 'device/over-limit',
-      message: `the kernel ${entry.name} of ${module.name} ${what} ${got}; this device allows ${limit}`,
+      message: `the kernel ${entry.name} of ${module.name} ${clause} ${got}; this device allows ${limit}`,
       expected: `at most ${limit}`,
     })
   const threads = entry.block[0] * entry.block[1] * entry.block[2]

@@ -90,18 +90,18 @@ function checkEvent(event: DeviceEvent, owner: InOrder): InOrderEvent {
   return event
 }
 
-export function failFreed(what: string): never {
+export function failFreed(subject: string): never {
   return fail({
     code: 'device/freed',
-    message: `${what} has been freed`,
+    message: `${subject} has been freed`,
     hint: 'free streams, events and graphs only after their last use',
   })
 }
 
-export function failForeign(what: string): never {
+export function failForeign(subject: string): never {
   return fail({
     code: 'device/foreign',
-    message: `${what} belongs to another device`,
+    message: `${subject} belongs to another device`,
     expected: 'one of this device',
   })
 }

@@ -27,14 +27,14 @@ const instances = new Map<string, GPU>()
 
 /** Opens a device on the adapter selected by `adapter`. @throws SptError `device/absent` with the reason */
 export async function createNodeWebGpu(options: NodeWebGpuOptions = {}): Promise<Device> {
-  const found = await findAdapter(options)
-  if ('reason' in found)
+  const search = await findAdapter(options)
+  if ('reason' in search)
     throw new SptError({
       code: 'device/absent',
-      message: `no WebGPU device: ${found.reason}`,
-      hint: found.hint,
+      message: `no WebGPU device: ${search.reason}`,
+      hint: search.hint,
     })
-  return createWebGpuDevice(found.gpu, options, found.adapter)
+  return createWebGpuDevice(search.gpu, options, search.adapter)
 }
 
 /** Reports the availability of WebGPU: the device, or the reason and a remedy. */
@@ -46,12 +46,12 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
     facts,
   })
   try {
-    const found = await findAdapter(options)
+    const search = await findAdapter(options)
     facts.choice = choiceOf(options)
-    if ('reason' in found) return report({ available: false, reason: found.reason, hint: found.hint })
-    const { adapter } = found
+    if ('reason' in search) return report({ available: false, reason: search.reason, hint: search.hint })
+    const { adapter } = search
     const limits = adapterLimits(adapter)
-    facts.driver = found.driver
+    facts.driver = search.driver
     facts.software = adapter.info.isFallbackAdapter ? 'yes' : 'no'
     facts.features = ['shader-f16', 'subgroups', 'timestamp-query']
       .filter((f) => adapter.features.has(f))
@@ -126,8 +126,8 @@ async function searchAdapter(
   if (choice !== 'swiftshader') {
     if (hardwareAbsence === undefined) {
       const vulkan = await findVulkan()
-      const found = 'reason' in vulkan ? undefined : await request(vulkan.driver)
-      if (found && !(choice === 'hardware' && found.adapter.info.isFallbackAdapter)) return found
+      const candidate = 'reason' in vulkan ? undefined : await request(vulkan.driver)
+      if (candidate && !(choice === 'hardware' && candidate.adapter.info.isFallbackAdapter)) return candidate
       hardwareAbsence = 'reason' in vulkan ? vulkan.reason : 'Dawn finds no adapter that it can use'
     }
     if (choice === 'hardware')

@@ -37,12 +37,12 @@ export const isWord = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtyp
 export const storedBytes = (device: Pick<Device, 'storage' | 'features'>, dtype: Dtype): number =>
   isWord(device, dtype) ? WORD_BYTES : DTYPE_BYTES[dtype]
 
-/** The word type of a `dtype`; `what` names the tensor in the error. @throws SptError `device/no-f64` */
-export function wordDtype(dtype: Dtype, what?: string): WordDtype {
+/** The word type of a `dtype`; `subject` names the tensor in the error. @throws SptError `device/no-f64` */
+export function wordDtype(dtype: Dtype, subject?: string): WordDtype {
   if (dtype === 'f64')
     fail({
       code: 'device/no-f64',
-      message: `${what === undefined ? 'This device' : `${what} is f64: this device`} has no 64-bit floating point`,
+      message: `${subject === undefined ? 'This device' : `${subject} is f64: this device`} has no 64-bit floating point`,
       expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
       hint: 'declare it f32, or run on the cpu or cuda device',
     })

@@ -15,8 +15,8 @@ export const TARGET_NAMES = Object.keys(TARGETS) as readonly TargetName[]
 /** The target of each device; checked at start to be unique. */
 const BY_DEVICE: ReadonlyMap<DeviceKind, TargetName> = new Map(
   DEVICE_KINDS.map((kind) => {
-    const [name, ...others] = TARGET_NAMES.filter((t) => TARGETS[t].device === kind)
-    invariant(name && others.length === 0, `one target is for ${kind}`)
+    const [name, ...furtherNames] = TARGET_NAMES.filter((t) => TARGETS[t].device === kind)
+    invariant(name && furtherNames.length === 0, `one target is for ${kind}`)
     return [kind, name]
   }),
 )

@@ -182,8 +182,8 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
 }
 
 /** Adds a comment before the first module. */
-const withHeader = ([first, ...others]: readonly NamedText[], header: string): NamedText[] =>
-  first ? [{ ...first, text: `// ${header}\n${first.text}` }, ...others] : []
+const withHeader = ([first, ...remaining]: readonly NamedText[], header: string): NamedText[] =>
+  first ? [{ ...first, text: `// ${header}\n${first.text}` }, ...remaining] : []
 
 /** Output paths with their contents; creates the folder. */
 async function outputFiles(

@@ -69,22 +69,22 @@ export const format: CommandSpec = {
     const available = await loadFormats(call.many('from'), call)
     const parsed = withFormatSources(text, available, () => formatOf(text, available))
     const tensor = await readTensorFor(path, 'f64')
-    const chosen = withFormatSources(text, available, () => parsed.withOrder(tensor.shape.length))
-    checkNames(chosen, files.keys())
-    const data = await readFormatData(chosen, files)
+    const orderedFormat = withFormatSources(text, available, () => parsed.withOrder(tensor.shape.length))
+    checkNames(orderedFormat, files.keys())
+    const data = await readFormatData(orderedFormat, files)
     const conversion = withFormatSources(text, available, () => {
       const source = dropFill(call, label, toCoords(tensor))
       const start = performance.now()
-      const converted = chosen.convert(source, data)
+      const converted = orderedFormat.convert(source, data)
       return { converted, build: performance.now() - start }
     })
-    const { provenance } = chosen
+    const { provenance } = orderedFormat
     const report = conversion.converted.describe()
     const zeros = paddingZeros(tensor)
     const formatReport = {
       tensor: label,
       zeros,
-      over: chosen.dimensions,
+      over: orderedFormat.dimensions,
       report,
       build: conversion.build,
       provenance,

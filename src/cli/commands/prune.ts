@@ -147,8 +147,8 @@ async function masksFor(
     })
   }
   const stage = call.one('after')
-  const after = stage === undefined ? undefined : await readStageMasks(stage, model)
-  return pruneLayers(model.layers, { ...options, ...(after && { previousMasks: after }), onProgress })
+  const previousMasks = stage === undefined ? undefined : await readStageMasks(stage, model)
+  return pruneLayers(model.layers, { ...options, ...(previousMasks && { previousMasks }), onProgress })
 }
 
 async function write(

@@ -166,9 +166,9 @@ function checkAnalyses(call: Call): Analysis | undefined {
     'processors',
     'feature',
   ]
-  const takes: readonly string[] = analysis ? ANALYSES[analysis].takes : []
+  const acceptedOptions: readonly string[] = analysis ? ANALYSES[analysis].takes : []
   const otherOptions = [...new Set<string>(analyses.flatMap((a) => ANALYSES[a].takes))].filter(
-    (o) => !takes.includes(o),
+    (o) => !acceptedOptions.includes(o),
   )
   const excluded = analysis
     ? [...loweringOptions, ...otherOptions, ...analyses.filter((a) => a !== analysis)]
@@ -234,11 +234,11 @@ function applyFirstSteps(kernel: Kernel, count: number, requested: ScheduleCall)
   return kernel.apply(steps.slice(0, count))
 }
 
-function unscheduledStep(kernel: Kernel, after: string): Kernel {
-  if (after === '0') return kernel
+function unscheduledStep(kernel: Kernel, step: string): Kernel {
+  if (step === '0') return kernel
   return fail({
     code: 'show/no-step',
-    message: `there is no step ${after}: no schedule is given`,
+    message: `there is no step ${step}: no schedule is given`,
     hint: `choose one with --schedule${kernel.schedules.length > 0 ? `: ${kernel.schedules.join(', ')}` : ''}`,
   })
 }

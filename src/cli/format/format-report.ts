@@ -132,14 +132,14 @@ function lengthTables({ report, over }: FormatReport): string[] {
 const BAR = 40
 
 /** Classes by powers of two, a bar for each. */
-function histogram(what: string, { histogram: classes }: LengthReport): string {
+function histogram(title: string, { histogram: classes }: LengthReport): string {
   const largest = classes.reduce((m, c) => Math.max(m, c.segments), 1)
   const body = classes.map(({ upTo, segments }, k) => {
     const from = k === 0 ? 0 : classes[k - 1]!.upTo + 1
     const bar = '#'.repeat(segments === 0 ? 0 : Math.max(1, Math.round((BAR * segments) / largest)))
     return [from === upTo ? count(upTo) : `${count(from)} … ${count(upTo)}`, count(segments), bar]
   })
-  return table([['nonzeros', what, ''], ...body], 0, [2])
+  return table([['nonzeros', title, ''], ...body], 0, [2])
 }
 
 const PROOF_TEXTS = { construction: 'by construction', proved: 'proved', checked: 'checked' } as const
@@ -171,13 +171,17 @@ function rows(lines: readonly (readonly [string, string])[]): string {
 }
 
 /** Aligned columns: the first `texts` and those in `left` are left-aligned, numbers right-aligned. */
-function table(lines: readonly (readonly string[])[], texts: number, left: readonly number[] = []): string {
+function table(
+  lines: readonly (readonly string[])[],
+  texts: number,
+  leftAligned: readonly number[] = [],
+): string {
   const widths = lines[0]!.map((_, c) => Math.max(...lines.map((l) => l[c]!.length)))
   return lines
     .map((l) =>
       l
         .map((cell, c) =>
-          c < texts || left.includes(c) ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!),
+          c < texts || leftAligned.includes(c) ? cell.padEnd(widths[c]!) : cell.padStart(widths[c]!),
         )
         .join('  ')
         .trimEnd(),

@@ -34,19 +34,19 @@ type MaskCheck = (mask: Mask, layer: LayerShape, values: Values) => readonly Til
 interface PatternSpec {
   readonly about: string
   readonly parameters: readonly Parameter[]
-  readonly make: (values: Values) => Pattern
+  readonly createPattern: (values: Values) => Pattern
   readonly check?: MaskCheck
 }
 
 const patternSpec = <P extends Parameter>(
   about: string,
-  takes: readonly P[],
-  make: (values: Readonly<Record<P, number>>) => Pattern,
+  parameterNames: readonly P[],
+  createPattern: (values: Readonly<Record<P, number>>) => Pattern,
   check?: MaskCheck,
 ): PatternSpec => ({
   about,
-  parameters: takes,
-  make: (values) => make(values as Readonly<Record<P, number>>),
+  parameters: parameterNames,
+  createPattern: (values) => createPattern(values as Readonly<Record<P, number>>),
   ...(check && { check }),
 })
 
@@ -126,17 +126,17 @@ export function patternOf(call: Call): SelectedPattern {
       message: 'a pattern is missing',
       expected: `--pattern ${names.join(', ')}`,
     })
-  const { parameters: takes, make, check } = PATTERNS[name]!
-  const options = takes.map((p) => `--${p}`).join(' ')
+  const { parameters: parameterNames, createPattern, check } = PATTERNS[name]!
+  const options = parameterNames.map((p) => `--${p}`).join(' ')
   for (const p of parameters)
-    if (call.one(p) !== undefined && !takes.includes(p))
+    if (call.one(p) !== undefined && !parameterNames.includes(p))
       rejectUsage({
         command,
         message: `--${p} is not an option of ${name}`,
         expected: options === '' ? `--pattern ${name} alone` : `${options}, which ${name} takes`,
       })
   const values: Values = Object.fromEntries(
-    takes.map((p) => [
+    parameterNames.map((p) => [
       p,
       call.number(p) ??
         rejectUsage({
@@ -147,7 +147,7 @@ export function patternOf(call: Call): SelectedPattern {
     ]),
   )
   return {
-    pattern: make(values),
+    pattern: createPattern(values),
     check: check ? (mask, layer) => check(mask, layer, values) : null,
   }
 }

@@ -188,8 +188,8 @@ function granularitySetter(
       return untiled
     const cached = tiledBySchedule.get(untiled.schedule)
     if (cached) return cached
-    const named = new Map([...(call.named ?? []), [TILE, granularity] as const])
-    const tiled = orRefused(() => applySchedule(kernel, { ...call, named }, undefined))
+    const namedArgs = new Map([...(call.named ?? []), [TILE, granularity] as const])
+    const tiled = orRefused(() => applySchedule(kernel, { ...call, named: namedArgs }, undefined))
     // A schedule may be legal for some tile sizes only.
     const result = tiled instanceof SptError ? untiled : tiled
     tiledBySchedule.set(untiled.schedule, result)
@@ -197,7 +197,7 @@ function granularitySetter(
   }
 }
 
-/** Reason for a missing time; `given`: an error of the call's arguments, not of the layer. */
+/** Reason for a missing time; `inputError`: caused by the arguments of the call, not by the layer. */
 interface NoTime {
   readonly reason: string
   readonly inputError?: SptError

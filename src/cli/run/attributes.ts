@@ -18,7 +18,7 @@ export function attributesReport(kernel: Kernel, iteration: string | undefined, 
   const rows = tensors.flatMap((t) => rowsOf(t, locate))
   return [
     `kernel ${kernel.name}\n${indentedTable(rows)}`,
-    ...iterations.map((it) => iterationText(it, locate)),
+    ...iterations.map((entry) => iterationText(entry, locate)),
   ].join('\n')
 }
 
@@ -37,20 +37,20 @@ function rowsOf(t: TensorAttributes, locate: Locate): string[][] {
     ].join(', ')
   })
   const reasons = t.need ? [`needed everywhere: ${t.need.reason}${locate(t.need.span)}`] : []
-  const [first = '', ...others] = [...(t.isUsed ? [] : ['never read']), ...lines, ...reasons]
-  return [[t.tensor, value, first], ...others.map((line) => ['', '', line])]
+  const [first = '', ...furtherLines] = [...(t.isUsed ? [] : ['never read']), ...lines, ...reasons]
+  return [[t.tensor, value, first], ...furtherLines.map((line) => ['', '', line])]
 }
 
 /** `M[i, j]`, at the axes of the tensor. */
 const maskText = ({ mask, dimensions }: TensorMask): string =>
   `${mask}[${dimensions.map((d) => d.axis).join(', ')}]`
 
-function iterationText(it: IterationAttributes, locate: Locate): string {
+function iterationText(entry: IterationAttributes, locate: Locate): string {
   const rows = [
-    ...(it.isUsed ? [] : [['never read', '']]),
-    ...(it.isDead ? [['may be dropped', '']] : []),
-    ...it.masks.map(({ mask, iterators }) => ['masked by', `${mask}[${iterators.join(', ')}]`]),
-    ...it.rejections.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${locate(span)}`]),
+    ...(entry.isUsed ? [] : [['never read', '']]),
+    ...(entry.isDead ? [['may be dropped', '']] : []),
+    ...entry.masks.map(({ mask, iterators }) => ['masked by', `${mask}[${iterators.join(', ')}]`]),
+    ...entry.rejections.map(({ mask, reason, span }) => ['not by', `${mask}: ${reason}${locate(span)}`]),
   ]
-  return `iteration ${it.name}\n${indentedTable(rows)}`
+  return `iteration ${entry.name}\n${indentedTable(rows)}`
 }

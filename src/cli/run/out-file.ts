@@ -15,7 +15,7 @@ export function checkImportable(call: Call, program: Program, out: string): void
   const declared = [kernels, formats, monoids, memories, instrs].flatMap(
     (declarations: ReadonlyMap<string, Decl>) => [...declarations.values()],
   )
-  const schedules = [...program.schedules.values()].flatMap((named) => [...named.values()])
+  const schedules = [...program.schedules.values()].flatMap((byName) => [...byName.values()])
   const files = new Set([...declared, ...schedules].map((d) => d.span.source).filter((f) => !inPackage(f)))
   for (const file of files) {
     if (!isQuotable(importPath(out, file)))

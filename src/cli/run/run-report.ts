@@ -206,7 +206,7 @@ export function reportText(r: Report, verbose: boolean): string {
     ...(verbose ? phaseRows(r) : []),
     ...r.written.map(([name, path]): Row => ['wrote', `${name} to ${path}`]),
   ]
-  const shown = rows.filter(([, value]) => value !== '')
-  const width = Math.max(9, ...shown.map(([name]) => name.length))
-  return `${verdictText(r)}\n${shown.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
+  const nonEmptyRows = rows.filter(([, value]) => value !== '')
+  const width = Math.max(9, ...nonEmptyRows.map(([name]) => name.length))
+  return `${verdictText(r)}\n${nonEmptyRows.map(([name, value]) => `${name.padEnd(width)} ${value}\n`).join('')}`
 }

@@ -24,18 +24,18 @@ export const spaceName = (kernel: Kernel, { name }: KernelSpace<Kernel>): string
 export async function spaceOf(
   call: Call,
   kernel: Kernel,
-  on: SelectionContext,
+  context: SelectionContext,
   inputs: SelectionInputs,
 ): Promise<KernelSpace<Kernel>> {
   const requested = scheduleCall(call, 'space')
   if (!requested) {
     const { usualSpace } = await import('../../search/usual-space.ts')
-    return usualSpace(kernel, on, inputs)
+    return usualSpace(kernel, context, inputs)
   }
   const { name } = requested
   if (name !== SKETCHES || kernel.spaces.includes(name)) {
     if (!kernel.spaces.includes(name)) kernel.space(name)
-    return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).bind(on, inputs)
+    return kernel.space(name, ...argumentsOf(kernel, requested, 'space')).bind(context, inputs)
   }
   if (requested.args.length > 0 || (requested.named?.size ?? 0) > 0)
     rejectUsage({
@@ -44,5 +44,5 @@ export async function spaceOf(
       expected: `--space ${SKETCHES}`,
     })
   const { sketchesFor } = await import('../../search/usual-space.ts')
-  return sketchesFor(kernel, on, inputs)
+  return sketchesFor(kernel, context, inputs)
 }

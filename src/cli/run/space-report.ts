@@ -32,7 +32,7 @@ const MIN_POINTS = 10
 export function spaceReport(
   space: KernelSpace<unknown>,
   name: string,
-  on: string,
+  deviceName: string,
   requested: number | undefined,
   progress: (line: string) => void = () => {},
 ): string {
@@ -42,7 +42,7 @@ export function spaceReport(
   const generator = new Random(SEED)
   const random = (): number => generator.next()
   const head: Row[] = [
-    ['space', `${name} on ${on}`],
+    ['space', `${name} on ${deviceName}`],
     ['points', pointsText(outlined)],
     ...(!outlined.isExact && outlined.points === 0
       ? rarePoint(space, random)

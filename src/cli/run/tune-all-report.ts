@@ -37,8 +37,8 @@ export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult):
   const trials = searches.reduce((n, s) => n + s.trials.length, 0)
   // Tuning ended early, or some data could not be used, so not all cases compare the candidates.
   const compared = r.cases.filter((c) => c.values !== null).length
-  const where = compared === r.cases.length ? 'each' : `${compared} of the cases`
-  const candidatesText = compared === 0 ? '' : `, then ${r.candidates.length} candidates on ${where}`
+  const casesText = compared === r.cases.length ? 'each' : `${compared} of the cases`
+  const candidatesText = compared === 0 ? '' : `, then ${r.candidates.length} candidates on ${casesText}`
   const head = [
     `kernel    ${kernel.name} on ${device}`,
     `cases     ${r.cases.length}; ${trials} trials${candidatesText}; after ${r.seconds.toFixed(1)} s`,
@@ -120,8 +120,10 @@ export function defaultKeptText(kernel: Kernel, { cases, candidates }: TuneAllRe
     const { call } = (defaultSchedule === null ? null : candidates[defaultSchedule]) ?? { call: null }
     return call ? [appliedName(call.name, call.args)] : []
   })
-  const named = [...(kernel.dispatch === null ? [] : [kernel.dispatch]), ...new Set(defaults)].join(', ')
-  return `// Nothing is better than what runs unasked${named && ` (${named})`}: ${kernel.name} is left as it is.\n`
+  const scheduleNames = [...(kernel.dispatch === null ? [] : [kernel.dispatch]), ...new Set(defaults)].join(
+    ', ',
+  )
+  return `// Nothing is better than what runs unasked${scheduleNames && ` (${scheduleNames})`}: ${kernel.name} is left as it is.\n`
 }
 
 const asComment = (text: string): string =>

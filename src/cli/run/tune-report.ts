@@ -99,8 +99,8 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
   ]
   if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
   if (!r.bestSchedule) return `${lines.join('\n')}\n\n${libraryNote(r)}No schedule could be measured.\n`
-  const where = r.bestSchedule.declaration ? ', with the format in the program of the kernel' : ''
-  const typescript = `// TypeScript${where}\n${typescriptText(r.bestSchedule.kernel)}\n`
+  const formatNote = r.bestSchedule.declaration ? ', with the format in the program of the kernel' : ''
+  const typescript = `// TypeScript${formatNote}\n${typescriptText(r.bestSchedule.kernel)}\n`
   return `${lines.join('\n')}\n\n${winnerText(r)}\n${typescript}`
 }
 
@@ -155,10 +155,10 @@ function libraryNote({ best, bestSchedule }: TuneResult): string {
 export const winnerText = (r: TuneResult): string =>
   r.bestSchedule ? `${libraryNote(r)}// ${headline(r, r.bestSchedule)}\n${finalText(r.bestSchedule)}` : ''
 
-function headline({ confirmation: c, finalists }: TuneResult, own: Finalist): string {
-  if (own.name !== 'standard' || !c)
-    return `${alikeFastest(finalists, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(own)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
-  return `No schedule is distinguishable from the default, which is kept: ${nameOf(own)} (${c.name}: ${ratioText(c)} times its time)`
+function headline({ confirmation: c, finalists }: TuneResult, fastest: Finalist): string {
+  if (fastest.name !== 'standard' || !c)
+    return `${alikeFastest(finalists, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(fastest)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
+  return `No schedule is distinguishable from the default, which is kept: ${nameOf(fastest)} (${c.name}: ${ratioText(c)} times its time)`
 }
 
 /** Final report as JSON. */

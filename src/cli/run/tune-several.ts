@@ -44,10 +44,10 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
     },
     prior: (space, inputs) => priorOf(tuning, space, inputs),
     queue: await queueOf(tuning),
-    onProgress({ case: name, at, of, search }) {
+    onProgress({ case: name, at: index, of: count, search }) {
       tuning.onSearchStart()
       if (search && space) latest = { name, search, space }
-      report(search, `${name} (${at} of ${of}): `)
+      report(search, `${name} (${index} of ${count}): `)
     },
   })
   const result = await reportOnFailure(tuning, search, () => latest)

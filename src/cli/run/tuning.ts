@@ -181,14 +181,14 @@ export const sharedFiles = ({ files }: TuneFiles): Record<string, SharedInput> =
 /** Writes a file for each candidate whose result differs from the reference. */
 export async function writeWrongResults(
   { call, kernel, kind }: TuneRequest,
-  wrong: readonly (WrongResult & { readonly case?: string })[],
+  wrongResults: readonly (WrongResult & { readonly case?: string })[],
 ): Promise<void> {
   const folder = call.one('bugs') ?? '.'
-  if (wrong.length > 0) await makeFolder(folder).catch(() => undefined)
+  if (wrongResults.length > 0) await makeFolder(folder).catch(() => undefined)
   const pathOf = (n: number): string => join(folder, `spt-bug-${kernel.name}-${n}.json`)
   // Files of other runs are kept, because they may be the only trace of a bug.
   let last = 0
-  for (const bug of wrong) {
+  for (const bug of wrongResults) {
     const report = {
       kernel: kernel.name,
       file: call.args[0],

@@ -47,17 +47,17 @@ export function drawParts(stored: StoredParts, { name = 'tensor' }: PictureOptio
     (part): StoragePart => ({ part, occupied: occupiedEntries(part, converted) }),
   )
   const dims = drawnDimensions(converted.shape)
-  const matrix = parts.map(({ part, occupied: held }): MatrixPart => {
-    return { entries: projectCoords(held.coords, dims), storedCells: storedCells(part, converted, dims) }
+  const matrix = parts.map(({ part, occupied }): MatrixPart => {
+    return { entries: projectCoords(occupied.coords, dims), storedCells: storedCells(part, converted, dims) }
   })
   const cuts = cutsOf(converted.instance, converted.shape, converted.given)
   const cutsAt = (d: number): number[] => cuts.filter((c) => c.dim === d).flatMap((c) => [...c.boundaries])
   const n = parts.reduce((sum, p) => sum + p.occupied.coords[0]!.length, 0)
   const slots = parts.reduce((sum, p) => sum + p.part.storage.size, 0)
-  const legend = parts.map(({ part, occupied: held }) => ({
+  const legend = parts.map(({ part, occupied }) => ({
     label: part.part.label,
     format: part.part.instance.text,
-    stored: held.coords[0]!.length,
+    stored: occupied.coords[0]!.length,
     slots: part.storage.size,
   }))
   return page(

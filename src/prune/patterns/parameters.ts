@@ -6,11 +6,11 @@ import { show } from '../../ast/expect-argument.ts'
 const MAX_SIDE = 65536
 
 /** @throws SptError `prune/parameter` */
-export function checkParameter(what: string, n: unknown, min = 1, max = MAX_SIDE): void {
+export function checkParameter(subject: string, n: unknown, min = 1, max = MAX_SIDE): void {
   if (Number.isInteger(n) && (n as number) >= min && (n as number) <= max) return
   fail({
     code: 'prune/parameter',
-    message: `${what} cannot be ${show(n)}`,
+    message: `${subject} cannot be ${show(n)}`,
     expected: `an integer from ${min} to ${max}`,
   })
 }

@@ -41,15 +41,15 @@ export function tileElementWise(options: TileElementWiseOptions): Pattern {
       const { shapes } = layers
       const tiles = await prunedTiles(layers, sparsity + delta, granularity)
       const masks = shapes.map(({ rows, cols }, k) => maskOf(tiles[k]!, rows, cols))
-      const rest = await lowestElements(layers, {
+      const remainders = await lowestElements(layers, {
         target: targetOf(sparsity, elementsOf(shapes)),
         capacities: shapes.map((s) => s.rows * s.cols),
         excluded: masks,
       })
       // `rest` marks pruned elements; inverts the marks and removes elements in tiles.
-      for (const [k, mask] of rest.entries())
+      for (const [k, mask] of remainders.entries())
         for (let i = 0; i < mask.length; i++) mask[i] = 1 - mask[i]! - masks[k]![i]!
-      return { kept: masks, rest, tiles }
+      return { kept: masks, rest: remainders, tiles }
     },
     bytes: ({ shape: { rows, valueBytes = 4 }, tiles, rest }) =>
       tileBytes(tiles, valueBytes) + (rest ? elementBytes(countKept(rest), rows, valueBytes) : 0),

@@ -73,11 +73,11 @@ export function compileError(module: ModuleText, file: string, log: string, stat
         ? `${trimmedLog.slice(0, MAX_LOG)}\n… (${trimmedLog.length} characters)`
         : trimmedLog,
     )
-  const where = first?.line === undefined ? '' : ` line ${first.line}:`
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
+  const lineText = first?.line === undefined ? '' : ` line ${first.line}:`
+  const furtherErrors = errors.length > 1 ? ` (and ${errors.length - 1} more)` : ''
   const diagnostic: Diagnostic = {
     code: 'device/compile',
-    message: `CUDA module '${module.name}':${where} ${first?.text ?? status}${more}`,
+    message: `CUDA module '${module.name}':${lineText} ${first?.text ?? status}${furtherErrors}`,
     expected: 'CUDA C++ that NVRTC accepts',
     notes,
   }

@@ -16,8 +16,8 @@ export interface Image {
 
 export interface KernelCompiler {
   readonly target: CompileTarget
-  /** Rejects with `device/compile` or `device/header-missing`. `fresh` skips the cache and rewrites it. */
-  image(module: ModuleText, fresh?: boolean): Promise<Image>
+  /** Rejects with `device/compile` or `device/header-missing`. `skipCache` compiles again and rewrites the cached image. */
+  image(module: ModuleText, skipCache?: boolean): Promise<Image>
 }
 
 export function openCompiler(
@@ -54,7 +54,7 @@ export function openCompiler(
 
   return {
     target,
-    async image(module, fresh = false) {
+    async image(module, skipCache = false) {
       const options = optionsFor(module)
       const key = cacheKey([
         CACHE_FORMAT,
@@ -65,7 +65,7 @@ export function openCompiler(
         `${nvrtc.major}.${nvrtc.minor}`,
         ...options,
       ])
-      const cached = fresh ? undefined : await cache.load(key)
+      const cached = skipCache ? undefined : await cache.load(key)
       if (cached) return { bytes: cached, cached: true }
       const bytes = await nvrtc.compile(module, target, options)
       await cache.store(key, bytes)

@@ -94,7 +94,7 @@ export class CudaContext {
   }
 
   /** Runs `body` in the context, and translates failed driver calls to diagnostics. */
-  within<T>(action: string, body: () => T): T {
+  inContext<T>(action: string, body: () => T): T {
     try {
       this.enter()
       return body()
@@ -181,7 +181,7 @@ export class CudaContext {
     const start = performance.now()
     // `dispose` waits for the queues itself.
     while (!this.#disposed) {
-      if (this.within(action, isDone)) return
+      if (this.inContext(action, isDone)) return
       const waited = performance.now() - start
       if (waited > YIELD_MS) await setTimeout(1)
       else if (waited > SPIN_MS) await setImmediate()

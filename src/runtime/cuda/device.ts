@@ -115,7 +115,7 @@ export class CudaDevice implements Device {
 
   alloc(bytes: number, label: string): DeviceBuffer {
     expectLabel(label, 'a buffer')
-    return this.#context.within(`allocating '${label}'`, () =>
+    return this.#context.inContext(`allocating '${label}'`, () =>
       this.#memory.alloc(bytes, label, (buffer) => this.#free(buffer)),
     )
   }
@@ -125,7 +125,7 @@ export class CudaDevice implements Device {
     expectData(data)
     const action = `uploading to '${buffer.label}'`
     const { main } = this.#context
-    this.#context.within(action, () => {
+    this.#context.inContext(action, () => {
       const target = this.#memory.resolve(buffer)
       const bytes = data.byteLength
       checkRange(target, byteOffset, bytes, 'upload')
@@ -143,7 +143,7 @@ export class CudaDevice implements Device {
     const bytes = length ?? buffer.bytes
     const action = `downloading '${buffer.label}'`
     const { main } = this.#context
-    const result = this.#context.within(action, () => {
+    const result = this.#context.inContext(action, () => {
       const target = this.#memory.resolve(buffer)
       checkRange(target, 0, bytes, 'download')
       const host = allocHost(bytes, buffer.label)
@@ -177,7 +177,7 @@ export class CudaDevice implements Device {
         message: `${this.name} was opened without libraries`,
         hint: 'open it with devices.cuda()',
       })
-    const library = this.#context.within(`opening ${text.name}`, () => {
+    const library = this.#context.inContext(`opening ${text.name}`, () => {
       const host = {
         context: this.#context,
         memory: this.#memory,
@@ -193,7 +193,7 @@ export class CudaDevice implements Device {
     expectCommands(commands)
     const { main } = this.#context
     try {
-      this.#context.within('running', () => {
+      this.#context.inContext('running', () => {
         this.#context.join()
         this.#launcher.queue(commands, main, this.#graphs.waitForEach)
       })
@@ -221,20 +221,20 @@ export class CudaDevice implements Device {
 
   async graph(commands: readonly Command[]): Promise<Graph> {
     expectCommands(commands)
-    const graph = this.#context.within('recording a graph', () => new CudaGraph(this.#graphs, commands))
+    const graph = this.#context.inContext('recording a graph', () => new CudaGraph(this.#graphs, commands))
     return this.#outcomes.graph(graph, commands)
   }
 
   stream(label: string): CudaStream {
     expectLabel(label, 'a stream')
-    return this.#context.within(
+    return this.#context.inContext(
       `opening the stream ${label}`,
       () => new CudaStream(this.#context, label, this.#context.openQueue(), this.#outcomes),
     )
   }
 
   event(): CudaEvent {
-    return this.#context.within('making an event', () => new CudaEvent(this.#context, this.#events))
+    return this.#context.inContext('making an event', () => new CudaEvent(this.#context, this.#events))
   }
 
   async finish(): Promise<void> {
@@ -264,7 +264,7 @@ export class CudaDevice implements Device {
       buffer.freed = true
       return
     }
-    this.#context.within(`freeing '${buffer.label}'`, () => {
+    this.#context.inContext(`freeing '${buffer.label}'`, () => {
       this.#context.drain()
       this.#context.check('cuMemFree_v2', this.#memory.free(buffer))
     })

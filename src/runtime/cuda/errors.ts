@@ -124,7 +124,7 @@ export function faultError(error: CudaCallError, kernels: readonly string[], isE
   const names = [...new Set(kernels)]
   const listed = names.slice(0, 8)
   if (names.length > listed.length) listed.push(`${names.length - listed.length} more`)
-  const where = isExact
+  const locationText = isExact
     ? `kernel ${listed[0]}`
     : names.length === 1
       ? `kernel ${listed[0]} (the only kernel in flight)`
@@ -133,7 +133,7 @@ export function faultError(error: CudaCallError, kernels: readonly string[], isE
         : `one of the kernels in flight: ${listed.join(', ')}`
   return new SptError({
     code: 'device/fault',
-    message: `${error.codeName}: ${meaning(error.code, error.text)}; ${where}`,
+    message: `${error.codeName}: ${meaning(error.code, error.text)}; ${locationText}`,
     expected: 'kernels that stay inside their buffers',
     hint:
       isExact || names.length === 1

@@ -66,7 +66,7 @@ export class CudaGraph implements Graph {
     const { context, launcher } = this.#host
     if (this.#freed) failFreed('the graph')
     const queue = this.#host.queueOf(stream ?? this.#host.main)
-    context.within('replaying a graph', () => {
+    context.inContext('replaying a graph', () => {
       if (this.#host.waitForEach) launcher.queue(this.#commands, queue, true)
       else this.#replay(this.#executable, queue)
     })
@@ -78,15 +78,15 @@ export class CudaGraph implements Graph {
     if (this.#freed) failFreed('the graph')
     const out = new Float32Array(1)
     const times: number[] = []
-    context.within('timing', () => context.join())
+    context.inContext('timing', () => context.join())
     while (times.length < repeats) {
-      context.within('timing', () => {
+      context.inContext('timing', () => {
         between?.launch(this.#host.main)
         this.#timedGraph ??= this.#captureTimed()
         this.#replay(this.#timedGraph.executable, context.main)
       })
       await context.waitIdle('timing', context.main)
-      context.within('timing', () => {
+      context.inContext('timing', () => {
         const { start, end } = this.#timedGraph ?? failFreed('the graph')
         context.check('cuEventElapsedTime', context.calls.cuEventElapsedTime(out, start, end))
       })
@@ -102,7 +102,7 @@ export class CudaGraph implements Graph {
       this.#freed = true
       return
     }
-    context.within('freeing a graph', () => {
+    context.inContext('freeing a graph', () => {
       context.drain()
       this.release()
     })

@@ -123,11 +123,11 @@ export function nvrtcCandidates(machine: Machine, explicit?: string): string[] {
     ...byLoader,
     ...inFolders(libsOf(standard)),
   ]
-  const seen = new Set<string>()
+  const seenPaths = new Set<string>()
   return candidates.filter((path) => {
     const key = path.startsWith('/') ? machine.real(path) : path
-    if (seen.has(key)) return false
-    seen.add(key)
+    if (seenPaths.has(key)) return false
+    seenPaths.add(key)
     return true
   })
 }

@@ -21,7 +21,8 @@ type Calls = ReadonlyMap<string, CFunction>
 function loadLibrary(ffi: Pick<Ffi, 'load'>, machine: Machine, text: LibraryText): Calls {
   const { file, folder, needs, prototypes } = text
   // Dependencies are resolved by name once they are loaded.
-  for (const needed of needs) libraryCandidates(machine, needed, folder).some((path) => tryLoad(ffi, path))
+  for (const dependency of needs)
+    libraryCandidates(machine, dependency, folder).some((path) => tryLoad(ffi, path))
   const tried: string[] = []
   for (const path of libraryCandidates(machine, file, folder))
     try {
@@ -67,7 +68,7 @@ export class CudaLibrary implements Library {
     this.name = text.name
     this.version = ''
     this.#calls = loadLibrary(ffi, machine, text)
-    const handle = this.make(text.create)
+    const handle = this.createHandle(text.create)
     const out = new Int32Array(1)
     this.call(text.version.call, handle, out)
     this.status(text.destroy, handle)
@@ -81,7 +82,7 @@ export class CudaLibrary implements Library {
   }
 
   /** Calls a constructor of the library, whose first argument is the address of the new handle. */
-  make(name: string, ...args: readonly unknown[]): Handle {
+  createHandle(name: string, ...args: readonly unknown[]): Handle {
     const out = new BigUint64Array(1)
     this.call(name, out, ...args)
     return out[0]!
@@ -109,7 +110,7 @@ export class CudaLibrary implements Library {
   }
 
   prepare(routine: Routine, variant: string, operands: Operands): CudaLibraryCall {
-    return this.host.context.within(`preparing ${routine.name} of ${this.name}`, () => {
+    return this.host.context.inContext(`preparing ${routine.name} of ${this.name}`, () => {
       const call = new CudaLibraryCall(this, routine, variant, operands)
       try {
         call.prepare()
@@ -160,12 +161,12 @@ export class CudaLibraryCall implements LibraryCall {
     const { library } = this
     const { text, host } = library
     const routine = this.#routine
-    this.#objects.set('handle', { object: library.make(text.create), destroy: text.destroy })
+    this.#objects.set('handle', { object: library.createHandle(text.create), destroy: text.destroy })
     const { handle } = host.context.main
     library.call(text.stream, this.#handle, handle)
     if (text.workspace) library.call(text.workspace.call, this.#handle, ...this.#alloc(text.workspace.bytes))
     for (const o of routine.make) {
-      const object = library.make(o.call, ...this.#valuesOf(o.arguments))
+      const object = library.createHandle(o.call, ...this.#valuesOf(o.arguments))
       this.#objects.set(o.into, { object, destroy: o.destroy })
     }
     const args = this.#valuesOf(routine.arguments)
@@ -224,7 +225,7 @@ export class CudaLibraryCall implements LibraryCall {
     this.released = true
     const { context } = this.library.host
     if (!context.isUsable) return
-    context.within(`releasing ${this.#routine.name}`, () => {
+    context.inContext(`releasing ${this.#routine.name}`, () => {
       context.drain()
       for (const { object, destroy } of [...this.#objects.values()].reverse())
         this.library.status(destroy, object)

@@ -23,7 +23,7 @@ export class CudaModules {
   /** @throws SptError `device/compile`, and errors of the driver */
   async compile(module: ModuleText): Promise<CudaModule> {
     const action = `loading module '${module.name}'`
-    this.#context.within(action, () => {})
+    this.#context.inContext(action, () => {})
     const image = await this.#compiler.image(module)
     try {
       return this.#load(module, image)
@@ -32,7 +32,7 @@ export class CudaModules {
       if (!isStale) throw this.#context.translate(error, action)
       // The cached image is intact, but this driver rejects it, so the module is compiled again.
       const recompiled = await this.#compiler.image(module, true)
-      return this.#context.within(action, () => this.#load(module, recompiled))
+      return this.#context.inContext(action, () => this.#load(module, recompiled))
     }
   }
 
@@ -48,7 +48,7 @@ export class CudaModules {
     module.released = true
     this.live.delete(module)
     if (!this.#context.isUsable) return
-    this.#context.within(`releasing module '${module.text.name}'`, () => {
+    this.#context.inContext(`releasing module '${module.text.name}'`, () => {
       this.#context.drain()
       this.#context.check('cuModuleUnload', this.#context.driver.calls.cuModuleUnload(module.handle))
     })

@@ -30,7 +30,7 @@ export class CudaStream implements Stream {
     const cudaEvent = checkEvent(event, this.context)
     const { queue } = this
     const { context } = this
-    context.within(`recording an event on ${this.label}`, () => {
+    context.inContext(`recording an event on ${this.label}`, () => {
       queue.busy = true
       context.check('cuEventRecord', context.calls.cuEventRecord(cudaEvent.handle, queue.handle))
       cudaEvent.recorded = true
@@ -41,7 +41,7 @@ export class CudaStream implements Stream {
     const cudaEvent = checkEvent(event, this.context)
     const { queue } = this
     const { context } = this
-    context.within(`waiting for an event on ${this.label}`, () => {
+    context.inContext(`waiting for an event on ${this.label}`, () => {
       queue.busy = true
       context.check('cuStreamWaitEvent', context.calls.cuStreamWaitEvent(queue.handle, cudaEvent.handle, 0))
     })
@@ -56,7 +56,7 @@ export class CudaStream implements Stream {
     if (this.#freed) return
     this.#freed = true
     const { context } = this
-    if (context.isUsable) context.within(`freeing ${this.label}`, () => context.closeQueue(this.#queue))
+    if (context.isUsable) context.inContext(`freeing ${this.label}`, () => context.closeQueue(this.#queue))
   }
 }
 
@@ -94,7 +94,7 @@ export class CudaEvent implements DeviceEvent {
         return true
       })
     }
-    return context.within('reading an event', () => {
+    return context.inContext('reading an event', () => {
       const out = new Float32Array(1)
       const code = context.calls.cuEventElapsedTime(out, start.handle, this.handle)
       context.check('cuEventElapsedTime', code)
@@ -105,7 +105,7 @@ export class CudaEvent implements DeviceEvent {
   free(): void {
     if (this.#freed) return
     const { context } = this
-    if (context.isUsable) context.within('freeing an event', () => this.release())
+    if (context.isUsable) context.inContext('freeing an event', () => this.release())
     else this.#freed = true
   }
 

@@ -38,7 +38,7 @@ export class Timer {
     const record = (event: Handle): void =>
       this.#context.check('cuEventRecord', calls.cuEventRecord(event, main.handle))
     try {
-      this.#context.within('timing', () => {
+      this.#context.inContext('timing', () => {
         this.#context.join()
         for (let i = 0; i < count; i++) {
           between()
@@ -48,7 +48,7 @@ export class Timer {
         }
       })
       await this.#context.waitIdle('timing', main)
-      return this.#context.within('timing', () =>
+      return this.#context.inContext('timing', () =>
         Array.from({ length: count }, (_, i) => {
           const out = new Float32Array(1)
           const code = calls.cuEventElapsedTime(out, events[2 * i]!, events[2 * i + 1]!)
@@ -62,7 +62,7 @@ export class Timer {
   }
 
   #takeEvents(count: number): Handle[] {
-    return this.#context.within('timing', () => {
+    return this.#context.inContext('timing', () => {
       const out = new BigUint64Array(1)
       while (this.#events.length < count) {
         this.#context.check('cuEventCreate', this.#context.calls.cuEventCreate(out, 0))

@@ -32,7 +32,7 @@ export class Clears {
   }
 
   /** The dispatch for a buffer; `undefined` for a buffer that is too large to be bound. */
-  of(buffer: GpuBuffer): ClearLaunch | undefined {
+  launchFor(buffer: GpuBuffer): ClearLaunch | undefined {
     const { limits } = this.#session.device
     if (buffer.gpu.size > limits.maxStorageBufferBindingSize) return undefined
     const pipeline = this.#compile()

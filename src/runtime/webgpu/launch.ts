@@ -166,7 +166,7 @@ export class Launcher {
     return commands.map((c, k): BoundCommand => {
       if (c.kind === 'clear') {
         const buffer = c.buffer as GpuBuffer
-        const clear = hasLaunches ? this.#clears.of(buffer) : undefined
+        const clear = hasLaunches ? this.#clears.launchFor(buffer) : undefined
         return clear ? { kind: 'launch', ...clear, offsets: [] } : { kind: 'clear', buffer: buffer.gpu }
       }
       const entry = entryOf(c)

@@ -103,8 +103,8 @@ export class Memory {
   }
 
   /** The buffer behind a handle; it must be live and belong to this device. @throws SptError as `checkBuffer` */
-  resolve(buffer: DeviceBuffer, where: string): GpuBuffer {
-    checkBuffer(buffer, this.state(buffer), where)
+  resolve(buffer: DeviceBuffer, call: string): GpuBuffer {
+    checkBuffer(buffer, this.state(buffer), call)
     return buffer as GpuBuffer
   }
 

@@ -79,8 +79,8 @@ export const HELPERS: Readonly<Record<string, string>> = {
 export function addHelper(helpers: Helpers, name: string): void {
   if (helpers.has(name)) return
   const text = HELPERS[name]!
-  for (const [, other] of text.matchAll(/\b(\w+)\(/g))
-    if (other !== name && other! in HELPERS) addHelper(helpers, other!)
+  for (const [, callee] of text.matchAll(/\b(\w+)\(/g))
+    if (callee !== name && callee! in HELPERS) addHelper(helpers, callee!)
   helpers.set(name, text)
 }
 

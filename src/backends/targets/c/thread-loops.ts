@@ -41,14 +41,14 @@ function replaceIndices(s: Stmt, launch: Launch): Stmt {
     return isSingle ? int(0) : variable(axis)
   }
   const replace = (e: Expr): Expr => rewriteExpr(e, (x) => (x.kind === 'builtin' ? index(x.axis) : undefined))
-  const inside = bodiesOf(s).map((b) => b.map((x) => replaceIndices(x, launch)))
-  return withBodies(mapExprs(s, replace), inside)
+  const bodies = bodiesOf(s).map((b) => b.map((x) => replaceIndices(x, launch)))
+  return withBodies(mapExprs(s, replace), bodies)
 }
 
 /** Statements without a barrier (`group`), or a statement that contains barriers. */
 type Region =
   | { readonly group: Body }
-  | { readonly around: Stmt; readonly inside: readonly (readonly Region[])[] }
+  | { readonly head: Stmt; readonly bodies: readonly (readonly Region[])[] }
 
 class Fission {
   readonly #block: Launch['block']
@@ -79,7 +79,7 @@ class Fission {
       else if (s.kind === 'barrier') endGroup()
       else if (hasBarrier([s])) {
         endGroup()
-        out.push({ around: s, inside: bodiesOf(s).map((b) => this.#regions(b)) })
+        out.push({ head: s, bodies: bodiesOf(s).map((b) => this.#regions(b)) })
       } else group.push(this.#withoutShared(s))
     }
     endGroup()
@@ -122,12 +122,12 @@ class Fission {
           continue
         }
         const head = withBodies(
-          r.around,
-          bodiesOf(r.around).map(() => []),
+          r.head,
+          bodiesOf(r.head).map(() => []),
         )
         for (const e of exprsOf(head)) for (const v of freeVars(e)) addUse(v, r)
         for (const a of accessesOf([head])) addUse(a.buffer, r)
-        r.inside.forEach(visit)
+        r.bodies.forEach(visit)
       }
     }
     visit(regions)
@@ -140,13 +140,13 @@ class Fission {
   #print(regions: readonly Region[]): Body {
     return regions.flatMap((r): Body => {
       if ('group' in r) return this.#loops(r.group.flatMap((s) => this.#indexArrays(s, this.#thread)))
-      const inside = r.inside.map((list) => this.#print(list))
+      const bodies = r.bodies.map((list) => this.#print(list))
       const head = withBodies(
-        r.around,
-        bodiesOf(r.around).map(() => []),
+        r.head,
+        bodiesOf(r.head).map(() => []),
       )
       const forFirstThread = (e: Expr): Expr => this.#withArrays(e, int(0), true)
-      return [withBodies(mapExprs(head, forFirstThread), inside)]
+      return [withBodies(mapExprs(head, forFirstThread), bodies)]
     })
   }
 
@@ -168,10 +168,10 @@ class Fission {
   /** Replaces names and registers that are live across barriers by elements of their arrays. */
   #indexArrays(s: Stmt, thread: Expr): Body {
     if (s.kind === 'alloc' && this.#threadArrays.has(s.buffer.name)) return []
-    const inside = bodiesOf(s).map((b) => b.flatMap((x) => this.#indexArrays(x, thread)))
+    const bodies = bodiesOf(s).map((b) => b.flatMap((x) => this.#indexArrays(x, thread)))
     const rewritten = withBodies(
       mapExprs(s, (e) => this.#withArrays(e, thread, false)),
-      inside,
+      bodies,
     )
     if (rewritten.kind === 'let' && this.#threadArrays.has(rewritten.name))
       return [store(rewritten.name, [thread], rewritten.value)]

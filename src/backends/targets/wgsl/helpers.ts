@@ -126,8 +126,8 @@ export const HELPERS: Readonly<Record<string, string>> = {
 export function addHelper(helpers: Helpers, name: string): void {
   if (helpers.has(name)) return
   const text = HELPERS[name]!
-  for (const other of Object.keys(HELPERS))
-    if (other !== name && new RegExp(`\\b${other}\\(`).test(text)) addHelper(helpers, other)
+  for (const candidate of Object.keys(HELPERS))
+    if (candidate !== name && new RegExp(`\\b${candidate}\\(`).test(text)) addHelper(helpers, candidate)
   helpers.set(name, text)
 }
 

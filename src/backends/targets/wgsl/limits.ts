@@ -8,12 +8,12 @@ import { type Body, bodiesOf, exprsOf, walkStmts } from '../../../ir/tree.ts'
 export function rejectF64(plan: Plan): void {
   const declaration =
     plan.buffers.find((b) => b.dtype === 'f64') ?? plan.params.find((p) => p.dtype === 'f64')
-  const where = declaration ?? plan.steps.flatMap(f64Nodes)[0]
-  if (!where) return
+  const offender = declaration ?? plan.steps.flatMap(f64Nodes)[0]
+  if (!offender) return
   fail({
     code: 'emit/no-f64',
     message: `${declaration ? `${declaration.name} is` : `${plan.name} computes in`} f64, which WGSL does not have`,
-    ...(where.span ? { span: where.span } : {}),
+    ...(offender.span ? { span: offender.span } : {}),
     expected: 'f32, f16, bf16, i32, u32, i8, u8 or bool',
     hint: declaration
       ? 'declare it f32, or run the kernel on cpu or cuda'
