@@ -1,5 +1,5 @@
 /** The steps of schedules as methods: each gives a new kernel, or refuses with a reason. */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { expectOptions } from '../ast/expect-argument.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -141,8 +141,21 @@ export abstract class Steps<K> extends ErrorSources {
       }
       Object.defineProperty(method, 'name', { value: name })
       Object.defineProperty(Steps.prototype, name, { value: method, writable: true, configurable: true })
+      if (word === name) continue
+      const value = misspelt(word, name, loops ?? coords!)
+      Object.defineProperty(Steps.prototype, word, { value, writable: true, configurable: true })
     }
   }
+}
+
+/** In place of a method with the name of the step in `.spt`, which JavaScript would report as "not a function". */
+function misspelt(word: string, name: string, { call }: AnyDeclared): () => never {
+  return () =>
+    fail({
+      code: 'api/step-name',
+      message: `in TypeScript the step ${word} is called ${name}`,
+      hint: `write \`${call}\``,
+    })
 }
 
 /** Errors about the arguments of a method show a call. */

@@ -49,7 +49,8 @@ function membersOf(type: { readonly prototype: object }): string[] {
   const out: string[] = []
   for (let p = type.prototype; p !== Object.prototype; p = Object.getPrototypeOf(p) as object)
     out.push(...Object.getOwnPropertyNames(p))
-  return out.filter((n) => !INTERNAL.has(n))
+  // Names with `_` are those of steps in `.spt`, which report the name in TypeScript.
+  return out.filter((n) => !INTERNAL.has(n) && !/[a-z]_/.test(n))
 }
 
 const {
