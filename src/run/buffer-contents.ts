@@ -1,4 +1,4 @@
-/** What buffers of an executable hold: overwritten, to find what nobody writes, and brought back. */
+/** Contents of an executable's buffers: poisoned, to detect unwritten elements, saved and restored. */
 import type { Buffer } from '../ir/loops.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
 import type { Bound } from './bind/index.ts'
@@ -12,7 +12,7 @@ export interface Contents {
   memoryOf(name: string): DeviceBuffer
 }
 
-/** Buffers of these roles that have any bytes. Arenas hold what is only read. */
+/** Nonempty buffers of these roles. Arenas are excluded, because they are read-only. */
 function* within({ program, bound, memoryOf }: Contents, roles: readonly Buffer['role'][]) {
   for (const b of program.plan.buffers) {
     const bytes = roles.includes(b.role) ? byteLength(program.device, b, bound) : 0
@@ -20,7 +20,7 @@ function* within({ program, bound, memoryOf }: Contents, roles: readonly Buffer[
   }
 }
 
-/** Copies resident arrays to where they are packed with others. */
+/** Copies resident arrays into their arenas. */
 export async function pack(
   { program: { device }, bound }: Contents,
   places: ReadonlyMap<string, BufferLocation>,
@@ -35,13 +35,13 @@ export async function pack(
   }
 }
 
-/** A byte pattern that no kernel means. */
+/** Fills outputs and temporaries with 0xff bytes (NaN), to detect unwritten elements. */
 export async function poison(of: Contents): Promise<void> {
   for (const { memory, bytes } of within(of, ['out', 'local']))
     await of.program.device.upload(memory, new Uint8Array(bytes).fill(0xff))
 }
 
-/** Does `work`, and then brings back what buffers of these roles held before. */
+/** Runs `work`, and then restores the contents of the buffers of these roles. */
 export async function preserving<T>(
   of: Contents,
   roles: readonly Buffer['role'][],

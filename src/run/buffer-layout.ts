@@ -1,4 +1,4 @@
-/** Where the buffers of a program lie in device memory, and how large they are. */
+/** Addresses and sizes of a program's buffers in device memory. */
 import { countText } from '../ast/count-text.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -13,14 +13,14 @@ import { checkRanges } from './index-ranges.ts'
 
 const MAX_ELEMENTS = 2 ** 31 - 1
 
-/** Where a buffer of the kernel lies: from element `at` of device memory on. */
+/** Location of a kernel's buffer in device memory; `at`: index of its first element. */
 export interface BufferLocation {
   readonly buffer: Buffer
   readonly memory: DeviceBuffer
   readonly at: number
 }
 
-/** An arena goes by what it holds: its own name says nothing to a user. */
+/** Name of a buffer for messages; an arena is named after its members. */
 export const labelOf = (program: Program, b: Buffer): string =>
   program.arenas
     .find((a) => a.buffer.name === b.name)
@@ -48,7 +48,7 @@ export function placesOf(
   return new Map([...whole, ...packed].map((p) => [p.buffer.name, p]))
 }
 
-/** What sizes are known by. */
+/** Bound data with known sizes. */
 type Sized = Pick<Bound, 'params'>
 
 export function elements(b: Buffer, bound: Sized): number {
@@ -67,9 +67,8 @@ export const byteLength = (device: Device, b: Buffer, bound: Sized): number =>
   elements(b, bound) * elementBytes(device, b)
 
 /**
- * Buffers whose lengths these sizes give, against the limits of the device: before data of those sizes are made.
- * Their bytes in total.
- * @throws SptError `plan/too-large`, `plan/overflow`, `device/buffer-too-large`
+ * Checks the buffers whose lengths these sizes determine against the device's limits, before data is created. Returns their total in
+ * bytes. Throws SptError `plan/too-large`, `plan/overflow`, `device/buffer-too-large`.
  */
 export function checkFits({ device, plan }: Program, params: ReadonlyMap<string, number>): number {
   checkFacts(plan, params)

@@ -1,14 +1,14 @@
-/** Asynchronous calls in the order in which they are made. */
+/** Serialisation of asynchronous calls in the order in which they are made. */
 
-/** Calls on one thing: each begins when those before it have ended, as if the caller had awaited them. */
+/** A queue of calls: each begins after the earlier ones have ended, as if the caller had awaited them. */
 export class Turns {
   #last: Promise<unknown> = Promise.resolve()
-  /** Calls that have not ended. */
+  /** Number of unfinished calls. */
   #open = 0
-  /** Those whose turns these are as well. */
+  /** The queue into which this one was merged; undefined if it was not. */
   #joined: Turns | undefined
 
-  /** Does the work in its turn, at once where none is before it. What it throws is for its caller alone. */
+  /** Runs `work` after the earlier calls, or at once if the queue is empty. Its errors reach only its caller. */
   take<T>(work: () => Promise<T>): Promise<T> {
     const all = this.#root
     const mine = all.#open++ === 0 ? work() : all.#last.then(work)
@@ -19,7 +19,7 @@ export class Turns {
     return mine
   }
 
-  /** From now on these calls and those are in one order, as are all that either was joined with. */
+  /** Merges another queue into this one, including all queues that either was merged with. */
   join(others: Turns): void {
     const [mine, theirs] = [this.#root, others.#root]
     if (mine === theirs) return
@@ -32,16 +32,13 @@ export class Turns {
     return this.#joined ? this.#joined.#root : this
   }
 
-  /**
-   * The same object, whose methods take turns, but for those `atOnce`. Methods that it calls itself are part of the call
-   * that it is in.
-   */
+  /** Returns a proxy of `target` whose methods are queued, except `atOnce`. Calls of its own methods inside a call are not queued. */
   of<T extends object>(target: T, atOnce: readonly (keyof T)[]): T {
     return new Proxy(target, {
       get: (_, name) => {
         const value: unknown = Reflect.get(target, name, target)
         if (typeof value !== 'function' || name === 'constructor') return value
-        // Private fields are those of the object itself.
+        // // Bound to the target, because private fields are not accessible through the proxy.
         if (atOnce.includes(name as keyof T)) return value.bind(target)
         return (...args: unknown[]) => this.take(async () => Reflect.apply(value, target, args))
       },

@@ -1,28 +1,28 @@
-/** One output against the reference: each element within the error bound that the reference states for it. */
+/** Comparison of an output with the reference: each element must be within the error bound that the reference computes. */
 
 import { coordinatesAt } from '../ir/arrays.ts'
 import type { RefResult, RefSample } from '../reference/index.ts'
 import type { Tensor } from '../storage/tensor.ts'
 import { decoder } from '../storage/values.ts'
 
-/** How many elements were compared, and how much a comparison says. */
+/** Number of compared elements, and significance of the comparison. */
 export interface Coverage {
-  /** Of all outputs. */
+  /** Number of elements of all outputs. */
   readonly elements: number
-  /** Compared with the reference; the rest is undecided, or outside of the sample. */
+  /** Number of elements that were compared; the others are undecided, or not in the sample. */
   readonly compared: number
   /**
-   * Elements that were not compared: a comparison, `floor` or cast on the way had operands within their rounding errors of
-   * the jump, so that correct programs differ.
+   * Number of elements that cannot be compared: the operands of a comparison, `floor` or cast were within rounding error of a
+   * discontinuity, so correct programs may differ.
    */
   readonly undecided: number
-  /** Compared, but the allowed error is at least the value: 0 would have passed. */
+  /** Number of compared elements whose allowed error is at least their value, so that 0 would also pass. */
   readonly weak: number
-  /** Compared elements that are NaN in the output and in the reference. */
+  /** Number of elements that are NaN in both the output and the reference. */
   readonly notANumber: number
 }
 
-/** For people: `9 of 12 elements; 3 are decided by rounding, and not compared`. */
+/** Coverage as text: `9 of 12 elements; 3 are decided by rounding, and not compared`. */
 export function coverageText({ elements, compared, undecided, weak, notANumber }: Coverage): string {
   const text = (n: number): string => n.toLocaleString('en-US')
   return [
@@ -39,16 +39,16 @@ export interface Comparison extends Coverage {
   readonly relative: number
   readonly absolute: number
   readonly problem: string | null
-  /** Which differs most. */
+  /** Index of the element with the largest deviation. */
   readonly element?: number
-  /** One of the two is finite where they differ most, and the other not. */
+  /** True if an element is finite in only one of output and reference. */
   readonly strange?: boolean
 }
 
-/** Bounds below it come from numbers that devices may flush to 0. */
+/** Allowed errors below this bound come from values that devices may flush to 0, and do not count as weak. */
 const NOTICED = 2 ** -100
 
-/** `sampled`: which coordinates the reference computed; `null`: all. */
+/** Compares one output. `sampled`: the coordinates that the reference computed; `null`: all. */
 export function compareOutput(
   name: string,
   got: Tensor,
@@ -121,7 +121,7 @@ export function compareOutput(
   }
 }
 
-/** Which elements of an output the reference computed, in order; `null`: all of them. */
+/** Indices of the elements that the reference computed, ascending; `null`: all elements. */
 function computedElements(name: string, want: RefResult, sampled: RefSample | null): Float64Array | null {
   const dim = sampled && Object.hasOwn(sampled.dims, name) ? sampled.dims[name] : undefined
   if (!sampled || dim === undefined) return null
@@ -140,7 +140,7 @@ function computedElements(name: string, want: RefResult, sampled: RefSample | nu
   return Float64Array.from(out)
 }
 
-/** Of the finite values: reported errors are relative to it where a value is smaller, such as where terms cancel. */
+/** Root mean square of the finite values. Errors of smaller values, such as results of cancellation, are reported relative to it. */
 function rootMeanSquare(values: Float64Array, elements: Float64Array | null): number {
   let square = 0
   let finite = 0

@@ -1,6 +1,6 @@
 /**
- * The driver: interleaves steps and lowering. Steps on coordinates, Stage I → II, steps on loops, Stage II → III.
- * Values are immutable; lowering is done when somebody asks for what it gives, once.
+ * The driver of a compilation: steps on coordinates, Stage I → II, steps on loops, Stage II → III. Objects are immutable; each lowering
+ * runs lazily, once.
  */
 import { inPass, orRefused, SptError } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
@@ -28,37 +28,37 @@ import { withParameters } from '../schedule/step-parameters.ts'
 import { type LoopStep, printStep } from '../schedule/steps.ts'
 import { EarlySteps } from './size-steps.ts'
 
-/** Where in a compilation a kernel is as it is. */
+/** A point in a compilation. */
 export interface CompilationStage {
   readonly kernel: string
-  /** The schedule of the program that its steps are those of. */
+  /** Name of the program's schedule whose steps are applied; `null` if there is none. */
   readonly schedule: string | null
-  /** `null`: the kernel as written. */
+  /** The step or pass that was applied last; `null`: the kernel as written. */
   readonly after: {
     readonly what: 'step' | 'pass'
     readonly name: string
-    /** Counted from 1: steps of the schedule, or passes from Stage I to III. */
+    /** Number of the step in the schedule, or of the pass from Stage I to III, from 1. */
     readonly number: number
-    /** Of how many; `null` for a step that no schedule has. */
+    /** Total number of steps or passes; `null` for a step outside of a schedule. */
     readonly of: number | null
   } | null
 }
 
-/** Called with a kernel at its stage, as written and after every step and pass. */
+/** Callback for the kernel as written and after every step and pass. */
 export type StageObserver = (program: Kernel1 | Kernel2 | Plan, at: CompilationStage) => void
 
-/** What stays the same from step to step. */
+/** Properties that steps do not change, except the name of the schedule. */
 interface Origin {
-  /** The kernel as written: what the reference runs. */
+  /** The kernel as written, which the reference runs. */
   readonly source: Kernel1
   readonly observer: StageObserver | null
   readonly schedule: string | null
 }
 
-/** Which step of a schedule of the program is taken. */
+/** A step of a schedule of the program. */
 export interface StepOf {
   readonly schedule: string
-  /** From 1. */
+  /** Number of the step, from 1. */
   readonly number: number
   readonly of: number
 }
@@ -68,11 +68,11 @@ export class Compilation {
   readonly coordSteps: readonly CoordStep[]
   readonly #origin: Origin
   readonly #kernels: readonly Kernel1[]
-  /** `null`: nobody has asked since the last step on coordinates. */
+  /** Stage II with the steps on loops; `null` if no step was applied since the last one on coordinates. */
   readonly #loops: ScheduleState | null
   readonly #early: EarlySteps
   #lowered: ScheduleState | undefined
-  // Most are on the way to others, and nobody asks for their plans.
+  // // Lazy, because most compilations are intermediate and their plans are never needed.
   #plans: Map<string, Plan> | undefined
   #texts: Map<ModuleText['target'], ModuleText[]> | undefined
 
@@ -96,22 +96,22 @@ export class Compilation {
     return c
   }
 
-  /** The kernel as written: what the reference runs. */
+  /** The kernel as written, which the reference runs. */
   get source(): Kernel1 {
     return this.#origin.source
   }
 
-  /** Which kernel it is of, under which schedule. */
+  /** Names of the kernel and of the schedule. */
   get place(): Omit<CompilationStage, 'after'> {
     return { kernel: this.source.name, schedule: this.#origin.schedule }
   }
 
-  /** Whether a step on loops has been applied. */
+  /** True if a step on loops has been applied. */
   get onLoops(): boolean {
     return this.#count > 0
   }
 
-  /** Whether steps on coordinates may still be: `reorder` and `fuse` are such until then. */
+  /** True if steps on coordinates may still be applied. Until then `reorder` and `fuse` act on coordinates. */
   get onCoordinates(): boolean {
     return this.#count === this.#early.count
   }
@@ -120,7 +120,7 @@ export class Compilation {
     return this.#loops?.steps ?? this.#early.count
   }
 
-  /** Stage I, with all steps on coordinates applied. */
+  /** Stage I, after all steps on coordinates. */
   get kernel(): Kernel1 {
     return this.#kernels[this.#kernels.length - 1]!
   }
@@ -130,7 +130,7 @@ export class Compilation {
     return this.#lowered
   }
 
-  /** Stage II, before steps on loops. */
+  /** Stage II, before the steps on loops. */
   get positions(): Kernel2 {
     return positionsOf(this.source)(this.kernel)
   }
@@ -141,7 +141,7 @@ export class Compilation {
     return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
   }
 
-  /** Stage II, with all steps applied. */
+  /** Stage II, after all steps. */
   get loops(): Kernel2 {
     return this.state.kernel
   }
@@ -162,34 +162,34 @@ export class Compilation {
     return plan
   }
 
-  /** Takes a plan that was made of its loops elsewhere, such as in another thread. */
+  /** Stores a plan for a target that was lowered elsewhere, such as in another thread. */
   adopt(plan: Plan, options: LowerOptions): void {
     this.#plans ??= new Map()
     this.#plans.set(planKey(options), plan)
   }
 
-  /** Whether it is legal for a target. @throws SptError where it is not; observers see every pass */
+  /** Throws SptError if the kernel is not legal for a target. With an observer, all passes run. */
   checkFor(options: LowerOptions): void {
     if (this.#origin.observer) this.planFor(options)
     else checkLowering(this.loops, options)
   }
 
-  /** Asked without lowering: a kernel that cannot be lowered tells how it was made, too. */
+  /** Steps on loops. Does not lower, so that it works for kernels that cannot be lowered. */
   get loopSteps(): readonly LoopStep[] {
     return this.#loops?.trace ?? this.#early.steps
   }
 
-  /** The same as the language writes them. */
+  /** Steps on loops as printed in `.spt`. */
   get printedLoopSteps(): readonly string[] {
     return this.#loops ? printTrace(this.#loops) : this.#early.steps.map((s) => printStep(s))
   }
 
-  /** What belongs to each step on coordinates and on loops, in the order in which the steps were made. */
+  /** Merges one item per step on coordinates and one per step on loops, in the order of the steps. */
   inOrder<T>(coords: readonly T[], loops: readonly T[]): T[] {
     return this.#early.inOrder(coords, loops)
   }
 
-  /** Stage III, with every pass reported. */
+  /** Stage III; calls `observer` after every pass. */
   observe(observer: Observer, options: LowerOptions = {}): Plan {
     const both: Observer = (pass, result) => {
       this.#tell(pass, result)
@@ -209,7 +209,7 @@ export class Compilation {
     return known
   }
 
-  /** @throws SptError `schedule/…` where the step is not legal */
+  /** Applies a step. Throws SptError `schedule/…` if it is illegal. */
   step(s: Step, which?: StepOf): Compilation {
     if (s.stage === 'parts') return s.steps(this).reduce<Compilation>((c, part) => c.step(part, which), this)
     const make = () => (s.stage === 1 ? this.onCoords(s.step, which) : this.onLoop(s.step, which))
@@ -219,7 +219,7 @@ export class Compilation {
   onCoords(s: CoordStep, which?: StepOf): Compilation {
     if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s)
     checkNewNames(s)
-    // Callers without types may give what is no step, which is refused where steps are checked.
+    // // Untyped callers may pass values that are not steps; the checks of steps reject them.
     const next = orRefused(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
     if (next instanceof SptError) {
       const fused = isOfOtherAxes(next) && isLoopStep(s) ? orRefused(() => this.onLoop(s, which)) : next
@@ -258,7 +258,7 @@ export class Compilation {
     this.#origin.observer?.(program, { ...this.place, after })
   }
 
-  /** Without the latest step; itself where there is none. */
+  /** The compilation without its last step; itself if there are no steps. */
   undo(): Compilation {
     const isEarly = this.onCoordinates && this.#early.endsWith(this.coordSteps.length)
     if (isEarly || !this.onCoordinates) {
@@ -272,12 +272,12 @@ export class Compilation {
     return new Compilation(this.#origin, steps, kernels, null, this.#early)
   }
 
-  /** With nests bound to threads that bind nothing yet: what a GPU runs when no schedule says better. */
+  /** Binds loop nests without thread axes to threads: the default for GPUs. */
   parallel(): Compilation {
     return this.#defaulted(automatic(this.state), 'parallel')
   }
 
-  /** With the steps that nests bring for one thread: what a CPU runs. */
+  /** Applies the default steps of nests for one thread: the default for CPUs. */
   sequential(): Compilation {
     return this.#defaulted(alone(this.state), 'sequential')
   }
@@ -290,7 +290,7 @@ export class Compilation {
   }
 }
 
-/** Stage I → II, of kernels that steps made of a source. */
+/** Lowers Stage I → II; cached per source and kernel. */
 const positionsOf = memoize((source: Kernel1) =>
   memoize((kernel: Kernel1) => sharedLoops(source, withApart(lowerToPositions(kernel), kernel))),
 )

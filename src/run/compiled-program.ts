@@ -1,4 +1,4 @@
-/** A plan compiled for a device. */
+/** Compilation of a plan for a device. */
 import { fail } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import type { TextOptions } from '../backends/target.ts'
@@ -12,18 +12,18 @@ import type { Bound } from './bind/index.ts'
 import { checkLimits } from './device-limits.ts'
 import { type Sources, withPlaces } from './launch-spans.ts'
 
-/** What plans for the device may use. */
+/** The lowering options for a device. */
 export function lanesOf(device: Device): LowerOptions {
   const { lanes } = device.limits
   if (device.kind !== 'webgpu' || lanes === undefined) return TARGETS[targetOf(device)].lowering
-  // Its uniformity analysis sees blocks, not lanes.
+  // // WGSL's uniformity analysis is per block, not per lane.
   return { lanes, together: true }
 }
 
-/** What texts for the device may use. */
+/** The printing options for a device. */
 export const textOptions = (device: Device): TextOptions => ({ f16: !isWord(device, 'f16') })
 
-/** Declared instructions and memories are those that the device has. */
+/** Throws `device/no-instruction` if a text uses instructions or memories that the device lacks. */
 function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): void {
   const missing = capabilities.find((c) => !device.features.has(c.name))
   if (!missing) return
@@ -35,33 +35,33 @@ function checkCapabilities(device: Device, { capabilities = [] }: ModuleText): v
   })
 }
 
-/** Commands that are not the plan's own. */
+/** Commands that replace those of the plan. */
 export interface Instead {
   readonly commands: readonly Command[]
   free(): void
 }
 
-/** A plan compiled for a device: serves any data of its formats. */
+/** A plan compiled for a device. It runs on any data of its formats. */
 export interface Program {
   readonly device: Device
-  /** As the device runs it: arrays may have been packed. */
+  /** The plan for this device; small arrays may be packed into arenas. */
   readonly plan: Plan
   readonly arenas: readonly Arena[]
   readonly texts: readonly ModuleText[]
-  /** What spans of the plan point into. */
+  /** Sources into which the plan's spans point. */
   readonly sources: Sources
-  /** By entry name. */
+  /** Compiled modules by entry name. */
   readonly modules: ReadonlyMap<string, CompiledModule>
-  /** Whether its modules are still there. */
+  /** False after `release`. */
   readonly live: boolean
-  /** What is run in place of the plan's steps, once the arrays are in `memory`. */
+  /** Returns commands to run instead of the plan's steps, given the device memory; undefined for ordinary plans. */
   readonly instead?: ((bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) => Instead) | undefined
   release(): void
 }
 
 /**
- * Compiles the texts of a plan; with `sources`, faults of its kernels name their lines.
- * @throws SptError `device/compile`, `emit/…`, `plan/…`
+ * Compiles the code of a plan. With `sources`, faults of its kernels name source lines. Throws SptError `device/compile`,
+ * `device/no-instruction`, `emit/…`, `plan/…`.
  */
 export async function compileOn(device: Device, whole: Plan, sources: Sources = new Map()): Promise<Program> {
   const packed = packBuffers(whole, device.limits.maxBuffersPerLaunch)

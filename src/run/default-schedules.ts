@@ -1,12 +1,12 @@
-/** Which of the schedules that nests have by themselves a kind of device takes. */
+/** Selection of the default schedule for a kind of device. */
 import type { DeviceKind } from '../backends/target.ts'
 
-/** What takes the schedules that nests have by themselves. */
+/** A kernel with default schedules for many threads and for one thread. */
 export interface Defaulted<K> {
   parallel(): K
   sequential(): K
 }
 
-/** What runs on a kind of device of what is compiled as it is: on threads, where there are some. */
+/** Returns the default schedule for a kind of device: sequential on cpu, parallel on GPUs. */
 export const runOn = <K extends Defaulted<K>>(made: K, kind: DeviceKind): K =>
   kind === 'cpu' ? made.sequential() : made.parallel()

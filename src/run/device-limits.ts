@@ -1,4 +1,4 @@
-/** What a device cannot launch is refused when a plan is compiled for it, with the kernel's and buffers' names. */
+/** Checks of device limits at compile time, with the names of kernels and buffers in messages. */
 
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
@@ -10,10 +10,10 @@ import { buffersOf, type PackedPlan } from '../lower/buffer-packing.ts'
 import type { Device } from '../runtime/device.ts'
 import { storedBytes } from '../runtime/widened-elements.ts'
 
-/** Bytes of one element of `b` in the device's memory. */
+/** Bytes per element of `b` in device memory. */
 export const elementBytes = (device: Device, b: Buffer): number => storedBytes(device, b.dtype)
 
-/** @throws SptError `plan/block-too-large`, `plan/shared-too-large`, `plan/too-many-buffers` */
+/** Throws SptError `plan/block-too-large`, `plan/shared-too-large` or `plan/too-many-buffers` if a launch exceeds a limit. */
 export function checkLimits(device: Device, packed: PackedPlan): void {
   for (const step of packed.plan.steps) {
     if (step.kind === 'clear') continue
@@ -67,7 +67,7 @@ function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
     })
 }
 
-/** The step that makes two launches of one whose loop holds several iterations. */
+/** A `fission` step that splits a launch whose loop contains several iterations, as text; undefined if none applies. */
 function fissionOf({ body }: Launch): string | undefined {
   const [loop] = body.filter((s) => s.kind === 'for')
   if (!loop || body.length > 1) return undefined
@@ -76,7 +76,7 @@ function fissionOf({ body }: Launch): string | undefined {
   return others.size > 1 ? `fission ${loop.nest}.${loop.name} after ${inside[0]}` : undefined
 }
 
-/** Refuses sizes that the schedule excludes. @throws SptError `run/requirement` */
+/** Throws SptError `run/requirement` if the sizes violate a requirement of the schedule. */
 export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void {
   const broken = brokenFact(plan.facts, sizes)
   if (!broken) return
@@ -89,7 +89,7 @@ export function checkFacts(plan: Plan, sizes: ReadonlyMap<string, number>): void
   })
 }
 
-/** Whether a device does not take a plan that another might: by its limits, its types, or what its threads can complete. */
+/** Returns true for errors that depend on the device: its limits, its types, or synchronisation of its threads. */
 export const isRefusedByDevice = (why: unknown): why is SptError =>
   why instanceof SptError &&
   ['plan/', 'schedule/', 'emit/'].some((room) => why.diagnostics[0]?.code.startsWith(room))

@@ -1,6 +1,6 @@
 /**
- * Running a plan on a device: allocations, uploads, fills and launches with concrete grids. What a device cannot
- * hold or launch is refused here, with the buffer's or kernel's name, before anything runs.
+ * Execution of a plan on a device: allocations, uploads, fills, and launches with concrete grids. Data that a device cannot hold or launch
+ * is rejected here, with the name of the buffer or kernel, before anything runs.
  */
 import { fail, invariant, withSources } from '../ast/diagnostic.ts'
 import type { Buffer } from '../ir/loops.ts'
@@ -29,11 +29,11 @@ import { Chained, type ResidentDense, residentOutput } from './resident-dense.ts
 export { checkFits } from './buffer-layout.ts'
 export { compileOn, lanesOf, type Program } from './compiled-program.ts'
 
-/** Data on a device, ready to run. */
+/** A program with its data on a device, ready to run. */
 export class Executable {
   readonly program: Program
   #bound: Bound
-  /** Of the plan's own buffers, by name. */
+  /** Device memory of the plan's buffers, by name. */
   readonly memory: ReadonlyMap<string, DeviceBuffer>
   readonly #places: ReadonlyMap<string, BufferLocation>
   readonly #commands: readonly Command[]
@@ -45,7 +45,7 @@ export class Executable {
   readonly #chained: Chained
   readonly #lent = new LentOutputs()
   readonly #outcome = new Outcome(() => withSources(this.program, () => this.#checkStatus()))
-  /** Bytes on the device. */
+  /** Allocated bytes on the device. */
   readonly bytes: number
 
   private constructor(
@@ -68,17 +68,17 @@ export class Executable {
     this.bytes = [...memory.values()].reduce((n, b) => n + b.bytes, 0)
   }
 
-  /** What is bound on the host: resident tensors without their entries. */
+  /** Host data; resident tensors have no entries. */
   get bound(): Bound {
     return this.#bound
   }
 
-  /** Tensors that were on the device before. */
+  /** Names of tensors that were on the device before. */
   get residents(): readonly string[] {
     return this.#residents?.tensors ?? []
   }
 
-  /** What is bound, with what resident tensors hold now: they are downloaded each time. @throws SptError `run/resident` */
+  /** Host data including the current values of resident tensors, which each call downloads. Throws SptError `run/resident`. */
   async boundFromDevice(): Promise<Bound> {
     return this.#chained.downloaded(await this.#structured())
   }
@@ -90,17 +90,17 @@ export class Executable {
     )
   }
 
-  /** Outputs of other kernels that it reads, by its own names for them. */
+  /** Outputs of other kernels that are bound as inputs, by input name. */
   get chained(): ReadonlyMap<string, ResidentDense> {
     return this.#chained.tensors
   }
 
-  /** With the values that these have now. */
+  /** Returns `bound` with the current values of the chained outputs. */
   downloaded(bound: Bound): Promise<Bound> {
     return this.#chained.downloaded(bound)
   }
 
-  /** An output on the device, whose calls take these turns. @throws SptError `run/resident`, `run/shared` */
+  /** Returns an output as a device-resident tensor whose calls use the queue `turns`. Throws SptError `run/resident`, `run/shared`. */
   output(name: string, turns: Turns): ResidentDense {
     return residentOutput(this.program, this.#bound, {
       name,
@@ -111,14 +111,14 @@ export class Executable {
     })
   }
 
-  /** The same as far as reading these outputs needs it. @throws SptError `run/resident` */
+  /** Host data as complete as reading these outputs requires. Throws SptError `run/resident`. */
   async boundFor(names: readonly string[]): Promise<Bound> {
     return names.every((name) => isAlone(this.bound.kernel, name)) ? this.#bound : this.#structured()
   }
 
   /**
-   * Allocates and uploads.
-   * @throws SptError `device/out-of-memory`, `device/buffer-too-large`, `plan/…`
+   * Allocates device memory and uploads the data. Throws SptError `device/out-of-memory`, `device/buffer-too-large`,
+   * `device/released-module`, `plan/…`.
    */
   static async create(program: Program, bound: Bound, origin: Origin = {}): Promise<Executable> {
     const chained = new Chained(program, bound)
@@ -156,7 +156,7 @@ export class Executable {
     }
   }
 
-  /** `inout` buffers start over, but for resident ones. Runs leave what is only read as it is. */
+  /** Restores the initial values of `inout` buffers, except resident ones. Runs do not change inputs. */
   reset(): Promise<void> {
     return this.#bring((b) => b.role === 'inout')
   }
@@ -169,7 +169,7 @@ export class Executable {
     }
   }
 
-  /** New values for one input, in storage order. @throws SptError `run/shared` where others read the same memory */
+  /** Uploads new values of one input, in storage order. Throws SptError `run/shared` if other kernels read the same memory. */
   async write(name: string, values: ValueArray): Promise<void> {
     if (this.#isOthers(name))
       fail({
@@ -183,41 +183,41 @@ export class Executable {
 
   #isOthers = (name: string): boolean => !this.#shared?.isOwn && !!this.#shared?.buffers.has(name)
 
-  /** Other values in some buffers of the same structure. */
+  /** Replaces the bound data by data of the same structure, and uploads these buffers. */
   async rebind(bound: Bound, buffers: readonly string[]): Promise<void> {
     this.#bound = bound
     for (const name of buffers) await this.write(name, bound.arrays.get(name)!)
   }
 
-  /** @throws SptError `run/lost-writes` where a write found no element, `run/overflow`; the outputs lack it, the rest is there */
+  /** Runs the kernel once. Throws SptError `run/lost-writes` or `run/overflow`; the outputs then lack the lost elements only. */
   async run(): Promise<void> {
     await this.program.device.run(this.commands)
   }
 
-  /** Milliseconds of each of `repeats` runs. @throws SptError as `run` */
+  /** Milliseconds of each of `repeats` runs. Throws SptError like `run`. */
   async time(repeats: number): Promise<number[]> {
     return this.program.device.time(this.commands, repeats)
   }
 
-  /** What `run` runs, for graphs of several kernels. @throws SptError `device/freed` */
+  /** Commands of one run, also for graphs of several kernels. Throws SptError `device/freed`. */
   get commands(): readonly Command[] {
     this.#residents?.check()
     this.#lent.check()
     return this.#instead?.commands ?? this.#commands
   }
 
-  /** All launches as one graph. @throws SptError as `run` */
+  /** Records all launches as one graph. Throws SptError like `run`. */
   async graph(): Promise<KernelGraph> {
     const { device } = this.program
     return new KernelGraph(await device.graph(this.commands), () => device.finish())
   }
 
-  /** Times of runs as benchmarks want them. @throws SptError as `run`, `measure/options` */
+  /** Measures runs for benchmarks, in milliseconds. Throws SptError like `run`, and `measure/options`. */
   async measure(options: MeasureOptions = {}): Promise<Measurement> {
     return measure(this.program.device, this.commands, options)
   }
 
-  /** In storage order. */
+  /** Downloads the values of a buffer, in storage order. */
   async values(name: string): Promise<ValueArray> {
     const { device } = this.program
     const { buffer, memory, at } = this.#place(name)
@@ -229,7 +229,7 @@ export class Executable {
     return fromDevice(device, buffer.dtype, bytes, n) as ValueArray
   }
 
-  /** Of graphs that nobody has waited for. @throws SptError as `run` */
+  /** Reports errors of graph launches that no call has awaited. Throws SptError like `run`. */
   async #settle(): Promise<void> {
     await this.#chained.settle()
     await this.#outcome.settle()
@@ -243,14 +243,14 @@ export class Executable {
     const status = await this.values(plan.lostWrites.buffer)
     const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
     if (lost.length === 0) return
-    // Values that are only on the device are not known here.
+    // // Values that reside only on the device cannot be passed to the reference.
     const source = this.#resident.size === 0 ? this.#source : undefined
     throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
   }
 
   /**
-   * An output in the caller's coordinates. `whole`: as `whole()` was; where it matters and is left out, it is asked for.
-   * @throws SptError `run/resident`, and as `run` of what graphs did that nobody has waited for
+   * Returns an output in the caller's coordinates. `whole`: the result of `whole()`; computed if absent and needed. Throws SptError
+   * `run/resident`, and like `run` for graph launches that no call has awaited.
    */
   async read(name: string, whole?: Bound): Promise<Tensor> {
     await this.#settle()
@@ -260,12 +260,12 @@ export class Executable {
     return readTensor(bound, name, values)
   }
 
-  /** Fills outputs and temporaries with a byte pattern that no kernel means, to find elements nobody writes. */
+  /** Fills outputs and temporaries with 0xff bytes (NaN), to detect unwritten elements. */
   poison(): Promise<void> {
     return poison(this.#contents)
   }
 
-  /** Does `work`, and then brings back what buffers of these roles held before. */
+  /** Runs `work`, and then restores the contents of the buffers of these roles. */
   preserving<T>(roles: readonly Buffer['role'][], work: () => Promise<T>): Promise<T> {
     return preserving(this.#contents, roles, work)
   }

@@ -1,4 +1,4 @@
-/** Device memory that an executable is given: it stays that of whoever gives it. */
+/** Device memory that is passed to an executable, and owned by the caller. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { DeviceBuffer } from '../runtime/device.ts'
@@ -6,34 +6,31 @@ import { checkBuffer } from '../runtime/device-checks.ts'
 import type { ValueArray } from '../storage/tensor.ts'
 import type { Bound } from './bind/index.ts'
 
-/** Tensors that were on the device before: on the host, only their shapes are bound. */
+/** Tensors that were on the device before. On the host, only their shapes are bound. */
 export interface Residents {
   readonly tensors: readonly string[]
   /**
-   * Buffers whose arrays are on the device (by name; they may be longer): they are used where they are and stay the
-   * caller's; only where the program packs arrays, they are copied.
+   * Device buffers of these tensors by name, possibly longer than needed. They are used in place and owned by the caller; arrays packed
+   * into arenas are copied.
    */
   readonly buffers: ReadonlyMap<string, DeviceBuffer>
-  /**
-   * What is bound, with the entries that the tensors have now.
-   * @param values of a buffer; `null` where the program has no use for it
-   */
+  /** Returns the host data with the current entries of the tensors. `values` downloads a buffer; `null` if the program does not use it. */
   whole(bound: Bound, values: (buffer: string) => Promise<ValueArray | null>): Promise<Bound>
-  /** Their memory may be others' once they are freed. @throws SptError `device/freed` */
+  /** Throws SptError `device/freed` if their memory has been freed. */
   check(): void
 }
 
-/** Memory that several executables use; whoever gives it fills it, and nobody writes what is only read. */
+/** Memory that several executables share. The owner uploads it, and no executable writes the inputs. */
 export interface SharedMemory {
-  /** Whether they are one kernel on the same data, under different schedules: then new values may be written by any of them. */
+  /** True if the executables are one kernel on the same data under different schedules, so each may write new values. */
   readonly isOwn?: boolean
-  /** By buffer of the program: what is only read holds what is bound, anything else is overwritten by each run. */
+  /** Device buffers by name in the program: inputs contain the bound values, others are overwritten by each run. */
   readonly buffers: ReadonlyMap<string, DeviceBuffer>
-  /** Called when the executable is freed, which may be more than once. */
+  /** Called when the executable is freed; may be called repeatedly. */
   release(): void
 }
 
-/** Memory of one executable that others read: it is freed with the last of them. */
+/** Reference-counted memory of an executable that others read. It is freed with its last user. */
 export class CountedMemory {
   readonly buffer: DeviceBuffer
   #isOwned = true
@@ -43,7 +40,7 @@ export class CountedMemory {
     this.buffer = buffer
   }
 
-  /** Whether whoever writes it has it. */
+  /** False after the writing executable has been freed. */
   get isOwned(): boolean {
     return this.#isOwned
   }
@@ -52,7 +49,7 @@ export class CountedMemory {
     return !this.#isOwned && this.#readers === 0
   }
 
-  /** What is returned may be called more than once. @throws SptError `device/freed` */
+  /** Adds a reader; the returned function removes it, and may be called repeatedly. Throws SptError `device/freed`. */
   hold(what: string): () => void {
     if (this.freed)
       fail({
@@ -70,7 +67,7 @@ export class CountedMemory {
     }
   }
 
-  /** Of whoever writes it; readers keep it. */
+  /** Releases the writer's ownership; readers keep the memory. */
   free(): void {
     this.#isOwned = false
     this.#freeUnused()
@@ -81,7 +78,7 @@ export class CountedMemory {
   }
 }
 
-/** Outputs of an executable that others may read. */
+/** Outputs of an executable that other kernels may read. */
 export class LentOutputs {
   readonly #lent = new Map<string, CountedMemory>()
 
@@ -91,7 +88,7 @@ export class LentOutputs {
     return lent
   }
 
-  /** To the executable itself it is freed with the rest, whoever reads it. @throws SptError `device/freed-buffer` */
+  /** Throws SptError `device/freed-buffer` if the executable itself has been freed, even if others still read its outputs. */
   check(): void {
     for (const { buffer, isOwned } of this.#lent.values())
       if (!isOwned) checkBuffer(buffer, 'freed', 'a kernel that was freed')
@@ -101,6 +98,6 @@ export class LentOutputs {
 export interface Origin {
   readonly resident?: Residents
   readonly shared?: SharedMemory
-  /** The kernel as written, where errors are to say of which coordinates they are. */
+  /** The kernel as written, which lets errors name coordinates; undefined if they need not. */
   readonly source?: Kernel1
 }

@@ -1,4 +1,4 @@
-/** Sizes with which a plan would count beyond 32 bits are refused, with the numbers, before anything runs. */
+/** Overflow checks: rejects sizes for which a plan would exceed 32 bits, before anything runs. */
 
 import { HIGHEST, LOWEST } from '../analysis/integers/interval.ts'
 import { type Box, type Overflow, overflowOf } from '../analysis/integers/plan-ranges.ts'
@@ -7,13 +7,13 @@ import { freeVars } from '../ir/expr-tree.ts'
 import type { Plan } from '../ir/loops.ts'
 import { printExpr } from '../ir/print-stage2.ts'
 
-/** Sizes of which it is known that a plan stays within 32 bits; the latest ones. */
+/** Ranges of sizes for which a plan is known to stay within 32 bits, most recent first. */
 const within = new WeakMap<Plan, Box[]>()
 const MOST_BOXES = 8
 
 /**
- * Looks at a plan once for many sizes: up to the next power of two, and only where that is too much, for these alone.
- * @throws SptError `plan/overflow`
+ * Checks that a plan stays within 32 bits. It is analysed for all sizes up to the next power of two, and only if that fails for these
+ * sizes alone. Throws SptError `plan/overflow`.
  */
 export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>): void {
   const known = within.get(plan) ?? []
@@ -36,7 +36,7 @@ export function checkRanges(plan: Plan, sizes: ReadonlyMap<string, number>): voi
   known.splice(MOST_BOXES)
 }
 
-/** The least 2^k - 1 that is no less, at least 0. */
+/** The least 2^k - 1 that is at least `v`; at least 0. */
 const power = (v: number): number => (v <= 0 ? 0 : 2 ** Math.ceil(Math.log2(v + 1)) - 1)
 
 const holds = (box: Box, sizes: ReadonlyMap<string, number>): boolean =>

@@ -1,9 +1,9 @@
-/** How precise the products of a plan are: declared instructions may keep fewer bits of a factor than its type (tf32). */
+/** Precision of a plan's products: instructions may use fewer mantissa bits of a factor than its type has (tf32). */
 import type { Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 import type { RefOptions } from '../reference/index.ts'
 
-/** What the reference is given for it: the fewest bits; nothing where every product has those of its type. */
+/** Returns the fewest mantissa bits of any product, as an option of the reference; empty if every product is exact in its type. */
 export function precisionOf(plan: Plan): Pick<RefOptions, 'precision'> {
   let precision: number | undefined
   for (const step of plan.steps)

@@ -1,4 +1,4 @@
-/** What a program launches for the data it is given: clears and launches with concrete grids. */
+/** Commands of a program for bound data: clears, and launches with concrete grids. */
 import { fail } from '../ast/diagnostic.ts'
 import { physicalGrid } from '../backends/grid-folding.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -44,11 +44,11 @@ export function commandsOf(
   return commands
 }
 
-/** In which buffers runs leave what they did wrong, until somebody looks. */
+/** Buffers in which runs record lost writes and overflows until they are checked. */
 export const reportedBuffers = ({ lostWrites, capacities = [] }: Plan): ReadonlySet<string> =>
   new Set([...capacities.map((c) => c.counts), ...(lostWrites ? [lostWrites.buffer] : [])])
 
-/** Those of a whole run, of which the last says what it may have done wrong; most can do nothing. */
+/** Commands of a complete run. If the run can fail, the last launch refers to the outcome. */
 export function fullRun(
   program: Program,
   bound: Bound,
@@ -61,7 +61,7 @@ export function fullRun(
   return commands.map((c, k) => (k === last && c.kind === 'launch' ? { ...c, outcome } : c))
 }
 
-/** The physical grid, or nothing where there is nothing to do. */
+/** The physical grid; undefined if the launch is empty. Throws SptError `plan/grid-too-large`. */
 function gridOf(device: Device, launch: Launch, bound: Bound): [number, number, number] | undefined {
   const size = (e: Expr): number => evaluate(e, bound.params)
   const [x, y, z] = launch.grid

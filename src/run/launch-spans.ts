@@ -1,14 +1,14 @@
-/** Where launches come from in the user's text: for messages of devices. */
+/** Source locations of launches, for device error messages. */
 import { position, Text } from '../ast/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../ast/span.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import type { Launch, Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 
-/** Texts by name. */
+/** Sources by name. */
 export type Sources = ReadonlyMap<string, Source>
 
-/** The texts with the place of the first statement of each launch, as far as it is known: `program.spt:15`. */
+/** Adds the source line of the first statement of each launch, if known: `program.spt:15`. */
 export function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: Sources): ModuleText[] {
   const launches = plan.steps.filter((s) => s.kind === 'launch')
   let next = 0
@@ -27,7 +27,7 @@ export function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: So
 function firstSpan(launch: Launch): Span | undefined {
   let found: Span | undefined
   walkStmts(launch.body, (s) => {
-    // Loops may be gone, their threads being the hardware's: what they do is there on every device.
+    // // Loops may have become hardware indices; stores and reductions exist on every device.
     if (s.kind === 'store' || s.kind === 'reduce') found ??= s.span
   })
   return found

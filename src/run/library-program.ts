@@ -1,4 +1,4 @@
-/** A program that is one call of a library: its arrays are those of a kernel, which says what the call computes. */
+/** A program that is one call of a library routine. Its arrays are those of an equivalent kernel. */
 import type { KernelMatch } from '../analysis/kernel-pattern.ts'
 import { indicesOf, indptrOf, isSparse } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -11,17 +11,19 @@ import { elements } from './buffer-layout.ts'
 import type { Program } from './compiled-program.ts'
 import type { Sources } from './launch-spans.ts'
 
-/** A routine that computes what a kernel does. */
+/** A library routine that is equivalent to a kernel. */
 export interface MatchedRoutine {
   readonly library: Library
   readonly routine: Routine
   readonly variant: string
-  /** What the names of the routine's kernel, `pattern`, stand for. */
+  /** Maps names of the routine's pattern kernel (`pattern`) to the kernel. */
   readonly match: KernelMatch
   readonly pattern: Kernel1
 }
 
-/** @param whole the plan of the kernel for the device: its arrays are what is bound, its steps are not taken */
+/**
+ * Returns a program that calls the routine. `whole`: the plan of the kernel for the device, whose arrays are used and whose steps are not.
+ */
 export function libraryProgram(device: Device, whole: Plan, of: MatchedRoutine, sources: Sources): Program {
   const buffers = whole.buffers.filter((b) => b.role !== 'local' && b.name !== whole.lostWrites?.buffer)
   const plan: Plan = { ...whole, buffers, steps: [], lostWrites: undefined }

@@ -1,6 +1,6 @@
 /**
- * The error of writes whose elements do not exist. Devices tell the buffers alone; the reference, on the same data,
- * names the first coordinate, where it gets there in a moment.
+ * The error for writes to elements that are not stored. Devices report only the buffers. The reference, run on the same data within a
+ * limit, names the first coordinate.
  */
 
 import { SptError } from '../ast/diagnostic.ts'
@@ -9,9 +9,9 @@ import type { Kernel1 } from '../ir/stage1.ts'
 import type { Bound } from './bind/index.ts'
 import { expectedOf } from './bind/reference-inputs.ts'
 
-/** Tensors of more bytes are not brought to the reference, which holds several float64 for each element. */
+/** Upper bound in bytes on data for the reference, which uses several float64 per element. */
 const MOST_BYTES = 2 ** 26
-/** A second or less. */
+/** Upper bound on visited coordinates: at most about one second. */
 const MOST_VISITS = 2 ** 21
 
 interface Run {
@@ -20,7 +20,7 @@ interface Run {
   readonly bytes: number
 }
 
-/** `run`: none where its data are not on the host. */
+/** Returns the error. `run`: undefined if the data is not on the host. */
 export function lostWrites(kernel: string, buffers: readonly string[], run: Run | undefined): SptError {
   const names = buffers.join(' and ')
   const first = run && firstLost(run)
@@ -41,7 +41,10 @@ export function lostWrites(kernel: string, buffers: readonly string[], run: Run 
   })
 }
 
-/** The reference's error, or why there is none; null where the reference loses nothing (sums that devices round, say). */
+/**
+ * The reference's error, or a text why no coordinate is known; null if the reference loses no write (for example because devices round
+ * sums differently).
+ */
 function firstLost({ source, bound, bytes }: Run): SptError | string | null {
   if (bytes > MOST_BYTES) return `it is looked for in tensors of up to ${MOST_BYTES / 2 ** 20} MiB`
   try {

@@ -1,4 +1,4 @@
-/** The error of lists that a run found to be longer than there is room for. */
+/** The error for lists built at run time that exceed their capacity. */
 import { count } from '../ast/checks.ts'
 import { SptError } from '../ast/diagnostic.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -12,7 +12,7 @@ const CODE = 'run/overflow'
 export const isOverflow = (e: unknown): e is SptError =>
   e instanceof SptError && e.diagnostics[0]?.code === CODE
 
-/** The same where a schedule that would have the room stores what the kernel updates in another format. */
+/** Returns the error with a hint for the case that the schedule with sufficient capacity stores the updated tensors in another format. */
 export function storedElsewhere(
   { diagnostics }: SptError,
   schedule: string,
@@ -26,7 +26,7 @@ export function storedElsewhere(
 type Counts = ArrayLike<number | bigint | boolean>
 type Rooms = Pick<Plan, 'name' | 'capacities' | 'runtimeLists'>
 
-/** What is wrong with the lists of a run, by their counts, if anything. */
+/** Checks the counts of lists after a run. Returns the error, or undefined if no list exceeds its capacity. */
 export async function overflow(
   plan: Rooms,
   values: (counts: string) => Promise<ValueArray>,
@@ -37,7 +37,7 @@ export async function overflow(
   return overflowIn(plan, counts, sizes)
 }
 
-/** The same of counts that are there. */
+/** Checks counts that are already on the host. */
 export function overflowIn(
   { name, capacities = [], runtimeLists: found = [] }: Rooms,
   values: { get(counts: string): Counts | undefined },

@@ -1,6 +1,6 @@
 /**
- * Whether a reducer that the program declares is one for the values that it reduces. Where it is not, what schedules compute
- * depends on the order in which they combine, and none of them is wrong.
+ * Checks whether a declared reducer satisfies its laws for the reduced values. If not, results depend on the order of combination, and no
+ * schedule is wrong.
  */
 import { SptError } from '../ast/diagnostic.ts'
 import type { Monoid } from '../ir/monoid.ts'
@@ -12,22 +12,22 @@ import { Random } from './bind/random-tensors.ts'
 import { referenceInputs } from './bind/reference-inputs.ts'
 import type { Bound } from './bind/types.ts'
 
-/** An element of a result, by its place there. */
+/** An element of a result, by its index there. */
 export interface Place {
   readonly buffer: string
   readonly element: number
 }
 
-/** Coordinates that the reference visits for it: a second or two. */
+/** Maximum number of coordinates that the reference visits: one or two seconds. */
 const VISITS = 2 ** 25
-/** Operands that are kept of each reducer, beyond those of the elements that are asked about. */
+/** Maximum number of stored operands per array, in addition to those of the requested elements. */
 const KEPT = 2 ** 16
-/** Groupings of the operands of an element. */
+/** Number of random groupings that are tested per element. */
 const GROUPINGS = 64
 
 type Operand = readonly number[]
 
-/** What is reduced into elements of one array. */
+/** Operands that are reduced into elements of one array. */
 interface Operands {
   readonly reducer: Monoid
   readonly of: Map<number, Operand[]>
@@ -35,8 +35,8 @@ interface Operands {
 }
 
 /**
- * The reducer and the law that it violates, with the values; `null`: none does.
- * @param places elements that differ, which are looked at first
+ * Describes the violated law of a reducer with values, as text; `null` if none is violated. `places`: differing elements, which are
+ * checked first.
  */
 export function reducerFault(
   source: Kernel1,
@@ -77,13 +77,13 @@ function operandsOf(
       known.kept++
     })
   } catch (e) {
-    // What was told until then is looked at.
+    // // The operands collected so far are checked.
     if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
   }
   return all
 }
 
-/** One after the other, as the reference combines them, and in groups of neighbours, as schedules do. */
+/** Tests sequential combination, as in the reference, and combination of groups, as in schedules. */
 function brokenBy(laws: MonoidLaws, operands: readonly Operand[]): string | null {
   if (operands.length < 2) return null
   const fold = (list: readonly Operand[]): Operand => list.reduce((a, b) => laws.combine(a, b))

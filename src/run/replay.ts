@@ -1,9 +1,9 @@
-/** A prepared kernel as a graph. */
+/** Graphs of prepared kernels. */
 import type { Graph, Stream } from '../runtime/device.ts'
 
 /**
- * All launches of a prepared kernel, recorded once (`runtime/streams.ts`). It uses the prepared kernel's memory: `write`
- * brings new values for the next replay.
+ * All launches of a prepared kernel, recorded once (`runtime/streams.ts`). The graph uses the memory of the prepared kernel, so `write`
+ * provides new values for the next replay.
  * ```ts
  * const graph = await prepared.graph()
  * await prepared.write('B', values)
@@ -21,20 +21,20 @@ export class KernelGraph implements Graph {
     this.#finish = finish
   }
 
-  /** Queues a replay; does not wait. @throws SptError as `Graph.launch` */
+  /** Queues a replay without waiting. Throws SptError like `Graph.launch`. */
   launch(stream?: Stream): void {
     this.#graph.launch(stream)
   }
 
   /**
-   * Resolves when all that was queued on the device has finished. @throws SptError as `Device.finish`: `run/lost-writes` where a
-   * write of the latest replay found no element, `run/overflow`, `device/fault`
+   * Resolves when all queued work of the device has finished. Throws SptError like `Device.finish`: `run/lost-writes` if a write of the
+   * latest replay found no element, `run/overflow`, `device/fault`.
    */
   finish(): Promise<void> {
     return this.#finish()
   }
 
-  /** Milliseconds of each of `repeats` replays, as `Graph.time`. @throws SptError `run/lost-writes`, `run/overflow` */
+  /** Milliseconds of each of `repeats` replays, like `Graph.time`. Throws SptError `run/lost-writes`, `run/overflow`. */
   time(repeats: number, between?: Graph): Promise<number[]> {
     return this.#graph.time(repeats, between)
   }

@@ -1,4 +1,4 @@
-/** Dense outputs that stay on a device: what a kernel computes is read there by the next. */
+/** Dense outputs that stay on a device, where the next kernel reads them. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Device, DeviceBuffer } from '../runtime/device.ts'
 import { fromDevice, storedBytes } from '../runtime/widened-elements.ts'
@@ -14,8 +14,8 @@ import type { Program } from './compiled-program.ts'
 import type { CountedMemory } from './external-memory.ts'
 
 /**
- * An output of a prepared kernel, on its device. It is that kernel's memory: each run of it changes what the tensor holds.
- * It is freed with the last of the kernel that writes it and those that are bound to it.
+ * An output of a prepared kernel, on its device. Each run of that kernel changes its values, because it is the kernel's own memory. It is
+ * freed after the writing kernel and all kernels bound to it.
  */
 export class ResidentDense extends DenseOnDevice {
   readonly device: Device
@@ -44,17 +44,17 @@ export class ResidentDense extends DenseOnDevice {
     return this.#memory.freed
   }
 
-  /** What it holds when the calls before this one, on all kernels that it joins, have ended. @throws SptError `device/freed-buffer` */
+  /** Downloads the values after all earlier calls on the kernels that it connects. Throws SptError `device/freed-buffer`. */
   download(): Promise<DenseTensor> {
     return this.#turns.take(() => this.downloadNow())
   }
 
-  /** Tells what graphs that compute it did wrong. @throws SptError as `run` of the kernel that writes it */
+  /** Reports errors of graphs that compute it. Throws SptError like `run` of the kernel that writes it. */
   settle(): Promise<void> {
     return this.#settle()
   }
 
-  /** The same in a call of one of these kernels. */
+  /** Downloads the values inside a queued call. */
   async downloadNow(): Promise<DenseTensor> {
     await this.settle()
     const { device, shape, dtype } = this
@@ -68,20 +68,20 @@ export class ResidentDense extends DenseOnDevice {
     return this.#memory.buffer
   }
 
-  /** Keeps the memory until what is returned is called. @throws SptError `device/freed` */
+  /** Keeps the memory until the returned function is called. Throws SptError `device/freed`. */
   hold(): () => void {
     return this.#memory.hold(this.origin)
   }
 
-  /** Calls on a kernel that is bound to it come after those that were made on the others before. */
+  /** Orders calls on a kernel that is bound to it after earlier calls on the other kernels. */
   joins(turns: Turns): void {
     this.#turns.join(turns)
   }
 }
 
 /**
- * @param lend gives the memory of the buffer
- * @throws SptError `run/resident`, `run/shared`, `device/freed-buffer`
+ * Returns an output as a device-resident tensor. `lend`: returns the memory of the buffer. Throws SptError `run/resident`, `run/shared`,
+ * `device/freed-buffer`.
  */
 export function residentOutput(
   { device }: Program,
@@ -130,7 +130,7 @@ export class Chained {
   readonly tensors: ReadonlyMap<string, ResidentDense>
   #held: readonly (() => void)[] = []
 
-  /** @throws SptError `run/other-device`, `run/resident` */
+  /** Collects the chained outputs. Throws SptError `run/other-device`, `run/resident`. */
   constructor(program: Program, bound: Bound) {
     const tensors = new Map<string, ResidentDense>()
     for (const [name, t] of bound.dense) {
@@ -164,7 +164,7 @@ export class Chained {
     return new Map([...this.tensors].map(([name, t]) => [name, t.memory]))
   }
 
-  /** They stay until `release`. @throws SptError `device/freed` */
+  /** Keeps the outputs until `release`. Throws SptError `device/freed`. */
   hold(): void {
     for (const t of this.tensors.values()) this.#held = [...this.#held, t.hold()]
   }
@@ -177,7 +177,7 @@ export class Chained {
     for (const t of this.tensors.values()) await t.settle()
   }
 
-  /** With the values that they have now. */
+  /** Returns `bound` with the current values of the outputs. */
   async downloaded(bound: Bound): Promise<Bound> {
     if (this.tensors.size === 0) return bound
     const [dense, arrays] = [new Map(bound.dense), new Map(bound.arrays)]

@@ -1,4 +1,4 @@
-/** Several plans of one kernel on the same data: what memory they have in common, and which of their launches find something out. */
+/** Several plans of one kernel on the same data: shared memory, and the launches that compute run-time structure. */
 import { readsOf, writesOf } from '../ir/accesses.ts'
 import type { PlanStep } from '../ir/loops.ts'
 import type { Command, DeviceBuffer } from '../runtime/device.ts'
@@ -9,7 +9,7 @@ import { byteLength } from './buffer-layout.ts'
 import type { Executable, Program } from './execute.ts'
 import { commandsOf } from './launch-commands.ts'
 
-/** Of one executable, what a program of the same kernel can have as its own: tensors that both store as they are declared. */
+/** Device buffers of an executable that another program of the same kernel can share: tensors that both store as declared. */
 export function commonBuffers(
   of: Executable,
   { program, bound }: { readonly program: Program; readonly bound: Bound },
@@ -33,8 +33,8 @@ export function commonBuffers(
 }
 
 /**
- * What has to be run so that these buffers hold what a run leaves in them; nothing where that writes anything but temporaries,
- * which are nobody else's.
+ * Commands after which these buffers have the same contents as after a run. Empty if the commands would write more than temporaries, which
+ * are private.
  */
 export function commandsMeasuring(
   { program, bound, memory }: Executable,

@@ -1,13 +1,13 @@
-/** Steps on loops that steps on coordinates may follow (`require`), and their place among these. */
+/** Steps on loops that steps on coordinates may follow (`require`), with their place among these. */
 import type { LoopStep } from '../schedule/steps.ts'
 
 interface EarlyStep {
   readonly step: LoopStep
-  /** How many steps on coordinates come before it. */
+  /** Number of steps on coordinates before this step. */
   readonly after: number
 }
 
-/** They are the first steps on loops, and taken again once the steps on coordinates after them have been. */
+/** The first steps on loops. They are applied again after each later step on coordinates. */
 export class EarlySteps {
   static readonly NONE = new EarlySteps([])
   readonly #all: readonly EarlyStep[]
@@ -24,12 +24,12 @@ export class EarlySteps {
     return this.#all.map((e) => e.step)
   }
 
-  /** With a step after so many on coordinates. */
+  /** Returns the list with `step` after `after` steps on coordinates. */
   and(step: LoopStep, after: number): EarlySteps {
     return new EarlySteps([...this.#all, { step, after }])
   }
 
-  /** Whether the latest is the last of all steps, where so many on coordinates have been made. */
+  /** Returns true if the last early step follows all `coords` steps on coordinates. */
   endsWith(coords: number): boolean {
     return this.#all.at(-1)?.after === coords
   }
@@ -38,7 +38,7 @@ export class EarlySteps {
     return new EarlySteps(this.#all.slice(0, -1))
   }
 
-  /** What belongs to each step on coordinates and on loops, in the order in which the steps were made. */
+  /** Merges one item per step on coordinates and one per step on loops, in the order of the steps. */
   inOrder<T>(coords: readonly T[], loops: readonly T[]): T[] {
     const out: T[] = []
     let done = 0

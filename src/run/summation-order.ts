@@ -1,7 +1,7 @@
 /**
- * Whether a plan gives the same bits in every run. Threads of a GPU update one element atomically in the order in which they
- * arrive, which only a combine that rounds shows: sums and products of floats. Integers, minima and maxima do not depend on it,
- * and everything else in a plan has one order: reductions across threads, partial results, prefix sums that build formats.
+ * Determinism of plans. Atomic updates on a GPU are applied in arrival order. This affects the result only if the reducer rounds, as in
+ * sums and products of floats; integers, minima and maxima are exact. All other parts of a plan have a fixed order: reductions across
+ * threads, partial results, and prefix sums.
  */
 import { instructionsOf } from '../analysis/instructions/instruction-uses.ts'
 import type { DeviceKind } from '../backends/target.ts'
@@ -14,16 +14,19 @@ import { walkStmts } from '../ir/tree.ts'
 
 /** A reduction whose order differs from run to run. */
 export interface UnorderedSum {
-  /** The launch, which is named after its loops. */
+  /** Name of the launch, which contains the names of its loops. */
   readonly launch: string
   readonly buffer: string
-  /** The reducer's name: `+`. */
+  /** Name of the reducer, such as `+`. */
   readonly reducer: string
 }
 
-/** Of a plan on a kind of device; none: equal inputs give equal bits. `loops`: what the plan was made of. */
+/**
+ * Returns the unordered sums of a plan on a kind of device. If empty, equal inputs give bitwise equal outputs. `loops`: Stage II of the
+ * plan.
+ */
 export function unorderedSums(loops: Kernel2, plan: Plan, kind: DeviceKind): readonly UnorderedSum[] {
-  // One thread has one order.
+  // // A single thread has a fixed order.
   if (kind === 'cpu') return []
   const instrs = instructionsOf(loops)
   const found = new Map<string, UnorderedSum>()
@@ -53,7 +56,7 @@ const updatedBy = (s: Stmt): ReadonlySet<string> =>
 
 const EXACT: readonly string[] = ['min', 'max']
 
-/** Whether a combine computes with floats, so that its result depends on the order. */
+/** Returns true if a reducer computes with floats, so that its result depends on the order. */
 const rounds = ({ result }: Monoid): boolean => result.some((e) => someExpr(e, isRounded))
 
 function isRounded(e: Expr): boolean {

@@ -1,6 +1,6 @@
 /**
- * Comparing device results with the reference. Outputs are poisoned before the run, so that an element without a writer is
- * found; a NaN only passes where the reference has one.
+ * Comparison of device results with the reference. Outputs are poisoned before the run, to detect unwritten elements. NaN passes only if
+ * the reference is NaN too.
  */
 
 import { countText } from '../ast/count-text.ts'
@@ -15,32 +15,32 @@ import { precisionOf } from './instruction-precision.ts'
 import { type Place, reducerFault } from './reducer-faults.ts'
 
 export interface Verification extends Coverage {
-  /** `agrees` or `empty`. */
+  /** True if the verdict is `agrees` or `empty`. */
   readonly ok: boolean
-  /** `undecided`: elements, of which none was compared. `empty`: the outputs have no elements. */
+  /** `undecided`: there are elements, but none could be compared. `empty`: the outputs have no elements. */
   readonly verdict: 'agrees' | 'differs' | 'undecided' | 'empty'
-  /** Largest |x - r| / max(|r|, scale of r), over all outputs; the scale is the root mean square. */
+  /** Largest |x - r| / max(|r|, scale of r) over all outputs; the scale is the root mean square. */
   readonly maxRelativeError: number
   readonly maxAbsoluteError: number
-  /** What is wrong, for people: one line an output that disagrees, and what may have led to it where that is known. */
+  /** Problems as text: one line per output that disagrees, and likely causes. */
   readonly problems: readonly string[]
-  /** Why the comparison says little, for people: one line each. */
+  /** Reasons why the comparison has little significance, as text, one line each. */
   readonly warnings: readonly string[]
   /**
-   * Where it disagrees, and a reducer that the program declares violates its laws for the values here: which, and how. What
-   * schedules compute then depends on their order; none of them is wrong.
+   * The violated law of a declared reducer for the values of a disagreeing output, as text. Results then depend on the order of
+   * combination, and no schedule is wrong. `null` if no law is violated.
    */
   readonly reducerFault: string | null
-  /** Where only some coordinates were compared: which. */
+  /** The compared coordinates if only a sample was compared; otherwise null. */
   readonly sample: RefSample | null
-  /** Milliseconds of the run that was compared, on the host's clock: a first run. */
+  /** Milliseconds of the compared run (a first run), by the host's clock. */
   readonly runTime: number
 }
 
-/** The share of the elements from which on a verification warns that they were not compared, or that 0 would have passed. */
+/** Minimum fraction of undecided or weak elements for a warning. */
 const MUCH = 0.1
 
-/** Runs on poisoned memory and compares every output with the reference. */
+/** Runs on poisoned memory, and compares every output with the reference. */
 export async function verify(
   source: Kernel1,
   executable: Executable,
@@ -51,7 +51,7 @@ export async function verify(
   return verifyAgainst(source, executable, expectedOf(source, bound, precise), bound)
 }
 
-/** The same with results of the reference at hand, and what they were computed from. */
+/** Verifies against existing results of the reference; `from`: the data they were computed from. */
 export async function verifyAgainst(
   source: Kernel1,
   executable: Executable,

@@ -1,4 +1,4 @@
-/** Name resolution of what a caller binds: what each name stands for. */
+/** Name resolution of bound values: the tensor, part, table, axis or format argument that each name refers to. */
 import { fail } from '../../ast/diagnostic.ts'
 import { chainTo, isStored } from '../../ir/axis.ts'
 import { add, type Expr, int, variable } from '../../ir/expr.ts'
@@ -17,15 +17,15 @@ import {
 import { isOfFormat, nameInText, tableInText, underOwnNames } from './ready-made-names.ts'
 
 export interface Dimension {
-  /** Of the axis; for a list, its own. */
+  /** Name of the axis; for a list, the name of the list. */
   readonly name: string
   readonly extent: Expr
 }
 
 /**
- * `tensor`: in the coordinates it is declared over. `part`: ready-made arrays of one buffer of a tensor. `table`:
- * a ready-made table of a format, with ready-made parts. `axis`: structure alone, on the chain down to an axis.
- * `list`, `set`: arguments of formats.
+ * `tensor`: a tensor in declared coordinates. `part`: ready-made arrays of one buffer of a tensor. `table`: a ready-made table of a
+ * format, next to ready-made parts. `axis`: structure without values, on the chain from the root to an axis. `list`, `set`: arguments of
+ * formats.
  */
 export type Binding = { readonly dimensions: readonly Dimension[] } & (
   | { readonly kind: 'tensor'; readonly tensor: CallerTensor }
@@ -36,8 +36,8 @@ export type Binding = { readonly dimensions: readonly Dimension[] } & (
 )
 
 /**
- * `besides`: other names that may be bound where this one is.
- * @throws SptError `bind/unknown-name`, `bind/part` (arrays that nothing tells)
+ * Resolves a bound name. `besides`: other names that may be bound here, for suggestions. Throws SptError `bind/unknown-name`, or
+ * `bind/part` if arrays may be over declared or format axes.
  */
 export function bindingOf(
   kernel: Kernel1,
@@ -49,7 +49,7 @@ export function bindingOf(
   if (found) return found
   const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
   const tables = tablesMade(kernel).map((b) => nameInText(kernel, b))
-  // What is dense has no structure to bring: axes of what the kernel makes for itself are.
+  // // Only axes with stored structure can be bound: dense axes have none, and the kernel computes its own tables.
   const all = allAxesOf(kernel)
   const axes = [...all].flatMap(([a, x]) =>
     isStored(x) && isStructured(all, a) && !isOfTable(kernel, a) ? [a] : [],
@@ -64,7 +64,7 @@ export function bindingOf(
   })
 }
 
-/** The same; `null` of a name that stands for nothing. @throws SptError `bind/part` */
+/** Resolves a bound name like `bindingOf`, but returns `null` for an unknown name. Throws SptError `bind/part`. */
 export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Binding | null {
   const axes = allAxesOf(kernel)
   const over = (names: readonly string[]): Dimension[] =>
@@ -91,7 +91,7 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
   const axis = isOfTable(kernel, name) ? undefined : axes.get(name)
   const table =
     tablesMade(kernel).find((b) => b.name === name) ?? (axis ? undefined : tableInText(kernel, name))
-  // How long a list or mask of a format is, the axes above it say, whose arrays come with it.
+  // // The length of a list or mask follows from the arrays of its enclosing axes.
   const many = { name, extent: variable(`#${name}`) }
   if (table)
     return {
@@ -106,17 +106,17 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
   return null
 }
 
-/** Tables that formats make of what is brought into them. */
+/** Tables that formats compute during conversion, in contrast to list arguments. */
 function tablesMade({ buffers, reformats }: Kernel1): readonly Buffer1[] {
   const given = givenTables(reformats)
   return buffers.filter((b) => b.table && !given.has(b.name))
 }
 
-/** Whether an axis is there for the positions of a format's table alone: no text has a name for it. */
+/** Returns true if an axis only numbers the positions of a format's table, so no source text names it. */
 const isOfTable = ({ buffers }: Kernel1, axis: string): boolean =>
   buffers.some((b) => b.table && b.mask === undefined && b.axes.at(-1) === axis)
 
-/** The axes of what is bound by coordinates: a tensor's as declared, or the chain down to an axis. */
+/** The axes of a value that is bound by coordinates: the declared axes of a tensor, or the chain down to an axis. */
 export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] {
   const b = bindingOf(kernel, name)
   if (b.kind === 'axis') return b.chain
@@ -124,7 +124,7 @@ export function axesOfBinding(kernel: Kernel1, name: string): readonly string[] 
   return b.dimensions.map((d) => d.name)
 }
 
-/** Tensors by name, tables and ready-made arrays of parts by the names that the kernel has for them. @throws SptError as `bindingOf` */
+/** Renames tensors, and the ready-made arrays of parts and tables, to the kernel's names. Throws SptError like `bindingOf`. */
 export const underKernelNames = (
   kernel: Kernel1,
   tensors: Readonly<Record<string, Tensor>>,

@@ -1,6 +1,6 @@
 /**
- * Offsets that are bound to a ragged axis, and values that are bound one for each position of an axis whose arrays are
- * bound. Both become ready-made arrays, which everything that binds knows, and which are checked where they are used.
+ * Offsets bound to a ragged axis, and values bound per position of an axis. Both are converted to ready-made arrays, which later phases
+ * check.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { type Axis, chainTo, isDense, isDenseRoot, isRagged, type StoredAxis } from '../../ir/axis.ts'
@@ -17,13 +17,13 @@ import { allAxesOf, callerTensor, storedAxis } from './caller-tensors.ts'
 type Tensors = Readonly<Record<string, Tensor>>
 type Arrays = StoredTensor['arrays']
 
-/** Whether one array that is bound to a name is offsets: that is an axis which is ragged under a parent. */
+/** Returns true if a single array bound to `name` is read as offsets: `name` is a ragged axis with a parent. */
 export const takesOffsets = (kernel: Kernel1, name: string): boolean =>
   isRagged(allAxesOf(kernel).get(name)) && bindingOf(kernel, name).kind === 'axis'
 
 /**
- * The axes from the root to the one at whose positions a tensor may have its values: its arrays are bound, and all others
- * that the tensor is over are dense and have no parent. `null`: there is none.
+ * Returns the axes from the root to the axis at whose positions a tensor's values may be given. The arrays of this axis must be bound, and
+ * the other axes of the tensor must be dense roots. `null` if there is no such axis.
  */
 export function positionsOf(
   kernel: Kernel1,
@@ -47,14 +47,14 @@ function isArrays(kernel: Kernel1, name: string, t: Tensor | undefined): t is St
   return t?.kind === 'stored' && bindingOf(kernel, name, t).kind === 'axis'
 }
 
-/** Fewer dimensions than the tensor has axes: one for all positions, and one for each axis that follows. */
+/** Returns true if a tensor has one dimension for all positions of `chain`, plus one per following axis. */
 const isByPosition = (t: Tensor, over: number, chain: readonly string[]): t is DenseTensor =>
   t.kind === 'dense' && chain.length > 1 && t.shape.length === 1 + over - chain.length
 
 /**
- * The tensors, those with offsets and values by position as ready-made arrays. Sizes that nothing else says follow: of the
- * parent from how many offsets there are, of the axis itself from its longest segment.
- * @throws SptError `bind/array-type`, `bind/missing-array`, `bind/missing-size`
+ * Returns the tensors, with offsets and values by position converted to ready-made arrays. Missing sizes are inferred: the parent's from
+ * the number of offsets, the axis' own from its longest segment. Throws SptError `bind/array-type`, `bind/missing-array`,
+ * `bind/missing-size`.
  */
 export function readyByPosition(
   kernel: Kernel1,
@@ -95,7 +95,7 @@ export function readyByPosition(
   ])
 }
 
-/** @throws SptError `bind/array-type` */
+/** Converts offsets to 32-bit integers. Throws SptError `bind/array-type` for floats and booleans. */
 function integers(name: string, axes: ReadonlyMap<string, Axis>, { values, dtype }: DenseTensor): Int32Array {
   if (values instanceof Int32Array) return values
   if (isFloat(dtype) || dtype === 'bool')
@@ -108,7 +108,7 @@ function integers(name: string, axes: ReadonlyMap<string, Axis>, { values, dtype
   return Int32Array.from(values)
 }
 
-/** Sizes that are whole extents: of dense axes from the numbers of offsets, then of ragged ones from the longest segments. */
+/** Infers sizes that are extents: of dense axes from the number of offsets, of ragged axes from the longest segment. */
 function learnSizes(
   axes: ReadonlyMap<string, Axis>,
   offsets: ReadonlyMap<string, Int32Array>,
@@ -141,7 +141,7 @@ function longest(offsets: Int32Array): number {
   return n
 }
 
-/** @throws SptError `bind/missing-size` */
+/** Returns the extent of an axis in coordinates. Throws SptError `bind/missing-size` if a size in it is unknown. */
 function extentOf({ name, extent }: StoredAxis, known: ReadonlyMap<string, number>): number {
   const open = [...freeVars(extent)].filter((v) => !known.has(v))
   if (open.length > 0)
@@ -149,7 +149,7 @@ function extentOf({ name, extent }: StoredAxis, known: ReadonlyMap<string, numbe
   return Math.max(0, evaluate(extent, known))
 }
 
-/** Of all axes of a chain, from what is bound to them. @throws SptError `bind/missing-array` */
+/** Returns the bound arrays of all axes of a chain. Throws SptError `bind/missing-array` if an axis has none. */
 function arrays(
   axes: ReadonlyMap<string, Axis>,
   chain: readonly string[],

@@ -1,4 +1,4 @@
-/** Sizes: given, or read off the shapes of what is bound. Two sources of one size have to agree. */
+/** Sizes: given by the caller, or inferred from the shapes of bound tensors. All sources of a size must agree. */
 
 import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
 import { hasWidth, isRagged } from '../../ir/axis.ts'
@@ -19,7 +19,10 @@ import { checkGroupWidths } from './group-widths.ts'
 
 const MAX_SIZE = 2 ** 31 - 1
 
-/** What is given, as its types have it. @throws SptError `bind/unknown-size`, `bind/size-range`, `bind/scalar-range` */
+/**
+ * Checks the given sizes and scalars, and rounds scalars to their types. Throws SptError `bind/unknown-size`, `bind/size-range`,
+ * `bind/scalar-range`.
+ */
 export function givenParams(
   kernel: Kernel1,
   given: Iterable<readonly [string, number]>,
@@ -41,7 +44,7 @@ export function givenParams(
   return params
 }
 
-/** Values of all sizes and scalars that are not measured, and of the lengths of lists. */
+/** Returns the values of all sizes and scalars except measured ones, and the segment counts of lists. */
 export function bindParams(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -52,7 +55,7 @@ export function bindParams(
   for (const [name, tensor] of tensors) {
     measured(kernel, name, tensor)
     addSizes(kernel, name, tensor, { params, from })
-    // A list of n + 1 boundaries has n segments.
+    // // A list of n + 1 boundaries has n segments.
     if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
   refuseMissing(kernel, openParams(kernel), params)
@@ -71,8 +74,8 @@ function refuseMissing(
 }
 
 /**
- * Sizes that are given before there are tensors of these names, whose shapes will give others.
- * @throws SptError `bind/size-range`, `bind/missing-size` of what none of both gives
+ * Checks sizes given before the tensors `tensors` are bound, whose shapes will determine further sizes. Throws SptError `bind/size-range`,
+ * or `bind/missing-size` for sizes that neither determines.
  */
 export function checkSizesBeside(
   kernel: Kernel1,
@@ -87,12 +90,12 @@ export function checkSizesBeside(
   refuseMissing(kernel, sizes, known)
 }
 
-/** What has a shape; resident tensors are some of them. */
+/** A value with a shape, including device-resident tensors. */
 type Shaped = Pick<Tensor, 'shape'> & { readonly origin?: string }
 
 /**
- * Sizes as they are given, and those that are a whole extent, from shapes, of some of what is to be bound.
- * @throws SptError `bind/size-mismatch` where two of them do not agree, `bind/size-range`
+ * Returns the given sizes and those inferred from the shapes of some bound values. Throws SptError `bind/size-mismatch` if two sources
+ * disagree, `bind/size-range`.
  */
 export function agreedSizes(
   kernel: Kernel1,
@@ -107,13 +110,13 @@ export function agreedSizes(
   return params
 }
 
-/** The dimension from which a size was read, and the shape of its tensor, as messages name them. */
+/** The dimension from which a size was inferred, and the shape of its tensor, as text for messages. */
 interface SizeSource {
   readonly text: string
   readonly shape: string
 }
 
-/** Adds the sizes that are whole extents of a tensor. `from` has the source of each size that was read from a shape. */
+/** Adds the sizes that are extents of a tensor's dimensions. `from` records the source of each inferred size. */
 function addSizes(
   kernel: Kernel1,
   name: string,
@@ -143,7 +146,7 @@ function addSizes(
   })
 }
 
-/** Sizes that are a whole extent, from the shapes of what is bound; whether two of them agree is not asked. */
+/** Returns the sizes that are extents, inferred from shapes, without checking that they agree. */
 export function sizesOfShapes(
   kernel: Kernel1,
   tensors: Readonly<Record<string, Tensor>>,
@@ -157,16 +160,16 @@ export function sizesOfShapes(
   return sizes
 }
 
-/** Sizes and scalars that are not measured: they are given, or read off shapes. */
+/** Sizes and scalars that are given or inferred from shapes, in contrast to measured ones. */
 export const openParams = (kernel: Kernel1): readonly Param[] =>
   kernel.params.filter((p) => !p.measured && !isWidth(kernel, p))
 
-/** A bare width that nobody gives is the longest segment of what is bound. */
+/** Returns true for a size that is only the width of an axis; if it is not given, it is the longest segment of the bound data. */
 const isWidth = (kernel: Kernel1, p: Param): boolean =>
   kernel.axes.some((a) => hasWidth(a) && a.width.kind === 'var' && a.width.name === p.name) &&
   !kernel.axes.some((a) => 'extent' in a && freeVars(a.extent).has(p.name))
 
-/** The value as its type has it. */
+/** Returns the value rounded to its declared type. Throws SptError `bind/size-range`, `bind/scalar-range`. */
 function checkParam(p: Param, value: number): number {
   if (p.kind === 'size' && !(Number.isInteger(value) && value >= 0 && value <= MAX_SIZE))
     fail({
@@ -189,7 +192,7 @@ function checkParam(p: Param, value: number): number {
 const missingParam = (kernel: Kernel1, p: Param): Diagnostic =>
   missingValue({ ...p, of: `of kernel ${kernel.name}`, inputs: givers(kernel, p) })
 
-/** Inputs whose shapes have the size, none of which is bound then. */
+/** Names of the inputs whose shapes would determine the size. */
 function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
   const axes = allAxesOf(kernel)
   const isExtent = (axis: string): boolean => {
@@ -205,7 +208,7 @@ function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
 /** `1 dimension`, `2 dimensions`. */
 export const dimensionCount = (n: number): string => `${n} dimension${n === 1 ? '' : 's'}`
 
-/** The dimensions of a bound tensor with the extents they are declared with. */
+/** The dimensions of a bound tensor with their sizes and declared extents. Throws SptError `bind/rank` if their number differs. */
 function measured(
   kernel: Kernel1,
   name: string,
@@ -227,8 +230,8 @@ function measured(
 }
 
 /**
- * Tensors have as many dimensions as is declared, of these sizes, and absent elements the value that the buffer gives them.
- * @throws SptError `bind/rank`, `bind/shape`, `bind/fill`
+ * Checks that tensors have the declared rank and extents, and the fill value of their buffer. Throws SptError `bind/rank`, `bind/shape`,
+ * `bind/fill`.
  */
 export function checkDimensions(
   kernel: Kernel1,

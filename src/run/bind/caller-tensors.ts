@@ -1,4 +1,4 @@
-/** The caller's view of a kernel: tensors over the axes they were declared over, before formats replaced these. */
+/** The caller's view of a kernel: tensors over their declared axes, before formats replaced these axes. */
 import { invariant } from '../../ast/diagnostic.ts'
 import {
   type Axis,
@@ -16,18 +16,18 @@ import { walkStmts1 } from '../../ir/stage1-tree.ts'
 
 export { allAxesOf } from '../../ir/stage1-tree.ts'
 
-/** A tensor as the kernel's text declares it, and the buffers that store it now. */
+/** A tensor as declared in the kernel's source, and the buffers that store it. */
 export interface CallerTensor {
   readonly name: string
-  /** The axes it was declared over. */
+  /** The declared axes. */
   readonly axes: readonly string[]
-  /** One for each part, in the order of the parts; the tensor itself where no format was applied. */
+  /** One buffer per part, in the order of the parts; the tensor itself if it has no format. */
   readonly buffers: readonly Buffer1[]
-  /** The first of them: role, type and fill are the same for all parts. */
+  /** The first buffer. Role, type and fill value are the same in all parts. */
   readonly first: Buffer1
 }
 
-/** The declared tensor that each buffer of a format is (a part of), and the axes of those tensors. */
+/** Maps each buffer of a format to its declared tensor (`owner`), and each tensor to its declared axes. */
 function declaredTensors(kernel: Kernel1) {
   const owner = new Map<string, string>()
   const axes = new Map<string, readonly string[]>()
@@ -40,11 +40,13 @@ function declaredTensors(kernel: Kernel1) {
   return { owner, axes }
 }
 
-/** The tensor that a buffer is (a part of), now or between two steps. */
+/** Name of the declared tensor that a buffer stores, completely or in part. */
 export const tensorNameOf = (kernel: Kernel1, buffer: string): string =>
   declaredTensors(kernel).owner.get(buffer) ?? buffer
 
-/** Tensors in the order in which their first buffers stand in the kernel; what the kernel makes for itself, and tables of formats, are none. */
+/**
+ * Returns the tensors of the kernel, in the order of their first buffers. Tables of formats, and buffers filled at run time, are excluded.
+ */
 export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
   const { owner, axes } = declaredTensors(kernel)
   const parts = new Map<string, Buffer1[]>()
@@ -66,26 +68,26 @@ export function callerTensors(kernel: Kernel1): readonly CallerTensor[] {
 export const callerTensor = (kernel: Kernel1, name: string): CallerTensor | undefined =>
   callerTensors(kernel).find((t) => t.name === name)
 
-/** Whether a tensor is stored over the axes it was declared over. */
+/** Returns true if a tensor is stored over its declared axes. */
 export const asDeclared = (t: CallerTensor): boolean =>
   t.buffers.length === 1 && t.first.axes.join() === t.axes.join()
 
-/** All axes by name, replaced ones included. */
+/** Returns the stored axis of this name, from a map that also contains replaced axes. */
 export function storedAxis(axes: ReadonlyMap<string, Axis>, name: string): StoredAxis {
   const a = axes.get(name)
   invariant(a && isStored(a), `axis ${name} has no storage`)
   return a
 }
 
-/** The mask of the format that a buffer is stored in. */
+/** The mask of the format in which a buffer is stored; undefined if it has none. */
 export const maskOver = (kernel: Kernel1, b: Buffer1): Buffer1 | undefined =>
   kernel.buffers.find((x) => x.mask !== undefined && x.axes.every((a) => b.axes.includes(a)))
 
-/** Whether the axis, or an ancestor of it, holds some coordinates and not others. */
+/** Returns true if the axis or one of its ancestors is sparse or ragged. */
 export const isStructured = (axes: ReadonlyMap<string, Axis>, name: string): boolean =>
   !isDenseChain(axes, name)
 
-/** The longest chains among the axes: every stored axis lies on at least one. */
+/** The chains from a root to an axis without children. Every stored axis is on at least one. */
 export function leafChains(axes: readonly Axis[]): readonly (readonly string[])[] {
   const stored = axes.filter(isStored)
   const byName = new Map<string, Axis>(stored.map((a) => [a.name, a]))
@@ -93,7 +95,7 @@ export function leafChains(axes: readonly Axis[]): readonly (readonly string[])[
   return stored.filter((a) => !parents.has(a.name)).map((a) => chainTo(byName, a.name))
 }
 
-/** Lists and sets that formats take, by name, with the steps that take them. */
+/** List and set arguments of formats by name, with the format step that uses each. */
 export function givenOf(
   kernel: Kernel1,
 ): ReadonlyMap<string, { readonly kind: 'list' | 'set'; readonly of: Reformat }> {
@@ -102,7 +104,7 @@ export function givenOf(
   )
 }
 
-/** Axes that iterations run over and that no tensor is over, the last of each chain: lists, patterns alone. */
+/** Axes that iterations visit but no tensor has (lists and bare patterns), the last one of each chain. */
 export function axesWithoutTensor(kernel: Kernel1): readonly string[] {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const used = new Set<string>()

@@ -1,4 +1,4 @@
-/** What formats claim of their axes, in the structure that was built. */
+/** Checks of the properties that formats claim for their axes, on the built structure. */
 import { chainTo } from '../../ir/axis.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { runSync } from '../../storage/coroutines.ts'
@@ -8,14 +8,14 @@ import { allAxesOf } from './caller-tensors.ts'
 import type { Structure } from './structure-assembly.ts'
 import type { Elsewhere } from './types.ts'
 
-/** Of axes whose arrays are elsewhere it was looked at there. @throws SptError `format/claim` */
+/** Checks all claims, except of axes whose arrays are elsewhere, which were checked there. Throws SptError `format/claim`. */
 export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: Elsewhere): void {
   const axes = allAxesOf(kernel)
   for (const r of kernel.reformats)
     for (const { instance } of r.instance.parts)
       for (const { axis, claim } of instance.claims) {
         const name = instance.names.get(axis) ?? axis
-        // A later format may have replaced the axis.
+        // // A later format may have replaced the axis.
         if (!levels.has(name) || elsewhere.levels.has(name)) continue
         const chain = chainTo(axes, name).map((a) => levels.get(a)!)
         runSync(checkLevelProperty(HOST, chain, claim))

@@ -1,4 +1,4 @@
-/** Sources of coordinates: bound and random tensors as columns, in the caller's axes. */
+/** Sources of coordinates: bound and random tensors as columns over the caller's axes. */
 import { invariant } from '../../ast/diagnostic.ts'
 import { allocate, ascending, gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
@@ -40,8 +40,8 @@ export const extentsOf = (kernel: Kernel1, params: ReadonlyMap<string, number>):
 }
 
 /**
- * Columns of one bound tensor. `known`: the arrays of a stored one, where they have been checked.
- * @throws SptError `bind/coordinates`, `bind/coordinate-range`
+ * Returns the coordinate columns of a bound tensor. `known`: validated arrays of a stored tensor, if available. Throws SptError
+ * `bind/coordinates`, `bind/coordinate-range`.
  */
 export function sourceOf(
   kernel: Kernel1,
@@ -60,7 +60,7 @@ export function sourceOf(
     )
     return { name, axes, columns: tensor.coords, tensor }
   }
-  // What reads as its value anyway is not stored, and zeros are where that is another.
+  // // Elements that equal the fill value are not stored; zeros are stored if the fill value is not 0.
   const fill = callerTensor(kernel, name)?.first.fill ?? 0
   if (tensor.kind === 'dense') {
     const t = coordsOfDense(tensor, fill)
@@ -72,7 +72,7 @@ export function sourceOf(
   return { name, axes, columns: t.coords, tensor: t }
 }
 
-/** The axis as the arrays are allowed to be: what is unsorted or repeated is put right as coordinates are. */
+/** The axis with the requirements relaxed that `repair` will establish: order by sorting, uniqueness by summing. */
 const relaxed = (axis: StoredAxis, repair: Repair = {}): StoredAxis =>
   'ordered' in axis
     ? {
@@ -82,7 +82,7 @@ const relaxed = (axis: StoredAxis, repair: Repair = {}): StoredAxis =>
       }
     : axis
 
-/** Structure and values for the inputs that nobody bound. */
+/** Returns random structure and values for the inputs that are not bound. */
 export function randomSources(
   kernel: Kernel1,
   bound: readonly Source[],
@@ -96,7 +96,7 @@ export function randomSources(
   const sources: Source[] = []
   const newDense = new Map<string, Tensor>()
   const tensors = callerTensors(kernel)
-  // Structure first: one source for each chain that nothing bound says anything about.
+  // // Structure first: one source per chain without bound structure.
   const used = new Set([...tensors.flatMap((t) => t.axes), ...axesWithoutTensor(kernel)])
   for (const chain of leafChains([...axes.values()])) {
     const leaf = chain.findLast((a) => used.has(a))
@@ -138,8 +138,8 @@ export function randomSources(
 }
 
 /**
- * Every coordinate a buffer over these axes stores: what sources say of its structured chains, times the dense ones. Where
- * the kernel's text keeps equal coordinates apart, each is there as often as in the source that has it most often.
+ * Returns every coordinate that a buffer over these axes stores: the union of the sources on sparse chains, times all coordinates of dense
+ * axes. On nonunique axes, each coordinate occurs as often as in the source that contains it most often.
  */
 export function fullColumns(
   over: readonly string[],
@@ -185,7 +185,7 @@ export function fullColumns(
   return over.map((a) => byName.get(a)!)
 }
 
-/** Different rows in lexicographic order (all of them if they stay `apart`), and which of them each entry is. */
+/** Returns the distinct rows in lexicographic order (or all rows if `apart`), and the index of each entry's row. */
 export function ranked(
   columns: readonly Int32Array[],
   apart = false,

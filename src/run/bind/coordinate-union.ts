@@ -5,7 +5,7 @@ import { identified, repetitions } from '../../columns/repetitions.ts'
 import { lengthOf } from './remap-entries.ts'
 import type { Piece, Source } from './types.ts'
 
-/** A source before anything is split. */
+/** The piece that contains all entries of a source, before formats split it. */
 export const wholeOf = (source: Source, over: readonly string[]): Piece => ({
   source,
   entries: null,
@@ -15,15 +15,14 @@ export const wholeOf = (source: Source, over: readonly string[]): Piece => ({
 
 export interface Union {
   readonly columns: readonly Int32Array[]
-  /** The positions of a piece's entries, in its order, from those of the union's (`null`: entry e has position e). */
+  /** Maps positions of the union's entries to those of a piece's entries, in its order. `null`: entry e has position e. */
   readonly positionsOf: (piece: Piece, positions: Int32Array | null) => Int32Array | null
 }
 
 /**
- * The union of what pieces hold on these axes, in their order. Entries of equal coordinates are listed each; where each
- * gets a position of its own (a piece `keeps` them apart: under `nonunique` axes), the k-th such entry of one piece is
- * the k-th of another, so that a coordinate is there as often as in the piece that has it most often; those of a piece
- * whose equal coordinates add up (over several trees) are all the first.
+ * Returns the union of the pieces' entries on these axes, in order. Normally, equal coordinates are simply repeated. If a piece keeps
+ * duplicates apart (`keeps`, for nonunique axes), the k-th duplicate of one piece is identified with the k-th of another. All duplicates
+ * of other pieces are identified with the first.
  */
 export function united(
   pieces: readonly Piece[],
@@ -51,7 +50,7 @@ export function united(
   return { columns: ids ? columns.map((c) => gather(c, ids.entries)) : columns, positionsOf }
 }
 
-/** For each entry of concatenated pieces which of its piece's entries at its coordinates it is, where these are kept apart. */
+/** For each entry, its rank among its piece's entries with equal coordinates; 0 in pieces that do not keep duplicates apart. */
 function timesOf(
   columns: readonly Int32Array[],
   pieces: readonly Piece[],

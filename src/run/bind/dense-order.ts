@@ -1,4 +1,4 @@
-/** Dense tensors whose axes are not declared in the order in which they are stored. */
+/** Storage order of dense tensors whose axes are declared in another order. */
 
 import { arrayClass, coordinatesAt } from '../../ir/arrays.ts'
 import { chainTo } from '../../ir/axis.ts'
@@ -8,10 +8,7 @@ import type { DenseTensor, ValueArray } from '../../storage/tensor.ts'
 import { convertValues } from '../../storage/values.ts'
 import { allAxesOf, asDeclared, type CallerTensor, isStructured } from './caller-tensors.ts'
 
-/**
- * The dimensions in the order in which a buffer over these axes stores them: tree by tree, by the first appearance of
- * their roots. `null` where that is the order of the dimensions.
- */
+/** The order in which a buffer stores its dimensions: tree by tree, in the order of the roots. `null` if this is the declared order. */
 export function storageOrder(kernel: Kernel1, names: readonly string[]): readonly number[] | null {
   const axes = allAxesOf(kernel)
   const roots = names.map((n) => chainTo(axes, n)[0]!)
@@ -20,13 +17,13 @@ export function storageOrder(kernel: Kernel1, names: readonly string[]): readonl
   return order.every((d, k) => d === k) ? null : order
 }
 
-/** Whether a tensor is stored as its elements alone, in the order of its dimensions. */
+/** Returns true if a tensor is dense, without a format, and stored in the order of its dimensions. */
 export const isRowMajor = (kernel: Kernel1, t: CallerTensor): boolean =>
   asDeclared(t) &&
   !t.axes.some((a) => isStructured(allAxesOf(kernel), a)) &&
   storageOrder(kernel, t.axes) === null
 
-/** Row-major values of `shape`, with the dimensions in another order. */
+/** Permutes the dimensions of row-major values. `order[k]`: the input dimension that becomes dimension k. */
 export function inOrder(
   values: ValueArray,
   dtype: Dtype,
@@ -50,17 +47,17 @@ export function inOrder(
   return out
 }
 
-/** How people write an element. */
+/** An element as text: `A[3, 5]`. */
 export const elementOf = (name: string, coordinates: readonly number[]): string =>
   `${name}[${coordinates.join(', ')}]`
 
-/** The values of a dense tensor in another type. @throws SptError `bind/value-range` */
+/** Converts the values of a dense tensor to another type. Throws SptError `bind/value-range`. */
 export const convertDense = (
   name: string,
   { values, dtype, shape }: Pick<DenseTensor, 'values' | 'dtype' | 'shape'>,
   to: Dtype,
 ): ValueArray => convertValues(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
 
-/** The order that undoes another. */
+/** The inverse permutation. */
 export const inverseOrder = (order: readonly number[]): readonly number[] =>
   order.map((_, d) => order.indexOf(d))

@@ -1,7 +1,4 @@
-/**
- * Duplicate coordinates: entries of one coordinate that the kernel's text keeps apart (a `nonunique` axis), in formats
- * that cannot.
- */
+/** Duplicate coordinates: entries of a `nonunique` axis that must stay separate, in formats that cannot keep them apart. */
 
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
@@ -12,9 +9,8 @@ import type { Union } from './coordinate-union.ts'
 import type { Piece } from './types.ts'
 
 /**
- * Iterations visit what is declared to stay apart one by one, in any format: so two such entries never have one position.
- * `pieces`: those that `union`, and from it the storage, was built from.
- * @throws SptError `bind/duplicates`
+ * Checks that entries with equal coordinates on nonunique axes have separate positions, because iterations visit each. `pieces`: the
+ * pieces of `union`, from which the storage was built. Throws SptError `bind/duplicates`.
  */
 export function checkApart(
   axes: ReadonlyMap<string, Axis>,
@@ -23,7 +19,7 @@ export function checkApart(
   storage: Storage,
 ): void {
   const positions = storage.entries?.positions
-  // Without positions each entry has its own, as under a nonunique axis.
+  // // Without positions, and under a nonunique axis, each entry has its own position.
   if (!positions || (storage.trees.length === 1 && storage.axes.some(isNonunique))) return
   for (const piece of pieces) {
     if (piece.columns.size !== storage.axes.length) continue

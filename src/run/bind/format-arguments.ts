@@ -1,8 +1,8 @@
-/** Refusals of what a format stores, with the arguments that it has: they may be others than the tensor was made for. */
+/** Format arguments in error messages: the width of an axis may not suffice because a format has other arguments than intended. */
 import { SptError } from '../../ast/diagnostic.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 
-/** What an axis does not hold as wide as it is says of which format the axis is, with its arguments. */
+/** Runs `work`, and appends the format with its arguments to `bind/width` errors. */
 export function withArguments<T>(kernel: Kernel1, work: () => T): T {
   try {
     return work()
@@ -16,7 +16,7 @@ export function withArguments<T>(kernel: Kernel1, work: () => T): T {
   }
 }
 
-/** `tile_wise(g = 128, s = 64)`, of the format that has an axis there. */
+/** The format of the axis at `span` with its arguments, such as `tile_wise(g = 128, s = 64)`; undefined without arguments. */
 function argumentsAt({ reformats }: Kernel1, span: object): string | undefined {
   const parts = reformats.flatMap((r) => r.instance.parts.map((p) => p.instance))
   const found = parts.find((p) => p.constants.size > 0 && p.axes.some((a) => a.span === span))

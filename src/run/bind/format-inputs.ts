@@ -1,4 +1,4 @@
-/** Lists and sets: what formats take from the data. */
+/** Lists and sets: data-dependent arguments of formats. */
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Instance } from '../../ir/format.ts'
@@ -17,8 +17,8 @@ export interface GivenData {
 }
 
 /**
- * Lists and sets by name. With a seed, those that are not bound are random; `params` then learns their lengths.
- * @throws SptError `bind/missing-list`, `bind/missing-set`, `bind/list`, `bind/coordinate-range`
+ * Returns the lists and sets by name. With a seed, missing ones are random, and their lengths are added to `params`. Throws SptError
+ * `bind/missing-list`, `bind/missing-set`, `bind/list`, `bind/coordinate-range`.
  */
 export function bindGiven(
   kernel: Kernel1,
@@ -30,7 +30,7 @@ export function bindGiven(
   const lists = new Map<string, Int32Array>()
   const sets = new Map<string, readonly Int32Array[]>()
   for (const { instance } of kernel.reformats) {
-    // What one format was given at random is there for the others.
+    // // A random argument of one format is reused by the others.
     const open = {
       ...instance,
       given: instance.given.filter((g) => tensors.has(g.name) || !(lists.has(g.name) || sets.has(g.name))),
@@ -45,7 +45,7 @@ export function bindGiven(
   return { lists, sets }
 }
 
-/** What an instance takes, by name. @throws SptError as `bindGiven` */
+/** Returns the arguments of a format instance by name. Throws SptError like `bindGiven`. */
 export function givenOperands(
   taking: Omit<Wanted, 'name'>,
   tensorOf: (name: string, kind: 'list' | 'set') => Tensor | undefined,
@@ -60,18 +60,21 @@ export function givenOperands(
   return { lists, sets }
 }
 
-/** A list or set that an instance takes. */
+/** A list or set argument of a format instance. */
 interface Wanted {
   readonly name: string
   readonly instance: Instance
   readonly sizes: ReadonlyMap<string, number>
-  /** Of the axes that are replaced. */
+  /** Extents of the replaced axes, in coordinates. */
   readonly extents: ReadonlyMap<string, number>
-  /** Of random data where none is bound. */
+  /** Seed of random data for missing arguments; undefined if they are errors. */
   readonly seed?: number | undefined
 }
 
-/** Boundaries of segments: ascending from 0 to the extent of what they cut, if that is known; equal ones enclose nothing. */
+/**
+ * Returns the boundaries of segments: ascending from 0 to the extent of the divided axis, if known. Equal boundaries enclose empty
+ * segments. Throws SptError `bind/missing-list`, `bind/list`, `bind/rank`.
+ */
 function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   const { name, instance, sizes, seed } = wanted
   const ends = [...new Set(listExtents(name, instance).map((e) => evaluate(e, sizes)))]
@@ -85,7 +88,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
         expected,
         hint: `bind ${name} to a one-dimensional i32 tensor: the boundaries of the segments`,
       })
-    // As far as sums of coordinates go, and numbers of them.
+    // // The extent is unknown: an upper bound on sums of coordinates and on their number.
     const all = instance.over.reduce((n, a) => n + evaluate(a.extent, sizes), 1)
     return randomList(ends[0] ?? all, new Random(seedFor(seed, name)))
   }
@@ -134,7 +137,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
   return values
 }
 
-/** @throws SptError `bind/missing-set`, `bind/rank`, `bind/shape`, `bind/coordinate-range` */
+/** Returns the coordinate columns of a set. Throws SptError `bind/missing-set`, `bind/rank`, `bind/shape`, `bind/coordinate-range`. */
 function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[] {
   const { name, instance, extents, seed } = wanted
   const axes = instance.over.map((a) => a.name)
@@ -187,7 +190,7 @@ function setColumns({ instance, extents }: Wanted, tensor: Tensor): readonly Int
   return toCoords(storage, storedValues(storage, tensor, 0), tensor.dtype).coords
 }
 
-/** Segments of one to eight. */
+/** Returns random boundaries of segments with 1 to 8 elements. */
 function randomList(end: number, random: Random): Int32Array {
   const out = [0]
   for (let at = 0; at < end; ) {

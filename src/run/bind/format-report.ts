@@ -1,4 +1,4 @@
-/** A report of the formats that tensors were put into, and of what that costs. */
+/** Report of the formats of tensors, and of their storage cost. */
 
 import { gather } from '../../columns/allocate.ts'
 import { largest } from '../../columns/key-columns.ts'
@@ -19,12 +19,12 @@ export interface ReportInput {
   readonly tables: ReadonlyMap<string, Int32Array>
   readonly pieces: readonly Piece[]
   readonly positions: Bound['positions']
-  /** Milliseconds by format, and by the last axis of a chain. */
+  /** Milliseconds per format (`splitTimes`), and per chain of levels by its last axis (`levelTimes`). */
   readonly splitTimes: ReadonlyMap<Reformat, number>
   readonly levelTimes: ReadonlyMap<string, number>
 }
 
-/** O(stored elements). */
+/** Returns the report of every tensor with a format. O(stored elements). */
 export function reportOf(input: ReportInput): TensorFormat[] {
   const { kernel, storages, tables } = input
   const counts = new Map<string, Counts>()
@@ -39,7 +39,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const storage = storages.get(b.name)!
       const d = describe(storage, b.dtype)
       const { label, text, tableNames } = partOf(steps, b.axes)
-      // All tensors of a structure hold the same coordinates.
+      // // Tensors with the same structure have the same counts.
       const structure = b.axes.join()
       const counted = counts.get(structure) ?? countsOf(b, input)
       counts.set(structure, counted)
@@ -83,7 +83,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
   })
 }
 
-/** The steps that led to these buffers, in order. */
+/** The format steps that led to these buffers, in order. */
 function stepsTo(kernel: Kernel1, buffers: readonly string[]): Reformat[] {
   const wanted = new Set(buffers)
   const out: Reformat[] = []
@@ -115,7 +115,7 @@ interface Counts {
   readonly stored: number
 }
 
-/** What all pieces over the axes of a buffer hold together. */
+/** Counts the distinct entries and rows of all pieces over the buffer's axes. */
 function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Counts {
   const mine = pieces.filter((p) => b.axes.every((a) => p.columns.has(a)))
   const { members } = distinctPieces(mine, b.axes)
@@ -124,7 +124,7 @@ function countsOf(b: Buffer1, { storages, pieces, positions }: ReportInput): Cou
   return { stored, rows: rowsOf(members) }
 }
 
-/** Different coordinates on the first dimension. */
+/** The number of distinct coordinates on the first dimension. */
 function rowsOf(pieces: readonly Piece[]): number {
   const columns = pieces.map(({ source, entries }) => {
     const rows = source.columns[0]!

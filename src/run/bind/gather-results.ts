@@ -1,4 +1,4 @@
-/** Gathering of results from storage order back to the caller's coordinates. */
+/** Conversion of results from storage order back to the caller's coordinates. */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import { allocate } from '../../columns/allocate.ts'
 import { chainTo } from '../../ir/axis.ts'
@@ -23,12 +23,12 @@ import { inOrder, inverseOrder, storageOrder } from './dense-order.ts'
 import { type Known, lengthOf, remapSources } from './remap-entries.ts'
 import type { Bound, Piece, Route, Source } from './types.ts'
 
-/** The buffers that store a tensor. @throws SptError `bind/unknown-name` */
+/** Names of the buffers that store a tensor. Throws SptError `bind/unknown-name`. */
 export function buffersOf(kernel: Kernel1, name: string): readonly string[] {
   return tensorOf(kernel, name).buffers.map((b) => b.name)
 }
 
-/** @throws SptError `bind/unknown-name` */
+/** Returns the tensor of this name. Throws SptError `bind/unknown-name`. */
 export function tensorOf(kernel: Kernel1, name: string): CallerTensor {
   const t = callerTensor(kernel, name)
   if (t) return t
@@ -41,7 +41,7 @@ export function tensorOf(kernel: Kernel1, name: string): CallerTensor {
   })
 }
 
-/** Whether a tensor is read by its shape: its coordinates do not depend on what is bound beside it. */
+/** Returns true if a tensor is dense and without a format, so its coordinates do not depend on other bound data. */
 export function isAlone(kernel: Kernel1, name: string): boolean {
   const t = tensorOf(kernel, name)
   const axes = allAxesOf(kernel)
@@ -49,8 +49,8 @@ export function isAlone(kernel: Kernel1, name: string): boolean {
 }
 
 /**
- * A tensor from the values of the buffers that store it, in storage order: dense, or coordinates with values where
- * any of its axes is not. Padding stays behind; coordinates carry the buffer's fill value if it is not 0.
+ * Returns a tensor from the values of its buffers, in storage order: dense, or coordinates with values if an axis is sparse. Padding is
+ * dropped. The result has the buffer's fill value if it is not 0.
  */
 export function readTensor(bound: Bound, name: string, values: ReadonlyMap<string, ValueArray>): Tensor {
   const { kernel } = bound
@@ -84,14 +84,14 @@ export function readTensor(bound: Bound, name: string, values: ReadonlyMap<strin
   return { kind: 'dense', shape, values: out, dtype }
 }
 
-/** What `routeOf` takes from binding. */
+/** Parts of the bound data that `routeOf` requires. */
 export type RouteInput = Pick<Bound, 'kernel' | 'storages' | 'sources' | 'pieces' | 'positions'> & {
   readonly known: Known
-  /** Tensors whose parts came ready-made. */
+  /** Tensors that were bound as ready-made parts. */
   readonly ready: readonly Source[]
 }
 
-/** Splits the coordinates that the caller's structure holds as the sources were split. */
+/** Returns the coordinates of a tensor and their positions, by splitting the caller's structure as the sources were split. */
 export function routeOf(input: RouteInput, name: string): Route {
   const { kernel, storages, known } = input
   const t = tensorOf(kernel, name)
@@ -119,8 +119,8 @@ export function bufferOf(t: CallerTensor, p: Piece): Buffer1 {
 }
 
 /**
- * Where all that gives the structure of a tensor was split, or came in parts, nothing needs to be split again: each
- * element is some entry. `null` where the tensor has dimensions that the structure has not.
+ * Returns the route from the existing pieces, without splitting again, because each element is an entry of a source. `null` if the tensor
+ * has dimensions that the structure lacks.
  */
 function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   const { pieces, positions } = input
@@ -134,7 +134,7 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   const apart = separatesDuplicates(t.axes.map((a) => storedAxis(axes, a)))
   const union = united([...wholes.values()], t.axes, () => apart)
   const entries = new Map(from.map((s) => [s, union.positionsOf(wholes.get(s)!, null)]))
-  // Positions of ready-made arrays are elements each, whatever their coordinates.
+  // // Each position of ready-made arrays is an element, even if coordinates repeat.
   const { columns, rank } = ranked(union.columns, ready !== undefined || apart)
   return {
     columns,
@@ -151,7 +151,7 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   }
 }
 
-/** Sources that hold the structure of a tensor, where that is all it has. */
+/** Sources that contain the structure of a tensor; empty if it also has axes outside of that structure. */
 function sourcesOfStructure(t: CallerTensor, { kernel, sources }: RouteInput): readonly Source[] {
   const axes = allAxesOf(kernel)
   const structured = t.axes.filter((a) => isStructured(axes, a))

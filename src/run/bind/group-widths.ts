@@ -1,12 +1,12 @@
-/** Groups of what a run finds, against what there can be to list: a run fills each of them up, and goes through it. */
+/** Bounds on the widths of lists that are built at run time, because each run fills and visits every group completely. */
 import { fail } from '../../ast/diagnostic.ts'
 import { evaluate } from '../../ir/evaluate.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 
-/** Positions that a group may have whatever there is to list, for tiles that are larger than a small tensor. */
+/** Positions that a group may have in any case, so that tiles may exceed small tensors. */
 const FILLED = 4096
 
-/** @throws SptError `bind/group-width` */
+/** Throws SptError `bind/group-width` if a group has far more positions than there are coordinates. */
 export function checkGroupWidths(
   { runtimeLists: found = [] }: Kernel1,
   params: ReadonlyMap<string, number>,

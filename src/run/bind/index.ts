@@ -1,6 +1,6 @@
 /**
- * Binding: from values by name to the arrays a plan runs on. Everything that data can get wrong is found here,
- * before anything is allocated on a device. The caller's arrays are never written.
+ * Binding: from values by name to the arrays of a plan. All errors in the data are detected here, before device memory is allocated. The
+ * caller's arrays are not modified.
  */
 import { fail, invariant } from '../../ast/diagnostic.ts'
 import {
@@ -58,18 +58,17 @@ export type { Bound, Elsewhere, Inputs, PartFormat, Source, TensorFormat } from 
 const NOWHERE: Elsewhere = { tensors: new Set(), levels: new Map() }
 
 export interface BindOptions {
-  /** Without the arrays of values: what formats make of coordinates is all that is asked for. */
+  /** Builds the structure only, without arrays of values. */
   readonly structureOnly?: boolean
-  /** Tensors whose structure and values are not made here. What nothing was bound to has no report either. */
+  /** Tensors whose structure and values reside elsewhere; then `report` is empty. */
   readonly elsewhere?: Elsewhere
 }
 
 /**
  * Binds values to a (scheduled) kernel.
- * @throws SptError `bind/…`: missing sizes, buffers, lists and sets, shapes and types that differ, ready-made arrays
- * that break an axis' promises, structures that disagree, more than 2^31 - 1 elements, than there is memory for, or than are
- * allowed (`allocatingWithin`); `format/…`: data that a format
- * or composition does not hold as it says.
+ * Throws SptError `bind/…`: missing sizes, buffers, lists and sets, wrong shapes and types, invalid ready-made arrays, conflicting
+ * structures, more than 2^31 - 1 elements, or more than memory or `allocatingWithin` permits. Throws `format/…` for data that violates a
+ * format or composition.
  */
 export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions = {}): Bound {
   const start = performance.now()
@@ -169,7 +168,7 @@ export function bindInputs(kernel: Kernel1, inputs: Inputs, options: BindOptions
   }
 }
 
-/** A tensor that is used as it is, in coordinates, which are made when somebody asks for them. */
+/** Returns a ready-made tensor as a source, whose coordinates are computed on first access. Empty for other bindings. */
 function wholeSource(
   kernel: Kernel1,
   name: string,
@@ -197,7 +196,7 @@ function wholeSource(
   ]
 }
 
-/** Which way each bound tensor goes: dense as it is, ready-made arrays as they are, the rest by coordinates. */
+/** Partitions the bound tensors: dense ones and ready-made arrays are used directly, all others by coordinates (`sources`). */
 function sort(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -225,7 +224,7 @@ function sort(
   return { dense, ready, sources }
 }
 
-/** The structure, and the widths that were left open: of each, the longest segment of all axes that have it. */
+/** Builds the structure, and measures open widths: the longest segment of all axes with this width. */
 function measured(
   kernel: Kernel1,
   pieces: readonly Piece[],
@@ -237,7 +236,7 @@ function measured(
   return measureWidths(structure.levels.values(), params as Map<string, number>) ? build() : structure
 }
 
-/** Arrays of the levels by name; `params` learns their lengths. */
+/** Returns the arrays of the levels by buffer name; adds their lengths to `params`. */
 function indexArrays(
   kernel: Kernel1,
   { levels }: Structure,

@@ -1,4 +1,4 @@
-/** Sizes that formats leave open: extents reach as far as the coordinates. */
+/** Measured sizes: extents that formats leave open are determined by the largest coordinate. */
 import { fail } from '../../ast/diagnostic.ts'
 import { hasWidth, isStored } from '../../ir/axis.ts'
 import { freeVars } from '../../ir/expr-tree.ts'
@@ -8,7 +8,7 @@ import { allAxesOf } from './caller-tensors.ts'
 import { extentsOf } from './coordinate-sources.ts'
 import type { Known, Measure } from './remap-entries.ts'
 
-/** Measures extents that nobody gave; `known` learns them, and those that follow. */
+/** Returns a function that measures open extents, and adds them and dependent extents to `known`. */
 export function measuring(kernel: Kernel1, known: Known): Measure {
   const params = known.params as Map<string, number>
   const extents = known.extents as Map<string, number>
@@ -31,8 +31,7 @@ export function measuring(kernel: Kernel1, known: Known): Measure {
 }
 
 /**
- * A width that nobody gave is measured with the structure, if it is a whole one.
- * @throws SptError `bind/missing-size`
+ * Checks that computed widths have all their sizes. A width that is one size may be measured later. Throws SptError `bind/missing-size`.
  */
 export function checkWidths({ axes }: Kernel1, params: ReadonlyMap<string, number>): void {
   for (const a of axes) {

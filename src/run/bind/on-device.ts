@@ -1,11 +1,11 @@
-/** Which inputs of a kernel can be tensors that a device has. */
+/** Checks of inputs that are bound to device-resident tensors. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { DenseOnDevice } from '../../storage/dense-on-device.ts'
 import type { CallerTensor } from './caller-tensors.ts'
 import { isRowMajor } from './dense-order.ts'
 
-/** @throws SptError `run/resident`, `convert/dtype` */
+/** Throws SptError `run/resident` if `t` is not a dense, row-major input, and `convert/dtype` if the types differ. */
 export function checkOnDevice(
   kernel: Kernel1,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * What formats multiply their fill value by (`Reformat.factors`) in the data: at coordinates of padding it is looked at when
- * it is bound or written, in blocks that are not full only where a result is found to be wrong.
+ * Factors that formats multiply by the fill value (`Reformat.factors`) must be finite, because 0 times NaN is not 0. Factors at padding
+ * coordinates are checked on binding and writing. Factors in partially filled blocks are checked only if a result is wrong.
  */
 
 import { fail } from '../../ast/diagnostic.ts'
@@ -20,7 +20,7 @@ import type { Bound } from './types.ts'
 type Sizes = ReadonlyMap<string, number>
 type Dense = ReadonlyMap<string, Tensor>
 
-/** @throws SptError `bind/padding-factor` */
+/** Throws SptError `bind/padding-factor` if a factor at a padding coordinate is not finite. */
 export function checkPaddedFactors(kernel: Kernel1, dense: Dense, sizes: Sizes): void {
   for (const r of kernel.reformats)
     for (const f of r.factors ?? [])
@@ -46,12 +46,12 @@ interface Padded {
 }
 
 /**
- * Coordinates of old dimensions at which an axis is padded, where they follow from that axis and blocks under it alone;
- * `null`: any, which a list or the table of a sort decides.
+ * Returns the coordinates of old dimensions at which axes are padded, if they follow from the axis and its blocks alone. `coordinates` is
+ * `null` (any coordinate) if a list or table determines them.
  */
 function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): readonly Padded[] {
   return part.axes.flatMap((a) => {
-    // The last coordinate of a segment is visited anyway.
+    // // Padding with the last coordinate of a segment is harmless, because this coordinate is visited anyway.
     const own = paddingOf(a)
     if (!own) return []
     const padding = evaluate(own, sizes)
@@ -74,7 +74,7 @@ function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): rea
   })
 }
 
-/** The values of an expression over all coordinates on dense axes. */
+/** The values of an expression over all coordinates of dense axes; undefined if an axis is not dense. */
 function valuesOf(e: Expr, names: readonly string[], part: FormatInstance, at: Sizes): number[] | undefined {
   const [name, ...rest] = names
   if (name === undefined) return [evaluate(e, at)]
@@ -94,10 +94,7 @@ interface Element {
   readonly value: number
 }
 
-/**
- * The first element that is not finite; with `only`, at these coordinates of a dimension. What is finite is stored as a
- * finite value, or was refused before.
- */
+/** The first element that is not finite; with `only`, at these coordinates of dimension `dim`. Undefined if all are finite. */
 function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Element | undefined {
   if (t.kind !== 'dense' || t instanceof DenseOnDevice || !isFloat(t.dtype)) return undefined
   const { shape } = t
@@ -118,10 +115,7 @@ function notFinite(t: Tensor, dim: number, only: readonly number[] | null): Elem
   return undefined
 }
 
-/**
- * Which factor of 0 may have made a result not finite, or the reference's, and what to do, for people; nothing where all that is
- * bound is finite.
- */
+/** Explains which factor of 0 may have made a result non-finite, and a remedy, as text; undefined if all bound factors are finite. */
 export function factorsNotFinite({ kernel, dense }: Bound): string | undefined {
   const passed = [
     ...kernel.reformats.map((r) => ({
@@ -138,7 +132,7 @@ export function factorsNotFinite({ kernel, dense }: Bound): string | undefined {
         const at = t && notFinite(t, 0, null)
         return at ? [`${tensor}[${at.index.join(', ')}] is ${at.value}`] : []
       })
-      // What is computed on the way is not looked at.
+      // // Intermediate values are not checked.
       if (found.length === 0 && f.element && f.loads.every(({ tensor }) => dense.has(tensor))) continue
       const what = found.length > 0 ? `${found.join(', ')}, and ` : ''
       return `${by} takes 0 times ${f.text}, where ${tensor} holds nothing, for 0: ${what}0 times NaN or infinity is NaN; an if or a select that asks ${tensor} leaves out what is not to count`

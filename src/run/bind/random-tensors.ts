@@ -1,4 +1,4 @@
-/** Random tensors for what is not bound: the same seed gives the same data on every machine. */
+/** Random tensors for unbound inputs. The same seed yields the same data on every machine. */
 
 import { allocate, gather } from '../../columns/allocate.ts'
 import { isDense, isRagged, type StoredAxis } from '../../ir/axis.ts'
@@ -6,7 +6,7 @@ import { type Dtype, isFloat } from '../../ir/dtype.ts'
 import type { Tensor, ValueArray } from '../../storage/tensor.ts'
 import { encoder, newValues } from '../../storage/values.ts'
 
-/** mulberry32: small, well distributed, reproducible. */
+/** Pseudorandom number generator mulberry32: small, well distributed, reproducible. */
 export class Random {
   #state: number
 
@@ -14,7 +14,7 @@ export class Random {
     this.#state = seed >>> 0
   }
 
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0
     let t = this.#state
@@ -27,20 +27,20 @@ export class Random {
     return Math.floor(this.next() * n)
   }
 
-  /** Standard normal (Box and Muller). */
+  /** Returns a standard normal number (Box and Muller). */
   normal(): number {
     return Math.sqrt(-2 * Math.log(1 - this.next())) * Math.cos(2 * Math.PI * this.next())
   }
 }
 
-/** A seed for one name, so that binding one buffer does not change the others. */
+/** Derives a seed per name, so that binding one buffer does not change the others. */
 export function seedFor(seed: number, name: string): number {
   let h = seed >>> 0
   for (let k = 0; k < name.length; k++) h = Math.imul(h ^ name.charCodeAt(k), 0x01000193) >>> 0
   return h
 }
 
-/** Normal floats, integers from -8 to 8 (unsigned: 0 to 8), fair booleans. */
+/** Random values: standard normal floats, integers from -8 to 8 (unsigned: 0 to 8), uniform booleans. */
 export function randomValues(dtype: Dtype, length: number, random: Random): ValueArray {
   const out = newValues(dtype, length)
   const write = encoder(dtype)
@@ -63,16 +63,16 @@ export function randomDense(shape: readonly number[], dtype: Dtype, random: Rand
   return { kind: 'dense', shape, values: randomValues(dtype, size, random), dtype }
 }
 
-/** Average children of one parent position, where nothing says. */
+/** Average number of children per parent position on axes of unknown width. */
 const AVERAGE = 8
 
-/** What children a position has at random, on an axis of no known width. */
+/** How children of a position are drawn on an axis of unknown width. */
 export const randomKind = (axis: StoredAxis): 'dense' | 'ragged' | 'sparse' =>
   isDense(axis) ? 'dense' : isRagged(axis) ? 'ragged' : 'sparse'
 
 /**
- * Coordinates on a chain of levels with these extents, without duplicates: about eight children for each
- * parent, some parents with none. `counts` fixes how many children a parent has (a width).
+ * Returns random coordinates without duplicates on a chain of levels with these extents: about 8 children per parent, and some empty
+ * parents. A number in `kinds` fixes the number of children (a width).
  */
 export function randomCoords(
   extents: readonly number[],
@@ -95,7 +95,7 @@ export function randomCoords(
   return [...columns]
 }
 
-/** Integers of a number that is not known before: as a plain array, hundreds of millions are more than a heap holds. */
+/** A growing list of integers; plain arrays of hundreds of millions of elements would exceed the heap. */
 class Column {
   #held: Int32Array
   #length = 0
@@ -135,7 +135,7 @@ function children(
   return [...chosen].sort((a, b) => a - b)
 }
 
-/** The integers below `n` in random order. */
+/** The integers below `n` in random order (Fisher and Yates). */
 export function permutation(n: number, random: Random): Int32Array {
   const ids = Int32Array.from({ length: n }, (_, k) => k)
   for (let k = n - 1; k > 0; k--) {

@@ -1,6 +1,6 @@
 /**
- * Names of ready-made arrays. They tell whether what is bound to a tensor that one part stores is that part, or the tensor
- * as it is declared; and a format's own names stand for what the kernel, where these were taken, calls its axes.
+ * Names of ready-made arrays: they decide whether arrays bound to a one-part tensor are over the format's axes or the declared axes. Names
+ * from the format's source are mapped to the kernel's names.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { hasIndices, hasIndptr, hasMask, parentOf } from '../../ir/axis.ts'
@@ -10,7 +10,7 @@ import type { Buffer1, Kernel1 } from '../../ir/stage1.ts'
 import type { StoredTensor } from '../../storage/tensor.ts'
 import { allAxesOf, type CallerTensor, storedAxis } from './caller-tensors.ts'
 
-/** What the texts of formats, with and without the label of the part, call what the kernel has another name for. */
+/** Pairs of a name in the source of a format (with and without the part's label) and its name in the kernel. */
 const namesInTexts = (
   { reformats }: Kernel1,
   of: (instance: FormatInstance) => ReadonlyMap<string, string>,
@@ -24,13 +24,13 @@ const namesInTexts = (
     ),
   )
 
-/** The table that the text of a format calls so. */
+/** The table with this name in the source of a format; undefined if there is none. */
 export function tableInText(kernel: Kernel1, name: string): Buffer1 | undefined {
   const found = namesInTexts(kernel, (i) => i.arrayNames).findLast(([text]) => text === name)
   return found && kernel.buffers.find((b) => b.table && b.name === found[1])
 }
 
-/** What the text of a format calls a table: the name by which one of several parts has it is as it is. */
+/** Name of a table in the source of its format; its name in the kernel if parts share that name. */
 export function nameInText(kernel: Kernel1, table: Buffer1): string {
   const texts = namesInTexts(kernel, (i) => i.arrayNames).flatMap(([text, name]) =>
     name === table.name ? [text] : [],
@@ -38,17 +38,17 @@ export function nameInText(kernel: Kernel1, table: Buffer1): string {
   return texts.find((text) => tableInText(kernel, text)?.name === table.name) ?? table.name
 }
 
-/** The axes of a buffer by their names, and by those that the text of a format has for them. */
+/** The axes of a buffer by their kernel names and by their names in the format's source. */
 function axesByName(kernel: Kernel1, b: Buffer1): ReadonlyMap<string, string> {
   const texts = namesInTexts(kernel, (i) => i.names).filter(([, axis]) => b.axes.includes(axis))
   return new Map([...texts, ...b.axes.map((a) => [a, a] as const)])
 }
 
-/** The arrays of a part by the names of the kernel's axes; names that nothing has stay, to be refused. */
+/** Renames the arrays of a part to the kernel's axes; unknown names are kept, and rejected later. */
 export function underOwnNames(kernel: Kernel1, b: Buffer1, tensor: StoredTensor): StoredTensor {
   const own = axesByName(kernel, b)
   const names = Object.keys(tensor.arrays)
-  // What names the axis itself comes first.
+  // // Arrays under the kernel's own name of an axis take precedence.
   const target = (name: string): string => {
     const axis = own.get(name)
     return axis === undefined || (axis !== name && names.includes(axis)) ? name : axis
@@ -61,9 +61,8 @@ export function underOwnNames(kernel: Kernel1, b: Buffer1, tensor: StoredTensor)
 }
 
 /**
- * Whether arrays that are bound to a tensor which a format stores in one part are over the format's axes, and not over those
- * that it is declared over: a name tells that one of the two alone has, else which axes go without the arrays that are missing.
- * @throws SptError `bind/part` (nothing tells)
+ * Returns true if arrays bound to a one-part tensor are over the format's axes, and false if over the declared axes. A name that only one
+ * of them has decides, otherwise the missing arrays do. Throws SptError `bind/part` if both are possible.
  */
 export function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTensor): boolean {
   const { name, first, axes: declared } = t
@@ -72,7 +71,7 @@ export function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTenso
   const names = Object.keys(tensor.arrays)
   if (names.some((n) => own.has(n) && !declared.includes(n))) return true
   if (names.some((n) => !own.has(n) && declared.includes(n))) return false
-  // Declared names that the format's text has too are the format's where they name all of its axes, as `convert` does.
+  // // Names of both belong to the format only if they name all its axes, as in `convert`.
   const named = names.flatMap((n) => own.get(n) ?? [])
   const both = names.some((n) => own.has(n) && own.get(n) !== n)
   if (both && !first.axes.every((a) => named.includes(a))) return false

@@ -1,7 +1,4 @@
-/**
- * Tensors whose parts are brought ready-made: validated, not rebuilt. Their coordinates follow through the
- * inverse maps.
- */
+/** Tensors that are bound as ready-made parts: validated, not rebuilt. Their coordinates follow from the inverse maps of the formats. */
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat } from '../../columns/allocate.ts'
 import type { TypedArray } from '../../ir/arrays.ts'
@@ -48,8 +45,8 @@ export interface ReadyParts {
 }
 
 /**
- * @throws SptError `bind/part` (something else than arrays, or the whole tensor too), `bind/missing-part`,
- * `bind/missing-table`, `bind/table`, `bind/part-shared`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and as `validateStored`
+ * Binds ready-made parts. Throws SptError `bind/part` (no arrays, or the whole tensor too), `bind/missing-part`, `bind/missing-table`,
+ * `bind/table`, `bind/part-shared`, `format/overlap`, `format/not-inverse`, `bind/duplicate`, and like `validateStored`.
  */
 export function bindReady(
   kernel: Kernel1,
@@ -113,7 +110,10 @@ function checkParts(
     })
 }
 
-/** What has the structure of ready-made parts is ready-made, or an output over the same axes. */
+/**
+ * Throws `bind/part-shared` unless all tensors that share the structure of a ready-made tensor are ready-made too, or outputs over the
+ * same axes.
+ */
 function checkShared(
   kernel: Kernel1,
   t: CallerTensor,
@@ -188,7 +188,10 @@ function fromParts(
   return { source, pieces }
 }
 
-/** The elements of one part that lie in the tensor, with their coordinates there and on the stored axes. */
+/**
+ * Returns the elements of one part without padding, with their coordinates on the declared axes (`columns`) and on the stored axes
+ * (`stored`).
+ */
 function partEntries(
   kernel: Kernel1,
   t: CallerTensor,
@@ -227,13 +230,13 @@ function partEntries(
     dtype,
     (at) => `element ${at} of ${t.name}`,
   )
-  // What a block has as fill is nothing that the tensor holds; nor what a level is padded with.
+  // // Fill in blocks and padding of levels are not elements of the tensor.
   const bits = maskOver(kernel, b)
   const mask = bits && {
     words: checkMask(bits.name, bits.axes, storage, tables.get(bits.name)),
     axes: bits.axes,
   }
-  // Dense axes that no format made are the tensor's own, and hold all of their coordinates.
+  // // Dense axes of the tensor itself, which no format made, contain all their coordinates.
   const isOwn = (a: StoredAxis): boolean => !placed.some((p) => p.instance.order.includes(a.name))
   const filled = [
     ...placed.flatMap((p) => fullAxes(p.instance)),
@@ -272,7 +275,7 @@ function partEntries(
   }
 }
 
-/** Levels of each tree, and whether positions hold what is no element. */
+/** Levels of each tree, and whether some positions contain no element. */
 function chainsOf({ levels, trees: names, axes }: Storage, filled: readonly StoredAxis[]) {
   const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
   const drops = axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))

@@ -1,4 +1,4 @@
-/** Tables that come with ready-made parts. */
+/** Tables that are bound next to ready-made parts. */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Table } from '../../ir/format.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -7,7 +7,10 @@ import type { Tensor } from '../../storage/tensor.ts'
 import { type CallerTensor, givenOf } from './caller-tensors.ts'
 import type { Known } from './remap-entries.ts'
 
-/** Tables of the formats that a tensor was put into: sorts, lists and masks of formats are brought with the parts, other lists were given. */
+/**
+ * Returns the tables of the formats of a tensor, by name. Permutations, lists and masks are bound with the parts; list arguments are taken
+ * from `known`.
+ */
 export function tablesOf(
   kernel: Kernel1,
   t: CallerTensor,
@@ -33,7 +36,7 @@ export function tablesOf(
   return out
 }
 
-/** Lists and masks are looked at with the arrays that they go with. */
+/** Returns a bound table. Permutations are checked here, lists and masks together with the arrays of their part. */
 function broughtTable(
   kernel: Kernel1,
   t: CallerTensor,
@@ -57,7 +60,7 @@ function brought(
   what: string,
   tensors: ReadonlyMap<string, Tensor>,
 ): Int32Array {
-  // A format that was applied later takes a list or set of this name.
+  // // A list or set argument of a later format may have the same name.
   const given = givenOf(kernel).get(name)
   if (given)
     fail({

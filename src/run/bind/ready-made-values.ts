@@ -1,4 +1,4 @@
-/** Ready-made values of a buffer, in position order. */
+/** Ready-made values of a buffer, in storage order. */
 
 import type { Dtype } from '../../ir/dtype.ts'
 import { MASK_BITS, unpackFields } from '../../ir/packed-fields.ts'
@@ -12,13 +12,13 @@ interface Place {
   readonly kernel: Kernel1
   readonly b: Buffer1
   readonly storage: Storage
-  /** By name, among other arrays. */
+  /** Masks and other arrays, by name. */
   readonly masks: ReadonlyMap<string, ValueArray>
 }
 
 /**
- * In the buffer's type. Where it has a mask, padding holds the fill, whatever was there: kernels may compute with it where a
- * fill is idle. @throws SptError `bind/value-range`
+ * Converts values to the buffer's type. With a mask, padding is set to the fill value, because kernels may compute with it. Throws
+ * SptError `bind/value-range`.
  */
 export function readyValues(
   { kernel, b, storage, masks }: Place,
@@ -29,7 +29,7 @@ export function readyValues(
   const mask = maskOver(kernel, b)
   const words = mask && masks.get(mask.name)
   if (!mask || !words) return own
-  // Trees are under the mask as a whole, or not at all.
+  // // A mask covers a tree completely, or not at all.
   const trees = storage.trees.map((tree) => ({
     size: storage.levels.get(tree.at(-1)!)!.positions,
     isMasked: mask.axes.includes(tree[0]!),

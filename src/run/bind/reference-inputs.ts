@@ -1,4 +1,4 @@
-/** Inputs as the reference takes them, and what it computes: `kernel` is the kernel as written, without formats. */
+/** Inputs of the reference, and its results. `kernel` is the kernel as written, without formats. */
 
 import { byName } from '../../ast/by-name.ts'
 import { SptError } from '../../ast/diagnostic.ts'
@@ -30,7 +30,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   }
   for (const s of bound.sources()) {
     const buffer = kernel.buffers.find((b) => b.name === s.name)
-    // A dense tensor may have axes of its own by now, which the kernel as written does not know.
+    // // Structure steps may have given a dense tensor new axes, which the kernel as written does not have.
     const over = buffer?.axes ?? s.axes
     const duplicates = separatesDuplicates(over.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
@@ -48,10 +48,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   return { params, buffers, structure }
 }
 
-/**
- * Ready-made arrays may store coordinates with nothing under them, which no element tells of and which iterations over
- * the first axes of a tree visit.
- */
+/** Coordinates of ready-made arrays that have no children. No element contains them, but iterations over the outer axes visit them. */
 function storedPrefixes(
   kernel: Kernel1,
   bound: Bound,
@@ -59,14 +56,14 @@ function storedPrefixes(
 ): readonly { readonly axis: string; readonly coords: Int32Array[] }[] {
   const storage = bound.storages.get(name)
   const buffer = kernel.buffers.find((b) => b.name === name)
-  // Where a format was applied, iterations over these axes are over those of its parts.
+  // // With a format, iterations visit the axes of its parts instead.
   if (!storage || !buffer || buffer.axes.join() !== storage.axes.map((a) => a.name).join()) return []
   const axes = allAxesOf(kernel)
   return storage.trees.flatMap((tree) =>
     tree.flatMap((axis, depth) => {
       const prefix = tree.slice(0, depth + 1)
       const elements = depth + 1 === tree.length && storage.trees.length === 1
-      // What stays apart under a nonunique axis is told by elements alone.
+      // // Duplicates on nonunique axes are given by the elements only.
       if (elements || !isStructured(axes, axis) || prefix.some((a) => repeatsCoordinates(axes.get(a)!)))
         return []
       return [{ axis, coords: [...expandTree(storage, prefix).coords] }]
@@ -79,13 +76,16 @@ const leafOf = (kernel: Kernel1, over: readonly string[]): string | undefined =>
   return over.findLast((a) => isStructured(axes, a))
 }
 
-/** Values as numbers, as they were given: the reference rounds them to the types of their buffers. */
+/** Decodes values to numbers without rounding; the reference rounds them to the types of their buffers. */
 function numbers(values: ValueArray, dtype: Dtype): ArrayLike<number> {
   const read = decoder(dtype)
   return read ? new Float64Array(values.length).map((_, e) => read(values[e]!)) : values
 }
 
-/** The first of some options with which the reference computes no more than they say; `null`: none. Data, so that a thread can. */
+/**
+ * Runs the reference with the first of `extents` whose limit on visited coordinates suffices; `null` if none does. All arguments are plain
+ * data, so that another thread can run this.
+ */
 export function expectedWithin({
   kernel,
   inputs,
@@ -105,6 +105,6 @@ export function expectedWithin({
   return null
 }
 
-/** What the reference computes from the data that are bound; a sample of it where that is asked for and sound. */
+/** Runs the reference on the bound data, or on a sample if `options` request it and sampling is sound. */
 export const expectedOf = (source: Kernel1, bound: Bound, options: RefOptions = {}): RefOutputs =>
   reference(source, referenceInputs(source, bound), options)

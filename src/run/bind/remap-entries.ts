@@ -1,7 +1,6 @@
 /**
- * Coordinate remapping of all entries: from the caller's coordinates to those of the axes that are stored, formats in the
- * order they were applied. Which part a coordinate goes to, and where in it, is decided on all sources over the replaced
- * axes together, so that every tensor of one structure is split alike.
+ * Coordinate remapping: from the caller's coordinates to those of the stored axes, one format after the other. The part and position of a
+ * coordinate are determined by all sources over the replaced axes together, so tensors of one structure are split identically.
  */
 
 import { fail } from '../../ast/diagnostic.ts'
@@ -20,9 +19,9 @@ import type { Piece, Source } from './types.ts'
 
 export interface Pieces {
   readonly pieces: readonly Piece[]
-  /** Arrays of the formats' tables by buffer name. */
+  /** Arrays of the formats' tables, by buffer name. */
   readonly tables: ReadonlyMap<string, Int32Array>
-  /** Milliseconds by format, for reports. */
+  /** Milliseconds per format, for reports. */
   readonly times: ReadonlyMap<Reformat, number>
 }
 
@@ -35,8 +34,8 @@ export interface Known extends GivenData {
 export type Measure = (axes: ReadonlySet<string>, pieces: readonly Piece[]) => void
 
 /**
- * @param ready - Axes of ready-made parts, and of those whose arrays are elsewhere
- * @throws SptError `format/…` where a description is wrong: a coordinate in two parts, in none, out of range
+ * Remaps all sources. `ready`: axes of ready-made parts, and axes whose arrays are elsewhere. Throws SptError `format/…` if a format is
+ * wrong: a coordinate in two parts, in no part, or out of range.
  */
 export function remapSources(
   kernel: Kernel1,
@@ -56,10 +55,10 @@ export function remapSources(
   for (const r of kernel.reformats) {
     const start = performance.now()
     const from = r.from.map((a) => a.name)
-    // What an earlier format left open.
+    // // Extents that an earlier format left open.
     measure(new Set(from), pieces)
     const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
-    // All that it stores is ready-made: nothing would be an empty tensor, which not every format holds.
+    // // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
     if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
     checkPrefixes(r, pieces, mine)
     const fresh = reformat(kernel, r, mine, known, tables)
@@ -70,7 +69,7 @@ export function remapSources(
 }
 
 interface Part {
-  /** By axis. */
+  /** Columns by axis. */
   readonly columns: Pick<ReadonlyMap<string, unknown>, 'has'>
 }
 
@@ -78,8 +77,8 @@ const isPartOf = ({ columns }: Part, { instance }: Reformat): boolean =>
   instance.parts.some((p) => p.instance.order.every((a) => columns.has(a)))
 
 /**
- * Structure bound to the first of the axes that a format replaces: its coordinates are stored as those of elements.
- * @throws SptError `bind/structure-format` where no element has one of them
+ * Checks structure that is bound to only the first axes that a format replaces, because only coordinates of elements are stored. Throws
+ * SptError `bind/structure-format` if a coordinate has no element.
  */
 function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Piece[]): void {
   const from = r.from.map((a) => a.name)
@@ -144,7 +143,7 @@ function reformat(
         columns.set(a, held.columns[d]!)
       })
       const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
-      // A map that has an inverse keeps different coordinates apart.
+      // // Invertible maps keep distinct coordinates distinct.
       const told = p.order === 'unknown' ? 'unknown' : 'distinct'
       out.push({ source: p.source, entries: all, columns, order: told })
     }
@@ -152,7 +151,9 @@ function reformat(
   return out
 }
 
-/** Pieces whose columns on these axes are the same arrays count once: the first of them stands for all. */
+/**
+ * Groups pieces whose columns on these axes are the same arrays. `members`: the first piece of each group; `first`: that piece by piece.
+ */
 export function distinctPieces(
   pieces: readonly Piece[],
   axes: readonly string[],
@@ -170,7 +171,7 @@ export function distinctPieces(
 export const lengthOf = (p: Piece): number =>
   p.entries?.length ?? p.source.columns[0]?.length ?? p.source.tensor?.values?.length ?? 1
 
-/** The first place from `lo` on whose entry is not below `bound`. */
+/** The first index from `from` on whose entry is at least `bound`. */
 function lowerBound(ascending: Int32Array, bound: number, from: number): number {
   let lo = from
   let hi = ascending.length
@@ -190,7 +191,10 @@ function shifted(entries: Int32Array, lo: number, hi: number, by: number): Int32
   return out
 }
 
-/** Values of the tensor that the format was asked for, 1 where there are none; what only others hold counts as 0. */
+/**
+ * Values of the tensor for which the format was requested, or 1 if it has none. Entries of other tensors have the value 0. `null` without
+ * pieces.
+ */
 function valuesOf(
   kernel: Kernel1,
   r: Reformat,

@@ -1,4 +1,4 @@
-/** Required inputs: what has to be bound, and the coordinates of what is stored sparse. */
+/** Checks that all required inputs, and the structure of sparse outputs, are bound. */
 import { fail, SptError } from '../../ast/diagnostic.ts'
 import { chainTo } from '../../ir/axis.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
@@ -14,7 +14,7 @@ import type { Source } from './types.ts'
 
 const isInput = (t: CallerTensor): boolean => t.first.role === 'in' || t.first.role === 'inout'
 
-/** @throws SptError `bind/missing-buffer` */
+/** Throws SptError `bind/missing-buffer` for inputs without a value, unless there is a seed. */
 export function requireInputs(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -36,11 +36,7 @@ export function requireInputs(
     )
 }
 
-/**
- * Where what a kernel writes is stored sparse, something has to say which coordinates there are: they are neither guessed
- * nor random.
- * @throws SptError `bind/no-structure`
- */
+/** Throws SptError `bind/no-structure` if no bound tensor gives the coordinates of a sparse output. They are never guessed or random. */
 export function requireStructure(
   kernel: Kernel1,
   tensors: ReadonlyMap<string, Tensor>,
@@ -73,7 +69,7 @@ export function requireStructure(
   if (seed === undefined) requireLists(kernel, new Set(given.flat()))
 }
 
-/** Lists, and patterns that are run over alone. */
+/** Checks the axes of lists and patterns that no tensor has. */
 function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
   const axes = allAxesOf(kernel)
   const open = axesWithoutTensor(kernel).find((a) => isStructured(axes, a) && !given.has(a))

@@ -1,4 +1,4 @@
-/** Assembly of structure: from coordinates on stored axes to the levels of all axes and the storage of every buffer. */
+/** Assembly of structure: from coordinates on stored axes to the levels of all axes, and the storage of every buffer. */
 import { fail } from '../../ast/diagnostic.ts'
 import { concat } from '../../columns/allocate.ts'
 import { isDense, isNonunique, isStored, type StoredAxis } from '../../ir/axis.ts'
@@ -40,13 +40,13 @@ import type { Elsewhere, Piece } from './types.ts'
 export interface Structure {
   readonly storages: ReadonlyMap<string, Storage>
   readonly levels: ReadonlyMap<string, Level>
-  /** Position of each entry of a piece in a buffer over its axes; `null`: entry e has position e. Found once. */
+  /** Positions of a piece's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
   readonly positions: (piece: Piece, buffer: string) => Int32Array | null
-  /** Milliseconds spent on each chain of levels, by its last axis. */
+  /** Milliseconds per chain of levels, by its last axis. */
   readonly times: ReadonlyMap<string, number>
 }
 
-/** Structure that is not built: ready-made arrays by the buffer that they are for, and levels whose arrays are elsewhere. */
+/** Existing structure: ready-made arrays by buffer name, and levels whose arrays are elsewhere. */
 export interface KnownStructure extends Pick<Elsewhere, 'levels'> {
   readonly ready: ReadonlyMap<string, Tensor>
 }
@@ -60,7 +60,7 @@ const sameLevel = (x: Level, y: Level): boolean =>
   sameArray(x.indices, y.indices) &&
   sameArray(x.mask, y.mask)
 
-/** Builds the levels of all axes and the storage of all buffers. What is known is used as it is. */
+/** Builds the levels of all axes and the storage of all buffers. Existing structure is reused. */
 export function buildStructure(
   kernel: Kernel1,
   pieces: readonly Piece[],
@@ -137,10 +137,10 @@ class StructureBuilder implements Structure {
     }
   }
 
-  /** Equal coordinates add up, unless the kernel's text declares an axis on which they stay apart. */
+  /** Returns true if duplicates stay separate, because an axis is declared nonunique; otherwise they are summed. */
   readonly #keeps = (p: Piece): boolean => separatesDuplicates(p.source.axes.map(this.#axis))
 
-  /** Bound coordinates are checked, and maps keep to the extents. */
+  /** Builds storage. Coordinates are not range-checked again, because bound ones were checked and format maps stay in range. */
   #build(
     over: readonly string[],
     coords: readonly Int32Array[],
@@ -162,7 +162,7 @@ class StructureBuilder implements Structure {
     return this.#pieces.filter((p) => axes.every((a) => p.columns.has(a)))
   }
 
-  /** Axes that several chains or shorter tensors share hold what all of them need. */
+  /** Builds axes that several chains or shorter tensors share, from the coordinates of all of them. */
   buildShared(chain: readonly string[]): void {
     chain.slice(0, -1).forEach((a, depth) => {
       const prefix = chain.slice(0, depth + 1)
@@ -181,7 +181,7 @@ class StructureBuilder implements Structure {
     const from = this.#over(chain)
     const buffer = this.#bufferOver(chain, from)
     const over = buffer?.axes ?? chain
-    // Dense levels need no entries.
+    // // Dense levels need no entries.
     const needed = buffer || !chain.every((a) => isDense(this.#axis(a))) ? from : []
     const { members, first } = distinctPieces(needed, over)
     const union = united(members, over, this.#keeps)
@@ -200,8 +200,8 @@ class StructureBuilder implements Structure {
   }
 
   /**
-   * A buffer that all of them are over tells where their entries go, unless others have a say in another tree of it that
-   * is not built yet; one in which coordinates repeat is built once.
+   * Returns a buffer over the chain and all pieces in `from`, whose storage gives the positions of their entries. Undefined if another
+   * tree of the buffer is not final yet, or contains duplicates and exists already.
    */
   #bufferOver(chain: readonly string[], from: readonly Piece[]): Buffer1 | undefined {
     const isSettled = (a: string): boolean =>
@@ -219,7 +219,7 @@ class StructureBuilder implements Structure {
     )
   }
 
-  /** Storages of the buffers that no chain was built over. */
+  /** Creates the storage of the remaining buffers. */
   assembleBuffers(): void {
     for (const b of this.#kernel.buffers) {
       if (this.storages.has(b.name)) continue
@@ -252,7 +252,7 @@ class StructureBuilder implements Structure {
   }
 }
 
-/** Masks of formats by name: of what all tensors over their axes hold, which is what iterations visit. */
+/** Masks of formats by name: bits for the entries of all tensors over their axes, which are the coordinates that iterations visit. */
 export function masksOf(
   kernel: Kernel1,
   pieces: readonly Piece[],
@@ -278,7 +278,7 @@ export function masksOf(
   )
 }
 
-/** The values of a buffer from those of a piece's source, where the positions of its entries are known. */
+/** Returns the values of a buffer, in storage order, from the source of a piece and the positions of its entries. */
 export function placedValues(
   storage: Storage,
   b: Buffer1,

@@ -1,4 +1,4 @@
-/** What a caller binds, and what binding makes of it. */
+/** Types of bound inputs, and of the result of binding. */
 
 import type { Kernel1 } from '../../ir/stage1.ts'
 import type { Level, Storage } from '../../storage/storage.ts'
@@ -6,52 +6,52 @@ import type { StorageReport } from '../../storage/storage-report.ts'
 import type { StoredTensor, Tensor, ValueArray } from '../../storage/tensor.ts'
 
 /**
- * Values by name: buffers (an output's tensor gives its structure), axes (structure only), lists and sets of
- * formats, sizes and scalars. A tensor that is stored in parts may come ready-made, part by part.
+ * Values by name: buffers (the tensor of an output gives its structure), axes (structure only), lists and sets of formats, sizes and
+ * scalars. A tensor with a format may be bound as ready-made parts.
  */
 export interface Inputs {
   readonly tensors?: Readonly<Record<string, Tensor>>
   readonly params?: Readonly<Record<string, number>>
-  /** Buffers that are not bound are random from this seed; without it they are missing. */
+  /** Seed of random values for unbound buffers; without a seed, missing buffers are errors. */
   readonly seed?: number
 }
 
 /**
- * Tensors whose arrays are somewhere else: what is bound to their names has their shapes and types. Nothing of them is stored, and
- * nothing is asked of their elements.
+ * Tensors whose arrays reside elsewhere. The values bound to their names have the right shapes and types only, and are neither stored nor
+ * checked.
  */
 export interface Elsewhere {
   readonly tensors: ReadonlySet<string>
-  /** Of the axes that store them, by name; without arrays. */
+  /** Levels of the axes that store these tensors, by name, without arrays. */
   readonly levels: ReadonlyMap<string, Level>
 }
 
-/** A tensor in the caller's coordinates, one column for each axis its buffer was declared over. */
+/** A tensor in the caller's coordinates, with one column per declared axis. */
 export interface Source {
-  /** The buffer, or the axis whose chain the columns are on. */
+  /** Name of the buffer, or of the last axis of the columns. */
   readonly name: string
   readonly axes: readonly string[]
   readonly columns: readonly Int32Array[]
-  /** `null` for structure without values. */
+  /** Shape and values; `null` for structure without values. */
   readonly tensor: Tensor | null
 }
 
-/** The entries of a source that have coordinates on one set of stored axes. */
+/** The entries of a source that are stored on one set of axes. */
 export interface Piece {
   readonly source: Source
-  /** Ascending entries of the source; `null`: all of them. */
+  /** Ascending entries of the source; `null`: all entries. */
   readonly entries: Int32Array | null
-  /** By axis. */
+  /** Coordinates by axis. */
   readonly columns: ReadonlyMap<string, Int32Array>
-  /** `ascending`: entries are in lexicographic order of the columns. Then, or if `distinct`, no two of them are equal. */
+  /** `ascending`: entries are in lexicographic order of the columns, and distinct. `distinct`: no two entries are equal. */
   readonly order: 'ascending' | 'distinct' | 'unknown'
 }
 
-/** Where the elements of a tensor lie that a format was applied to. */
+/** Storage locations of the elements of a tensor with a format. */
 export interface Route {
-  /** Coordinates of its elements over the axes it was declared over, in lexicographic order of its trees. */
+  /** Coordinates of the elements over the declared axes, in lexicographic order of its trees. */
   readonly columns: readonly Int32Array[]
-  /** Element `elements[s]` lies at position `positions[s]` of the buffer; `null`: s itself. */
+  /** Element `elements[s]` is stored at position `positions[s]` of the buffer; `null`: s itself. */
   readonly parts: readonly {
     readonly buffer: string
     readonly elements: Int32Array | null
@@ -60,27 +60,27 @@ export interface Route {
 }
 
 export interface PartFormat {
-  /** Of the part: `p0_w4`; empty where there is one. */
+  /** Label of the part, such as `p0_w4`; empty if there is only one part. */
   readonly label: string
-  /** The buffer that stores it. */
+  /** Name of the buffer that stores the part. */
   readonly buffer: string
-  /** The part's format as written: `bsr(16)`. */
+  /** The format of the part as written, such as `bsr(16)`. */
   readonly format: string
-  /** Different coordinates of the tensor's first dimension that the part has entries at. */
+  /** Number of distinct coordinates on the tensor's first dimension. */
   readonly rows: number
-  /** Elements of the buffer, how many of them hold a coordinate of the tensor, and how many none: padding and fill. */
+  /** Elements of the buffer (`slots`): those that hold a coordinate of the tensor (`stored`), and padding and fill (`padding`). */
   readonly slots: number
   readonly stored: number
   readonly padding: number
-  /** Index arrays, tables and values. */
+  /** Bytes of index arrays, tables and values. */
   readonly bytes: number
   readonly levels: StorageReport['levels']
 }
 
-/** A tensor that formats were applied to. */
+/** The format of a tensor, and its storage cost. */
 export interface TensorFormat {
   readonly tensor: string
-  /** As written; several where one was applied to the parts of another. */
+  /** Formats as written; several if one was applied to the parts of another. */
   readonly formats: readonly string[]
   readonly parts: readonly PartFormat[]
   /** Sums over the parts. */
@@ -88,42 +88,42 @@ export interface TensorFormat {
   readonly stored: number
   readonly padding: number
   readonly bytes: number
-  /** Milliseconds that bringing all tensors of this structure into the format took: splitting, then building. */
+  /** Milliseconds for converting all tensors of this structure: splitting, then building. */
   readonly buildTime: number
-  /** How it is known that nothing is lost or held twice: one sentence each. */
+  /** How losslessness is established (proved or checked), one sentence per node and part. */
   readonly provenance: readonly string[]
 }
 
-/** Everything a plan needs to run, on the host. */
+/** All host data that a plan needs to run. */
 export interface Bound {
-  /** The scheduled kernel: its axes and buffers are those that are stored. */
+  /** The scheduled kernel, with the stored axes and buffers. */
   readonly kernel: Kernel1
-  /** Sizes, scalars, counts and measured widths. */
+  /** Sizes, scalars, counts and measured widths, by name. */
   readonly params: ReadonlyMap<string, number>
-  /** How each buffer is stored. */
+  /** Storage layout of each buffer, by name. */
   readonly storages: ReadonlyMap<string, Storage>
-  /** Values of `in` and `inout` buffers, the index arrays and tables, by buffer name. */
+  /** Values of `in` and `inout` buffers, index arrays and tables, by buffer name. */
   readonly arrays: ReadonlyMap<string, ValueArray>
-  /** What was bound, as coordinates; ready-made arrays are only turned into them when somebody asks. */
+  /** Bound tensors as coordinates. Ready-made arrays are converted on first access. */
   readonly sources: () => readonly Source[]
-  /** Which entries of the sources each set of stored axes holds. */
+  /** Entries of the sources, per set of stored axes. */
   readonly pieces: readonly Piece[]
-  /** Position of each entry of a piece in a buffer over its axes; `null`: entry e has position e. Found once. */
+  /** Positions of a piece's entries in a buffer over its axes; `null`: entry e has position e. Computed once. */
   readonly positions: (piece: Piece, buffer: string) => Int32Array | null
-  /** Where the elements of a tensor lie in the buffers that store it. Found once. */
+  /** Storage locations of the elements of a tensor. Computed once. */
   readonly route: (tensor: string) => Route
-  /** Ready-made arrays by the buffer that they are used for. */
+  /** Ready-made arrays that are used directly, by buffer name. */
   readonly ready: ReadonlyMap<string, StoredTensor>
   /** Tensors as they were bound, by name. */
   readonly given: ReadonlyMap<string, Tensor>
-  /** What is random: tensors, axes (their coordinates), lists and sets, by name. */
+  /** Names of random values: tensors, axes (their coordinates), lists and sets. */
   readonly random: readonly string[]
-  /** Dense inputs by name, as they were bound. */
+  /** Dense inputs as they were bound, by name. */
   readonly dense: ReadonlyMap<string, Tensor>
-  /** Milliseconds spent building storage. */
+  /** Milliseconds spent building storage, including `randomTime`. */
   readonly buildTime: number
-  /** Milliseconds of these that making random data took. */
+  /** Milliseconds spent generating random data. */
   readonly randomTime: number
-  /** Which formats tensors were put into, and what that costs. */
+  /** Formats of the tensors, and their storage cost. */
   readonly report: readonly TensorFormat[]
 }

@@ -1,6 +1,6 @@
 /**
- * Update of the values of a tensor that is bound, where its structure stays: each goes to the position that its entry
- * has (scatter). O(entries). Nothing is split or built again, also where the parts were chosen by values.
+ * Update of the values of a bound tensor with unchanged structure: each value is scattered to the position of its entry. O(entries).
+ * Nothing is split or built again, even if the parts were selected by values.
  */
 
 import { fail } from '../../ast/diagnostic.ts'
@@ -24,23 +24,23 @@ import { readyValues } from './ready-made-values.ts'
 import { placedValues } from './structure-assembly.ts'
 import type { Bound, Source } from './types.ts'
 
-/** Values alone, in the order of what was bound: of its entries, row-major, or of its positions. */
+/** Values without coordinates, in the order of the bound tensor: by entry, row-major, or by position. */
 export interface BareValues {
   readonly values: ValueArray
   readonly dtype: Dtype
 }
 
 export interface Written {
-  /** With the new values; everything else is shared. */
+  /** The bound data with the new values; everything else is shared. */
   readonly bound: Bound
-  /** Buffers whose arrays are new. */
+  /** Names of the buffers whose arrays changed. */
   readonly buffers: readonly string[]
 }
 
 /**
- * @param given a tensor with some of the coordinates that were bound (the others get the fill), or bare values
- * @throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
- * `bind/value-range`
+ * Returns the bound data with new values of one input. `given`: a tensor with a subset of the bound coordinates (others get the fill
+ * value), or bare values. Throws SptError `bind/not-input`, `bind/absent-coordinate`, `bind/values-length`, `bind/rank`, `bind/shape`,
+ * `bind/value-range`, `bind/part`.
  */
 export function withValues(bound: Bound, name: string, given: Tensor | BareValues): Written {
   const t = callerTensor(bound.kernel, name)
@@ -96,7 +96,7 @@ function notInput(bound: Bound, name: string): never {
   })
 }
 
-/** The same data with other values. */
+/** Returns the bound data with updated arrays, and with one replaced source or dense tensor. */
 const written = (
   bound: Bound,
   fresh: ReadonlyMap<string, ValueArray>,
@@ -111,7 +111,7 @@ const written = (
   buffers: [...fresh.keys()],
 })
 
-/** The same data with other arrays; what is found when somebody asks is not asked here. */
+/** Returns the bound data with other arrays. Lazy fields are not evaluated. */
 export function withArrays(bound: Bound, fresh: Pick<Bound, 'arrays' | 'dense' | 'sources'>): Bound {
   const { kernel, params, storages, pieces, positions, route, ready, random, given } = bound
   const { buildTime, randomTime } = bound
@@ -152,7 +152,7 @@ function denseValues(bound: Bound, b: Buffer1, was: Tensor, update: Tensor | Bar
   return written(bound, new Map([[b.name, stored]]), null, [b.name, tensor])
 }
 
-/** Whether positions mean the same coordinates; else each value goes where its coordinate is. */
+/** Returns true if the index arrays are equal, so positions mean the same coordinates. Otherwise values are matched by coordinate. */
 function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
   const names = new Set([...Object.keys(arrays), ...Object.keys(was.arrays)])
   return [...names].every((axis) =>
@@ -163,7 +163,7 @@ function sameArrays({ arrays }: StoredTensor, was: StoredTensor): boolean {
   )
 }
 
-/** Ready-made arrays as they were, with other values. */
+/** Updates the values of ready-made arrays. */
 function updatedArrays(
   bound: Bound,
   t: CallerTensor,
@@ -180,7 +180,10 @@ function updatedArrays(
   return written(bound, new Map([[t.name, own]]), source, null)
 }
 
-/** The elements of the one part that stores a tensor, with other values. Where there was none, none is made. */
+/**
+ * Returns the source of a one-part tensor with new values. Throws `bind/absent-coordinate` if a padding position gets a value, because no
+ * element can be added.
+ */
 function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueArray): Source {
   const source = bound.sources().find((s) => s.name === name)!
   const piece = bound.pieces.find((p) => p.source.name === name)!
@@ -204,7 +207,7 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
   return { ...source, tensor: { kind: 'coords', shape, coords: source.columns, values: own, dtype } }
 }
 
-/** Bare values take the coordinates of what was bound, in its order. */
+/** Gives bare values the coordinates of the bound tensor, in its order. */
 function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Tensor {
   if ('kind' in update) return update
   const was = bound.given.get(source.name) ?? source.tensor
@@ -233,7 +236,10 @@ function wrongLength(name: string, got: number, wanted: number): never {
   })
 }
 
-/** Values of `next` in the order of the entries of `source`; what meets at one entry adds up, logically where asked. */
+/**
+ * Returns the values of `next` in the order of the entries of `source`. Values at the same entry are summed, or combined by `or` if
+ * `logical`.
+ */
 function matched(source: Source, next: Source, fill: number, logical: boolean): BareValues {
   const { values, dtype } = next.tensor as { values: ValueArray | null; dtype: Dtype }
   const n = source.columns[0]?.length ?? 1
@@ -253,7 +259,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
     }
     return 0
   }
-  // What is not given reads the fill; of equal coordinates the first, since they add up.
+  // // Entries without a new value get the fill value. Only the first of equal coordinates gets it, because they are summed.
   const seen = new Uint8Array(n)
   for (let s = 0; s < n; s++)
     if (s === 0 || !have.columns.every((c) => c[s] === c[s - 1])) out[have.order ? have.order[s]! : s] = fill
@@ -268,7 +274,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
         expected: 'coordinates that were bound',
         hint: 'to write elsewhere, prepare again with all these coordinates, 0 where nothing is (what `read` gives has them)',
       })
-    // Equal coordinates are entries of their own as far as there are entries; what is left adds up.
+    // // Duplicates are assigned to separate entries while there are any; the rest is summed.
     const to = have.order ? have.order[h]! : h
     const x = wide ? wide[e]! : 1
     out[to] = seen[to] === 0 ? x : logical ? Math.max(out[to]!, x) : out[to]! + x

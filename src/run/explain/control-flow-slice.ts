@@ -1,4 +1,4 @@
-/** Which names of a launch its control flow depends on: they alone have to have values to count what is done. */
+/** Backward slice of a launch's control flow: only names in this slice need values to count operations. */
 import type { Expr } from '../../ir/expr.ts'
 import { someExpr, walkExpr } from '../../ir/expr-tree.ts'
 import type { Stmt } from '../../ir/loops.ts'
@@ -7,7 +7,7 @@ import { operationsOf } from './work-counters.ts'
 
 export const isShort = (op: string): boolean => op === 'and' || op === 'or'
 
-/** Loop variables, `let`s, hardware indices (`thread.x`) and buffers that decide which statements run. */
+/** Names of loop variables, lets, hardware indices (`thread.x`) and buffers that affect control flow. */
 export function relevantNames(body: Body): ReadonlySet<string> {
   const names = new Set<string>()
   const take = (e: Expr): void =>
@@ -24,7 +24,7 @@ export function relevantNames(body: Body): ReadonlySet<string> {
         if (x.kind === 'binary' && isShort(x.op) && works(x.b)) take(x.a)
       })
   })
-  // What relevant values are made of is relevant.
+  // // Transitive closure over definitions.
   for (let before = -1; before !== names.size; ) {
     before = names.size
     walkStmts(body, (s) => {
@@ -37,7 +37,7 @@ export function relevantNames(body: Body): ReadonlySet<string> {
   return names
 }
 
-/** Whether anything in it is counted. */
+/** Returns true if an expression contains counted work. */
 const works = (e: Expr): boolean => someExpr(e, (x) => x.kind === 'load' || operationsOf(x) > 0)
 
 function controlOf(s: Stmt): readonly Expr[] {

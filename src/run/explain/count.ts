@@ -1,4 +1,4 @@
-/** What the threads of a launch do together, for the sizes and index arrays of a binding. */
+/** Counts the work of all threads of a launch, for the sizes and index arrays of a binding. */
 import { gcd } from '../../analysis/integers/divisors.ts'
 import { writesOf } from '../../ir/accesses.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -11,7 +11,7 @@ import type { Frame, Numbers } from './partial-evaluation.ts'
 import { StatementCounter } from './statement-counter.ts'
 import { actionOf, Counters } from './work-counters.ts'
 
-/** Iterations and threads that are followed for one launch, about a second's worth. */
+/** Maximum number of simulated iterations and threads per launch, about one second. */
 const MOST_STEPS = 2 ** 23
 
 /** Sizes and arrays by name. */
@@ -21,19 +21,19 @@ export interface KnownData {
 }
 
 export interface Counted {
-  /** Elements, by array. */
+  /** Accessed elements, by array. */
   readonly arrays: ReadonlyMap<
     string,
     { readonly loads: number; readonly stores: number; readonly atomics: number }
   >
-  /** Bytes. */
+  /** Bytes of shared memory. */
   readonly shared: { readonly loaded: number; readonly stored: number }
   readonly operations: Operations
   readonly grid: readonly [number, number, number]
   readonly certainty: Certainty
 }
 
-/** Arrays whose values are known before the plan runs: nothing in it writes them, and elements are numbers. */
+/** Arrays with known values: the plan does not write them, and their elements decode to numbers. */
 export function knownArrays(plan: Plan, arrays: KnownData['arrays']): Map<string, Numbers> {
   const written = new Set<string>()
   for (const step of plan.steps)
@@ -42,13 +42,13 @@ export function knownArrays(plan: Plan, arrays: KnownData['arrays']): Map<string
   const out = new Map<string, Numbers>()
   for (const b of plan.buffers) {
     const values = arrays.get(b.name)
-    // Floats of 16 bits lie there as bits.
+    // // Half-precision floats are stored as raw bits.
     if (values && !written.has(b.name) && b.dtype !== 'f16' && b.dtype !== 'bf16') out.set(b.name, values)
   }
   return out
 }
 
-/** `given.arrays` as `knownArrays` gives them. */
+/** Counts the work of a launch. `given.arrays`: the result of `knownArrays`; `most`: limit on simulated steps. */
 export function countLaunch(
   launch: Launch,
   buffers: readonly Buffer[],
@@ -102,8 +102,8 @@ export function countLaunch(
 }
 
 /**
- * Calls `run` for each value of the hardware indices, in an order that spreads over all of them (steps of a golden
- * section, prime to their number, meet each once), until that takes too long. Gives the share of them that was met.
+ * Calls `run` for the values of the hardware indices, in an order that samples them evenly (steps of the golden section, coprime to their
+ * number), until `most` steps. Returns the visited fraction.
  */
 function follow(
   axes: readonly { readonly axis: ThreadAxis; readonly extent: number }[],

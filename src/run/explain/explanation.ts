@@ -1,12 +1,12 @@
 /**
- * Where the time of a kernel goes, as plain data.
+ * Performance explanation of a kernel, as plain data: traffic, operations, occupancy, and times relative to the roofline.
  *
  * ```ts
  * const e = await prepared.explain()                 // counts, and times on the device
  * const m = await prepared.explain({ time: false })  // runs nothing
- * e.launches[0].threads                              // of a block
+ * e.launches[0].threads                              // per block
  * e.launches[0].occupancy?.limitedBy                 // 'registers'
- * e.total.bytes.least / (1e-3 * e.time!.median)      // bytes a second, at least
+ * e.total.bytes.compulsory / (1e-3 * e.time!.median) // bytes per second, at least
  * ```
  * The same without a device: `explainModel(compilation, bound, 'cuda')`. `spt explain` prints it, for example:
  * ```
@@ -34,116 +34,114 @@
  * ```
  * (The times are an illustration.)
  *
- * What the model counts. *Elements loaded and stored*: what the threads of a launch ask of global and shared memory, each
- * access of each thread as one element, before any cache, coalescing or vector access. Control flow is followed with the
- * sizes and index arrays of the binding: trip counts of variable segments, tails and searches are those of the data, not an
- * estimate. Threads whose control flow is alike are counted once and multiplied; where too many differ, a spread of them is
- * followed and `share` says how many. A condition or trip count that depends on what the plan itself computes is
- * not known before it runs: it is taken as true, and as 1, and `assumed` says that this happened.
- * *Least bytes*: each array that a launch reads moves once, each that it writes once; of an array less than all is counted
- * where fewer elements are accessed. *Operations*: additions, multiplications, divisions, minima, maxima and functions of
- * floats, one each, a multiplication with an addition two; no comparisons, casts or negations, no integers. Instructions
- * count as their declarations compute.
+ * **Counted**: *Elements loaded and stored*: accesses of all threads of a launch to global and shared memory, one element each, before
+ * caches, coalescing and vector accesses. Control flow is simulated with the sizes and index arrays of the binding, so trip counts of
+ * variable segments, remainder loops and searches are exact. Threads with identical control flow are counted once and multiplied. If too
+ * many differ, a sample is simulated, and `sampledFraction` is its fraction. Conditions and trip counts that depend on results of the plan
+ * are assumed to be true and 1, and `hasAssumptions` reports this.
+ * *Compulsory bytes*: each array that a launch reads moves once, and each array that it writes; at most the accessed elements count.
+ * *Operations*: floating-point additions, multiplications, divisions, minima, maxima and functions count 1, a fused multiply-add 2.
+ * Comparisons, casts, negations and integer operations do not count. Instructions count as their declarations compute.
  *
- * What it does not: caches between the two figures of bytes, bank conflicts, the widths of transactions, what the
- * target's compiler removes or repeats, spills (those are reported as local memory, by the driver).
+ * **Not counted**: cache effects between the two byte counts, bank conflicts, widths of transactions, code that the target's compiler
+ * removes or duplicates, and spills (the driver reports these as local memory).
  */
 import type { DeviceKind } from '../../runtime/device.ts'
 import type { UnorderedSum } from '../summation-order.ts'
 
-/** What a launch asks of one array of global memory, in elements. */
+/** Accesses of a launch to one global array, in elements. */
 export interface ArrayTraffic {
   readonly array: string
-  /** Elements that the array has, and bytes of one. */
+  /** Length of the array in elements, and bytes per element. */
   readonly elements: number
   readonly elementBytes: number
   readonly loads: number
   readonly stores: number
-  /** Atomic updates, each of which reads and writes. */
+  /** Atomic updates, each a read and a write. */
   readonly atomics: number
 }
 
 export interface Bytes {
-  /** Each array once in each direction it is used in; of an array no more than is accessed. */
+  /** Compulsory traffic: each array once per direction, at most the accessed elements. */
   readonly compulsory: number
   readonly loaded: number
   readonly stored: number
-  /** Of shared memory, in all blocks together. */
+  /** Accessed bytes of shared memory, summed over all blocks. */
   readonly sharedLoaded: number
   readonly sharedStored: number
 }
 
-/** Those on floats, which ceilings are measured of; integer arithmetic, addresses among it, is not counted. */
+/** Floating-point operations, to which peak rates refer. Integer and address arithmetic is not counted. */
 export interface Operations {
-  /** By the threads' own units. */
+  /** Operations of scalar units. */
   readonly scalar: number
-  /** By matrix instructions of several threads: with factors of 16 bits, of f32 (which the units round), and others. */
+  /** Operations of matrix instructions: with 16-bit inputs, f32 inputs (rounded to tf32), and others. */
   readonly matrix16: number
   readonly matrix32: number
   readonly matrixOther: number
 }
 
-/** How a count was come by. */
+/** Accuracy of a count. */
 export interface Certainty {
-  /** Of different control flows, the share that was followed; 1: all, and the counts are exact. */
+  /** Fraction of distinct control flows that was simulated; 1 if the count is exact. */
   readonly sampledFraction: number
-  /** Conditions or trip counts depend on what the plan computes. */
+  /** True if conditions or trip counts depend on results of the plan, and were assumed. */
   readonly hasAssumptions: boolean
 }
 
 export interface Resources {
-  /** Of a thread. */
+  /** Registers per thread. */
   readonly registers: number
-  /** Bytes of a block, static and dynamic. */
+  /** Bytes of static and dynamic shared memory per block. */
   readonly shared: number
-  /** Bytes of a thread that are not in registers: spills, and arrays that are indexed. */
+  /** Bytes of local memory per thread: spills and indexed arrays. */
   readonly local: number
 }
 
 export type OccupancyLimit = 'registers' | 'shared memory' | 'threads' | 'blocks' | 'grid'
 
-/** How much of a multiprocessor is in use at once. */
+/** Concurrent work on one multiprocessor (SM). */
 export interface Occupancy {
   readonly blocks: number
   readonly warps: number
   readonly maxWarps: number
-  /** What keeps it from more; `grid`: there are too few blocks to fill all multiprocessors. */
+  /** The limiting resource; `grid`: too few blocks for all SMs. */
   readonly limitedBy: OccupancyLimit
-  /** How often all multiprocessors are filled until all blocks have run. */
+  /** Number of waves of concurrent blocks. */
   readonly waves: number
 }
 
-/** Milliseconds. */
+/** Measured times in milliseconds. */
 export interface Times {
   readonly median: number
   readonly min: number
   readonly samples: number
-  /** What an empty region takes when it is measured in the same way. */
+  /** Milliseconds of an empty region, measured in the same way. */
   readonly floor: number
 }
 
-/** The ceiling that says how fast it can be at best. */
+/** The roofline bound: the resource with the longest lower bound on time. */
 export interface Roof {
   readonly by: 'memory' | 'cache' | 'f32' | 'tf32' | 'f16'
-  /** Milliseconds that it takes at least. */
+  /** Lower bound on the time in milliseconds. */
   readonly minMilliseconds: number
 }
 
 export interface Work {
   readonly bytes: Bytes
   readonly operations: Operations
-  /** Operations to a byte that has to be moved; 0 where none is. */
+  /** Arithmetic intensity in operations per compulsory byte; 0 without traffic. */
   readonly intensity: number
   readonly certainty: Certainty
 }
 
-/** What was measured, against the least work: per second. `null` where the chip's ceilings are not known. */
+/** Achieved rates per second, from compulsory traffic. Fractions are `null` if the chip's peak rates are unknown. */
 export interface Achieved {
   readonly bandwidth: number
   readonly flops: number
-  /** Of the ceiling of device memory, or of the cache where the arrays fit in it. */
+  /** Fraction of the peak bandwidth of device memory, or of the cache if the arrays fit into it. */
   readonly bandwidthFraction: number | null
-  /** Of the ceilings of the units that do the operations. */
+  /** Fraction of the peak rate of the units that execute the operations. */
   readonly flopsFraction: number | null
 }
 
@@ -153,10 +151,10 @@ export interface LaunchExplanation extends Work {
   readonly grid: readonly [number, number, number]
   readonly block: readonly [number, number, number]
   readonly blocks: number
-  /** Of a block. */
+  /** Threads per block. */
   readonly threads: number
   readonly arrays: readonly ArrayTraffic[]
-  /** Bytes of shared memory that the text takes for a block. */
+  /** Bytes of shared memory that the generated code declares per block. */
   readonly sharedBytes: number
   readonly resources: Resources | null
   readonly occupancy: Occupancy | null
@@ -165,7 +163,7 @@ export interface LaunchExplanation extends Work {
   readonly achieved: Achieved | null
 }
 
-/** Zeros over a whole array, before the launches after it. */
+/** Zero-fill of a whole array before the next launches. */
 export interface ClearExplanation {
   readonly kind: 'clear'
   readonly array: string
@@ -175,14 +173,14 @@ export interface ClearExplanation {
 export interface Explanation {
   readonly kernel: string
   readonly device: DeviceKind
-  /** The chip's name; `null` where there is none. */
+  /** Name of the chip; `null` without a device. */
   readonly deviceName: string | null
-  /** Sums of floats in the order in which threads arrive; none: equal inputs give equal bits in every run. */
+  /** Floating-point sums in the order in which threads arrive. If empty, equal inputs give bitwise equal outputs. */
   readonly unorderedSums: readonly UnorderedSum[]
   readonly sizes: Readonly<Record<string, number>>
   readonly steps: readonly (LaunchExplanation | ClearExplanation)[]
   readonly launches: readonly LaunchExplanation[]
-  /** Of all steps; clears are bytes that are stored. */
+  /** Totals over all steps; clears count as stored bytes. */
   readonly total: Work
   readonly roof: Roof | null
   readonly time: Times | null
@@ -190,8 +188,6 @@ export interface Explanation {
 }
 
 export interface ExplainOptions {
-  /**
-   * Measure the launches, together and one by one; true. What buffers held before they hold afterwards.
-   */
+  /** Measures all launches together and one by one. The default is true. Buffers keep their contents. */
   readonly time?: boolean
 }

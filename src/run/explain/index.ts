@@ -1,4 +1,4 @@
-/** Explanations of kernels: the model of a plan, and what a device tells and measures. `explanation.ts` says what is counted. */
+/** Explanations of kernels: the model of a plan, next to device properties and measurements. `explanation.ts` defines the counts. */
 
 import { instructionsOf } from '../../analysis/instructions/instruction-uses.ts'
 import { sharedArrays } from '../../backends/shared-limit.ts'
@@ -31,7 +31,7 @@ import { achievedOf, roofOf, sumOf, workOf } from './roofline.ts'
 
 export type * from './explanation.ts'
 
-/** What is known of a kernel and data without a device. */
+/** Explains a kernel with data, without a device. */
 export function explainModel(compilation: Compilation, bound: Bound, kind: DeviceKind): Explanation {
   const plan = compilation.planFor(TARGETS[targetOf({ kind })].lowering)
   checkFacts(plan, bound.params)
@@ -40,10 +40,7 @@ export function explainModel(compilation: Compilation, bound: Bound, kind: Devic
   return explanation(compilation, plan, bound, { kind, name: null }, steps, null)
 }
 
-/**
- * What a kernel with its data does on its device, and how long it takes.
- * @throws SptError as `Executable.measure`
- */
+/** Explains a kernel with its data on its device, with measured times. Throws SptError like `Executable.measure`. */
 export function explain(
   compilation: Compilation,
   executable: Executable,
@@ -196,27 +193,27 @@ function launchOf(
   }
 }
 
-/** What the text takes for a block. */
+/** Bytes of shared memory that the generated code declares per block. */
 function sharedBytes(launch: Launch, device: DeviceKind, unit: Unit): number {
   if (TARGETS[targetOf({ kind: device })].reusesShared) return allocateShared(launch).bytes
   return sharedArrays(launch, unit).reduce((bytes, a) => bytes + a.bytes, 0)
 }
 
-/** Of the devices, only cuda's knows what its multiprocessors have. */
+/** Properties of a multiprocessor; undefined except on cuda. */
 function chipOf(device: Device): Multiprocessor | undefined {
   return 'chip' in device ? (device as Device & { readonly chip: Multiprocessor }).chip : undefined
 }
 
 const MOST_SAMPLES = 50
 const FEWEST_SAMPLES = 3
-/** Milliseconds that the samples may take together. */
+/** Time budget for all samples, in milliseconds. */
 const PATIENCE = 500
-/** Under so many milliseconds a sample is a batch of runs. */
+/** If a run takes less than `SHORT` milliseconds, a sample is a batch of `BATCH` runs. */
 const SHORT = 0.02
 const BATCH = 20
 
 async function timesOf(executable: Executable): Promise<Times> {
-  // The first run may load what the others find there.
+  // // A warm-up run, which loads code and fills caches.
   await executable.run()
   const [first = 0] = await executable.time(1)
   return summary(await executable.measure(optionsFor(first)))
@@ -225,7 +222,7 @@ async function timesOf(executable: Executable): Promise<Times> {
 type LaunchCommand = Extract<Command, { kind: 'launch' }>
 
 async function timesOfCommand(device: Device, command: LaunchCommand, total: Times): Promise<Times> {
-  // Copies of it are not of one run: they must not overlap.
+  // // Repetitions of one launch must not overlap, although they do not follow each other in a run.
   return summary(await measure(device, [{ ...command, follows: false }], optionsFor(total.median)))
 }
 

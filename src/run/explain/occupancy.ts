@@ -1,8 +1,8 @@
-/** How many blocks of a launch a multiprocessor holds at once: NVIDIA's occupancy calculation. */
+/** Occupancy: the number of blocks per multiprocessor (SM), by NVIDIA's occupancy calculation. */
 import { REGISTER_UNIT } from '../../backends/targets/cuda/limits.ts'
 import type { Occupancy, OccupancyLimit, Resources } from './explanation.ts'
 
-/** What a chip has, as the driver tells; `Chip` of the cuda device is one. */
+/** Properties of a chip, as reported by the driver. `Chip` of the cuda device implements it. */
 export interface Multiprocessor {
   readonly major: number
   readonly multiprocessors: number
@@ -13,15 +13,15 @@ export interface Multiprocessor {
   readonly registersPerMultiprocessor: number
 }
 
-/** Registers are given out to a quarter of a multiprocessor each. */
+/** Registers are allocated per quarter of an SM. */
 const QUARTERS = 4
-/** Shared memory is given out in units of as many bytes; from 8.0 on the system takes some of each block. */
+/** Allocation unit of shared memory (`SHARED_UNIT`), and bytes per block that the system reserves from compute capability 8.0 on. */
 const SHARED_UNIT = 128
 const SHARED_OF_SYSTEM = 1024
 
 const upTo = (unit: number, n: number): number => Math.ceil(n / unit) * unit
 
-/** `blocks`: of the whole launch. */
+/** Returns the occupancy of a launch. `threads`: per block; `blocks`: of the whole launch. */
 export function occupancyOf(
   chip: Multiprocessor,
   used: Pick<Resources, 'registers' | 'shared'>,
@@ -42,7 +42,7 @@ export function occupancyOf(
     ],
     ['blocks', chip.maxBlocksPerMultiprocessor],
   ]
-  // Of equal limits the first: nothing else would let more threads in.
+  // // The first of several equal limits is reported.
   const [by, most] = limits.reduce((least, l) => (l[1] < least[1] ? l : least))
   const given = Math.ceil(blocks / chip.multiprocessors)
   const resident = Math.min(most, given)

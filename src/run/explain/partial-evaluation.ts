@@ -1,26 +1,26 @@
-/** Values of expressions on the host, as far as they are known: what is not is NaN, and so is all that depends on it. */
+/** Partial evaluation of expressions on the host: unknown values are NaN, and so are values that depend on them. */
 import { compileExpr, type Leaves, type Value } from '../../ir/evaluate.ts'
 import type { Expr } from '../../ir/expr.ts'
 
 export type Numbers = ArrayLike<number>
 
-/** What one thread knows. */
+/** The simulated state of one thread. */
 export interface Frame {
-  /** Hardware indices are among them, under their names. */
+  /** Values by name, including hardware indices. */
   readonly vars: Map<string, number>
-  /** Its own registers, as far as control flow depends on them. */
+  /** Registers that affect control flow, by name. */
   readonly registers: Map<string, Float64Array>
-  /** Arrays that no launch writes. */
+  /** Arrays that no launch writes, by name. */
   readonly arrays: ReadonlyMap<string, Numbers>
-  /** Iterations followed. */
+  /** Number of simulated iterations. */
   steps: number
-  /** Whether something that was not known has been assumed. */
+  /** True if an unknown condition or trip count was assumed. */
   assumed: boolean
 }
 
 export const isUnknown = Number.isNaN
 
-/** Whether it holds; what is not known is assumed to. */
+/** Evaluates a condition; unknown ones are assumed to hold. */
 export function holds(value: number, f: Frame): boolean {
   if (!isUnknown(value)) return value !== 0
   f.assumed = true

@@ -1,10 +1,12 @@
-/** The roofline model: work and times against what a chip can do at most. */
+/** The roofline model: work and times relative to the peak rates of a chip. */
 import type { Ceilings } from '../../runtime/ceilings.ts'
 import type { Achieved, Bytes, Certainty, Operations, Roof, Times, Work } from './explanation.ts'
 
 const SECOND = 1000
 
-/** The ceiling that a work meets first. Other matrix operations than of 16 bits and f32 have none that was measured. */
+/**
+ * Returns the resource that bounds the time; `null` without work. Matrix operations other than 16-bit and f32 have no measured peak rate.
+ */
 export function roofOf(c: Ceilings, { bytes, operations }: Work): Roof | null {
   const cached = bytes.compulsory <= c.cacheBytes
   const times: readonly Roof[] = [
@@ -46,7 +48,7 @@ export function workOf(bytes: Bytes, operations: Operations, certainty: Certaint
   }
 }
 
-/** All of it together; what moves between launches is moved by each. */
+/** Sums the work of launches; traffic between launches counts in each. `cleared`: bytes of clears. */
 export function sumOf(works: readonly Work[], cleared: number): Work {
   const sum = (of: (w: Work) => number): number => works.reduce((n, w) => n + of(w), 0)
   return workOf(

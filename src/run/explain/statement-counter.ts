@@ -1,4 +1,4 @@
-/** Statements of a launch → what one thread of it does. */
+/** Compiles the statements of a launch to counting actions for one thread. */
 import { InternalError, invariant } from '../../ast/diagnostic.ts'
 import type { Expr } from '../../ir/expr.ts'
 import { children } from '../../ir/expr-tree.ts'
@@ -50,7 +50,7 @@ export class StatementCounter {
         const value = this.#expr(s.value)
         if (!this.#relevant.has(s.name)) return value
         const of = compileValue(s.value)
-        // What another thread has is not known.
+        // // Values of other lanes are unknown.
         return this.#and(value, (f) => f.vars.set(s.name, s.lane ? Number.NaN : of(f)))
       }
       case 'alloc': {
@@ -101,7 +101,7 @@ export class StatementCounter {
     if (isEmpty(inner)) return before
     const extent = compileValue(s.extent)
     const once = actionOf(inner)
-    // Iterations that control flow cannot tell apart are done once, for all.
+    // // Iterations with identical control flow are simulated once and multiplied.
     const uniformTrips = !this.#relevant.has(s.var) && !this.#changes(s.body)
     const loop: Action = (f, weight, counts) => {
       let n = extent(f)
@@ -129,7 +129,7 @@ export class StatementCounter {
     return s.guards.reduceRight((inner, g) => this.#branches(g, inner, NOTHING), body)
   }
 
-  /** Whether something that control flow depends on is carried from one iteration to the next. */
+  /** Returns true if the body writes a relevant register declared outside, so iterations may differ in control flow. */
   #changes(body: Body): boolean {
     const own = new Set<string>()
     let found = false
@@ -233,7 +233,7 @@ export class StatementCounter {
   }
 }
 
-/** A register of which it is not known may be any. */
+/** Writes a register. If the index is unknown, all elements become unknown. */
 function put(f: Frame, buffer: string, at: number, value: number): void {
   const registers = f.registers.get(buffer)
   if (isUnknown(at)) registers?.fill(Number.NaN)

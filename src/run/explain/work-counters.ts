@@ -1,7 +1,4 @@
-/**
- * Counters of operations and traffic, what the roofline is drawn from. What is counted: one place for each kind of work
- * on each array.
- */
+/** Counters of operations and memory traffic for the roofline model: one counter per kind of work and array. */
 import { invariant } from '../../ast/diagnostic.ts'
 import { DTYPE_BYTES, isFloat, isHalf } from '../../ir/dtype.ts'
 import type { Expr } from '../../ir/expr.ts'
@@ -21,7 +18,7 @@ export type Work =
   | 'shared loads'
   | 'shared stores'
 
-/** Places of counters by name. */
+/** Maps counter names to indices of the count array. */
 export class Counters {
   readonly #places = new Map<string, number>()
   readonly buffers = new Map<string, Buffer>()
@@ -38,7 +35,7 @@ export class Counters {
     return this.#place(`${access} ${buffer}`)
   }
 
-  /** Of what was counted. */
+  /** Returns the value of a counter; 0 if it does not exist. */
   read(counts: Float64Array, name: Work | `${Access} ${string}`): number {
     return counts[this.#places.get(name) ?? -1] ?? 0
   }
@@ -50,14 +47,14 @@ export class Counters {
   }
 }
 
-/** Work that is the same whenever it is done, by place. */
+/** Work that does not depend on control flow, by counter index. */
 export type Fixed = Map<number, number>
 
 function addTo(to: Fixed, from: ReadonlyMap<number, number>, times = 1): void {
   for (const [at, n] of from) to.set(at, (to.get(at) ?? 0) + n * times)
 }
 
-/** One access of one element. */
+/** Work of one access to one element; empty for registers. */
 export function accessOf(c: Counters, buffer: string, access: Access): Fixed {
   const b = c.buffers.get(buffer)
   invariant(b, `no buffer ${buffer}`)
@@ -81,19 +78,19 @@ const ARITHMETIC: ReadonlySet<string> = new Set([
   'rem',
 ])
 
-/** Operations of this node alone. */
+/** Operations of this node, without its operands. */
 export function operationsOf(e: Expr): number {
   if (!isFloat(e.dtype)) return 0
   return e.kind === 'call' || (e.kind === 'binary' && ARITHMETIC.has(e.op)) ? 1 : 0
 }
 
-/** Operations of all of an expression, both sides of a selection included. */
+/** Operations of an expression, including both branches of a selection. */
 export const operationsIn = (e: Expr): number =>
   operationsOf(e) + children(e).reduce((n, x) => n + operationsIn(x), 0)
 
 export const combining = (s: Reduce): number => s.reducer.result.reduce((n, e) => n + operationsIn(e), 0)
 
-/** The share of one thread in what an instruction does, by its declaration: each element of an operand moves once. */
+/** The work per thread of an instruction, from its declaration: each element of an operand moves once. */
 export function instructionWork(c: Counters, call: InstrCall, instr: Instr): Fixed {
   const out: Fixed = new Map()
   const placed = new Map<string, string>()
@@ -110,7 +107,7 @@ export function instructionWork(c: Counters, call: InstrCall, instr: Instr): Fix
         placed.set(p.operand, at.buffer)
     })
   })
-  // Commits and waits have the instruction's name, and no operands.
+  // // Commits and waits share the instruction's name, and have no operands.
   if (placed.size === 0) return out
   for (const o of instr.operands) {
     const buffer = placed.get(o.name)
@@ -131,7 +128,7 @@ export function instructionWork(c: Counters, call: InstrCall, instr: Instr): Fix
 
 const UPDATE = ['loads', 'stores'] as const
 
-/** Products that several threads compute and add up together are what matrix units do. */
+/** Classifies an instruction: reductions of products over several threads run on matrix units. */
 function unitOf(instr: Instr): Work {
   const { body, operands } = instr
   if (instr.threads === 1 || body.kind !== 'reduce' || !body.values.some((v) => operationsIn(v) > 0))
@@ -141,10 +138,10 @@ function unitOf(instr: Instr): Work {
   return read.every((o) => o.dtype === 'f32') ? 'matrix32' : 'matrixOther'
 }
 
-/** What is done where control flow decides, `weight` times. */
+/** Work that depends on control flow; runs `weight` times. */
 export type Action = (f: Frame, weight: number, counts: Float64Array) => void
 
-/** Work of statements: what is done in any case, and what control flow decides. */
+/** Work of statements: a fixed part, and actions that depend on control flow. */
 export interface Part {
   readonly fixed: Fixed
   readonly moving: readonly Action[]
@@ -160,7 +157,7 @@ export const NOTHING: Part = { fixed: new Map(), moving: [] }
 
 export const isEmpty = (p: Part): boolean => p.fixed.size === 0 && p.moving.length === 0
 
-/** The part as one action. */
+/** Converts a part to one action. */
 export function actionOf(p: Part): Action {
   const places = [...p.fixed.keys()]
   const amounts = [...p.fixed.values()]
