@@ -64,7 +64,7 @@ export class CaseBench {
   }
 
   #compiled({ kernel, compile }: Candidate): Promise<CompiledSchedule> {
-    return kernel ? this.#evaluator.compiled(kernel) : compile!()
+    return kernel ? this.#evaluator.compile(kernel) : compile!()
   }
 
   /** @param onLoss called with what is told of it, where the device was lost */
@@ -105,7 +105,7 @@ export class CaseBench {
   }
 
   async #prepared(compiled: CompiledSchedule): Promise<PreparedKernel> {
-    this.#anchor ??= this.#evaluator.compiled(this.kernels.kernel).then((k) => this.#data.prepare(k))
+    this.#anchor ??= this.#evaluator.compile(this.kernels.kernel).then((k) => this.#data.prepare(k))
     await this.#anchor
     return this.#data.prepare(compiled)
   }

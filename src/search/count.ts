@@ -1,7 +1,7 @@
 /** Number of points of a space: counted, or estimated if counting takes too long. */
 import type { Counted } from './counter.ts'
-import { estimatedPoints } from './outline/sampled.ts'
-import { wholeOutline } from './outline/whole.ts'
+import { wholeOutline } from './outline/enumeration.ts'
+import { estimatedPoints } from './outline/sampling.ts'
 import { COUNT_LIMIT, checkLimit, checkSpace, counting } from './point-walks.ts'
 import { atOnce } from './stepwise.ts'
 import type { Point, PointSpace } from './types.ts'

@@ -7,7 +7,7 @@ import { space } from '../../src/search/function-space.ts'
 import { warmRuns } from '../../src/search/measuring/warm-runs.ts'
 import { openRecords } from '../../src/search/records/index.ts'
 import { search } from '../../src/search/search.ts'
-import { compared, farExpected, farIn } from '../../src/search/tune/finals.ts'
+import { compareKernels, rejectIfSlow, slowKernels } from '../../src/search/tune/finals.ts'
 import { tune } from '../../src/search/tune/index.ts'
 import type { Outcome } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
@@ -163,12 +163,12 @@ describe('an outlier', () => {
     (samples, who, which, ms) => {
       const of = samples[who % samples.length]!
       of[which % of.length] = ms
-      expect(farIn(samples)).toEqual([])
+      expect(slowKernels(samples)).toEqual([])
     },
   )
 
   test('but repeatedly slower finalists are eliminated', () => {
-    expect(farIn([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
+    expect(slowKernels([[1, 1.1], [1.7, 1.8], [9]])).toEqual([1])
   })
 
   test('eliminated finalists are not run again, and their outcome covers the passes until then', async () => {
@@ -176,7 +176,7 @@ describe('an outlier', () => {
     const e = new Evaluator({ space: candidates, kernel, inputs, device: await simulatedDevice() })
     open.push(e)
     const turns = [0, 0]
-    const outcomes = await compared(e, [{ kernel }, { kernel: kernel.split('f', 2) }], {
+    const outcomes = await compareKernels(e, [{ kernel }, { kernel: kernel.split('f', 2) }], {
       seed: 1,
       onTurn: (k) => void turns[k]!++,
     })
@@ -202,9 +202,9 @@ describe('a candidate', async () => {
       free() {},
     } as never
     e.bench.data.prepare = async () => taking
-    const checked = await e.bench.checked({} as never, 'one')
+    const checked = await e.bench.verify({} as never, 'one')
     if (!('prepared' in checked)) throw new Error('not right')
-    return { outcome: await e.bench.hopeless(checked.prepared), runs }
+    return { outcome: await e.bench.warmUp(checked.prepared), runs }
   }
 
   // Runs that the host compiles meanwhile, as they were recorded: 1.4, 1.2 and 0.8 ms when it has.
@@ -243,11 +243,11 @@ describe('a candidate', async () => {
     // Its time is over after the first round.
     const e = new Evaluator({ space: candidates, kernel, inputs, device, seconds: 1e-9 })
     open.push(e)
-    const checked = await e.bench.checked(await e.compiled(kernel), 'one')
+    const checked = await e.bench.verify(await e.compile(kernel), 'one')
     if (!('prepared' in checked)) throw new Error('not right')
-    expect(await e.bench.hopeless(checked.prepared)).toBe(null)
+    expect(await e.bench.warmUp(checked.prepared)).toBe(null)
     ms = 90
-    const [outcome] = await e.bench.measured([checked.prepared], 1)
+    const [outcome] = await e.bench.measure([checked.prepared], 1)
     expect(outcome).toMatchObject({ timing: { median: 4, samples: expect.arrayContaining([90, 4]) } })
     checked.prepared.free()
   })
@@ -264,11 +264,11 @@ describe('dense schedules', () => {
     fc.double({ min: 1e-3, max: 1e5, noNaN: true }),
   ])('are skipped if a run would be long and far from the fastest', (filled, least) => {
     const isFar = filled > 20 && filled * least > 100
-    expect(farExpected({ filled }, least)).toEqual(
+    expect(rejectIfSlow({ expansion: filled }, least)).toEqual(
       isFar ? expect.objectContaining({ code: 'search/far-slower' }) : null,
     )
-    expect(farExpected({ filled }, Number.POSITIVE_INFINITY)).toBe(null)
-    expect(farExpected({}, least)).toBe(null)
+    expect(rejectIfSlow({ expansion: filled }, Number.POSITIVE_INFINITY)).toBe(null)
+    expect(rejectIfSlow({}, least)).toBe(null)
   })
 
   test('are not run on mostly empty tensors, which is reported; others are named when compared', async () => {

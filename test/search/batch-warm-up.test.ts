@@ -1,11 +1,11 @@
 /** A batch waits for its first point until one was measured, and its outcomes keep their order. */
 import { expect, test } from 'vitest'
-import { firstAlone } from '../../src/search/tune/first-alone.ts'
+import { evaluateFirstAlone } from '../../src/search/tune/first-alone.ts'
 import type { Outcome } from '../../src/search/types.ts'
 
 test('the first point is settled before others begin; later all are evaluated together', async () => {
   const log: string[] = []
-  const evaluate = firstAlone(async (asked, { report } = {}) => {
+  const evaluate = evaluateFirstAlone(async (asked, { report } = {}) => {
     log.push(`begin ${asked.map((a) => a.point.a).join(' ')}`)
     const outcomes = asked.map(
       ({ point: { a } }): Outcome =>

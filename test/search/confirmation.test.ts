@@ -5,9 +5,9 @@ import { coords, type Kernel, load } from '../../src/node.ts'
 import { Evaluator } from '../../src/search/evaluate/evaluator.ts'
 import { space } from '../../src/search/function-space.ts'
 import { summarizeSamples } from '../../src/search/measuring/median-interval.ts'
-import { areApart, confirmedBy } from '../../src/search/tune/confirmation.ts'
-import { judgedOf } from '../../src/search/tune/judged.ts'
+import { areDisjoint, confirmByRounds } from '../../src/search/tune/confirmation.ts'
 import type { Finalist } from '../../src/search/tune/last-comparison.ts'
+import { recommend } from '../../src/search/tune/recommendation.ts'
 import { PRODUCT } from '../support/product.ts'
 import { simulatedDevice } from '../support/simulated-device.ts'
 
@@ -17,11 +17,11 @@ const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
 property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
   'a schedule that is faster each time is reported as faster',
   async (all) => {
-    const found = await confirmedBy('found', inTurn(all))
+    const found = await confirmByRounds('found', inTurn(all))
     expect(found).toMatchObject({ verdict: 'faster', rounds: 8 })
     expect(found!.ratio).toBeGreaterThanOrEqual(found!.interval[0])
     expect(found!.ratio).toBeLessThanOrEqual(found!.interval[1])
-    const other = await confirmedBy('found', inTurn(all.map((r) => 1 / r)))
+    const other = await confirmByRounds('found', inTurn(all.map((r) => 1 / r)))
     expect(other).toMatchObject({ verdict: 'slower', rounds: 8 })
   },
 )
@@ -29,7 +29,7 @@ property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
 property.prop([ratio])(
   'schedules with mixed outcomes are indistinguishable, after more rounds',
   async (r) => {
-    expect(await confirmedBy('found', inTurn([r, 1 / r]))).toMatchObject({
+    expect(await confirmByRounds('found', inTurn([r, 1 / r]))).toMatchObject({
       verdict: 'not distinguishable',
       rounds: 16,
     })
@@ -37,16 +37,16 @@ property.prop([ratio])(
 )
 
 test('a single lucky round does not decide, and few rounds prove nothing', async () => {
-  expect(await confirmedBy('found', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({
+  expect(await confirmByRounds('found', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({
     verdict: 'not distinguishable',
   })
   let n = 0
-  expect(await confirmedBy('found', inTurn([0.5]), () => n++ >= 5)).toMatchObject({
+  expect(await confirmByRounds('found', inTurn([0.5]), () => n++ >= 5)).toMatchObject({
     verdict: 'not distinguishable',
     rounds: 5,
   })
-  expect(await confirmedBy('found', inTurn([0.5]), () => true)).toBe(null)
-  expect(await confirmedBy('found', inTurn([Number.NaN]))).toBe(null)
+  expect(await confirmByRounds('found', inTurn([0.5]), () => true)).toBe(null)
+  expect(await confirmByRounds('found', inTurn([Number.NaN]))).toBe(null)
 })
 
 describe('the recommended schedule', async () => {
@@ -78,18 +78,18 @@ describe('the recommended schedule', async () => {
     const e = new Evaluator({ space: space('none', kernel, () => (k) => k), kernel, inputs, device })
     open.push(e)
     let rounds = 0
-    e.bench.fresh = async (compiled) => {
+    e.bench.measureFresh = async (compiled) => {
       rounds++
       return compiled.map((_, k) => ms(2 * (rounds - 1) + k))
     }
     const told: string[] = []
     const options = {
       seed: 1,
-      found: { seconds: 60 },
-      comparing: (name: string) => void told.push(name),
+      search: { seconds: 60 },
+      onCompare: (name: string) => void told.push(name),
       signal,
     }
-    return { told, ...(await judgedOf(finals, e, options)) }
+    return { told, ...(await recommend(finals, e, options)) }
   }
 
   const found = final('found', kernel.split('f', 2), 1, 1.1, 1.2)
@@ -136,7 +136,7 @@ describe('the recommended schedule', async () => {
 })
 
 test('overlapping intervals are indistinguishable', () => {
-  expect(areApart(summarizeSamples([1, 2]), summarizeSamples([1.9, 3]))).toBe(false)
-  expect(areApart(summarizeSamples([1, 2]), summarizeSamples([2.1, 3]))).toBe(true)
-  expect(areApart(summarizeSamples([1]), summarizeSamples([3, 3]))).toBe(false)
+  expect(areDisjoint(summarizeSamples([1, 2]), summarizeSamples([1.9, 3]))).toBe(false)
+  expect(areDisjoint(summarizeSamples([1, 2]), summarizeSamples([2.1, 3]))).toBe(true)
+  expect(areDisjoint(summarizeSamples([1]), summarizeSamples([3, 3]))).toBe(false)
 })

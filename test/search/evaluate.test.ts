@@ -88,7 +88,7 @@ property.prop([fc.shuffledSubarray(NAMES, { minLength: 1 })], { numRuns: runs(6)
       names.map((n) => ({ missing: 'schedule/unknown-loop', broken: 'space/thrown' })[n] ?? 'measured'),
     )
     for (const n of names.filter((x) => !['missing', 'broken'].includes(x)))
-      expect(e.tried({ schedule: n })).toMatchObject({
+      expect(e.factsOf({ schedule: n })).toMatchObject({
         steps: CANDIDATES[n]!().trace,
         relativeError: expect.closeTo(0, 6),
         sampled: false,
@@ -121,7 +121,7 @@ test(`${HELD} candidates hold less than 1.5 times the largest one`, async () => 
   most()
   for (let k = 0; k < HELD; k += 8)
     await e.evaluate(asked(...Array.from({ length: 8 }, (_, n) => `${k + n}`)))
-  const largest = Math.max(...Object.keys(many).map((schedule) => e.tried({ schedule })!.bytes!))
+  const largest = Math.max(...Object.keys(many).map((schedule) => e.factsOf({ schedule })!.bytes!))
   expect(most() - before).toBeLessThan(1.5 * largest)
   expect(most() - before).toBeGreaterThanOrEqual(0)
   expect(held()).toBe(before)

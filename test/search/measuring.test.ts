@@ -6,10 +6,10 @@ import { fail, SptError } from '../../src/ast/diagnostic.ts'
 import { Random } from '../../src/run/bind/random-tensors.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import type { Command, Device, Graph } from '../../src/runtime/device.ts'
-import { MOST_DRIFT, References } from '../../src/search/measuring/drift.ts'
+import { MAX_DRIFT, References } from '../../src/search/measuring/drift.ts'
 import { measureRounds } from '../../src/search/measuring/measure-rounds.ts'
 import { medianInterval, summarizeSamples } from '../../src/search/measuring/median-interval.ts'
-import { raced, type Timed } from '../../src/search/measuring/rounds.ts'
+import { measureInRounds, type Sampler } from '../../src/search/measuring/rounds.ts'
 import type { Outcome, Timing } from '../../src/search/types.ts'
 import { runs } from '../support/cases.ts'
 import { Choices, choiceNumbers } from '../support/choices.ts'
@@ -104,7 +104,7 @@ class Simulated {
     this.speed = speed
   }
 
-  timed(name: number, ms: number, noise = 0.02): Timed {
+  timed(name: number, ms: number, noise = 0.02): Sampler {
     return {
       sample: async () => {
         this.log.push(name)
@@ -121,7 +121,7 @@ describe('iterations', () => {
     for (let seed = 1; seed <= TIMES; seed++) {
       const device = new Simulated(seed)
       const ms = [1.6, 1.15, 1, 1.04, 3, 1.3, 9, 1.1].map((t) => t * (1 + device.random.next() * 0.005))
-      const { outcomes, exitReasons } = await raced(
+      const { outcomes, exitReasons } = await measureInRounds(
         ms.map((t, k) => device.timed(k, t)),
         { seed, width: 0 },
       )
@@ -143,25 +143,32 @@ describe('iterations', () => {
 
   test('candidates slower than an earlier best are eliminated after few samples', async () => {
     const device = new Simulated(3)
-    const timed = (): Timed[] => [
+    const timed = (): Sampler[] => [
       device.timed(0, 2, 0.01),
       device.timed(1, 1.3, 0.01),
       device.timed(2, 1, 0.01),
     ]
-    const { outcomes, exitReasons } = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1 })
+    const { outcomes, exitReasons } = await measureInRounds(timed().slice(0, 2), {
+      width: 0,
+      rounds: 30,
+      fastest: 1,
+    })
     expect(exitReasons).toEqual(['slower', 'slower'])
     expect(outcomes.map((o) => timing(o).samples.length)).toEqual([3, 8])
-    const near = await raced(timed().slice(2), { width: 0, rounds: 30, fastest: 1 })
+    const near = await measureInRounds(timed().slice(2), { width: 0, rounds: 30, fastest: 1 })
     expect(near.exitReasons).toEqual(['rounds'])
-    const all = await raced(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1, all: true })
+    const all = await measureInRounds(timed().slice(0, 2), { width: 0, rounds: 30, fastest: 1, all: true })
     expect(all.exitReasons).toEqual(['rounds', 'rounds'])
   })
 
   test('end for candidates with sufficient precision', async () => {
     const device = new Simulated(5)
-    const { outcomes, exitReasons } = await raced([device.timed(0, 1, 0.001), device.timed(1, 1, 0.2)], {
-      width: 0.01,
-    })
+    const { outcomes, exitReasons } = await measureInRounds(
+      [device.timed(0, 1, 0.001), device.timed(1, 1, 0.2)],
+      {
+        width: 0.01,
+      },
+    )
     expect(exitReasons).toEqual(['narrow', 'rounds'])
     expect(timing(outcomes[0]).samples).toHaveLength(6)
   })
@@ -178,7 +185,11 @@ describe('iterations', () => {
         const timed = Array.from({ length: n }, (_, k) =>
           device.timed(k, 1 + c.below(4), c.pick([0, 0.01, 0.5])),
         )
-        const { outcomes, exitReasons, drift } = await raced(timed, { rounds, seed: c.below(9) }, reference)
+        const { outcomes, exitReasons, drift } = await measureInRounds(
+          timed,
+          { rounds, seed: c.below(9) },
+          reference,
+        )
         const samples = outcomes.map((o) => timing(o).samples.length)
         for (const [k, s] of samples.entries()) {
           expect(s).toBe(device.log.filter((x) => x === k).length)
@@ -210,7 +221,7 @@ describe('iterations', () => {
       const references = new References()
       for (const t of times) references.add(t)
       for (const f of references.factors([...times.keys(), times.length]))
-        expect(f >= 1 / MOST_DRIFT && f <= MOST_DRIFT).toBe(true)
+        expect(f >= 1 / MAX_DRIFT && f <= MAX_DRIFT).toBe(true)
     })
     fc.assert(bounded, { numRuns: runs(60) })
   })
@@ -239,7 +250,7 @@ describe('iterations', () => {
         const before = places.map((p) => Math.min(p, times.length))
         const expected = before.map((p) => {
           const near = middle(times.slice(Math.max(0, p - 2), p + 2)) / middle(times)
-          return Math.abs(near - 1) <= 0.03 ? 1 : Math.min(MOST_DRIFT, Math.max(1 / MOST_DRIFT, near))
+          return Math.abs(near - 1) <= 0.03 ? 1 : Math.min(MAX_DRIFT, Math.max(1 / MAX_DRIFT, near))
         })
         expect(references.factors(before)).toEqual(expected)
         const { disturbed, slowest } = references.drift(before)
@@ -257,7 +268,11 @@ describe('iterations', () => {
     for (let seed = 1; seed <= 10; seed++) {
       const device = new Simulated(seed, speed)
       const timed = [1, 1.2, 1.02, 1.01, 1.03].map((ms, k) => device.timed(k, ms, 0.01))
-      const { outcomes, drift } = await raced(timed, { width: 0, seed }, device.timed(-1, 0.5, 0.01))
+      const { outcomes, drift } = await measureInRounds(
+        timed,
+        { width: 0, seed },
+        device.timed(-1, 0.5, 0.01),
+      )
       const [first, ...others] = outcomes.map((o) => timing(o).median)
       for (const [k, ms] of [1.2, 1.02, 1.01, 1.03].entries())
         off.push(Math.abs(others[k]! / first! / ms - 1))
@@ -266,7 +281,7 @@ describe('iterations', () => {
     }
     expect(Math.max(...off)).toBeLessThan(0.015)
     const calm = new Simulated(3)
-    const { drift } = await raced([calm.timed(0, 1), calm.timed(1, 1)], {}, calm.timed(-1, 1, 0.01))
+    const { drift } = await measureInRounds([calm.timed(0, 1), calm.timed(1, 1)], {}, calm.timed(-1, 1, 0.01))
     expect([drift!.disturbed, drift!.slowest]).toEqual([0, 1])
   })
 
@@ -275,7 +290,7 @@ describe('iterations', () => {
     const of = async (withReference: boolean): Promise<number> => {
       const device = new Simulated(8, (k) => (k < (withReference ? 60 : 30) ? 2 : 1))
       const timed = [device.timed(0, 1, 0.005), device.timed(1, 1.3, 0.005)]
-      const { outcomes } = await raced(
+      const { outcomes } = await measureInRounds(
         timed,
         { width: 0 },
         withReference ? device.timed(-1, 1, 0.005) : undefined,
@@ -288,24 +303,27 @@ describe('iterations', () => {
 
   test('continue without failing candidates; all fail if the device is lost', async () => {
     const device = new Simulated(1)
-    const failing = (code: string, after: number): Timed => {
+    const failing = (code: string, after: number): Sampler => {
       const timed = device.timed(9, 1)
       let n = 0
       return {
         sample: async () => (n++ < after ? timed.sample() : fail({ code, message: 'no', hint: 'none' })),
       }
     }
-    const some = await raced([device.timed(0, 1), failing('device/fault', 2)], { rounds: 9, width: 0 })
+    const some = await measureInRounds([device.timed(0, 1), failing('device/fault', 2)], {
+      rounds: 9,
+      width: 0,
+    })
     expect(some.exitReasons).toEqual(['rounds', 'failed'])
     expect(some.outcomes[1]).toEqual({ status: 'failed', code: 'device/fault', message: 'no' })
-    const lost = await raced([device.timed(0, 1), failing('device/lost', 2), device.timed(2, 1)], {
+    const lost = await measureInRounds([device.timed(0, 1), failing('device/lost', 2), device.timed(2, 1)], {
       rounds: 9,
     })
     expect(lost.exitReasons).toEqual(['failed', 'failed', 'failed'])
-    const reference = await raced([device.timed(0, 1)], { rounds: 9 }, failing('device/lost', 2))
+    const reference = await measureInRounds([device.timed(0, 1)], { rounds: 9 }, failing('device/lost', 2))
     expect(reference.outcomes).toMatchObject([{ code: 'device/lost' }])
     const bug = { sample: async () => Promise.reject(new TypeError('a bug')) }
-    await expect(raced([bug])).rejects.toThrow('a bug')
+    await expect(measureInRounds([bug])).rejects.toThrow('a bug')
   })
 
   test('end by the clock after a round, and by a signal at once', async () => {
@@ -319,17 +337,19 @@ describe('iterations', () => {
       }
       return { sample: slow }
     })
-    const { exitReasons, outcomes } = await raced(timed, { seconds: 1, now: () => now })
+    const { exitReasons, outcomes } = await measureInRounds(timed, { seconds: 1, now: () => now })
     expect(exitReasons).toEqual(['ended', 'ended', 'ended'])
     expect(outcomes.map((o) => timing(o).samples.length)).toEqual([4, 4, 4])
-    await expect(raced(timed, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow('enough')
+    await expect(measureInRounds(timed, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow(
+      'enough',
+    )
   })
 
   test('reproduce by their seed', async () => {
     const orders = await Promise.all(
       [4, 4, 5].map(async (seed) => {
         const device = new Simulated(1)
-        await raced(
+        await measureInRounds(
           [0, 1, 2, 3, 4].map((k) => device.timed(k, 1)),
           { seed },
         )
@@ -343,7 +363,7 @@ describe('iterations', () => {
   test.each([{ rounds: 0 }, { rounds: 1.5 }, { confidence: 1 }, { width: Number.NaN }, { seconds: 0 }])(
     'reject %o',
     async (options) => {
-      const refused = await raced([], options).catch((e) => e)
+      const refused = await measureInRounds([], options).catch((e) => e)
       expect(refused).toBeInstanceOf(SptError)
       expect(refused.diagnostics[0].code).toBe('search/rounds')
     },

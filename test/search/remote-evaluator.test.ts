@@ -33,7 +33,7 @@ test('outcomes are reported as they arrive, each with its worker', async () => {
   const asked = ['two', 'four', 'eight'].map((by) => ({ point: { by }, share: 1 }))
   const told: (readonly [number, Outcome, string | undefined])[] = []
   const settle = (at: number, outcome: Outcome): void =>
-    void told.push([at, outcome, evaluator.tried(asked[at]!.point)?.worker])
+    void told.push([at, outcome, evaluator.factsOf(asked[at]!.point)?.worker])
   await expect(evaluator.evaluate(asked, { report: settle })).rejects.toThrow('nobody is left')
   expect(told).toEqual([[2, measured(3), 'w3']])
 })

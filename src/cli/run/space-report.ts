@@ -2,7 +2,7 @@
 import { Random } from '../../run/bind/random-tensors.ts'
 import { type Outline, type OutlinedDecision, outline } from '../../search/outline/index.ts'
 import { atOnce } from '../../search/stepwise.ts'
-import { anyPoint } from '../../search/strategies/unseen.ts'
+import { anyPoint } from '../../search/strategies/untaken-points.ts'
 import { rejectionCode, survey } from '../../search/survey.ts'
 import type { DecisionValue, KernelSpace } from '../../search/types.ts'
 import { count } from '../figures.ts'

@@ -4,13 +4,13 @@ import { fastestOf } from '../../search/fastest.ts'
 import type { LibraryRoutine } from '../../search/libraries/index.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
-  alikeFastest,
-  comparedText,
+  comparisonText,
   confirmationText,
   endText,
   finalText,
-  nothingText,
+  noResultText,
   ratioText,
+  tiedWithFastest,
 } from '../../search/tune/final-text.ts'
 import type { Finalist, TuneProgress, TuneResult } from '../../search/tune/index.ts'
 import type { KernelSpace, Outcome, Timing } from '../../search/types.ts'
@@ -92,12 +92,12 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...reducerFaults([...r.trials, ...r.finalists].map((t) => t.outcome)),
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
     ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
-    ...(r.coverage ? [`compared  ${comparedText(r)}`] : []),
+    ...(r.coverage ? [`compared  ${comparisonText(r)}`] : []),
     ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
     ...(isEnded ? [] : ['', ...comparison(r)]),
   ]
-  if (!r.best) return `${lines.join('\n')}\n\n${nothingText(r)}\n`
+  if (!r.best) return `${lines.join('\n')}\n\n${noResultText(r)}\n`
   if (!r.bestSchedule) return `${lines.join('\n')}\n\n${libraryNote(r)}No schedule could be measured.\n`
   const formatNote = r.bestSchedule.declaration ? ', with the format in the program of the kernel' : ''
   const typescript = `// TypeScript${formatNote}\n${typescriptText(r.bestSchedule.kernel)}\n`
@@ -107,7 +107,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
 /** Candidates by time with the fastest marked, then those without a time. */
 function comparison({ finalists, confirmation }: TuneResult): string[] {
   const ranked = fastestOf(finalists)
-  const tied = alikeFastest(finalists, confirmation)
+  const tied = tiedWithFastest(finalists, confirmation)
   const note = (f: Finalist): string =>
     tied.has(f)
       ? '  not distinguishable from it'
@@ -157,7 +157,7 @@ export const winnerText = (r: TuneResult): string =>
 
 function headline({ confirmation: c, finalists }: TuneResult, fastest: Finalist): string {
   if (fastest.name !== 'standard' || !c)
-    return `${alikeFastest(finalists, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(fastest)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
+    return `${tiedWithFastest(finalists, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(fastest)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
   return `No schedule is distinguishable from the default, which is kept: ${nameOf(fastest)} (${c.name}: ${ratioText(c)} times its time)`
 }
 

@@ -13,8 +13,8 @@ import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Records } from '../../search/records/index.ts'
 import type { SharedInput } from '../../search/studies/types.ts'
 import type { WrongResult } from '../../search/tally.ts'
+import { defaultPrior } from '../../search/tune/default-prior.ts'
 import type { TuneOptions, TuneProgress } from '../../search/tune/index.ts'
-import { usualPrior } from '../../search/tune/usual-prior.ts'
 import type { KernelSpace, StrategyOptions } from '../../search/types.ts'
 import type { Call } from '../command.ts'
 import { standardStream } from '../outputs.ts'
@@ -148,7 +148,7 @@ export const priorOf = (
   space: KernelSpace<Kernel>,
   inputs: RunInputs,
 ): StrategyOptions['prior'] =>
-  usualPrior(space, {
+  defaultPrior(space, {
     kernel,
     device,
     inputs,

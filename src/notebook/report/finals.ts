@@ -1,7 +1,8 @@
 /** Final comparison: the fastest points, the default schedule, the unscheduled kernel, and dense storage. */
-import { allOperations } from '../../search/tune/explained.ts'
-import { alikeFastest, confirmationText } from '../../search/tune/final-text.ts'
+
+import { confirmationText, tiedWithFastest } from '../../search/tune/final-text.ts'
 import type { Finalist, TuneResult } from '../../search/tune/index.ts'
+import { allOperations } from '../../search/tune/kernel-explanation.ts'
 import type { Timing } from '../../search/types.ts'
 import { intervals } from '../chart/intervals.ts'
 import { brief } from '../numbers.ts'
@@ -33,7 +34,7 @@ const PER_SECOND = 1e-6
 export function comparisonSection({ finalists, confirmation }: TuneResult): readonly string[] {
   const sorted = timedFinals(finalists).toSorted((a, b) => a.timing.median - b.timing.median)
   const fastest = sorted[0]?.timing.median ?? 1
-  const tied = new Set([...alikeFastest(finalists, confirmation)].map((f) => f.name))
+  const tied = new Set([...tiedWithFastest(finalists, confirmation)].map((f) => f.name))
   const rows = [...sorted, ...finalists.filter((f) => f.outcome.status !== 'measured')].map((f: Finalist) => {
     const timing = f.outcome.status === 'measured' ? f.outcome.timing : null
     const work = f.explanation?.total

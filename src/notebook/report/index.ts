@@ -5,12 +5,12 @@ import { fastestTrials } from '../../search/fastest.ts'
 import { decisionImportance } from '../../search/importance.ts'
 import { typescriptText } from '../../search/text.ts'
 import {
-  alikeFastest,
-  comparedText,
+  comparisonText,
   endText,
   finalText,
-  nothingText,
+  noResultText,
   ratioText,
+  tiedWithFastest,
 } from '../../search/tune/final-text.ts'
 import type { TuneResult } from '../../search/tune/index.ts'
 import type { Point, Trial } from '../../search/types.ts'
@@ -71,10 +71,10 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
 
 function verdictText(result: TuneResult): string {
   const { best, defaultSchedule, finalists, confirmation } = result
-  if (!best) return nothingText(result)
+  if (!best) return noResultText(result)
   if (best.name === 'standard' && confirmation)
     return `${capitalize(finalName(best))} is kept: ${brief(best.timing.median)} ms. The fastest of the search (${confirmation.name}) is not distinguishable from it: it takes ${ratioText(confirmation)} times as long, in ${confirmation.rounds} fresh preparations of both.`
-  const tied = [...alikeFastest(finalists, confirmation)].filter((f) => f.name !== best.name)
+  const tied = [...tiedWithFastest(finalists, confirmation)].filter((f) => f.name !== best.name)
   const isTied = (f: { readonly name: string }): boolean => tied.some((a) => a.name === f.name)
   const baselines = [defaultSchedule, ...finalists.filter((f) => f.name === 'as written')].filter(
     (f) => !isTied(f),
@@ -112,7 +112,7 @@ function taskFacts(r: TuneResult): (readonly [string, string])[] {
     ['search', endText(r)],
     ['date', s.started],
     ...(r.study === null ? [] : [['study', r.study] as const]),
-    ...(r.coverage ? [['compared', comparedText(r)] as const] : []),
+    ...(r.coverage ? [['compared', comparisonText(r)] as const] : []),
   ]
 }
 

@@ -1,4 +1,7 @@
-/** Thread beside the measuring one: receives data, returns results or diagnostics; other errors end it. */
+/**
+ * Worker thread for lowering and the reference: receives data, and returns results or diagnostics; other errors end the
+ * thread.
+ */
 import { parentPort } from 'node:worker_threads'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
@@ -13,23 +16,25 @@ const WORK = {
 }
 
 export type WorkName = keyof typeof WORK
-export type Given<K extends WorkName> = Parameters<(typeof WORK)[K]>[0]
-export type Made<K extends WorkName> = ReturnType<(typeof WORK)[K]>
+export type TaskInput<K extends WorkName> = Parameters<(typeof WORK)[K]>[0]
+export type TaskResult<K extends WorkName> = ReturnType<(typeof WORK)[K]>
 
 export interface Task<K extends WorkName = WorkName> {
   readonly name: K
-  readonly given: Given<K>
+  readonly input: TaskInput<K>
 }
 
-export type Answer = { readonly made: Made<WorkName> } | { readonly refused: SptError['diagnostics'] }
+export type Answer =
+  | { readonly result: TaskResult<WorkName> }
+  | { readonly diagnostics: SptError['diagnostics'] }
 
 /** Executes a task, in the thread or here if there are no threads. */
-export const done = <K extends WorkName>({ name, given }: Task<K>): Made<K> =>
-  (WORK[name] as (given: Given<K>) => Made<K>)(given)
+export const execute = <K extends WorkName>({ name, input }: Task<K>): TaskResult<K> =>
+  (WORK[name] as (given: TaskInput<K>) => TaskResult<K>)(input)
 
 function answer(task: Task): Answer {
-  const made = orRefused(() => done(task))
-  return made instanceof SptError ? { refused: made.diagnostics } : { made }
+  const result = orRefused(() => execute(task))
+  return result instanceof SptError ? { diagnostics: result.diagnostics } : { result }
 }
 
 parentPort?.on('message', (task: Task) => parentPort!.postMessage(answer(task)))

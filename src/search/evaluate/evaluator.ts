@@ -1,4 +1,7 @@
-/** Points of a space on a device, with data: applied, lowered, compiled, compared with the reference and measured. */
+/**
+ * Evaluates points of a space on a device with data: applies their steps, lowers, compiles, compares with the
+ * reference, and measures.
+ */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { CompiledSchedule, PreparedKernel } from '../../api/compiled.ts'
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
@@ -13,81 +16,81 @@ import type { EvaluationContext, EvaluationRequest } from '../search-options.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
 import { EvaluationThreads, type ThreadOptions } from './evaluation-threads.ts'
 import { isLost, Outcomes, outcomeOf } from './outcomes.ts'
-import { type Compared, type MeasuringOptions, TestBench } from './test-bench.ts'
+import { type ComparisonFacts, type MeasuringOptions, TestBench } from './test-bench.ts'
 
 export interface EvaluatorOptions extends ThreadOptions, MeasuringOptions {
   readonly space: KernelSpace<Kernel>
-  /** The kernel as written, whose inputs are bound. */
+  /** The unscheduled kernel, whose inputs are bound. */
   readonly kernel: Kernel
   readonly inputs: RunInputs
   readonly device: Device
-  /** Another device of the kind, once the first is lost; without it, that ends the study. */
+  /** Opens another device of the same kind, once, if the first is lost; without it, a loss ends the study. */
   readonly reopen?: (() => Promise<Device>) | undefined
 }
 
-/** Facts about an evaluated point besides its outcome. */
-export interface Tried extends Partial<Compared> {
-  /** As the language writes them. */
+/** Facts about an evaluated point in addition to its outcome. */
+export interface PointFacts extends Partial<ComparisonFacts> {
+  /** Schedule steps in the syntax of the language. */
   readonly steps: readonly string[]
   readonly trace: readonly TraceStep[]
   /** Worker that measured it, if not this process. */
   readonly worker?: string | undefined
-  /** Milliseconds that it took there. */
+  /** Milliseconds that the trial took on the worker. */
   readonly duration?: number | undefined
 }
 
-/** Tries points: here, or where others do it. */
-export interface Trier {
+/** Evaluates points in this process or on workers. */
+export interface PointEvaluator {
   /** Outcomes of points, in their order, for `search`. */
   evaluate(
-    asked: readonly EvaluationRequest[],
+    requests: readonly EvaluationRequest[],
     context?: Partial<EvaluationContext>,
   ): Promise<readonly Outcome[]>
   /** Facts about an evaluated point, as far as its steps could be applied. */
-  tried(point: Point): Tried | undefined
+  factsOf(point: Point): PointFacts | undefined
 }
 
 /** The kernel of a point with its steps, or the diagnostic that rejects it. */
-export function appliedAt(
+export function applyPoint(
   space: KernelSpace<Kernel>,
   point: Point,
-): { readonly kernel: Kernel; readonly tried: Tried } | { readonly refused: Outcome } {
+): { readonly kernel: Kernel; readonly facts: PointFacts } | { readonly rejection: Outcome } {
   try {
     const kernel = space.kernel(point)
-    return { kernel, tried: { steps: kernel.trace, trace: kernel.toJSON() } }
+    return { kernel, facts: { steps: kernel.trace, trace: kernel.toJSON() } }
   } catch (e) {
-    return { refused: outcomeOf(e) }
+    return { rejection: outcomeOf(e) }
   }
 }
 
-/** A point on its way. */
+/** A point during its evaluation. */
 interface Candidate {
   /** Index in the batch. */
-  readonly at: number
+  readonly index: number
   readonly share: number
   readonly point: Point
-  /** Steps as JSON: points may have the same. */
+  /** Steps as JSON; points may have the same steps. */
   readonly key: string
   readonly kernel: Kernel
   compiled?: CompiledSchedule | undefined
   prepared?: PreparedKernel | undefined
 }
 
-/** Who was not at it when the device was lost. */
-interface Loss {
-  readonly others: readonly Candidate[]
-  readonly why: unknown
+/** Candidates that were not running when the device was lost. */
+interface DeviceLoss {
+  readonly survivors: readonly Candidate[]
+  readonly cause: unknown
 }
 
 /** Maximum milliseconds of a measurement round with several candidates. */
 const ROUND_MS = 1000
 
-export class Evaluator implements Trier {
+export class Evaluator implements PointEvaluator {
   readonly #options: EvaluatorOptions
   readonly #threads: EvaluationThreads
   #bench: TestBench
   #reopened = false
-  readonly #tried = new Map<string, Tried>()
+  readonly #facts = new Map<string, PointFacts>()
 
   constructor(options: EvaluatorOptions) {
     this.#options = options
@@ -100,132 +103,143 @@ export class Evaluator implements Trier {
     return new TestBench(device, kernel, inputs, this.#options, this.#threads)
   }
 
-  /** The device, which is another one after one was lost, with the inputs on it. */
+  /** The device with the inputs on it; replaced after the loss of a device. */
   get bench(): TestBench {
     return this.#bench
   }
 
-  tried(point: Point): Tried | undefined {
-    return this.#tried.get(pointKey(point))
+  factsOf(point: Point): PointFacts | undefined {
+    return this.#facts.get(pointKey(point))
   }
 
   readonly evaluate = async (
-    asked: readonly EvaluationRequest[],
+    requests: readonly EvaluationRequest[],
     { signal, report }: Partial<EvaluationContext> = {},
   ): Promise<readonly Outcome[]> => {
     await this.#bench.extent(signal)
     const outcomes = new Outcomes(report)
-    let open: Candidate[] = []
+    let candidates: Candidate[] = []
     try {
       const turns = new EventTurns(signal)
-      for (const [at, a] of asked.entries()) {
+      for (const [index, request] of requests.entries()) {
         await turns.next()
-        open.push(...this.#applied(a, at, outcomes))
+        candidates.push(...this.#apply(request, index, outcomes))
       }
       for (;;) {
-        await this.#compileAll(open, outcomes, signal)
-        const lost = await this.#onDevice(
-          open.filter((c) => c.compiled),
+        await this.#compileAll(candidates, outcomes, signal)
+        const survivors = await this.#onDevice(
+          candidates.filter((c) => c.compiled),
           outcomes,
           signal,
         )
-        // Who was at it when the device was lost has its outcome; the others have another chance, once.
-        if (lost.length === 0 || !this.#options.reopen || this.#reopened) {
-          outcomes.settle(lost.map((c) => c.at))
-          return outcomes.all
+        // Candidates that ran when the device was lost have an outcome; the others are retried once.
+        if (survivors.length === 0 || !this.#options.reopen || this.#reopened) {
+          outcomes.reportAll(survivors.map((c) => c.index))
+          return outcomes.list
         }
         this.#reopened = true
-        for (const c of open) free(c)
+        for (const c of candidates) free(c)
         this.#bench = this.#benchOn(await this.#options.reopen())
-        open = [...lost]
+        candidates = [...survivors]
       }
     } finally {
-      for (const c of open) free(c)
+      for (const c of candidates) free(c)
     }
   }
 
-  #applied({ point, share }: EvaluationRequest, at: number, outcomes: Outcomes): Candidate[] {
-    const applied = appliedAt(this.#options.space, point)
-    if ('refused' in applied) {
-      outcomes.set(at, applied.refused)
+  #apply({ point, share }: EvaluationRequest, index: number, outcomes: Outcomes): Candidate[] {
+    const application = applyPoint(this.#options.space, point)
+    if ('rejection' in application) {
+      outcomes.report(index, application.rejection)
       return []
     }
-    const { kernel, tried } = applied
-    this.#tried.set(pointKey(point), tried)
-    return [{ at, share, point, key: JSON.stringify(tried.trace), kernel }]
+    const { kernel, facts } = application
+    this.#facts.set(pointKey(point), facts)
+    return [{ index, share, point, key: JSON.stringify(facts.trace), kernel }]
   }
 
   /** Starts compilations one after another, because each blocks this thread for some time. */
-  async #compileAll(all: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
+  async #compileAll(
+    candidates: readonly Candidate[],
+    outcomes: Outcomes,
+    signal?: AbortSignal,
+  ): Promise<void> {
     const turns = new EventTurns(signal)
-    const begun: Promise<void>[] = []
+    const compilations: Promise<void>[] = []
     try {
-      for (const c of all) {
+      for (const c of candidates) {
         await turns.next()
-        begun.push(this.#compileInto(c, outcomes, signal))
+        compilations.push(this.#compileInto(c, outcomes, signal))
       }
     } finally {
-      // What fails here is told below.
-      await Promise.allSettled(begun)
+      // Errors are thrown below, after all compilations have settled.
+      await Promise.allSettled(compilations)
     }
-    await Promise.all(begun)
+    await Promise.all(compilations)
   }
 
   async #compileInto(c: Candidate, outcomes: Outcomes, signal?: AbortSignal): Promise<void> {
     try {
-      c.compiled = await this.compiled(c.kernel, signal)
+      c.compiled = await this.compile(c.kernel, signal)
     } catch (e) {
-      outcomes.set(c.at, outcomeOf(e))
+      outcomes.report(c.index, outcomeOf(e))
     }
   }
 
   /** @throws SptError `search/timeout`, and as `compileSchedule`; the abort reason of `signal` */
-  async compiled(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
+  async compile(kernel: Kernel, signal?: AbortSignal): Promise<CompiledSchedule> {
     const { device } = this.#bench
     const { compilation } = runOn(kernel, device.kind)
-    const given = { loops: compilation.loops, options: lanesOf(device) }
-    compilation.adopt(await this.#threads.plan(given, kernel.name, signal), given.options)
+    const input = { loops: compilation.loops, options: lanesOf(device) }
+    compilation.adopt(await this.#threads.plan(input, kernel.name, signal), input.options)
     return kernel.compileSchedule(device)
   }
 
-  /** Candidates not responsible for the loss of the device; empty if it was not lost. */
+  /**
+   * Evaluates candidates on the device. Returns those not responsible for the loss of the device; empty if it was not
+   * lost.
+   */
   async #onDevice(
-    all: readonly Candidate[],
+    candidates: readonly Candidate[],
     outcomes: Outcomes,
     signal?: AbortSignal,
   ): Promise<readonly Candidate[]> {
-    const groups = alike(all)
+    const groups = groupByFormat(candidates)
     for (const [k, group] of groups.entries()) {
-      const lost = await this.#group(group, outcomes, signal)
-      if (!lost) continue
-      const rest = [...lost.others, ...groups.slice(k + 1).flat()]
-      for (const { at } of rest) outcomes.put(at, outcomeOf(lost.why))
-      return rest
+      const loss = await this.#group(group, outcomes, signal)
+      if (!loss) continue
+      const survivors = [...loss.survivors, ...groups.slice(k + 1).flat()]
+      for (const { index: at } of survivors) outcomes.store(at, outcomeOf(loss.cause))
+      return survivors
     }
     return []
   }
 
   /** Verifies and measures candidates with identical tensor storage together. */
-  async #group(group: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<Loss | null> {
-    const right: Candidate[] = []
+  async #group(
+    group: readonly Candidate[],
+    outcomes: Outcomes,
+    signal?: AbortSignal,
+  ): Promise<DeviceLoss | null> {
+    const correct: Candidate[] = []
     const turns = new EventTurns(signal)
     try {
       for (const [k, c] of group.entries()) {
         signal?.throwIfAborted()
         try {
-          const outcome = await this.#checked(c, signal)
-          if (outcome) outcomes.set(c.at, outcome)
-          else right.push(c)
+          const outcome = await this.#verify(c, signal)
+          if (outcome) outcomes.report(c.index, outcome)
+          else correct.push(c)
         } catch (e) {
-          outcomes.set(c.at, outcomeOf(e))
-          if (isLost(e)) return { others: [...right, ...group.slice(k + 1)], why: e }
+          outcomes.report(c.index, outcomeOf(e))
+          if (isLost(e)) return { survivors: [...correct, ...group.slice(k + 1)], cause: e }
         }
         await turns.next()
       }
-      const races = this.#races(right)
+      const races = this.#races(correct)
       for (const [k, race] of races.entries()) {
-        const lost = await this.#race(race, outcomes, signal)
-        if (lost) return { ...lost, others: [...lost.others, ...races.slice(k + 1).flat()] }
+        const loss = await this.#race(race, outcomes, signal)
+        if (loss) return { ...loss, survivors: [...loss.survivors, ...races.slice(k + 1).flat()] }
       }
       return null
     } finally {
@@ -234,51 +248,55 @@ export class Evaluator implements Trier {
   }
 
   /** Verifies a candidate; returns its outcome, or null if the results are correct and it can be measured. */
-  async #checked(c: Candidate, signal?: AbortSignal): Promise<Outcome | null> {
-    const checked = await this.#bench.checked(c.compiled!, c.key, signal)
-    if ('wrong' in checked) return checked.wrong
-    c.prepared = checked.prepared
+  async #verify(c: Candidate, signal?: AbortSignal): Promise<Outcome | null> {
+    const verification = await this.#bench.verify(c.compiled!, c.key, signal)
+    if ('wrong' in verification) return verification.wrong
+    c.prepared = verification.prepared
     const id = pointKey(c.point)
-    this.#tried.set(id, { ...this.#tried.get(id)!, ...checked.found })
-    return this.#bench.hopeless(c.prepared, signal)
+    this.#facts.set(id, { ...this.#facts.get(id)!, ...verification.facts })
+    return this.#bench.warmUp(c.prepared, signal)
   }
 
   /** Groups of candidates measured against each other: small if they are slow, so that results are saved soon. */
-  #races(right: readonly Candidate[]): readonly (readonly Candidate[])[] {
-    const races: Candidate[][] = []
-    let spent = Number.POSITIVE_INFINITY
-    for (const c of right) {
+  #races(correct: readonly Candidate[]): readonly (readonly Candidate[])[] {
+    const groups: Candidate[][] = []
+    let total = Number.POSITIVE_INFINITY
+    for (const c of correct) {
       const time = this.#bench.firstTime(c.prepared!)
-      if (spent + time > ROUND_MS) {
-        races.push([])
-        spent = 0
+      if (total + time > ROUND_MS) {
+        groups.push([])
+        total = 0
       }
-      races.at(-1)!.push(c)
-      spent += time
+      groups.at(-1)!.push(c)
+      total += time
     }
-    return races
+    return groups
   }
 
-  async #race(race: readonly Candidate[], outcomes: Outcomes, signal?: AbortSignal): Promise<Loss | null> {
-    const share = Math.max(...race.map((c) => c.share))
-    const prepared = race.map((c) => c.prepared!)
-    const found = await this.#bench.measured(prepared, share, signal)
-    // One of those that were lost may be to blame: it is not tried again.
-    const [first, ...others] = race.filter((_, k) => lossOf(found[k]!))
-    for (const [k, c] of race.entries())
-      if (others.includes(c)) outcomes.put(c.at, found[k]!)
-      else outcomes.set(c.at, found[k]!)
-    return first ? { others, why: lossOf(found[race.indexOf(first)]!) } : null
+  async #race(
+    group: readonly Candidate[],
+    outcomes: Outcomes,
+    signal?: AbortSignal,
+  ): Promise<DeviceLoss | null> {
+    const share = Math.max(...group.map((c) => c.share))
+    const prepared = group.map((c) => c.prepared!)
+    const results = await this.#bench.measure(prepared, share, signal)
+    // The first of the lost candidates may have caused the loss, so it is not retried.
+    const [suspect, ...survivors] = group.filter((_, k) => lossErrorOf(results[k]!))
+    for (const [k, c] of group.entries())
+      if (survivors.includes(c)) outcomes.store(c.index, results[k]!)
+      else outcomes.report(c.index, results[k]!)
+    return suspect ? { survivors, cause: lossErrorOf(results[group.indexOf(suspect)]!) } : null
   }
 
-  /** Ends its threads, and frees its device memory. */
+  /** Ends its threads and frees its device memory. */
   close(): void {
     this.#threads.close()
     this.#bench.free()
   }
 }
 
-const lossOf = (o: Outcome): SptError | null =>
+const lossErrorOf = (o: Outcome): SptError | null =>
   o.status === 'failed' && o.code === 'device/lost'
     ? new SptError({ code: o.code, message: o.message, hint: 'open the device again' })
     : null
@@ -290,10 +308,10 @@ function free(c: Candidate): void {
   c.compiled = undefined
 }
 
-/** In the order of the first of each. */
-function alike(all: readonly Candidate[]): Candidate[][] {
+/** Groups candidates by tensor storage, in the order of their first members. */
+function groupByFormat(candidates: readonly Candidate[]): Candidate[][] {
   const groups = new Map<string, Candidate[]>()
-  for (const c of all) {
+  for (const c of candidates) {
     const key = formatKey(c.kernel.compilation)
     const group = groups.get(key)
     if (group) group.push(c)

@@ -4,12 +4,13 @@ import type { EvaluationContext } from '../search-options.ts'
 import type { Outcome } from '../types.ts'
 
 /** Errors that may be caused by other work in flight on the device. */
-export const LOST: ReadonlySet<string> = new Set(['device/lost', 'device/fault'])
+export const DEVICE_LOST: ReadonlySet<string> = new Set(['device/lost', 'device/fault'])
 
-export const isLost = (e: unknown): boolean => e instanceof SptError && LOST.has(e.diagnostics[0]!.code)
+export const isLost = (e: unknown): boolean =>
+  e instanceof SptError && DEVICE_LOST.has(e.diagnostics[0]!.code)
 
-/** Modules whose diagnostics are raised at run time, or when capacity is exceeded. */
-const BROKE = new Set([
+/** Codes of diagnostics that are raised at run time or when capacity is exceeded; all others reject the point. */
+const FAILURE_CODES = new Set([
   'device/lost',
   'device/fault',
   'device/cuda',
@@ -23,36 +24,36 @@ const BROKE = new Set([
 export function outcomeOf(e: unknown): Extract<Outcome, { code: string }> {
   if (e instanceof SptError) {
     const { code, message } = e.diagnostics[0]!
-    return { status: BROKE.has(code) ? 'failed' : 'rejected', code, message }
+    return { status: FAILURE_CODES.has(code) ? 'failed' : 'rejected', code, message }
   }
   if (e instanceof InternalError) {
     const { code, message } = e.diagnostics[0]!
     return { status: 'failed', code, message }
   }
-  // Of engines: 'Maximum call stack size exceeded', 'Invalid array length'.
+  // Errors of the JavaScript engine, such as 'Maximum call stack size exceeded' or 'Invalid array length'.
   if (e instanceof RangeError) return { status: 'failed', code: 'search/range', message: e.message }
   throw e
 }
 
-/** Outcomes by index. Settled ones are reported at once; others may be retried. */
+/** Outcomes by index. Reported outcomes are final; stored ones may be replaced after a retry. */
 export class Outcomes {
-  readonly all: Outcome[] = []
-  readonly #told: EvaluationContext['report']
+  readonly list: Outcome[] = []
+  readonly #onSettle: EvaluationContext['report']
 
-  constructor(told: EvaluationContext['report']) {
-    this.#told = told
+  constructor(onSettle: EvaluationContext['report']) {
+    this.#onSettle = onSettle
   }
 
-  put(at: number, outcome: Outcome): void {
-    this.all[at] = outcome
+  store(index: number, outcome: Outcome): void {
+    this.list[index] = outcome
   }
 
-  set(at: number, outcome: Outcome): void {
-    this.put(at, outcome)
-    this.#told?.(at, outcome)
+  report(index: number, outcome: Outcome): void {
+    this.store(index, outcome)
+    this.#onSettle?.(index, outcome)
   }
 
-  settle(places: readonly number[]): void {
-    for (const at of places) this.set(at, this.all[at]!)
+  reportAll(indices: readonly number[]): void {
+    for (const index of indices) this.report(index, this.list[index]!)
   }
 }

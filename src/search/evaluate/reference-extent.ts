@@ -9,36 +9,36 @@ import { expectedWithin } from '../../run/bind/reference-inputs.ts'
 /** Options of the reference. */
 export type Extent = NonNullable<Parameters<Workspace['referenceResults']>[0]>
 
-/** Coordinates that it visits at most: a second or two. */
-const VISITS = 2 ** 25
+/** Maximum number of coordinates that the reference visits: one or two seconds. */
+const MAX_VISITS = 2 ** 25
 const SAMPLES = [1000, 30, 1] as const
 
-type Asked = Parameters<typeof expectedWithin>[0]
-type Found = ReturnType<typeof expectedWithin>
+type ReferenceRequest = Parameters<typeof expectedWithin>[0]
+type ReferenceResult = ReturnType<typeof expectedWithin>
 
 /**
  * The extent of results that candidates are compared with: all, or a sample drawn with `seed`, as far as `compute` succeeds.
  * @throws SptError `search/reference-too-long`, and as `reference`; errors of `compute`
  */
-export const referenceExtentBy = async (
+export const computeReferenceExtent = async (
   data: Workspace,
   seed: number,
-  compute: (asked: Asked) => Promise<Found>,
-): Promise<Extent> => settled(data, VISITS, await compute(asked(data, seed, VISITS)))
+  compute: (requestFor: ReferenceRequest) => Promise<ReferenceResult>,
+): Promise<Extent> => adoptResult(data, MAX_VISITS, await compute(requestFor(data, seed, MAX_VISITS)))
 
-/** The same at once. */
-export const referenceExtent = (data: Workspace, seed: number, visits: number = VISITS): Extent =>
-  settled(data, visits, expectedWithin(asked(data, seed, visits)))
+/** As `computeReferenceExtent`, synchronously in this thread. */
+export const referenceExtent = (data: Workspace, seed: number, visits: number = MAX_VISITS): Extent =>
+  adoptResult(data, visits, expectedWithin(requestFor(data, seed, visits)))
 
 /**
  * Skips attempts whose estimated number of visits exceeds the limit: on large tensors, discovering this takes longer than the
  * visits.
  */
-function asked(data: Workspace, seed: number, visits: number): Asked {
+function requestFor(data: Workspace, seed: number, visits: number): ReferenceRequest {
   const { kernel, params } = data.problemSize
-  const all = visitsOf(kernel, params)
+  const total = visitsOf(kernel, params)
   const rows = rowsOf(kernel, params)
-  const isTooMuch = (count: number): boolean => count > 1 && (all * Math.min(count, rows)) / rows > visits
+  const isTooMuch = (count: number): boolean => count > 1 && (total * Math.min(count, rows)) / rows > visits
   const samples = SAMPLES.filter((count) => !isTooMuch(count)).map((count) => ({
     sample: { count, seed },
     visits,
@@ -46,14 +46,14 @@ function asked(data: Workspace, seed: number, visits: number): Asked {
   return {
     kernel,
     inputs: data.referenceInputs,
-    extents: [...(all > visits ? [] : [{ visits }]), ...samples],
+    extents: [...(total > visits ? [] : [{ visits }]), ...samples],
   }
 }
 
-function settled(data: Workspace, visits: number, found: Found): Extent {
-  if (found) {
-    data.adoptReferenceResults(found.extent, found.outputs)
-    return found.extent
+function adoptResult(data: Workspace, visits: number, result: ReferenceResult): Extent {
+  if (result) {
+    data.adoptReferenceResults(result.extent, result.outputs)
+    return result.extent
   }
   return fail({
     code: 'search/reference-too-long',
@@ -73,26 +73,26 @@ function visitsOf(kernel: Kernel1, params: Params): number {
     const parent = axis && parentOf(axis)
     return parent ? [...chain(parent), name] : [name]
   }
-  const ofIteration = (it: Iteration): number => {
+  const iterationVisits = (it: Iteration): number => {
     const names = it.iters.map((i) => i.axis)
-    // The entries of an axis are those of its whole chain.
-    const covered = new Set(names.flatMap((n) => (params.has(countOf(n)) ? chain(n).slice(0, -1) : [])))
+    // The number of entries of an axis includes those of its ancestors.
+    const ancestors = new Set(names.flatMap((n) => (params.has(countOf(n)) ? chain(n).slice(0, -1) : [])))
     return names.reduce((n, name) => {
-      if (covered.has(name)) return n
+      if (ancestors.has(name)) return n
       const axis = axes.get(name)
       const count = params.get(countOf(name))
       if (count !== undefined) return n * count
       return axis && isStored(axis) ? n * Math.max(1, evaluate(segmentSize(axis) ?? axis.extent, params)) : n
     }, 1)
   }
-  const total = (body: readonly Stmt1[]): number =>
-    body.reduce((n, s) => n + (s.kind === 'iterate' ? ofIteration(s) : 0), 0)
-  return total(kernel.body)
+  const visitsIn = (body: readonly Stmt1[]): number =>
+    body.reduce((n, s) => n + (s.kind === 'iterate' ? iterationVisits(s) : 0), 0)
+  return visitsIn(kernel.body)
 }
 
 /** Rows of the first output, which are usually sampled. */
 function rowsOf(kernel: Kernel1, params: Params): number {
-  const out = kernel.buffers.find((b) => b.role === 'out' || b.role === 'inout')
-  const axis = kernel.axes.find((a) => a.name === out?.axes[0])
+  const output = kernel.buffers.find((b) => b.role === 'out' || b.role === 'inout')
+  const axis = kernel.axes.find((a) => a.name === output?.axes[0])
   return axis && isStored(axis) ? Math.max(1, evaluate(axis.extent, params)) : 1
 }

@@ -16,10 +16,10 @@ import { prepareReference } from '../measuring/reference-kernel.ts'
 import { warmRuns } from '../measuring/warm-runs.ts'
 import type { Outcome } from '../types.ts'
 import type { EvaluationThreads } from './evaluation-threads.ts'
-import { type Extent, referenceExtentBy } from './reference-extent.ts'
+import { computeReferenceExtent, type Extent } from './reference-extent.ts'
 
-export interface Compared {
-  /** On the device. */
+export interface ComparisonFacts {
+  /** Device memory in bytes. */
   readonly bytes: number
   /** Largest |x - r| / max(|r|, scale of r) of its outputs. */
   readonly relativeError: number
@@ -28,31 +28,34 @@ export interface Compared {
 }
 
 export interface MeasuringOptions {
-  /** Samples of a candidate at most; 30. */
+  /** Maximum number of samples of a candidate; default 30. */
   readonly rounds?: number | undefined
-  /** Seconds that measuring candidates together takes at most, for each of them; 1. */
+  /** Maximum seconds of measuring candidates together, per candidate; default 1. */
   readonly seconds?: number | undefined
-  /** Seed of the sampled rows and of the orders of rounds; 1. */
+  /** Seed of the sampled rows and of the orders of rounds; default 1. */
   readonly seed?: number | undefined
 }
 
-/** A kernel whose warm runs are slower than the fastest so far by that much is measured no further. */
-const HOPELESS = 3
-/** A kernel that is slower by that much is given up sooner. */
-const BEYOND = 10
-/** Milliseconds of a run, while the kernel was compared, beyond which one that is slower by `BEYOND` is not run again. */
-const LONG_ENOUGH_MS = 1000
-/** On devices that compile before they run: runs of a kernel that is far from the fastest, until they took so long together. */
+/** Ratio of a kernel's warm runs to the fastest kernel so far above which it is not measured further. */
+const SLOW_FACTOR = 3
+/** Ratio above which warm-up runs end earlier. */
+const VERY_SLOW_FACTOR = 10
+/** Milliseconds of the verification run above which a kernel slower by `VERY_SLOW_FACTOR` is not run again. */
+const LONG_RUN_MS = 1000
+/**
+ * On devices that compile ahead of time: total milliseconds, and number, of warm-up runs of a kernel far from the
+ * fastest.
+ */
 const FIRST_MS = 100
 const FIRST_RUNS = 50
-/** A single run may be held up by anything. */
-const LEAST_RUNS = 2
-const LEAST_ROUNDS = 5
-/** Milliseconds beyond which a kernel is warm after few runs. */
-const LONG = 10
+/** A single run may be disturbed. */
+const MIN_RUNS = 2
+const MIN_ROUNDS = 5
+/** Milliseconds of a run above which one warm-up run is sufficient. */
+const LONG_MS = 10
 const WARMUPS = { long: 1, short: 5 } as const
-/** Samples of kernels that are compared in fresh preparations, all of which count. */
-const FRESH = { rounds: 9, seconds: 0.5, width: 0, all: true, warmups: 1 } as const
+/** Sampling options for kernels compared in fresh preparations, of which all samples count. */
+const FRESH_SAMPLING = { rounds: 9, seconds: 0.5, width: 0, all: true, warmups: 1 } as const
 
 export class TestBench {
   readonly device: Device
@@ -65,15 +68,15 @@ export class TestBench {
   #reference: PreparedKernel | undefined
   #rounds = 0
   #fastest = Number.POSITIVE_INFINITY
-  /** Comparisons by steps as JSON. */
-  readonly #right = new Map<string, Compared>()
+  /** Results of comparisons, by steps as JSON. */
+  readonly #correct = new Map<string, ComparisonFacts>()
   readonly #wrong = new Map<string, Outcome>()
-  /** Milliseconds of runs that were compared, on the host's clock. */
-  readonly #ran = new WeakMap<PreparedKernel, number>()
+  /** Milliseconds of the verification run, on the host's clock. */
+  readonly #verifyTimes = new WeakMap<PreparedKernel, number>()
   /** Milliseconds of first runs. */
-  readonly #first = new WeakMap<PreparedKernel, number>()
-  /** Those of warm runs on a processor. */
-  readonly #warm = new WeakMap<PreparedKernel, readonly number[]>()
+  readonly #firstTimes = new WeakMap<PreparedKernel, number>()
+  /** Milliseconds of warm runs on a CPU. */
+  readonly #warmTimes = new WeakMap<PreparedKernel, readonly number[]>()
 
   constructor(
     device: Device,
@@ -95,8 +98,8 @@ export class TestBench {
    */
   async extent(signal?: AbortSignal): Promise<Extent> {
     const { seed = 1 } = this.#options
-    this.#extent ??= await referenceExtentBy(this.data, seed, (asked) =>
-      this.#threads.reference(asked, signal),
+    this.#extent ??= await computeReferenceExtent(this.data, seed, (request) =>
+      this.#threads.reference(request, signal),
     )
     return this.#extent
   }
@@ -115,34 +118,36 @@ export class TestBench {
    * Prepares a kernel on the device, and compares it with the reference, once for equal steps (`key`).
    * @throws SptError as `prepare` and `run`; the abort reason of `signal`
    */
-  async checked(
+  async verify(
     compiled: CompiledSchedule,
     key: string,
     signal?: AbortSignal,
-  ): Promise<{ readonly prepared: PreparedKernel; readonly found: Compared } | { readonly wrong: Outcome }> {
-    const known = this.#wrong.get(key)
-    if (known) return { wrong: known }
+  ): Promise<
+    { readonly prepared: PreparedKernel; readonly facts: ComparisonFacts } | { readonly wrong: Outcome }
+  > {
+    const wrong = this.#wrong.get(key)
+    if (wrong) return { wrong: wrong }
     const turns = new EventTurns(signal)
     const prepared = await this.data.prepare(compiled)
     try {
       await turns.next()
-      const found = this.#right.get(key) ?? (await this.#compared(prepared, key, signal))
-      if ('status' in found) {
+      const result = this.#correct.get(key) ?? (await this.#compare(prepared, key, signal))
+      if ('status' in result) {
         prepared.free()
-        return { wrong: found }
+        return { wrong: result }
       }
-      return { prepared, found }
+      return { prepared, facts: result }
     } catch (e) {
       prepared.free()
       throw e
     }
   }
 
-  async #compared(
+  async #compare(
     prepared: PreparedKernel,
     key: string,
     signal: AbortSignal | undefined,
-  ): Promise<Compared | Outcome> {
+  ): Promise<ComparisonFacts | Outcome> {
     const precision = precisionOf(prepared.executable.program.plan)
     const verified = await prepared.verifyAgainst(
       this.data.referenceResults({ ...(await this.extent(signal)), ...precision }),
@@ -150,7 +155,7 @@ export class TestBench {
     const { ok, verdict, problems, reducerFault, maxRelativeError, sample } = verified
     const { elements, compared, undecided, weak, notANumber } = verified
     this.#coverage = { elements, compared, undecided, weak, notANumber }
-    this.#ran.set(prepared, verified.runTime)
+    this.#verifyTimes.set(prepared, verified.runTime)
     if (!ok) {
       const message = problems.join('; ')
       const outcome: Outcome = reducerFault
@@ -162,46 +167,48 @@ export class TestBench {
       return outcome
     }
     const { bytes } = prepared.executable
-    const found = { bytes, relativeError: maxRelativeError, sampled: sample !== null }
-    this.#right.set(key, found)
-    return found
+    const facts = { bytes, relativeError: maxRelativeError, sampled: sample !== null }
+    this.#correct.set(key, facts)
+    return facts
   }
 
   /**
-   * Holds the device's lock for one measurement: workers and the final comparison may share the device. It was idle during
-   * compilation, for different times.
+   * Runs `work` under the device's lock, because workers and the final comparison may share the device, and at full
+   * clock, because it was idle during compilation.
    */
-  #alone<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    const warm = async (): Promise<T> => {
+  #withLock<T>(work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const workAtFullClock = async (): Promise<T> => {
       this.#reference ??= await prepareReference(this.device)
       await raiseClock(this.device, this.#reference.commands)
       return work()
     }
-    return withDeviceLock(deviceKey(this.device), warm, { signal })
+    return withDeviceLock(deviceKey(this.device), workAtFullClock, { signal })
   }
 
   /**
    * Warms a kernel up; returns its outcome if its warm-up runs are far slower than the fastest, otherwise `null`.
    * @throws the abort reason of `signal`
    */
-  hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
-    return this.#alone(() => this.#hopeless(prepared, signal), signal)
+  warmUp(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
+    return this.#withLock(() => this.#warmUpLocked(prepared, signal), signal)
   }
 
-  async #hopeless(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
-    const ran = this.#ran.get(prepared) ?? 0
-    if (ran > LONG_ENOUGH_MS && ran > BEYOND * this.#fastest) {
-      this.#first.set(prepared, ran)
-      return { status: 'bounded', atMost: ran }
+  async #warmUpLocked(prepared: PreparedKernel, signal?: AbortSignal): Promise<Outcome | null> {
+    const verifyTime = this.#verifyTimes.get(prepared) ?? 0
+    if (verifyTime > LONG_RUN_MS && verifyTime > VERY_SLOW_FACTOR * this.#fastest) {
+      this.#firstTimes.set(prepared, verifyTime)
+      return { status: 'bounded', atMost: verifyTime }
     }
-    const times = await this.#warmed(prepared, signal)
-    const least = Math.min(...times)
-    this.#first.set(prepared, least)
-    if (this.device.kind === 'cpu') this.#warm.set(prepared, times)
-    return least > HOPELESS * this.#fastest ? { status: 'measured', timing: summarizeSamples(times) } : null
+    const times = await this.#runWarm(prepared, signal)
+    const fastest = Math.min(...times)
+    this.#firstTimes.set(prepared, fastest)
+    if (this.device.kind === 'cpu') this.#warmTimes.set(prepared, times)
+    return fastest > SLOW_FACTOR * this.#fastest
+      ? { status: 'measured', timing: summarizeSamples(times) }
+      : null
   }
 
-  async #warmed(prepared: PreparedKernel, signal?: AbortSignal): Promise<readonly number[]> {
+  async #runWarm(prepared: PreparedKernel, signal?: AbortSignal): Promise<readonly number[]> {
     const turns = new EventTurns(signal)
     const run = async (): Promise<number> => {
       await turns.next()
@@ -210,30 +217,30 @@ export class TestBench {
     return this.device.kind === 'cpu' ? warmRuns(run) : this.#firstRuns(run)
   }
 
-  /** On a device that compiles before it runs: one run, or several of a kernel that is far from the fastest. */
+  /** On a device that compiles ahead of time: one run, or several for a kernel that is far from the fastest. */
   async #firstRuns(run: () => Promise<number>): Promise<readonly number[]> {
     const times: number[] = []
-    let [spent, least] = [0, Number.POSITIVE_INFINITY]
+    let [total, fastest] = [0, Number.POSITIVE_INFINITY]
     const isOver = (): boolean =>
-      least <= HOPELESS * this.#fastest ||
-      (times.length >= LEAST_RUNS &&
-        (least > BEYOND * this.#fastest || times.length >= FIRST_RUNS || spent >= FIRST_MS))
+      fastest <= SLOW_FACTOR * this.#fastest ||
+      (times.length >= MIN_RUNS &&
+        (fastest > VERY_SLOW_FACTOR * this.#fastest || times.length >= FIRST_RUNS || total >= FIRST_MS))
     do {
       const time = await run()
       times.push(time)
-      spent += time
-      least = Math.min(least, time)
+      total += time
+      fastest = Math.min(fastest, time)
     } while (!isOver())
     return times
   }
 
-  /** Milliseconds of its first run; 0 if it did not run alone. */
+  /** Milliseconds of the first run; 0 if it was not timed alone. */
   firstTime(prepared: PreparedKernel): number {
-    return this.#first.get(prepared) ?? 0
+    return this.#firstTimes.get(prepared) ?? 0
   }
 
-  /** Measures kernels against each other. `share`: how much of the usual effort, in (0, 1]. */
-  async measured(
+  /** Measures kernels against each other. @param share - Fraction of the usual effort, in (0, 1] */
+  async measure(
     prepared: readonly PreparedKernel[],
     share: number,
     signal?: AbortSignal,
@@ -241,18 +248,18 @@ export class TestBench {
     if (prepared.length === 0) return []
     const { rounds = 30, seconds = 1, seed = 1 } = this.#options
     const options = {
-      rounds: Math.max(LEAST_ROUNDS, Math.ceil(rounds * share)),
+      rounds: Math.max(MIN_ROUNDS, Math.ceil(rounds * share)),
       seconds: seconds * share * prepared.length,
       seed: seed + this.#rounds++,
       ...(Number.isFinite(this.#fastest) && { fastest: this.#fastest }),
-      warmups: prepared.every((p) => this.firstTime(p) > LONG) ? WARMUPS.long : WARMUPS.short,
+      warmups: prepared.every((p) => this.firstTime(p) > LONG_MS) ? WARMUPS.long : WARMUPS.short,
       ...(signal ? { signal } : {}),
     }
-    const { outcomes: found } = await this.#alone(
+    const { outcomes: found } = await this.#withLock(
       () => measureRounds(this.device, prepared, { ...options, reference: this.#reference }),
       signal,
     )
-    const outcomes = found.map((o, k) => withMore(o, this.#warm.get(prepared[k]!)))
+    const outcomes = found.map((o, k) => withWarmRuns(o, this.#warmTimes.get(prepared[k]!)))
     for (const o of outcomes)
       if (o.status === 'measured') this.#fastest = Math.min(this.#fastest, o.timing.median)
     return outcomes
@@ -263,7 +270,7 @@ export class TestBench {
    * delays most runs. NaN for kernels that fault.
    * @throws SptError as `prepare`; the abort reason of `signal`
    */
-  async fresh(
+  async measureFresh(
     compiled: readonly CompiledSchedule[],
     seed: number,
     signal?: AbortSignal,
@@ -271,9 +278,9 @@ export class TestBench {
     const prepared: PreparedKernel[] = []
     try {
       for (const c of compiled) prepared.push(await this.data.prepare(c))
-      return await this.#alone(async () => {
-        for (const p of prepared) await this.#warmed(p, signal)
-        const options = { ...FRESH, seed, signal, reference: this.#reference }
+      return await this.#withLock(async () => {
+        for (const p of prepared) await this.#runWarm(p, signal)
+        const options = { ...FRESH_SAMPLING, seed, signal, reference: this.#reference }
         const { outcomes } = await measureRounds(this.device, prepared, options)
         return outcomes.map((o) => (o.status === 'measured' ? Math.min(...o.timing.samples) : Number.NaN))
       }, signal)
@@ -291,7 +298,7 @@ export class TestBench {
 }
 
 /** Adds the warm-up runs of a candidate that was dropped early, whose few samples a busy host may have distorted. */
-function withMore(o: Outcome, warm: readonly number[] | undefined): Outcome {
-  if (o.status !== 'measured' || !warm || o.timing.samples.length >= LEAST_ROUNDS) return o
-  return { status: 'measured', timing: summarizeSamples([...o.timing.samples, ...warm]) }
+function withWarmRuns(o: Outcome, warmTimes: readonly number[] | undefined): Outcome {
+  if (o.status !== 'measured' || !warmTimes || o.timing.samples.length >= MIN_ROUNDS) return o
+  return { status: 'measured', timing: summarizeSamples([...o.timing.samples, ...warmTimes]) }
 }

@@ -8,7 +8,7 @@ export function deviceKey(
   const { chip } = device as { readonly chip?: { readonly ordinal: number } }
   const ordinal = chip?.ordinal
   if (ordinal === undefined) return `${device.kind} ${device.name}`
-  // Which of the host's devices a process sees, and in which order, is for this variable to say.
+  // CUDA_VISIBLE_DEVICES selects and orders the devices that a process sees.
   const visible = env.CUDA_VISIBLE_DEVICES?.split(',').map((s) => s.trim())
   return `${device.kind} ${device.name} ${visible?.[ordinal] || ordinal}`
 }

@@ -26,7 +26,7 @@ export interface LockOptions {
 interface Holder {
   readonly pid: number
   readonly host: string
-  /** Processes have the same numbers on other hosts, and in other containers of one. */
+  /** Namespace of process ids, because other hosts and containers reuse them. */
   readonly space: string
   /** Start time of the process, if known: process ids are reused. */
   readonly began: string | null
@@ -35,8 +35,8 @@ interface Holder {
 
 const POLL_MS = 50
 /** Heartbeat interval of holders whose process is not visible from here. */
-const BEAT_MS = 2_000
-/** After so long without it, it counts as gone. */
+const HEARTBEAT_MS = 2_000
+/** Milliseconds without a heartbeat after which a holder counts as dead. */
 const SILENT_MS = 60_000
 
 /**
@@ -50,14 +50,14 @@ export async function withDeviceLock<T>(
   options: LockOptions = {},
 ): Promise<T> {
   const lock = await LockFiles.open(device, options.folder)
-  const held = await lock.acquire(options)
-  const beat = setInterval(() => void utimes(held, new Date(), new Date()).catch(() => {}), BEAT_MS)
-  beat.unref()
+  const path = await lock.acquire(options)
+  const heartbeat = setInterval(() => void utimes(path, new Date(), new Date()).catch(() => {}), HEARTBEAT_MS)
+  heartbeat.unref()
   try {
     return await work()
   } finally {
-    clearInterval(beat)
-    await lock.release(held)
+    clearInterval(heartbeat)
+    await lock.release(path)
   }
 }
 
@@ -71,42 +71,42 @@ class LockFiles {
     this.#name = name
   }
 
-  static async open(device: string, given: string | undefined): Promise<LockFiles> {
-    const folder = given ?? lockFolder()
+  static async open(device: string, option: string | undefined): Promise<LockFiles> {
+    const folder = option ?? lockFolder()
     await makeFolder(folder).catch((e: Error) => failLock(folder, e))
-    // The host is part of it: home folders are shared among hosts.
+    // The name contains the host, because hosts may share home folders.
     const name = createHash('sha256').update(`${hostname()}\n${device}`).digest('hex').slice(0, 24)
     return new LockFiles(folder, name)
   }
 
-  /** Number of the lock file created. */
+  /** Acquires the lock; returns the path of the new lock file. */
   async acquire({ signal, onWait }: LockOptions): Promise<string> {
-    let isTold = false
+    let isReported = false
     for (;;) {
       signal?.throwIfAborted()
       const last = await this.#last()
       const holder = last === 0 ? null : await this.#holderOf(last)
       if (holder) {
-        if (!isTold) onWait?.({ pid: holder.pid, host: holder.host })
-        isTold = true
+        if (!isReported) onWait?.({ pid: holder.pid, host: holder.host })
+        isReported = true
       } else {
-        const path = await this.#take(last + 1)
+        const path = await this.#create(last + 1)
         if (path) return path
       }
-      await new Promise((done) => setTimeout(done, POLL_MS * (0.5 + Math.random())))
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS * (0.5 + Math.random())))
     }
   }
 
   async release(path: string): Promise<void> {
-    // Replaced as a whole: whoever reads meanwhile sees one or the other.
-    const temporary = await this.#written({ ...this.#self, isReleased: true })
+    // Renaming replaces the file atomically for concurrent readers.
+    const temporary = await this.#writeTemporary({ ...this.#self, isReleased: true })
     await rename(temporary, path).catch((e: Error) => failLock(this.#folder, e))
   }
 
-  /** Makes the next file, for one process only; nothing where another did, or was further already. */
-  async #take(number: number): Promise<string | null> {
+  /** Creates the next lock file; `null` if another process created it, or a later one, first. */
+  async #create(number: number): Promise<string | null> {
     const path = this.#path(number)
-    const temporary = await this.#written({ ...this.#self, isReleased: false })
+    const temporary = await this.#writeTemporary({ ...this.#self, isReleased: false })
     try {
       await link(temporary, path)
     } catch (e) {
@@ -116,7 +116,7 @@ class LockFiles {
       await unlink(temporary).catch(() => {})
     }
     if ((await this.#last()) > number) {
-      // What was looked at has been passed, and tidied away, since.
+      // Another process created later files and removed the one that was examined here.
       await unlink(path).catch(() => {})
       return null
     }
@@ -124,7 +124,7 @@ class LockFiles {
     return path
   }
 
-  async #written(holder: Holder): Promise<string> {
+  async #writeTemporary(holder: Holder): Promise<string> {
     const path = join(this.#folder, `.${this.#name}.${process.pid}.${randomBytes(6).toString('hex')}`)
     await writeFile(path, JSON.stringify(holder), { flag: 'wx' }).catch((e: Error) =>
       failLock(this.#folder, e),
@@ -148,10 +148,10 @@ class LockFiles {
     return Math.max(0, ...(await this.#numbers()))
   }
 
-  /** Removes those before `number`. */
+  /** Removes lock files before `number`. */
   async #tidy(number: number): Promise<void> {
-    const old = (await this.#numbers()).filter((n) => n < number)
-    await Promise.all(old.map((n) => unlink(this.#path(n)).catch(() => {})))
+    const obsolete = (await this.#numbers()).filter((n) => n < number)
+    await Promise.all(obsolete.map((n) => unlink(this.#path(n)).catch(() => {})))
   }
 
   /** Holder according to the file; `null` if it is released or dead. */
@@ -164,7 +164,7 @@ class LockFiles {
         return isAlive(holder) ? holder : null
       return Date.now() - (await stat(path)).mtimeMs < SILENT_MS ? holder : null
     } catch {
-      // Gone meanwhile, or broken with the file system: the next one is there, or may be made.
+      // The file was removed meanwhile or is unreadable, so the next file exists or can be created.
       return null
     }
   }
@@ -180,7 +180,7 @@ const self = (): Holder => ({
   pid: process.pid,
   host: hostname(),
   space: processSpace(),
-  began: beginningOf(process.pid),
+  began: startTimeOf(process.pid),
   isReleased: false,
 })
 
@@ -193,14 +193,14 @@ function processSpace(): string {
 }
 
 /** Start time of a process in clock ticks since boot; `null` if the system does not report it. */
-function beginningOf(pid: number): string | null {
+function startTimeOf(pid: number): string | null {
   try {
-    // The name of the program, in parentheses, may hold anything.
-    const [state, ...rest] = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The program's name, in parentheses, may contain any character.
+    const [state, ...fields] = readFileSync(`/proc/${pid}/stat`, 'utf8')
       .replace(/^.*\) /s, '')
       .split(' ')
-    // Killed, and not yet waited for by its parent.
-    return state === 'Z' || state === 'X' ? 'ended' : (rest[18] ?? null)
+    // A zombie: killed, but not yet waited for by its parent.
+    return state === 'Z' || state === 'X' ? 'ended' : (fields[18] ?? null)
   } catch {
     return null
   }
@@ -210,11 +210,11 @@ function isAlive({ pid, began }: Holder): boolean {
   try {
     process.kill(pid, 0)
   } catch (e) {
-    // A process of another user is there, too.
+    // EPERM: the process exists and belongs to another user.
     if ((e as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
-  const now = beginningOf(pid)
-  return began === null || now === null || now === began
+  const current = startTimeOf(pid)
+  return began === null || current === null || current === began
 }
 
 const failLock = (folder: string, error: Error): never =>

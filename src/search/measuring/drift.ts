@@ -1,22 +1,24 @@
 /**
- * Corrects times for drift of the device's speed (clocks drop when it heats up, and others use it too), measured by a
- * reference kernel throughout. A change of the reference's time is assumed to apply to all kernels equally.
+ * Corrects times for drift of the device's speed, as measured by a reference kernel: clocks fall under heat, and other
+ * processes use the device. A change of the reference's time is assumed to apply equally to all kernels.
  */
 import { medianInterval } from './median-interval.ts'
 
 /** Number of references before and after a sample that determine its correction. */
-const NEAR = 2
+const NEIGHBOURS = 2
 /** Relative deviation treated as noise of the reference. */
-const USUAL = 0.03
-/** Maximum correction: a reference that takes many times as long was interrupted, and does not apply to its neighbours. */
-export const MOST_DRIFT = 2
+const NOISE = 0.03
+/**
+ * Maximum correction: a reference that takes many times as long was interrupted, which does not affect its neighbours.
+ */
+export const MAX_DRIFT = 2
 
 export interface Drift {
   /** Milliseconds of the reference, in order. */
   readonly samples: readonly number[]
-  /** Share of the samples of candidates that were taken while the device was unusually fast or slow. */
+  /** Share of the candidates' samples taken while the device was unusually fast or slow. */
   readonly disturbed: number
-  /** The times of the reference at the slowest, over the usual. */
+  /** Maximum ratio of the reference's time to its median. */
   readonly slowest: number
 }
 
@@ -33,29 +35,30 @@ export class References {
   }
 
   /** Divisors that correct samples for drift, given the number of references before each. */
-  factors(before: readonly number[]): readonly number[] {
-    if (this.#samples.length === 0) return before.map(() => 1)
-    const usual = medianOf(this.#samples)
-    const known = new Map<number, number>()
-    const factor = (at: number): number => {
-      // Single outliers are the reference's: the median of its neighbours follows what lasts.
-      const near = medianOf(this.#samples.slice(Math.max(0, at - NEAR), at + NEAR)) / usual
-      if (!(Number.isFinite(near) && near > 0 && Math.abs(near - 1) > USUAL)) return 1
-      return Math.min(MOST_DRIFT, Math.max(1 / MOST_DRIFT, near))
+  factors(counts: readonly number[]): readonly number[] {
+    if (this.#samples.length === 0) return counts.map(() => 1)
+    const median = medianOf(this.#samples)
+    const cache = new Map<number, number>()
+    const factor = (index: number): number => {
+      // Single outliers belong to the reference; the median of its neighbours follows lasting changes.
+      const ratio =
+        medianOf(this.#samples.slice(Math.max(0, index - NEIGHBOURS), index + NEIGHBOURS)) / median
+      if (!(Number.isFinite(ratio) && ratio > 0 && Math.abs(ratio - 1) > NOISE)) return 1
+      return Math.min(MAX_DRIFT, Math.max(1 / MAX_DRIFT, ratio))
     }
-    return before.map((at) => {
-      const f = known.get(at) ?? factor(at)
-      known.set(at, f)
+    return counts.map((index) => {
+      const f = cache.get(index) ?? factor(index)
+      cache.set(index, f)
       return f
     })
   }
 
-  /** @param before of all samples, how many references there were */
-  drift(before: readonly number[]): Drift {
-    const factors = this.factors(before)
+  /** @param counts - For each sample, the number of references before it */
+  drift(counts: readonly number[]): Drift {
+    const factors = this.factors(counts)
     return {
       samples: this.#samples,
-      disturbed: before.length === 0 ? 0 : factors.filter((f) => f !== 1).length / before.length,
+      disturbed: counts.length === 0 ? 0 : factors.filter((f) => f !== 1).length / counts.length,
       slowest: factors.reduce((a, b) => Math.max(a, b), 1),
     }
   }

@@ -1,4 +1,4 @@
-/** Prepared kernels of one device measured against each other. */
+/** Measures prepared kernels of one device against each other. */
 import type { PreparedKernel } from '../../api/compiled.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import type { Command, Device } from '../../runtime/device.ts'
@@ -7,7 +7,7 @@ import { Timer } from '../../runtime/measure.ts'
 import { EventTurns } from './event-turns.ts'
 import { medianInterval } from './median-interval.ts'
 import { prepareReference } from './reference-kernel.ts'
-import { type RoundsOptions, type RoundsResult, raced, type Timed } from './rounds.ts'
+import { measureInRounds, type RoundsOptions, type RoundsResult, type Sampler } from './rounds.ts'
 
 /** A `PreparedKernel`, or another object with commands of the device. */
 export type Measurable = Pick<PreparedKernel, 'commands'>
@@ -15,30 +15,30 @@ export type Measurable = Pick<PreparedKernel, 'commands'>
 export interface MeasureRoundsOptions extends RoundsOptions {
   /** Overwrites the caches before each sample. */
   readonly flush?: boolean | undefined
-  /** Runs of each candidate before the first that counts; 5. */
+  /** Warm-up runs of each candidate; default 5. */
   readonly warmups?: number | undefined
   /**
-   * Milliseconds that a sample takes at least: shorter kernels run several times in it, in one graph, but with `flush`. 0.5.
+   * Minimum milliseconds of a sample: shorter kernels run several times in one graph, except with `flush`. Default 0.5.
    */
   readonly sampleMs?: number | undefined
   /**
-   * Reference measured in between to correct drift: a prepared one (`prepareReference`), or `null` for none. By default one
-   * is prepared for the call.
+   * Reference kernel measured in between to correct drift: a prepared one (`prepareReference`), or `null` for none. By
+   * default, the call prepares one.
    */
   readonly reference?: Measurable | null | undefined
 }
 
-/** Launches in a graph: a sample is not made longer by more. */
-const MOST_COMMANDS = 4000
+/** Maximum number of launches in a graph. */
+const MAX_COMMANDS = 4000
 const PROBES = 3
 
 /**
- * Times of candidates on a device, of which the fastest are measured best.
+ * Measures candidates on a device; the fastest are measured most precisely. A candidate that faults is `failed`.
+ * Afterwards the outputs are those of an arbitrary run.
  * ```ts
  * const { outcomes } = await measureRounds(device, [a, b, c])
  * ```
- * One that faults is `failed`. Outputs are afterwards those of some runs.
- * @throws SptError `search/rounds`, `measure/options`; what `signal` aborts with
+ * @throws SptError `search/rounds`, `measure/options`; the abort reason of `signal`
  */
 export async function measureRounds(
   device: Device,
@@ -48,69 +48,69 @@ export async function measureRounds(
   checkOptions(candidates, options)
   const { flush = false, warmups = 5, sampleMs = 0.5, ...rounds } = options
   const timer = new Timer(device, flush, 'graph')
-  const own = options.reference === undefined ? await prepareReference(device) : null
+  const ownReference = options.reference === undefined ? await prepareReference(device) : null
   try {
-    const reference = options.reference ?? own
+    const reference = options.reference ?? ownReference
     const turns = new EventTurns(rounds.signal)
-    const how = { warmups, sampleMs, most: flush ? 1 : MOST_COMMANDS, turns }
-    const timed = candidates.map(({ commands }) =>
-      lazily(
-        () => timedOf(timer, commands, how),
-        // Samples that wait for each other let the clock fall.
+    const sampling = { warmups, sampleMs, maxCommands: flush ? 1 : MAX_COMMANDS, turns }
+    const samplers = candidates.map(({ commands }) =>
+      lazySampler(
+        () => createSampler(timer, commands, sampling),
+        // While samples wait for each other, the clock falls.
         () => raiseClock(device, reference?.commands ?? commands),
       ),
     )
-    return await raced(
-      timed,
+    return await measureInRounds(
+      samplers,
       rounds,
-      reference ? lazily(() => timedOf(timer, reference.commands, how)) : undefined,
+      reference ? lazySampler(() => createSampler(timer, reference.commands, sampling)) : undefined,
     )
   } finally {
     timer.free()
-    own?.free()
-    own?.kernel.release()
+    ownReference?.free()
+    ownReference?.kernel.release()
   }
 }
 
-/** Faults while it is warmed up are those of its first sample. */
-function lazily(make: () => Promise<Timed>, before = async (): Promise<void> => {}): Timed {
-  let made: Promise<Timed> | undefined
+/** A sampler that is prepared and warmed up on its first sample, which reports faults of the preparation. */
+function lazySampler(make: () => Promise<Sampler>, beforeSample = async (): Promise<void> => {}): Sampler {
+  let sampler: Promise<Sampler> | undefined
   return {
     async sample() {
-      await before()
-      made ??= make()
-      return (await made).sample()
+      await beforeSample()
+      sampler ??= make()
+      return (await sampler).sample()
     },
   }
 }
 
-interface Sampling {
+interface SamplingOptions {
   readonly warmups: number
   readonly sampleMs: number
-  /** Commands of a sample. */
-  readonly most: number
+  /** Maximum number of commands of a sample. */
+  readonly maxCommands: number
   readonly turns: EventTurns
 }
 
-async function timedOf(
+async function createSampler(
   timer: Timer,
   commands: readonly Command[],
-  { warmups, sampleMs, most, turns }: Sampling,
-): Promise<Timed> {
-  const once = await timer.runs(commands, 1)
-  const several = async (n: number, isFlushed?: boolean): Promise<number[]> => {
+  { warmups, sampleMs, maxCommands, turns }: SamplingOptions,
+): Promise<Sampler> {
+  const runOnce = await timer.runs(commands, 1)
+  const runMany = async (n: number, isFlushed?: boolean): Promise<number[]> => {
     const times: number[] = []
     for (let k = 0; k < n; k++) {
       await turns.next()
-      times.push(...(await once(1, isFlushed)))
+      times.push(...(await runOnce(1, isFlushed)))
     }
     return times
   }
-  await several(warmups, false)
-  const { median } = medianInterval(await several(PROBES))
-  const needed = Math.ceil(sampleMs / Math.max(median, 1e-6))
-  const batch = Math.max(1, Math.min(needed, Math.floor(most / Math.max(1, commands.length))))
-  const runs = batch === 1 ? once : await timer.runs(commands, batch)
+  await runMany(warmups, false)
+  const { median } = medianInterval(await runMany(PROBES))
+  const repetitions = Math.ceil(sampleMs / Math.max(median, 1e-6))
+  const batch = Math.max(1, Math.min(repetitions, Math.floor(maxCommands / Math.max(1, commands.length))))
+  const runs = batch === 1 ? runOnce : await timer.runs(commands, batch)
   return {
     async sample() {
       await turns.next()

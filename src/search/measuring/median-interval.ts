@@ -1,4 +1,4 @@
-/** Medians, and between which samples the true one lies: by order statistics, whatever the distribution. */
+/** Medians with confidence intervals from order statistics, for any distribution. */
 import type { Timing } from '../types.ts'
 
 /** Confidence level of the interval of a reported median. */
@@ -13,8 +13,8 @@ export interface MedianInterval {
 }
 
 /**
- * @param samples independent ones of one distribution, at least one
- * @param confidence in (0, 1); 0.95 takes 6 samples, 0.99 takes 8
+ * @param samples - Independent samples of one distribution, at least one
+ * @param confidence - In (0, 1); 0.95 requires 6 samples, 0.99 requires 8
  */
 export function medianInterval(samples: readonly number[], confidence = CONFIDENCE): MedianInterval {
   const sorted = samples.toSorted((a, b) => a - b)
@@ -31,21 +31,21 @@ export function medianInterval(samples: readonly number[], confidence = CONFIDEN
 }
 
 /**
- * The innermost pair of ranks with sufficient confidence, otherwise the first and last; and the probability that the median
- * is below the lower.
+ * The innermost pair of ranks with sufficient confidence, or the first and last; and the probability that the median is
+ * below the lower rank.
  */
 function rankOf(n: number, confidence: number): { readonly rank: number; readonly outside: number } {
-  // Fewer than k of n samples are below the median: a binomial tail, of which logarithms do not vanish.
+  // Probability that fewer than k of n samples are below the median: a binomial tail, in logarithms to avoid underflow.
   let logTerm = -n * Math.LN2
   let tail = Math.exp(logTerm)
-  let found = { rank: 0, outside: Math.min(0.5, tail) }
+  let best = { rank: 0, outside: Math.min(0.5, tail) }
   for (let k = 1; k <= (n - 1) / 2; k++) {
     logTerm += Math.log((n - k + 1) / k)
     tail += Math.exp(logTerm)
     if (2 * tail > 1 - confidence) break
-    found = { rank: k, outside: tail }
+    best = { rank: k, outside: tail }
   }
-  return found
+  return best
 }
 
 /** @param samples milliseconds, at least one */

@@ -3,8 +3,8 @@ import type { PreparedKernel } from '../../api/compiled.ts'
 import { parseProgram } from '../../api/program.ts'
 import type { Device } from '../../runtime/device.ts'
 
-/** Reads and computes about as much as kernels on sparse tensors do for each byte. */
-const TEXT = `
+/** Loads and operations per byte are similar to those of sparse kernels. */
+const SOURCE = `
 kernel reference(n: size) {
   axis i = dense_fixed(n)
   buffer X: f32[i] in
@@ -20,16 +20,19 @@ schedule reference.blocks {
 }
 `
 
-/** Elements: some microseconds on a GPU, whose cache holds them, some hundred on cpu. */
+/** Number of elements: microseconds on a GPU, in its cache, and some hundred microseconds on cpu. */
 const ELEMENTS = { cpu: 2 ** 18, other: 2 ** 20 } as const
 
-/** The caller frees it: `reference.free()`, `reference.kernel.release()`. @throws SptError as `compile` and `prepare` */
+/**
+ * Prepares the reference kernel; the caller frees it with `reference.free()` and `reference.kernel.release()`. @throws
+ * SptError as `compile` and `prepare`
+ */
 export async function prepareReference(device: Device): Promise<PreparedKernel> {
   const isCpu = device.kind === 'cpu'
-  const program = parseProgram(TEXT, 'reference.spt')
+  const program = parseProgram(SOURCE, 'reference.spt')
   const kernel = isCpu ? program.kernel() : program.kernel().schedule('blocks')
   const compiled = await kernel.compile(device)
-  // Values make no difference.
+  // The values do not affect the time.
   const n = isCpu ? ELEMENTS.cpu : ELEMENTS.other
   const values = new Float32Array(n)
   const dense = { kind: 'dense', shape: [n], values, dtype: 'f32' } as const

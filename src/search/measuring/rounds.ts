@@ -12,29 +12,29 @@ import { EventTurns } from './event-turns.ts'
 import { CONFIDENCE, medianInterval, summarizeSamples } from './median-interval.ts'
 
 /** A candidate that can be timed. */
-export interface Timed {
-  /** Milliseconds of one more run. @throws SptError for a fault of this candidate, which drops it */
+export interface Sampler {
+  /** Milliseconds of one more run. @throws SptError for a fault of this candidate, which excludes it */
   sample(): Promise<number>
 }
 
 export interface RoundsOptions {
-  /** Samples of a candidate at most; 50. */
+  /** Maximum number of samples of a candidate; default 50. */
   readonly rounds?: number | undefined
-  /** Confidence level of the intervals; 0.95. */
+  /** Confidence level of the intervals; default 0.95. */
   readonly confidence?: number | undefined
-  /** Width of the interval over the median at which a candidate is known well enough; 0.02. */
+  /** Relative width of the interval below which a candidate needs no more samples; default 0.02. */
   readonly width?: number | undefined
-  /** Those that cannot be the fastest are sampled as often as the others; false. */
+  /** Samples candidates that cannot be the fastest as often as the others; default false. */
   readonly all?: boolean | undefined
   /** Milliseconds of the fastest earlier measurement: candidates certainly slower by a tenth are dropped. */
   readonly fastest?: number | undefined
-  /** Ends it after the round in which they are over. */
+  /** Seconds after which the measurement ends with the current round. */
   readonly seconds?: number | undefined
-  /** Seed of the orders; 1. */
+  /** Seed of the orders; default 1. */
   readonly seed?: number | undefined
   /** Cancels the measurement; the abort reason is thrown and the samples are discarded. */
   readonly signal?: AbortSignal | undefined
-  /** Milliseconds, of which the differences count; the host's clock. */
+  /** Clock in milliseconds, of which only differences are used; default: the host's clock. */
   readonly now?: (() => number) | undefined
 }
 
@@ -58,86 +58,96 @@ export interface RoundsResult {
 }
 
 /** Confidence level for dropping a slower candidate: high, because of repeated tests on many candidates. */
-const SURE = 0.99
-/** Samples that intervals of that take. */
-const LEAST = 8
-/** With few samples, a candidate is dropped only if its minimum exceeds `FAR` times the maximum of the fastest. */
-const FEW = 3
-const FAR = 1.5
-/** Tolerance for times measured at another time. */
-const ELSEWHERE = 1.1
-/** Candidates between two references. */
-const BETWEEN = 8
+const DROP_CONFIDENCE = 0.99
+/** Minimum number of samples for intervals of this confidence. */
+const MIN_SAMPLES = 8
+/**
+ * Early exit: with `EARLY_SAMPLES`, a candidate is dropped if its minimum exceeds `EARLY_FACTOR` times the maximum of
+ * the fastest.
+ */
+const EARLY_SAMPLES = 3
+const EARLY_FACTOR = 1.5
+/** Tolerance for times of earlier measurements. */
+const TRANSFER_TOLERANCE = 1.1
+/** Number of candidates between two references. */
+const REFERENCE_INTERVAL = 8
 
 interface Candidate {
-  readonly timed: Timed
+  readonly sampler: Sampler
   readonly times: number[]
-  /** References before each of them. */
-  readonly before: number[]
-  out: ExitReason | null
+  /** Number of references before each sample. */
+  readonly referenceCounts: number[]
+  exit: ExitReason | null
   error: SptError | null
 }
 
 /**
- * @param reference measured between the rounds, against drift
+ * Measures candidates in rounds.
+ * @param reference - Measured between the rounds to correct drift
  * @throws SptError `search/rounds`; errors that no candidate caused
  */
-export async function raced(
-  candidates: readonly Timed[],
+export async function measureInRounds(
+  candidates: readonly Sampler[],
   options: RoundsOptions = {},
-  reference?: Timed,
+  reference?: Sampler,
 ): Promise<RoundsResult> {
   const { rounds = 50, confidence = CONFIDENCE, width = 0.02, seconds, seed = 1, signal } = options
   check(rounds, confidence, width, seconds)
-  const bar = ELSEWHERE * (options.fastest ?? Number.POSITIVE_INFINITY)
+  const threshold = TRANSFER_TOLERANCE * (options.fastest ?? Number.POSITIVE_INFINITY)
   const now = options.now ?? (() => performance.now())
   const start = now()
   const random = new Random(seed)
   const turns = new EventTurns(signal)
   const references = new References()
-  const all = candidates.map((timed): Candidate => ({ timed, times: [], before: [], out: null, error: null }))
-  const refer = async (): Promise<void> => {
-    if (!reference || all.every((c) => c.out)) return
+  const entries = candidates.map(
+    (sampler): Candidate => ({ sampler, times: [], referenceCounts: [], exit: null, error: null }),
+  )
+  const sampleReference = async (): Promise<void> => {
+    if (!reference || entries.every((c) => c.exit)) return
     await turns.next()
     try {
       references.add(await reference.sample())
     } catch (e) {
       if (!isLost(e)) throw e
-      blame(all, e)
+      markFailed(entries, e)
     }
   }
   const isOver = (): boolean => seconds !== undefined && now() - start >= seconds * 1000
   for (let round = 0; round < rounds; round++) {
     const active = shuffled(
-      all.filter((c) => c.out === null),
+      entries.filter((c) => c.exit === null),
       () => random.next(),
     )
     if (active.length === 0) break
     for (const [k, candidate] of active.entries()) {
-      if (k % BETWEEN === 0) await refer()
+      if (k % REFERENCE_INTERVAL === 0) await sampleReference()
       await turns.next()
-      await sample(candidate, references.count, all)
+      await takeSample(candidate, references.count, entries)
     }
-    await refer()
+    await sampleReference()
     if (isOver()) break
-    judge(all, references, { confidence, width, bar, keepsSlow: options.all === true })
+    judge(entries, references, { confidence, width, threshold, keepsSlow: options.all === true })
   }
-  for (const c of all) c.out ??= c.times.length === rounds ? 'rounds' : 'ended'
-  const out = all.map((c) => c.out!)
-  const outcomes = all.map((c) => outcomeOf(c, references, confidence))
-  const drift = reference ? references.drift(all.flatMap((c) => c.before)) : null
-  return { outcomes, exitReasons: out, drift }
+  for (const c of entries) c.exit ??= c.times.length === rounds ? 'rounds' : 'ended'
+  const exits = entries.map((c) => c.exit!)
+  const outcomes = entries.map((c) => outcomeOf(c, references, confidence))
+  const drift = reference ? references.drift(entries.flatMap((c) => c.referenceCounts)) : null
+  return { outcomes, exitReasons: exits, drift }
 }
 
-async function sample(candidate: Candidate, before: number, all: readonly Candidate[]): Promise<void> {
-  // One that was lost with the device meanwhile.
-  if (candidate.out) return
+async function takeSample(
+  candidate: Candidate,
+  referenceCount: number,
+  entries: readonly Candidate[],
+): Promise<void> {
+  // The candidate may have been lost with the device meanwhile.
+  if (candidate.exit) return
   try {
-    candidate.times.push(await candidate.timed.sample())
-    candidate.before.push(before)
+    candidate.times.push(await candidate.sampler.sample())
+    candidate.referenceCounts.push(referenceCount)
   } catch (e) {
     if (!(e instanceof SptError)) throw e
-    blame(isLost(e) ? all : [candidate], e)
+    markFailed(isLost(e) ? entries : [candidate], e)
   }
 }
 
@@ -145,50 +155,51 @@ const isLost = (e: unknown): e is SptError =>
   e instanceof SptError && e.diagnostics[0]!.code === 'device/lost'
 
 /** Marks the remaining candidates as failed with this error. */
-function blame(candidates: readonly Candidate[], error: SptError): void {
+function markFailed(candidates: readonly Candidate[], error: SptError): void {
   for (const c of candidates) {
-    if (c.out) continue
+    if (c.exit) continue
     c.error = error
-    c.out = 'failed'
+    c.exit = 'failed'
   }
 }
 
-interface Judging {
+interface JudgeOptions {
   readonly confidence: number
   readonly width: number
-  /** Milliseconds beyond which nothing can be the fastest. */
-  readonly bar: number
+  /** Milliseconds above which no candidate can be the fastest. */
+  readonly threshold: number
   readonly keepsSlow: boolean
 }
 
 /** Drops candidates that need no more samples. */
 function judge(
-  all: readonly Candidate[],
+  entries: readonly Candidate[],
   references: References,
-  { confidence, width, bar, keepsSlow }: Judging,
+  { confidence, width, threshold, keepsSlow }: JudgeOptions,
 ): void {
-  const well = all.filter((c) => c.error === null && c.times.length > 0)
-  const times = well.map((c) => corrected(c, references))
-  const sure = times.map((t) => (t.length >= LEAST ? medianInterval(t, SURE) : null))
-  const bestHigh = Math.min(bar, ...sure.map((s) => s?.high ?? Number.POSITIVE_INFINITY))
+  const sampled = entries.filter((c) => c.error === null && c.times.length > 0)
+  const times = sampled.map((c) => correctTimes(c, references))
+  const intervals = times.map((t) => (t.length >= MIN_SAMPLES ? medianInterval(t, DROP_CONFIDENCE) : null))
+  const bestHigh = Math.min(threshold, ...intervals.map((s) => s?.high ?? Number.POSITIVE_INFINITY))
   const bestWorst = Math.min(
-    bar,
-    ...times.map((t) => (t.length >= FEW ? Math.max(...t) : Number.POSITIVE_INFINITY)),
+    threshold,
+    ...times.map((t) => (t.length >= EARLY_SAMPLES ? Math.max(...t) : Number.POSITIVE_INFINITY)),
   )
-  for (const [k, c] of well.entries()) {
-    if (c.out) continue
-    const own = times[k]!
-    const isFar = !keepsSlow && own.length >= FEW && Math.min(...own) > FAR * bestWorst
-    if (isFar || (!keepsSlow && sure[k] && sure[k].low > bestHigh)) c.out = 'slower'
+  for (const [k, c] of sampled.entries()) {
+    if (c.exit) continue
+    const samples = times[k]!
+    const isFar =
+      !keepsSlow && samples.length >= EARLY_SAMPLES && Math.min(...samples) > EARLY_FACTOR * bestWorst
+    if (isFar || (!keepsSlow && intervals[k] && intervals[k].low > bestHigh)) c.exit = 'slower'
     else {
-      const { median, low, high, confidence: reached } = medianInterval(own, confidence)
-      if (reached >= confidence && high - low <= width * median) c.out = 'narrow'
+      const { median, low, high, confidence: actual } = medianInterval(samples, confidence)
+      if (actual >= confidence && high - low <= width * median) c.exit = 'narrow'
     }
   }
 }
 
-function corrected({ times, before }: Candidate, references: References): readonly number[] {
-  const factors = references.factors(before)
+function correctTimes({ times, referenceCounts }: Candidate, references: References): readonly number[] {
+  const factors = references.factors(referenceCounts)
   return times.map((t, k) => t / factors[k]!)
 }
 
@@ -197,15 +208,15 @@ function outcomeOf(candidate: Candidate, references: References, confidence: num
     const { code, message } = candidate.error.diagnostics[0]!
     return { status: 'failed', code, message }
   }
-  const samples = corrected(candidate, references)
+  const samples = correctTimes(candidate, references)
   return { status: 'measured', timing: summarizeSamples(samples, confidence) }
 }
 
 function check(rounds: number, confidence: number, width: number, seconds: number | undefined): void {
-  const refuse = (what: string, got: unknown, expected: string): never =>
-    fail({ code: 'search/rounds', message: `${what} cannot be ${show(got)}`, expected })
-  if (!Number.isSafeInteger(rounds) || rounds < 1) refuse('rounds', rounds, 'a whole number from 1 on')
-  if (!(confidence > 0 && confidence < 1)) refuse('confidence', confidence, 'between 0 and 1')
-  if (!(width >= 0)) refuse('width', width, '0 or more')
-  if (seconds !== undefined && !(seconds > 0)) refuse('seconds', seconds, 'more than 0')
+  const reject = (what: string, value: unknown, expected: string): never =>
+    fail({ code: 'search/rounds', message: `${what} cannot be ${show(value)}`, expected })
+  if (!Number.isSafeInteger(rounds) || rounds < 1) reject('rounds', rounds, 'a whole number from 1 on')
+  if (!(confidence > 0 && confidence < 1)) reject('confidence', confidence, 'between 0 and 1')
+  if (!(width >= 0)) reject('width', width, '0 or more')
+  if (seconds !== undefined && !(seconds > 0)) reject('seconds', seconds, 'more than 0')
 }

@@ -2,9 +2,9 @@
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
 import { COUNT_LIMIT, type Random } from '../points.ts'
 import type { PointSpace } from '../types.ts'
-import { sampledOutline, seeded } from './sampled.ts'
+import { wholeOutline } from './enumeration.ts'
+import { sampledOutline, seeded } from './sampling.ts'
 import type { Outline, OutlinedDecision } from './types.ts'
-import { wholeOutline } from './whole.ts'
 
 export type { Outline, OutlinedDecision } from './types.ts'
 

@@ -8,7 +8,7 @@ import { threadScript } from '../thread-scripts.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
 import { pool } from './pool.ts'
-import { MOST_PLACES, Shares } from './shares.ts'
+import { MOST_PLACES, Shares } from './work-stealing.ts'
 
 /** Fewer points are done before a thread has begun. */
 export const LEAST = 128

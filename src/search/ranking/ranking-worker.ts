@@ -2,7 +2,7 @@
 import { parentPort } from 'node:worker_threads'
 import type { Point } from '../types.ts'
 import { costsFrom, type RankingOrigin } from './origin.ts'
-import { Shares } from './shares.ts'
+import { Shares } from './work-stealing.ts'
 
 export interface Share {
   readonly points: readonly Point[]

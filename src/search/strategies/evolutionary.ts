@@ -1,8 +1,8 @@
 import { crossing, mutating, neighbouring } from '../point-walks.ts'
 import { eachOf, type Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
+import type { Told } from './known-trials.ts'
 import { StrategyBase } from './strategy-base.ts'
-import type { Told } from './told.ts'
 
 /** Points that have children: the last so many that could be measured. */
 const POPULATION = 20

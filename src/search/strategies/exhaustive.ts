@@ -3,7 +3,7 @@ import { foundIn } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 import { StrategyBase } from './strategy-base.ts'
-import { failDeadEnds } from './unseen.ts'
+import { failDeadEnds } from './untaken-points.ts'
 
 /** So many points at a time are put into the prior's order: a space need not be gone through to begin. */
 const CHUNK = 1024

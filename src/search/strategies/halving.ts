@@ -1,8 +1,8 @@
 import { drawing, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, StrategyFactory } from '../types.ts'
+import type { Told } from './known-trials.ts'
 import { StrategyBase } from './strategy-base.ts'
-import type { Told } from './told.ts'
 
 /** Share of a measurement on each rung (successive halving). */
 const SHARES = [1 / 4, 1 / 2, 1] as const

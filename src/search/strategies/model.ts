@@ -2,8 +2,8 @@ import { fail } from '../../ast/diagnostic.ts'
 import { all, counting, pointKey } from '../point-walks.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, StrategyFactory, StrategyOptions } from '../types.ts'
+import { type Costed, rivals, varied } from './diversity.ts'
 import { ForestSearch } from './forest-search.ts'
-import { type Costed, rivals, varied } from './varied.ts'
 
 /** Points that are drawn, which the prior is asked about: for each trial that is to be, at least and at most. */
 const [EACH, LEAST, POOL] = [32, 64, 2048]

@@ -7,8 +7,8 @@ import { drawing, neighbouring, pointKey, type Random } from '../point-walks.ts'
 import { RankingTime } from '../ranking-time.ts'
 import { atOnce, type Stepwise } from '../stepwise.ts'
 import type { Point, PointSpace, Strategy, StrategyOptions, Trial } from '../types.ts'
-import { type Told, ToldPoints } from './told.ts'
-import { Unseen } from './unseen.ts'
+import { type Told, ToldPoints } from './known-trials.ts'
+import { Unseen } from './untaken-points.ts'
 
 export abstract class StrategyBase implements Strategy {
   abstract readonly name: string

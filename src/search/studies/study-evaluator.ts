@@ -5,7 +5,7 @@ import type { Kernel } from '../../api/kernel.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { Evaluator, type EvaluatorOptions } from '../evaluate/evaluator.ts'
-import { LOST } from '../evaluate/outcomes.ts'
+import { DEVICE_LOST } from '../evaluate/outcomes.ts'
 import { pointKey } from '../points.ts'
 import type { KernelSpace, Outcome } from '../types.ts'
 import { type RebuildOptions, rebuildStudy } from './rebuild.ts'
@@ -82,7 +82,7 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
   }
 }
 
-const isLoss = (o: Outcome): boolean => o.status === 'failed' && LOST.has(o.code)
+const isLoss = (o: Outcome): boolean => o.status === 'failed' && DEVICE_LOST.has(o.code)
 
 /** One study on a device: its points are those of trials, whose steps come with them. */
 class StudyTrials {
@@ -122,7 +122,7 @@ class StudyTrials {
     this.#traces.set(key, trace)
     try {
       const [outcome] = await this.#evaluator.evaluate([{ point, share }])
-      const { bytes, relativeError, sampled } = this.#evaluator.tried(point) ?? {}
+      const { bytes, relativeError, sampled } = this.#evaluator.factsOf(point) ?? {}
       const compared =
         bytes !== undefined && relativeError !== undefined && sampled !== undefined
           ? { bytes, relativeError, sampled }

@@ -1,7 +1,7 @@
 /** JSON form of a shared study, complete enough for a worker on another machine to run its trials. */
 import type { TraceStep } from '../../api/kernel.ts'
 import type { Source } from '../../ast/diagnostic.ts'
-import type { Compared } from '../evaluate/test-bench.ts'
+import type { ComparisonFacts } from '../evaluate/test-bench.ts'
 import type { Study, TrialRecord } from '../records/types.ts'
 import type { Point } from '../types.ts'
 
@@ -45,7 +45,7 @@ export interface SharedTrial {
 export interface SharedResult
   extends Pick<TrialRecord, 'outcome' | 'share' | 'predicted' | 'terms' | 'duration'> {
   /** Comparison with the reference, if it was made. */
-  readonly compared?: Compared | undefined
+  readonly compared?: ComparisonFacts | undefined
 }
 
 /** Report that a worker sends back. */

@@ -1,24 +1,27 @@
-/** One of several data that a kernel is tuned on: searched by itself, then candidates of all are tried on it. */
+/**
+ * One of several data sets on which a kernel is tuned: its own search, then a comparison of the candidates of all
+ * cases.
+ */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { Questions, Values } from '../choice/conditions.ts'
+import { usualSpace } from '../default-space.ts'
 import { fastestTrials } from '../fastest.ts'
 import { type SearchResult, search } from '../search.ts'
 import type { EvaluationRequest } from '../search-options.ts'
 import type { SharedInput } from '../studies/types.ts'
 import type { WrongResult } from '../tally.ts'
 import type { KernelSpace, Outcome, StrategyOptions } from '../types.ts'
-import { usualSpace } from '../usual-space.ts'
-import { inputsOf, READING } from './case-inputs.ts'
+import { inputsOf, READING_SECONDS } from './case-inputs.ts'
+import { defaultPrior } from './default-prior.ts'
 import type { TuneOptions, TuneProgress } from './index.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { pointOf, type SharedCandidates } from './shared-candidates.ts'
 import { standardOf } from './standard.ts'
-import { usualPrior } from './usual-prior.ts'
 
-/** Data that a kernel is tuned on, with others. */
+/** One of the data sets on which a kernel is tuned. */
 export interface TuneCase {
   readonly name: string
   /** Inputs as for `prepare`, or a function that reads them: large ones are read on demand. */
@@ -27,9 +30,9 @@ export interface TuneCase {
   readonly group?: string | undefined
   /** Name of the data in records; default: the name. */
   readonly data?: string | undefined
-  /** Default: the one of the options. */
+  /** Default: the device of the options. */
   readonly device?: Device | undefined
-  /** With a queue: where workers get the tensors that are bound. */
+  /** With a queue: sources from which workers load the bound tensors. */
   readonly files?: Readonly<Record<string, SharedInput>> | undefined
 }
 
@@ -55,7 +58,7 @@ export interface CaseOptions
     | KernelSpace<Kernel>
     | ((inputs: RunInputs, device: Device) => KernelSpace<Kernel> | Promise<KernelSpace<Kernel>>)
     | undefined
-  /** Expected milliseconds of points of a case, without measuring. Default: as of `tune`. */
+  /** Predicted milliseconds of points of a case; default: as for `tune`. */
   readonly prior?:
     | ((space: KernelSpace<Kernel>, inputs: RunInputs, device: Device) => StrategyOptions['prior'])
     | undefined
@@ -63,15 +66,15 @@ export interface CaseOptions
 }
 
 /** Result of a search on one case. */
-export interface Searched extends Omit<SearchResult, 'best'> {
-  /** Trials that the records had. */
+export interface CaseSearchResult extends Omit<SearchResult, 'best'> {
+  /** Number of trials that the records contained. */
   readonly knownTrials: number
   readonly study: string | null
 }
 
 /** Outcomes of the candidates of all cases on one case. */
-export interface Compared {
-  /** In the order of the candidates. */
+export interface CaseComparison {
+  /** Outcomes in the order of the candidates. */
   readonly outcomes: readonly Outcome[]
   readonly wrong: readonly WrongResult[]
   /** Values of the quantities that conditions use. */
@@ -86,26 +89,26 @@ export class CaseStudy {
   readonly #case: TuneCase
   readonly #options: CaseOptions
 
-  constructor(kernel: Kernel, given: TuneCase, options: CaseOptions) {
-    this.name = given.name
-    this.group = given.group ?? given.name
-    this.device = given.device ?? options.device
+  constructor(kernel: Kernel, tuneCase: TuneCase, options: CaseOptions) {
+    this.name = tuneCase.name
+    this.group = tuneCase.group ?? tuneCase.name
+    this.device = tuneCase.device ?? options.device
     this.#kernel = kernel
-    this.#case = given
+    this.#case = tuneCase
     this.#options = options
   }
 
   /** @throws SptError as `inputsOf`, `Session.open`, and of spaces */
-  async #opened<T>(
+  async #withSession<T>(
     work: (session: Session, space: KernelSpace<Kernel>, inputs: RunInputs) => Promise<T>,
     shared?: SharedCandidates,
   ): Promise<T> {
     const { files = {} } = this.#case
     const { records, seed = 1, resume = true, reopen, timeout, queue, signal, seconds } = this.#options
-    const inputs = await inputsOf(this.#case, { signal, seconds: seconds && seconds + READING })
+    const inputs = await inputsOf(this.#case, { signal, seconds: seconds && seconds + READING_SECONDS })
     const space = await this.#space(inputs)
     const session = await Session.open(this.#kernel, {
-      space: shared?.within(space) ?? space,
+      space: shared?.extend(space) ?? space,
       inputs,
       device: this.device,
       seed,
@@ -135,19 +138,19 @@ export class CaseStudy {
     shared: SharedCandidates,
     count: number,
     onProgress: (p: TuneProgress) => void,
-  ): Promise<Searched & { readonly standard: string | null }> {
-    return this.#opened(async (session, space, inputs) => {
+  ): Promise<CaseSearchResult & { readonly standard: string | null }> {
+    return this.#withSession(async (session, space, inputs) => {
       const { seed = 1, trials, seconds, patience, signal, batch } = this.#options
-      const { strategy: named, prior: given } = this.#options
-      const prior = given
-        ? given(space, inputs, this.device)
-        : usualPrior(space, { kernel: this.#kernel, device: this.device, inputs, strategy: named })
+      const { strategy: strategyOption, prior: priorOption } = this.#options
+      const prior = priorOption
+        ? priorOption(space, inputs, this.device)
+        : defaultPrior(space, { kernel: this.#kernel, device: this.device, inputs, strategy: strategyOption })
       const { known } = session
-      const { best: _, ...found } = await search({
+      const { best: _, ...result } = await search({
         space,
-        strategy: named ?? (prior ? 'model' : 'surrogate'),
-        evaluate: session.evaluateBesides,
-        externalTrials: session.others,
+        strategy: strategyOption ?? (prior ? 'model' : 'surrogate'),
+        evaluate: session.evaluateShared,
+        externalTrials: session.takeOthers,
         seed,
         batch: batch ?? (await session.batch()),
         knownTrials: known,
@@ -160,9 +163,9 @@ export class CaseStudy {
       })
       const { tensors = {} } = session.evaluator.bench.data.inputs
       const standard = await this.#standard(shared, { ...inputs, tensors })
-      for (const { point } of fastestTrials(found).slice(0, count))
+      for (const { point } of fastestTrials(result).slice(0, count))
         shared.add(space.kernel(point), this.group, space.call?.(point))
-      return { ...found, knownTrials: known.length, study: session.study, standard }
+      return { ...result, knownTrials: known.length, study: session.study, standard }
     })
   }
 
@@ -177,33 +180,33 @@ export class CaseStudy {
     }
   }
 
-  /** Tries candidates: those of other cases too. */
+  /** Evaluates the candidates of all cases on this case. */
   compare(
     shared: SharedCandidates,
     questions: Questions,
     onProgress: (done: number) => void,
-  ): Promise<Compared> {
-    return this.#opened(async (session, space) => {
+  ): Promise<CaseComparison> {
+    return this.#withSession(async (session, space) => {
       const { signal, batch } = this.#options
-      const points = shared.all.map(pointOf)
-      const outcomes = points.map((p) => session.recorded(p)?.outcome)
-      const open = [...points.keys()].filter((k) => !outcomes[k])
-      const size = batch ?? (await session.batch())
-      for (let at = 0; at < open.length; at += size) {
+      const points = shared.list.map(pointOf)
+      const outcomes = points.map((p) => session.recordedTrial(p)?.outcome)
+      const missing = [...points.keys()].filter((k) => !outcomes[k])
+      const batchSize = batch ?? (await session.batch())
+      for (let start = 0; start < missing.length; start += batchSize) {
         signal?.throwIfAborted()
-        onProgress(points.length - open.length + at)
-        const some = open.slice(at, at + size)
-        const asked = some.map((k): EvaluationRequest => ({ point: points[k]!, share: 1 }))
-        const found = await session.evaluate(asked, signal ? { signal } : {})
-        for (const [n, k] of some.entries()) outcomes[k] = found[n]
+        onProgress(points.length - missing.length + start)
+        const indices = missing.slice(start, start + batchSize)
+        const requests = indices.map((k): EvaluationRequest => ({ point: points[k]!, share: 1 }))
+        const batchOutcomes = await session.evaluate(requests, signal ? { signal } : {})
+        for (const [n, k] of indices.entries()) outcomes[k] = batchOutcomes[n]
       }
-      const { seed: _, ...given } = session.evaluator.bench.data.inputs
+      const { seed: _, ...inputs } = session.evaluator.bench.data.inputs
       const wrong = outcomes.flatMap((o, k) =>
         o?.status === 'wrong'
           ? [{ space: space.name, point: points[k]!, message: o.message, trace: o.trace, seed: o.seed }]
           : [],
       )
-      return { outcomes: outcomes as Outcome[], wrong, values: questions.valuesOn(this.device, given) }
+      return { outcomes: outcomes as Outcome[], wrong, values: questions.valuesOn(this.device, inputs) }
     }, shared)
   }
 }

@@ -1,4 +1,4 @@
-/** The last comparison: few kernels of any formats, one at a time on the device, in several passes. */
+/** The final comparison: a few kernels of any formats, one at a time on the device, in several passes. */
 
 import type { Kernel } from '../../api/kernel.ts'
 import { Random } from '../../run/bind/random-tensors.ts'
@@ -15,29 +15,29 @@ import type { Outcome } from '../types.ts'
  * Passes of the final comparison. Each kernel has a turn in each pass, so that disturbances of the device affect all of them.
  */
 const PASSES = 4
-/** Of the usual effort, in each pass. */
-const SHARE = 0.25
+/** Fraction of the usual effort in each pass. */
+const PASS_EFFORT = 0.25
 /** Slowdown relative to the fastest in a pass above which a kernel is dropped. */
-const FAR = 1.5
+const DROP_FACTOR = 1.5
 
-/** A kernel under its steps, or a library's routine that takes its arrays. */
+/** A kernel with its schedule, or a library routine that takes its arrays. */
 export interface Contender {
   readonly kernel: Kernel
   readonly routine?: LibraryRoutine | undefined
   /** Earlier outcome, if it was tried. */
-  readonly before?: Outcome | undefined
-  /** Elements that it goes through for each that is stored, where they are more. */
-  readonly filled?: number | undefined
+  readonly earlier?: Outcome | undefined
+  /** Ratio of traversed to stored elements, if greater than 1. */
+  readonly expansion?: number | undefined
 }
 
 export interface ComparisonOptions {
-  /** Of the order in a pass. */
+  /** Seed of the order in a pass. */
   readonly seed: number
-  /** Once it aborts there are some seconds left. */
+  /** Ends the comparison `GRACE_MS` after the abort. */
   readonly signal?: AbortSignal | undefined
-  /** As if it aborted then. */
+  /** Seconds after which it ends as if the signal aborted. */
   readonly seconds?: number | undefined
-  /** Told the place of the one whose turn it is. */
+  /** Called with the index of the kernel to be measured next. */
   readonly onTurn?: ((place: number) => void) | undefined
 }
 
@@ -45,7 +45,7 @@ export interface ComparisonOptions {
  * Outcomes of kernels, in their order. Rejected, faulting and predictably slow kernels are dropped. `null`: the comparison
  * ended before the kernel had an outcome.
  */
-export async function compared(
+export async function compareKernels(
   evaluator: Evaluator,
   kernels: readonly Contender[],
   { seed, signal: stop, seconds, onTurn }: ComparisonOptions,
@@ -54,92 +54,108 @@ export async function compared(
   const { signal } = limit
   const random = new Random(seed)
   const samples = kernels.map((): number[] => [])
-  const out: Outcome[] = []
-  const ending = new Ending(signal)
-  const [fastest] = fastestOf(kernels.flatMap(({ before }) => (before ? [{ outcome: before }] : [])))
-  const isShort = fastest?.outcome.status === 'measured' && RUNS * fastest.outcome.timing.median < GRACE
-  const measured = (k: number): Outcome => ({ status: 'measured', timing: summarizeSamples(samples[k]!) })
+  const outcomes: Outcome[] = []
+  const ending = new GraceSignal(signal)
+  const [fastest] = fastestOf(kernels.flatMap(({ earlier }) => (earlier ? [{ outcome: earlier }] : [])))
+  const isShort =
+    fastest?.outcome.status === 'measured' && RUNS_PER_KERNEL * fastest.outcome.timing.median < GRACE_MS
+  const measuredOutcome = (k: number): Outcome => ({
+    status: 'measured',
+    timing: summarizeSamples(samples[k]!),
+  })
   try {
     for (let pass = 0; pass < PASSES; pass++) {
-      const left = [...kernels.keys()].filter((k) => !out[k])
-      // What the search holds for the fastest comes first: there may be no time for all.
-      for (const k of pass === 0 ? left : shuffled(left, () => random.next())) {
+      const remaining = [...kernels.keys()].filter((k) => !outcomes[k])
+      // The first pass uses the order of the search, because there may be no time for all kernels.
+      for (const k of pass === 0 ? remaining : shuffled(remaining, () => random.next())) {
         if (signal?.aborted && (pass > 0 || ending.signal.aborted || !isShort)) break
-        const least = leastOf(samples, kernels)
-        const far = farExpected(kernels[k]!, least)
-        if (far) {
-          out[k] = far
+        const fastestTime = fastestTimeOf(samples, kernels)
+        const rejection = rejectIfSlow(kernels[k]!, fastestTime)
+        if (rejection) {
+          outcomes[k] = rejection
           continue
         }
         onTurn?.(k)
-        const outcome = await unlessAborted(ending.signal, () => timed(evaluator, kernels[k]!, ending.signal))
+        const outcome = await unlessAborted(ending.signal, () =>
+          measureContender(evaluator, kernels[k]!, ending.signal),
+        )
         if (outcome?.status === 'measured') samples[k]!.push(...outcome.timing.samples)
-        else if (outcome) out[k] = outcome
+        else if (outcome) outcomes[k] = outcome
       }
-      for (const k of farIn(samples)) out[k] ??= measured(k)
+      for (const k of slowKernels(samples)) outcomes[k] ??= measuredOutcome(k)
     }
   } finally {
     ending.clear()
     limit.clear()
   }
-  return kernels.map((_, k) => out[k] ?? (samples[k]!.length > 0 ? measured(k) : null))
+  return kernels.map((_, k) => outcomes[k] ?? (samples[k]!.length > 0 ? measuredOutcome(k) : null))
 }
 
-/** Those of whose samples, two at least, none is near the fastest median: a single one may be held up by anything. */
-export function farIn(samples: readonly (readonly number[])[]): readonly number[] {
+/**
+ * Indices of kernels with at least two samples, all of which are far from the fastest median; a single sample may be
+ * disturbed.
+ */
+export function slowKernels(samples: readonly (readonly number[])[]): readonly number[] {
   const medians = samples.map((s) => (s.length > 0 ? summarizeSamples(s).median : Number.POSITIVE_INFINITY))
   const fastest = Math.min(...medians)
   return [...samples.keys()].filter(
-    (k) => samples[k]!.length >= 2 && medians[k]! > FAR * fastest && Math.min(...samples[k]!) > FAR * fastest,
+    (k) =>
+      samples[k]!.length >= 2 &&
+      medians[k]! > DROP_FACTOR * fastest &&
+      Math.min(...samples[k]!) > DROP_FACTOR * fastest,
   )
 }
 
-/** Milliseconds of the fastest so far; `Infinity`: none was measured. */
-const leastOf = (samples: readonly (readonly number[])[], kernels: readonly Contender[]): number =>
+/** Median milliseconds of the fastest kernel so far; `Infinity` if none was measured. */
+const fastestTimeOf = (samples: readonly (readonly number[])[], kernels: readonly Contender[]): number =>
   Math.min(
     ...samples.flatMap((s) => (s.length > 0 ? [summarizeSamples(s).median] : [])),
-    ...kernels.flatMap(({ before: b }) => (b?.status === 'measured' ? [b.timing.median] : [])),
+    ...kernels.flatMap(({ earlier: b }) => (b?.status === 'measured' ? [b.timing.median] : [])),
   )
 
-/** Predicted slowdown relative to the fastest above which a kernel is not run. */
-const HOPELESS = 20
-/** Milliseconds that one run of any may take: it cannot be interrupted on all devices. */
+/** Ratio of traversed to stored elements above which a kernel may be skipped. */
+const MAX_EXPANSION = 20
+/** Milliseconds that one run of any kernel may take, because not all devices can interrupt it. */
 const SHORT_RUN = 100
 
 /**
- * Reason to skip a kernel: its traversed elements, at the fastest kernel's time per stored element (`least` milliseconds in
- * all), take too long for a thread; `null`: it is measured.
+ * Outcome that skips a kernel, if its traversed elements take too long at the fastest kernel's time per stored element;
+ * otherwise `null`.
+ * @param fastestTime - Milliseconds of the fastest kernel
  */
-export function farExpected({ filled = 1 }: Pick<Contender, 'filled'>, least: number): Outcome | null {
-  const expected = filled * least
-  if (!Number.isFinite(expected) || filled <= HOPELESS || expected <= SHORT_RUN) return null
-  const times = filled.toPrecision(2)
+export function rejectIfSlow(
+  { expansion = 1 }: Pick<Contender, 'expansion'>,
+  fastestTime: number,
+): Outcome | null {
+  const milliseconds = expansion * fastestTime
+  if (!Number.isFinite(milliseconds) || expansion <= MAX_EXPANSION || milliseconds <= SHORT_RUN) return null
+  const factor = expansion.toPrecision(2)
   return {
     status: 'rejected',
     code: 'search/far-slower',
-    message: `it goes through ${Number(times)} times the elements that are stored: some ${Number((expected / 1000).toPrecision(2))} s are expected of a run`,
+    message: `it goes through ${Number(factor)} times the elements that are stored: some ${Number((milliseconds / 1000).toPrecision(2))} s are expected of a run`,
   }
 }
 
-/** Milliseconds after the signal. */
-const GRACE = 1500
-/** Of a kernel that is compared and measured a little. */
-const RUNS = 20
+/** Milliseconds between the abort of the caller's signal and the end of the comparison. */
+const GRACE_MS = 1500
+/** Approximate number of runs of a kernel that is verified and briefly measured. */
+const RUNS_PER_KERNEL = 20
 
 /** A signal that aborts some time after the caller's. */
-class Ending {
+class GraceSignal {
   readonly #controller = new AbortController()
-  readonly #of: AbortSignal | undefined
+  readonly #source: AbortSignal | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(of: AbortSignal | undefined) {
-    this.#of = of
-    if (of?.aborted) this.#begin()
-    else of?.addEventListener('abort', this.#begin, { once: true })
+  constructor(source: AbortSignal | undefined) {
+    this.#source = source
+    if (source?.aborted) this.#begin()
+    else source?.addEventListener('abort', this.#begin, { once: true })
   }
 
   readonly #begin = (): void => {
-    this.#timer = setTimeout(() => this.#controller.abort(this.#of!.reason), GRACE)
+    this.#timer = setTimeout(() => this.#controller.abort(this.#source!.reason), GRACE_MS)
   }
 
   get signal(): AbortSignal {
@@ -148,34 +164,37 @@ class Ending {
 
   clear(): void {
     clearTimeout(this.#timer)
-    this.#of?.removeEventListener('abort', this.#begin)
+    this.#source?.removeEventListener('abort', this.#begin)
   }
 }
 
-/** Verified against the reference, and measured with a share of the full effort. @throws the abort reason of `signal` */
-export async function timed(
+/**
+ * Outcome of a kernel that is verified against the reference and measured with a fraction of the full effort. @throws
+ * the abort reason of `signal`
+ */
+export async function measureContender(
   evaluator: Evaluator,
   { kernel, routine }: Contender,
   signal?: AbortSignal,
 ): Promise<Outcome> {
   try {
-    const compiled = await (routine ? routine.compile() : evaluator.compiled(kernel, signal))
+    const compiled = await (routine ? routine.compile() : evaluator.compile(kernel, signal))
     const steps = JSON.stringify(kernel.toJSON())
     try {
-      const checked = await evaluator.bench.checked(
+      const verification = await evaluator.bench.verify(
         compiled,
         routine ? `${routine.name} ${steps}` : steps,
         signal,
       )
-      if ('wrong' in checked) return checked.wrong
+      if ('wrong' in verification) return verification.wrong
       try {
-        const { prepared } = checked
+        const { prepared } = verification
         return (
-          (await evaluator.bench.hopeless(prepared, signal)) ??
-          (await evaluator.bench.measured([prepared], SHARE, signal))[0]!
+          (await evaluator.bench.warmUp(prepared, signal)) ??
+          (await evaluator.bench.measure([prepared], PASS_EFFORT, signal))[0]!
         )
       } finally {
-        checked.prepared.free()
+        verification.prepared.free()
       }
     } finally {
       compiled.release()

@@ -1,8 +1,8 @@
-/** Evaluates the first measured point of a search alone: one that is interrupted early has a result then. */
-import type { Trier } from '../evaluate/evaluator.ts'
+/** Evaluates the first point of a search alone, so that a search that is interrupted early has a result. */
+import type { PointEvaluator } from '../evaluate/evaluator.ts'
 
-/** @returns the same evaluation, whose batches wait for their first point until one was measured */
-export function firstAlone(evaluate: Trier['evaluate']): Trier['evaluate'] {
+/** @returns The same evaluation, except that batches wait for their first point until a point was measured */
+export function evaluateFirstAlone(evaluate: PointEvaluator['evaluate']): PointEvaluator['evaluate'] {
   let isMeasured = false
   return async (points, context = {}) => {
     if (isMeasured || points.length < 2) return evaluate(points, context)

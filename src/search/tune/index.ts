@@ -6,83 +6,98 @@ import type { Kernel } from '../../api/kernel.ts'
 import type { Coverage } from '../../run/compare-outputs.ts'
 import { type Ceilings, ceilingsOf } from '../../runtime/ceilings.ts'
 import type { Device } from '../../runtime/device.ts'
-import type { Tried } from '../evaluate/evaluator.ts'
+import { usualSpace } from '../default-space.ts'
+import type { PointFacts } from '../evaluate/evaluator.ts'
 import { Expected } from '../expected.ts'
 import type { Records } from '../records/index.ts'
 import { type SearchResult, search } from '../search.ts'
 import type { SearchProgress } from '../search-options.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions, Trial } from '../types.ts'
-import { usualSpace } from '../usual-space.ts'
-import { type Judged, judgedOf } from './judged.ts'
+import { defaultPrior } from './default-prior.ts'
 import { compareFinalists, type Finalist } from './last-comparison.ts'
-import { fastestRoutines, type LibraryTrial, type LibraryTrials, libraryTrials, record } from './libraries.ts'
+import {
+  fastestRoutines,
+  type LibraryTrial,
+  type LibraryTrials,
+  libraryTrials,
+  recordTrials,
+} from './libraries.ts'
+import { type Recommendation, recommend } from './recommendation.ts'
 import { type QueueOptions, Session } from './session.ts'
 import { subjectOf, type TuneSubject } from './subject.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
-import { usualPrior } from './usual-prior.ts'
 
 export type { Finalist } from './last-comparison.ts'
 
 export interface TuneOptions {
-  /** Default: the kernel's own for this device (`cpu_space`, `gpu_space`), else its sketches. */
+  /** Default: the kernel's own space for this device (`cpu_space`, `gpu_space`), otherwise its sketches. */
   readonly space?: KernelSpace<Kernel> | undefined
   /** Inputs as for `prepare`: unbound ones are random if there is a seed. */
   readonly inputs: RunInputs
   readonly device: Device
-  /** Points that are measured at most. */
+  /** Maximum number of points that are measured. */
   readonly trials?: number | undefined
-  /** From the call on, to the last comparison, which takes half as long at most; half of them at least are for trials. */
+  /** Seconds from the call to the final comparison, which takes at most half as long; at least half are for trials. */
   readonly seconds?: number | undefined
-  /** Trials without a better one after which it ends. */
+  /** Ends the search after this many trials without an improvement. */
   readonly patience?: number | undefined
-  /** Default: `model` with a prior, `surrogate` without: what found most in `bench/strategies`. `model` makes its prior. */
+  /**
+   * Default: `model` if there is a prior, otherwise `surrogate`, the best strategies in `bench/strategies`. `model`
+   * uses the device's cost model.
+   */
   readonly strategy?: string | StrategyFactory | undefined
-  /** Of the strategy, and of the order of measurements; 1. */
+  /** Seed of the strategy and of the order of measurements; default 1. */
   readonly seed?: number | undefined
-  /** Expected milliseconds of points, without measuring. Default: the device's cost model, where there is one, for `model` alone. */
+  /** Predicted milliseconds of points. Default: the device's cost model, if there is one, with the strategy `model`. */
   readonly prior?: StrategyOptions['prior']
   readonly records?: Records | undefined
-  /** Name of the data in the records: a file's name. */
+  /** Name of the data in the records, such as a file name. */
   readonly data?: string | undefined
-  /** Reuse trials of the same study from the records; true. */
+  /** Reuse trials of the same study from the records; default true. */
   readonly resume?: boolean | undefined
-  /** Ends it with the best so far. */
+  /** Ends the search with the best schedule so far. */
   readonly signal?: AbortSignal | undefined
   readonly onProgress?: ((progress: TuneProgress) => void) | undefined
-  /** Opens the device again, once, where it is lost. */
+  /** Opens the device again, once, if it is lost. */
   readonly reopen?: (() => Promise<Device>) | undefined
-  /** Milliseconds that lowering a point may take; 30,000. */
+  /** Milliseconds that lowering a point may take; default 30,000. */
   readonly timeout?: number | undefined
-  /** Points that are tried together, and here measured against each other; 8, with a queue twice its workers. */
+  /**
+   * Number of points evaluated together, and measured against each other; default 8, with a queue twice the number of
+   * workers.
+   */
   readonly batch?: number | undefined
-  /** Counts the bytes and operations of `finalists`, for reports: some seconds, unless `signal` aborts; false. */
+  /**
+   * Counts the bytes and operations of `finals` for reports, which takes seconds, unless `signal` aborts; default
+   * false.
+   */
   readonly explain?: boolean | undefined
-  /** Routines of the device's libraries that compute the kernel are tried as well; true. */
+  /** Evaluates library routines of the device that compute the kernel; default true. */
   readonly libraries?: boolean | undefined
-  /** Workers do the trials; the last comparison is made here. */
+  /** Evaluates trials on workers; the final comparison runs in this process. */
   readonly queue?: QueueOptions | undefined
 }
 
 export interface TuneProgress extends SearchProgress {
-  /** Trials that the records had. */
+  /** Number of trials that the records contained. */
   readonly knownTrials: number
-  /** The fastest routine of a library, where one could be measured. */
+  /** The fastest library routine, if one was measured. */
   readonly library?: LibraryTrial | undefined
-  /** Points that the cost model ranked so far, while it does. */
+  /** Number of points that the cost model has ranked, while it ranks. */
   readonly ranking?: number | undefined
-  /** Of the last comparison: whose turn it is. */
+  /** Name of the kernel that the final comparison measures. */
   readonly comparing?: string | undefined
 }
 
 /** A trial, with known facts about its kernel. */
-export interface TunedTrial extends Trial, Partial<Tried> {
-  /** Since the search began; none of those that the records had. */
+export interface TunedTrial extends Trial, Partial<PointFacts> {
+  /** Seconds since the search began; absent for trials from the records. */
   readonly seconds?: number | undefined
-  /** When it was done, in milliseconds since 1970. */
+  /** Time of the trial's end, in milliseconds since 1970. */
   readonly time?: number | undefined
 }
 
-export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judged {
+export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Recommendation {
   readonly subject: TuneSubject
   /** Measured peak rates of the device; `null` if there are none. */
   readonly ceilings: Ceilings | null
@@ -92,13 +107,13 @@ export interface TuneResult extends Omit<SearchResult, 'trials' | 'best'>, Judge
   /** Final comparison: the fastest points and the alternatives outside the space, measured against each other. */
   readonly finalists: readonly Finalist[]
   readonly trials: readonly TunedTrial[]
-  /** Trials that the records had. */
+  /** Number of trials that the records contained. */
   readonly knownTrials: number
-  /** Of the records; `null` without them. */
+  /** Id of the study in the records; `null` without records. */
   readonly study: string | null
   /** True if the reference computed a sample of the results. */
   readonly sampled: boolean
-  /** Share of the results that was compared; `null` if none was. */
+  /** Share of the results that was compared; `null` if no result was compared. */
   readonly coverage: Coverage | null
 }
 
@@ -140,65 +155,72 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
   const start = performance.now()
   const { device, signal, seed = 1, resume = true } = options
   const { space = await usualSpace(kernel, device, options.inputs) } = options
-  const { prior = usualPrior(space, { ...options, kernel }) } = options
+  const { prior = defaultPrior(space, { ...options, kernel }) } = options
   const { strategy = prior ? 'model' : 'surrogate' } = options
   const expected = prior && Expected.of(prior)
   if (strategy === 'model') expected?.begin()
   const session = await Session.open(kernel, { ...options, space, seed, resume, expected })
   const { evaluator, known } = session
-  const told = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
+  const times = new Map<Trial, Pick<TunedTrial, 'seconds' | 'time'>>()
   let progress: TuneProgress | undefined
   try {
     const subject = subjectOf(kernel, evaluator.bench.data.inputs, device, { space, strategy, seed })
     const libraries =
       options.libraries === false ? NO_LIBRARIES : await libraryTrials(evaluator, kernel, signal)
-    if (session.study) record(libraries, options.records!, session.study)
+    if (session.study) recordTrials(libraries, options.records!, session.study)
     const fastest = fastestRoutines(libraries)
     if (expected)
       expected.onRanked = (ranking) => {
         if (progress) options.onProgress?.({ ...progress, latestTrials: [], ranking })
       }
-    const found = await search({
-      // What measures heeds the signal, and nothing else may use the device before.
+    const result = await search({
+      // Measurements observe the signal, and no other work may use the device before they end.
       graceSeconds: Number.POSITIVE_INFINITY,
       space,
       strategy,
-      evaluate: session.evaluateBesides,
-      externalTrials: session.others,
+      evaluate: session.evaluateShared,
+      externalTrials: session.takeOthers,
       seed,
       batch: options.batch ?? (await session.batch()),
       knownTrials: known,
       trials: options.trials,
-      seconds: options.seconds && leftOf(options.seconds, start),
+      seconds: options.seconds && remainingSeconds(options.seconds, start),
       patience: options.patience,
       prior: expected?.prior,
       signal,
       onProgress(p) {
-        for (const t of p.latestTrials) told.set(t, { seconds: p.seconds, time: Date.now() })
-        progress = { ...p, knownTrials: known.length + session.heard, library: fastest[0] }
+        for (const t of p.latestTrials) times.set(t, { seconds: p.seconds, time: Date.now() })
+        progress = { ...p, knownTrials: known.length + session.otherCount, library: fastest[0] }
         options.onProgress?.(progress)
       },
     })
-    const comparing = (name: string): void => {
+    const onCompare = (name: string): void => {
       if (progress) options.onProgress?.({ ...progress, latestTrials: [], comparing: name })
     }
-    const finals = await compareFinalists(kernel, { ...options, comparing }, evaluator, space, found, fastest)
-    const judged = await judgedOf(finals, evaluator, { ...options, seed, found, comparing })
+    const finals = await compareFinalists(
+      kernel,
+      { ...options, onCompare },
+      evaluator,
+      space,
+      result,
+      fastest,
+    )
+    const recommendation = await recommend(finals, evaluator, { ...options, seed, search: result, onCompare })
     return {
-      ...found,
+      ...result,
       subject,
       ceilings: ceilingsOf(device.kind, device.name) ?? null,
-      ...judged,
+      ...recommendation,
       libraries,
       defaultSchedule: finals.find((f) => f.name === 'standard')!,
       finalists: finals,
-      trials: found.trials.map((t) => ({
+      trials: result.trials.map((t) => ({
         ...t,
         ...(expected && { predicted: signal?.aborted ? expected.known(t.point) : expected.of(t.point) }),
-        ...session.tried(t.point),
-        ...told.get(t),
+        ...session.factsOf(t.point),
+        ...times.get(t),
       })),
-      knownTrials: known.length + session.heard,
+      knownTrials: known.length + session.otherCount,
       study: session.study,
       sampled: evaluator.bench.isSampled,
       coverage: evaluator.bench.coverage,
@@ -210,7 +232,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
 }
 
 /** Seconds left for trials. Preparation counts, but at least half of the seconds remain. */
-const leftOf = (seconds: number, start: number): number =>
+const remainingSeconds = (seconds: number, start: number): number =>
   Math.max(seconds - (performance.now() - start) / 1000, seconds / 2)
 
 function check(kernel: unknown, options: TuneOptions): void {

@@ -2,31 +2,31 @@
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import type { Device } from '../../runtime/device.ts'
-import { decided } from '../decided.ts'
+import { decided } from '../default-steps.ts'
 import type { Evaluator } from '../evaluate/evaluator.ts'
 import { outcomeOf } from '../evaluate/outcomes.ts'
 import { fastestOf, finalists } from '../fastest.ts'
 import type { LibraryRoutine } from '../libraries/index.ts'
 import type { SearchResult } from '../search.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
-import { type Explained, explained } from './explained.ts'
-import { compared } from './finals.ts'
+import { alternatives } from './alternatives.ts'
+import { compareKernels } from './finals.ts'
+import { explainKernel, type KernelExplanation } from './kernel-explanation.ts'
 import type { LibraryTrial } from './libraries.ts'
-import { others } from './others.ts'
 
-/** A kernel that was measured at the end, against the others of `finalists`; with `explain`, what it does. */
-export interface Finalist extends Explained {
-  /** `found`, `found 2`, … of the space, the fastest first; besides it `standard`, `as written`, `A dense`. */
+/** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
+export interface Finalist extends KernelExplanation {
+  /** `found`, `found 2`, … for points of the space, the fastest first; also `standard`, `as written`, `A dense`. */
   readonly name: string
-  /** Of the standard choice: its schedule as it is called. */
+  /** Name and arguments of the default schedule. */
   readonly schedule?: string | null | undefined
-  /** Declaration of a format that its steps name and the program lacks. */
+  /** Declaration of a format that the steps use and the program lacks. */
   readonly declaration?: string | undefined
-  /** `null` outside of the space. */
+  /** Point of the space; `null` for alternatives outside the space. */
   readonly point: Point | null
   /** `compile` runs it as it was measured. */
   readonly kernel: Kernel
-  /** A library's, which takes the arrays of the kernel: the kernel's steps are not run. */
+  /** The library routine that was measured instead of the kernel's schedule. */
   readonly routine?: LibraryRoutine | undefined
   readonly outcome: Outcome
 }
@@ -35,17 +35,17 @@ interface FinalsOptions {
   readonly inputs: RunInputs
   readonly device: Device
   readonly seed?: number | undefined
-  /** Of the search. */
+  /** Time limit of the search, in seconds. */
   readonly seconds?: number | undefined
   readonly signal?: AbortSignal | undefined
   /** Counts bytes and operations. */
   readonly explain?: boolean | undefined
-  /** Told whose turn it is. */
-  readonly comparing: (name: string) => void
+  /** Called with the name of the kernel to be measured next. */
+  readonly onCompare: (name: string) => void
 }
 
 /** Outcome of candidates not yet compared when the comparison ended. */
-const ENDED: Outcome = {
+const NOT_COMPARED: Outcome = {
   status: 'failed',
   code: 'search/ended',
   message: 'the search ended before this candidate was measured',
@@ -57,61 +57,61 @@ export async function compareFinalists(
   options: FinalsOptions,
   evaluator: Evaluator,
   space: KernelSpace<Kernel>,
-  found: SearchResult,
+  result: SearchResult,
   routines: readonly LibraryTrial[],
 ): Promise<readonly Finalist[]> {
-  const fastest = finalists(found)
-  const list = [
+  const fastest = finalists(result)
+  const sources = [
     ...fastest.map(({ point, outcome }, k) => ({
-      name: foundName(k),
+      name: rankName(k),
       point,
-      before: outcome,
+      earlier: outcome,
       kernel: () => space.kernel(point),
     })),
-    ...(await others(kernel, options.device, evaluator.bench.data.inputs, options.inputs)),
+    ...(await alternatives(kernel, options.device, evaluator.bench.data.inputs, options.inputs)),
     ...routines.map(({ name, routine, outcome }) => ({
       name,
       routine,
-      before: outcome,
+      earlier: outcome,
       kernel: () => routine.kernel,
     })),
   ]
-  const made = list.map((c) => {
+  const candidates = sources.map((c) => {
     try {
-      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), refused: null }
+      return { ...c, kernel: 'routine' in c ? c.kernel() : decided(c.kernel()), rejection: null }
     } catch (e) {
-      return { ...c, kernel, refused: outcomeOf(e) }
+      return { ...c, kernel, rejection: outcomeOf(e) }
     }
   })
-  const legal = made.filter((c) => c.refused === null)
-  const outcomes = await compared(evaluator, legal, {
+  const accepted = candidates.filter((c) => c.rejection === null)
+  const outcomes = await compareKernels(evaluator, accepted, {
     seed: options.seed ?? 1,
     signal: options.signal,
-    seconds: options.seconds && Math.max(LEAST_COMPARISON, options.seconds / 2),
-    onTurn: (k) => options.comparing(legal[k]!.name),
+    seconds: options.seconds && Math.max(MIN_SECONDS, options.seconds / 2),
+    onTurn: (k) => options.onCompare(accepted[k]!.name),
   })
   const finals: Finalist[] = []
-  for (const { refused, ...all } of made) {
-    const { before, filled: _, ...c } = { before: ENDED, filled: 1, ...all }
-    const outcome = refused ?? outcomes[legal.findIndex((l) => l.name === c.name)] ?? before
+  for (const { rejection, ...candidate } of candidates) {
+    const { earlier, expansion: _, ...c } = { earlier: NOT_COMPARED, expansion: 1, ...candidate }
+    const outcome = rejection ?? outcomes[accepted.findIndex((l) => l.name === c.name)] ?? earlier
     const isCounted =
       options.explain && !options.signal?.aborted && outcome.status === 'measured' && !('routine' in c)
-    const more = isCounted ? await explained(evaluator, c.kernel) : {}
-    finals.push({ point: null, ...c, outcome, ...more })
+    const explanation = isCounted ? await explainKernel(evaluator, c.kernel) : {}
+    finals.push({ point: null, ...c, outcome, ...explanation })
   }
-  return byPlace(finals)
+  return nameByRank(finals)
 }
 
-/** Seconds. */
-const LEAST_COMPARISON = 2
+/** Minimum seconds of the final comparison. */
+const MIN_SECONDS = 2
 
-const foundName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
+const rankName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
 
 /** Names points by their rank in the final comparison. */
-function byPlace(finals: readonly Finalist[]): readonly Finalist[] {
+function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {
   const points = finals.filter((f) => f.point !== null)
   const fastest = fastestOf(points)
-  const inOrder = [...fastest, ...points.filter((f) => !fastest.includes(f))]
-  const named = inOrder.map((f, k) => ({ ...f, name: foundName(k) }))
-  return [...named, ...finals.filter((f) => f.point === null)]
+  const ranked = [...fastest, ...points.filter((f) => !fastest.includes(f))]
+  const renamed = ranked.map((f, k) => ({ ...f, name: rankName(k) }))
+  return [...renamed, ...finals.filter((f) => f.point === null)]
 }

@@ -1,4 +1,4 @@
-/** One kernel on one set of inputs: points of a space are tried, by this process or by workers, and kept. */
+/** One kernel on one set of inputs: points of a space are evaluated in this process or by workers, and recorded. */
 import { randomUUID } from 'node:crypto'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { checkBound } from '../../api/format-input-binding.ts'
@@ -7,7 +7,7 @@ import { Space } from '../../api/space.ts'
 import { SptError } from '../../ast/diagnostic.ts'
 import { expectArgument } from '../../ast/expect-argument.ts'
 import type { Device } from '../../runtime/device.ts'
-import { appliedAt, Evaluator, type Tried, type Trier } from '../evaluate/evaluator.ts'
+import { applyPoint, Evaluator, type PointEvaluator, type PointFacts } from '../evaluate/evaluator.ts'
 import type { Expected } from '../expected.ts'
 import { checking, pointKey } from '../point-walks.ts'
 import { spaceKey } from '../records/identity.ts'
@@ -19,11 +19,11 @@ import { inTurns, type Stepwise } from '../stepwise.ts'
 import { RemoteTrials } from '../studies/remote-trials.ts'
 import type { SharedInput, SharedProgram } from '../studies/types.ts'
 import type { KernelSpace, Outcome, Point } from '../types.ts'
-import { firstAlone } from './first-alone.ts'
+import { evaluateFirstAlone } from './first-alone.ts'
 import { RemoteEvaluator } from './remote-evaluator.ts'
 import { trialTerms } from './trial-terms.ts'
 
-/** Workers do the trials, which they find on a server. */
+/** Evaluates trials on workers, through a Redis server. */
 export interface QueueOptions {
   /** `redis://HOST:PORT`. */
   readonly url: string
@@ -31,9 +31,9 @@ export interface QueueOptions {
   readonly program: SharedProgram
   /** Sources of the bound tensors for workers. */
   readonly tensors: Readonly<Record<string, SharedInput>>
-  /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
+  /** Seconds without a worker, or without a response of the server, after which the session fails; default 60. */
   readonly idleSeconds?: number | undefined
-  /** Called when there is no worker, and for connection errors. */
+  /** Called with a line of text if there is no worker, and for connection errors. */
   readonly onNote?: ((line: string) => void) | undefined
 }
 
@@ -51,31 +51,31 @@ export interface SessionOptions {
   readonly queue?: QueueOptions | undefined
   readonly reopen?: (() => Promise<Device>) | undefined
   readonly timeout?: number | undefined
-  /** Ends what takes long when it is opened. */
+  /** Aborts the opening of the session. */
   readonly signal?: AbortSignal | undefined
 }
 
-/** Milliseconds between the end of a trial and its record, at most. */
-const LATE_MS = 10_000
+/** Maximum milliseconds between the end of a trial and its record. */
+const RECORD_DELAY_MS = 10_000
 
 export class Session {
   readonly kernel: Kernel
   readonly options: SessionOptions
   /** Evaluator in this process, for comparisons that must run in one place. */
   readonly evaluator: Evaluator
-  /** Of the records; `null` where nothing is kept. */
+  /** Id of the study in the records; `null` if nothing is recorded. */
   readonly study: string | null
-  /** Trials of its points that the records had. */
+  /** Trials of the space's points that the records contained. */
   readonly known: readonly StoredTrial[]
   readonly #remote: RemoteEvaluator | null
-  readonly #evaluate: Trier['evaluate']
+  readonly #evaluate: PointEvaluator['evaluate']
   readonly #terms: ReturnType<typeof trialTerms>
   readonly #name = randomUUID()
-  readonly #begun = Date.now()
-  /** Points that it tried, and ids of trials of others that it told of. */
-  readonly #own = new Set<string>()
-  readonly #heard: Set<string>
-  #heardUntil = this.#begun
+  readonly #start = Date.now()
+  /** Points that this session evaluated, and ids of reported trials of other sessions. */
+  readonly #ownPoints = new Set<string>()
+  readonly #reportedIds: Set<string>
+  #queriedUntil = this.#start
 
   private constructor(
     kernel: Kernel,
@@ -89,37 +89,40 @@ export class Session {
     this.options = options
     this.evaluator = evaluator
     this.#remote = remote
-    this.#evaluate = remote ? remote.evaluate : firstAlone(evaluator.evaluate)
+    this.#evaluate = remote ? remote.evaluate : evaluateFirstAlone(evaluator.evaluate)
     this.#terms = trialTerms(kernel, options.device.kind)
     this.study = options.records && study ? study.id : null
     this.known = known
-    this.#heard = new Set(known.map((t) => t.id))
+    this.#reportedIds = new Set(known.map((t) => t.id))
   }
 
-  /** @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` where there is a queue */
+  /**
+   * Opens a session. @throws SptError of inputs as `bindInputs`, `search/reference-too-long`; `studies/…` with a queue
+   */
   static async open(kernel: Kernel, options: SessionOptions): Promise<Session> {
     const { device, space, seed, queue, records, resume, data } = options
-    // Of a space of the program all formats are known; others may store tensors in any.
-    const ofProgram = space instanceof Space || sketchOrigin(space) !== undefined
-    const used = ofProgram ? kernel.formatInputs() : kernel.allFormatInputs
-    checkBound(kernel.compilation.kernel, Object.keys(options.inputs.tensors ?? {}), used)
+    // Spaces of the program use known formats; others may store tensors in any format.
+    const isOfProgram = space instanceof Space || sketchOrigin(space) !== undefined
+    const names = isOfProgram ? kernel.formatInputs() : kernel.allFormatInputs
+    checkBound(kernel.compilation.kernel, Object.keys(options.inputs.tensors ?? {}), names)
     const evaluator = new Evaluator({ ...options, kernel })
     try {
-      // What is wrong with the inputs is no point's fault.
+      // Errors of the inputs are thrown here, because they do not concern a point.
       await unlessAborted(options.signal, () => evaluator.bench.extent(options.signal))
-      const { seed: _, ...given } = evaluator.bench.data.inputs
+      const { seed: _, ...inputs } = evaluator.bench.data.inputs
       const study =
         records || queue
-          ? createStudy(kernel, given, device, {
+          ? createStudy(kernel, inputs, device, {
               space: spaceKey(space),
               seed,
               ...(data === undefined ? {} : { data }),
             })
           : null
-      const remote = queue && study ? await remoteOf(kernel, options, queue, study, given.params ?? {}) : null
+      const remote =
+        queue && study ? await openRemote(kernel, options, queue, study, inputs.params ?? {}) : null
       if (study) records?.addStudy(study)
-      const kept = study && records && resume ? recordedFor(study, records) : []
-      const known = await within(space, kept, options.signal)
+      const recordedTrials = study && records && resume ? recordedTrialsOf(study, records) : []
+      const known = await filterCurrent(space, recordedTrials, options.signal)
       return new Session(kernel, options, evaluator, study, remote, known)
     } catch (e) {
       evaluator.close()
@@ -134,66 +137,70 @@ export class Session {
 
   /** Outcomes of points for `search`, in their order, recorded as soon as they are known. */
   readonly evaluate = async (
-    asked: readonly EvaluationRequest[],
+    requests: readonly EvaluationRequest[],
     context: Partial<EvaluationContext> = {},
   ): Promise<readonly Outcome[]> => {
-    const kept = new Set<number>()
-    const settle = (at: number, outcome: Outcome): void => {
-      kept.add(at)
-      this.#keep([[asked[at]!, outcome]])
-      context.report?.(at, outcome)
+    const recorded = new Set<number>()
+    const settle = (index: number, outcome: Outcome): void => {
+      recorded.add(index)
+      this.#record([[requests[index]!, outcome]])
+      context.report?.(index, outcome)
     }
-    const outcomes = await this.#evaluate(asked, { ...context, report: settle })
-    this.#keep(asked.flatMap((a, k) => (kept.has(k) ? [] : [[a, outcomes[k]!] as const])))
+    const outcomes = await this.#evaluate(requests, { ...context, report: settle })
+    this.#record(requests.flatMap((a, k) => (recorded.has(k) ? [] : [[a, outcomes[k]!] as const])))
     return outcomes
   }
 
   /**
-   * Like `evaluate`, for a search that shares the records with others: a point that another search has evaluated or claimed
-   * yields `null`, and arrives through `externalTrials`.
+   * Like `evaluate`, for a search that shares the records with others. A point that another search has evaluated or
+   * claimed yields `null`, and arrives through `takeOthers`.
    */
-  readonly evaluateBesides = async (
-    asked: readonly EvaluationRequest[],
+  readonly evaluateShared = async (
+    requests: readonly EvaluationRequest[],
     context: Partial<EvaluationContext> = {},
   ): Promise<readonly (Outcome | null)[]> => {
     const { study, options } = this
-    if (!study || this.#remote) return this.evaluate(asked, context)
-    const points = asked.map((a) => a.point)
-    // Those of its own are asked again for a greater share.
-    const has = options.records!.claim(study, points, this.#name, this.#begun)
-    const places = [...asked.keys()].filter((k) => has[k] || this.#own.has(pointKey(points[k]!)))
-    const some = places.map((k) => asked[k]!)
-    const settle = (n: number, outcome: Outcome): void => context.report?.(places[n]!, outcome)
-    const outcomes = await this.evaluate(some, { ...context, report: settle })
-    const out: (Outcome | null)[] = asked.map(() => null)
-    for (const [n, k] of places.entries()) out[k] = outcomes[n]!
-    return out
+    if (!study || this.#remote) return this.evaluate(requests, context)
+    const points = requests.map((a) => a.point)
+    // Own points are evaluated again with a greater share of the effort.
+    const isClaimed = options.records!.claim(study, points, this.#name, this.#start)
+    const indices = [...requests.keys()].filter(
+      (k) => isClaimed[k] || this.#ownPoints.has(pointKey(points[k]!)),
+    )
+    const claimed = indices.map((k) => requests[k]!)
+    const settle = (n: number, outcome: Outcome): void => context.report?.(indices[n]!, outcome)
+    const outcomes = await this.evaluate(claimed, { ...context, report: settle })
+    const results: (Outcome | null)[] = requests.map(() => null)
+    for (const [n, k] of indices.entries()) results[k] = outcomes[n]!
+    return results
   }
 
-  /** Number of trials reported by others, in addition to `known`. */
-  get heard(): number {
-    return this.#heard.size - this.known.length
+  /** Number of trials reported by other sessions, in addition to `known`. */
+  get otherCount(): number {
+    return this.#reportedIds.size - this.known.length
   }
 
-  /** Trials that other searches added to the records since this was called last. */
-  readonly others = async (): Promise<readonly StoredTrial[]> => {
+  /** Trials that other sessions added to the records since the previous call. */
+  readonly takeOthers = async (): Promise<readonly StoredTrial[]> => {
     const { study, options } = this
     if (!study || this.#remote) return []
-    const since = this.#heardUntil
-    // Trials are added some time after they ended.
-    this.#heardUntil = Date.now() - LATE_MS
-    const all = options.records!.query({ studies: [study], since })
-    const open = all.filter((t) => isKnown(t) && !this.#own.has(pointKey(t.point)) && !this.#heard.has(t.id))
-    const heard = await within(options.space, open, options.signal)
-    for (const t of heard) this.#heard.add(t.id)
-    return heard
+    const since = this.#queriedUntil
+    // Trials are recorded some time after their end.
+    this.#queriedUntil = Date.now() - RECORD_DELAY_MS
+    const trials = options.records!.query({ studies: [study], since })
+    const unreported = trials.filter(
+      (t) => isComplete(t) && !this.#ownPoints.has(pointKey(t.point)) && !this.#reportedIds.has(t.id),
+    )
+    const accepted = await filterCurrent(options.space, unreported, options.signal)
+    for (const t of accepted) this.#reportedIds.add(t.id)
+    return accepted
   }
 
-  #keep(trials: readonly (readonly [EvaluationRequest, Outcome])[]): void {
+  #record(trials: readonly (readonly [EvaluationRequest, Outcome])[]): void {
     const { study } = this
     const { space } = this.options
     if (!study || trials.length === 0) return
-    for (const [{ point }] of trials) this.#own.add(pointKey(point))
+    for (const [{ point }] of trials) this.#ownPoints.add(pointKey(point))
     this.options.records!.add(
       ...trials.map(([{ point, share }, outcome]) => {
         const predicted = this.options.expected?.of(point)
@@ -201,20 +208,20 @@ export class Session {
           outcome.status === 'measured'
             ? this.#terms(() => space.kernel(point), this.evaluator.bench.data.inputs)
             : undefined
-        return { ...this.tried(point), study, point, outcome, share, predicted, ...(terms && { terms }) }
+        return { ...this.factsOf(point), study, point, outcome, share, predicted, ...(terms && { terms }) }
       }),
     )
   }
 
   /** Recorded trial of a point, if the session resumes from the records. */
-  recorded(point: Point): StoredTrial | undefined {
+  recordedTrial(point: Point): StoredTrial | undefined {
     const { records, resume } = this.options
-    const known = this.study && resume ? records!.get(trialId(this.study, point)) : undefined
-    return known && isKnown(known) ? known : undefined
+    const trial = this.study && resume ? records!.get(trialId(this.study, point)) : undefined
+    return trial && isComplete(trial) ? trial : undefined
   }
 
-  tried(point: Point): Tried | undefined {
-    return (this.#remote ?? this.evaluator).tried(point)
+  factsOf(point: Point): PointFacts | undefined {
+    return (this.#remote ?? this.evaluator).factsOf(point)
   }
 
   async close(): Promise<void> {
@@ -223,49 +230,49 @@ export class Session {
   }
 }
 
-/** Trials of the study, then of studies that differ in the space alone, whose source may have changed. */
-function recordedFor(study: Study, records: Records): readonly StoredTrial[] {
+/** Complete trials of the study, then of studies that differ in the space alone, whose source may have changed. */
+function recordedTrialsOf(study: Study, records: Records): readonly StoredTrial[] {
   const { kernel, device, compiler, fingerprint } = study
   const others = records
     .studies({ kernel, device: device.name, compiler, fingerprint })
     .filter((s) => s.id !== study.id && studyId({ ...s, space: study.space }) === study.id)
   return [study.id, ...others.map((s) => s.id)]
     .flatMap((id) => records.query({ studies: [id] }))
-    .filter(isKnown)
+    .filter(isComplete)
 }
 
-/** A bound is no time: such points are measured again. */
-const isKnown = ({ outcome }: StoredTrial): boolean => outcome.status !== 'bounded'
+/** True for a complete outcome: bounded ones are measured again. */
+const isComplete = ({ outcome }: StoredTrial): boolean => outcome.status !== 'bounded'
 
-/** True if the trial ran the point's current steps: a space of the same name may have had others. */
-function isOf(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {
-  const now = appliedAt(space, point)
-  if ('refused' in now) return trace === undefined
+/** True if the trial ran the point's current steps; the space may have changed under the same name. */
+function hasSameSteps(space: KernelSpace<Kernel>, { point, trace, outcome }: StoredTrial): boolean {
+  const application = applyPoint(space, point)
+  if ('rejection' in application) return trace === undefined
   if (trace === undefined) return outcome.status !== 'rejected'
-  return traceHash(trace) === traceHash(now.tried.trace)
+  return traceHash(trace) === traceHash(application.facts.trace)
 }
 
-/** Trials of points that the space has, under the same steps; once `signal` aborts, those that were looked at. */
-async function within(
+/** Trials of points that are in the space with the same steps; after an abort, those examined so far. */
+async function filterCurrent(
   space: KernelSpace<Kernel>,
   trials: readonly StoredTrial[],
   signal: AbortSignal | undefined,
 ): Promise<readonly StoredTrial[]> {
-  const out: StoredTrial[] = []
+  const current: StoredTrial[] = []
   const seen = new Set<string>()
-  const work = function* (): Stepwise<void> {
+  const examine = function* (): Stepwise<void> {
     for (const t of trials)
       try {
         const key = pointKey(yield* checking(space, t.point))
-        if (seen.has(key) || !isOf(space, t)) continue
+        if (seen.has(key) || !hasSameSteps(space, t)) continue
         seen.add(key)
-        out.push(t)
+        current.push(t)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
       }
   }
-  await unlessAborted(signal, () => inTurns(work(), signal))
-  return out
+  await unlessAborted(signal, () => inTurns(examine(), signal))
+  return current
 }
 
 /** Awaits work and ignores its failure after `signal` aborted: the search that follows ends at once. */
@@ -277,7 +284,7 @@ async function unlessAborted(signal: AbortSignal | undefined, work: () => Promis
   }
 }
 
-async function remoteOf(
+async function openRemote(
   kernel: Kernel,
   { space, inputs }: SessionOptions,
   { url, program, tensors, ...options }: QueueOptions,

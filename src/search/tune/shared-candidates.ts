@@ -1,19 +1,22 @@
-/** Candidates that were found on some data and are tried on others: by their steps, whatever space they come from. */
+/**
+ * Candidates that were found on one data set and are evaluated on others: identified by their steps, independent of a
+ * space.
+ */
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
-import { decided } from '../decided.ts'
+import { decided } from '../default-steps.ts'
 import { traceHash } from '../records/identity.ts'
 import type { KernelSpace, Point, ScheduleCall } from '../types.ts'
 
-/** A schedule without a space. */
+/** A schedule, independent of a space. */
 export interface SharedCandidate {
-  /** Its steps as JSON. */
+  /** Steps as JSON. */
   readonly key: string
   readonly trace: readonly TraceStep[]
   readonly kernel: Kernel
   /** Schedule call in the program; `null` if it has no name there. */
   readonly call: ScheduleCall | null
-  /** Groups of cases that it was found on; `null`: it is there whatever the data are. */
+  /** Groups of cases on which it was found; `null` for candidates that are always evaluated. */
   readonly foundOn: Set<string> | null
 }
 
@@ -21,62 +24,63 @@ export interface SharedCandidate {
  * Decision name of points that stand for candidates; it contains a space, unlike all others. A resumed search therefore does
  * not mistake candidates for points of its own.
  */
-const SHARED = 'shared candidate'
+const CANDIDATE_DECISION = 'shared candidate'
 
-/** The point of a candidate in spaces of `within`. */
-export const pointOf = ({ trace }: SharedCandidate): Point => ({ [SHARED]: traceHash(trace) })
+/** The point of a candidate in spaces extended by `extend`. */
+export const pointOf = ({ trace }: SharedCandidate): Point => ({ [CANDIDATE_DECISION]: traceHash(trace) })
 
 const keyOf = (kernel: Kernel): string => JSON.stringify(kernel.toJSON())
 
 export class SharedCandidates {
   readonly #kernel: Kernel
-  readonly #all = new Map<string, SharedCandidate>()
+  readonly #candidates = new Map<string, SharedCandidate>()
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel
   }
 
-  /** In the order in which they came. */
-  get all(): readonly SharedCandidate[] {
-    return [...this.#all.values()]
+  /** Candidates in the order in which they were added. */
+  get list(): readonly SharedCandidate[] {
+    return [...this.#candidates.values()]
   }
 
   /**
-   * Adds a candidate, or a group on which it was found; returns its key. `group`: `null` for candidates available everywhere.
+   * Adds a candidate, or a group on which it was found; returns its key.
+   * @param group - `null` for candidates that are always evaluated
    */
-  add(found: Kernel, group: string | null, call: ScheduleCall | null = null): string {
-    const kernel = decided(found)
+  add(candidate: Kernel, group: string | null, call: ScheduleCall | null = null): string {
+    const kernel = decided(candidate)
     const key = keyOf(kernel)
-    const known = this.#all.get(key)
-    if (group !== null) known?.foundOn?.add(group)
-    this.#all.set(key, {
+    const existing = this.#candidates.get(key)
+    if (group !== null) existing?.foundOn?.add(group)
+    this.#candidates.set(key, {
       key,
       trace: kernel.toJSON(),
       kernel,
-      call: known?.call ?? (call && this.#isCalled(call, key) ? call : null),
-      foundOn: known ? known.foundOn : group === null ? null : new Set([group]),
+      call: existing?.call ?? (call && this.#matchesCall(call, key) ? call : null),
+      foundOn: existing ? existing.foundOn : group === null ? null : new Set([group]),
     })
     return key
   }
 
-  /** True if the schedule of that name has these steps. */
-  #isCalled({ name, args }: ScheduleCall, key: string): boolean {
+  /** True if the named schedule of the kernel has these steps. */
+  #matchesCall({ name, args }: ScheduleCall, key: string): boolean {
     if (!this.#kernel.schedules.includes(name)) return false
-    const made = orRefused(() => this.#kernel.schedule(name, ...args))
-    return !(made instanceof SptError) && keyOf(made) === key
+    const scheduled = orRefused(() => this.#kernel.schedule(name, ...args))
+    return !(scheduled instanceof SptError) && keyOf(scheduled) === key
   }
 
   /** A space extended by all candidates as points; their names must be known to reach them. */
-  within(space: KernelSpace<Kernel>): KernelSpace<Kernel> {
-    const byHash = new Map(this.all.map((c) => [traceHash(c.trace), c] as const))
+  extend(space: KernelSpace<Kernel>): KernelSpace<Kernel> {
+    const byHash = new Map(this.list.map((c) => [traceHash(c.trace), c] as const))
     return {
       name: space.name,
-      // Its trials are of the same study.
+      // With the same text, its trials belong to the same study.
       text: space.text,
       next: (partial) => space.next(partial),
       kernel: (point) => {
-        const shared = byHash.get(String(point[SHARED]))
-        return shared ? shared.kernel : space.kernel(point)
+        const candidate = byHash.get(String(point[CANDIDATE_DECISION]))
+        return candidate ? candidate.kernel : space.kernel(point)
       },
     }
   }

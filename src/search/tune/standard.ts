@@ -6,7 +6,7 @@ import type { Device } from '../../runtime/device.ts'
 import type { ScheduleCall } from '../types.ts'
 
 export interface Standard {
-  /** Its schedule, as it is called; `null`: none. */
+  /** The schedule's name and arguments as source; `null` for the default steps. */
   readonly schedule: string | null
   /** The same as data. */
   readonly call: ScheduleCall | null
@@ -20,23 +20,25 @@ export interface Standard {
  */
 export async function standardOf(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Standard> {
   if (kernel.dispatch !== null) {
-    const { kernel: chosen, selection: why } = await kernel.choose(device, inputs)
-    if (why.schedule === null) return { kernel: chosen, schedule: null, call: null }
-    return { kernel: chosen, schedule: why.text, call: { name: why.schedule, args: why.args } }
+    const { kernel: selected, selection: choice } = await kernel.choose(device, inputs)
+    if (choice.schedule === null) return { kernel: selected, schedule: null, call: null }
+    return { kernel: selected, schedule: choice.text, call: { name: choice.schedule, args: choice.args } }
   }
-  const named = device.kind === 'cpu' ? 'cpu' : 'gpu'
-  const own = kernel.schedules.includes(named) ? orRefused(() => kernel.schedule(named)) : null
-  const usual = own instanceof Kernel ? await unasked(own, device, inputs) : null
-  if (usual) return { kernel: usual, schedule: named, call: { name: named, args: [] } }
-  return { kernel: (await unasked(kernel, device, inputs)) ?? kernel, schedule: null, call: null }
+  const name = device.kind === 'cpu' ? 'cpu' : 'gpu'
+  const scheduled = kernel.schedules.includes(name) ? orRefused(() => kernel.schedule(name)) : null
+  const kernelWithDefaults =
+    scheduled instanceof Kernel ? await withDefaultSteps(scheduled, device, inputs) : null
+  if (kernelWithDefaults)
+    return { kernel: kernelWithDefaults, schedule: name, call: { name: name, args: [] } }
+  return { kernel: (await withDefaultSteps(kernel, device, inputs)) ?? kernel, schedule: null, call: null }
 }
 
 /** The kernel with the default steps of `compile`; `null` if it is rejected. */
-async function unasked(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
+async function withDefaultSteps(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Kernel | null> {
   try {
-    const { kernel: taken, compiled } = await kernel.compileDefault(device)
+    const { kernel: stepped, compiled } = await kernel.compileDefault(device)
     compiled.release()
-    if (device.kind === 'cpu') return taken
+    if (device.kind === 'cpu') return stepped
     const params = Object.entries(inputs.params ?? {}).map(([name, x]) => [name, Number(x)] as const)
     return kernel.autoSchedule(device, Object.fromEntries(params), inputs.tensors ?? {})
   } catch (e) {

@@ -12,12 +12,12 @@ import type { PointSpace, StrategyFactory } from '../types.ts'
 export interface TuneSubject {
   readonly kernel: string
   readonly device: DeviceIdentity
-  /** The package's version, and its build. */
+  /** Version and build of the package. */
   readonly compiler: string
   readonly space: string
   readonly strategy: string
   readonly seed: number
-  /** When it began, by ISO 8601. */
+  /** Start time, as ISO 8601. */
   readonly started: string
   readonly sizes: Readonly<Record<string, number>>
   /** Inputs, random ones as well. */
@@ -26,18 +26,18 @@ export interface TuneSubject {
 
 export function subjectOf(
   kernel: Kernel,
-  given: Inputs,
+  inputs: Inputs,
   device: Device,
-  how: { readonly space: PointSpace; readonly strategy: string | StrategyFactory; readonly seed: number },
+  options: { readonly space: PointSpace; readonly strategy: string | StrategyFactory; readonly seed: number },
 ): TuneSubject {
-  const { tensors = {}, params = {} } = given
+  const { tensors = {}, params = {} } = inputs
   return {
     kernel: kernel.name,
     device: deviceIdentity(device),
     compiler: compilerVersion(),
-    space: how.space.name,
-    strategy: typeof how.strategy === 'string' ? how.strategy : how.strategy.name || 'a function',
-    seed: how.seed,
+    space: options.space.name,
+    strategy: typeof options.strategy === 'string' ? options.strategy : options.strategy.name || 'a function',
+    seed: options.seed,
     started: new Date().toISOString(),
     sizes: Object.fromEntries(
       sizesOf(kernel.source, {

@@ -1,4 +1,4 @@
-/** Terms of the cost model of trials, kept so that a model can be trained on them (`calibrate/train.ts`). */
+/** Cost-model terms of trials, recorded so that a model can be trained on them (`calibrate/train.ts`). */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
@@ -12,13 +12,13 @@ import type { Terms } from '../model/terms.ts'
 export function trialTerms(
   kernel: Kernel,
   kind: DeviceKind,
-): (make: () => Kernel, inputs: RunInputs) => Terms | undefined {
+): (makeKernel: () => Kernel, inputs: RunInputs) => Terms | undefined {
   let data: ModelData | undefined
-  return (make, inputs) => {
-    const found = orRefused(() => {
+  return (makeKernel, inputs) => {
+    const terms = orRefused(() => {
       data ??= modelInputs(kernel, inputs)
-      return termsOfCompilation(runOn(make(), kind).compilation, data)
+      return termsOfCompilation(runOn(makeKernel(), kind).compilation, data)
     })
-    return found instanceof SptError ? undefined : found
+    return terms instanceof SptError ? undefined : terms
   }
 }

@@ -1,4 +1,4 @@
-/** Result of tuning on several data sets: the choice, and its performance on each case. */
+/** Result of tuning on several data sets: the generated dispatch, and its performance on each case. */
 import type { Kernel } from '../../api/kernel.ts'
 import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import { questionsOf } from '../choice/conditions.ts'
@@ -16,17 +16,17 @@ import { choiceText } from '../choice/text.ts'
 import { summarizeSamples } from '../measuring/median-interval.ts'
 import type { WrongResult } from '../tally.ts'
 import type { ScheduleCall, Timing } from '../types.ts'
-import type { CaseStudy, Compared, Searched } from './case-study.ts'
+import type { CaseComparison, CaseSearchResult, CaseStudy } from './case-study.ts'
 import type { SharedCandidate, SharedCandidates } from './shared-candidates.ts'
 
-/** A schedule that was tried on all cases. */
+/** A schedule that was evaluated on all cases. */
 export interface TunedCandidate {
   readonly kernel: Kernel
   /** Schedule call in the program; `null` if it has no name there. */
   readonly call: ScheduleCall | null
-  /** Groups of cases that it was found on; `null`: the kernel as written. */
+  /** Groups of cases on which it was found; `null` for the unscheduled kernel. */
   readonly tunedOn: readonly string[] | null
-  /** For each case; `null`: it could not be measured there. */
+  /** Timing for each case; `null` if it could not be measured there. */
   readonly timings: readonly (Timing | null)[]
 }
 
@@ -34,9 +34,9 @@ export interface TunedCandidate {
 export interface TunedCase {
   readonly name: string
   readonly group: string
-  /** Why it has no part in the result: its data could not be used. */
+  /** Error that excluded the case from the result: its data could not be used. */
   readonly rejection: Diagnostic | null
-  readonly search: Searched | null
+  readonly search: CaseSearchResult | null
   /** Values of the quantities that conditions use: sizes, statistics, the device. */
   readonly values: Readonly<Record<string, number>> | null
   /** The fastest candidate. */
@@ -45,95 +45,100 @@ export interface TunedCase {
   readonly defaultSchedule: number | null
   /** Candidate that the choice selects. */
   readonly dispatch: number | null
-  /** The best single schedule; `null` where it cannot run. */
+  /** The best single schedule; `null` if it cannot run on the case. */
   readonly single: number | null
 }
 
 export interface TuneAllResult {
   readonly cases: readonly TunedCase[]
   readonly candidates: readonly TunedCandidate[]
-  /** The choice and the single best schedule; `null` where it ended before all was tried on all. */
+  /**
+   * The decision tree and the single best schedule; `null` if the tuning ended before all candidates were evaluated on
+   * all cases.
+   */
   readonly generalisation: Generalisation | null
   /** Loss of the default schedule. */
   readonly defaultLoss: Loss | null
-  /** The best of these three on data that it has not seen; `null` as `generalisation`. */
+  /** The best of these three on unseen data; `null` as for `generalised`. */
   readonly verdict: Verdict | null
   /**
    * Source of the choice (`schedule k.tuned choose { … }`) or of the single schedule; `null` also if the default schedule is
    * the best.
    */
   readonly schedule: { readonly name: string; readonly text: string } | null
-  /** Bugs of the compiler. */
+  /** Wrong results, which are bugs of the compiler. */
   readonly wrong: readonly (WrongResult & { readonly case: string })[]
   readonly seconds: number
 }
 
 /** Result of a case, or the error that rejected its data; undefined if it was aborted before. */
-export type Found<T> = T | SptError | undefined
-export const isDone = <T>(found: Found<T>): found is T => found !== undefined && !(found instanceof SptError)
+export type CaseResult<T> = T | SptError | undefined
+export const isSuccess = <T>(result: CaseResult<T>): result is T =>
+  result !== undefined && !(result instanceof SptError)
 
-export interface Work {
+export interface TuningData {
   readonly studies: readonly CaseStudy[]
   readonly shared: SharedCandidates
-  readonly searched: readonly Found<Searched & { readonly standard: string | null }>[]
-  readonly comparedOf: readonly Found<Compared>[]
+  readonly searches: readonly CaseResult<CaseSearchResult & { readonly standard: string | null }>[]
+  readonly comparisons: readonly CaseResult<CaseComparison>[]
   readonly start: number
 }
 
-export function resultOf(kernel: Kernel, options: GeneraliseOptions, work: Work): TuneAllResult {
-  const { studies, shared, searched, comparedOf, start } = work
-  const all = shared.all
-  const candidates = all.map((c, k) => candidateOf(c, k, studies, comparedOf))
+export function resultOf(kernel: Kernel, options: GeneraliseOptions, work: TuningData): TuneAllResult {
+  const { studies, shared, searches, comparisons, start } = work
+  const list = shared.list
+  const candidates = list.map((c, k) => candidateOf(c, k, studies, comparisons))
   const timeOf = (k: number, n: number): number | null => candidates[k]!.timings[n]?.median ?? null
-  const places = studies.map((_, n) => n)
+  const caseIndices = studies.map((_, n) => n)
   const bestOf = (n: number): number | null =>
     candidates.reduce<number | null>((best, _, k) => {
-      const [time, least] = [timeOf(k, n), best === null ? null : timeOf(best, n)]
-      return time !== null && (least === null || time < least) ? k : best
+      const [time, bestTime] = [timeOf(k, n), best === null ? null : timeOf(best, n)]
+      return time !== null && (bestTime === null || time < bestTime) ? k : best
     }, null)
-  const usable = places.filter((n) => bestOf(n) !== null)
-  const standards = searched.map((s) =>
-    isDone(s) && s.standard !== null ? all.findIndex((c) => c.key === s.standard) : null,
+  const measured = caseIndices.filter((n) => bestOf(n) !== null)
+  const standards = searches.map((s) =>
+    isSuccess(s) && s.standard !== null ? list.findIndex((c) => c.key === s.standard) : null,
   )
   const evidence = {
     measures: questionsOf(kernel).measures,
-    cases: usable.map((n) => ({
+    cases: measured.map((n) => ({
       group: studies[n]!.group,
-      values: (comparedOf[n] as Compared).values,
+      values: (comparisons[n] as CaseComparison).values,
       standard: standards[n] ?? null,
     })),
-    candidates: all.map(
+    candidates: list.map(
       (c, k): EvidenceCandidate => ({
-        times: usable.map((n) => timeOf(k, n)),
+        times: measured.map((n) => timeOf(k, n)),
         requires: c.kernel.compilation.loops.facts ?? [],
         foundOn: c.foundOn,
       }),
     ),
   }
-  // Where it was ended in the middle, what is missing is not what cannot run.
-  const isWhole =
-    usable.length > 0 && places.every((n) => comparedOf[n] !== undefined || searched[n] instanceof SptError)
-  const generalised = isWhole ? generalise(evidence, options) : null
+  // After an abort, missing outcomes do not mean that a candidate cannot run.
+  const isComplete =
+    measured.length > 0 &&
+    caseIndices.every((n) => comparisons[n] !== undefined || searches[n] instanceof SptError)
+  const generalised = isComplete ? generalise(evidence, options) : null
   const verdict = generalised?.verdict ?? null
-  const kept = verdict && verdict !== 'default' ? generalised![verdict] : null
-  const takenBy = (judged: JudgedRules | undefined, at: number): number | null =>
-    judged && at >= 0
-      ? (decided(judged.rules, evidence.candidates, evidence.cases[at]!.values) ?? null)
+  const selected = verdict && verdict !== 'default' ? generalised![verdict] : null
+  const selectedBy = (judged: JudgedRules | undefined, index: number): number | null =>
+    judged && index >= 0
+      ? (decided(judged.rules, evidence.candidates, evidence.cases[index]!.values) ?? null)
       : null
   return {
-    cases: places.map((n): TunedCase => {
-      const at = usable.indexOf(n)
-      const found = searched[n]
+    cases: caseIndices.map((n): TunedCase => {
+      const index = measured.indexOf(n)
+      const search = searches[n]
       return {
         name: studies[n]!.name,
         group: studies[n]!.group,
-        rejection: refusalOf(found) ?? refusalOf(comparedOf[n]),
-        search: isDone(found) ? found : null,
-        values: at >= 0 ? Object.fromEntries(evidence.cases[at]!.values) : null,
+        rejection: errorOf(search) ?? errorOf(comparisons[n]),
+        search: isSuccess(search) ? search : null,
+        values: index >= 0 ? Object.fromEntries(evidence.cases[index]!.values) : null,
         best: bestOf(n),
         defaultSchedule: standards[n] ?? null,
-        dispatch: takenBy(generalised?.dispatch, at),
-        single: takenBy(generalised?.single, at),
+        dispatch: selectedBy(generalised?.dispatch, index),
+        single: selectedBy(generalised?.single, index),
       }
     }),
     candidates,
@@ -141,39 +146,39 @@ export function resultOf(kernel: Kernel, options: GeneraliseOptions, work: Work)
     defaultLoss: generalised?.defaultLoss ?? null,
     verdict,
     schedule:
-      kept &&
+      selected &&
       choiceText(
         kernel,
-        kept.rules,
-        all.map((c, k) => ({ ...c, requires: evidence.candidates[k]!.requires })),
+        selected.rules,
+        list.map((c, k) => ({ ...c, requires: evidence.candidates[k]!.requires })),
       ),
-    wrong: places.flatMap((n) => {
-      const [a, b] = [searched[n], comparedOf[n]]
-      const own = [...(isDone(a) ? a.wrong : []), ...(isDone(b) ? b.wrong : [])]
-      return own.map((w) => ({ ...w, case: studies[n]!.name }))
+    wrong: caseIndices.flatMap((n) => {
+      const [a, b] = [searches[n], comparisons[n]]
+      const wrong = [...(isSuccess(a) ? a.wrong : []), ...(isSuccess(b) ? b.wrong : [])]
+      return wrong.map((w) => ({ ...w, case: studies[n]!.name }))
     }),
     seconds: (performance.now() - start) / 1000,
   }
 }
 
-const refusalOf = (found: Found<unknown>): Diagnostic | null =>
-  found instanceof SptError ? found.diagnostics[0]! : null
+const errorOf = (result: CaseResult<unknown>): Diagnostic | null =>
+  result instanceof SptError ? result.diagnostics[0]! : null
 
-/** One that is wrong anywhere is out everywhere. */
+/** A candidate's timings on all cases. A candidate with a wrong result on any case has none. */
 function candidateOf(
   { kernel, call, foundOn }: SharedCandidate,
   k: number,
   studies: readonly CaseStudy[],
-  comparedOf: readonly Found<Compared>[],
+  comparisons: readonly CaseResult<CaseComparison>[],
 ): TunedCandidate {
   const outcomes = studies.map((_, n) => {
-    const found = comparedOf[n]
-    return isDone(found) ? found.outcomes[k] : undefined
+    const result = comparisons[n]
+    return isSuccess(result) ? result.outcomes[k] : undefined
   })
   const isWrong = outcomes.some((o) => o?.status === 'wrong')
   const timings = outcomes.map((o) => {
     if (isWrong) return null
-    // It runs there, if slowly: what cannot run would be left out elsewhere as well.
+    // It can run there, if slowly, so it must not count as one that cannot.
     if (o?.status === 'bounded') return summarizeSamples([o.atMost])
     return o?.status === 'measured' ? o.timing : null
   })

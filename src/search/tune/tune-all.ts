@@ -1,6 +1,6 @@
 /**
- * `tuneAll`: tunes a kernel on several data sets, and derives a choice from properties of the data known before any
- * measurement.
+ * `tuneAll`: tunes a kernel on several data sets, and derives a dispatch that selects the schedule from properties of
+ * the data known before the run.
  */
 import {
   checkDevice,
@@ -18,96 +18,97 @@ import type { GeneraliseOptions } from '../choice/generalise.ts'
 import { type CaseOptions, CaseStudy, type TuneCase } from './case-study.ts'
 import { TUNE_OPTIONS, type TuneProgress } from './index.ts'
 import { SharedCandidates } from './shared-candidates.ts'
-import { type Found, isDone, resultOf, type TuneAllResult } from './tune-all-result.ts'
+import { type CaseResult, isSuccess, resultOf, type TuneAllResult } from './tune-all-result.ts'
 import { checkQueue, checkTuning, isSpace } from './tune-options.ts'
 
 export interface TuneAllOptions extends CaseOptions, GeneraliseOptions {
-  /** Points of each are measured at most `trials` times; `seconds` are those of all searches together. */
+  /** Cases, each with at most `trials` measured points; `seconds` are for all searches together. */
   readonly cases: readonly TuneCase[]
-  /** The fastest of each case that are tried on all; 3. */
+  /** Number of fastest schedules per case that are evaluated on all cases; default 3. */
   readonly shared?: number | undefined
   readonly onProgress?: ((progress: TuneAllProgress) => void) | undefined
 }
 
 export interface TuneAllProgress {
   readonly case: string
-  /** From 1. */
+  /** Position of the case, from 1 to `of`. */
   readonly at: number
   readonly of: number
-  /** `null` while candidates of all are tried. */
+  /** `null` while candidates of all cases are evaluated. */
   readonly search: TuneProgress | null
 }
 
-const SHARED = 3
+const DEFAULT_SHARED = 3
 
 /**
- * Tunes a kernel (without steps) on several data: each is searched by itself, then the fastest of each are measured on all, and
- * a small decision tree over what choices can ask (sizes, statistics, the device) says which of them is for which data. It is
- * judged leave-one-out, beside the best single schedule, which stays where the tree is no better on data it has not seen, and
- * what runs unasked, which stays where neither is.
+ * Tunes a kernel (without steps) on several data sets. Each is searched separately, then the fastest schedules of each
+ * are measured on all. A small decision tree over the conditions of `choose` (sizes, statistics, the device) selects
+ * one of them for given data. The tree is validated leave-one-out. It is replaced by the best single schedule, or by
+ * the default schedule, if it is not better than these on unseen data.
  * ```ts
- * const { schedule, generalisation, defaultLoss } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device, trials: 64 })
+ * const { schedule, generalised, standard } = await tuneAll(kernel, { cases: [{ name: 'a', inputs }, …], device,
+ * trials: 64 })
  * ```
- * @throws SptError as `tune`; what is wrong with the data of one case is told of it, unless it is so of all
+ * @throws SptError as `tune`; an error of one case's data is reported in its result, unless all cases fail
  */
 export async function tuneAll(kernel: Kernel, options: TuneAllOptions): Promise<TuneAllResult> {
   check(kernel, options)
   const start = performance.now()
-  const { cases, signal, seconds, shared: count = SHARED, onProgress } = options
-  const each = seconds === undefined ? options : { ...options, seconds: seconds / cases.length }
-  const studies = cases.map((c) => new CaseStudy(kernel, c, each))
+  const { cases, signal, seconds, shared: count = DEFAULT_SHARED, onProgress } = options
+  const caseOptions = seconds === undefined ? options : { ...options, seconds: seconds / cases.length }
+  const studies = cases.map((c) => new CaseStudy(kernel, c, caseOptions))
   const shared = new SharedCandidates(kernel)
   shared.add(kernel, null)
-  const searched = await forEach(studies, signal, (study, at) =>
+  const searches = await runCases(studies, signal, (study, position) =>
     study.search(shared, count, (search) =>
-      onProgress?.({ case: study.name, at, of: studies.length, search }),
+      onProgress?.({ case: study.name, at: position, of: studies.length, search }),
     ),
   )
-  const usable = studies.filter((_, k) => isDone(searched[k]))
-  const [first] = searched.filter((s) => s instanceof SptError)
-  if (usable.length === 0 && first) throw first
+  const successful = studies.filter((_, k) => isSuccess(searches[k]))
+  const [firstError] = searches.filter((s) => s instanceof SptError)
+  if (successful.length === 0 && firstError) throw firstError
   const questions = questionsOf(kernel)
-  const compared = await forEach(usable, signal, (study, at) =>
+  const results = await runCases(successful, signal, (study, position) =>
     study.compare(shared, questions, () =>
-      onProgress?.({ case: study.name, at, of: usable.length, search: null }),
+      onProgress?.({ case: study.name, at: position, of: successful.length, search: null }),
     ),
   )
-  const comparedOf = studies.map((s) => compared[usable.indexOf(s)])
-  return resultOf(kernel, options, { studies, shared, searched, comparedOf, start })
+  const comparisons = studies.map((s) => results[successful.indexOf(s)])
+  return resultOf(kernel, options, { studies, shared, searches, comparisons, start })
 }
 
-/** Runs `work` on each case; errors of a case's data are its result. Cases after an abort have none. */
-async function forEach<T>(
+/** Runs `work` on each case; an error of a case's data is its result. After an abort, the remaining cases have none. */
+async function runCases<T>(
   studies: readonly CaseStudy[],
   signal: AbortSignal | undefined,
-  work: (study: CaseStudy, at: number) => Promise<T>,
-): Promise<Found<T>[]> {
-  const out: Found<T>[] = []
+  work: (study: CaseStudy, position: number) => Promise<T>,
+): Promise<CaseResult<T>[]> {
+  const results: CaseResult<T>[] = []
   for (const [k, study] of studies.entries()) {
-    if (signal?.aborted) return out
+    if (signal?.aborted) return results
     try {
-      out[k] = await work(study, k + 1)
+      results[k] = await work(study, k + 1)
     } catch (e) {
-      if (signal?.aborted) return out
-      if (!(e instanceof SptError) || !isOfData(e)) throw e
-      out[k] = e
+      if (signal?.aborted) return results
+      if (!(e instanceof SptError) || !concernsData(e)) throw e
+      results[k] = e
     }
   }
-  return out
+  return results
 }
 
 /** Modules whose diagnostics do not concern one case's data: records, server, device and arguments. */
-const ELSEWHERE = ['api', 'records', 'studies', 'device']
-const ASKED = ['search/strategy', 'search/budget', 'search/seed', 'search/lock', 'search/no-model']
+const OTHER_MODULES = ['api', 'records', 'studies', 'device']
+const OPTION_CODES = ['search/strategy', 'search/budget', 'search/seed', 'search/lock', 'search/no-model']
 
-const isOfData = ({ diagnostics: [d] }: SptError): boolean =>
-  !ELSEWHERE.includes(d!.code.split('/')[0]!) && !ASKED.includes(d!.code)
+const concernsData = ({ diagnostics: [d] }: SptError): boolean =>
+  !OTHER_MODULES.includes(d!.code.split('/')[0]!) && !OPTION_CODES.includes(d!.code)
 
 /** Options of one search that apply to all: inputs belong to cases, and there is no report of a single search. */
-const ofAll = TUNE_OPTIONS.filter(
+const COMMON_OPTIONS = TUNE_OPTIONS.filter(
   (o) => o !== 'inputs' && o !== 'data' && o !== 'explain' && o !== 'libraries',
 )
-const OPTIONS = ['cases', ...ofAll, 'shared', 'gain', 'leaves', 'groups'] as const
+const OPTIONS = ['cases', ...COMMON_OPTIONS, 'shared', 'gain', 'leaves', 'groups'] as const
 
 function check(kernel: unknown, options: TuneAllOptions): void {
   expectOptions('tuneAll', options, [...OPTIONS])
@@ -126,8 +127,8 @@ function check(kernel: unknown, options: TuneAllOptions): void {
     expectValues(c, { group: TEXT, files: RECORD, data: TEXT })
     if (c.device !== undefined) checkDevice(c.device)
   }
-  const isOne = space === undefined || typeof space === 'function' || isSpace(space)
-  expectArgument(isOne, 'space', space, 'a space of schedules, or a function that gives one')
+  const isValid = space === undefined || typeof space === 'function' || isSpace(space)
+  expectArgument(isValid, 'space', space, 'a space of schedules, or a function that gives one')
   expectValues({ prior }, { prior: FUNCTION })
   checkQueue(queue, null)
   expectValues(options, {

@@ -43,7 +43,7 @@ export const isSpace = (x: unknown): boolean =>
   typeof (x as { kernel?: unknown }).kernel === 'function'
 
 /**
- * Validates the options common to both.
+ * Validates the options common to `tune` and `tuneAll`.
  * @throws SptError `api/argument`, `api/unknown-option`, `search/budget`, `search/strategy`
  */
 export function checkTuning(
@@ -58,14 +58,17 @@ export function checkTuning(
   if (typeof strategy === 'string') strategyNamed(strategy)
 }
 
-/** @param own without `tensors` where each case has its own @throws SptError `api/argument`, `api/unknown-option` */
-export function checkQueue(queue: Partial<QueueOptions> | undefined, own: 'tensors' | null): void {
+/**
+ * Validates a queue. @param tensorsKey - `null` if each case has its own tensors @throws SptError `api/argument`,
+ * `api/unknown-option`
+ */
+export function checkQueue(queue: Partial<QueueOptions> | undefined, tensorsKey: 'tensors' | null): void {
   if (queue === undefined) return
-  const all = ['url', 'program', 'idleSeconds', 'onNote'] as const
-  expectOptions('queue', queue, own ? [...all, own] : [...all])
+  const keys = ['url', 'program', 'idleSeconds', 'onNote'] as const
+  expectOptions('queue', queue, tensorsKey ? [...keys, tensorsKey] : [...keys])
   expectArgument(TEXT.holds(queue.url), 'url of queue', queue.url, 'redis://HOST:PORT')
   expectArgument(RECORD.holds(queue.program), 'program of queue', queue.program, 'what shareProgram gives')
-  if (own)
+  if (tensorsKey)
     expectArgument(RECORD.holds(queue.tensors), 'tensors of queue', queue.tensors, '{ A: { file: PATH } }')
   expectValues(queue, { idleSeconds: SECONDS, onNote: FUNCTION })
 }

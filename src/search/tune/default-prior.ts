@@ -1,4 +1,4 @@
-/** The prior that `tune` makes where none is given: the cost model of the device. */
+/** Default prior of `tune`: the cost model of the device. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { orRefused, SptError } from '../../ast/diagnostic.ts'
@@ -6,13 +6,13 @@ import type { Device } from '../../runtime/device.ts'
 import { costModel, costPrior, otherChip, predictor } from '../cost-model.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions } from '../types.ts'
 
-export interface Guided {
+export interface PriorContext {
   readonly kernel: Kernel
   readonly device: Device
   readonly inputs: RunInputs
-  /** With another strategy than `model` there is no prior. */
+  /** Strategies other than `model` have no prior. */
   readonly strategy?: string | StrategyFactory | undefined
-  /** Told that the model is of another chip, and why there is none. */
+  /** Called with a note if the model belongs to another chip, and with the reason if there is no prior. */
   readonly onNote?: ((note: string) => void) | undefined
 }
 
@@ -20,9 +20,9 @@ export interface Guided {
  * Prior given by the cost model; `undefined` if the device has no model, or the data are too large for it.
  * @throws SptError as `predictor` if the strategy is `model`
  */
-export function usualPrior(
+export function defaultPrior(
   space: KernelSpace<Kernel>,
-  { kernel, device, inputs, strategy, onNote }: Guided,
+  { kernel, device, inputs, strategy, onNote }: PriorContext,
 ): StrategyOptions['prior'] {
   if (strategy !== undefined && strategy !== 'model') return undefined
   const model = costModel(device.kind, device)

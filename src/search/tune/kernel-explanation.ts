@@ -7,16 +7,16 @@ import type { Outcome } from '../types.ts'
 
 export { allOperations } from '../../run/explain/roofline.ts'
 
-export interface Explained {
-  /** Bytes and operations, not timed. */
+export interface KernelExplanation {
+  /** Bytes and operations, without times. */
   readonly explanation?: Explanation | undefined
-  /** Why they are not known. */
+  /** Reason why they are unknown. */
   readonly unexplained?: Outcome | undefined
 }
 
-export async function explained(evaluator: Evaluator, kernel: Kernel): Promise<Explained> {
+export async function explainKernel(evaluator: Evaluator, kernel: Kernel): Promise<KernelExplanation> {
   try {
-    const compiled = await evaluator.compiled(kernel)
+    const compiled = await evaluator.compile(kernel)
     try {
       const prepared = await evaluator.bench.data.prepare(compiled)
       try {

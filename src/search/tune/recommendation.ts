@@ -3,55 +3,58 @@ import type { Evaluator } from '../evaluate/evaluator.ts'
 import { fastestOf } from '../fastest.ts'
 import type { SearchResult } from '../search.ts'
 import type { Timing } from '../types.ts'
-import { areApart, type Confirmation, confirmed } from './confirmation.ts'
+import { areDisjoint, type Confirmation, confirm } from './confirmation.ts'
 import type { Finalist } from './last-comparison.ts'
 
 export type MeasuredFinal = Finalist & { readonly timing: Timing }
 
-export interface Judged {
-  /** The fastest routine of a library, if nothing is as fast, else `bestSchedule`; `null` where nothing could be measured. */
+export interface Recommendation {
+  /**
+   * The fastest library routine if it is faster than all schedules, otherwise `own`; `null` if nothing could be
+   * measured.
+   */
   readonly best: MeasuredFinal | null
-  /** The fastest schedule of `finalists` if it is distinguishable from the default, which is kept otherwise. */
+  /** The fastest schedule of `finals` if it is distinguishable from the default, otherwise the default. */
   readonly bestSchedule: MeasuredFinal | null
   /** The fastest schedule against the default; `null` if the default is the fastest, or was not measured again. */
   readonly confirmation: Confirmation | null
 }
 
-interface JudgedOptions {
+interface RecommendOptions {
   readonly seed: number
-  /** Of the search. */
+  /** Time limit of the search, in seconds. */
   readonly seconds?: number | undefined
   readonly signal?: AbortSignal | undefined
-  readonly found: Pick<SearchResult, 'seconds'>
-  /** Told what is measured again. */
-  readonly comparing: (name: string) => void
+  readonly search: Pick<SearchResult, 'seconds'>
+  /** Called with the name of the schedule that is measured again. */
+  readonly onCompare: (name: string) => void
 }
 
-/** Of the time of the search; and milliseconds where nothing bounds that. */
-const SHARE = 1 / 4
-const LEAST_MS = 10_000
+/** Confirmation's fraction of the search's time, and its minimum in milliseconds if the search has no time limit. */
+const TIME_FRACTION = 1 / 4
+const MIN_MS = 10_000
 
-export async function judgedOf(
+export async function recommend(
   finals: readonly Finalist[],
   evaluator: Evaluator,
-  { seed, seconds, signal, found, comparing }: JudgedOptions,
-): Promise<Judged> {
+  { seed, seconds, signal, search, onCompare }: RecommendOptions,
+): Promise<Recommendation> {
   const fastest = fastestFinal(finals)
   const schedule = fastestFinal(finals.filter((f) => !f.routine))
   const standard = fastestFinal(finals.filter((f) => f.name === 'standard'))
-  const isOther = schedule && standard && schedule.name !== standard.name
-  if (!isOther) return { best: fastest, bestSchedule: schedule, confirmation: null }
+  const isAlternative = schedule && standard && schedule.name !== standard.name
+  if (!isAlternative) return { best: fastest, bestSchedule: schedule, confirmation: null }
   let confirmation: Confirmation | null = null
   if (stepsOf(schedule) !== stepsOf(standard) && !signal?.aborted) {
-    comparing(`${schedule.name} with standard`)
-    const bound = 1000 * SHARE * (seconds ?? found.seconds)
-    const within = seconds === undefined ? Math.max(LEAST_MS, bound) : bound
+    onCompare(`${schedule.name} with standard`)
+    const share = 1000 * TIME_FRACTION * (seconds ?? search.seconds)
+    const limitMs = seconds === undefined ? Math.max(MIN_MS, share) : share
     const kernels = [schedule.kernel, standard.kernel] as const
-    confirmation = await confirmed(evaluator, schedule.name, kernels, { seed, signal, within })
+    confirmation = await confirm(evaluator, schedule.name, kernels, { seed, signal, limitMs })
   }
   const isFaster = confirmation
     ? confirmation.verdict === 'faster'
-    : stepsOf(schedule) !== stepsOf(standard) && areApart(schedule.timing, standard.timing)
+    : stepsOf(schedule) !== stepsOf(standard) && areDisjoint(schedule.timing, standard.timing)
   const own = isFaster ? schedule : standard
   return { best: fastest?.routine ? fastest : own, bestSchedule: own, confirmation }
 }
