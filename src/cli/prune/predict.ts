@@ -37,7 +37,9 @@ const predictOption = (o: OptionSpec): OptionSpec => ({ ...o, about: `With --pre
 
 const DEPENDENT_OPTIONS: readonly OptionSpec[] = [
   KERNEL,
-  schedule('its name, or gpu(8, 32) with arguments (default: auto, else cpu on cpu and gpu on the others)'),
+  schedule(
+    'its name, or gpu(8, 32) with arguments (default: auto, otherwise cpu on cpu and gpu on other devices)',
+  ),
   { ...SIZE, about: 'a size of the kernel that layers do not have (m=12800)' },
   { ...DEVICE, about: `${DEVICE.about}; a missing device is allowed` },
   ...DEVICE_PROPERTIES,
