@@ -101,7 +101,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   // // The target starts at the identity before the loop if other statements combine into it, or if a condition may exclude it.
   const starts = roles.startsApart || (roles.alone && combinesElsewhere(root, reduce))
   const first = starts ? startsOf(reduce, path.slice(path.indexOf(root)), names, roles.exists) : []
-  if (!first) refuse(root, `its elements cannot be started before ${root.name}`)
+  if (!first) reject(root, `its elements cannot be started before ${root.name}`)
   const room = (scope: Buffer['scope'], shape: readonly Expr[], k: number): Buffer => {
     const { buffer, dtype } = reduce.targets[k]!
     return local(names.fresh(`${buffer}_${scope === 'shared' ? 'shares' : 'share'}`), dtype, shape, scope)
@@ -241,10 +241,10 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
   const threads = kept.filter(onThreads)
   const around = path.slice(0, first)
   for (const l of inside)
-    if (l.reduce && depends(l)) refuse(l, `the element that is reduced into changes with ${l.name}`)
+    if (l.reduce && depends(l)) reject(l, `the element that is reduced into changes with ${l.name}`)
   for (const l of serial)
     if (l.extent.kind !== 'const')
-      refuse(
+      reject(
         l,
         `loop ${l.name} inside the reduction has no constant extent, so a thread cannot keep its share in registers`,
       )
@@ -279,7 +279,7 @@ function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
   return visit(s)
 }
 
-function refuse(loop: For, why: string): never {
+function reject(loop: For, why: string): never {
   fail({
     code: 'schedule/cross-thread',
     message: `a reduction over threads cannot be completed: ${why}`,

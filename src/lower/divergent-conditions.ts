@@ -118,7 +118,7 @@ export class Conditions {
    */
   inRounds(loop: For, body: Body): Body {
     if (!this.divergent(loop.extent)) return body
-    if (blockMeets(body) || (this.#splitsRows(loop.extent) && body.some(anyRowMeets))) refuseDivergent(loop)
+    if (blockMeets(body) || (this.#splitsRows(loop.extent) && body.some(anyRowMeets))) rejectDivergent(loop)
     return meetingInRows(body)
   }
 
@@ -153,7 +153,7 @@ export class Conditions {
     }
     for (const s of body) {
       if (s.kind === 'alloc' || (s.kind === 'let' && s.uniform)) {
-        if (s.kind === 'let' && !conjuncts(cond).every(holdsOnFirst)) refuseUntold(cond)
+        if (s.kind === 'let' && !conjuncts(cond).every(holdsOnFirst)) rejectWrittenCondition(cond)
         // // Pending statements do not use this name, so they stay together with the statements after it.
         out.push(s)
       } else if (onlyRunsAlways(s)) {
@@ -172,7 +172,7 @@ export class Conditions {
       else {
         flush()
         if (s.kind === 'for') {
-          if (this.divergent(s.extent) && (blockMeets([s]) || !this.#ofLanes(cond))) refuseDivergent(s)
+          if (this.divergent(s.extent) && (blockMeets([s]) || !this.#ofLanes(cond))) rejectDivergent(s)
           out.push(stmt({ ...s, body: this.predicate(s.body, cond) }))
         } else if (s.kind === 'if') {
           if (this.divergent(s.cond)) {
@@ -241,7 +241,7 @@ const holdsOnFirst = (e: Expr): boolean =>
 
 const zeroOf = (e: Expr): Expr => ({ kind: 'const', value: 0, dtype: e.dtype })
 
-function refuseDivergent(loop: For): never {
+function rejectDivergent(loop: For): never {
   fail({
     code: 'schedule/divergent-barrier',
     message: `threads of a block run loop ${loop.name} a different number of times, and there is a barrier inside`,
@@ -251,7 +251,7 @@ function refuseDivergent(loop: For): never {
   })
 }
 
-function refuseUntold(cond: Expr): never {
+function rejectWrittenCondition(cond: Expr): never {
   fail({
     code: 'schedule/divergent-barrier',
     message: `threads of a block meet under a condition that reads what the kernel writes, and only those read it where ${printExpr(cond)}`,

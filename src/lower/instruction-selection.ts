@@ -102,7 +102,7 @@ class Lowering {
         return [s.once ? when(FIRST_THREAD, [stmt({ ...s, once: false })]) : s]
       default:
         if (this.#isOfTiles(s) && this.#elements.has(s)) return [this.#elements.lower(s)]
-        if (this.#isOfTiles(s)) this.#elements.refuseAlone(s)
+        if (this.#isOfTiles(s)) this.#elements.rejectPartialAccess(s)
         return [withBodies(s, bodiesOf(s))]
     }
   }

@@ -25,7 +25,7 @@ export function canRunUnconditionally(own: Body, all: Body, instr: Instr): boole
 }
 
 /** Throws `schedule/conditional-rounds`: skipped iterations are not counted, so consumers would wait for the wrong one. */
-export const refuseConditions = (loop: For, instr: Instr): never =>
+export const rejectConditions = (loop: For, instr: Instr): never =>
   fail({
     code: 'schedule/conditional-rounds',
     message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts what all of them copy`,
@@ -39,7 +39,7 @@ export const refuseConditions = (loop: For, instr: Instr): never =>
  * Throws `schedule/not-one-sequence`: blocks of a cluster agree on the iterations of one loop, but not of a pipeline across outer
  * iterations.
  */
-export const refuseCluster = (loop: For): never =>
+export const rejectCluster = (loop: For): never =>
   fail({
     code: 'schedule/not-one-sequence',
     message: `blocks of a cluster copy for each other in ${loop.name}, which goes on into the next iterations around`,

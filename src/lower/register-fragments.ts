@@ -30,7 +30,7 @@ export const combines = (loop: For): boolean =>
     (s) => s.kind === 'reduce' && s.targets.some((t) => t.index.every((e) => !mentions(e, loop.var))),
   )
 
-export function refuse(
+export function reject(
   s: Stmt,
   why: string,
   hint = 'keep what is read across threads in shared memory',
@@ -47,17 +47,17 @@ export function refuse(
 /**
  * Throws `schedule/across-lanes` for elements that are visited in another order than in the tile; names the reversed loop, if one exists.
  */
-export function refuseOrder(s: Stmt, used: readonly TileAccess[], loops: ReadonlyMap<string, For>): never {
+export function rejectOrder(s: Stmt, used: readonly TileAccess[], loops: ReadonlyMap<string, For>): never {
   const by = used.flatMap(turned).flatMap((v) => loops.get(v) ?? [])[0]
   if (!by)
-    return refuse(
+    return reject(
       s,
       s.kind === 'for'
         ? `${s.nest} does not go through the elements of a tile one by one`
         : 'one element of a tile that threads hold together is used alone',
     )
   const name = `${by.nest}.${by.name}`
-  return refuse(
+  return reject(
     s,
     `${name} goes through elements of a tile in another order than from 0 upwards`,
     `leave out the reverse or serpentine of ${name}`,

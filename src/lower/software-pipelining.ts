@@ -40,7 +40,7 @@ import { blockInvariantCopies } from './cluster-multicast.ts'
 import { splitCopy } from './copy-in-flight.ts'
 import { inEveryThread, PipelineCursor } from './pipeline-cursor.ts'
 import { pipelineInvariants } from './pipeline-invariants.ts'
-import { canRunUnconditionally, refuseCluster, refuseConditions } from './pipeline-predication.ts'
+import { canRunUnconditionally, rejectCluster, rejectConditions } from './pipeline-predication.ts'
 import { guardsInside } from './thread-guards.ts'
 import { BLOCK_BARRIER, type Preheader, TransactionBarrier, withPreheaders } from './transaction-barriers.ts'
 
@@ -137,9 +137,9 @@ function expandLoop(
     .filter((i) => i.asynchronous?.mbarrier)
     .map((i) => {
       const own = statements.filter((s) => asynchronousIn([s]).some((x) => sharesCompletion(x, i)))
-      if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) refuseConditions(loop, i)
+      if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) rejectConditions(loop, i)
       const together = blockInvariantCopies(own, loop, top, memory)
-      if (together && cursor) refuseCluster(loop)
+      if (together && cursor) rejectCluster(loop)
       return new TransactionBarrier(i, own, stages, loop, top, names, together, cursor !== undefined)
     })
   const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)

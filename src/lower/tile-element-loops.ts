@@ -23,8 +23,8 @@ import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 import {
   combines,
   physical,
-  refuse,
-  refuseOrder,
+  reject,
+  rejectOrder,
   sameElements,
   type TileAccess,
 } from './register-fragments.ts'
@@ -52,8 +52,8 @@ export class ElementLoops {
   }
 
   /** Throws `schedule/across-lanes` for a statement that uses a single element of a tile. */
-  refuseAlone(s: Stmt): never {
-    return refuseOrder(s, this.#accesses([s]), this.#loops)
+  rejectPartialAccess(s: Stmt): never {
+    return rejectOrder(s, this.#accesses([s]), this.#loops)
   }
 
   /** Returns true for a loop over elements of a tile, or a statement that uses tiles of one element. */
@@ -89,14 +89,14 @@ export class ElementLoops {
     const values = new Map<string, Expr>()
     const starts = new Map<string, Expr>()
     walkStmts([root], (s) => {
-      if (s.kind === 'for' && s.mode.kind === 'instr') refuse(s, 'an instruction stands among elements')
+      if (s.kind === 'for' && s.mode.kind === 'instr') reject(s, 'an instruction stands among elements')
       const d = s.kind === 'for' ? dims.get(s.var) : undefined
       if (s.kind !== 'for' || d === undefined) return
       const t = memory.shape[d]!
       if (s.reduce && combines(s))
-        refuse(s, `${s.name} combines elements of ${memory.name} that different threads hold`)
+        reject(s, `${s.name} combines elements of ${memory.name} that different threads hold`)
       if (s.extent.kind !== 'const' || s.extent.value % t !== 0)
-        refuse(s, `${s.name} does not go through whole tiles of ${memory.name}`)
+        reject(s, `${s.name} does not go through whole tiles of ${memory.name}`)
       const element = elements[d]
       if (s.extent.value === t) {
         if (element) values.set(s.var, element)
@@ -113,7 +113,7 @@ export class ElementLoops {
       const m = this.#memory(buffer)
       if (!m) return undefined
       const own = m.opaque ? int(0) : slotIn(m, memory, walked({ index, memory: m }, dims), variable(slot))
-      if (!own) refuse(root, `elements in ${memory.name} and in ${m.name} are held by different threads`)
+      if (!own) reject(root, `elements in ${memory.name} and in ${m.name} are held by different threads`)
       const start = index.map((e) => substitute(e, starts))
       return physical(start, m, own)
     }
@@ -144,18 +144,18 @@ export class ElementLoops {
     for (const a of all)
       along(a).forEach((v, d) => {
         if (memory.shape[d] === 1) return
-        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) refuseOrder(root, all, this.#loops)
+        if (v === undefined || (dims.has(v) && dims.get(v) !== d)) rejectOrder(root, all, this.#loops)
         dims.set(v, d)
       })
     if (dims.size !== memory.shape.filter((n) => n > 1).length)
-      refuse(root, `elements of one tile of ${memory.name} meet that are held by different threads`)
+      reject(root, `elements of one tile of ${memory.name} meet that are held by different threads`)
     for (const a of accesses) {
       if (all.includes(a)) continue
       const known = walked(a, dims).every(
         (d, k) => a.memory.shape[k] === (d === undefined ? 1 : memory.shape[d]),
       )
       if (a.written || !known)
-        refuse(root, `elements in ${memory.name} and in ${a.memory.name} are held by different threads`)
+        reject(root, `elements in ${memory.name} and in ${a.memory.name} are held by different threads`)
     }
     return dims
   }
@@ -205,7 +205,7 @@ export class ElementLoops {
   ): Stmt | undefined {
     if (s.kind === 'for') {
       const varies = s.guards.find((g) => [...dims.keys()].some((v) => mentions(g, v)))
-      if (varies) refuseObject(s, `whether elements of a tile are filled depends on them`)
+      if (varies) rejectOpaqueTile(s, `whether elements of a tile are filled depends on them`)
       return undefined
     }
     const index = s.kind === 'store' ? place(s.buffer, s.index) : undefined
@@ -213,8 +213,8 @@ export class ElementLoops {
     const one = s.kind === 'store' && [...dims.keys()].every((v) => !mentions(s.value, v))
     const memory = b?.memory
     if (s.kind !== 'store' || !index || !memory || !one || readsTiles(s, this.#lanes))
-      return refuseObject(s, `elements of a tile are seen by instructions alone`)
-    if (fills.length === 0) return refuseObject(s, `${memory.name} does not say how a tile is filled`)
+      return rejectOpaqueTile(s, `elements of a tile are seen by instructions alone`)
+    if (fills.length === 0) return rejectOpaqueTile(s, `${memory.name} does not say how a tile is filled`)
     const tile: CallPiece = { kind: 'slot', buffer: s.buffer, index, mode: 'write' }
     const value: CallPiece = { kind: 'value', value: s.value }
     return instrCall({
@@ -294,7 +294,7 @@ function along({ index, memory }: TileAccess): readonly (string | undefined)[] {
 const readsTiles = (s: Store, lanes: Lanes): boolean =>
   accessesOf([s]).some((a) => a.mode !== 'write' && lanes.buffers.has(a.buffer))
 
-function refuseObject(s: Stmt, why: string): never {
+function rejectOpaqueTile(s: Stmt, why: string): never {
   return fail({
     code: 'schedule/opaque-tile',
     message: why,

@@ -201,7 +201,7 @@ const isTransactionCopy = (s: Stmt, instr: Instr): s is For =>
  */
 function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
   const threads = threadsIn([top])
-  const refuse = (s: Stmt, why: string): never => {
+  const reject = (s: Stmt, why: string): never => {
     const span = s.span ?? instr.span
     return fail({
       code: 'schedule/counted-copies',
@@ -218,11 +218,11 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
     }
     const value = (e: Expr): number => {
       if ([...freeVars(e)].some((v) => !at.has(v)) || readsMemory(e))
-        return refuse(s, 'some rounds copy more than others')
+        return reject(s, 'some rounds copy more than others')
       return evaluate(hardwareIndicesAsVariables(e), at)
     }
     if (s.kind === 'if') return (value(s.cond) !== 0 ? s.then : s.else).reduce((n, x) => n + bytes(x, at), 0)
-    if (s.kind !== 'for') return refuse(s, 'something else stands among its copies')
+    if (s.kind !== 'for') return reject(s, 'something else stands among its copies')
     let sum = 0
     const extent = value(s.extent)
     for (let k = 0; k < extent; k++) {
@@ -239,7 +239,7 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
       if (x.kind === 'for') for (const axis of x.along ?? []) along.add(axis)
     })
     if ([...threads].some(([axis, n]) => n > 1 && !along.has(axis)))
-      refuse(s, 'some threads copy by themselves')
+      reject(s, 'some threads copy by themselves')
     const [x, y, z] = AXES_OF_BLOCK.map((axis) => threads.get(axis) ?? 1) as [number, number, number]
     for (let t = 0; t < x * y * z; t++)
       total += bytes(

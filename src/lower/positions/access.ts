@@ -46,7 +46,7 @@ export function locate(
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
     // // If a coordinate has several positions, each may contain the element. Only axes with indices can be searched in all of them.
-    if (parent?.apart || (parent?.end && !hasIndices(axis))) refuseSeveral(axis)
+    if (parent?.apart || (parent?.end && !hasIndices(axis))) rejectAmbiguousAccess(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
   const index = levels.trees(axes).map((tree) => offsets.get(tree[tree.length - 1]!)!.at)
@@ -94,7 +94,7 @@ function checkTogether(axis: StoredAxis): void {
   })
 }
 
-function refuseSeveral(axis: StoredAxis): never {
+function rejectAmbiguousAccess(axis: StoredAxis): never {
   fail({
     code: 'lower/unordered-lookup',
     message: `axis ${axis.name} lies under several entries of one coordinate, and what they hold cannot be looked up`,
@@ -183,7 +183,7 @@ export function segmentAt(
   checkTogether(root)
   const present: Expr[] = []
   const found = step(levels, scope, root, null, coord, present, repeatsCoordinates(root))
-  if (found.end && !hasIndices(axis)) refuseSeveral(axis)
+  if (found.end && !hasIndices(axis)) rejectAmbiguousAccess(axis)
   const certain = all(present)
   const { base, length } = levels.segment(axis, found.at, found.end)
   return {

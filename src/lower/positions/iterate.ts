@@ -119,7 +119,7 @@ function openFused(
     const each = placesOf(axis)
     if (each) places.unshift(div(place, each))
     else {
-      if (k > exact) refuseUnderMask(axis, chain[exact]!)
+      if (k > exact) rejectUnderMask(axis, chain[exact]!)
       const segments = add(levels.positions(chain[k - 1]!.name), int(1))
       places.unshift(sub(search('upper', levels.offsets(axis.name), int(0), segments, place), int(1)))
     }
@@ -148,7 +148,7 @@ function openFused(
   return { extent, guards, implied, scope: out }
 }
 
-function refuseUnderMask(axis: StoredAxis, mask: StoredAxis): never {
+function rejectUnderMask(axis: StoredAxis, mask: StoredAxis): never {
   fail({
     code: 'lower/fused-bitmap',
     message: `a fused loop cannot run over ${axis.name}, which is ${axis.kind} under the bitmap ${mask.name}`,
