@@ -22,7 +22,7 @@ const CELL = 30
 
 /** A heatmap with one cell for each row. @throws SptError as `lines` */
 export function heatmap(rows: readonly Row[], options: HeatmapOptions): Figure {
-  checkChart('heatmap', rows, options, ['value', 'text', 'middle'])
+  checkChart('heatmap', rows, options, ['value', 'text', 'midpoint'])
   const xs = channel(rows, options.x).map(datumText)
   const ys = channel(rows, options.y).map(datumText)
   const values = channel(rows, options.value)
