@@ -1,4 +1,4 @@
-/** What calls of the API are given: options, devices, tensors. */
+/** Checks of arguments of API calls: options, devices, tensors. */
 
 import { fail } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord, nameText, show } from '../ast/expect-argument.ts'
@@ -18,7 +18,7 @@ export {
   show,
 } from '../ast/expect-argument.ts'
 
-/** A list, each entry of which `holds`; the first that does not is named. @throws SptError `api/argument` */
+/** Throws SptError `api/argument` unless `list` is a list whose entries all satisfy `holds`; the message names the first that does not. */
 export function expectEach(
   what: string,
   list: unknown,
@@ -32,7 +32,7 @@ export function expectEach(
     expectArgument(false, `${entry} ${wrong + 1} of ${what}`, (list as readonly unknown[])[wrong], as)
 }
 
-/** @throws SptError `api/argument` */
+/** Throws SptError `api/argument` unless the argument is a device. */
 export function checkDevice(device: Device): void {
   expectArgument(
     isRecord(device) && typeof device.compile === 'function' && isRecord(device.limits),
@@ -42,17 +42,17 @@ export function checkDevice(device: Device): void {
   )
 }
 
-/** @throws SptError `api/argument` */
+/** Throws SptError `api/argument` unless the name is a string. */
 export function expectName(what: string, name: unknown): asserts name is string {
   expectArgument(typeof name === 'string', `the name of ${what}`, name, 'a string')
 }
 
-/** Coordinates, positions or words. @throws SptError `api/argument` */
+/** Throws SptError `api/argument` unless `x` is an Int32Array (coordinates, positions or mask words). */
 export function expectInt32s(what: string, x: unknown, how = ''): asserts x is Int32Array {
   expectArgument(x instanceof Int32Array, what, x, `an Int32Array${how}`)
 }
 
-/** Sizes of a tensor. @throws SptError `tensor/shape` */
+/** Throws SptError `tensor/shape` unless the shape is a list of nonnegative integers. */
 export function checkShape(shape: unknown): asserts shape is readonly number[] {
   if (Array.isArray(shape) && shape.every((n) => Number.isInteger(n) && n >= 0)) return
   fail({
@@ -62,7 +62,7 @@ export function checkShape(shape: unknown): asserts shape is readonly number[] {
   })
 }
 
-/** @throws SptError `tensor/dtype` */
+/** Throws SptError `tensor/dtype` unless the argument is an element type. */
 export function checkDtype(dtype: unknown): void {
   if (typeof dtype === 'string' && Object.hasOwn(DTYPE_BYTES, dtype)) return
   const candidates = Object.keys(DTYPE_BYTES)
@@ -74,7 +74,7 @@ export function checkDtype(dtype: unknown): void {
   })
 }
 
-/** Plain numbers as f64, and truth values where they are meant. @throws SptError `tensor/values` */
+/** Converts a list of numbers to f64; booleans are accepted if `dtype` is `bool`. Throws SptError `tensor/values`. */
 export function numbersOf(values: readonly unknown[], what: string, dtype?: unknown): Float64Array {
   const bad = values.findIndex((v) => typeof v !== 'number' && !(dtype === 'bool' && typeof v === 'boolean'))
   if (bad >= 0)
@@ -91,7 +91,7 @@ export function numbersOf(values: readonly unknown[], what: string, dtype?: unkn
   return Float64Array.from(values as number[])
 }
 
-/** Integers as i32. @throws SptError `tensor/coords` */
+/** Converts integers to i32. Throws SptError `tensor/coords`. */
 export function coordinatesOf(values: unknown, what: string): Int32Array {
   if (values instanceof Int32Array) return values
   const list = Array.isArray(values) || (ArrayBuffer.isView(values) && !(values instanceof DataView))
@@ -114,8 +114,8 @@ export function coordinatesOf(values: unknown, what: string): Int32Array {
 }
 
 /**
- * What `dense`, `coords`, `stored` or a reader made, or an object of the same form. Coordinates are looked at by what uses
- * them. @throws SptError `api/argument`, `tensor/…`
+ * Checks a tensor from `dense`, `coords`, `stored` or a reader, or a similar object. Ranges of coordinates are checked on use. Throws
+ * SptError `api/argument`, `tensor/…`.
  */
 export function checkTensor(
   name: string,
@@ -153,7 +153,7 @@ export function checkTensor(
     expectLevels(`the arrays of ${name}`, arrays, (axis) => `the arrays of axis ${axis} of ${name}`)
 }
 
-/** Rejects `{ sort, sum }` where arrays are used without a copy. @throws SptError `tensor/repair` */
+/** Rejects `{ sort, sum }` if arrays are used without a copy. Throws SptError `tensor/repair`. */
 export function refuseRepair(what: string, tensor: Tensor): void {
   if (tensor.kind === 'stored' && tensor.repair)
     fail({
@@ -164,7 +164,7 @@ export function refuseRepair(what: string, tensor: Tensor): void {
     })
 }
 
-/** The call that makes a tensor of arrays with SciPy's names. */
+/** The constructor call for an object with SciPy's field names, as a hint. */
 function constructorOf(arrays: object): string {
   if ('indptr' in arrays && 'indices' in arrays)
     return 'CSR: stored([rows, cols], { j: { indptr, indices } }, data), where j is the sparse axis of the kernel'
@@ -172,7 +172,7 @@ function constructorOf(arrays: object): string {
   return 'make one with dense(shape, values), coords(shape, columns, values), stored(shape, arrays, values) or readTensor(path)'
 }
 
-/** A tensor that is stored by itself, without a buffer that states its fill. @throws SptError `bind/fill` */
+/** Rejects a fill value other than 0 in calls without a buffer that declares it. Throws SptError `bind/fill`. */
 export function refuseFill(what: string, tensor: Tensor): void {
   if (tensor.kind === 'coords' && tensor.fill !== undefined)
     fail({
@@ -183,14 +183,14 @@ export function refuseFill(what: string, tensor: Tensor): void {
     })
 }
 
-/** Arrays by axis. @throws SptError `api/argument` */
+/** Throws SptError `api/argument` unless `arrays` maps axes to objects of arrays. */
 export function expectLevels(what: string, arrays: unknown, of: (axis: string) => string): void {
   expectArgument(isRecord(arrays), what, arrays, 'arrays by axis: { j: { indptr, indices } }')
   for (const [axis, own] of Object.entries(arrays as object))
     expectArgument(isRecord(own), of(axis), own, '{ indptr, indices }, or what the axis has of them')
 }
 
-/** One coordinate a dimension, and one value (`null`: a pattern), for each entry. @throws SptError `tensor/…` */
+/** Checks for one coordinate per dimension and one value per entry (`null`: a pattern without values). Throws SptError `tensor/…`. */
 export function checkEntries(
   shape: readonly number[],
   coords: readonly Int32Array[],
@@ -219,7 +219,7 @@ export function checkEntries(
     })
 }
 
-/** @throws SptError `tensor/coords` */
+/** Throws SptError `tensor/coords` if a coordinate is outside of the shape. */
 export function checkWithin(shape: readonly number[], coords: readonly Int32Array[]): void {
   coords.forEach((c, d) => {
     const extent = shape[d]!
@@ -234,7 +234,7 @@ export function checkWithin(shape: readonly number[], coords: readonly Int32Arra
   })
 }
 
-/** @throws SptError `tensor/length` */
+/** Throws SptError `tensor/length` unless there is one value per element of the shape. */
 export function checkDense(shape: readonly number[], values: ValueArray): void {
   const size = shape.reduce((a, b) => a * b, 1)
   if (values.length === size) return
@@ -248,7 +248,7 @@ export function checkDense(shape: readonly number[], values: ValueArray): void {
 
 export const isTyped = (x: unknown): x is ValueArray => ArrayBuffer.isView(x) && !(x instanceof DataView)
 
-/** Some sizes and scalars of a kernel by name. @throws SptError `api/argument`, `bind/unknown-name` */
+/** Checks a subset of the sizes and scalars of a kernel, by name. Throws SptError `api/argument`, `bind/unknown-name`. */
 export function checkSizes({ name: kernel, params }: Pick<Kernel1, 'name' | 'params'>, sizes: unknown): void {
   if (sizes === undefined) return
   expectArgument(isRecord(sizes), 'sizes', sizes, 'numbers by name')

@@ -1,4 +1,4 @@
-/** What is known of tensors, as long as their arrays are bound again: finding it takes milliseconds. */
+/** Cache of facts about tensors, valid while the same arrays are bound. Computing them takes milliseconds. */
 import type { Tensor } from '../storage/tensor.ts'
 
 interface Entry<T> {
@@ -7,11 +7,11 @@ interface Entry<T> {
   readonly found: T
 }
 
-/** By what it is found for, and by the arrays. */
+/** Cached results by purpose (`what`) and arrays. */
 export class ArrayCache<T> {
   readonly #known = new WeakMap<object, WeakMap<object, Entry<T>>>()
 
-  /** What was found before for the same arrays and shapes; else what `find` gives. */
+  /** Returns the cached result for the same arrays and shapes, or the new result of `find`. */
   of(what: object, tensors: readonly (readonly [string, Tensor])[], find: () => T): T {
     const arrays = tensors.flatMap(([, t]) => indexArrays(t))
     const shapes = JSON.stringify(tensors.map(([name, t]) => [name, t.shape]))
@@ -34,7 +34,7 @@ export class ArrayCache<T> {
 function indexArrays(t: Tensor): readonly object[] {
   if (t.kind === 'dense') return [t.values]
   if (t.kind === 'coords') return t.coords
-  // Levels may have more than their arrays: a matrix that somebody has is bound as it is.
+  // // Levels may have further fields, because matrices of other libraries are bound unchanged.
   return Object.values(t.arrays).flatMap(({ indptr, indices, mask }) =>
     [indptr, indices, mask].filter((a) => a !== undefined),
   )

@@ -1,4 +1,4 @@
-/** What callers bind, as tensors. */
+/** Values that a caller binds. */
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import { arrayClass } from '../ir/arrays.ts'
@@ -27,19 +27,19 @@ import { type Bindable, dtypeOf } from './tensors.ts'
 
 export interface RunInputs {
   /**
-   * By name: tensors, axes (structure alone; offsets of ragged ones), lists and sets of formats; or ready-made arrays for
-   * the buffers of all parts of a tensor.
+   * By name: tensors, axes (structure only, or offsets of a ragged axis), lists and sets of formats, or ready-made arrays of all parts of
+   * a tensor.
    */
   readonly tensors?: Readonly<Record<string, Bindable>>
   /** Sizes and scalars by name. */
   readonly params?: Readonly<Record<string, number | boolean>>
-  /** Random values for what is not bound. */
+  /** Seed of random values for unbound inputs; without a seed, missing inputs are errors. */
   readonly seed?: number
-  /** Statistics that are known, for schedules that are chosen by them: `{ 'longest(j)': 700 }`. They are believed. */
+  /** Statistics for dispatches, such as `{ 'longest(j)': 700 }`. They replace measured values without a check. */
   readonly statistics?: Readonly<Record<string, number>>
 }
 
-/** What can be bound, by its outer form alone. @throws SptError `api/argument` */
+/** Checks the form of the inputs object, but not its values. Throws SptError `api/argument`. */
 export function expectInputs(inputs: RunInputs): void {
   expectArgument(isRecord(inputs), 'the object of inputs', inputs, '{ tensors, params, seed }')
   const known = ['tensors', 'params', 'seed', 'statistics'] as const
@@ -52,7 +52,7 @@ export function expectInputs(inputs: RunInputs): void {
   expectArgument(isRecord(inputs.tensors ?? {}), 'tensors', inputs.tensors, 'tensors or values by name')
 }
 
-/** Values as tensors, checked for what they are. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
+/** Returns the bound values as checked tensors. Throws SptError `api/argument`, `tensor/…`, `bind/missing-size`. */
 export function valuesIn(
   kernel: Kernel1,
   inputs: RunInputs,
@@ -119,7 +119,9 @@ function expectInput(kernel: Kernel1, name: string): void {
 
 type Bare = ValueArray | readonly number[]
 
-/** Bare values that are offsets of an axis, or one for each position of an axis whose arrays are bound, are such tensors. */
+/**
+ * Converts arrays that are offsets of an axis, or values per position of an axis with bound arrays, to tensors; `rest`: the other arrays.
+ */
 function byPosition(
   kernel: Kernel1,
   flat: readonly (readonly [string, Bare])[],
@@ -140,7 +142,7 @@ function byPosition(
   return { ready: byName(Object.entries(readyByPosition(kernel, all, params))), rest }
 }
 
-/** New values of an input: 16 bits and bytes are of the buffer's type where that has such elements. */
+/** Returns new values of an input. 16-bit and 8-bit arrays have the buffer's type if it has such elements. */
 export function updateOf(kernel: Kernel1, name: string, values: Bindable): Tensor | BareValues {
   if (!Array.isArray(values) && !isTyped(values)) {
     checkTensor(name, values)
@@ -152,7 +154,7 @@ export function updateOf(kernel: Kernel1, name: string, values: Bindable): Tenso
   return { values: array, dtype: isOwn ? dtype : dtypeOf(array) }
 }
 
-/** Bare values take the shape that sizes and the other tensors give their buffer. */
+/** Gives an array without a shape the shape of its buffer, from the sizes and the other tensors. */
 function shaped(
   kernel: Kernel1,
   name: string,
@@ -200,7 +202,7 @@ function shaped(
   return elements(kernel, name, array, () => shape)
 }
 
-/** Bare values as a dense tensor of the buffer's type. */
+/** Returns an array as a dense tensor of the buffer's type. */
 function elements(
   kernel: Kernel1,
   name: string,

@@ -1,4 +1,4 @@
-/** Values that are bound to a kernel: tensors, sizes, and lists or sets that its formats take. */
+/** Values bound to a kernel: tensors, sizes, and list or set arguments of formats. */
 import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { agreedSizes } from '../run/bind/bound-sizes.ts'
@@ -8,15 +8,15 @@ import type { Tensor } from '../storage/tensor.ts'
 
 /** Values that are bound to a kernel, by name. */
 export interface BoundValues {
-  /** The schedule or space that the values decide, by its keyword and name: `schedule auto`. */
+  /** The schedule or space that depends on the values, by keyword and name, such as `schedule auto`. */
   readonly by: string
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly resident: Readonly<Record<string, ResidentTensor>>
   readonly params: Readonly<Record<string, number>>
   readonly seed: number | undefined
-  /** Statistics that are known already, by name. */
+  /** Statistics given by the caller, by name. */
   readonly statistics: ReadonlyMap<string, number>
-  /** Lists and sets that formats take. */
+  /** List and set arguments of formats, by name. */
   readonly beside: Readonly<Record<string, Tensor>>
 }
 

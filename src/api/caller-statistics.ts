@@ -1,9 +1,9 @@
-/** Statistics that a caller states, such as `{ 'longest(j)': 700 }`: those that a choice evaluates. */
+/** Statistics given by the caller, such as `{ 'longest(j)': 700 }`, for the names in a dispatch. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Choice } from '../elaborate/index.ts'
 import { expectArgument, isRecord } from './argument-checks.ts'
 
-/** @throws SptError `choose/unknown-name` */
+/** Returns the statistics by their names in the dispatch. Throws SptError `api/argument`, `choose/unknown-name`. */
 export function callerStatistics(
   { kernel, name: own, statistics }: Pick<Choice, 'kernel' | 'name' | 'statistics'>,
   given: Readonly<Record<string, number>>,
@@ -37,5 +37,5 @@ export function callerStatistics(
   return known
 }
 
-/** Names are found however they are spaced. */
+/** Removes blanks, so that names match regardless of spacing. */
 const unspaced = (name: string): string => name.replace(/\s+/g, '')

@@ -1,4 +1,7 @@
-/** Choices beside schedules whose lists were found to have no room (`live in place capacity E`): of those all counts as covered. */
+/**
+ * Selection with overflows: schedules whose lists exceeded their capacity (`live in place capacity E`) are skipped, and their fill ratio
+ * counts as 1.
+ */
 
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
@@ -7,29 +10,29 @@ import type { Branch, DispatchSource } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
 import { type FillRatio, liveOf } from './dispatcher.ts'
 
-/** What is wrong where there is no room for what the schedule found last. */
+/** The overflow error of the schedule's latest measurement; undefined if its capacity suffices. */
 export function overflowError({ executable }: Branch): Promise<SptError | undefined> {
   const { program, bound } = executable
   return overflow(program.plan, (counts) => executable.values(counts), bound.params)
 }
 
-/** Whether a run cannot be repeated: what it updates has been updated. */
+/** Returns true if a run modifies `inout` tensors, and so cannot be repeated. */
 export const updates = ({ executable }: Branch): boolean =>
   executable.program.plan.buffers.some((b) => b.role === 'inout')
 
-/** What is chosen beside schedules without room. */
+/** The schedule selected when overflowing schedules are skipped. */
 export interface SelectionWithinCapacity<V> {
   readonly variant: V
-  /** What would be chosen if it had room. */
+  /** The first schedule that was skipped because of an overflow; null if there is none. */
   readonly overflowed: string | null
-  /** Shares that count as 1 since what finds them has no room. */
+  /** Names of the fill ratios that count as 1, because the schedule that measures them overflowed. */
   readonly counted: ReadonlySet<string>
 }
 
 /**
- * What is chosen by these shares: schedules without room are passed over, and all that they find counts as covered, unless that
- * leaves nothing to choose; so are those that cannot be had. Where nothing else can be chosen at all, what has no room stays.
- * @throws SptError what is wrong with a schedule that would be chosen, as where it is chosen first
+ * Selects a schedule by these fill ratios. Skips schedules that overflowed (their fill ratios count as 1, unless no branch matches then)
+ * and schedules whose memory layout differs (`isElsewhere`). If no other schedule remains, the first one is kept. Throws the SptError of
+ * an illegal selected schedule.
  */
 export function selectWithinCapacity<V>(
   of: DispatchSource<V>,
@@ -65,7 +68,7 @@ export function selectWithinCapacity<V>(
 
 export type KnownFillRatio = Pick<FillRatio, 'value' | 'source'>
 
-/** By which shares a schedule was chosen. */
+/** Returns the fill ratios on which the selection is based, by name. */
 export function fillRatiosOf<V>(
   { statistics, unknown }: DispatchSource<V>,
   { values }: Selection,

@@ -1,11 +1,11 @@
-/** What a prepared kernel is asked for, before its turn comes. */
+/** Checks of calls on a prepared kernel, before they are queued. */
 import { fail } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Executable } from '../run/execute.ts'
 import type { Device } from '../runtime/device.ts'
 import { nameText } from './argument-checks.ts'
 
-/** @throws SptError `api/unknown-buffer` */
+/** Throws SptError `api/unknown-buffer` unless the kernel has this buffer. */
 export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): void {
   const candidates = buffers.map((b) => b.name)
   if (candidates.includes(name)) return
@@ -17,7 +17,7 @@ export function expectBuffer({ name: kernel, buffers }: Kernel1, name: string): 
   })
 }
 
-/** @throws SptError `run/resident` */
+/** Throws SptError `run/resident` if a tensor was converted on the device, because then there is no format report. */
 export function checkReported({ residents: [name] }: Executable): void {
   if (name !== undefined)
     fail({
@@ -28,7 +28,7 @@ export function checkReported({ residents: [name] }: Executable): void {
     })
 }
 
-/** @throws SptError `run/resident`, `run/other-device` */
+/** Throws SptError `run/resident` if an input is on the old device, and `run/other-device` for another kind of device. */
 export function checkRebuildable({ residents, chained, program }: Executable, device: Device): void {
   const [name] = [...residents, ...chained.keys()]
   if (name !== undefined)
@@ -47,7 +47,7 @@ export function checkRebuildable({ residents, chained, program }: Executable, de
     })
 }
 
-/** @throws SptError `run/resident` */
+/** Throws SptError `run/resident` if the tensor is resident, and so cannot be written from the host. */
 export function checkWritable({ residents, chained }: Executable, name: string): void {
   const from = chained.get(name)
   if (!from && !residents.includes(name)) return

@@ -1,16 +1,19 @@
-/** Options of what is done with a prepared kernel. */
+/** Checks of the options of calls on a prepared kernel. */
 import { fail } from '../ast/diagnostic.ts'
 import type { RefOptions } from '../reference/index.ts'
 import type { ExplainOptions } from '../run/explain/index.ts'
 import { expectArgument, expectFlag, expectOptions } from './argument-checks.ts'
 
-/** @throws SptError `api/argument`, `api/unknown-option` */
+/** Throws SptError `api/argument` or `api/unknown-option` for invalid options. */
 export function checkExplain(options: ExplainOptions): void {
   expectOptions('explain', options, ['time'])
   expectFlag('time', options.time)
 }
 
-/** A sample that is none would compare nothing, and say that all is well. @throws SptError `api/argument`, `api/unknown-option` */
+/**
+ * Checks the options of `verify`; an empty sample would pass without comparing anything. Throws SptError `api/argument`,
+ * `api/unknown-option`.
+ */
 export function checkVerify(options: RefOptions): void {
   expectOptions('verify', options, ['sample'])
   const { sample } = options

@@ -1,4 +1,4 @@
-/** Compiling a kernel where nothing is left to choose: under its own steps, or under those that `automatic` has for it. */
+/** Compilation of a kernel whose schedule is fixed: its own steps, or those of the auto-scheduler. */
 import { SptError } from '../ast/diagnostic.ts'
 import type { Compilation } from '../run/compile.ts'
 import { type Defaulted, runOn } from '../run/default-schedules.ts'
@@ -10,7 +10,7 @@ import { type AutoSchedulableKernel, CompiledAutoSchedule } from './compiled-aut
 import type { ErrorSources } from './error-sources.ts'
 import { isUnscheduled, scheduleCandidates } from './schedule-candidates.ts'
 
-/** Under the steps that it has; where the device does not take them on threads (`parallel`), without these. */
+/** Compiles a kernel with its steps and default thread bindings; without these bindings if the device rejects them. */
 export async function compileSchedule<
   K extends Pick<ErrorSources, 'sources'> & Defaulted<K> & { readonly compilation: Compilation },
 >(kernel: K, device: Device): Promise<CompiledSchedule> {
@@ -29,7 +29,7 @@ export async function compileSchedule<
   }
 }
 
-/** What is compiled of a kernel that nobody gave a schedule, as far as it is known without data. */
+/** Compiles a kernel; if it has no schedule, as far as possible without data. */
 export async function compileDefault<K extends AutoSchedulableKernel<K>>(
   kernel: K,
   device: Device,
@@ -40,8 +40,8 @@ export async function compileDefault<K extends AutoSchedulableKernel<K>>(
 }
 
 /**
- * On devices with threads no form: those are made and compiled once there are sizes, without which they are longer by a version
- * for each remainder.
+ * Compiles the default without data: on the CPU the first candidate of the auto-scheduler. On GPUs, candidates are compiled once sizes are
+ * known, because code for unknown sizes has a version per remainder.
  */
 async function withoutData<K extends AutoSchedulableKernel<K>>(
   kernel: K,
@@ -53,7 +53,7 @@ async function withoutData<K extends AutoSchedulableKernel<K>>(
   try {
     return await of(guess.kernel)
   } catch (why) {
-    // What only lowering refuses: the kernel as it is has less to refuse.
+    // // Lowering may reject the candidate, but accept the unscheduled kernel.
     if (!(why instanceof SptError)) throw why
     return of(kernel)
   }

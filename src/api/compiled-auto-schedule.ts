@@ -1,4 +1,4 @@
-/** A kernel without a schedule, compiled: what is bound says how its loops are dealt out, however it is bound. */
+/** A compiled kernel without a schedule: bound data determines the partition of its loops. */
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { givenOf } from '../run/bind/caller-tensors.ts'
@@ -14,26 +14,25 @@ import { residentStructure } from './resident-structure.ts'
 import { type AutoScheduleInputs, fastestCandidates, keepsDeclaredFormats } from './schedule-candidates.ts'
 import { traceOf } from './trace-text.ts'
 
-/** A kernel that can be compiled under the form that was chosen. */
+/** A kernel that can be compiled under a candidate of the auto-scheduler. */
 export interface AutoSchedulableKernel<K> extends AutoSchedulable<K> {
   compileSchedule(device: Device): Promise<CompiledSchedule>
 }
 
 /**
- * By itself it is what takes no data and little time: on cpu the best guess, on others `parallel()`. Data are run by the form
- * that the cost model expects to be the fastest on them, without a model by the best guess for their sizes; it is compiled when
- * it is needed first.
+ * Without data, this is the first candidate on the CPU, and `parallel()` on GPUs. For data, the cost model selects the fastest candidate,
+ * or the heuristic default without a model. Each candidate is compiled when it is first needed.
  */
 export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends CompiledSchedule {
   readonly #kernel: K
   readonly #early: CompiledSchedule
-  /** By their steps: kernels of other sizes often have the same. */
+  /** Compiled candidates by their steps, which kernels of different sizes often share. */
   readonly #compiled = new CompiledVariants<string>()
   readonly #bound = new WeakMap<Bound, { readonly form: K; readonly inputs: RunInputs }>()
 
   #isReleased = false
 
-  /** `early`: what it is without data. */
+  /** `early`: the kernel compiled without data. */
   constructor(kernel: K, early: CompiledSchedule) {
     super(early.compilation, early.program)
     this.#kernel = kernel
@@ -41,14 +40,14 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     this.#compiled.set(keyOf(early), early)
   }
 
-  /** Lists and sets of its formats are none of the kernel as written, whatever that calls so. */
+  /** True if the kernel's formats take lists or sets, which the unscheduled kernel does not have. */
   get #takesData(): boolean {
     return givenOf(this.compilation.kernel).size > 0
   }
 
   override bind(inputs: RunInputs): Bound {
     if (this.#takesData) return super.bind(inputs)
-    // Ready-made parts of formats are none of the kernel as it is declared: then, and where nothing fits, as without data.
+    // // Ready-made parts of formats cannot be bound to the unscheduled kernel; they use the version without data.
     const found = orRefused(() => {
       const values = valuesIn(this.#kernel.compilation.source, inputs)
       return { values, forms: this.#formsFor(values) }
@@ -57,7 +56,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     const { values, forms } = found
     this.estimateBytes(inputs)
     const [first, declared] = forms
-    // What another format than the declared one does not take, of which samples alone have been looked at.
+    // // Another format may reject the data, because the candidate was selected from samples.
     const bound = declared ? orRefused(() => this.#bind(first!, values, inputs)) : undefined
     return bound && !(bound instanceof SptError) ? bound : this.#bind(declared ?? first!, values, inputs)
   }
@@ -72,12 +71,12 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
   override async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
     const bound = isBound(inputs) ? inputs : this.bind(inputs)
     const chosen = this.#bound.get(bound)
-    // Once it is released, what it was compiled as refuses.
+    // // After release, the version without data reports the error.
     if (!chosen || this.#isReleased) return super.prepare(bound)
     try {
       return await (await this.#compile(chosen.form)).prepare(bound)
     } catch (why) {
-      // What the device or lowering refuses of a form nobody asked for: what it is compiled as has been taken.
+      // // If the device or lowering rejects the selected candidate, fall back to declared formats, then to the version without data.
       if (!(why instanceof SptError)) throw why
       const values = valuesIn(this.#kernel.compilation.source, chosen.inputs)
       const declared = this.#formsFor(values).at(-1)
@@ -98,7 +97,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
       const forms = this.#formsFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
       return await this.#compiledFirst(forms)
     } catch (why) {
-      // As in `prepare`; what is wrong with what is bound is said when it is.
+      // // As in `prepare`. Errors in the data are reported when it is bound.
       if (!(why instanceof SptError)) throw why
       return this.#early
     }
@@ -110,7 +109,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     super.release()
   }
 
-  /** What runs, and what does where that is in another format and is refused. */
+  /** Returns the fastest candidate, and the fastest one with declared formats as a fallback. */
   #formsFor(values: AutoScheduleInputs): readonly K[] {
     const forms = fastestCandidates(this.#kernel, this.device, values)
     const declared = forms.findIndex((f) => keepsDeclaredFormats(this.#kernel, f))

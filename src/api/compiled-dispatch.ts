@@ -1,4 +1,4 @@
-/** A kernel whose schedule each binding chooses: variants are compiled when they are chosen first, and kept. */
+/** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
 import { appliedName } from '../ast/applied-name.ts'
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { checkDimensions, givenParams } from '../run/bind/bound-sizes.ts'
@@ -29,13 +29,13 @@ import {
   withPlace,
 } from './schedule-selection.ts'
 
-/** Compiled under the schedule that was chosen. */
+/** The kernel compiled under the selected schedule. */
 export interface CompiledVariant {
   readonly kernel: CompiledSchedule
   readonly selection: Selection
 }
 
-/** A kernel that can be compiled under other schedules than its own. */
+/** A kernel that can be compiled under different schedules. */
 interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'sources'> {
   compileSchedule(device: Device): Promise<CompiledSchedule>
 }
@@ -43,7 +43,7 @@ interface Compilable extends Schedulable<Compilable>, Pick<ErrorSources, 'source
 export class CompiledDispatch extends CompiledKernel {
   readonly device: Device
   readonly #open: OpenDispatch<Compilable>
-  /** That were chosen, by schedule and arguments. */
+  /** Names and arguments of the schedules selected so far. */
   readonly #chosen = new Set<string>()
   readonly #compiled = new CompiledVariants<Compilable>()
   readonly #bound = new WeakMap<
@@ -73,14 +73,14 @@ export class CompiledDispatch extends CompiledKernel {
     return this.#undecided()
   }
 
-  /** Schedules that have been chosen so far, with all their arguments. */
+  /** Schedules selected so far, with all arguments. */
   get variants(): readonly string[] {
     return [...this.#chosen]
   }
 
   /**
-   * The kernel for some inputs, compiled: for `convertForKernel` and `prepareResident`, and to look at.
-   * @throws SptError `choose/…`, `bind/…` of what `prepare` would refuse for its name, rank or shape
+   * Selects and compiles the kernel for some inputs, for `convertForKernel` and `prepareResident`, or for inspection.
+   * @throws SptError `choose/…`, and `bind/…` for names, ranks and shapes that `prepare` would reject
    */
   async choose(inputs: SelectionInputs): Promise<CompiledVariant> {
     const asking = await fetchedRequest(this.#open, this.device, inputs)
@@ -92,7 +92,7 @@ export class CompiledDispatch extends CompiledKernel {
     return { kernel: await this.#compile(variant), selection: variant.selection }
   }
 
-  /** Chooses, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
+  /** Selects a schedule, and binds data on the host. @throws SptError `choose/…`, `bind/…` */
   bind(inputs: RunInputs): Bound {
     const asking = selectionRequest(this.#open, inputs)
     const variant = this.#answer(asking)
@@ -120,7 +120,7 @@ export class CompiledDispatch extends CompiledKernel {
       return this.#prepared(known.variant, known.asking, inputs)
     }
     const asking = await fetchedRequest(this.#open, this.device, inputs)
-    // Whether runs choose is the same whatever they find.
+    // // Whether runs select the schedule does not depend on the measured fill ratios.
     const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
     const nothing = found.size > 0 ? orRefused(() => selectSchedule({ ...asking, found }, this.device)) : null
     if (
@@ -134,7 +134,7 @@ export class CompiledDispatch extends CompiledKernel {
     return this.#selected(asking, () => this.#answer(asking), !there && !isTold)
   }
 
-  /** Releases every variant; those that are chosen later are compiled anew. */
+  /** Releases every compiled schedule; later selections compile again. */
   release(): void {
     this.#compiled.release()
   }
@@ -151,7 +151,7 @@ export class CompiledDispatch extends CompiledKernel {
     return variant
   }
 
-  /** Formats of the schedules that were not chosen may take lists and sets beside. */
+  /** Returns the inputs of a schedule, without the lists and sets of other schedules' formats. */
   #takenBy({ kernel }: SelectedKernel<Compilable>, { inputs }: SelectionRequest<Compilable>): RunInputs {
     expectInputs(inputs)
     const { tensors = {} } = inputs
@@ -203,7 +203,7 @@ export class CompiledDispatch extends CompiledKernel {
     return new PreparedKernel(selection.kernel, selection.executable, selection)
   }
 
-  /** Random tensors are the same under all schedules. */
+  /** Returns the request with random tensors generated, so that they are identical for all schedules. */
   #drawn(asking: SelectionRequest<Compilable>): SelectionRequest<Compilable> {
     const { choice, base } = this.#open
     const { seed } = asking.inputs

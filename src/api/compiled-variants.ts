@@ -1,4 +1,4 @@
-/** Kernels that are compiled when they are asked for first, and kept. */
+/** Compiled kernels by key, compiled on first use. */
 import type { CompiledSchedule } from './compiled.ts'
 
 export class CompiledVariants<K> {
@@ -13,12 +13,12 @@ export class CompiledVariants<K> {
     if (known) return known
     const pending = compile()
     this.#compiled.set(key, pending)
-    // What a device could not do now it may do later.
+    // // Failures are not cached, because the device may succeed later.
     pending.catch(() => this.#compiled.delete(key))
     return pending
   }
 
-  /** What is asked for later is compiled anew. */
+  /** Releases all kernels; later requests compile again. */
   release(): void {
     for (const pending of this.#compiled.values())
       void pending.then(

@@ -174,7 +174,7 @@ export class PreparedKernel extends ErrorSources {
   }
 
   get executable(): Executable {
-    // What is done around `preserving` takes turns by itself.
+    // // `preserving` queues its inner calls itself.
     return this.#turns.of(this.#within, ['free', 'preserving', 'output'])
   }
 
@@ -204,7 +204,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#turns.take(() => this.#selecting.precompile())
   }
 
-  /** A run in its turn, of the schedule that is chosen for it. */
+  /** Queues a run under the schedule that is selected for it. */
   #running<T>(work: (e: Executable) => Promise<T>, timesOf?: (done: T) => readonly number[]): Promise<T> {
     return this.#turns.take(() => running(this.#selecting, work, timesOf))
   }
@@ -262,7 +262,7 @@ export class PreparedKernel extends ErrorSources {
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     checkExplain(options)
     return this.#turns.take(async () => {
-      // Browsers load it when it is asked for.
+      // // Loaded on demand, to keep browser bundles small.
       const { explain } = await import('../run/explain/index.ts')
       return explain(this.kernel.compilation, this.#within, options)
     })
@@ -353,7 +353,7 @@ export class PreparedKernel extends ErrorSources {
     )
   }
 
-  /** Frees its memory at once: calls that have not ended are refused (`device/freed-buffer`). */
+  /** Frees the memory at once; pending calls fail with `device/freed-buffer`. */
   free(): void {
     leakDetector?.forget(this)
     this.#selecting.free()

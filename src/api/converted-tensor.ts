@@ -1,4 +1,4 @@
-/** A tensor in a format: its parts as arrays, and what they cost. */
+/** A tensor in a format: its parts as arrays, and their storage cost. */
 import { additionalArrays } from '../ir/format-tables.ts'
 import { reportTensor, type TensorReport } from '../pictures/format-figures.ts'
 import { drawParts, type PictureOptions } from '../pictures/picture/index.ts'
@@ -12,15 +12,15 @@ import { ErrorSources } from './error-sources.ts'
 /** One part of a tensor, as arrays. */
 export interface ConvertedPart {
   readonly label: string
-  /** As written: `ell(4)`. */
+  /** Format of the part as written, such as `ell(4)`. */
   readonly format: string
-  /** Of the part, in the order of its elements. */
+  /** Names of the part's axes, in storage order. */
   readonly axes: readonly string[]
-  /** Arrays by axis (of each, also where there are none), values by position: what a kernel takes as the part's buffer. */
+  /** Index arrays by axis (empty objects for axes without arrays) and values by position, as a kernel takes them for the part's buffer. */
   readonly tensor: StoredTensor
   /**
-   * Permutations and lists that lead from positions to coordinates, and the bits of a mask, by the names that they are bound by:
-   * those of the format's text; lists that came with the data under theirs.
+   * Permutations and lists that map positions to coordinates, and mask bits, by the names under which they are bound: the names in the
+   * format's source; list arguments keep their own names.
    */
   readonly tables: Readonly<Record<string, Int32Array>>
 }
@@ -37,7 +37,7 @@ export class ConvertedTensor extends ErrorSources {
     this.#stored = stored
   }
 
-  /** As written, with arguments. */
+  /** Format as written, with arguments. */
   get format(): string {
     return this.#stored.instance.text
   }
@@ -46,13 +46,13 @@ export class ConvertedTensor extends ErrorSources {
     return this.#stored.shape
   }
 
-  /** In the order of the composition. */
+  /** Parts in the order of the composition. */
   get parts(): readonly ConvertedPart[] {
     this.#parts ??= this.#stored.parts.map((p) => partOf(p, this.#stored))
     return this.#parts
   }
 
-  /** What is stored, with its coordinates, part after part; padding and fill stay behind. */
+  /** Stored elements with their coordinates, part after part, without padding and fill. */
   toCoords(): CoordTensor {
     return partsToCoords(this.#stored)
   }
@@ -62,7 +62,7 @@ export class ConvertedTensor extends ErrorSources {
     return reportTensor(this.#stored)
   }
 
-  /** A picture of the tensor with its parts, and of how each is stored: the text of an SVG file. */
+  /** Picture of the tensor with its parts and their storage, as SVG text. */
   svg(options: PictureOptions = {}): string {
     expectOptions('svg', options, ['name'])
     if (options.name !== undefined) expectName('a picture', options.name)

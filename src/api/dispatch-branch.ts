@@ -1,4 +1,4 @@
-/** What a choice selects from while its kernel runs. */
+/** Branches between which a dispatch selects at run time. */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { RuntimeLists } from '../ir/stage1.ts'
@@ -13,23 +13,23 @@ import { liveOf } from './dispatcher.ts'
 import { determinesFillRatio } from './fill-ratio.ts'
 import { FillRatioTimes } from './fill-ratio-times.ts'
 
-/** What there is to select from. */
+/** The dispatch from which schedules are selected. */
 export interface DispatchSource<V> {
-  /** What the choice asks. */
+  /** Statistics in the conditions of the dispatch, by name. */
   readonly statistics: ReadonlyMap<string, Statistic>
-  /** Of those, what only runs tell. */
+  /** Names of the statistics that only runs can measure. */
   readonly unknown: ReadonlySet<string>
-  /** @param passed schedules that are passed over */
+  /** Selects a schedule by measured fill ratios. `passed`: schedules to skip. */
   choose(found: ReadonlyMap<string, number>, passed?: ReadonlySet<string>): V
-  /** What runs under it find. */
+  /** Lists that runs under the schedule build. */
   found(variant: V): readonly RuntimeLists[]
   chosen(variant: V): Selection
-  /** @param device another one than the choice was compiled for */
+  /** Compiles a schedule. `device`: another device than that of the dispatch. */
   compile(variant: V, device?: Device): Promise<CompiledSchedule>
   bind(variant: V, compiled: CompiledSchedule): Bound
 }
 
-/** What would be chosen if all shares were this one, but for that of `one`, which were 0. */
+/** The schedule selected if all fill ratios were `share`, except that of `one`, which is 0. */
 export const covering = <V>(
   of: DispatchSource<V>,
   share: number,
@@ -38,8 +38,8 @@ export const covering = <V>(
 ): V => of.choose(new Map(liveOf(of.statistics).map(([name]) => [name, name === one ? 0 : share])), passed)
 
 /**
- * The first that tells the share, of what would be chosen one after the other if each were passed over: where the others are
- * covered, and where they are not.
+ * Schedules that measure a fill ratio, found by repeatedly skipping the selected one: the first if the other fill ratios are 1, and the
+ * first if they are 0.
  */
 export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, void> {
   const statistic = of.statistics.get(name)!
@@ -63,23 +63,23 @@ export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, v
 interface Finding {
   readonly statistic: string
   readonly found: RuntimeLists
-  /** Of the tensor. */
+  /** Elements of the dense tensor. */
   readonly elements: number
 }
 
-/** A schedule of the choice, on the data. */
+/** A schedule of the dispatch, prepared for the data. */
 export interface Branch {
   readonly text: string
   readonly compiled: CompiledSchedule
   readonly executable: Executable
-  /** What its runs tell. */
+  /** Fill ratios that its runs measure. */
   readonly findings: readonly Finding[]
-  /** The launches that do, and tell whether there is room, by themselves. */
+  /** The launches that measure fill ratios and overflows, without the rest of the kernel. Empty if they cannot run alone. */
   readonly commands: readonly Command[]
   readonly times: FillRatioTimes
 }
 
-/** Whether runs of the schedule tell the share. */
+/** Returns true if runs of the schedule measure the fill ratio. */
 export const finds = ({ findings }: Branch, statistic: string): boolean =>
   findings.some((f) => f.statistic === statistic)
 
@@ -93,7 +93,7 @@ export function branchOf(
   const { source } = compiled.compilation
   const extents = extentsOf(source, executable.bound.params)
   const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
-    // What nobody reads has no place.
+    // // Counts that no statement reads have no buffer.
     const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
     const found = plan.runtimeLists?.find(
       (f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)),

@@ -1,4 +1,4 @@
-/** Schedules of a choice on the same memory of inputs and results, made when they are chosen first. */
+/** Prepared schedules of a dispatch that share the memory of inputs and outputs; each is created on first use. */
 import type { Bound } from '../run/bind/index.ts'
 import { type BareValues, withValues } from '../run/bind/update-values.ts'
 import { Executable } from '../run/execute.ts'
@@ -10,11 +10,11 @@ import { type Branch, branchOf, type DispatchSource } from './dispatch-branch.ts
 export class DispatchBranches<V> {
   readonly #of: DispatchSource<V>
   readonly #made = new Map<string, Branch>()
-  /** Of schedules that cannot be had here, by their texts, the tensors that the kernel updates and that they store in another format. */
+  /** Schedules that cannot share memory, by text, with the `inout` tensors that they store in another format. */
   readonly #elsewhere = new Map<string, readonly string[]>()
-  /** New values, by tensor: schedules that are chosen later start with them. */
+  /** Written values by tensor, for schedules that are prepared later. */
   readonly #written = new Map<string, Tensor | BareValues>()
-  /** Whose memory it is. */
+  /** The first schedule, which owns the memory. */
   readonly first: Branch
 
   private constructor(of: DispatchSource<V>, first: Branch) {
@@ -34,12 +34,12 @@ export class DispatchBranches<V> {
     return this.#made.values()
   }
 
-  /** What is known to keep a schedule from being had here: tensors. */
+  /** The tensors that keep a schedule from sharing memory; undefined if none is known. */
   elsewhere(text: string): readonly string[] | undefined {
     return this.#elsewhere.get(text)
   }
 
-  /** At once where it has been made before; not at all where it cannot be. */
+  /** Passes the branch of a schedule to `use`, at once if it exists. Undefined if the schedule cannot share memory. */
   with(variant: V, use: (branch: Branch) => Promise<void> | undefined): Promise<void> | undefined {
     const { text } = this.#of.chosen(variant)
     if (this.#elsewhere.has(text)) return undefined
@@ -48,7 +48,7 @@ export class DispatchBranches<V> {
     return this.#another(variant, text).then((made) => made && use(made))
   }
 
-  /** Another schedule, with what has been written by now; nothing where it stores what the kernel updates in other memory. */
+  /** Prepares another schedule with the values written so far; undefined if it stores an `inout` tensor in another format. */
   async #another(variant: V, text: string): Promise<Branch | undefined> {
     const compiled = await this.#of.compile(variant)
     const bound = this.bind(variant, compiled)
@@ -70,7 +70,7 @@ export class DispatchBranches<V> {
     return made
   }
 
-  /** What is bound, with what has been written by now. */
+  /** Binds the data, with the values written so far. */
   bind(variant: V, compiled: CompiledSchedule): Bound {
     let bound = this.#of.bind(variant, compiled)
     for (const [name, update] of this.#written) bound = withValues(bound, name, update).bound

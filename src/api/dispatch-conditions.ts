@@ -1,4 +1,4 @@
-/** Which branch of a choice holds, and what of it a user wants to know. */
+/** Evaluation of a dispatch's conditions, with the reason for the selection. */
 import { appliedName } from '../ast/applied-name.ts'
 import { type Diagnostic, fail, type Span, SptError } from '../ast/diagnostic.ts'
 import { withoutDivisionByZero } from '../elaborate/division-by-zero.ts'
@@ -16,12 +16,12 @@ import { type Expr, type Var, variable } from '../ir/expr.ts'
 import { children, freeVars, rewriteExpr } from '../ir/expr-tree.ts'
 import { valuesOf } from '../schedule/resolve.ts'
 
-/** A choice with arguments. */
+/** A dispatch with arguments. */
 export interface DispatchCall {
   readonly choice: Choice
-  /** A value for each of its parameters, defaults included. */
+  /** Value of each parameter, including defaults. */
   readonly values: ReadonlyMap<string, number>
-  /** Its name, with the arguments that were given. */
+  /** Name of the dispatch with the given arguments. */
   readonly text: string
 }
 
@@ -29,9 +29,9 @@ export interface DispatchCall {
 export interface Selection {
   /** Name of the dispatch with its arguments: `auto(64)`. */
   readonly dispatch: string
-  /** Name of the schedule; `null`: the kernel runs as `parallel()`, by a rule for software adapters. */
+  /** Name of the schedule. `null`: the kernel runs as `parallel()`, by a rule for software adapters. */
   readonly schedule: string | null
-  /** A value for each of its parameters, defaults included. */
+  /** Value of each parameter of the schedule, including defaults. */
   readonly args: readonly number[]
   /** The call of the schedule in the dispatch: `by_length(512, lanes = 8)`. */
   readonly text: string
@@ -56,7 +56,7 @@ export interface Selection {
 
 /** Time of a schedule, predicted by the cost model. */
 export interface PredictedTime {
-  /** As a choice writes it. */
+  /** Call of the schedule, as in the dispatch. */
   readonly text: string
   readonly milliseconds: number
 }
@@ -67,12 +67,11 @@ export interface Decision {
   readonly selection: Selection & { readonly schedule: string }
 }
 
-/** The value of a size, a device or a statistic; truth values are 0 and 1. Throws where it is not known. */
+/** Returns the value of a size, device property or statistic; booleans are 0 and 1. Throws if it is unknown. */
 export type Lookup = (variable: Var) => number
 
 /**
- * Arguments by place; the rest take their defaults.
- * @throws SptError `schedule/arguments`, `schedule/argument`
+ * Applies positional arguments to a dispatch; omitted ones take their defaults. @throws SptError `schedule/arguments`, `schedule/argument`
  */
 export function dispatchCall(choice: Choice, args: readonly (number | undefined)[]): DispatchCall {
   const values = valuesOf(choice, args)
@@ -86,7 +85,7 @@ export function dispatchCall(choice: Choice, args: readonly (number | undefined)
   return { choice: withArguments(choice, values), values, text: callText(choice, args) }
 }
 
-/** The choice with numbers where it asks of a format whose arguments are over its parameters. */
+/** Substitutes the parameters in format arguments of fill ratios. */
 function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Choice {
   const names = new Map<string, string>()
   const statistics = new Map<string, Statistic>()
@@ -111,9 +110,8 @@ function withArguments(choice: Choice, values: ReadonlyMap<string, number>): Cho
 }
 
 /**
- * What the first branch that holds calls: one, or those of which the fastest is taken.
- * @param passed schedules that are passed over, as a choice writes them
- * @throws SptError `choose/no-match`, `choose/division`, `choose/argument`, and as `known`
+ * Returns the schedule calls of the first branch whose conditions hold; several for `fastest`. `passed`: calls to skip. @throws SptError
+ * `choose/no-match`, `choose/division`, `choose/argument`, and like `known`
  */
 export function decide(
   { choice, values, text }: DispatchCall,
@@ -178,7 +176,7 @@ export function decide(
   })
 }
 
-/** What is not known of all that the choice may ask for, at once. @throws SptError as `look`, all that it throws */
+/** Throws one SptError with all errors of `look` for values that the dispatch may need. */
 function refuseMissing({ branches }: Choice, look: Lookup): void {
   const missing = new Map<string, readonly Diagnostic[]>()
   for (const { conditions, calls, span } of branches) {
@@ -196,7 +194,7 @@ function refuseMissing({ branches }: Choice, look: Lookup): void {
   if (missing.size > 0) throw new SptError([...missing.values()].flat())
 }
 
-/** The value of an expression; nothing, and a note of what is missing, where that is open. */
+/** The value of an expression; undefined if it depends on an unknown value, which is added to `missing`. */
 function partly(
   e: Expr,
   look: Lookup,
@@ -223,7 +221,7 @@ function partly(
     return exact(e, look, place)
   } catch (error) {
     if (!(error instanceof SptError)) throw error
-    // Whether anything else than a name goes wrong is seen where branches are taken in order.
+    // // Other errors are reported when the branches are evaluated in order.
     if (e.kind === 'var' && !missing.has(e.name)) missing.set(e.name, error.diagnostics)
     return undefined
   }
@@ -244,7 +242,7 @@ interface Called {
   readonly params: readonly ScheduleParam[]
 }
 
-/** By place up to the first that is left out, by name after it. */
+/** Text of a call: arguments are positional up to the first omitted one, and named after it. */
 function callText({ name, params }: Called, args: readonly (number | undefined)[]): string {
   const gap = args.indexOf(undefined)
   const given = args.flatMap((a, k) =>
@@ -253,10 +251,10 @@ function callText({ name, params }: Called, args: readonly (number | undefined)[
   return appliedName(name, given)
 }
 
-/** Of an expression without names. @throws SptError `choose/division` */
+/** The value of an expression without names. Throws SptError `choose/division`. */
 export const constantValue = (e: Expr, place: Span): number => exact(e, () => 0, place)
 
-/** Exact arithmetic: no sum wraps. What follows an `and` or `or` is looked up only where it counts. */
+/** Evaluates in exact arithmetic without overflow. Operands of `and` and `or` are evaluated lazily. */
 function exact(e: Expr, look: Lookup, place: Span): number {
   const of = (x: Expr): number =>
     evaluateNode(x, of, look, withoutDivisionByZero('choose/division', x.span ?? place))

@@ -24,14 +24,17 @@ export interface FillRatio {
 
 /** Time of a schedule of a dispatch at the latest fill ratio, interpolated from measured times. */
 export interface EstimatedTime {
-  /** As a choice writes it. */
+  /** Call of the schedule, as in the dispatch. */
   readonly text: string
   readonly milliseconds: number | null
 }
 
 /** Selected schedule of the runs of a prepared kernel. */
 export interface RunSelection extends Selection {
-  /** By text of the condition: `fill_ratio(A, panels(8, 1))`. Empty if no condition depends on run-time measurements. */
+  /**
+   * Fill ratios by the text of the condition, such as `fill_ratio(A, panels(8, 1))`. Empty if no condition depends on run-time
+   * measurements.
+   */
   readonly fillRatios: Readonly<Record<string, FillRatio>>
   /** First schedule that was selected but skipped, because a list exceeded its capacity; `null` if there is none. */
   readonly overflowedSchedule: string | null
@@ -45,40 +48,42 @@ export interface RunSelection extends Selection {
 }
 
 export interface Dispatcher<K> {
-  /** Of the latest run, or the next one. */
+  /** Kernel of the latest run; before the first run, of the next one. */
   readonly kernel: K
   readonly executable: Executable
-  /** Whose memory results lie in. */
+  /** Executable that owns the memory of the results. */
   readonly owner: Executable
   readonly selection: RunSelection | null
-  /** Decides what runs; `undefined` where there is nothing to wait for. */
+  /** Selects the schedule of the next run; `undefined` if this needs no waiting. */
   next(): Promise<void> | undefined
   /**
-   * Behind a run that found more than there is room for: nothing where it can be repeated under another schedule, which is next;
-   * else what there is to be told of it.
+   * Handles an overflow after a run: undefined if the run can be repeated under another schedule, which is then selected; otherwise the
+   * error to report.
    */
   overflowed(error: SptError): Promise<SptError | undefined>
-  /** Behind a run: has what it found read back. `milliseconds`: what it took, where that was measured. */
+  /** Starts the readback of measured fill ratios after a run. `milliseconds`: the time of the run, if measured. */
   ran(milliseconds?: number): Promise<void> | undefined
-  /** Resolves when what runs have found so far has been read back. */
+  /** Resolves when all measured fill ratios of earlier runs have been read back. */
   awaitMeasurements(): Promise<void>
-  /** Makes what runs may be led to. */
+  /** Compiles the schedules that runs may select. */
   precompile(): Promise<void>
   write(name: string, update: Tensor | BareValues): Promise<void>
-  /** On another device, where runs choose the schedule: with what is bound and written. */
+  /** Rebuilds on another device, with the bound and written values; undefined for a fixed schedule. */
   rebuilt?(device: Device): Promise<Dispatcher<K>>
   free(): void
 }
 
-/** Whether another coverage may lead to another schedule: what no condition has asked for changes nothing. */
+/** Returns true if another fill ratio may select another schedule, because a condition uses it. */
 export const isOpen = (statistics: ReadonlyMap<string, Statistic>, { values }: Selection): boolean =>
   liveOf(statistics).some(([name]) => name in values)
 
-/** Of which shares runs tell. */
+/** Statistics that are fill ratios of formats built at run time. */
 export const liveOf = (statistics: ReadonlyMap<string, Statistic>) =>
   [...statistics].flatMap(([name, s]) => (s.kind === 'fill_ratio' && s.live ? [[name, s] as const] : []))
 
-/** Work that runs the kernel, under the schedule that is chosen for it, and under another one where that has no room. */
+/**
+ * Runs `work` under the selected schedule, and again under another one after an overflow. `timesOf`: measured milliseconds of the result.
+ */
 export async function running<T>(
   of: Dispatcher<unknown>,
   work: (executable: Executable) => Promise<T>,
@@ -93,7 +98,7 @@ export async function running<T>(
   return done
 }
 
-/** Each repetition is under a schedule that has not been tried for it. */
+/** Repeats `work` after overflows, each time under a schedule that was not tried yet. */
 async function withRoom<T>(
   of: Dispatcher<unknown>,
   work: (executable: Executable) => Promise<T>,
@@ -110,7 +115,7 @@ async function withRoom<T>(
 
 export const asTimes = (times: readonly number[]): readonly number[] => times
 
-/** One schedule for all runs. */
+/** A dispatcher that always uses one schedule. */
 export const fixedDispatcher = <K>(
   kernel: K,
   executable: Executable,

@@ -1,14 +1,14 @@
 /**
- * Where errors leave the API: they have the texts that their spans point into, so that their lines can be shown. Methods are
- * wrapped where a class makes its first object, so that none has to think of it.
+ * Error sources: errors that leave the API get the sources into which their spans point, so that their lines can be shown. The methods of
+ * a class are wrapped when its first object is created.
  */
 import { withSources } from '../ast/diagnostic.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import { Uncloneable } from './uncloneable.ts'
 
-/** A base class of what users call. */
+/** Base class of all API objects. */
 export abstract class ErrorSources extends Uncloneable {
-  /** Texts by name, for `render` of errors. */
+  /** Sources by name, for `render` of errors. */
   abstract readonly sources: Sources
 
   constructor() {

@@ -1,8 +1,8 @@
-/** Calls that take a kernel, from JavaScript. */
+/** Checks of kernel arguments, for calls from JavaScript. */
 import { expectArgument } from '../ast/expect-argument.ts'
 import { Kernel } from './kernel.ts'
 
-/** @throws SptError `api/argument` */
+/** Throws SptError `api/argument` unless the argument is a kernel. */
 export function expectKernel(kernel: unknown): Kernel {
   expectArgument(kernel instanceof Kernel, 'the kernel', kernel, "a kernel: program.kernel('name')")
   return kernel as Kernel

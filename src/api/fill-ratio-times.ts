@@ -1,6 +1,6 @@
-/** What a schedule takes by what is covered: a line through the times that were measured. */
+/** Linear model of a schedule's time as a function of the fill ratio, fitted to measured times. */
 
-/** So many are kept, the latest. */
+/** Maximum number of measurements that are kept; older ones are dropped. */
 const MOST = 32
 
 export class FillRatioTimes {
@@ -11,7 +11,7 @@ export class FillRatioTimes {
     if (this.#measured.length > MOST) this.#measured.shift()
   }
 
-  /** By least squares; of one coverage alone what it took, and nothing for others. */
+  /** Milliseconds at a fill ratio, by least squares. `null` without measurements, or if only another fill ratio was measured. */
   at(covered: number): number | null {
     const all = this.#measured
     if (all.length === 0) return null

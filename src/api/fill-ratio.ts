@@ -14,7 +14,7 @@ import { ArrayCache } from './array-cache.ts'
 import { constantValue } from './dispatch-conditions.ts'
 import { givenFor, instanceOf } from './format-values.ts'
 
-/** Arguments are known by now. */
+/** Arguments of the format, which are constants by now. */
 const argumentsOf = (c: Coverage): readonly (number | string)[] =>
   withNumbers(c, (e) => constantValue(e, c.span)).args.map((a) =>
     typeof a === 'string' ? a : (a as Extract<Expr, { kind: 'const' }>).value,
@@ -25,7 +25,7 @@ const instanceFor = memoize((c: Coverage): Instance => {
   return c.live ? { ...instance, tree: inOrder(instance.tree) } : instance
 })
 
-/** What is found in runs is in the first part whose condition holds. */
+/** Makes cases exclusive: run-time construction puts an element into the first part whose condition holds. */
 function inOrder(tree: PartTree): PartTree {
   if (tree.kind === 'leaf') return tree
   if (tree.kind === 'index') return { ...tree, children: tree.children.map(inOrder) }
@@ -36,7 +36,7 @@ function inOrder(tree: PartTree): PartTree {
   return { ...tree, cases }
 }
 
-/** Whether each element has a part, whatever the tensor holds; else only who marks them knows. */
+/** Returns true if every element has a part regardless of the tensor's values. Otherwise only the builder's masks decide. */
 export const isWhole = (c: Coverage): boolean => {
   const isIn = (tree: PartTree): boolean =>
     tree.kind === 'leaf' ||
@@ -44,11 +44,11 @@ export const isWhole = (c: Coverage): boolean => {
   return isIn(instanceFor(c).tree)
 }
 
-/** The sets among the data that the format asks. */
+/** Names of the set arguments of the format. */
 export const setsOf = (c: Coverage): readonly string[] =>
   instanceFor(c).given.flatMap((g) => (g.kind === 'set' ? [g.name] : []))
 
-/** What decides what is stored, however arguments are called. */
+/** Key of the stored data, independent of the names of arguments. */
 const storing = ({ parts, tree }: Instance): string =>
   JSON.stringify([parts.map((p) => p.instance), tree], (key, x: unknown) =>
     key === 'span' || key === 'text' || key === 'constants' ? undefined : x instanceof Map ? [...x] : x,
@@ -78,18 +78,17 @@ export function fillRatio(
   return stored / elements
 }
 
-/** Whether it matters which values the tensor has. */
+/** Returns true if the fill ratio depends on the values of the tensor. */
 export const needsValues = (c: Coverage): boolean => dependsOnValues(instanceFor(c))
 
-/** Slots by how the condition calls them. */
+/** Numbers of stored slots, by the text of the condition. */
 const known = new ArrayCache<Map<string, number>>()
 
 /**
- * Slots for values for each element; 0 of a tensor without elements. Found once for the same arrays.
- *
- * @param elements the tensor by its coordinates, asked for where nothing is known yet
- * @param beside lists and sets that formats take
- * @throws SptError `format/…`, `bind/…` where the format does not hold the tensor, or takes what is not bound
+ * Returns stored slots / dense size; 0 for a tensor without elements. Cached for the same arrays.
+ * @param elements returns the tensor by coordinates; called only if the result is not cached
+ * @param beside list and set arguments of formats
+ * @throws SptError `format/…`, `bind/…` if the tensor does not fit the format, or an argument is missing
  */
 export function storedFraction(
   c: Coverage,

@@ -1,6 +1,6 @@
 /**
- * Formats for a kernel without a schedule on a matrix whose rows are of very different lengths: those of its program that treat
- * rows by length, each in the form that the cost model expects the most of.
+ * Candidate formats for a kernel without a schedule, for matrices with very uneven row lengths: formats of the program that treat rows by
+ * length, each with the loop partition that the cost model predicts to be fastest.
  */
 import { appliedName } from '../ast/applied-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
@@ -19,7 +19,7 @@ import {
   sketch,
 } from '../search/sketch/index.ts'
 
-/** What takes steps, giving a `K`, and knows formats. */
+/** A kernel that steps can be applied to, with the formats of its program. */
 export interface AutoSchedulable<K> extends Schedulable<K> {
   readonly compilation: Compilation
   readonly formats: ReadonlyMap<string, AnyFormat>
@@ -27,27 +27,30 @@ export interface AutoSchedulable<K> extends Schedulable<K> {
   parallel(): K
 }
 
-/** How a kernel stores a tensor, and how its loops are dealt out. */
+/** A format and a loop partition for a kernel, with its predicted time. */
 export interface FormatCandidate<K> {
   readonly kernel: K
   readonly text: string
   readonly milliseconds: number
 }
 
-/** The longest row in mean rows: with less, forms of the declared format deal rows out as evenly. */
+/** Minimum ratio of the longest to the mean row length. Below it, the declared format partitions rows evenly enough. */
 const UNEVEN = 8
-/** Formats that are looked at. */
+/** Maximum number of formats that are compared. */
 const MOST_FORMATS = 4
-/** Parts beyond which a tensor has launches by the dozen. */
+/** Maximum number of parts of a format, because each part adds launches. */
 const MOST_PARTS = 16
-/** Forms of a format that are made: each takes some milliseconds, and more where there are nests by the dozen. */
+/**
+ * Maximum number of candidates per format (`MOST_CLIMBED`), reduced for many loop nests (`NESTS` in total), but at least `LEAST_CLIMBED`.
+ * Each candidate takes some milliseconds.
+ */
 const MOST_CLIMBED = 8
 const LEAST_CLIMBED = 3
 const NESTS = 48
-/** How much less another form has to be expected to take to go on from there. */
+/** Factor by which the predicted time must fall for the search to continue from a candidate. */
 const BETTER = 0.95
 
-/** Whether another format can pay: some rows are far longer than most. */
+/** Returns true if some rows are far longer than the mean, so that another format may pay off. */
 export function isUneven(statistics: MatrixStatistics | null): boolean {
   if (!statistics) return false
   const { longest, sum, count } = statistics.rowLengths
@@ -57,12 +60,12 @@ export function isUneven(statistics: MatrixStatistics | null): boolean {
 interface Stored<K> {
   readonly text: string
   readonly kernel: K
-  /** By sizes and what was decided. */
+  /** Kernels by sizes and decisions; null if rejected. */
   readonly made: Map<string, K | null>
 }
 const known = new WeakMap<object, Map<string, readonly Stored<unknown>[]>>()
 
-/** A kernel with what is bound under a name stored in other formats. None where a step on coordinates says how it is stored. */
+/** Returns the kernel with a bound tensor in other formats; empty if a step already determines its format. */
 function storedFormats<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
   const ofKernel = known.get(kernel) ?? new Map<string, readonly Stored<unknown>[]>()
   known.set(kernel, ofKernel)
@@ -73,7 +76,7 @@ function storedFormats<K extends AutoSchedulable<K>>(kernel: K, bound: string): 
   return made
 }
 
-/** Those that its schedules use, with their arguments, and others of its program that have usual ones. */
+/** Returns formats used by the program's schedules with their arguments, and other formats of the program with default arguments. */
 function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonly Stored<K>[] {
   const { source } = kernel.compilation
   const axes = axesOfBinding(source, bound).join()
@@ -99,12 +102,12 @@ function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonl
   return [...out.values()]
 }
 
-/** Sizes whose forms are kept. */
+/** Maximum number of cached kernels per format. */
 const MOST_MADE = 256
 
 /**
- * For each likely format of the tensor under that name the form that is expected to be the fastest, as far as single decisions lead to
- * it from the best guess; none of what the model does not know.
+ * For each likely format of the bound tensor, returns the candidate with the shortest predicted time, found by hill climbing from the
+ * heuristic default. Formats without a prediction are omitted.
  */
 export function formatCandidates<K extends AutoSchedulable<K>>(
   kernel: K,
@@ -142,7 +145,7 @@ function climbed<K extends AutoSchedulable<K>>(
   for (let isBetter = true; isBetter && left > 0; ) {
     isBetter = false
     for (const name of best.d.forms) {
-      // What is decided may be another since a better one was found.
+      // // The values of a decision may differ after another decision changed.
       const values = best.d.requests.find((a) => a.name === name)?.values ?? []
       for (const value of values) {
         if (left <= 0 || value === best.d.values[name]) continue

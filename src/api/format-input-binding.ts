@@ -1,4 +1,4 @@
-/** Lists and sets of formats among what is bound for several kernels: each takes those of its own formats. */
+/** List and set arguments of formats among values bound for several kernels: each kernel takes those of its own formats. */
 import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { type Binding, bindingIn, bindingOf } from '../run/bind/binding-names.ts'
@@ -10,12 +10,12 @@ import { valuesIn } from './bound-inputs.ts'
 import { isDeclared } from './bound-values.ts'
 import { type Bindable, dtypeOf } from './tensors.ts'
 
-/** What formats take, by name. */
+/** List and set arguments of formats, by name. */
 export type DeclaredInputs = Pick<ReadonlyMap<string, FormatInput>, 'has' | 'get' | 'keys'>
 
 /**
- * What a kernel takes of what is bound; what else formats take is for other kernels.
- * @throws SptError `bind/unknown-name` of what neither takes
+ * Returns the bound values that a kernel takes; the others belong to other kernels. Throws SptError `bind/unknown-name` if no format takes
+ * a value.
  */
 export function formatInputsFor<T>(
   kernel: Kernel1,
@@ -26,19 +26,19 @@ export function formatInputsFor<T>(
   return byName(Object.entries(bound).filter(([name]) => bindingAmong(kernel, name, used)))
 }
 
-/** What a name stands for in a kernel; `null` of lists and sets of formats that it does not have, be they called like its axes. */
+/** Resolves a bound name in a kernel. `null` for arguments of formats that the kernel does not use, even if an axis has the same name. */
 export function bindingAmong(kernel: Kernel1, name: string, used: DeclaredInputs): Binding | null {
   const found = bindingIn(kernel, name)
   return found?.kind === 'axis' && used.has(name) ? null : found
 }
 
-/** @throws SptError `bind/unknown-name` of what neither the kernel nor formats take */
+/** Throws SptError `bind/unknown-name` for names that neither the kernel nor formats take. */
 export function checkBound(kernel: Kernel1, names: Iterable<string>, used: DeclaredInputs): void {
   for (const name of names)
     if (!used.has(name) && !bindingIn(kernel, name)) bindingOf(kernel, name, undefined, used.keys())
 }
 
-/** Inputs of a kernel with what its formats take. @throws SptError `tensor/…`, `bind/missing-size` */
+/** Returns the inputs of a kernel with the arguments of its formats. Throws SptError `tensor/…`, `bind/missing-size`. */
 export function withBeside(
   kernel: Kernel1,
   inputs: Inputs,
@@ -49,7 +49,7 @@ export function withBeside(
   return { ...inputs, tensors }
 }
 
-/** Those that the kernel's text does not declare, as tensors. @throws SptError `tensor/…` */
+/** Returns the bound values that the kernel's source does not declare, as tensors. Throws SptError `tensor/…`. */
 export const besideDeclared = (
   source: Kernel1,
   bound: Readonly<Record<string, Bindable>>,
@@ -61,7 +61,7 @@ export const besideDeclared = (
     ),
   )
 
-/** Bare values are those of a list, or of a set along one dimension. */
+/** Converts an array to a list, or to a set along one dimension. */
 function asTensor(name: string, x: Bindable, kind: FormatInput['kind'] | undefined): Tensor {
   if (!Array.isArray(x) && !isTyped(x)) return x as Tensor
   const values = kind === 'set' && isTyped(x) ? x : coordinatesOf(x, name)

@@ -1,4 +1,4 @@
-/** Formats by the names that callers give. */
+/** Lookup of formats by name. */
 import { fail } from '../ast/diagnostic.ts'
 import { packagedFormat } from '../ast/packaged.ts'
 import { parseFormatExpression } from '../elaborate/index.ts'
@@ -6,7 +6,7 @@ import type { AnyFormat } from '../ir/format.ts'
 import { expectArgument, isRecord, nameText } from './argument-checks.ts'
 
 /**
- * A format by name, as a schedule writes it, or a format of some program; with arguments.
+ * Returns a format by name, as written in a schedule, or as a value of another program, with its arguments.
  * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
  */
 export function chooseFormat(

@@ -1,4 +1,4 @@
-/** Formats without kernels: tensors into a format and back, and what that costs. */
+/** Formats without kernels: conversion of tensors to a format and back, with reports. */
 import { appliedName } from '../ast/applied-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { SpanOption } from '../formats/instance/format-arguments.ts'
@@ -35,20 +35,20 @@ import { type ConvertedPart, ConvertedTensor } from './converted-tensor.ts'
 import { ErrorSources } from './error-sources.ts'
 import type { Bindable } from './tensors.ts'
 
-/** Lists (ascending boundaries of segments) and sets (tensors whose coordinates count) by name. */
+/** Lists (ascending boundaries of segments) and sets (tensors whose coordinates are used) by name. */
 export type FormatData = Readonly<Record<string, Bindable>>
 
-/** A format or composition with its arguments; one over a list of dimensions is for tensors of any order. */
+/** A format or composition with its arguments. A format family over a list of dimensions accepts tensors of any order. */
 export class SptFormat extends ErrorSources {
   readonly sources: Sources
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
-  /** By the number of dimensions. */
+  /** Instances by number of dimensions. */
   readonly #instances = new Map<number, Instance>()
 
   /**
-   * @param sources - Those that the format is written in
-   * @throws SptError `format/…` where arguments do not fit, or a description is wrong on a small sample
+   * @param sources - Sources in which the format is written
+   * @throws SptError `format/…` if arguments do not fit, or the format fails on a small sample
    */
   constructor(format: AnyFormat, args: readonly (number | string)[], sources: Sources = new Map()) {
     super()
@@ -82,23 +82,23 @@ export class SptFormat extends ErrorSources {
     })
   }
 
-  /** The instance for a tensor; where the format is for another order, that is found when the tensor is read. */
+  /** The instance for a tensor of this order. A mismatch with a fixed order is reported when the tensor is read. */
   #for(order: number): Instance {
     return this.#format.kind === 'family' ? this.#of(order) : this.#instance
   }
 
-  /** As written, with arguments. */
+  /** Format as written, with arguments. */
   get text(): string {
     if (this.#format.kind !== 'family') return this.#instance.text
     return appliedName(this.#format.name, this.#args)
   }
 
-  /** Names of its dimensions. */
+  /** Names of the format's dimensions. */
   get dimensions(): readonly string[] {
     return this.#instance.over.map((a) => a.name)
   }
 
-  /** Lists and sets that come with the data, by name. */
+  /** List and set arguments that are bound with the data, by name. */
   get inputs(): Instance['given'] {
     return this.#instance.given
   }
@@ -108,22 +108,22 @@ export class SptFormat extends ErrorSources {
     return this.#instance.parts.map((p) => ({ label: p.label, format: p.instance.text }))
   }
 
-  /** A coordinate that no part stores: `(i, j) = (0, 100) of 201 × 202`; `null` where none is found. */
+  /** A coordinate that no part stores, such as `(i, j) = (0, 100) of 201 × 202`; `null` if the search found none. */
   get omittedCoordinate(): string | null {
     return omittedCoordinate(this.#instance)
   }
 
-  /** What is proved of it, and what is checked while a tensor is brought into it. */
+  /** Properties that are proved, and properties that are checked during conversion. */
   get provenance(): Provenance {
     return provenance(this.#instance)
   }
 
   /**
-   * Brings a tensor into the format; equal coordinates add up, zeros of a dense tensor are left out. The tensor's
-   * arrays are never written, and may be arrays of the result.
+   * Converts a tensor to the format. Equal coordinates are summed, and zeros of a dense tensor are dropped. The tensor's arrays are not
+   * modified, but may be shared with the result.
    *
-   * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim` with
-   * the coordinate, `format/map-overflow`; `bind/…` where the tensor, a list or a set does not fit
+   * @throws SptError `format/overlap`, `format/leak`, `format/not-inverse`, `format/map-range`, `format/claim` with the coordinate,
+   * `format/map-overflow`; `bind/…` if the tensor, a list or a set does not fit
    */
   convert(tensor: Tensor | ConvertedTensor, data: FormatData = {}): ConvertedTensor {
     const from = tensor instanceof ConvertedTensor ? tensor.toCoords() : this.#coords(tensor)
@@ -131,19 +131,19 @@ export class SptFormat extends ErrorSources {
     return this.#stored(convertTensor(from, instance, givenFor(instance, from.shape, data)))
   }
 
-  /** Parts, padding, bytes, and lengths by dimension, of a tensor in the format. */
+  /** Parts, padding, bytes, and lengths by dimension of a tensor in the format. */
   describe(tensor: Tensor | ConvertedTensor, data: FormatData = {}): TensorReport {
     return this.convert(tensor, data).describe()
   }
 
-  /** A picture of a tensor in the format, as SVG. */
+  /** Picture of a tensor in the format, as SVG text. */
   svg(tensor: Tensor | ConvertedTensor, data: FormatData = {}, options: PictureOptions = {}): string {
     return this.convert(tensor, data).svg(options)
   }
 
   /**
-   * Ready-made arrays of all parts as a tensor of this shape: validated, not copied.
-   * @throws SptError `api/argument` (parts in number), `bind/shape` (dimensions in number), and as ready-made arrays are refused: `bind/…`, `format/…`
+   * Creates a tensor of this shape from ready-made arrays of all parts, which are validated but not copied.
+   * @throws SptError `api/argument` (number of parts), `bind/shape` (number of dimensions), `bind/…`, `format/…`
    */
   fromParts(
     shape: readonly number[],
@@ -195,7 +195,7 @@ export class SptFormat extends ErrorSources {
   }
 }
 
-/** What an instance takes of the data. @throws SptError `api/…`, `bind/…` */
+/** Returns the checked arguments of an instance. Throws SptError `api/…`, `bind/…`. */
 export function givenFor(instance: Instance, shape: readonly number[], data: FormatData): FormatOperands {
   expectArgument(isRecord(data), 'lists and sets', data, 'tensors or lists of integers by name')
   const { over, given } = instance
@@ -221,10 +221,10 @@ function asTensor(name: string, value: Bindable): Tensor {
   return listTensor(list)
 }
 
-/** The size of a dimension, which has no name in a format. */
+/** Internal name of the size of a format's dimension. */
 const sizeOf = (dimension: string): string => `size of ${dimension}`
 
-/** A format over dimensions of its own. @throws SptError `format/…` */
+/** Instantiates a format over its own dimensions. Throws SptError `format/…`. */
 export function instanceOf(
   format: OrderedFormat,
   args: readonly (number | string)[],

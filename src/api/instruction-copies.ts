@@ -1,9 +1,9 @@
 /**
- * The test of an instruction that copies from global memory to rows of shared memory: it makes a larger copy, tile by tile,
- * whose rows are longer than the tile's. Tiles side by side come last, so that one too long spoils a row that is there.
+ * Tests of instructions that copy from global to shared memory: a larger copy, tile by tile, whose rows are longer than the tile's.
+ * Adjacent tiles are copied last, so that a tile that is too wide overwrites existing data.
  *
- * A copy that fills with zeros is made of every second row, in rounds that take turns: sums of them see what the round before
- * has left, and what is read where nothing is there.
+ * The test of zero-filling copies uses every second row, in alternating iterations. Their sums reveal stale elements of the previous
+ * iteration, and loads of elements that do not exist.
  */
 
 import { iteratorsOf } from '../analysis/instructions/operand-digits.ts'
@@ -14,7 +14,7 @@ import type { LoopStep } from '../schedule/steps.ts'
 import { type InstructionTest, testOf } from './instruction-data.ts'
 import { runOf, SMALL, TWICE } from './instruction-layout.ts'
 
-/** `null` for what does something else; `filled`: where not all is there. */
+/** Returns the test of a copy instruction; `null` for other instructions. `filled`: test zero-filling of missing elements. */
 export function copyTest(instr: Instr, seed: number, filled = false): InstructionTest | null {
   const { body, operands } = instr
   const to = operands.find((o) => o.mode === 'write')
@@ -66,7 +66,7 @@ export function copyTest(instr: Instr, seed: number, filled = false): Instructio
   const outer = [...loops.filter((l) => l.twice).map((l) => l.outer)].reverse()
   const steps: LoopStep[] = [
     { kind: 'bind', bindings: [{ loop: tile, to: 'block.x' }] },
-    // Of sums that are kept, those of zeros are not left out.
+    // // A sum in a cached accumulator includes the zero-filled elements.
     ...(filled ? [{ kind: 'cache_write', buffer: to.name, at: tile, scope: 'register' } as const] : []),
     {
       kind: 'cache_read',

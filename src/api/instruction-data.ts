@@ -1,4 +1,4 @@
-/** What tests of instructions are made of: names, data, and the kernel with its schedule. */
+/** Parts of instruction tests: names, data, and the kernel with its schedule. */
 
 import type { Dtype } from '../ir/dtype.ts'
 import { int } from '../ir/expr.ts'
@@ -17,13 +17,13 @@ export interface InstructionTest {
   readonly inputs: Inputs
 }
 
-/** An operand's. */
+/** The array of an operand. */
 export interface TestArray {
   readonly name: string
   readonly dtype: Dtype
   readonly role: 'in' | 'out' | 'inout'
   readonly shape: readonly number[]
-  /** Where elements are indices: what they are below, and how many neighbours ascend. */
+  /** For arrays of indices: their exclusive upper bound, and the length of ascending runs. Undefined for other arrays. */
   readonly below?: number | undefined
   readonly ascending?: number | undefined
 }
@@ -57,10 +57,10 @@ export function testOf(
   return { kernel, inputs: { tensors: Object.fromEntries(tensors) } }
 }
 
-/** Of the numbers in arrays. */
+/** Largest absolute value in test arrays. */
 export const LARGEST = 3
 
-/** Whole numbers from -3 to 3, so that every sum is exact in any order; where they are multiplied, 1 and -1. */
+/** Integers from -3 to 3, so that sums are exact in any order; 1 and -1 for products. */
 function integers(dtype: Dtype, shape: readonly number[], random: Random, unit: boolean) {
   const length = shape.reduce((a, b) => a * b, 1)
   const out = newValues(dtype, length)
@@ -74,7 +74,7 @@ function integers(dtype: Dtype, shape: readonly number[], random: Random, unit: 
   return out
 }
 
-/** Numbers below an end, of which each so many neighbours ascend. */
+/** Random indices below `below`, strictly ascending within groups of `run`. */
 function drawnIndices(shape: readonly number[], random: Random, below = MANY, run = 1): Int32Array {
   const out = new Int32Array(shape.reduce((a, b) => a * b, 1))
   for (let first = 0; first < out.length; first += run) {
@@ -88,5 +88,5 @@ function drawnIndices(shape: readonly number[], random: Random, below = MANY, ru
   return out
 }
 
-/** Numbers to draw from where no end is known. */
+/** Upper bound on indices if no other is known. */
 const MANY = 64

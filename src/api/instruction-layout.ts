@@ -1,6 +1,6 @@
 /**
- * Where the test of an instruction puts an operand: the array that its tiles are parts of, and the element that the
- * body accesses. Each index is one to one in the loops it depends on, so that the kernel is one.
+ * Layout of an operand in an instruction test: the array that contains its tiles, and the element that the body accesses. Each index is
+ * injective in its loops, so the iterations are independent.
  */
 
 import { digitsOf, sumOf } from '../analysis/instructions/operand-digits.ts'
@@ -9,7 +9,7 @@ import { DTYPE_BYTES } from '../ir/dtype.ts'
 import { add, div, type Expr, int, mul, variable } from '../ir/expr.ts'
 import type { Instr, Memory, Operand } from '../ir/instr.ts'
 
-/** The loops around those of the instruction, outermost first, by what they are called. */
+/** Names of the loops around those of the instruction, outermost first. */
 export interface Loops {
   /** Blocks. */
   readonly tile: string
@@ -17,24 +17,24 @@ export interface Loops {
   readonly thread: string
   /** Executions on the same registers and shared memory. */
   readonly repetition: string
-  /** Places in them that an operand is at. */
+  /** Places of an operand in registers or shared memory. */
   readonly place: string
-  /** Of a reduction, executions on the same result. */
+  /** Executions of a reduction on the same result. */
   readonly round: string
 }
 
-/** How often loops run that are not about atomic updates. */
+/** Number of iterations of loops that do not test atomic updates. */
 export const TWICE = 2
 
-/** Threads of a block that update the same elements. */
+/** Number of threads of a block that update the same elements. */
 export const THREADS = 32
 
 /** A dimension of an operand's array. */
 export interface Dim {
   readonly index: Expr
-  /** Elements; not of dimensions that are a loop's. */
+  /** Number of elements; undefined if the dimension is a loop. */
   readonly extent?: number
-  /** The loop whose iterations are the coordinates. */
+  /** Name of the loop whose iterations are the coordinates; undefined for other dimensions. */
   readonly loop?: string
 }
 
@@ -43,7 +43,7 @@ export interface Layout {
   readonly dims: readonly Dim[]
 }
 
-/** Tiles of declared shared memory up to this size are two, one after the other. */
+/** Maximum bytes of a shared-memory tile for two adjacent tiles to be tested. */
 export const SMALL = 1 << 14
 
 const loop = (name: string): Dim => ({ loop: name, index: variable(name) })
@@ -56,7 +56,7 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
     return { index: sumOf(digits), extent: o.shape[d]!, ...loops }
   })
   const role = !written ? 'in' : o.scope === 'global' ? 'inout' : 'out'
-  // Threads that are known to update one element reduce what they add first: halves of them update two.
+  // // Threads that provably update one element would first reduce among themselves, so each half of them updates its own element.
   const halves = { index: div(variable(loops.thread), int(THREADS / TWICE)), extent: TWICE }
   const common = hasThreads(instr) ? [halves] : []
   const blocks = written && instr.atomic ? common : [loop(loops.tile)]
@@ -76,20 +76,20 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
   return { role, dims: [...blocks, ...(hasThreads(instr) ? [loop(loops.thread)] : []), ...bare] }
 }
 
-/** Whether threads of a block can make the same update by themselves. */
+/** Returns true if single threads of a block can execute the update. */
 export const hasThreads = (instr: Instr): boolean =>
   instr.atomic && instr.threads === 1 && instr.operands.every((o) => o.scope !== 'shared')
 
-/** One iterator's, or that of several which are its digits. */
+/** The dimension of an iterator, or of several iterators as digits. */
 interface Own extends Dim {
   readonly extent: number
 }
 
-/** Neighbouring elements that begin at a multiple of their size. */
+/** Alignment of an operand in elements, or its ascending run if longer. */
 export const runOf = (o: Operand): number =>
   Math.max(1, o.ascending ?? 1, (o.mapped ? MAPPED_BYTES : o.align) / DTYPE_BYTES[o.dtype])
 
-/** Tiles with elements between them, in rows of an odd number of runs. */
+/** Tiles with unused elements in between, in rows whose length is an odd number of alignment units. */
 function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): readonly Dim[] {
   const run = runOf(o)
   const last = own.length - 1
@@ -102,34 +102,34 @@ function amid(o: Operand, own: readonly Own[], common: boolean, loops: Loops): r
   return last === 0 ? [loop(loops.place), ...odd] : odd
 }
 
-/** In each iteration of a loop `step` further, and `rest` elements after the last. */
+/** A dimension that advances by `step` per iteration of a loop, with `rest` elements after the last. */
 const placed = (name: string, i: Own, step: number, rest: number): Dim => ({
   index: name === '' ? i.index : add(mul(variable(name), int(step)), i.index),
   extent: TWICE * step + rest,
 })
 
-/** Two tiles in each row, with elements between them, where they are small. */
+/** Two tiles per row with unused elements in between, if they are small. */
 function spacedDims(o: Operand, own: readonly Own[], loops: Loops): readonly Dim[] {
   const run = runOf(o)
   const small = own.reduce((n, i) => n * i.extent, DTYPE_BYTES[o.dtype]) <= SMALL / TWICE
-  // Copies have one dimension for digits that no gap follows.
+  // // A copy has one dimension for several digits, which cannot contain unused elements.
   if (own.some((i) => i.loop === undefined)) return [...(small ? [loop(loops.place)] : []), ...own]
   return own.map((i, d) =>
     small && d === own.length - 1 ? placed(loops.place, i, roundUp(i.extent, run) + run, 0) : i,
   )
 }
 
-/** How far apart rows of a copy in shared memory are, so that tiles begin at the least aligned places. */
+/** Stride between rows of a copy in shared memory, so that tiles begin at the least aligned addresses. */
 export const rowsOf = (o: Operand, instr: Instr): { readonly stride?: number } =>
   o.scope !== 'shared' || o.memory || instr.atomic
     ? {}
     : { stride: roundUp(o.shape.at(-1)!, runOf(o)) + runOf(o) }
 
-/** The dimension in which a tile of the memory is two of the operand; -1: in none. */
+/** The dimension in which a tile of the memory is twice the operand; -1 if there is none. */
 export const halfOf = (memory: Memory, shape: readonly number[]): number =>
   shape.findIndex((n, d) => memory.shape[d - shape.length + memory.shape.length] === TWICE * n)
 
-/** Where the operand is half a tile of the memory, its halves; else two tiles where they are small. */
+/** The two halves of a tile if the operand is half a tile; otherwise two tiles if they are small. */
 function tiles(memory: Memory, own: readonly Own[], loops: Loops): readonly Dim[] {
   const half = halfOf(
     memory,

@@ -1,4 +1,4 @@
-/** Declared memories and instructions by name, for steps that TypeScript takes. */
+/** Lookup of declared memories and instructions by name, for steps in TypeScript. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { parseExpression } from '../ast/parse.ts'
@@ -9,18 +9,18 @@ import { sameData } from '../ir/structural-equality.ts'
 import type { CacheScope, MemoryScope } from '../schedule/arguments.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 
-/** What a program declares or imports. */
+/** Declarations and imports of a program. */
 export interface Declarations {
   readonly memories: ReadonlyMap<string, Family<Memory>>
   readonly instrs: ReadonlyMap<string, Family<Instr>>
 }
 
-/** Where a copy lives: `shared`, `register`, or a declared memory. */
+/** The scope of a cached copy: `shared`, `register`, or a declared memory. */
 export function placeOf(
   place: MemoryScope,
   { memories }: Declarations,
 ): { readonly scope: CacheScope; readonly memory?: Memory } {
-  // What is no place at all is refused with the step.
+  // // An undefined scope is rejected by the step.
   if (place === 'shared' || place === 'register' || place === undefined) return { scope: place }
   const memory =
     typeof place === 'string' ? instanceOf('memory', place, memories, ['shared', 'register']) : place
@@ -33,7 +33,7 @@ export function instrOf(name: string | Instr, { instrs }: Declarations): Instr {
   return typeof name === 'string' ? instanceOf('instruction', name, instrs) : name
 }
 
-/** `tile`, or `tile(f16, 64)`. */
+/** Parses an instance: `tile`, or `tile(f16, 64)`. */
 function instanceOf<T>(
   what: string,
   text: string,
@@ -65,8 +65,8 @@ const unknown = (what: string, name: string, candidates: readonly string[]): nev
   })
 
 /**
- * Steps can come from other programs, and from JSON, with texts that theirs may not have: what they bring is exactly what the
- * program names. @throws SptError `check/instruction-text`
+ * Rejects device code in steps from other programs or JSON: instructions and memories must equal those that the program names. Throws
+ * SptError `check/instruction-text`.
  */
 export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
   for (const s of steps) {
@@ -85,7 +85,7 @@ export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
   }
 }
 
-/** Whether a family has an instance that is the same in all that it says. */
+/** Returns true if a family has an instance that is equal in all fields. */
 function isOneOf<T extends Instr | Memory>(given: T, families: ReadonlySet<Family<T>>): boolean {
   const [name] = /^\w+/.exec(String(given?.name)) ?? []
   return [...families].some((f) => {

@@ -1,13 +1,13 @@
 /**
- * The generated test of a declared instruction: its body as a kernel, which the reference computes, and a schedule
- * that puts the operands where the instruction wants them and lets it do the rest. Where body and hardware disagree,
- * or a memory's map is wrong, a device's result differs; `instruction-verify.ts` compares.
+ * Generated tests of declared instructions: the body as a kernel, computed by the reference, and a schedule that uses the instruction. If
+ * body and hardware disagree, or a memory's map is wrong, the results differ (`instruction-verify.ts` compares them).
  *
- * Invariants, so that a text which does anything else than its body is seen:
- * - Operands in global memory are tiles at several places of larger arrays, whose rows are longer than theirs, and begin
- *   wherever `aligned` lets them. Elements around them have values of their own, which nothing may change.
- * - Operands in registers and shared memory serve several executions: one that changes what it reads spoils the next.
- * - What many threads update atomically are the same few elements.
+ * Invariants, so that any deviation from the body is detected:
+ * - Operands in global memory are tiles at several places of larger arrays with longer rows, at every offset that `aligned` permits.
+ * Surrounding elements have distinct values, and must not change.
+ * - Operands in registers and shared memory are used by several executions, so an instruction that modifies its inputs spoils the next
+ * one.
+ * - Atomic updates of many threads go to the same few elements.
  */
 
 import { digitsOf, iteratorsOf } from '../analysis/instructions/operand-digits.ts'
@@ -26,7 +26,7 @@ import { halfOf, hasThreads, type Loops, layoutOf, rowsOf, THREADS, TWICE } from
 
 export type { InstructionTest } from './instruction-data.ts'
 
-/** The tests of an instruction: of what it does, and of what it fills where that is not there. */
+/** Returns the tests of an instruction: of its body, and of zero-filling if it declares that. */
 export function instructionTests(
   instr: Instr,
   others: readonly Instr[] = [],
@@ -36,19 +36,21 @@ export function instructionTests(
   return [instructionTest(instr, others, seed), ...(filled ? [filled] : [])]
 }
 
-// The test's own copies are ordinary ones: threads meet behind them, and what is said of fences is left out.
+// // The test's own copies are ordinary stores with barriers, so declarations of fences do not apply.
 const unfenced = (instr: Instr): Instr => ({
   ...instr,
   operands: instr.operands.map(({ fenced: _, ...o }) => o),
 })
 
-/** What is packed are arrays of formats alone: kernels in such formats test an instruction that takes it. */
+/**
+ * The packed operand; undefined if there is none. Packed arrays exist only in formats, so kernels in such formats test the instruction.
+ */
 export const packedOperand = (instr: Instr): Operand | undefined =>
   instr.operands.find((o) => o.packed !== undefined)
 
 /**
- * Tiles that are objects of a target are brought and fetched by instructions among `others`.
- * @throws SptError `schedule/…` where the instruction cannot be used on a kernel that is its body
+ * Returns the test of an instruction's body. Opaque tiles are loaded and stored by instructions among `others`.
+ * @throws SptError `schedule/…` if the instruction cannot be used on its own body
  */
 export function instructionTest(declared: Instr, others: readonly Instr[] = [], seed = 1): InstructionTest {
   const isInstr = isRecord(declared) && Array.isArray(declared.operands) && isRecord(declared.body)
@@ -74,7 +76,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
     instr.operands.map((o) => [o.name, layoutOf(o, instr, o === written, loops)] as const),
   )
   const contended = instr.atomic ? contenders(instr, written.dtype) : undefined
-  // What takes the reference long is done less often; its rounds use what they read again as well.
+  // // Expensive bodies are executed less often; their reduction iterations also reuse the inputs.
   const work = reduces && !instr.atomic ? instr.iters.reduce((n, i) => n * i.extent, 1) : 0
   const halves = instr.operands.some((o) => o.memory?.scope === 'shared' && halfOf(o.memory, o.shape) >= 0)
   const extents = new Map([[loops.tile, contended?.blocks ?? (work > VERY_LONG ? 1 : TWICE)]])
@@ -144,15 +146,15 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
   return testOf(instr, text, steps, arrays, seed)
 }
 
-/** What elements of other operands could say is there, whatever they say. */
+/** Bounds indices that depend on elements of other operands, so that they are in range for any values. */
 const boundingOf = (o: Operand, instr: Instr): { readonly bounding?: boolean } =>
   digitsOf(o, instr).some((digits) => digits.some((d) => d.element)) ? { bounding: true } : {}
 
-/** Executions of the body. */
+/** Numbers of executions of the body from which fewer repetitions are tested. */
 const LONG = 1 << 14
 const VERY_LONG = 1 << 17
 
-/** So many updates of one element that none is lost by chance, and that sums of them are exact. */
+/** Numbers of blocks and threads that update one element: enough to reveal lost updates, and few enough for exact sums. */
 function contenders(instr: Instr, dtype: Dtype): { readonly blocks: number; readonly threads: number } {
   const most = EXACT[dtype] ?? Number.POSITIVE_INFINITY
   const threads = hasThreads(instr) ? THREADS : 1
@@ -161,10 +163,10 @@ function contenders(instr: Instr, dtype: Dtype): { readonly blocks: number; read
 }
 
 const BLOCKS = 64
-/** Up to where all whole numbers are there. */
+/** Largest integer up to which all integers are representable. */
 const EXACT: Partial<Record<Dtype, number>> = { f16: 2 ** 11, bf16: 2 ** 8, i8: 2 ** 7, u8: 2 ** 8 }
 
-/** The instruction that copies tiles of a memory to global memory, or from there. */
+/** The instruction that copies tiles of a memory to global memory (`out`), or from there; undefined if there is none. */
 function carrierOf(memory: Memory, out: boolean, others: readonly Instr[]): Instr | undefined {
   for (const x of others) {
     const [to, from] = [x.operands.find((o) => o.mode === 'write'), x.operands.find((o) => o.mode === 'read')]

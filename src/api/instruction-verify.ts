@@ -1,4 +1,4 @@
-/** Running the generated tests of declared instructions on a device. */
+/** Execution of the generated instruction tests on a device. */
 import { type Diagnostic, InternalError, SptError } from '../ast/diagnostic.ts'
 import { targetOf } from '../backends/targets/index.ts'
 import { add, int, mod, variable } from '../ir/expr.ts'
@@ -8,32 +8,32 @@ import type { Device } from '../runtime/device.ts'
 import { decoder } from '../storage/values.ts'
 import { type InstructionTest, instructionTests, packedOperand } from './instruction-test.ts'
 
-/** What a device says of a declaration. */
+/** Result of testing a declaration on a device. */
 export interface Verdict {
-  /** `untested`: there is no text for the device, or it lacks what the text needs. */
+  /** `untested`: the instruction has no text for the device, or the device lacks a required feature. */
   readonly kind: 'right' | 'wrong' | 'untested'
-  /** Lines for people. */
+  /** Explanations as text, one per line. */
   readonly why: readonly string[]
 }
 
-/** Devices that are opened when they are needed: a wrong text may break one. */
+/** Runs instruction tests. The device is opened on demand, because a wrong instruction may break it. */
 export class InstructionVerifier {
   readonly #open: () => Promise<Device>
   #device: Device | undefined
-  /** What faulted; some faults leave nothing that a process could use again. */
+  /** Name of the instruction that faulted; after some faults the process cannot use the device again. */
   #faulted: string | undefined
 
   constructor(open: () => Promise<Device>) {
     this.#open = open
   }
 
-  /** @throws SptError where there is no device */
+  /** Opens the device. Throws SptError if there is none. */
   async device(): Promise<Device> {
     this.#device ??= await this.#open()
     return this.#device
   }
 
-  /** Tiles that are objects of a target are brought and fetched by instructions among `others`. */
+  /** Runs the tests of an instruction. Opaque tiles are loaded and stored by instructions among `others`. */
   async verify(instr: Instr, others: readonly Instr[] = []): Promise<Verdict> {
     const device = await this.device().catch((error: unknown) => {
       if (this.#faulted === undefined || !(error instanceof SptError)) throw error
@@ -59,7 +59,7 @@ export class InstructionVerifier {
       if (!(error instanceof SptError)) return { kind: 'wrong', why: [`${error.name}: ${error.message}`] }
       const { diagnostics } = error
       const lacks = diagnostics.some((d) => LACKS.has(d.code))
-      // After a fault nothing else runs on a device.
+      // // After a fault the device is unusable, so it is reopened.
       const faults = (d: Diagnostic): boolean => d.code.startsWith('device/') && d.code !== 'device/compile'
       if (!lacks && diagnostics.some(faults)) {
         this.#faulted = instr.name
@@ -80,7 +80,7 @@ const LACKS: ReadonlySet<string> = new Set(['device/no-instruction', 'emit/no-in
 
 const lineOf = (d: Diagnostic): string => `${d.code}: ${d.message}`
 
-/** Where arrays are not, bit for bit or as numbers, what the reference leaves there. */
+/** Differences between a device's arrays and those of the reference, including modified inputs, as text. */
 async function differences({ kernel, inputs }: InstructionTest, device: Device): Promise<readonly string[]> {
   const compiled = await kernel.compile(device)
   try {
@@ -88,7 +88,7 @@ async function differences({ kernel, inputs }: InstructionTest, device: Device):
     try {
       const { problems, maxAbsoluteError } = await prepared.verify()
       const found = [...problems]
-      // Data are integers: sums are exact in any order.
+      // // The data are integers, so sums are exact in any order.
       if (found.length === 0 && maxAbsoluteError !== 0) found.push(`results differ by ${maxAbsoluteError}`)
       const { executable } = prepared
       for (const b of kernel.compilation.source.buffers) {
@@ -110,7 +110,7 @@ async function differences({ kernel, inputs }: InstructionTest, device: Device):
   }
 }
 
-/** The same declaration with the elements of one register memory in other slots: a test has to fail. */
+/** Returns the declaration with the elements of one register memory moved to other slots, for which a test must fail. */
 export function mistaken(instr: Instr, operand: string): Instr {
   const moved = (m: Memory): Memory => {
     const next = mod(add(variable(SLOT), int(1)), int(m.size))
@@ -125,6 +125,6 @@ export function mistaken(instr: Instr, operand: string): Instr {
   }
 }
 
-/** The register memories of an instruction that could be declared otherwise, by operand. */
+/** The operands of an instruction in register memories with several elements. */
 export const movable = (instr: Instr): readonly string[] =>
   instr.operands.flatMap((o) => (o.memory?.scope === 'register' && o.memory.size > 1 ? [o.name] : []))

@@ -4,18 +4,18 @@ import type { StageObserver } from '../run/compile.ts'
 import type { Sources } from '../run/launch-spans.ts'
 import type { Declarations } from './instruction-lookup.ts'
 
-/** What a kernel can name: formats, schedules, memories and instructions of its program. */
+/** Names in a kernel's scope: formats, schedules, memories and instructions of its program. */
 export interface Surroundings extends Declarations {
   readonly formats: ReadonlyMap<string, AnyFormat>
   readonly schedules: ReadonlyMap<string, Schedule>
-  /** Schedules that are decided when data are bound. */
+  /** Dispatches: schedules that are selected when data are bound. */
   readonly choices: ReadonlyMap<string, Choice>
-  /** What is searched. */
+  /** Search spaces by name. */
   readonly spaces: ReadonlyMap<string, Space>
-  /** Texts by name, for the lines of its kernels. */
+  /** Sources by name, for error messages. */
   readonly sources: Sources
-  /** The memories and instructions whose texts, which run as they are written, steps may bring; `null`: any. */
+  /** Memories and instructions whose device code steps may contain; `null` for no restriction. */
   readonly own: Named | null
-  /** Sees its kernels after every step and pass. */
+  /** Callback for the kernels after every step and pass; null if there is none. */
   readonly observer: StageObserver | null
 }

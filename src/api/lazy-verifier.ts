@@ -1,6 +1,6 @@
-/** The one door to the verifiers: whoever does not ask for them does not load them. */
+/** Lazy import of the verifiers, so that programs that do not use them do not load them. */
 import type { StageObserver } from '../run/compile.ts'
 
-/** An observer that checks what holds of each stage, where that is wanted. */
+/** Returns an observer that verifies each stage; null unless `wanted`. */
 export const verifierFor = async (wanted: boolean): Promise<StageObserver | null> =>
   wanted ? (await import('./stage-verifier.ts')).verifyStages : null

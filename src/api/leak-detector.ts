@@ -6,7 +6,7 @@
 import type { Device } from '../runtime/device.ts'
 import { disposedDevices } from '../runtime/device-checks.ts'
 
-/** A kernel that has not been freed. Holds nothing that keeps it alive. */
+/** A kernel that has not been freed, without references that would keep it alive. */
 interface Unfreed {
   readonly kernel: string
   readonly device: WeakRef<Device>
@@ -15,7 +15,7 @@ interface Unfreed {
   readonly stack: string
 }
 
-/** What `FinalizationRegistry` is used for. */
+/** The used part of `FinalizationRegistry`. */
 interface Registry {
   register(target: object, held: Unfreed, token: object): void
   unregister(token: object): void
@@ -24,7 +24,7 @@ interface Registry {
 export class LeakDetector {
   readonly #registry: Registry
 
-  /** @param registry calls its argument with what was registered for a target that has been collected */
+  /** @param registry registers a callback for collected targets, which receives the registered data */
   constructor(
     registry: (collected: (held: Unfreed) => void) => Registry,
     warn: (text: string) => void = (text) => console.warn(text),
@@ -35,9 +35,9 @@ export class LeakDetector {
     })
   }
 
-  /** `prepared` as of now: its frames on the stack are where it was made. */
+  /** Watches a prepared kernel; the current stack identifies where it was created. */
   watch(prepared: object, kernel: string, device: Device, bytes: number): void {
-    // Memory of the host is collected with it.
+    // // On the CPU, memory is garbage-collected with the kernel.
     if (device.kind === 'cpu') return
     const held = { kernel, bytes, device: new WeakRef(device), deviceText: `${device.kind} (${device.name})` }
     this.#registry.register(prepared, { ...held, stack: new Error().stack ?? '' }, prepared)
@@ -54,11 +54,11 @@ const warningOf = ({ kernel, deviceText, bytes, stack }: Unfreed): string =>
   `sparsetile: prepared kernel ${kernel} was collected without free(); its ${mib(bytes)} on ${deviceText} stay allocated. ` +
   `It was made at ${placeIn(stack)}`
 
-/** Frames of this package have its folder, or in a bundle its file, in common. */
+/** Matches the file in a stack frame. Frames of this package share its folder, or its file in a bundle. */
 const FILE = /(?:[(@]|at (?:async )?)((?:file:\/\/|https?:\/\/|\/|[A-Z]:\\)[^()\s]*):\d+:\d+\)?$/
 const fileOf = (frame: string): string | undefined => FILE.exec(frame.trim())?.[1]
 
-/** The innermost frame outside of this package. */
+/** The innermost stack frame outside of this package, as text. */
 function placeIn(stack: string): string {
   const frames = stack.split('\n').filter((line) => fileOf(line) !== undefined)
   const own = fileOf(frames[0] ?? '')?.replace(/(?:api[/\\])?[^/\\]*$/, '')
@@ -73,7 +73,7 @@ function isDevelopment(): boolean {
   return !['production', 'test'].includes(environment())
 }
 
-/** Bundlers replace the expression; a browser without one has no such object. */
+/** The value of NODE_ENV, which bundlers substitute; `production` in browsers without `process`. */
 function environment(): string {
   try {
     return process.env.NODE_ENV ?? ''
@@ -82,7 +82,7 @@ function environment(): string {
   }
 }
 
-/** `null`: nothing is reported. */
+/** Reports leaks in development; `null` otherwise. */
 export const leakDetector: LeakDetector | null =
   isDevelopment() && typeof FinalizationRegistry !== 'undefined'
     ? new LeakDetector((collected) => new FinalizationRegistry(collected))

@@ -1,4 +1,7 @@
-/** Handles of loops: a loop's variable while the coordinates stay, its iteration and name where steps make the loops anew. */
+/**
+ * Handles of loops: the loop's variable while the coordinates are unchanged, otherwise its iteration and name, because steps on
+ * coordinates rebuild the loops.
+ */
 import type { For } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -7,18 +10,18 @@ import { handle, loopName } from '../schedule/state.ts'
 
 const origins = new WeakMap<LoopHandle, { readonly kernel: Kernel1; readonly name: string }>()
 
-/** `kernel`: what the loop was made of. */
+/** Returns a handle of a loop that was built from `kernel`. */
 export function handleOf(kernel: Kernel1, { var: variable, nest, name }: For): LoopHandle {
   const made = Object.freeze({ var: variable })
   origins.set(made, { kernel, name: `${nest}.${name}` })
   return made
 }
 
-/** The same loop now. @throws SptError `schedule/unknown-loop` where there is none of its name any more */
+/** Returns the current handle of the same loop. Throws SptError `schedule/unknown-loop` if no loop has its name any more. */
 export function currentHandle(of: LoopHandle, { kernel, state }: Compilation): LoopHandle {
   const origin = origins.get(of)
   return !origin || origin.kernel === kernel ? of : handle(state, origin.name)
 }
 
-/** What it is called as an iterator: these have no handles. */
+/** The name of the loop as an iterator, for steps on coordinates. */
 export const iteratorOf = (of: LoopHandle, c: Compilation): string => loopName(c.state, currentHandle(of, c))

@@ -1,6 +1,6 @@
 /**
- * Rules that follow from permutable dimensions (PIT): where tiles of a dense tensor that hold nothing are left out, those that
- * do, thin along the dimension, are gathered along it to tiles as the loops want them. A rule is a format.
+ * Micro-tile rules from permutable dimensions (PIT): thin tiles of a dense tensor that contain nonzeros are gathered along one dimension
+ * to dense tiles. Each rule is a format.
  */
 import { type PermutableDimension, permutableDimensions } from '../analysis/permutable-dimensions.ts'
 import { appliedName } from '../ast/applied-name.ts'
@@ -21,28 +21,28 @@ export type {
 } from '../analysis/permutable-dimensions.ts'
 export type { PermutationObstacle, TensorDimension } from '../analysis/permutation-classes.ts'
 
-/** ⟨dimension, micro-tile, dense tile⟩, and the format that gathers one to the other. */
+/** A rule ⟨dimension, micro-tile, dense tile⟩, and the format that gathers one into the other. */
 export interface MicroTile {
   readonly dimension: PermutableDimension
-  /** Along each dimension of the tensor: 1 along its own. */
+  /** Extents of the micro-tile in elements, by dimension of the tensor: 1 along the gathered one. */
   readonly extents: readonly number[]
-  /** By the axis of each iterator that is there where the tensor is met, the extent of the dense tile along it. */
+  /** Extents of the dense tile, by axis of each iterator in the iterations that access the tensor. */
   readonly tile: Readonly<Record<string, number>>
-  /** `null`: the format cannot be built at run time, for this reason. */
+  /** The format; `null` if it cannot be built at run time, with the reason in `rejection`. */
   readonly format: MicroTileFormat | null
   readonly rejection: string | null
 }
 
 export interface MicroTileFormat {
-  /** For `as` and `live`. */
+  /** Format for `as` and `live`. */
   readonly format: AnyFormat
-  /** The same as a program declares it. */
+  /** Declaration of the format in `.spt`. */
   readonly text: string
-  /** Formats of the program that differ from it in names alone, as schedules write them. */
+  /** Formats of the program that differ in names only, as written in schedules. */
   readonly equalFormats: readonly string[]
 }
 
-/** What rules are tried on. */
+/** The kernel for which rules are tried. */
 interface Tried {
   readonly source: Kernel1
   readonly formats: ReadonlyMap<string, AnyFormat>
@@ -52,7 +52,7 @@ interface Tried {
 const USUAL_EXTENT = 32
 const MOST = 65_536
 
-/** Of dense inputs, along the dimensions that the kernel as a whole lets be permuted. @throws SptError `api/argument` */
+/** Returns the rules for dense inputs, along the permutable dimensions of the whole kernel. Throws SptError `api/argument`. */
 export function microTiles(kernel: Tried, given: Readonly<Record<string, number>>): readonly MicroTile[] {
   const { source } = kernel
   const { kernel: all, iterations } = permutableDimensions(source)
@@ -69,7 +69,7 @@ export function microTiles(kernel: Tried, given: Readonly<Record<string, number>
   }
   const own = (d: PermutableDimension) => (x: PermutableDimension) =>
     x.tensor === d.tensor && x.dimension === d.dimension
-  /** Of the iterators that are alone in a dimension where the tensor is met. */
+  /** Extents by the iterators that are alone in a dimension of the tensor. */
   const tileOf = (b: Buffer1): MicroTile['tile'] => {
     const met = iterations.map((it) => it.dimensions).filter((ds) => ds.some((d) => d.tensor === b.name))
     const named = (d: PermutableDimension) =>
@@ -108,7 +108,10 @@ function formatFor(
   return { format: { format, text, equalFormats: knownAs(format, extents, kernel.formats) }, rejection: null }
 }
 
-/** Blocks of the other dimensions, and of each the coordinates along this one at which it holds anything, in groups. */
+/**
+ * Declaration of the format: blocks of the other dimensions, each with groups of the coordinates along this dimension that contain
+ * nonzeros.
+ */
 function formatText(name: string, dims: readonly string[], p: number, extents: readonly number[]): string {
   const along = dims[p]!
   const fresh = (n: string): string => (dims.includes(n) ? fresh(`${n}_`) : n)
@@ -149,7 +152,7 @@ ${axes.join('\n')}
 `
 }
 
-/** Formats that differ from it in names alone, with arguments among the extents. */
+/** Formats that differ in names only, with arguments among the extents. */
 function knownAs(
   format: Format,
   extents: readonly number[],
@@ -165,7 +168,7 @@ function knownAs(
   })
 }
 
-/** All lists of so many of some numbers, each taken once. */
+/** All lists of `count` distinct entries of `of`. */
 const selections = (of: readonly number[], count: number): readonly (readonly number[])[] =>
   count === 0
     ? [[]]
@@ -176,7 +179,7 @@ const selections = (of: readonly number[], count: number): readonly (readonly nu
         ).map((rest) => [x, ...rest]),
       )
 
-/** A text that is equal for formats that differ in names and spans alone. */
+/** A key that is equal for formats that differ in names and spans only. */
 function structureOf({ name: _, params, ...f }: Format, args: readonly number[]): string {
   const names = new Map([...f.over, ...f.order, ...f.queries.map((q) => q.name)].map((n, k) => [n, `@${k}`]))
   const values = new Map(params.map((p, k) => [p.name, constant(args[k]!, 'i32')]))

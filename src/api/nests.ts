@@ -1,4 +1,4 @@
-/** The loops of a kernel as data: what a program that schedules any format looks at. */
+/** The loops of a kernel as data, for programs that schedule arbitrary formats. */
 import { type LoopRole, rolesIn } from '../analysis/loop-roles.ts'
 import { writesOf } from '../ir/accesses.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -8,35 +8,35 @@ import { walkStmts } from '../ir/tree.ts'
 import { loopNames } from '../schedule/loop-names.ts'
 import type { LoopRef } from '../schedule/loop-ref.ts'
 
-/** A nest of loops at the top of a kernel: a separate launch, unless it is merged. */
+/** A top-level loop nest: one launch, unless it is merged with others. */
 export interface Nest {
-  /** The iteration, or the step that made it. */
+  /** Name of the iteration, or of the step that created it. */
   readonly name: string
-  /** Buffers that it writes, its own copies left out. */
+  /** Global buffers that the nest writes, without its local copies. */
   readonly writes: readonly string[]
-  /** Outer before inner. */
+  /** Loops, outer before inner. */
   readonly loops: readonly NestLoop[]
 }
 
 export interface NestLoop {
-  /** As steps take it: with its nest before it where another loop has the name. */
+  /** Name as in steps: with its nest if another loop has the same name. */
   readonly name: string
-  /** Good through later steps that rename or nest it. */
+  /** Handle that stays valid through later steps that rename or nest the loop. */
   readonly handle: LoopRef
   readonly role: LoopRole
-  /** How many iterations, as text over sizes and loops around it. */
+  /** Number of iterations, as text over sizes and enclosing loops. */
   readonly extent: string
-  /** The same where it is a number. */
+  /** Number of iterations if constant; otherwise null. */
   readonly constant: number | null
-  /** How it runs: `serial`, a hardware axis (`block.x`), `unroll(4)`, `vectorize`, … */
+  /** Mode: `serial`, a hardware axis (`block.x`), `unroll(4)`, `vectorize`, … */
   readonly kind: string
-  /** Names of the loops around it, outermost first. */
+  /** Names of the enclosing loops, outermost first. */
   readonly enclosingLoops: readonly string[]
-  /** Names of those that its extent or conditions depend on: it stays within them. */
+  /** Names of the enclosing loops on which its extent or conditions depend, so it must stay inside them. */
   readonly dependsOn: readonly string[]
 }
 
-/** All nests, in the order in which they run. */
+/** Returns all nests, in execution order. */
 export function nestsOf({ body, buffers }: Kernel2, handle: (loop: For) => LoopRef): readonly Nest[] {
   const names = loopNames(body)
   const global = new Set(buffers.map((b) => b.name))

@@ -1,4 +1,4 @@
-/** One part of a tensor that is stored in several: its names, for steps that are made for each. */
+/** One part of a tensor in a composed format: its names, for steps per part. */
 
 import { labelled } from '../ir/format-tables.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -7,13 +7,13 @@ import { axisOf, iterationsOver, loopOver, type StoredPart } from '../schedule/p
 import { ErrorSources } from './error-sources.ts'
 
 export class Part extends ErrorSources {
-  /** Unique among the parts; empty where there is one. */
+  /** Label, unique among the parts; empty if there is only one. */
   readonly label: string
-  /** The buffer that stores it. */
+  /** Name of the buffer that stores the part. */
   readonly buffer: string
-  /** The part's format with its arguments, as written. */
+  /** Format of the part with its arguments, as written. */
   readonly format: string
-  /** Arguments of its format, and what the composition calls them: `p.constants.width`. */
+  /** Arguments of the format by their names in the format and in the composition, such as `p.constants.width`. */
   readonly constants: Readonly<Record<string, number>>
   readonly sources: Sources
   readonly #part: StoredPart
@@ -31,14 +31,14 @@ export class Part extends ErrorSources {
     this.#kernel = kernel
   }
 
-  /** `name_label`: what the part's copy of something is called, for names of what steps make. */
+  /** Returns `name_label`, the name of the part's copy, for names of loops and buffers that steps create. */
   name(name: string): string {
     return labelled(name, this.label)
   }
 
   /**
-   * A loop of the part by the name that its format gives the axis; another iterator's (`f`) of the only iteration of
-   * the part that has it; otherwise a loop that a step made under `name(…)`.
+   * Returns a loop of the part by the format's name of its axis, or by another iterator (`f`) if only one iteration of the part has it.
+   * Otherwise, returns a loop that a step created under `name(…)`.
    */
   loop(name: string): string {
     const axis = axisOf(this.#part, this.#kernel, name)
@@ -49,7 +49,7 @@ export class Part extends ErrorSources {
     return having.length === 1 ? `${having[0]!.name}.${name}` : this.name(name)
   }
 
-  /** The part's copy of an iteration. */
+  /** Name of the part's copy of an iteration. */
   nest(name: string): string {
     return this.name(name)
   }

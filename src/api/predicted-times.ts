@@ -1,4 +1,4 @@
-/** What the cost model expects of schedules on what is bound. */
+/** Predicted times of schedules on bound data, by the cost model. */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -11,10 +11,10 @@ import type { Tensor } from '../storage/tensor.ts'
 import { ArrayCache } from './array-cache.ts'
 
 /**
- * Expected milliseconds of kernels by the model of a kind of device; `null` of those whose formats the data do not fit, and
- * of all where there is no model or nothing with structure.
- * @param sparse - The tensors with structure, under the names of `source`
- * @param beside - Lists and sets that formats take
+ * Predicted milliseconds of kernels. `null` for kernels whose formats the data do not fit, and for all kernels without a model or sparse
+ * tensors.
+ * @param sparse - Sparse tensors, under the names of `source`
+ * @param beside - List and set arguments of formats
  */
 export function predictedTimes(
   model: CostModel | null,
@@ -42,7 +42,7 @@ export function predictedTimes(
   })
 }
 
-/** Of tensors with structure that binding takes; `remembered`: what is found for kernels on these data. */
+/** Statistics of the sparse tensors, and a cache of results per kernel on these data. */
 export function statisticsFor(
   source: Kernel1,
   sparse: Readonly<Record<string, Tensor>>,
@@ -51,28 +51,31 @@ export function statisticsFor(
   return { statistics: data.statistics, remembered }
 }
 
-/** Of what runs: nests that no step binds are on threads where there are some. */
+/**
+ * Predicts the time of the kernel that actually runs: loop nests without thread axes are bound to threads on GPUs. `null` without a finite
+ * prediction.
+ */
 function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data: ModelData): number | null {
   try {
     const { milliseconds } = predictTime(model, runOn(kernel, kind), data)
     return Number.isFinite(milliseconds) ? milliseconds : null
   } catch (e) {
-    // Binding says it better.
+    // // Binding reports the error with more detail.
     if (e instanceof SptError) return null
     throw e
   }
 }
 
-/** Of a kernel by a model. */
+/** The predicted time of a kernel by a model. */
 interface Expected {
   readonly model: CostModel
   readonly milliseconds: number | null
 }
 
-/** What is known of tensors with structure. */
+/** Cached facts about sparse tensors. */
 interface Known {
   readonly data: Omit<ModelData, 'params'>
-  /** By kernels, and by chips with sizes. */
+  /** Predicted times by kernel, and by chip and sizes. */
   readonly times: WeakMap<Compilation, Map<string, Expected>>
   readonly remembered: WeakMap<object, unknown>
 }

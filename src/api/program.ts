@@ -1,4 +1,4 @@
-/** Programs: text or files, elaborated. */
+/** Programs: elaborated `.spt` sources. */
 import { fail, type Source, withSources } from '../ast/diagnostic.ts'
 import { refuseInstructionTexts, type Shipped } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/linked-program.ts'
@@ -16,11 +16,11 @@ import { SptFormat } from './format-values.ts'
 import { Kernel } from './kernel.ts'
 
 interface ProgramOptions {
-  /** `false`: its kernels take no steps with texts for targets that it does not name itself. */
+  /** `false`: kernels reject steps with device code that the program does not name itself. */
   readonly instructions?: boolean
-  /** Sees its kernels after every step and pass. */
+  /** Callback for the kernels after every step and pass. */
   readonly observer?: StageObserver | null
-  /** Of buffers of its kernels: what is known of elements, in all data that whoever says so brings. */
+  /** Bounds and order of buffers' elements, by name, that the caller guarantees for all data. */
   readonly known?: ReadonlyMap<string, Pick<Buffer1, 'below' | 'ascending'>>
 }
 
@@ -45,17 +45,17 @@ export class SptProgram extends ErrorSources {
     return this.#e.formats
   }
 
-  /** What the program declares or imports, for `tensorize` and for tests of it; with parameters, the examples. */
+  /** Instructions that the program declares or imports, for `tensorize` and for tests; examples of parameterised ones. */
   get instructions(): ReadonlyMap<string, Instr> {
     return examples(this.#e.instrs)
   }
 
-  /** The memories that it declares or imports; with parameters, the examples. */
+  /** Memories that the program declares or imports; examples of parameterised ones. */
   get memories(): ReadonlyMap<string, Memory> {
     return examples(this.#e.memories)
   }
 
-  /** The same by name, with their parameters: `families.instructions.get('multiply')?.of(['f16'])`. */
+  /** Memories and instructions with their parameters: `families.instructions.get('multiply')?.of(['f16'])`. */
   get families(): {
     readonly memories: ReadonlyMap<string, Family<Memory>>
     readonly instructions: ReadonlyMap<string, Family<Instr>>
@@ -72,7 +72,7 @@ export class SptProgram extends ErrorSources {
     return new SptFormat(chosen.format, chosen.args, this.sources)
   }
 
-  /** A kernel by name; the only one where there is one. */
+  /** A kernel by name; the name is optional if there is only one kernel. */
   kernel(name?: string): Kernel {
     const chosen = name ?? (this.kernels.length === 1 ? this.kernels[0] : undefined)
     const k = chosen === undefined ? undefined : this.#e.kernels.get(chosen)
@@ -115,7 +115,7 @@ export class SptProgram extends ErrorSources {
   }
 }
 
-/** Instances under the names that the program has for them: `m`, `m(f16, 64)`. */
+/** Example instances by their names in the program: `m`, `m(f16, 64)`. */
 function examples<T extends { readonly name: string }>(families: ReadonlyMap<string, Family<T>>) {
   const named = [...families].flatMap(([name, f]) =>
     f.examples.map((x) => [name + x.name.slice(f.name.length), x] as const),
@@ -123,34 +123,34 @@ function examples<T extends { readonly name: string }>(families: ReadonlyMap<str
   return new Map(named)
 }
 
-/** A program from its text alone. @throws SptError with every error found */
+/** A program from source text without imports of files. @throws SptError with every error found */
 export const parseProgram = (text: string, name?: string): SptProgram =>
   new SptProgram(programOf(namedText(text, name)))
 
 export interface LoadOptions {
-  /** Gives the text of an imported file; default: the file system, `fetch` in browsers. */
+  /** Returns the source of an imported file. Default: the file system; `fetch` in browsers. */
   readonly read?: ReadText | undefined
-  /** What errors call a text, and what its imports are relative to. */
+  /** Name of the source in errors, and base of relative imports. */
   readonly name?: string | undefined
-  /** The folder that imports may come from, besides the package; default: any. */
+  /** Folder to which imports are restricted, in addition to the package. Default: no restriction. */
   readonly root?: string | undefined
-  /** `false`: texts of instructions and memories, which run on devices as they are written, are the package's or refused. */
+  /** `false`: device code of instructions and memories must come from the package. */
   readonly instructions?: boolean | undefined
 }
 
-/** How a host reads programs, and who sees what becomes of them. */
+/** How a host reads programs, and observes their compilation. */
 export interface Host {
-  /** The file that `load` names. */
+  /** Reads the file that `load` names. */
   readonly files: ReadText
   readonly imports: ReadText
-  /** Where trees of files are kept between processes. */
+  /** Cache of parsed files between processes. */
   readonly trees?: Trees | undefined
-  /** Files of the package that it has: their texts for targets are vouched for. */
+  /** Files of the package, whose device code is trusted. */
   readonly shipped?: Shipped | undefined
   readonly observer?: StageObserver | null
 }
 
-/** A program from a file, or a text with a name, and what it imports, through readers. */
+/** Reads a program and its imports from a file or named source. */
 export async function readProgram(entry: Entry, host: Host, options: LoadOptions = {}): Promise<SptProgram> {
   const { instructions = true } = options
   return new SptProgram(await readParsed(entry, host, options), {
@@ -159,7 +159,7 @@ export async function readProgram(entry: Entry, host: Host, options: LoadOptions
   })
 }
 
-/** The same before anything of it is checked but that it may have instructions. */
+/** Parses a program without checking it, except for device code if `instructions` is false. */
 export async function readParsed(
   entry: Entry,
   { files, imports, trees, shipped }: Host,
@@ -178,7 +178,7 @@ const textFrom =
     return text
   }
 
-/** `more`: options that this host has besides. @throws SptError `api/argument`, `api/unknown-option` */
+/** Checks the options of `load`. `more`: further options of this host. Throws SptError `api/argument`, `api/unknown-option`. */
 export function checkLoadOptions<T extends LoadOptions>(
   options: T,
   ...more: readonly (keyof T & string)[]
@@ -192,7 +192,7 @@ export function checkLoadOptions<T extends LoadOptions>(
   expectFlag('instructions', instructions)
 }
 
-/** `load` of each host: a path, or a text, which without a `name` is called `text.spt`. */
+/** Implements `load`: reads a path or source text, whose default name is `text.spt`. */
 export async function loadWith(textOrPath: string, options: LoadOptions, host: Host): Promise<SptProgram> {
   if (isPath(textOrPath)) return readProgram(textOrPath, host, options)
   const source = namedText(textOrPath, options.name)
@@ -207,11 +207,11 @@ export async function loadWith(textOrPath: string, options: LoadOptions, host: H
   return readProgram(source, host, options)
 }
 
-/** A declaration has blanks in it; a path in place of a text is not explained by what the parser expects. */
+/** Returns true for strings that look like a path instead of source, because declarations contain blanks. */
 export const isOddPath = (s: string): boolean =>
   typeof s === 'string' && /^[\w.~@:/\\-]+$/.test(s.trim()) && !s.startsWith('//')
 
-/** A `URL` is a path as well; only this much is asked of it, so that declarations need no types of a host. */
+/** A path, or a `URL`, declared by one field so that no host types are required. */
 export type TextOrUrl = string | { readonly href: string }
 
 export const textOf = (given: TextOrUrl): string =>
@@ -222,6 +222,6 @@ function namedText(text: string, name = 'text.spt'): Source {
   return { name, text }
 }
 
-/** A single line that ends in `.spt` is a path; anything else is a program. */
+/** Returns true for a single line that ends in `.spt`, which is a path; other strings are source. */
 export const isPath = (s: string): boolean =>
   typeof s === 'string' && !s.includes('\n') && /\.spt$/.test(s.trim())

@@ -1,4 +1,4 @@
-/** Random tensors of a seed, as the kernel as written draws them. */
+/** Random tensors from a seed, generated for the unscheduled kernel. */
 import { byName } from '../ast/by-name.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
@@ -6,8 +6,8 @@ import { type Bound, bindInputs, type Inputs } from '../run/bind/index.ts'
 import { declaredOf } from './bound-values.ts'
 
 /**
- * What is bound to a kernel as written where random tensors are those of the seed; what it does not declare stays.
- * @throws SptError as `bindInputs`
+ * Returns the inputs of the unscheduled kernel, with random tensors for missing ones. Undeclared names are kept. Throws SptError like
+ * `bindInputs`.
  */
 export function randomInputs(
   source: Kernel1,
@@ -20,7 +20,7 @@ export function randomInputs(
   return { ...inputs, tensors: byName(Object.entries({ ...tensors, ...drawn.tensors })) }
 }
 
-/** With tensors in place of the seed's, for kernels whose formats would draw others. */
+/** Adds the generated random tensors to the inputs, because other formats would generate different ones. */
 export function withRandom(bound: Bound, inputs: Inputs): { bound: Bound; inputs: Inputs } {
   const { kernel, params } = bound
   const tensors = byName(Object.entries(inputs.tensors ?? {}))

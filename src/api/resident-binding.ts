@@ -1,4 +1,4 @@
-/** Binding of tensors that are on a device in a kernel's formats, and of the rest from the host. */
+/** Binding of tensors that are resident in a kernel's formats, and of other inputs from the host. */
 import { byName } from '../ast/by-name.ts'
 import { invariant } from '../ast/diagnostic.ts'
 import { indicesOf, indptrOf, maskOf } from '../ir/axis.ts'
@@ -21,15 +21,15 @@ import {
 import { type PlacedPart, residentsOf } from './resident-entries.ts'
 import type { Bindable } from './tensors.ts'
 
-/** Tensors and sizes beside the resident ones; as for `CompiledKernel.prepare`. */
+/** Tensors and sizes in addition to the resident ones, as for `CompiledKernel.prepare`. */
 export interface ResidentInputs {
   readonly tensors?: Readonly<Record<string, Bindable>>
   readonly params?: Readonly<Record<string, number>>
 }
 
 /**
- * What is bound, and the residents that an executable is given: tensors by name, in the kernel's formats.
- * @throws SptError `convert/shared`, `convert/other-format`, and as `bindInputs`
+ * Returns the bound data and the device memory for an executable. `tensors`: resident tensors by name, in the kernel's formats. Throws
+ * SptError `convert/shared`, `convert/other-format`, and like `bindInputs`.
  */
 export async function boundResidents(
   kernel: Kernel1,
@@ -50,7 +50,7 @@ export async function boundResidents(
     })
   }
   const levels = agreedLevels(placed)
-  // Bare values have the shapes that the resident ones give.
+  // // Arrays without a shape get sizes from the shapes of resident tensors.
   const { tensors: all, params } = valuesIn(kernel, {
     params: sizesWith(kernel, tensors, inputs.params ?? {}),
     tensors: { ...inputs.tensors, ...empty },
@@ -63,7 +63,7 @@ export async function boundResidents(
   return { bound, resident: residentsOf(kernel, tensors, placed, buffers, given) }
 }
 
-/** Its shape and type: what is known of it on the host. */
+/** A placeholder with the shape and type of the resident tensor. */
 const emptyTensor = (t: ResidentParts): CoordTensor => ({
   kind: 'coords',
   shape: t.shape,
@@ -72,7 +72,7 @@ const emptyTensor = (t: ResidentParts): CoordTensor => ({
   dtype: t.dtype,
 })
 
-/** Index arrays and tables by the names of their buffers. */
+/** Device memory of index arrays and tables, by buffer name. */
 function arraysOf(part: DevicePart): [name: string, memory: DeviceBuffer][] {
   const out: [string, DeviceBuffer][] = []
   for (const [axis, level] of part.levels) {

@@ -1,4 +1,4 @@
-/** Which resident tensors a kernel can be bound to. */
+/** Checks of resident tensors that are bound to a kernel. */
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
 import type { Instance } from '../ir/format.ts'
@@ -21,7 +21,7 @@ import { listTensor, type Tensor } from '../storage/tensor.ts'
 import { checkTensor, expectArgument, expectInt32s, expectOptions, isRecord } from './argument-checks.ts'
 import type { CompiledKernel } from './compiled.ts'
 
-/** @throws SptError `api/argument`, `device/freed` */
+/** Throws SptError `api/argument` unless the argument is a resident tensor, and `device/freed` if it has been freed. */
 export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'): void {
   const holds = isRecord(tensor) && Array.isArray(tensor.shape) && isRecord(tensor.queue)
   expectArgument(holds, what, tensor, 'what resident or a conversion gives')
@@ -29,9 +29,8 @@ export function checkResident(tensor: ResidentTensor, what = 'a resident tensor'
 }
 
 /**
- * What a format is given for a conversion on a device, checked as where a tensor is brought into it on the host. The tensor's
- * shape says how long dimensions are.
- * @throws SptError `api/argument`, `bind/…`, `format/unknown-name` (a size that is not there)
+ * Checks the arguments of a format for a conversion on a device, like those on the host. Extents follow from the tensor's shape. Throws
+ * SptError `api/argument`, `bind/…`, `format/unknown-name` (a missing size).
  */
 export function checkedOperands(
   to: Instance,
@@ -65,8 +64,8 @@ export function checkedOperands(
 }
 
 /**
- * What is given by name, with what a shape says.
- * @throws SptError `bind/size-mismatch` where they, or two dimensions, do not agree
+ * Returns the given values by name, with those that the shape determines. Throws SptError `bind/size-mismatch` if they, or two dimensions,
+ * disagree.
  */
 function withShape(
   given: ReadonlyMap<string, number>,
@@ -89,7 +88,9 @@ function withShape(
   return all
 }
 
-/** The one `as` that a kernel stores a tensor by. @throws SptError `convert/no-format`, `bind/unknown-name` */
+/**
+ * Returns the only `as` step that stores a tensor. Throws SptError `convert/no-format` if there is not exactly one, `bind/unknown-name`.
+ */
 export function reformatOf(kernel: Kernel1, tensor: string) {
   for (const reformat of kernel.reformats) {
     const buffer = reformat.buffers.find((b) => b.name === tensor)
@@ -105,7 +106,10 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
   })
 }
 
-/** @throws SptError `convert/other-format`, `convert/dtype`, `device/freed` */
+/**
+ * Throws SptError `convert/other-format`, `convert/dtype` or `device/freed` unless the resident tensor matches the kernel's format, type
+ * and fill value.
+ */
 export function checkFormat(
   compiled: CompiledKernel,
   name: string,
@@ -139,8 +143,8 @@ export function checkFormat(
 }
 
 /**
- * The lists that tensors were brought into their formats with are those that are bound, which say how many segments there are.
- * @throws SptError `convert/other-format`
+ * Checks that tensors were converted with the lists that are bound, because these determine the numbers of segments. Throws SptError
+ * `convert/other-format`.
  */
 export function checkSameLists(
   tensors: Readonly<Record<string, ResidentParts>>,
@@ -160,8 +164,8 @@ export function checkSameLists(
 }
 
 /**
- * The structure of a resident tensor is the device's alone: nothing that is bound from the host can have it, or add to it.
- * @throws SptError `convert/shared`, `bind/unknown-name`
+ * Checks that no tensor bound from the host shares the structure of a resident tensor, because that structure exists on the device only.
+ * Throws SptError `convert/shared`, `bind/unknown-name`.
  */
 export function checkShared(
   kernel: Kernel1,
@@ -189,8 +193,8 @@ export function checkShared(
 }
 
 /**
- * The sizes that are given, with those that resident tensors were brought into their formats with, or that were measured there.
- * @throws SptError `convert/other-format` where two of them differ
+ * Returns the given sizes, and those with which resident tensors were converted or that were measured then. Throws SptError
+ * `convert/other-format` if two of them differ.
  */
 export function sizesWith(
   kernel: Kernel1,
@@ -204,7 +208,7 @@ export function sizesWith(
   for (const [name, { instance, given: own, parts }] of Object.entries(tensors)) {
     const over = new Set(instance.over.flatMap((a) => (a.extent.kind === 'var' ? [a.extent.name] : [])))
     for (const [size, value] of [...own.sizes, ...parts.flatMap((p) => [...p.measured])]) {
-      // Shapes say how long dimensions are.
+      // // Extents follow from the shapes.
       if (over.has(size) || !kernel.params.some((p) => p.name === size && p.kind === 'size')) continue
       const now = sizes[size]
       if (now !== undefined && now !== value)
@@ -221,10 +225,7 @@ export function sizesWith(
   return sizes
 }
 
-/**
- * Levels of all parts by axis, without their arrays.
- * @throws SptError `convert/shared` where two tensors have one of them in other sizes
- */
+/** Levels of all parts by axis, without their arrays. Throws SptError `convert/shared` if two tensors have a level of different size. */
 export function agreedLevels(placed: readonly Placed[]): ReadonlyMap<string, Level> {
   const levels = new Map<string, Level>()
   const from = new Map<string, string>()
@@ -254,9 +255,8 @@ const otherStructure = (first: string, second: string): never =>
   })
 
 /**
- * Tensors over the same axes have one structure, of which the kernel gets one set of arrays. They are only looked at
- * where there are two.
- * @throws SptError `convert/shared`
+ * Checks that tensors over the same axes have equal index arrays, because the kernel gets one set. Downloads them only if there are two.
+ * Throws SptError `convert/shared`.
  */
 export async function checkAgree(
   tensors: Readonly<Record<string, ResidentParts>>,
@@ -271,7 +271,7 @@ export async function checkAgree(
     }
 }
 
-/** Arrays that tell positions, by what they belong to. */
+/** Arrays that determine positions, by kind and axis or by table. */
 function columnsOf({ levels, tables }: DevicePart): [name: string, column: Column][] {
   const out: [string, Column][] = []
   for (const [axis, level] of levels)

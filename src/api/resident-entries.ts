@@ -1,4 +1,4 @@
-/** What a kernel with resident tensors is bound to, with the entries of these: to read, verify and explain it. */
+/** Host data of a kernel with resident tensors, including their current entries: for `read`, `verify` and `explain`. */
 
 import { byName } from '../ast/by-name.ts'
 import { fail, SptError } from '../ast/diagnostic.ts'
@@ -14,7 +14,7 @@ import { arraysOf, shapeOf } from '../storage/storage.ts'
 import type { StoredPart } from '../storage/stored-parts.ts'
 import { listTensor, type StoredTensor, type ValueArray } from '../storage/tensor.ts'
 
-/** A part of a resident tensor, and the kernel's buffer that it is. */
+/** A part of a resident tensor, and the kernel's buffer that stores it. */
 export interface PlacedPart {
   readonly tensor: string
   readonly buffer: string
@@ -22,8 +22,8 @@ export interface PlacedPart {
 }
 
 /**
- * Downloads the tensors, and binds their arrays as ready-made parts: nothing is brought into a format again, so positions
- * are those that the device has, whatever the conditions of parts would say of the entries now.
+ * Downloads the tensors, and binds their arrays as ready-made parts. They are not converted again, so positions are those on the device,
+ * even if values have changed since.
  */
 export function residentsOf(
   kernel: Kernel1,
@@ -41,7 +41,7 @@ export function residentsOf(
       const { parts } = await tensor.download()
       for (const [k, part] of parts.entries()) {
         const { buffer } = mine[k]!
-        // Kernels change `inout` tensors; and where arrays are packed, they have copies.
+        // // Kernels update `inout` tensors in place, or in copies inside arenas.
         bindings[buffer] = storedOf(part, (await values(buffer)) ?? part.values, tensor.dtype)
         const { instance } = part.part
         for (const { name, isGiven } of additionalArrays(instance)) {
@@ -50,7 +50,7 @@ export function residentsOf(
         }
       }
     }
-    // Also those that were measured on the device.
+    // // Includes sizes measured on the device.
     const params = byName(kernel.params.map(({ name }) => [name, bound.params.get(name)!]))
     try {
       return withWritten(bindInputs(kernel, { tensors: bindings, params }), bound)
@@ -59,7 +59,7 @@ export function residentsOf(
       return notKnown(names, error)
     }
   }
-  /** Of tensors that came from the host, what was written since they were bound. */
+  /** Returns the host data with the values written since binding, for tensors from the host. */
   const withWritten = (all: Bound, now: Bound): Bound => {
     const own = (name: string) => now.sources().find((s) => s.name === name)
     return withArrays(all, {
@@ -82,7 +82,7 @@ const storedOf = ({ storage }: StoredPart, values: ValueArray, dtype: Dtype): St
   dtype,
 })
 
-/** Most of all: an output over axes of a resident tensor and others. */
+/** Throws `run/resident`; typically for an output over axes of a resident tensor and others. */
 function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): never {
   return fail({
     code: 'run/resident',

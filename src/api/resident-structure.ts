@@ -1,18 +1,18 @@
-/** The structure of tensors that a device has, on the host: for what is expected of schedules before they are chosen. */
+/** Structure of device-resident tensors, downloaded for predictions before a schedule is selected. */
 import type { Column, ResidentParts, ResidentTensor } from '../storage/engines/device/index.ts'
 import { partsToCoords } from '../storage/stored-parts.ts'
 import type { Tensor } from '../storage/tensor.ts'
 
-/** Downloaded once. */
+/** Downloaded structures, once per tensor. */
 const known = new WeakMap<ResidentTensor, Promise<Tensor>>()
 
-/** Coordinates or arrays without values; of a tensor in a format the coordinates that its parts hold. */
+/** Coordinates or index arrays without values; for a tensor in a format, the coordinates of its parts. */
 export function residentStructure(t: ResidentTensor): Promise<Tensor> {
   const before = known.get(t)
   if (before) return before
   const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t)
   known.set(t, made)
-  // What was lost once may be there later.
+  // // Failures are not cached, because a later download may succeed.
   made.catch(() => known.delete(t))
   return made
 }

@@ -98,7 +98,7 @@ export const convert = async (
   fill = 0,
 ): Promise<ResidentParts> => planConversion(device, to, fill).run(tensor, given)
 
-/** `all`: none of them may be missing. */
+/** Checks the maps of arguments. `all`: names that must be present. */
 function expectGiven(given: Partial<FormatOperands>, all: readonly (keyof FormatOperands)[] = []): void {
   expectArgument(isRecord(given), 'sizes, lists and sets', given, '{ sizes, extents, lists, sets }')
   for (const [what, x] of Object.entries({ ...Object.fromEntries(all.map((k) => [k])), ...given }))
@@ -146,7 +146,7 @@ export async function convertForKernel(
   expectGiven(given)
   const to = storageFormat(kernel, name)
   checkResident(tensor)
-  // Formats have sizes of their own, which the kernel as written does not.
+  // // Formats may have sizes that the unscheduled kernel does not have.
   const { source, kernel: stored } = kernel.compilation
   const fill = source.buffers.find((b) => b.name === name)?.fill ?? 0
   return withSources(kernel, async () => {
@@ -157,13 +157,14 @@ export async function convertForKernel(
 }
 
 /**
- * Binds tensors that are resident in the kernel's formats, and the rest from the host. The resident ones stay where
- * they are and must outlive the prepared kernel, which is refused from then on (`device/freed`); where a device binds too few buffers (WebGPU), arrays that share one
- * (`lower/buffer-packing.ts`) are copied into it through the host. What asks for coordinates of a resident tensor (`read` of an
- * output with its structure, `verify`, `explain`) downloads it each time; zeros in its blocks, and in levels that are padded with a coordinate, are padding.
- * `executable.values` has values in storage order without that. `write` to it and `formats` are refused (`run/resident`).
- * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (what else has its structure has other
- * coordinates, or is on the host), `device/freed`, and as `bindInputs`
+ * Binds tensors that are resident in the kernel's formats, and other inputs from the host. Resident tensors are used in place and must
+ * outlive the prepared kernel, which otherwise fails with `device/freed`. On devices with few bindings (WebGPU), packed arrays
+ * (`lower/buffer-packing.ts`) are copied through the host.
+ * Calls that need coordinates of a resident tensor (`read` of an output with its structure, `verify`, `explain`) download it each time;
+ * zeros in its blocks count as padding. `executable.values` reads values in storage order without a download of coordinates. `write` to a
+ * resident tensor and `formats` are rejected (`run/resident`).
+ * @throws SptError `convert/other-format`, `convert/dtype`, `convert/shared` (a tensor with the same structure has different coordinates,
+ * or is on the host), `device/freed`, and as `bindInputs`
  */
 export async function prepareResident(
   compiled: CompiledKernel,

@@ -1,6 +1,7 @@
 /**
- * Dispatch by measured sparsity: each run takes the schedule that a choice gives for the latest fill ratio of a format `live in place`.
- * Schedules that build the format leave list lengths behind; for others, the launches of a builder run now and then. Readback is asynchronous.
+ * Dispatch by measured sparsity: each run uses the schedule selected by the latest fill ratio of a format that is `live in place`.
+ * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
+ * Readback is asynchronous.
  */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
@@ -27,24 +28,24 @@ const MOST_RUNS_BETWEEN_SAMPLES = 16
 
 export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   readonly #of: DispatchSource<V>
-  /** Shares that runs may tell. */
+  /** Names of the fill ratios that runs may measure. */
   readonly #live: readonly string[]
   readonly #branches: DispatchBranches<V>
   readonly #found: Map<string, KnownFillRatio>
-  /** Schedules without room for what they found last. */
+  /** Schedules whose latest measurement exceeded their capacity. */
   readonly #full = new Set<Branch>()
   #now: Branch
   #overflowed: string | null = null
-  /** That a run was in vain under since the latest one was asked for. */
+  /** Schedules under which the current run overflowed. */
   readonly #tried = new Set<Branch>()
   #chosen: Selection
-  /** By what it was chosen, and what was found since. */
+  /** Fill ratios of the selection, and their measurements since. */
   #covered: Readonly<Record<string, FillRatio>>
-  /** What tells a share where the schedule that runs does not; `null` where nothing can. */
+  /** Branches that measure a fill ratio if the current schedule does not; `null` if none can. */
   readonly #observers = new Map<string, Branch | null>()
-  /** Whether something was found since the latest decision. */
+  /** True if a measurement changed since the latest decision. */
   #isNews = false
-  /** Runs under this schedule; that of the next sample. */
+  /** Number of runs under this schedule (`#runs`), and the number at which the next sample is taken (`#sampled`). */
   #runs = 0
   #sampled = 1
   readonly #readings = new SparsityReadback()
@@ -66,8 +67,9 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   }
 
   /**
-   * @param first what the host chooses
-   * @param isFound whether the device can be asked first: that takes the host no look at the data
+   * Creates the dispatcher.
+   * @param first selects on the host
+   * @param isFound true if the device may measure the fill ratio first, which saves the host from reading the data
    */
   static async create<V>(
     of: DispatchSource<V>,
@@ -94,7 +96,10 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return new RunTimeDispatcher(of, first, await DispatchBranches.create(of, first), found)
   }
 
-  /** Of what is bound the launches of what tells the coverage tell it; nothing where they are refused, or cannot run alone. */
+  /**
+   * Measures the bound data with the launches of a builder. Null if no schedule can measure, or its launches are rejected or cannot run
+   * alone.
+   */
   static async #asked<V>(of: DispatchSource<V>): Promise<RunTimeDispatcher<V> | null> {
     let made: RunTimeDispatcher<V> | undefined
     try {
@@ -106,7 +111,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
         await made.#decide()
         const { variant, overflowed, counted } = made.#decided()
         if (of.chosen(variant).text === made.#now.text) return made
-        // Nothing has been updated yet: it may be stored as the schedule does that is chosen.
+        // // No data has been updated yet, so the selected schedule may use its own storage.
         const other = await RunTimeDispatcher.#made(of, variant, made.#found)
         made.free()
         made = other
@@ -137,7 +142,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   get selection(): RunSelection {
     const predicted = [...this.#branches].map(({ text, times, findings: [own] }) => ({
       text,
-      // What is not found makes no difference.
+      // // Schedules without a measured fill ratio have a constant time.
       milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
     }))
     const [covered, overflowed] = [this.#covered, this.#overflowed]
@@ -162,7 +167,10 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return deciding ? deciding.then(() => this.#spare()) : this.#spare()
   }
 
-  /** What a run would update only in part is left as it is: where there was no room before, that is looked at first. */
+  /**
+   * Before a run that updates tensors in place: measures again if the schedule overflowed before, and throws if it would overflow, so that
+   * no tensor is partly updated.
+   */
   #spare(): Promise<void> | undefined {
     const now = this.#now
     if (!this.#full.has(now) || !updates(now) || now.commands.length === 0) return undefined
@@ -172,7 +180,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     })
   }
 
-  /** Why no other schedule has the room. */
+  /** The error, with the reason why no other schedule is usable. */
   #unchanged(error: SptError): SptError {
     const { text } = this.#of.chosen(this.#decided().variant)
     const tensors = this.#branches.elsewhere(text)
@@ -192,7 +200,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
       this.#covered = fillRatiosOf(this.#of, chosen, this.#found, counted)
       return this.#observe()
     })
-    // What turns out not to be had here is passed over.
+    // // A schedule that turns out not to share memory is skipped.
     const again = () => !isKnown && this.#branches.elsewhere(chosen.text) !== undefined
     return taken?.then(() => (again() ? this.#decide() : undefined))
   }
@@ -202,7 +210,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     this.#tried.add(full)
     await this.awaitMeasurements()
     await this.#read(full, 'last run')
-    // No run has told the others' shares of these data, and none may come that does.
+    // // Other fill ratios may never have been measured on these data, so they are sampled now.
     for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
     const isOver = updates(full)
     await this.#decide()
@@ -223,7 +231,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
       if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
       for (const branch of others) await this.#sample(branch, 'sample')
     }
-    // Nothing is ever under way there.
+    // // On the CPU, no work is in flight.
     if (now.executable.program.device.kind === 'cpu') return read()
     this.#readings.later(read)
     return undefined
@@ -256,7 +264,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     this.#branches.free()
   }
 
-  /** @param here only of what can be had on this memory */
+  /** Selects by the latest measurements. @param here true to consider only schedules that share this memory */
   #decided(here = false): ReturnType<typeof selectWithinCapacity<V>> {
     const found = new Map([...this.#found].map(([name, { value }]) => [name, value]))
     const full = new Map([...this.#full].map((b) => [b.text, b]))
@@ -264,7 +272,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return selectWithinCapacity(this.#of, found, (text) => full.get(text), isElsewhere)
   }
 
-  /** Of what the schedule that runs does not find, whatever does; of what has no room, whether it has by now. */
+  /** Branches to sample: those that measure fill ratios of other schedules, and those that overflowed. */
   #others(): readonly Branch[] {
     const names = this.#live.filter((name) => !finds(this.#now, name))
     const full = [...this.#full].filter((b) => b !== this.#now && b.commands.length > 0)
@@ -280,7 +288,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return all()
   }
 
-  /** What tells a share finds it out by itself; where all that does is refused, or cannot run alone, nothing does. */
+  /** Returns a branch that can measure a fill ratio alone; null if there is none. */
   async #observerOf(name: string): Promise<Branch | null> {
     let found: Branch | null = null
     for (const variant of telling(this.#of, name))

@@ -26,36 +26,42 @@ import { PLAIN, plainReason } from './software-adapter-schedule.ts'
 /** A device, or a kind of device. */
 export type CandidateTarget = Device | SketchDevice
 
-/** Values under the names that the kernel's text declares. */
+/** Values under the names that the kernel's source declares. */
 export interface AutoScheduleInputs {
   readonly tensors: Readonly<Record<string, Tensor>>
   readonly params: Readonly<Record<string, number>>
 }
 
-/** Each is made, and looked at by the model: some milliseconds, tens where it has tiles. */
+/** Maximum number of candidates. Each takes some milliseconds to build and predict, and tens with tiles. */
 const MOST_FORMS = 6
-/** How much less than the guess another form has to be expected to take: rules are right oftener than small differences. */
+/**
+ * Factor by which a candidate must be predicted faster than the heuristic default, because the heuristic is more reliable than small
+ * differences.
+ */
 const SURE = 0.9
-/** The same of what another format is expected to take: it is brought there once, and the model is surer of one format than of several. */
+/** The same factor for another format, because of the cost of conversion, and because predictions across formats are less accurate. */
 const FAR_SURER = 0.7
 /**
- * And where its parts meet in sums that are atomic, of which the model expects too little (H100, long rows split: 1.3 times the
- * time of the declared format where .66 was expected; on WebGPU, where they are loops, 2.7 times for .13).
+ * The same factor for formats whose parts meet in atomic sums, which the model underestimates: on an H100, split long rows took 1.3 times
+ * the declared format's time instead of the predicted 0.66 times. On WebGPU, where atomic float sums are loops, it was 2.7 times instead
+ * of 0.13.
  */
 const SUREST: Readonly<Record<SketchDevice, number>> = { cpu: 0, webgpu: 0, cuda: 0.6 }
-/** Sizes whose forms are kept of a kernel: data of other sizes come one after the other. */
+/** Maximum number of cached sizes per kernel. */
 const MOST_SIZES = 16
 
-/** Elements of a tensor of more than two dimensions that are looked at: all of them, in a second, where of a matrix samples do. */
+/**
+ * Maximum number of elements of tensors with more than two dimensions, which are read completely (about one second); matrices are sampled.
+ */
 const MOST_ELEMENTS = 1 << 20
 
 const isSoonKnown = (t: Tensor): boolean =>
   t.shape.length === 2 || (t.shape.length > 2 && storedElements(t) <= MOST_ELEMENTS)
 
-/** Beyond which nests are too many to look at each: parts of a format by the hundred. */
+/** Maximum number of loop nests; formats with hundreds of parts are not auto-scheduled. */
 const MOST_NESTS = 64
 
-/** Whether a kernel's loops have no steps, and are not too many to be looked at. */
+/** Returns true if a kernel has no steps on loops, and few enough loop nests to be auto-scheduled. */
 export const isUnscheduled = ({ onLoops, loops }: Compilation): boolean =>
   !onLoops && loops.body.length <= MOST_NESTS
 
@@ -72,7 +78,7 @@ export interface ScheduleCandidate<K> {
   readonly reason?: string | undefined
 }
 
-/** What is legal of the forms that have been looked at, the best guess first, and those that have not. */
+/** Legal candidates so far, the heuristic default first, and a generator of the others. */
 interface Forms {
   readonly legal: ScheduleCandidate<unknown>[]
   readonly rest: Iterator<ScheduleCandidate<unknown>>
@@ -80,8 +86,8 @@ interface Forms {
 const known = new WeakMap<object, Map<string, Forms>>()
 
 /**
- * Legal forms of a kernel that has no steps on loops, `most` at most, the best guess first; none where all are refused. Those
- * that are asked for again are the same.
+ * Returns at most `most` legal candidates of a kernel without steps on loops, the heuristic default first; empty if all are rejected.
+ * Results are cached.
  */
 export function scheduleCandidates<K extends AutoSchedulable<K>>(
   kernel: K,
@@ -114,7 +120,7 @@ function* legalForms<K extends AutoSchedulable<K>>(
   }
 }
 
-/** Sizes among what is bound: scalars are none. */
+/** Sizes among the bound values, without scalars. */
 function boundSizes(source: Kernel1, { tensors, params }: AutoScheduleInputs): Record<string, number> {
   const sizes = new Set(source.params.flatMap((p) => (p.kind === 'size' ? [p.name] : [])))
   return Object.fromEntries(
@@ -122,7 +128,7 @@ function boundSizes(source: Kernel1, { tensors, params }: AutoScheduleInputs): R
   )
 }
 
-/** What forms are compared on. */
+/** The data and the model on which candidates are compared. */
 interface Comparison {
   readonly model: CostModel
   readonly kind: SketchDevice
@@ -131,10 +137,10 @@ interface Comparison {
 }
 
 /**
- * Forms for the sizes of what is bound, the best guess first, and before it those that the cost model of the device expects to
- * be faster; on devices with threads in other formats too, where data come by coordinates and rows are of very different lengths.
- * The guess alone where there is no model, and where nothing that is bound has structure, or what has is more than is soon looked at.
- * @throws SptError `bind/…` of what does not fit the kernel
+ * Returns candidates for the bound data, fastest prediction first; the heuristic default precedes candidates that are not clearly faster.
+ * On GPUs, other formats are included if data are bound by coordinates and row lengths are very uneven. Only the heuristic default is
+ * returned without a model or sparse tensors, or if they are too large to analyse.
+ * @throws SptError `bind/…` if a value does not fit the kernel
  */
 export function fastestCandidates<K extends AutoSchedulable<K>>(
   kernel: K,
@@ -162,7 +168,7 @@ export function fastestCandidates<K extends AutoSchedulable<K>>(
   return [...others.filter(isFaster), ...declared, ...others.filter((f) => !isFaster(f))]
 }
 
-/** As they are expected to take, but that the guess is first where none is far faster. */
+/** Sorts candidates by predicted time, with a bonus for the heuristic default. */
 function inOrder<K extends AutoSchedulable<K>>(
   kernel: K,
   forms: readonly ScheduleCandidate<K>[],
@@ -192,7 +198,7 @@ const timesOf = <K extends AutoSchedulable<K>>(
 ): readonly (number | null)[] =>
   predictedTimes(model, kind, source, sparse, new Map(Object.entries(sizes)), compilations)
 
-/** Of the one tensor with structure, the fastest first. */
+/** Candidates that store the only sparse tensor in other formats, fastest first. */
 function inOtherFormats<K extends AutoSchedulable<K>>(
   kernel: K,
   on: Comparison,
@@ -220,14 +226,14 @@ function inOtherFormats<K extends AutoSchedulable<K>>(
   return forms
 }
 
-/** Of a kernel on some data. */
+/** Cached candidates of a kernel on some data. */
 interface Remembered<K> {
   readonly model: CostModel
   readonly key: string
   readonly forms: readonly ScheduleCandidate<K>[]
 }
 
-/** Whether a form stores all as the kernel does. */
+/** Returns true if a candidate keeps all tensors in their declared formats. */
 export const keepsDeclaredFormats = <K extends AutoSchedulable<K>>(
   kernel: K,
   form: ScheduleCandidate<K>,

@@ -47,7 +47,7 @@ export interface SelectionInputs extends RunInputs, DeviceFacts {
   readonly resident?: Readonly<Record<string, ResidentTensor>>
 }
 
-/** What schedules are applied to, giving a `K` (of `Kernel`, a `Kernel`). */
+/** A kernel (`K`) to which schedules can be applied. */
 export interface Schedulable<K> {
   readonly compilation: Compilation
   parallel(): K
@@ -85,7 +85,7 @@ export interface Facts {
 /** A selection to make: an open dispatch with inputs. */
 export interface SelectionRequest<K extends Schedulable<K>> extends Facts {
   readonly open: OpenDispatch<K>
-  /** Sparse tensors that are resident and those that are bound, where schedules are to be compared on them. */
+  /** Sparse tensors, resident and bound, if schedules are compared on them; otherwise undefined. */
   readonly structure?: Readonly<Record<string, Tensor>> | undefined
 }
 
@@ -97,10 +97,7 @@ export const selectionRequest = <K extends Schedulable<K>>(
   ...factsFor(open.choice, open.base.compilation.source, given, formatInputsOfChoice(open.choice)),
 })
 
-/**
- * The same, with all that the answer will need of what a device has.
- * @throws SptError as `question`
- */
+/** Returns the request with all data that the selection will need from a device. Throws SptError as `selectionRequest`. */
 export async function fetchedRequest<K extends Schedulable<K>>(
   open: OpenDispatch<K>,
   on: SelectionContext,
@@ -115,12 +112,12 @@ export async function fetchedRequest<K extends Schedulable<K>>(
   )
   if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
   const structure = structuredIn(asked)
-  // Arrays in several parts are not those of the kernel's axes.
+  // // Arrays of a format with several parts are not over the kernel's axes.
   for (const [name, t] of resident) if (t.kind !== 'parts') structure[name] = await residentStructure(t)
   return { ...asked, structure }
 }
 
-/** @throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature` */
+/** Returns checked inputs with their statistics. Throws SptError `api/argument`, `choose/unknown-name`, `choose/unknown-feature`. */
 export function factsFor(
   asking: QueriedFacts,
   source: Compilation['source'],
@@ -136,7 +133,7 @@ export function factsFor(
   for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
   const facts = { capability, processors, features }
   checkDeviceFacts(facts, asking.device.values())
-  // Formats have lists, sets and parts beside, which the schedule's own kernel checks.
+  // // Lists, sets and parts of formats are checked by the scheduled kernel.
   const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
   return {
     facts,
@@ -151,7 +148,7 @@ export function factsFor(
   }
 }
 
-/** The values of what was asked. @throws SptError `choose/unknown-…`, where one is not known */
+/** Returns a function that looks up statistics, device properties and sizes. It throws SptError `choose/unknown-…` for unknown ones. */
 export const lookupOf =
   (asking: QueriedFacts, { statistics, facts, found }: Facts, on: SelectionContext): Lookup =>
   (variable) => {
@@ -164,8 +161,8 @@ export const lookupOf =
   }
 
 /**
- * The schedule for a kind of device, and the kernel under it.
- * @throws SptError `choose/…`, `bind/…` of what statistics are taken from, `schedule/…` where a step is not legal
+ * Selects the schedule for a device, and returns the kernel under it. Throws SptError `choose/…`, `bind/…` for data of statistics,
+ * `schedule/…` for an illegal step.
  */
 export function selectSchedule<K extends Schedulable<K>>(
   asked: SelectionRequest<K>,
@@ -190,12 +187,12 @@ export function selectSchedule<K extends Schedulable<K>>(
     if (!compares) return variant
     legal.push(variant)
   }
-  // Where none is legal: what is wrong with the first.
+  // // If none of the schedules is legal, report the error of the first.
   if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
   return fastest(asked, model, kindOf(on), sparse, legal)
 }
 
-/** The base as it is, which runs under `parallel()`, where that is the rule. */
+/** Returns the base kernel, which runs as `parallel()`, if the rule for software adapters applies; otherwise null. */
 function withoutSchedule<K extends Schedulable<K>>(
   { open, statistics, inputs }: SelectionRequest<K>,
   on: SelectionContext,
@@ -217,7 +214,7 @@ function withoutSchedule<K extends Schedulable<K>>(
   return { kernel: open.base, selection: { ...none, dispatch: open.text, text: PLAIN, reason, span } }
 }
 
-/** The one that is expected to be the fastest; the first where nothing is expected of any. */
+/** Returns the schedule with the shortest predicted time; the first if there are no predictions. */
 function fastest<K extends Schedulable<K>>(
   { open, statistics, inputs }: SelectionRequest<K>,
   model: CostModel | null,
@@ -242,7 +239,7 @@ function fastest<K extends Schedulable<K>>(
   }
 }
 
-/** Sparse tensors that are bound. */
+/** Returns the sparse tensors that are bound. */
 function structuredIn<K extends Schedulable<K>>({
   open,
   inputs,
@@ -254,12 +251,12 @@ function structuredIn<K extends Schedulable<K>>({
   )
 }
 
-/** Kernels that choices made, by what they are applied to. */
+/** Cached kernels under schedules, by base kernel. */
 const kernelsOf = new WeakMap<Compilation, Map<string, unknown>>()
-/** Arguments may come from data: so many kernels are kept of each. */
+/** Maximum number of cached kernels per base, because arguments may depend on data. */
 const MOST_MADE = 256
 
-/** The base under the schedule of a branch. */
+/** Applies the schedule of a branch to the base kernel. */
 function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, selection }: Decision): K {
   const { schedule, args } = selection
   const kernels = kernelsOf.get(base.compilation) ?? new Map<string, unknown>()
@@ -272,7 +269,7 @@ function applied<K extends Schedulable<K>>({ base }: OpenDispatch<K>, { call, se
   return known
 }
 
-/** What goes wrong with a schedule tells where it was chosen. */
+/** Runs `work`, and adds the place of the selection to its errors. */
 function chosenHere<T>({ span }: ScheduleCall, work: () => T): T {
   try {
     return work()
@@ -292,7 +289,7 @@ export function withPlace(e: unknown, span: Span): unknown {
   return labelled
 }
 
-/** @throws SptError `choose/requirement` */
+/** Throws SptError `choose/requirement` if the sizes violate a requirement of the schedule. */
 function checkRequirements(
   { choice, text }: DispatchCall,
   { branch, call, selection }: Decision,

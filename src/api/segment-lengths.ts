@@ -1,11 +1,11 @@
-/** Lengths of the segments of an axis: of its offsets, or of coordinates in order. */
+/** Lengths of the segments of an axis, from offsets or sorted coordinates. */
 import { allocate } from '../columns/allocate.ts'
 import type { AxisStatistic } from '../elaborate/index.ts'
 
-/** Lengths of segments, as far as anybody asks. */
+/** Statistics of segment lengths, in elements. */
 export type Lengths = Readonly<Record<AxisStatistic, number>>
 
-/** Statistics of the segments that `indptr` tells apart; `null` where it does not. Linear in their number. */
+/** Statistics of the segments between the offsets `indptr`; `null` for invalid offsets. Linear in the number of segments. */
 export function lengthsOf(indptr: ArrayLike<number>): Lengths | null {
   const segments = indptr.length - 1
   if (segments < 0 || indptr[0] !== 0) return null
@@ -23,7 +23,7 @@ export function lengthsOf(indptr: ArrayLike<number>): Lengths | null {
   return { count, longest, shortest, empty, segments, mean: segments > 0 ? count / segments : 0 }
 }
 
-/** Offsets of the different columns of each row, where both are in order. */
+/** Offsets of the distinct columns of each row; undefined unless rows and columns are sorted. */
 export function offsetsOf(rows: Int32Array, columns: Int32Array, count: number): Int32Array | undefined {
   const offsets = allocate(count + 1, 'offsets')
   let [row, column, positions] = [0, -1, 0]

@@ -23,7 +23,7 @@ export interface DeviceFacts {
   readonly features?: readonly string[] | undefined
 }
 
-/** @throws SptError `api/argument`, `choose/unknown-feature` */
+/** Throws SptError `api/argument` or `choose/unknown-feature` for invalid device properties. */
 export function checkDeviceFacts(
   { capability, processors, features }: DeviceFacts,
   questions: Iterable<DeviceQuestion>,
@@ -54,7 +54,7 @@ export function checkDeviceFacts(
   )
 }
 
-/** Names of features that devices may have, or that are `mentioned`. @throws SptError `choose/unknown-feature` */
+/** Throws SptError `choose/unknown-feature` for names that are neither features of a device nor `mentioned`. */
 export function checkFeatures(features: readonly string[], mentioned: readonly string[] = []): void {
   const candidates = [...new Set([...FEATURE_WORDS, ...mentioned])]
   for (const name of features.map(wordOf))
@@ -67,10 +67,7 @@ export function checkFeatures(features: readonly string[], mentioned: readonly s
       })
 }
 
-/**
- * Truth values are 0 and 1.
- * @throws SptError `api/argument`, `choose/unknown-…`
- */
+/** Returns a device property as a number; booleans are 0 and 1. Throws SptError `api/argument`, `choose/unknown-…`. */
 export function deviceAnswer(
   on: SelectionContext,
   given: DeviceFacts,
@@ -94,7 +91,7 @@ export function deviceAnswer(
   }
 }
 
-/** @throws SptError `api/argument` */
+/** Returns the kind of a device. Throws SptError `api/argument`. */
 export function kindOf(on: SelectionContext): DeviceKind {
   const kind: unknown = isRecord(on) ? on.kind : on
   expectArgument(
@@ -107,11 +104,11 @@ export function kindOf(on: SelectionContext): DeviceKind {
 }
 
 const isNamed = (on: unknown): on is ModelledDevice => isRecord(on) && typeof on.name === 'string'
-/** Of the device where there is one, otherwise of its kind. @throws SptError `api/argument` */
+/** The cost model of the device, or of its kind; null if there is none. Throws SptError `api/argument`. */
 export const modelFor = (on: SelectionContext): CostModel | null =>
   selectionModel(kindOf(on), isNamed(on) ? on : undefined)
 
-/** Of a CUDA device: 9.0 where it has the feature `sm_90`; what was given where there is no device. */
+/** Compute capability of a CUDA device: 9.0 if it has the feature `sm_90`; the given one without a device. */
 function capabilityOf(on: SelectionContext, given: number | undefined, { span }: Var): number {
   const version = typeof on === 'string' ? null : /(?:^|,)sm_(\d+)(\d)(?:,|$)/.exec([...on.features].join())
   if (version) return Number(`${version[1]}.${version[2]}`)
@@ -125,7 +122,7 @@ function capabilityOf(on: SelectionContext, given: number | undefined, { span }:
   })
 }
 
-/** No number stands for one that is not known: each would choose something. */
+/** Number of SMs. There is no default, because any number would select a branch. */
 function processorsOf(on: SelectionContext, given: number | undefined, { span }: Var): number {
   const own = typeof on === 'string' ? undefined : on.limits?.processors
   if (own !== undefined) return own
@@ -147,7 +144,7 @@ function processorsOf(on: SelectionContext, given: number | undefined, { span }:
   })
 }
 
-/** The cpu device has the same everywhere. */
+/** Features of the device; the CPU device has the same ones everywhere. */
 function featuresOf(
   on: SelectionContext,
   given: readonly string[] | undefined,
@@ -168,7 +165,7 @@ function featuresOf(
 
 const wordOf = (feature: string): string => feature.split('(', 1)[0]!.trim()
 
-/** As devices list it. */
+/** The feature as devices list it. */
 function canonical(feature: string): string {
   const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
   return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))

@@ -1,4 +1,4 @@
-/** Expressions over sizes of a kernel, as texts. */
+/** Parsing of expressions over the sizes of a kernel. */
 import { withSources } from '../ast/diagnostic.ts'
 import { parseExpression } from '../ast/parse.ts'
 import { Report } from '../elaborate/diagnostics.ts'
@@ -7,7 +7,7 @@ import type { Expr } from '../ir/expr.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { overSizes } from '../schedule/step-arguments.ts'
 
-/** As schedules have them. @throws SptError `parse/…` and `check/…`, with spans in a source called `sizes` */
+/** Parses an expression as in schedules. Throws SptError `parse/…` and `check/…`, with spans in a source called `sizes`. */
 export function parseSizes(text: string, { params }: Kernel1): Expr {
   const source = { name: 'sizes', text }
   const report = new Report()

@@ -1,6 +1,6 @@
 /**
- * The schedule that nobody named, on software adapters (SwiftShader, llvmpipe, WARP). They compile tiled and unrolled loops for
- * seconds, which small data never repay: `parallel()` runs instead, up to an amount of work (docs/how-to/webgpu-limits.md).
+ * Default schedule on software adapters (SwiftShader, llvmpipe, WARP). Compiling tiled and unrolled loops takes seconds there, which small
+ * data never repay. So `parallel()` runs instead, up to an amount of work (docs/how-to/webgpu-limits.md).
  */
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import { type Axis, isFused } from '../ir/axis.ts'
@@ -17,20 +17,20 @@ import type { Device } from '../runtime/device.ts'
 import { storedElements, type Tensor } from '../storage/tensor.ts'
 
 /**
- * With more iterations, compiling tuned loops is repaid by few runs: SwiftShader on two cores takes 20 to 40 ns for an iteration
- * under `parallel()`, so about 2 s a run, and 1 to 4 s to compile a tuned schedule.
+ * Number of iterations from which tuned loops pay off. SwiftShader on two cores takes 20 to 40 ns per iteration under `parallel()`, so
+ * about 2 s per run, and 1 to 4 s to compile a tuned schedule.
  */
 export const PLAIN_ITERATIONS = 2 ** 26
 
-/** As reports write the plain schedule. */
+/** Name of the plain schedule in reports. */
 export const PLAIN = 'parallel()'
 
 const isSoftware = (on: unknown): on is Device =>
   typeof on === 'object' && on !== null && (on as Partial<Device>).isSoftware === true
 
 /**
- * Why a kernel whose schedule nobody named runs under `parallel()` on a device; `null`: it does not. `base`: the kernel without
- * steps on loops; `tensors`: under the names that its text declares.
+ * Why a kernel with a default schedule runs as `parallel()` on a device, as text; `null` if it does not. `base`: the kernel without steps
+ * on loops. `tensors`: by declared name.
  */
 export function plainReason(
   on: unknown,
@@ -42,7 +42,7 @@ export function plainReason(
   const { source } = base.compilation
   const n = orRefused(() => iterationsIn(source, sizes, tensors))
   if (n instanceof SptError || !(n <= PLAIN_ITERATIONS)) return null
-  // A schedule may be what makes a kernel fit the device.
+  // // The plain kernel may exceed the device's limits.
   const fits = orRefused(() => checkPlain(base.parallel().compilation, on))
   return fits instanceof SptError
     ? null
@@ -55,7 +55,7 @@ function checkPlain(plain: Compilation, device: Device): void {
   checkLimits(device, packBuffers(plain.planFor(lanesOf(device)), device.limits.maxBuffersPerLaunch))
 }
 
-/** How often innermost bodies run, at most: a bound sparse tensor's axes count by its elements, other axes by their extents. */
+/** Upper bound on executions of innermost bodies: axes of a bound sparse tensor count by its elements, other axes by their extents. */
 export function iterationsIn(
   source: Kernel1,
   sizes: ReadonlyMap<string, number>,

@@ -1,4 +1,4 @@
-/** Spaces of schedules as values: points are decided one value at a time, and applied by ordinary steps. */
+/** Search spaces as values: decisions of a point are made one at a time, and ordinary steps apply a point. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { fail, orRefused } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
@@ -22,15 +22,15 @@ import { ErrorSources } from './error-sources.ts'
 import { factsFor, lookupOf, type SelectionContext, type SelectionInputs } from './schedule-selection.ts'
 import { kindOf } from './selection-context.ts'
 
-/** What points are applied to. */
+/** The kernel to which points are applied. */
 interface Base<K> extends Pick<ErrorSources, 'sources'> {
   readonly compilation: Compilation
   apply(steps: readonly Step[]): K
 }
 
-/** A space of a program, with arguments for its parameters, before device and data are known. */
+/** A search space of a program with arguments, before device and data are known. */
 export class UnboundSpace<K extends Base<K>> extends ErrorSources {
-  /** With its kernel's, and its arguments: `k.gpu(5)`. */
+  /** Name with the kernel's and with arguments, such as `k.gpu(5)`. */
   readonly name: string
   readonly #space: SpaceText
   readonly #values: ReadonlyMap<string, number>
@@ -50,11 +50,10 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
   }
 
   /**
-   * For a device, or a kind of device, and data: what the conditions of the space ask of them is known from here on.
+   * Binds the space to a device, or a kind of device, and data, which its conditions use.
    *
-   * @param inputs as `choose` takes them: tensors, or sizes and statistics; only what conditions ask for is looked at
-   * @throws SptError `space/empty` where no point meets the conditions, `choose/unknown-…` where they ask for something
-   * that was not given
+   * @param inputs as for `choose`: tensors, or sizes and statistics; only those in conditions are read
+   * @throws SptError `space/empty` if no point satisfies the conditions, `choose/unknown-…` if a condition needs a missing value
    */
   async bind(on: SelectionContext, inputs: SelectionInputs = {}): Promise<Space<K>> {
     kindOf(on)
@@ -82,7 +81,7 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
     return new Space(this.name, use, this.#base, facts.statistics.sizes)
   }
 
-  /** The one that an origin is of, in another thread: `kernel.space(name, ...args).again(origin)`. */
+  /** Rebuilds the space from its origin in another thread: `kernel.space(name, ...args).rebuild(origin)`. */
   rebuild({ answers, sizes }: Pick<SpaceOrigin<K>, 'answers' | 'sizes'>): Space<K> {
     const known = (v: Var): number =>
       answers.get(v.name) ??
@@ -95,18 +94,18 @@ export class UnboundSpace<K extends Base<K>> extends ErrorSources {
   }
 }
 
-/** A space for a device and data, as data. */
+/** Serialisable description of a space for a device and data. */
 export interface SpaceOrigin<K> {
   readonly base: K
-  /** Of the space in its program. */
+  /** Name of the space in its program. */
   readonly name: string
   readonly args: readonly number[]
-  /** To all that its conditions may ask for, where it is known. */
+  /** Known values of the names in its conditions. */
   readonly answers: ReadonlyMap<string, number>
   readonly sizes: ReadonlyMap<string, number>
 }
 
-/** A space for a device and data: a `KernelSpace` of `sparsetile/search`. */
+/** A search space for a device and data: a `KernelSpace` of `sparsetile/search`. */
 export class Space<K extends Base<K>> extends ErrorSources {
   readonly name: string
   readonly #use: SpaceUse
@@ -125,12 +124,12 @@ export class Space<K extends Base<K>> extends ErrorSources {
     return this.#base.sources
   }
 
-  /** As the language writes it: what `name` stands for. */
+  /** Source of the space in `.spt`. */
   get text(): string {
     return this.#use.space.text
   }
 
-  /** What another thread makes it of again. */
+  /** Serialisable description from which another thread rebuilds the space. */
   origin(): SpaceOrigin<K> {
     const { space, params, known } = this.#use
     const asked = [
@@ -147,13 +146,13 @@ export class Space<K extends Base<K>> extends ErrorSources {
     return { base: this.#base, name: space.name, args, answers, sizes: this.#sizes }
   }
 
-  /** The decision after these, `null` for a whole point. @throws SptError `choose/unknown-…` */
+  /** The next decision after a partial point; `null` if the point is complete. @throws SptError `choose/unknown-…` */
   next(partial: SpacePoint) {
     expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
     return openIn(this.#use, partial)
   }
 
-  /** What all that follows a partial point depends on. */
+  /** Key of all decisions that can follow a partial point. */
   remainderKey(partial: SpacePoint): string {
     return restIn(this.#use, partial)
   }
@@ -161,8 +160,8 @@ export class Space<K extends Base<K>> extends ErrorSources {
   /**
    * The kernel under the schedule of a point.
    *
-   * @throws SptError `space/point` where something is not decided, `space/requirement` where a schedule requires other sizes,
-   * and as the steps
+   * @throws SptError `space/point` if a decision is missing, `space/requirement` if the sizes violate a requirement of the schedule, and
+   * as the steps
    */
   kernel(point: SpacePoint): K {
     const { schedule, args } = this.#whole(point)
@@ -181,8 +180,7 @@ export class Space<K extends Base<K>> extends ErrorSources {
   }
 
   /**
-   * The schedule of the program that a point is, where it is one and no other steps; else `null`.
-   * @throws SptError `space/point` where something is not decided
+   * The schedule call that equals a point; `null` if the point has other steps. @throws SptError `space/point` if a decision is missing
    */
   call(point: SpacePoint): { readonly name: string; readonly args: readonly number[] } | null {
     return soleUse(this.#whole(point).schedule)

@@ -1,9 +1,9 @@
-/** What runs found is read back one reading at a time, while nobody waits: what is found meanwhile is read after it. */
+/** Asynchronous readback of measurements, one at a time; a request during a readback is served after it. */
 export class SparsityReadback {
   #reading: Promise<void> | undefined
   #again: (() => void) | undefined
 
-  /** What goes wrong is told by the next call that waits. */
+  /** Queues a readback. Its errors are dropped here, and reported by the next call that waits. */
   later(read: () => Promise<void>): void {
     if (this.#reading) {
       this.#again = () => this.later(read)

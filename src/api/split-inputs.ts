@@ -1,4 +1,4 @@
-/** What is bound for several kernels: the inputs of the kernel as written, and lists and sets that formats take. */
+/** Inputs bound for several kernels, split into inputs of the unscheduled kernel, and list and set arguments of formats. */
 import { byName } from '../ast/by-name.ts'
 import { orRefused, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
@@ -10,19 +10,19 @@ import { declaredOf, isDeclared } from './bound-values.ts'
 import type { Bindable } from './tensors.ts'
 
 export class SplitInputs {
-  /** What formats take: those that the program has, and those of kernels that were met. */
+  /** List and set arguments of the program's formats, and of kernels seen so far. */
   readonly used: Map<string, FormatInput>
   readonly #source: Kernel1
   readonly #given: RunInputs
   #own: Inputs | undefined
 
-  /** @throws SptError as `valuesIn` */
+  /** Throws SptError like `valuesIn`. */
   constructor(source: Kernel1, given: RunInputs, taken: ReadonlyMap<string, FormatInput>) {
     this.#source = source
     this.#given = given
     this.used = new Map(taken)
     const own = orRefused(() => this.own)
-    // A list of a kernel to come may be called like an axis: what it is shows when that is met.
+    // // The name of an axis may be an argument of a later kernel's format, so errors are postponed.
     if (own instanceof SptError && !Object.keys(this.#tensors).some((name) => this.#isAxis(name))) throw own
   }
 
@@ -30,7 +30,7 @@ export class SplitInputs {
     return this.#given.tensors ?? {}
   }
 
-  /** Of the kernel as written. @throws SptError as `valuesIn` */
+  /** Inputs of the unscheduled kernel. Throws SptError like `valuesIn`. */
   get own(): Inputs {
     if (this.#own) return this.#own
     const declared = declaredOf(this.#source, this.#tensors, this.used)
@@ -39,13 +39,13 @@ export class SplitInputs {
     return this.#own
   }
 
-  /** What the kernel as written does not declare. */
+  /** Values that the unscheduled kernel does not declare. */
   get beside(): Readonly<Record<string, Bindable>> {
     const all = Object.entries(this.#tensors)
     return byName(all.filter(([name]) => !isDeclared(this.#source, name, this.used)))
   }
 
-  /** Learns what a kernel's formats take; whether something that was taken for an axis is none. */
+  /** Records the format arguments of a kernel. Returns true if a name that was treated as an axis is one of them. */
   learn(kernel: Kernel1): boolean {
     const found = [...givenOf(kernel)].filter(([name]) => !this.used.has(name))
     const isOther = found.some(([name]) => Object.hasOwn(this.#tensors, name) && this.#isAxis(name))

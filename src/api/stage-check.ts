@@ -1,6 +1,6 @@
 /**
- * A kernel under a schedule at every stage: lowered for each target with its verifiers, and run on small random data by the
- * interpreters of Stages II and III, which have to agree with the reference. Nothing but who asks for it imports this file.
+ * Check of a kernel under a schedule at every stage: lowered for each target with verifiers, and run on small random data by the
+ * interpreters of Stages II and III. Results must agree with the reference. Loaded on demand only.
  */
 import { InternalError, inPass, orRefused, SptError } from '../ast/diagnostic.ts'
 import { TARGETS } from '../backends/targets/index.ts'
@@ -14,13 +14,13 @@ import { smallData } from './small-data.ts'
 import { type Memory, outputIn, runLaunches, runLoops } from './stage-runs.ts'
 import { titleOf } from './stage-verifier.ts'
 
-/** What plans differ by: targets, and whether a device whose threads meet in blocks alone has subgroups (as small as they come). */
+/** Lowering options to check: those of the targets, and of a device with subgroups whose barriers are per block (4 lanes, the fewest). */
 const WAYS: ReadonlyMap<string, LowerOptions> = new Map<string, LowerOptions>([
   ...alike().map(({ names, lowering }) => [names.join('/'), lowering] as const),
   ['subgroups', { lanes: 4, together: true }],
 ])
 
-/** Targets that plans are lowered for in one way. */
+/** Targets grouped by equal lowering options. */
 function alike(): readonly { readonly names: readonly string[]; readonly lowering: LowerOptions }[] {
   const ways = new Map<string, { names: string[]; lowering: LowerOptions }>()
   for (const [name, { lowering }] of Object.entries(TARGETS)) {
@@ -33,13 +33,13 @@ function alike(): readonly { readonly names: readonly string[]; readonly lowerin
 }
 
 export interface StageCheck {
-  /** What ran: `loops` (Stage II), and plans (Stage III) by what they are for. */
+  /** Stages that ran: `loops` (Stage II), and plans (Stage III) by target. */
   readonly ran: readonly string[]
-  /** What did not, by the reason. */
+  /** Stages that were skipped, by reason. */
   readonly skipped: ReadonlyMap<string, readonly string[]>
 }
 
-/** @throws InternalError the first stage that differs from what the reference computes, or breaks an invariant */
+/** Checks all stages. Throws InternalError for the first stage that differs from the reference, or breaks an invariant. */
 export function checkStages(c: Compilation): StageCheck {
   const ran = new Set<string>()
   const skipped = new Map<string, string[]>()
@@ -59,7 +59,7 @@ export function checkStages(c: Compilation): StageCheck {
     return { ran: [], skipped }
   }
   const { bound, expected } = data
-  // Results lack what a schedule has no room for.
+  // // After an overflow, results are incomplete.
   const compare = (what: string, how: string, run: () => Memory): void =>
     inPass(how, () => {
       const memory = run()

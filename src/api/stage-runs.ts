@@ -1,4 +1,4 @@
-/** What the interpreters of Stages II and III make of a kernel that is bound. */
+/** Execution of a bound kernel by the interpreters of Stages II and III. */
 import { invariant } from '../ast/diagnostic.ts'
 import { type Cells, poisonValue } from '../interpret/memory-cells.ts'
 import { interpret, type Order } from '../interpret/stage2.ts'
@@ -15,21 +15,21 @@ import { decoder, encoder, newValues } from '../storage/values.ts'
 /** Row-major elements of every buffer, by name. */
 export type Memory = ReadonlyMap<string, Cells>
 
-/** What memory holds after the loops, whose bound loops run in that order. @throws InternalError as `interpret` */
+/** Returns the memory after running the loops, with bound loops in this order. Throws InternalError like `interpret`. */
 export function runLoops(loops: Kernel2, bound: Bound, order: Order): Memory {
   const memory = memoryOf(loops.buffers, bound)
   interpret(loops, memory, bound.params, order)
   return memory
 }
 
-/** What memory holds after the launches. @throws InternalError as `interpretPlan` */
+/** Returns the memory after running the launches. Throws InternalError like `interpretPlan`. */
 export function runLaunches(plan: Plan, bound: Bound): Memory {
   const memory = memoryOf(plan.buffers, bound)
   interpretPlan(plan, memory, bound.params)
   return memory
 }
 
-/** An output in the caller's coordinates. */
+/** Returns an output in the caller's coordinates. */
 export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
   const stored = new Map<string, ValueArray>()
   for (const part of buffersOf(bound.kernel, name)) {
@@ -37,7 +37,7 @@ export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
     const cells = memory.get(part)!
     const values = newValues(dtype, cells.length)
     const write = encoder(dtype)
-    // Loops keep an element in the type that it is combined in.
+    // // In Stage II, elements have the type in which they are accumulated.
     const settled = convert(accumulate, dtype)
     for (let k = 0; k < cells.length; k++) {
       const x = accumulate === dtype ? cells[k]! : settled(cells[k]!)
@@ -48,7 +48,7 @@ export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
   return readTensor(bound, name, stored)
 }
 
-/** What is bound as numbers; poison in all else, so that an element that nobody writes shows. */
+/** Returns bound values as numbers, and poison in other buffers, so that unwritten elements are detected. */
 export function memoryOf(buffers: readonly Buffer[], bound: Bound): Map<string, Cells> {
   const out = new Map<string, Cells>()
   for (const b of buffers) {

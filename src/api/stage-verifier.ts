@@ -1,7 +1,4 @@
-/**
- * The verifiers of the stages as observers: whoever wants to know which step or pass broke an invariant gives one to
- * `load` or `observe`. Nothing else imports this file, so that compilers without it do not load the verifiers.
- */
+/** Stage verifiers as observers, for `load` or `observe`: they report the step or pass that broke an invariant. Loaded on demand only. */
 import { inPass, unreachable } from '../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
 import { memoize } from '../ir/memoize.ts'
@@ -13,7 +10,7 @@ import { verify1 } from '../verifiers/stage1.ts'
 import { verify2 } from '../verifiers/stage2.ts'
 import { verify3 } from '../verifiers/stage3.ts'
 
-/** @throws InternalError which invariant of its stage a kernel breaks, after what, under which schedule */
+/** Throws InternalError with the violated invariant, the step or pass, and the schedule. */
 export const verifyStages: StageObserver = (program, at) => {
   const { after } = at
   const where = after === null ? ' as written' : after.of === null ? '' : ` (${after.number} of ${after.of})`
@@ -23,20 +20,20 @@ export const verifyStages: StageObserver = (program, at) => {
   )
 }
 
-/** Most passes leave most kernels as they are. */
+/** Cached per kernel, because most passes leave most kernels unchanged. */
 const verified2 = memoize((kernel: Kernel2) => {
   verify2(kernel)
   return true
 })
 
-/** The same, naming the invariant alone, to observe a single lowering. @throws InternalError */
+/** Verifies a single lowering; the error names the invariant only. Throws InternalError. */
 export const verifyPass: Observer = (pass, result) => verifyStage(result, pass)
 
-/** `stage 3 of kernel k under schedule s`. */
+/** Title for messages: `stage 3 of kernel k under schedule s`. */
 export const titleOf = (stage: 1 | 2 | 3, { kernel, schedule }: Omit<CompilationStage, 'after'>): string =>
   `stage ${stage} of kernel ${kernel}${schedule === null ? '' : ` under schedule ${schedule}`}`
 
-/** `pass`: the latest; all if left out. @throws InternalError */
+/** Verifies a program. `pass`: the last pass that ran; all if omitted. Throws InternalError. */
 export function verifyStage(program: Kernel1 | Kernel2 | Plan, pass?: string): void {
   switch (program.stage) {
     case 1:
@@ -46,7 +43,7 @@ export function verifyStage(program: Kernel1 | Kernel2 | Plan, pass?: string): v
       verified2(program)
       break
     case 3: {
-      // Each pass stands for what it reaches and for all before it.
+      // // Invariants of a pass hold after this pass and all later ones.
       const done = new Set(pass === undefined ? PASSES : PASSES.slice(0, PASSES.indexOf(pass) + 1))
       verify3(program, (p) => done.has(p))
       break

@@ -1,4 +1,4 @@
-/** What choices ask of bound tensors: sizes, and statistics of their structure. */
+/** Statistics of bound tensors for dispatches: sizes, and statistics of sparse structure. */
 import { byName } from '../ast/by-name.ts'
 import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import type { Coverage, Statistic } from '../elaborate/index.ts'
@@ -20,7 +20,7 @@ import { isWhole, needsValues, setsOf, storedFraction } from './fill-ratio.ts'
 import { residentStructure } from './resident-structure.ts'
 import { type Lengths, lengthsOf, offsetsOf } from './segment-lengths.ts'
 
-/** A bound tensor by its coordinates. @throws SptError `bind/…` */
+/** Returns a bound tensor by coordinates. Throws SptError `bind/…`. */
 function elementsOf(
   kernel: Kernel1,
   name: string,
@@ -32,19 +32,19 @@ function elementsOf(
   return { kind: 'coords', shape, coords: columns, values: t?.values ?? null, dtype }
 }
 
-/** The sizes and statistics of one binding; each is found when it is asked for, once. */
+/** Sizes and statistics of one binding, each computed once on demand. */
 export class Statistics {
   readonly #kernel: Kernel1
   readonly #given: BoundValues
   readonly sizes: ReadonlyMap<string, number>
   readonly #axes: ReadonlyMap<string, Axis>
   readonly #lengths = new Map<string, Lengths>()
-  /** Arrays that a device has, by the names of their axes. */
+  /** Downloaded offsets of resident tensors, by axis. */
   readonly #downloaded = new Map<string, ArrayLike<number>>()
-  /** Resident tensors without their values. */
+  /** Resident tensors without values, by name. */
   readonly #structures = new Map<string, Tensor>()
   readonly #coverages = new Map<Coverage, number>()
-  /** Names of statistics that only runs tell. */
+  /** Names of statistics that only runs can measure. */
   readonly unknown = new Set<string>()
   #whole: ReadonlyMap<string, Int32Array | null> | undefined
 
@@ -55,12 +55,12 @@ export class Statistics {
     this.#axes = allAxesOf(kernel)
   }
 
-  /** Whether the caller has said it. */
+  /** Returns true if the caller gave the statistic. */
   isTold(name: string): boolean {
     return this.#given.statistics.has(name)
   }
 
-  /** @throws SptError `bind/missing-size` */
+  /** Returns the value of a size. Throws SptError `bind/missing-size`. */
   size(name: string): number {
     return this.sizes.get(name) ?? fail(this.#missing(name))
   }
@@ -69,7 +69,7 @@ export class Statistics {
     return missingValue({ name, of: `(${this.#given.by} depends on it)` })
   }
 
-  /** Brings what is asked of resident tensors to the host: an array of offsets for each axis; all coordinates for formats. */
+  /** Downloads the required data of resident tensors: offsets per axis, or all coordinates for fill ratios. */
   async download(wanted: ReadonlyMap<string, Statistic>): Promise<void> {
     for (const [name, s] of wanted) {
       if (this.#given.statistics.has(name)) continue
@@ -87,7 +87,7 @@ export class Statistics {
     }
   }
 
-  /** @throws SptError `choose/unknown-statistic`, and as `bindInputs` where the structure is not as it should be */
+  /** Returns the value of a statistic. Throws SptError `choose/unknown-statistic`, and like `bindInputs` for invalid structure. */
   of(s: Statistic, asked: Var): number {
     const given = this.#given.statistics.get(asked.name)
     if (given !== undefined) return given
@@ -103,10 +103,10 @@ export class Statistics {
     const own = tensors[name] ?? this.#structures.get(name) ?? this.#random(name)
     const beside = this.#besides(c)
     const axes = axesOfBinding(this.#kernel, name)
-    // Arrays of a format are not those of the kernel's axes.
+    // // Arrays of a format are not over the kernel's axes.
     const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
     if (!own || own instanceof DenseOnDevice || !isOwn || !beside) {
-      // A run will tell; until then nothing is taken to be left out.
+      // // A run will measure it; until then the fill ratio counts as 1.
       if (!c.live) return this.#unknown(asked, name)
       this.unknown.add(asked.name)
       return 1
@@ -116,7 +116,10 @@ export class Statistics {
     return found
   }
 
-  /** What formats take beside, of which masks may be the kernel's; nothing where those tell, or who marks, alone. */
+  /**
+   * Returns the format arguments for a fill ratio, including masks that the kernel has as tensors; undefined if only runs can determine
+   * them.
+   */
   #besides(c: Coverage): Readonly<Record<string, Tensor>> | undefined {
     const { tensors, beside } = this.#given
     if (c.live && !isWhole(c)) return undefined
@@ -130,7 +133,7 @@ export class Statistics {
     return { ...beside, ...byName(own) }
   }
 
-  /** What binding draws where nothing is bound. */
+  /** The random tensor that binding generates for an unbound input; undefined without a seed. */
   #random(tensor: string): Tensor | undefined {
     if (this.#given.seed === undefined) return undefined
     const bound = this.#bare(tensor)
@@ -147,7 +150,7 @@ export class Statistics {
     return known
   }
 
-  /** The offsets of an axis that one tensor alone says something about: ready-made, or counted where rows are in order. */
+  /** Offsets of an axis that only one bound tensor has: ready-made, or counted from sorted coordinates. Otherwise undefined. */
   #brought(axis: string): ArrayLike<number> | undefined {
     const from = Object.entries(this.#given.tensors).filter(([name]) =>
       axesOfBinding(this.#kernel, name).includes(axis),
@@ -160,7 +163,7 @@ export class Statistics {
     return indptr instanceof Int32Array ? indptr : undefined
   }
 
-  /** Of an axis under a dense one. */
+  /** Counts the offsets of an axis under a dense root axis; undefined if this does not apply. */
   #counted(name: string, tensor: string, { coords }: CoordTensor): Int32Array | undefined {
     const axis = this.#axes.get(name)
     const parent = axis && this.#axes.get(parentOf(axis) ?? '')
@@ -172,14 +175,14 @@ export class Statistics {
     return rows && columns && offsetsOf(rows, columns, Math.max(0, evaluate(parent.extent, this.sizes)))
   }
 
-  /** From the structure that binding makes of all that is bound, or of random data. */
+  /** Statistics from the structure that binding builds of all bound or random data. */
   #built(axis: string, asked: Var): Lengths {
     this.#whole ??= this.#structure(axis, asked)
     const indptr = this.#whole.get(axis)
     return (indptr && lengthsOf(indptr)) ?? this.#unknown(asked, axis)
   }
 
-  /** Binds the sparse tensors by themselves, without values: dense ones have no part in it. */
+  /** Binds the sparse tensors only, without values. */
   #structure(axis: string, asked: Var): ReadonlyMap<string, Int32Array | null> {
     const { tensors, seed } = this.#given
     const from = Object.keys(tensors).filter((n) => axesOfBinding(this.#kernel, n).includes(axis))
@@ -190,7 +193,7 @@ export class Statistics {
     return out
   }
 
-  /** `also`: a tensor that may be dense. */
+  /** Binds without values of sparse tensors. `also`: name of a further tensor, which may be dense. */
   #bare(also?: string): Bound {
     const { tensors, seed } = this.#given
     const isSparse = (over: readonly string[]): boolean => over.some((a) => isStructured(this.#axes, a))
@@ -202,7 +205,7 @@ export class Statistics {
         b.role !== 'in' || b.name === also || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
     )
     const params = this.#kernel.params.filter((p) => p.kind === 'size')
-    // In the words of `size`, so that a size which conditions name too is reported once.
+    // // The message is that of `size`, so that a size in conditions is reported once.
     const missing = openParams({ ...this.#kernel, params }).filter((p) => !this.sizes.has(p.name))
     if (missing.length > 0) throw new SptError(missing.map((p) => this.#missing(p.name)))
     return bindInputs(
@@ -222,7 +225,7 @@ export class Statistics {
     })
   }
 
-  /** Positions of the last axis of each chain, multiplied. */
+  /** Number of elements: the product of the positions of each chain's last axis. */
   #elements(tensor: string, asked: Var): number {
     const axes = callerTensor(this.#kernel, tensor)?.axes ?? []
     const parents = new Set(axes.map((a) => parentOf(this.#axes.get(a)!)))
@@ -244,7 +247,7 @@ export class Statistics {
     return Math.max(0, evaluate(e, this.sizes))
   }
 
-  /** @param of an axis, or a tensor by all its coordinates */
+  /** Throws `choose/unknown-statistic`. `of`: an axis, or a tensor that is needed by coordinates. */
   #unknown(asked: Var, of: string): never {
     const isTensor = callerTensor(this.#kernel, of) !== undefined
     const resident = Object.entries(this.#given.resident).find(([name]) =>

@@ -36,7 +36,7 @@ export type {
   TensorMask,
 } from '../analysis/sparsity-attributes.ts'
 
-/** `K`: the kernel itself. */
+/** `K`: the type of the concrete kernel class. */
 export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K> {
   readonly #compilation: Compilation
   protected readonly surroundings: Surroundings
@@ -49,7 +49,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     this.surroundings = surroundings
   }
 
-  /** The kernel under other steps. */
+  /** Returns the kernel with another compilation. */
   protected abstract with(compilation: Compilation): K
 
   get name(): string {
@@ -81,7 +81,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.after(steps)
   }
 
-  /** `schedule`: name of the schedule that has the steps. */
+  /** Applies steps. `schedule`: name of the schedule that contains the steps. */
   protected after(steps: readonly Step[], schedule?: string): K {
     const which = (k: number): StepOf | undefined =>
       schedule === undefined ? undefined : { schedule, number: k + 1, of: steps.length }
@@ -231,7 +231,7 @@ export abstract class SteppedKernel<K extends SteppedKernel<K>> extends Steps<K>
     return this.#changed(this.compilation.onLoop(step))
   }
 
-  /** What `K` is. */
+  /** This kernel as `K`. */
   get #self(): K {
     return this as unknown as K
   }

@@ -1,4 +1,4 @@
-/** The steps of schedules as methods: each gives a new kernel, or refuses with a reason. */
+/** Schedule steps as methods: each returns a new kernel, or throws with the reason. */
 import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
 import { expectOptions } from '../ast/expect-argument.ts'
 import { type Expr, int } from '../ir/expr.ts'
@@ -19,12 +19,12 @@ import { instrOf, placeOf } from './instruction-lookup.ts'
 import type { Surroundings } from './kernel-scope.ts'
 import { parseSizes } from './size-expressions.ts'
 
-/** `cacheRead` for `cache_read`. */
+/** Camel-case name of a step: `cacheRead` for `cache_read`. */
 type MethodName<Word> = Word extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<MethodName<Rest>>}`
   : Word
 
-/** A method for each primitive of a list, with the parameters that it declares. */
+/** A method for each primitive of a list, with its declared parameters. */
 type Methods<L extends Readonly<Record<string, Declared<unknown, never>>>, K> = {
   readonly [W in keyof L as MethodName<W>]: (...args: Parameters<L[W]['given']>) => K
 }
@@ -35,23 +35,23 @@ export interface Steps<K>
   extends Methods<typeof LOOP_STEPS, K>,
     Methods<Pick<typeof COORD_STEPS, 'attach' | 'mask' | 'drop'>, K> {}
 
-/** `K`: the kernel that a step gives. */
+/** `K`: the type of the kernel that a step returns. */
 // biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the methods are put on the prototype below
 export abstract class Steps<K> extends ErrorSources {
   protected abstract get surroundings(): Surroundings
-  /** As it is written. */
+  /** Stage I of the unscheduled kernel. */
   abstract get source(): Kernel1
-  /** Whether steps on coordinates may still be applied. */
+  /** True if steps on coordinates may still be applied. */
   protected abstract get onCoordinates(): boolean
-  /** The loop of a handle as it is now, or what it is called as an iterator: these have no handles. */
+  /** The current loop of a handle, or its name as an iterator, because iterators have no handles. */
   protected abstract current(handle: LoopHandle, asIterator: boolean): LoopRef
   protected abstract onCoord(step: CoordStep): K
   protected abstract onLoop(step: LoopStep): K
 
   /**
-   * Stores `buffer` (and what shares its structure) in a format: by name (`as('A', 'blocks', 16)`), as a schedule
-   * writes it (`as('A', 'blocks(16) where (density(16) >= 0.5) + rows')`), or one of another program's. Arguments are
-   * numbers, and names of lists and sets among the data.
+   * Stores `buffer` (and tensors with the same structure) in a format: by name (`as('A', 'blocks', 16)`), as written in a schedule
+   * (`as('A', 'blocks(16) where (density(16) >= 0.5) + rows')`), or as a format of another program. Arguments are numbers, and names of
+   * bound lists and sets.
    *
    * @throws SptError `api/unknown-format`, `parse/…`, `check/…`
    */
@@ -62,11 +62,12 @@ export abstract class Steps<K> extends ErrorSources {
   }
 
   /**
-   * Finds the structure of the format in each run, from where `buffer`, dense, differs from its fill: an input, or what
-   * iterations before those that read it write. Its values stay where they are (`A as FORMAT live in place`); with
-   * `{ inPlace: false }` the format's positions have them (`A as FORMAT live`). Arguments as in
-   * `as`, and `{ capacity }` after them: how many positions there is room for in each list, a number or over sizes (`'n / 2'`), of several parts a list of one for each; `{ total }`: in all of them, which
-   * lie one after the other; `{ for }`: iterations that go over the same lists, as far as `mask` would let them.
+   * Builds the format at run time, from the elements of the dense tensor `buffer` that differ from its fill value. `buffer` is an input,
+   * or written by earlier iterations. Its values are not copied (`A as FORMAT live in place`), unless `{ inPlace: false }` is set (`A as
+   * FORMAT live`).
+   * Arguments as in `as`, followed by options. `capacity`: maximum number of positions per list, a number or an expression over sizes (`'n
+   * / 2'`); a list of these for several parts. `total`: maximum number in all lists, which are then stored contiguously. `for`: further
+   * iterations that use the same lists, as far as `mask` permits.
    *
    * @throws SptError `schedule/live-tensor`, `schedule/live-format`, `schedule/live-capacity`, and as `as` and `mask` do
    */
@@ -128,7 +129,7 @@ export abstract class Steps<K> extends ErrorSources {
       const [coords, loops] = [find(COORD_STEPS, word), find(LOOP_STEPS, word)]
       const { length } = (loops ?? coords!).given
       const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
-        // On coordinates while there are any.
+        // // Acts on coordinates while that is possible.
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
         const primitive = onCoords ? coords : loops!
         const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)
@@ -158,7 +159,7 @@ function misspelt(word: string, name: string, { call }: AnyDeclared): () => neve
     })
 }
 
-/** Errors about the arguments of a method show a call. */
+/** Runs `work`; errors about arguments show an example call. */
 function showingCall<T>(call: string, work: () => T): T {
   const done = orRefused(work)
   if (!(done instanceof SptError)) return done
@@ -168,7 +169,7 @@ function showingCall<T>(call: string, work: () => T): T {
   throw shown
 }
 
-/** What a call gives, with other handles. */
+/** Replaces the loop handles in arguments. */
 function withLoops(given: unknown, loop: (h: LoopHandle) => LoopRef): unknown {
   if (Array.isArray(given)) return given.map((g) => withLoops(g, loop))
   if (isHandle(given)) return loop(given)
@@ -181,7 +182,7 @@ function find(list: object, word: string): AnyDeclared | undefined {
   return Object.hasOwn(list, word) ? (list as Readonly<Record<string, AnyDeclared>>)[word] : undefined
 }
 
-/** JavaScript drops what a call has beyond the parameters; here it is refused. Those that list what they take have none. */
+/** Rejects surplus arguments, which JavaScript would drop. Variadic methods have a length of 0. */
 function expectNoMore(word: string, parameters: number, args: readonly unknown[]): void {
   expectArgument(
     parameters === 0 || args.length <= parameters,
@@ -191,7 +192,7 @@ function expectNoMore(word: string, parameters: number, args: readonly unknown[]
   )
 }
 
-/** What a call gives as the fields of a step: declared memories and instructions found, what is left out absent. */
+/** Converts arguments to fields of a step: resolves declared memories and instructions, and omits undefined fields. */
 const fieldsOf = (given: object, surroundings: Surroundings): object =>
   Object.fromEntries(
     Object.entries(given).flatMap(([field, value]): [string, unknown][] => {

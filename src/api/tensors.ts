@@ -1,4 +1,4 @@
-/** Tensors from what callers have at hand: arrays, typed arrays, tensors. */
+/** Tensors from arrays, typed arrays, and lists of numbers. */
 
 import { byName } from '../ast/by-name.ts'
 import { fail } from '../ast/diagnostic.ts'
@@ -32,7 +32,10 @@ const NATURAL: readonly (readonly [new (n: number) => ValueArray, Dtype])[] = [
   [Uint8Array, 'u8'],
 ]
 
-/** The element type of a typed array; 16-bit ones hold f16 or bf16 bits, which only the caller can tell. */
+/**
+ * The element type of a typed array. Uint16Array is ambiguous (f16 or bf16), so the caller must give the type. Throws SptError
+ * `tensor/dtype`.
+ */
 export function dtypeOf(values: ValueArray): Dtype {
   const found = NATURAL.find(([type]) => values instanceof type)
   if (found) return found[1]
@@ -61,7 +64,7 @@ const typed = (values: Values, what: string, dtype: Dtype | undefined): ValueArr
   return values as ValueArray
 }
 
-/** Values as a type: plain numbers are converted, typed arrays have to be of it. */
+/** Values in a type: plain numbers are converted, typed arrays must have it. */
 function element(values: ValueArray, dtype: Dtype | undefined): { values: ValueArray; dtype: Dtype } {
   if (dtype === undefined) return { values, dtype: dtypeOf(values) }
   checkDtype(dtype)
@@ -76,7 +79,7 @@ function pattern(dtype: Dtype = 'f32'): { values: null; dtype: Dtype } {
   return { values: null, dtype }
 }
 
-/** A dense tensor, row-major; plain numbers are f64. */
+/** Creates a dense row-major tensor; plain numbers are f64 by default. */
 export function dense(shape: readonly number[], values: Values, dtype?: Dtype): DenseTensor {
   checkShape(shape)
   const array = typed(values, 'a dense tensor', dtype)
@@ -84,7 +87,10 @@ export function dense(shape: readonly number[], values: Values, dtype?: Dtype): 
   return { kind: 'dense', shape, ...element(array, dtype) }
 }
 
-/** A sparse tensor by coordinates, one array for each dimension, in any order; equal coordinates add up. */
+/**
+ * Creates a sparse tensor by coordinates: one array per dimension, entries in any order. Equal coordinates are summed. Without values, it
+ * is a pattern.
+ */
 export function coords(
   shape: readonly number[],
   columns: readonly (Int32Array | readonly number[])[],
@@ -100,7 +106,7 @@ export function coords(
   return { kind: 'coords', shape, coords: list, ...(array ? element(array, dtype) : pattern(dtype)) }
 }
 
-/** Whole numbers from 0 to 2^31 - 1. */
+/** Integers from 0 to 2^31 - 1. */
 export type Integers =
   | Int32Array
   | Uint32Array
@@ -113,9 +119,9 @@ export type Integers =
   | readonly number[]
 
 /**
- * Ready-made arrays of an axis tree, such as a CSR's: used as they are, after validation; integers of other types are copied.
- * `sort`: segments may be in any order. `sum`: indices may repeat, and their values add up. Either makes a copy when the
- * tensor is bound.
+ * Creates a tensor from ready-made arrays of an axis tree, such as CSR. Arrays are used without a copy after validation; other integer
+ * types are converted. `sort`: segments may be unsorted. `sum`: indices may repeat, and their values are summed. Both copy the arrays when
+ * the tensor is bound.
  * @throws SptError `tensor/…`, `api/argument`
  */
 export function stored(
@@ -149,7 +155,7 @@ export function stored(
   }
 }
 
-/** Masks are words of 32 bits, whatever their sign. */
+/** Converts an index array to i32; masks are reinterpreted as 32-bit words. */
 function integersOf(array: unknown, name: string, axis: string): Int32Array {
   if (name === 'mask' && array instanceof Uint32Array)
     return new Int32Array(array.buffer, array.byteOffset, array.length)
@@ -157,7 +163,7 @@ function integersOf(array: unknown, name: string, axis: string): Int32Array {
 }
 
 /**
- * Indices of an axis that is `packed bits`: fields of 32-bit words, the first in the lowest bits.
+ * Packs indices of an axis declared `packed bits` into fields of 32-bit words, the first in the lowest bits.
  * @throws SptError `api/argument`
  */
 export function packIndices(indices: readonly number[] | ValueArray, bits: number): Int32Array {
@@ -178,7 +184,7 @@ export function packIndices(indices: readonly number[] | ValueArray, bits: numbe
   return packFields(indices, bits)
 }
 
-/** The first `count` indices of packed ones. @throws SptError `api/argument` */
+/** Unpacks the first `count` indices. @throws SptError `api/argument` */
 export function unpackIndices(words: Int32Array, bits: number, count: number): Int32Array {
   checkBits(bits)
   expectInt32s('the words', words, ', as packIndices makes them')
@@ -195,5 +201,5 @@ export function unpackIndices(words: Int32Array, bits: number, count: number): I
 const checkBits = (bits: number): void =>
   expectArgument(isFieldWidth(bits), 'the number of bits', bits, FIELD_WIDTHS)
 
-/** What can be bound to a buffer: a tensor, or values that fit a dense one. */
+/** A value for a buffer: a tensor, or an array that fits a dense one. */
 export type Bindable = Tensor | ValueArray | readonly number[]

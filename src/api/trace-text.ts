@@ -1,4 +1,4 @@
-/** The steps of a kernel for people, and for other programs. */
+/** The steps of a kernel as text, and as JSON. */
 import { useText } from '../formats/instance/format-arguments.ts'
 import type { Expr } from '../ir/expr.ts'
 import { printExpr1 } from '../ir/print-stage1.ts'
@@ -6,7 +6,7 @@ import type { Compilation } from '../run/compile.ts'
 import { printCoordStep } from '../schedule/coords/steps.ts'
 import type { LoopStep } from '../schedule/steps.ts'
 
-/** A step as JSON carries it: formats by name, those put together in place by their text. */
+/** A step in JSON; formats are given by name or source. */
 export type TraceStep =
   | {
       readonly kind: 'as'
@@ -24,15 +24,15 @@ export type TraceStep =
 const roomText = (x: Expr | readonly Expr[]): string =>
   'kind' in x ? printExpr1(x) : `(${x.map((e) => printExpr1(e)).join(', ')})`
 
-/** As the language writes them. */
+/** The steps in `.spt`. */
 export const printedSteps = (c: Compilation): string[] => c.inOrder(printedCoordSteps(c), c.printedLoopSteps)
 
-/** Those alone that decide what is stored. */
+/** The steps on coordinates in `.spt`, which determine storage. */
 export function printedCoordSteps(c: Compilation): string[] {
   let applied = 0
   return c.coordSteps.map((s) => {
     if (s.kind !== 'as') return printCoordStep(s)
-    // What is found in each run is no format of the kernel's.
+    // // A format built at run time is not among the kernel's formats.
     const format = s.live ? useText(s.format, s.args) : c.kernel.reformats[applied++]!.format
     const capacity = s.capacity ? ` capacity ${roomText(s.capacity)}` : ''
     const total = s.total ? ` capacity ${roomText(s.total)} in all` : ''

@@ -1,4 +1,4 @@
-/** Inputs of a workspace that are brought into formats on its device: what is large is made there many times sooner. */
+/** Inputs of a workspace that are converted on its device, which is much faster for large tensors. */
 
 import { byName } from '../ast/by-name.ts'
 import { SptError } from '../ast/diagnostic.ts'
@@ -22,37 +22,37 @@ import { shapeOf } from '../storage/storage.ts'
 import { boundResidents } from './resident-binding.ts'
 import { reformatOf } from './resident-check.ts'
 
-/** What a kernel is bound to where its formats are made on the device. */
+/** The bound data of a kernel whose formats were built on the device. */
 export interface MadeThere {
   readonly bound: Bound
   readonly resident: Residents
-  /** It is not used any more. */
+  /** Marks the data as no longer used. */
   readonly release: () => void
 }
 
-/** Tensors in the formats of some kernels, and how many prepared kernels use them. */
+/** Tensors in the formats of some kernels, and the number of prepared kernels that use them. */
 interface Converted {
   readonly tensors: Readonly<Record<string, ResidentParts>>
-  /** Once it was asked for: the same for all that store tensors alike. */
+  /** Bound data, computed on demand; shared by all kernels with the same formats. */
   bound?: Pick<MadeThere, 'bound' | 'resident'>
   users: number
 }
 
-/** A kernel of the workspace, and what is bound to it. */
+/** A kernel of the workspace with its inputs. */
 interface Asked {
-  /** As it was declared, with the inputs that are bound to it, none of them random any more. */
+  /** The unscheduled kernel with its inputs, including generated random ones. */
   readonly whole: { readonly bound: Bound; readonly inputs: Inputs }
   readonly kernel: Kernel1
-  /** What is the same for kernels that store tensors alike. */
+  /** Key that is equal for kernels with the same formats. */
   readonly key: string
 }
 
 export class WorkspaceResidents {
   readonly #device: Device
-  /** Entries of a tensor from which on it is brought into formats on the device. */
+  /** Minimum number of entries for conversion on the device. */
   readonly #least: number
   readonly #uploaded = new Map<string, ResidentTensor>()
-  /** By format; `null`: made on the host. */
+  /** Converted tensors by format; `null` if they are converted on the host. */
   readonly #converted = new Map<string, Converted | null>()
 
   constructor(device: Device, least: number) {
@@ -60,7 +60,10 @@ export class WorkspaceResidents {
     this.#least = least
   }
 
-  /** `null` where that is for the host, as it is where the device has no room. @throws SptError as `convert`, `bindInputs` */
+  /**
+   * Returns data converted on the device; `null` if the host must convert, for example for lack of device memory. Throws SptError as
+   * `convert`, `bindInputs`.
+   */
   async of(asked: Asked): Promise<MadeThere | null> {
     if (asked.key === '' || this.#converted.get(asked.key) === null) return null
     try {
@@ -103,7 +106,7 @@ export class WorkspaceResidents {
     if (known) return known
     const names = namesOf(kernel)
     if (!names?.every((name) => isFit(kernel, whole.bound, name, this.#least))) return null
-    // Memory is for what is used now: making it again takes little.
+    // // Frees formats that are not in use, because rebuilding them is cheap.
     this.#drop()
     const { inputs } = whole
     const given = new Map(Object.entries(inputs.tensors ?? {}))
@@ -137,7 +140,7 @@ export class WorkspaceResidents {
     return conversionPlan(this.#device, instance, fill).run(from, given)
   }
 
-  /** Frees formats that nobody uses. */
+  /** Frees formats that no prepared kernel uses. */
   #drop(): void {
     for (const [key, converted] of this.#converted) {
       if (converted === null || converted.users > 0) continue
@@ -146,7 +149,7 @@ export class WorkspaceResidents {
     }
   }
 
-  /** Frees what no prepared kernel uses. */
+  /** Frees all memory that no prepared kernel uses. */
   free(): void {
     this.#drop()
     for (const t of this.#uploaded.values()) t.free()
@@ -155,20 +158,20 @@ export class WorkspaceResidents {
   }
 }
 
-/** What there is no room for on the device, or no way. */
+/** Errors of devices with too little memory; `convert/…` errors also lead to conversion on the host. */
 const NO_ROOM = ['device/out-of-memory', 'device/buffer-too-large']
 const isForHost = ({ diagnostics: [d] }: SptError): boolean =>
   NO_ROOM.includes(d!.code) || d!.code.startsWith('convert/')
 
-/** The tensors that a kernel stores in formats; `null` where one of these takes more than the tensor and sizes. */
+/** Names of the tensors that a kernel stores in formats; `null` if a format takes lists or sets. */
 function namesOf(kernel: Kernel1): readonly string[] | null {
   if (givenOf(kernel).size > 0) return null
   return [...new Set(kernel.reformats.flatMap((r) => r.buffers.map((b) => b.name)))]
 }
 
 /**
- * Whether the device can make of a tensor what the host would: it is stored by one `as`, of arrays that hold nothing but
- * its entries, and results are read without it.
+ * Returns true if the device can convert a tensor like the host: one `as`, an input whose arrays contain only its entries, at least
+ * `least` of them, and outputs that do not depend on its structure.
  */
 function isFit(kernel: Kernel1, whole: Bound, name: string, least: number): boolean {
   const { kernel: source, storages, arrays } = whole

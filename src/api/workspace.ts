@@ -34,7 +34,7 @@ import { WorkspaceResidents } from './workspace-residents.ts'
 
 export type { WorkspaceOptions } from './workspace-options.ts'
 
-/** Memory on the device, and how many prepared kernels use it. */
+/** Device memory, and the number of prepared kernels that use it. */
 interface Shared {
   readonly memory: DeviceBuffer
   users: number
@@ -62,9 +62,9 @@ export class Workspace extends ErrorSources {
   readonly #options: Required<WorkspaceOptions>
   readonly #residents: WorkspaceResidents
   #whole: { readonly bound: Bound; readonly inputs: Inputs } | undefined
-  /** By format; the last was used last. */
+  /** Bound data by format, the most recently used last. */
   readonly #bounds = new Map<string, Bound>()
-  /** By array of the host, and how the device stores it. */
+  /** Uploaded memory by host array, and by element type and size on the device. */
   readonly #uploaded = new Map<ValueArray, Map<string, Shared>>()
   readonly #outputs = new Map<string, Shared>()
   readonly #expected = new Map<string, RefOutputs>()
@@ -131,7 +131,7 @@ export class Workspace extends ErrorSources {
     return made
   }
 
-  /** Lists and sets that a kernel takes. @throws SptError `bind/unknown-name` of what no format known by now takes */
+  /** Returns the lists and sets that a kernel takes. Throws SptError `bind/unknown-name` for a value that no known format takes. */
   #besideOf(kernel: Kernel1): Readonly<Record<string, Bindable>> {
     if (this.#split.learn(kernel)) this.#whole = undefined
     return formatInputsFor(kernel, this.#split.beside, this.#split.used)
@@ -163,7 +163,7 @@ export class Workspace extends ErrorSources {
     this.#besideOf(compilation.kernel)
   }
 
-  /** Drops what was not used for longest, but for `latest`. */
+  /** Evicts the least recently used data, except `latest`, beyond the cache limit. */
   #forget(latest: Bound): void {
     const dense = new Set<unknown>(this.#all().bound.arrays.values())
     const size = (b: Bound): number =>
@@ -197,7 +197,7 @@ export class Workspace extends ErrorSources {
       const outputs = new Map<string, number>()
       const told = reportedBuffers(program.plan)
       for (const b of program.plan.buffers) {
-        // Another kernel may run before somebody looks.
+        // // Outcomes are private, because another kernel may run before they are checked.
         if (packed.has(b.name) || told.has(b.name) || there?.resident.buffers.has(b.name)) continue
         const memory = await this.#memoryOf(b, bound, outputs, used)
         if (memory) buffers.set(b.name, memory)
@@ -214,7 +214,10 @@ export class Workspace extends ErrorSources {
     }
   }
 
-  /** `outputs`: how many of a size the kernel has so far; `used` learns what it uses. */
+  /**
+   * Returns shared memory for a buffer; undefined if it is private. `outputs`: number of outputs so far by size. `used` collects the
+   * memory.
+   */
   async #memoryOf(
     b: Buffer,
     bound: Bound,
@@ -231,7 +234,7 @@ export class Workspace extends ErrorSources {
     const bytes = byteLength(this.device, b, bound)
     if (b.role === 'out' || b.role === 'local') {
       if (!this.#options.shareOutputs) return undefined
-      // Those of one kernel are apart from each other.
+      // // Outputs of one kernel of equal size need separate memory.
       const number = outputs.get(`${bytes}`) ?? 0
       outputs.set(`${bytes}`, number + 1)
       return take(this.#outputs, `${bytes} ${number}`)
