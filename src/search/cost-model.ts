@@ -19,8 +19,8 @@ import { toTransferable } from './model/data-transfer.ts'
 import { type ModelData, modelDataOf, sparseTensors } from './model/prediction.ts'
 import { type CostModel, costModel, expectModel } from './model/trained-models.ts'
 import { counting } from './point-walks.ts'
-import { LEAST, Ranking } from './ranking/index.ts'
-import { costOf, type Predict, predictBy, rankingOrigin, sentBy } from './ranking/origin.ts'
+import { MIN_SHARED, Ranking } from './ranking/index.ts'
+import { costOf, createPredictor, type Predict, rankingOrigin, registerPredictor } from './ranking/origin.ts'
 import { atOnce } from './stepwise.ts'
 import type { KernelSpace, Point } from './types.ts'
 
@@ -64,8 +64,8 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
     })
   const { source } = kernel
   const data = modelInputs(kernel, inputs)
-  const predict = predictBy(model, kind, data)
-  sentBy(predict, () => {
+  const predict = createPredictor(model, kind, data)
+  registerPredictor(predict, () => {
     const sent = toTransferable(source, data)
     return sent && { kind, model, data: sent }
   })
@@ -125,8 +125,8 @@ export function costPrior(
       // Where points can be counted without going through all of them.
       const { points, isExact } = space.remainderKey
         ? atOnce(counting(space))
-        : { points: LEAST, isExact: false }
-      if (!isExact || points >= LEAST) ranking.begin()
+        : { points: MIN_SHARED, isExact: false }
+      if (!isExact || points >= MIN_SHARED) ranking.begin()
     },
   })
 }

@@ -1,7 +1,7 @@
 /** Number of points of a space: counted, or estimated if counting takes too long. */
 import type { Counted } from './counter.ts'
 import { wholeOutline } from './outline/enumeration.ts'
-import { estimatedPoints } from './outline/sampling.ts'
+import { estimatePoints } from './outline/sampling.ts'
 import { COUNT_LIMIT, checkLimit, checkSpace, counting } from './point-walks.ts'
 import { atOnce } from './stepwise.ts'
 import type { Point, PointSpace } from './types.ts'
@@ -29,5 +29,5 @@ export function count(space: PointSpace, limit: number = COUNT_LIMIT, from: Poin
   }
   const whole = space.remainderKey ? wholeOutline(below, Math.min(limit, COUNT_LIMIT)) : null
   if (whole) return { points: whole.points, isExact: true }
-  return { points: Math.max(points, Math.round(estimatedPoints(below))), isExact: false, lowerBound: points }
+  return { points: Math.max(points, Math.round(estimatePoints(below))), isExact: false, lowerBound: points }
 }

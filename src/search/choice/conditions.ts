@@ -19,7 +19,7 @@ export interface Measure {
   readonly isTruth: boolean
 }
 
-/** That a measure is above a number; of truths, that it holds. */
+/** A measure is above a number; a Boolean measure holds. */
 export interface Condition {
   readonly measure: Measure
   readonly above: number
@@ -28,11 +28,11 @@ export interface Condition {
 /** Sizes, statistics and device properties by name; unknown ones are absent. */
 export type Values = ReadonlyMap<string, number>
 
-/** As it is evaluated where a schedule is chosen: no ratio is rounded. */
+/** As evaluated by `choose`: ratios are not rounded. */
 export const holds = ({ measure: { of, per }, above }: Condition, values: Values): boolean =>
   values.get(of)! > above * (per === null ? 1 : values.get(per)!)
 
-/** As the language writes it. */
+/** The condition in the syntax of the language. */
 export function conditionText({ measure: { of, per, isTruth }, above }: Condition): string {
   if (isTruth) return of
   if (per === null) return `${of} > ${above}`
@@ -80,7 +80,7 @@ export function questionsOf(kernel: Kernel): Questions {
       ...DEVICE_KINDS.map((kind) => measure(kind, null, true)),
       ...sizes.map((s) => measure(s)),
       ...[...statistics.keys()].map((s) => measure(s)),
-      // Whatever the size of the data: how uneven segments are, how many are empty, how full they are.
+      // Independent of the data's size: imbalance, empty segments, fill.
       ...ragged.flatMap(({ name: axis, extent }) => [
         measure(`longest(${axis})`, `mean(${axis})`),
         measure(`empty(${axis})`, `segments(${axis})`),
@@ -97,7 +97,7 @@ export function questionsOf(kernel: Kernel): Questions {
       const names = [...sizes, ...statistics.keys(), ...device.keys()]
       return new Map(
         names.flatMap((name) => {
-          // Of what is not known no condition asks.
+          // Unknown quantities are not available to conditions.
           const value = orRefused(() => look(variable(name, 'f64')))
           return value instanceof SptError ? [] : [[name, value] as const]
         }),

@@ -3,7 +3,7 @@ import { brokenFact } from '../../analysis/integers/facts.ts'
 import type { Fact } from '../../ir/loops.ts'
 import type { Measure, Values } from './conditions.ts'
 
-/** Data that candidates were measured on. */
+/** Data on which candidates were measured. */
 export interface EvidenceCase {
   /** Cross-validation group: cases left out together, such as one matrix with several sizes. */
   readonly group: string
@@ -13,11 +13,11 @@ export interface EvidenceCase {
 }
 
 export interface EvidenceCandidate {
-  /** Milliseconds for each case; `null`: it cannot run there, or was not tried. */
+  /** Milliseconds for each case; `null` if the candidate cannot run there, or was not measured. */
   readonly times: readonly (number | null)[]
   /** Requirements of the schedule on sizes. */
   readonly requires: readonly Fact[]
-  /** Groups that it was found on; `null`: it is there whatever the data are. */
+  /** Groups on which it was found; `null` for candidates that are always evaluated. */
   readonly foundOn: ReadonlySet<string> | null
 }
 
@@ -53,11 +53,11 @@ export const isMet = ({ requires }: EvidenceCandidate, values: Values): boolean 
 
 /** The evidence without one group: neither its times nor candidates found only on it. */
 export function without({ cases, candidates }: Evidence, group: string): Part {
-  const found = ({ foundOn }: EvidenceCandidate): boolean =>
+  const isAvailable = ({ foundOn }: EvidenceCandidate): boolean =>
     foundOn === null || [...foundOn].some((g) => g !== group)
   return {
     cases: [...cases.keys()].filter((c) => cases[c]!.group !== group),
-    candidates: [...candidates.keys()].filter((k) => found(candidates[k]!)),
+    candidates: [...candidates.keys()].filter((k) => isAvailable(candidates[k]!)),
   }
 }
 

@@ -1,4 +1,4 @@
-/** From measurements on several data to one choice for all, judged on data that it has not seen. */
+/** Derives one dispatch from measurements on several data sets, validated on unseen data. */
 import { CANNOT_RUN, type Evidence, lossesOf, type Part, whole, without } from './evidence.ts'
 import { decided, leavesOf, type Rule, rulesOf } from './rules.ts'
 import { type GrowOptions, grow, type Tree } from './tree.ts'
@@ -16,7 +16,7 @@ export interface Loss {
 
 export interface JudgedRules {
   readonly rules: readonly Rule[]
-  /** On the cases that it was made from. */
+  /** Loss on the cases from which the rules were derived. */
   readonly fittedLoss: Loss
   /** Cross-validated loss of each group under rules fitted without it; `null` if there is only one group. */
   readonly heldOutLoss: Loss | null
@@ -25,7 +25,7 @@ export interface JudgedRules {
 export interface Generalisation {
   readonly tree: Tree
   readonly dispatch: JudgedRules
-  /** The one candidate that loses least. */
+  /** The single candidate with the least loss. */
   readonly single: JudgedRules
   /** True if the choice beats the single schedule in cross-validation by at least the gain required of a leaf. */
   readonly isBetter: boolean
@@ -55,13 +55,13 @@ export function generalise(evidence: Evidence, options: GeneraliseOptions = {}):
   const grown = (part: Part, most: number): Tree =>
     grow(evidence, losses, part, { gain, leaves: most, groups })
   const choice = judged(evidence, losses, (part) => rulesOf(grown(part, leaves), evidence, losses, part))
-  // Where sizes are not such as it requires there is nothing in its place.
+  // If its requirements on sizes fail, there is no fallback.
   const single = judged(evidence, losses, (part) => leavesOf(grown(part, 1)))
   const tree = grown(whole(evidence), leaves)
   const isBetter = isLess(choice.heldOutLoss, single.heldOutLoss, gain)
   const standard = standardLoss(evidence, losses)
-  const made = isBetter ? choice : single
-  const isWorth = standard === null || isLess(made.heldOutLoss ?? made.fittedLoss, standard, gain)
+  const selected = isBetter ? choice : single
+  const isWorth = standard === null || isLess(selected.heldOutLoss ?? selected.fittedLoss, standard, gain)
   const verdict = isWorth ? (isBetter ? 'dispatch' : 'single') : 'default'
   return { tree, dispatch: choice, single, isBetter, defaultLoss: standard, verdict }
 }

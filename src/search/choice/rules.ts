@@ -1,18 +1,18 @@
-/** A tree as a choice writes it: a list of rules, of which the first that holds decides. */
+/** A tree as the rules of a `choose` block: the first rule that holds selects the candidate. */
 import { type Condition, holds, type Values } from './conditions.ts'
 import { type Evidence, type EvidenceCandidate, isMet, type Part } from './evidence.ts'
 import type { Tree } from './tree.ts'
 
-/** Under these conditions, and where sizes are such as its schedule requires: a candidate. */
+/** Selects a candidate under these conditions, if the sizes satisfy the requirements of its schedule. */
 export interface Rule {
-  /** All of them; none: whatever the data are. */
+  /** All of them must hold; empty: always. */
   readonly conditions: readonly Condition[]
   readonly candidate: number
 }
 
 /**
- * The rules of a tree. The last has no conditions and requires nothing: where the tree's last leaf does, the candidate that
- * loses least on these cases of those that require nothing.
+ * The rules of a tree. The last rule has no conditions and no requirements: if the last leaf's candidate has
+ * requirements, a rule for the best candidate without requirements on these cases is added.
  */
 export function rulesOf(
   tree: Tree,
@@ -29,7 +29,7 @@ export function rulesOf(
   return fallback === undefined ? rules : [...rules, { conditions: [], candidate: fallback }]
 }
 
-/** A rule for each leaf. What does not hold of a condition needs no saying: rules before it have had their turn. */
+/** One rule per leaf. Negated conditions are implicit, because earlier rules take precedence. */
 export function leavesOf(tree: Tree, path: readonly Condition[] = []): Rule[] {
   if (tree.kind === 'leaf') return [{ conditions: path, candidate: tree.candidate }]
   const { condition, then, otherwise } = tree
@@ -42,7 +42,7 @@ const narrowed = (path: readonly Condition[], condition: Condition): readonly Co
   condition,
 ]
 
-/** The candidate for some data; `undefined` where no rule holds. */
+/** The candidate for some data; `undefined` if no rule holds. */
 export const decided = (
   rules: readonly Rule[],
   candidates: readonly EvidenceCandidate[],

@@ -1,4 +1,4 @@
-/** Decision trees: which candidate for which data, so that the losses add up to least. */
+/** Decision trees that assign candidates to data with minimal total loss. */
 import { type Condition, holds, type Measure, ratio } from './conditions.ts'
 import type { Evidence, Part } from './evidence.ts'
 
@@ -9,7 +9,7 @@ export type Tree =
 export interface GrowOptions {
   /** Minimum gain of a leaf: the saving in log(time / best), averaged over all cases. */
   readonly gain: number
-  /** Leaves at most. */
+  /** Maximum number of leaves. */
   readonly leaves: number
   /** Minimum number of groups with cases in a leaf. */
   readonly groups: number
@@ -57,26 +57,31 @@ export function grow(
     )
     if (!next?.split || next.split.gain < gain * part.cases.length) break
     const { condition, then, otherwise } = next.split
-    tree = replaced(tree, next, { kind: 'split', condition, then: open(then), otherwise: open(otherwise) })
+    tree = replaceLeaf(tree, next, { kind: 'split', condition, then: open(then), otherwise: open(otherwise) })
   }
-  return closed(tree)
+  return closeLeaves(tree)
 }
 
 const openLeaves = (t: Grown): readonly Open[] =>
   t.kind === 'open' ? [t] : [...openLeaves(t.then), ...openLeaves(t.otherwise)]
 
-function replaced(tree: Grown, leaf: Open, by: Grown): Grown {
+function replaceLeaf(tree: Grown, leaf: Open, by: Grown): Grown {
   if (tree === leaf) return by
   if (tree.kind === 'open') return tree
-  return { ...tree, then: replaced(tree.then, leaf, by), otherwise: replaced(tree.otherwise, leaf, by) }
+  return { ...tree, then: replaceLeaf(tree.then, leaf, by), otherwise: replaceLeaf(tree.otherwise, leaf, by) }
 }
 
-const closed = (t: Grown): Tree =>
+const closeLeaves = (t: Grown): Tree =>
   t.kind === 'open'
     ? { kind: 'leaf', candidate: t.candidate }
-    : { kind: 'split', condition: t.condition, then: closed(t.then), otherwise: closed(t.otherwise) }
+    : {
+        kind: 'split',
+        condition: t.condition,
+        then: closeLeaves(t.then),
+        otherwise: closeLeaves(t.otherwise),
+      }
 
-/** The split of some cases that saves most; of several, the first measure's. */
+/** The split with the greatest gain; for ties, the earliest measure. */
 function bestSplit(
   { measures, cases: all }: Evidence,
   losses: readonly Float64Array[],
@@ -100,7 +105,7 @@ function bestSplit(
       if (threshold === null) continue
       const condition = { measure, above: threshold }
       const gain = loss - Math.min(...below) - Math.min(...above)
-      // What is equal but for rounding is no better.
+      // Differences within rounding errors are not gains.
       if (gain <= (best?.gain ?? 0) + 1e-9) continue
       const [otherwise, then] = [order.slice(0, at), order.slice(at)]
       if (groupsOf(otherwise, all) < groups || groupsOf(then, all) < groups) continue
@@ -118,13 +123,13 @@ const isKnown = ({ of, per }: Measure, values: ReadonlyMap<string, number>): boo
   values.has(of) && (per === null || values.has(per))
 
 /** Digits that distinguish any two numbers. */
-const MOST_DIGITS = 17
+const MAX_DIGITS = 17
 
 /** A number with few digits near the middle, on a logarithmic scale, of those that are `low` or more and below `high`. */
 export function between(low: number, high: number): number | null {
   if (!(low < high)) return null
   const middle = low > 0 ? Math.sqrt(low * high) : (low + high) / 2
-  for (let digits = 1; digits <= MOST_DIGITS; digits++) {
+  for (let digits = 1; digits <= MAX_DIGITS; digits++) {
     const short = Number(middle.toPrecision(digits))
     if (short >= low && short < high) return short
   }

@@ -1,4 +1,4 @@
-/** Spaces that can be gone through: partial points after which all is alike are one. */
+/** Outline of spaces that can be enumerated: partial points with isomorphic continuations are merged. */
 import { Effort } from '../effort.ts'
 import { pointKey, withValue } from '../points.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
@@ -10,23 +10,23 @@ interface Node {
   readonly next: Map<DecisionValue, Node>
 }
 
-/** `null`: more than `limit` different partial points, or too many values to evaluate. */
+/** `null` for more than `limit` different partial points, or too many values to evaluate. */
 export function wholeOutline(space: PointSpace, limit: number): Outline | null {
-  const root = explored(space, limit)
-  return root && outlined(root, sorted(root))
+  const root = exploreSpace(space, limit)
+  return root && outlineOf(root, topologicalOrder(root))
 }
 
-function explored(space: PointSpace, limit: number): Node | null {
+function exploreSpace(space: PointSpace, limit: number): Node | null {
   const nodes = new Map<string, Node>()
   const effort = Effort.ofPlaces(limit)
-  const at = (partial: Point): Node => {
+  const nodeAt = (partial: Point): Node => {
     const key = space.remainderKey?.(partial) ?? pointKey(partial)
     const node = nodes.get(key) ?? { open: space.next(partial), next: new Map() }
     nodes.set(key, node)
     effort.spend(node.open)
     return node
   }
-  const root = at({})
+  const root = nodeAt({})
   const waiting: [Node, Point][] = [[root, {}]]
   for (let item = waiting.pop(); item; item = waiting.pop()) {
     const [node, partial] = item
@@ -34,7 +34,7 @@ function explored(space: PointSpace, limit: number): Node | null {
     for (const value of node.open.values) {
       if (nodes.size > limit || effort.isSpent) return null
       const after = withValue(partial, node.open.name, value)
-      const next = at(after)
+      const next = nodeAt(after)
       node.next.set(value, next)
       waiting.push([next, after])
     }
@@ -42,24 +42,24 @@ function explored(space: PointSpace, limit: number): Node | null {
   return root
 }
 
-/** Each before all that follow it. */
-function sorted(root: Node): readonly Node[] {
-  const out: Node[] = []
+/** Nodes in topological order. */
+function topologicalOrder(root: Node): readonly Node[] {
+  const order: Node[] = []
   const seen = new Set<Node>()
   const visit = (node: Node): void => {
     if (seen.has(node)) return
     seen.add(node)
     for (const next of [...node.next.values()].reverse()) visit(next)
-    out.push(node)
+    order.push(node)
   }
   visit(root)
-  return out.reverse()
+  return order.reverse()
 }
 
 /** Decisions on the paths to a node, or to all nodes with one decision. */
 interface Ways {
   readonly values: Map<string, Set<DecisionValue>>
-  /** Decided on all of them; `null` before there is one. */
+  /** Decisions on all of the paths; `null` before the first path. */
   always: ReadonlySet<string> | null
   /** Number of partial points. */
   count: number
@@ -73,20 +73,20 @@ interface Asked extends Ways {
 
 const noWays = (): Ways => ({ values: new Map(), always: null, count: 0 })
 
-/** @param nodes all, each before those that follow it */
-function outlined(root: Node, nodes: readonly Node[]): Outline {
-  const below = new Map<Node, number>()
+/** @param nodes - In topological order */
+function outlineOf(root: Node, nodes: readonly Node[]): Outline {
+  const pointCounts = new Map<Node, number>()
   for (const node of nodes.toReversed()) {
-    const sum = [...node.next.values()].reduce((n, next) => n + below.get(next)!, 0)
-    below.set(node, node.open ? sum : 1)
+    const sum = [...node.next.values()].reduce((n, next) => n + pointCounts.get(next)!, 0)
+    pointCounts.set(node, node.open ? sum : 1)
   }
   const ways = new Map(nodes.map((node) => [node, noWays()]))
   Object.assign(ways.get(root)!, { always: new Set(), count: 1 })
   const asked = new Map<string, Asked>()
   for (const node of nodes) {
     const here = ways.get(node)!
-    // What leads to no point is in none.
-    if (!node.open || below.get(node) === 0) continue
+    // Values that lead to no point are omitted.
+    if (!node.open || pointCounts.get(node) === 0) continue
     const { name, ordered, values } = node.open
     const one = asked.get(name) ?? { ...noWays(), ordered, points: new Map() }
     asked.set(name, one)
@@ -95,13 +95,13 @@ function outlined(root: Node, nodes: readonly Node[]): Outline {
     const after = new Map<Node, DecisionValue[]>()
     for (const value of values) {
       const next = node.next.get(value)!
-      if (below.get(next) === 0) continue
-      one.points.set(value, (one.points.get(value) ?? 0) + here.count * below.get(next)!)
+      if (pointCounts.get(next) === 0) continue
+      one.points.set(value, (one.points.get(value) ?? 0) + here.count * pointCounts.get(next)!)
       const same = after.get(next)
       if (same) same.push(value)
       else after.set(next, [value])
     }
-    // Once for all values that lead to one node: thousands of them have one set of earlier values.
+    // Processed once per successor node, because thousands of values may lead to one node.
     for (const [next, same] of after) {
       const to = ways.get(next)!
       addWays(to, here, decided, same.length)
@@ -112,12 +112,15 @@ function outlined(root: Node, nodes: readonly Node[]): Outline {
   }
   return {
     decisions: [...asked].map(([name, one]) => decision(name, one, asked)),
-    points: below.get(root)!,
+    points: pointCounts.get(root)!,
     isExact: true,
   }
 }
 
-/** @param decided on all ways from there, of which there are `times` as many */
+/**
+ * Adds the paths from one node. @param decided - Decisions on all of these paths @param times - Multiplicity of the
+ * paths
+ */
 function addWays(to: Ways, from: Ways, decided: ReadonlySet<string>, times = 1): void {
   for (const [name, values] of from.values) {
     const known = to.values.get(name) ?? new Set()

@@ -1,4 +1,4 @@
-/** Spaces that are too large to be gone through: what random walks show of them. */
+/** Outline of spaces that are too large to enumerate, estimated from random walks. */
 import { Random as Generator } from '../../run/bind/random-tensors.ts'
 import { Effort } from '../effort.ts'
 import { foundIn } from '../point-walks.ts'
@@ -15,8 +15,8 @@ interface Walk {
   readonly isWhole: boolean
 }
 
-/** A decision, and the walks that came to it. */
-interface Met {
+/** A decision, with the walks that reached it. */
+interface VisitedDecision {
   readonly name: string
   readonly values: readonly DecisionValue[]
   readonly unsure: readonly DecisionValue[]
@@ -26,36 +26,36 @@ interface Met {
   readonly depth: number
 }
 
-/** Walks down a space that is too large to be gone through. */
+/** Number of walks down a space that is too large to enumerate. */
 const WALKS = 500
-/** Walks, whatever they take. */
-const FEWEST = 10
+/** Minimum number of walks, regardless of their effort. */
+const MIN_WALKS = 10
 
-/** Ways to a value from which points with it are looked for. */
+/** Number of partial points from which a point with a given value is searched. */
 const TRIES = 3
 /** Values checked per missing one; in total, as many as for the walks. */
-const LOOKED = 2000
+const SEARCH_EFFORT = 2000
 
-/** Chance that walks show a dependence where there is none. */
-const DOUBT = 1e-6
+/** Probability at which an apparent dependency counts as chance. */
+const SIGNIFICANCE = 1e-6
 
 /**
- * The number of points is the mean product of the numbers of values on the way, which is without bias (Knuth, Mathematics of
- * Computation 29, 1975).
+ * The number of points is estimated by the mean product of the numbers of values along a walk, which is unbiased
+ * (Knuth, Mathematics of Computation 29, 1975).
  */
 export function sampledOutline(space: PointSpace, random: Random): Outline {
   const walks = [...walksDown(space, random)]
   const reach = new Reach(space)
-  const met = allMet(walks, (w, name, value) => reach.leads(w, name, value))
+  const visited = visitedDecisions(walks, (w, name, value) => reach.leads(w, name, value))
   return {
-    decisions: met.map(
-      (one): OutlinedDecision => ({
-        name: one.name,
-        values: one.values,
-        unconfirmed: one.unsure,
-        ordered: one.ordered,
+    decisions: visited.map(
+      (visit): OutlinedDecision => ({
+        name: visit.name,
+        values: visit.values,
+        unconfirmed: visit.unsure,
+        ordered: visit.ordered,
         points: null,
-        dependsOn: met.flatMap((before) => restriction(before, one)),
+        dependsOn: visited.flatMap((before) => restriction(before, visit)),
       }),
     ),
     points: meanProduct(walks),
@@ -63,17 +63,17 @@ export function sampledOutline(space: PointSpace, random: Random): Outline {
   }
 }
 
-/** The same number of points, by the walks alone. */
-export const estimatedPoints = (space: PointSpace, random: () => number = seeded()): number =>
+/** The estimated number of points, from the walks alone. */
+export const estimatePoints = (space: PointSpace, random: () => number = seeded()): number =>
   meanProduct(walksDown(space, random))
 
-/** The same samples each time. */
+/** A generator with a fixed seed. */
 export function seeded(): Random {
   const generator = new Generator(1)
   return () => generator.next()
 }
 
-/** Of so many of the walks that estimating takes about as long as counting until it stops. */
+/** Mean over as many walks as take about the effort of enumeration up to its limit. */
 function meanProduct(walks: Iterable<Walk>): number {
   const effort = new Effort(COUNT_LIMIT)
   let [sum, count] = [0, 0]
@@ -81,15 +81,15 @@ function meanProduct(walks: Iterable<Walk>): number {
     sum += asked.reduce((n, { values }) => n * values.length, 1)
     count++
     for (const open of asked) effort.spend(open)
-    if (effort.isSpent && count >= FEWEST) break
+    if (effort.isSpent && count >= MIN_WALKS) break
   }
   return sum / count
 }
 
-/** Fewer than `WALKS` where conditions are evaluated for many values. */
+/** Random walks; fewer than `WALKS` if conditions are evaluated for many values. */
 function* walksDown(space: PointSpace, random: Random): Iterable<Walk> {
   const effort = Effort.ofPlaces(COUNT_LIMIT)
-  for (let k = 0; k < WALKS && !(effort.isSpent && k >= FEWEST); k++) {
+  for (let k = 0; k < WALKS && !(effort.isSpent && k >= MIN_WALKS); k++) {
     const one = walk(space, random)
     yield one
     for (const open of one.asked) effort.spend(open)
@@ -125,7 +125,7 @@ class Reach {
   leads({ asked, places, point }: Walk, name: string, value: DecisionValue): boolean {
     if (this.#all.isSpent) return false
     const before = asked.slice(0, places.get(name)!).map((o) => [o.name, point[o.name]!] as const)
-    const own = new Effort(LOOKED)
+    const own = new Effort(SEARCH_EFFORT)
     const next = (partial: Point): OpenDecision | null => {
       const open = this.#space.next(partial)
       for (const effort of [own, this.#all]) effort.spend(open)
@@ -140,20 +140,22 @@ class Reach {
   }
 }
 
-/** @param leads whether a walk goes on to a point where a decision is another value, as far as that can be told */
-function allMet(
+/**
+ * @param leads - True if the walk, with another value of a decision, leads to a point, as far as this can be determined
+ */
+function visitedDecisions(
   walks: readonly Walk[],
   leads: (walk: Walk, name: string, value: DecisionValue) => boolean,
-): readonly Met[] {
-  const by = new Map<string, Walk[]>()
+): readonly VisitedDecision[] {
+  const walksByName = new Map<string, Walk[]>()
   for (const w of walks)
     for (const { name } of w.asked) {
-      const list = by.get(name)
+      const list = walksByName.get(name)
       if (list) list.push(w)
-      else by.set(name, [w])
+      else walksByName.set(name, [w])
     }
-  return [...by]
-    .map(([name, here]): Met => {
+  return [...walksByName]
+    .map(([name, here]): VisitedDecision => {
       const asked = here.map((w) => w.asked[w.places.get(name)!]!)
       const offered = new Map<DecisionValue, Walk[]>()
       for (const [k, { values }] of asked.entries())
@@ -180,8 +182,8 @@ function allMet(
     .sort((a, b) => a.depth - b.depth)
 }
 
-/** The values of `before` after which `one` is asked for, if it is for some alone, and that is no chance. */
-function restriction(before: Met, one: Met): OutlinedDecision['dependsOn'] {
+/** The values of `before` after which a decision occurs, if it occurs after some only and this is significant. */
+function restriction(before: VisitedDecision, one: VisitedDecision): OutlinedDecision['dependsOn'] {
   const { name } = before
   const isBefore = ({ places }: Walk): boolean => (places.get(name) ?? Infinity) < places.get(one.name)!
   if (before === one || !one.walks.every(isBefore)) return []
@@ -191,6 +193,6 @@ function restriction(before: Met, one: Met): OutlinedDecision['dependsOn'] {
   const taken = before.walks.filter((w) => seen.has(w.point[name]!)).length
   const never = 1 - one.walks.length / taken
   const isSure = (v: DecisionValue): boolean =>
-    never ** before.walks.filter((w) => w.point[name] === v).length < DOUBT
+    never ** before.walks.filter((w) => w.point[name] === v).length < SIGNIFICANCE
   return others.every(isSure) ? [{ name, values: before.values.filter((v) => seen.has(v)) }] : []
 }

@@ -8,28 +8,28 @@ import { threadScript } from '../thread-scripts.ts'
 import type { Point } from '../types.ts'
 import type { RankingOrigin } from './origin.ts'
 import { pool } from './pool.ts'
-import { MOST_PLACES, Shares } from './work-stealing.ts'
+import { MAX_SLOTS, Shares } from './work-stealing.ts'
 
-/** Fewer points are done before a thread has begun. */
-export const LEAST = 128
+/** Minimum number of points for other threads: fewer are ranked before a thread has started. */
+export const MIN_SHARED = 128
 const ALONE = 8
-const MOST_THREADS = 15
-/** Each thread compiles the compiler anew for itself: of fewer processors that takes more than it gives. */
-const FEW_PROCESSORS = 4
+const MAX_THREADS = 15
+/** Minimum number of processors for other threads, because each thread loads the compiler anew. */
+const MIN_PROCESSORS = 4
 
-function usualThreads(): number {
+function defaultThreads(): number {
   const processors = availableParallelism()
-  return processors < FEW_PROCESSORS ? 0 : Math.min(MOST_THREADS, processors - 1)
+  return processors < MIN_PROCESSORS ? 0 : Math.min(MAX_THREADS, processors - 1)
 }
 
-/** Milliseconds without anything done after which threads count as lost. */
-const PATIENCE = 5000
+/** Milliseconds without progress after which threads count as lost. */
+const PATIENCE_MS = 5000
 
 export interface RankingOptions {
   readonly cost: (point: Point) => number
-  /** Asked for once it is needed; `null`: this thread alone. */
+  /** Evaluated on first use; `null`: rank in this thread alone. */
   readonly origin: () => RankingOrigin | null
-  /** Besides this one; default: a thread for each other processor where there are 4 and more, 15 at most. */
+  /** Number of additional threads; default: one per other processor if there are at least 4, at most 15. */
   readonly threads?: number | undefined
 }
 
@@ -40,19 +40,19 @@ export class Ranking {
   #origin: RankingOrigin | null | undefined
   readonly #ask: () => RankingOrigin | null
 
-  constructor({ cost, origin, threads = usualThreads() }: RankingOptions) {
+  constructor({ cost, origin, threads = defaultThreads() }: RankingOptions) {
     this.#cost = cost
     this.#ask = origin
     this.#threads = threads
     this.#script = threads > 0 ? threadScript('ranking/ranking-worker.js') : null
   }
 
-  /** Points that are ranked at once: enough for all threads, few where there is none. */
+  /** Number of points that are ranked together: enough for all threads, few without other threads. */
   get together(): number {
-    return this.#threads > 0 ? 2 * LEAST : ALONE
+    return this.#threads > 0 ? 2 * MIN_SHARED : ALONE
   }
 
-  /** Has threads begin, which takes them some tenths of a second. */
+  /** Starts the threads, which takes some tenths of a second. */
   begin(): void {
     this.#sendTo((script, origin) => pool.send(script, this.#threads, origin, null))
     pool.rest()
@@ -64,17 +64,19 @@ export class Ranking {
     return this.#origin && work(this.#script, this.#origin)
   }
 
-  /** In the order of the points. */
+  /** Costs in the order of the points. */
   *costs(points: readonly Point[]): Stepwise<readonly number[]> {
     const out: number[] = []
-    for (let from = 0; from < points.length; from += MOST_PLACES)
-      out.push(...(yield* this.#some(points.slice(from, from + MOST_PLACES))))
+    for (let from = 0; from < points.length; from += MAX_SLOTS)
+      out.push(...(yield* this.#some(points.slice(from, from + MAX_SLOTS))))
     return out
   }
 
   *#some(points: readonly Point[]): Stepwise<readonly number[]> {
     const shared =
-      points.length < LEAST ? null : this.#sendTo((script, origin) => this.#shared(script, origin, points))
+      points.length < MIN_SHARED
+        ? null
+        : this.#sendTo((script, origin) => this.#shared(script, origin, points))
     if (shared) return yield* shared
     const out: number[] = []
     for (const p of points) {
@@ -85,7 +87,7 @@ export class Ranking {
   }
 
   *#shared(script: string, origin: RankingOrigin, points: readonly Point[]): Stepwise<readonly number[]> {
-    const order = alikeTogether(points)
+    const order = groupingOrder(points)
     const inOrder = order.map((k) => points[k]!)
     const shares = Shares.of(points.length, this.#threads + 1)
     pool.send(script, this.#threads, origin, { points: inOrder, memory: shares.memory })
@@ -97,7 +99,7 @@ export class Ranking {
       for (let [before, since] = [-1, 0]; shares.done < shares.count; ) {
         const { done } = shares
         if (done !== before) [before, since] = [done, performance.now()]
-        else if (performance.now() - since > PATIENCE) break
+        else if (performance.now() - since > PATIENCE_MS) break
         shares.wait(done, 5)
         yield
       }
@@ -116,7 +118,7 @@ export class Ranking {
 }
 
 /** Orders points so that those with the same names (formats, schedules) are adjacent: one thread builds their common parts. */
-function alikeTogether(points: readonly Point[]): readonly number[] {
+function groupingOrder(points: readonly Point[]): readonly number[] {
   const keys = points.map((p) => {
     const values = Object.values(p)
     return [

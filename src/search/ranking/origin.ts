@@ -1,4 +1,4 @@
-/** A space and what predicts its points, as another thread gets them, and there again. */
+/** Serialises a space and its predictor for other threads, and rebuilds them there. */
 import type { Kernel, KernelOrigin } from '../../api/kernel.ts'
 import { Space, type SpaceOrigin } from '../../api/space.ts'
 import type { Source } from '../../ast/diagnostic.ts'
@@ -35,11 +35,13 @@ export type Predict = (scheduled: Kernel) => Prediction
 
 const predictors = new WeakMap<Predict, () => PredictorOrigin | null>()
 
-/** `origin`: asked for once it is needed; `null`: too much to send. */
-export const sentBy = (predict: Predict, origin: () => PredictorOrigin | null): void =>
+/**
+ * Registers the origin of a predictor. @param origin - Evaluated on first use; `null` if the data are too large to send
+ */
+export const registerPredictor = (predict: Predict, origin: () => PredictorOrigin | null): void =>
   void predictors.set(predict, origin)
 
-/** `null`: what is no data, as a space of functions, or another prediction. */
+/** Origin of a space and its predictor; `null` for spaces of functions and other predictors. */
 export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): RankingOrigin | null {
   const sketched = sketchOrigin(space)
   const text = space instanceof Space ? (space as Space<Kernel>).origin() : undefined
@@ -60,7 +62,7 @@ export function rankingOrigin(space: KernelSpace<Kernel>, predict: Predict): Ran
 }
 
 /** Predictor of kernel times on the given data. */
-export const predictBy =
+export const createPredictor =
   (model: CostModel, kind: DeviceKind, data: ModelData): Predict =>
   (scheduled) =>
     predictTime(model, runOn(scheduled, kind).compilation, data)
@@ -76,12 +78,16 @@ export const costOf =
     }
   }
 
-/** Costs of points as in the thread that they come from; `null` where it is not known here. */
+/** Costs of points, equal to those in the sending thread; `null` if the kernel cannot be rebuilt here. */
 export async function costsFrom(origin: RankingOrigin): Promise<(point: Point) => number | null> {
   const { program, kernel, hash, space: of, kind, model } = origin
-  const made = (await carriedProgram(program, kernel.instructions)).kernel(kernel.name).replay(kernel.trace)
-  if (kernelHash(made) !== hash) return () => null
+  const kernelHere = (await carriedProgram(program, kernel.instructions))
+    .kernel(kernel.name)
+    .replay(kernel.trace)
+  if (kernelHash(kernelHere) !== hash) return () => null
   const space: KernelSpace<Kernel> =
-    of.of === 'sketches' ? sketches(made, of.options) : made.space(of.name, ...of.args).rebuild(of)
-  return costOf(space, predictBy(model, kind, fromTransferable(origin.data)))
+    of.of === 'sketches'
+      ? sketches(kernelHere, of.options)
+      : kernelHere.space(of.name, ...of.args).rebuild(of)
+  return costOf(space, createPredictor(model, kind, fromTransferable(origin.data)))
 }

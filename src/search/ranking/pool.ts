@@ -3,22 +3,22 @@ import { type Thread, Threads } from '../threads.ts'
 import type { RankingOrigin } from './origin.ts'
 import type { RankingTask, Share } from './ranking-worker.ts'
 
-/** Milliseconds that threads wait for more. */
-const IDLE = 20_000
+/** Milliseconds after which idle threads end. */
+const IDLE_MS = 20_000
 
 class Pool {
   #threads: Threads<RankingTask> | undefined
   /** The origin last sent to each thread. */
   readonly #origins = new WeakMap<Thread<RankingTask>, RankingOrigin>()
 
-  /** Hands a task to as many threads, which are numbered from 1; `null`: they are to be ready for one. */
+  /** Sends a task to `count` threads, numbered from 1; `null`: the threads only start. */
   send(
     script: string,
     count: number,
     origin: RankingOrigin,
     task: Pick<Share, 'points' | 'memory'> | null,
   ): void {
-    this.#threads ??= new Threads(script, IDLE)
+    this.#threads ??= new Threads(script, IDLE_MS)
     for (const [k, thread] of this.#threads.first(count).entries()) {
       const isSent = this.#origins.get(thread) === origin
       this.#origins.set(thread, origin)
@@ -26,7 +26,7 @@ class Pool {
     }
   }
 
-  /** Nobody waits for them any more. */
+  /** Marks the threads as idle. */
   rest(): void {
     this.#threads?.rest()
   }

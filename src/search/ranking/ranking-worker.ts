@@ -6,13 +6,13 @@ import { Shares } from './work-stealing.ts'
 
 export interface Share {
   readonly points: readonly Point[]
-  /** Of `Shares`. */
+  /** Shared memory of `Shares`. */
   readonly memory: SharedArrayBuffer
   readonly thread: number
 }
 
 export interface RankingTask {
-  /** Left out: that of the task before. */
+  /** Absent if it is the origin of the previous task. */
   readonly origin?: RankingOrigin
   readonly share?: Share
 }
@@ -20,7 +20,7 @@ export interface RankingTask {
 let costs: Promise<((point: Point) => number | null) | null> = Promise.resolve(null)
 
 parentPort?.on('message', async ({ origin, share }: RankingTask) => {
-  // What cannot be made here has no part in it.
+  // A thread that cannot rebuild the space does not take part.
   if (origin) costs = costsFrom(origin).catch(() => null)
   const cost = await costs
   if (!cost || !share) return

@@ -3,10 +3,10 @@
  * is empty. Results are stored in the same shared memory.
  */
 
-/** Both ends of a thread's places are one number of 32 bits. */
-export const MOST_PLACES = 2 ** 15
+/** Maximum number of slots, because both ends of a thread's range share one 32-bit word. */
+export const MAX_SLOTS = 2 ** 15
 
-/** Done, how many places and threads, and the ends of each thread's. */
+/** Layout: number of finished slots, of slots, of threads, and the range of each thread. */
 const [DONE, COUNT, THREADS, ENDS] = [0, 1, 2, 3]
 
 const ends = (from: number, to: number): number => (from << 16) | to
@@ -14,7 +14,7 @@ const ends = (from: number, to: number): number => (from << 16) | to
 export class Shares {
   readonly memory: SharedArrayBuffer
   readonly #counts: Int32Array
-  /** Of each place whether it has a value. */
+  /** 1 for each slot with a value. */
   readonly #states: Uint8Array
   readonly #values: Float64Array
 
@@ -41,31 +41,31 @@ export class Shares {
     return this.#values.length
   }
 
-  /** Places that a thread said something of. */
+  /** Number of slots that were settled. */
   get done(): number {
     return Atomics.load(this.#counts, DONE)
   }
 
-  /** A place for a thread, which no other has; -1: none is left. */
+  /** Takes a slot for a thread; -1 if none is left. */
   take(thread: number): number {
-    const own = this.#taken(ENDS + thread, true)
-    if (own >= 0) return own
+    const slot = this.#takeFrom(ENDS + thread, true)
+    if (slot >= 0) return slot
     for (;;) {
-      let [most, of] = [0, -1]
+      let [longest, victim] = [0, -1]
       for (let at = ENDS; at < this.#counts.length; at++) {
-        const left = leftIn(Atomics.load(this.#counts, at))
-        if (left > most) [most, of] = [left, at]
+        const left = remaining(Atomics.load(this.#counts, at))
+        if (left > longest) [longest, victim] = [left, at]
       }
-      if (of < 0) return -1
-      const place = this.#taken(of, false)
-      if (place >= 0) return place
+      if (victim < 0) return -1
+      const stolen = this.#takeFrom(victim, false)
+      if (stolen >= 0) return stolen
     }
   }
 
-  #taken(at: number, first: boolean): number {
+  #takeFrom(at: number, first: boolean): number {
     for (;;) {
       const seen = Atomics.load(this.#counts, at)
-      if (leftIn(seen) <= 0) return -1
+      if (remaining(seen) <= 0) return -1
       const [from, to] = [seen >>> 16, seen & 0xffff]
       const next = first ? ends(from + 1, to) : ends(from, to - 1)
       if (Atomics.compareExchange(this.#counts, at, seen, next) === seen) return first ? from : to - 1
@@ -82,23 +82,23 @@ export class Shares {
     Atomics.notify(this.#counts, DONE)
   }
 
-  /** `null`: nothing yet. */
+  /** Value of a slot; `null` if there is none. */
   value(place: number): number | null {
     return Atomics.load(this.#states, place) === 1 ? this.#values[place]! : null
   }
 
-  /** Until something is done, or for so many milliseconds. Blocks the thread. */
+  /** Blocks the thread until a slot is settled, or for this many milliseconds. */
   wait(done: number, milliseconds: number): void {
     Atomics.wait(this.#counts, DONE, done, milliseconds)
   }
 
-  /** Nothing is left to take. */
+  /** Removes all slots that were not taken. */
   end(): void {
     for (let at = ENDS; at < this.#counts.length; at++) Atomics.store(this.#counts, at, 0)
   }
 }
 
-const leftIn = (seen: number): number => (seen & 0xffff) - (seen >>> 16)
+const remaining = (seen: number): number => (seen & 0xffff) - (seen >>> 16)
 
-/** Bytes before the values. */
+/** Offset of the values in bytes. */
 const valuesAt = (threads: number): number => 8 * Math.ceil((ENDS + threads) / 2)

@@ -4,19 +4,19 @@ import type { Point, StrategyFactory } from '../types.ts'
 import type { Told } from './known-trials.ts'
 import { StrategyBase } from './strategy-base.ts'
 
-/** Points that have children: the last so many that could be measured. */
+/** Number of most recent measured points from which parents are selected. */
 const POPULATION = 20
 /** Tournament size of the selection of parents. */
 const TOURNAMENT = 6
 const INITIAL = 12
-/** Children that the prior chooses among. */
-const LITTER = 6
+/** Number of children among which the prior selects. */
+const CHILDREN = 6
 const CROSSOVER = 0.25
 const STEP = 0.5
 
 /**
- * Regularised evolution (Real et al., 2019): the oldest die, not the slowest, so that a lucky measurement does not stay.
- * Children change a decision, by the least that it can be or anything else, or mix two parents.
+ * Regularised evolution (Real et al., 2019): the oldest points are removed, not the slowest, so that a lucky
+ * measurement does not persist. Children change one decision, by one step or arbitrarily, or combine two parents.
  */
 export const evolutionary: StrategyFactory = (space, options) => new Evolutionary(space, options)
 
@@ -26,7 +26,7 @@ class Evolutionary extends StrategyBase {
   readonly #population: (Told & { readonly ms: number })[] = []
 
   protected override learn({ point, ms, share }: Told): void {
-    // What is refused has no children.
+    // Rejected points have no children.
     if (ms === null) return
     this.#population.push({ point, ms, share })
     if (this.#population.length > POPULATION) this.#population.shift()
@@ -43,8 +43,8 @@ class Evolutionary extends StrategyBase {
   }
 
   *#best(): Stepwise<Point | null> {
-    const litter = yield* eachOf(Array(this.hasPrior ? LITTER : 1).keys(), () => this.#child())
-    return yield* this.likeliest(yield* this.notTaken(litter.filter((p) => p !== null)))
+    const children = yield* eachOf(Array(this.hasPrior ? CHILDREN : 1).keys(), () => this.#child())
+    return yield* this.likeliest(yield* this.notTaken(children.filter((p) => p !== null)))
   }
 
   *#child(): Stepwise<Point | null> {
@@ -54,17 +54,17 @@ class Evolutionary extends StrategyBase {
       if (child && (yield* this.unseen.has(child))) return child
     }
     if (this.random() < STEP) {
-      const near = yield* this.notTaken(yield* neighbouring(this.space, parent))
-      if (near.length > 0) return near[Math.floor(this.random() * near.length)]!
+      const neighbours = yield* this.notTaken(yield* neighbouring(this.space, parent))
+      if (neighbours.length > 0) return neighbours[Math.floor(this.random() * neighbours.length)]!
     }
     return yield* mutating(this.space, parent, this.random)
   }
 
   #parent(): Point {
-    const of = Array.from(
+    const contestants = Array.from(
       { length: TOURNAMENT },
       () => this.#population[Math.floor(this.random() * this.#population.length)]!,
     )
-    return of.reduce((a, b) => (b.ms < a.ms ? b : a)).point
+    return contestants.reduce((a, b) => (b.ms < a.ms ? b : a)).point
   }
 }

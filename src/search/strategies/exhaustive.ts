@@ -5,7 +5,7 @@ import type { OpenDecision, Point, PointSpace, StrategyFactory, StrategyOptions 
 import { StrategyBase } from './strategy-base.ts'
 import { failDeadEnds } from './untaken-points.ts'
 
-/** So many points at a time are put into the prior's order: a space need not be gone through to begin. */
+/** Number of points that are sorted by the prior at a time, so that a search starts without enumerating the space. */
 const CHUNK = 1024
 
 /** Every point once, in the order of the values; with a prior, the best expected of the next thousand first. */
@@ -24,9 +24,9 @@ class Exhaustive extends StrategyBase {
 
   #open(partial: Point): OpenDecision | null {
     if (this.#barren > BARREN) failDeadEnds(this.space)
-    const open = this.space.next(partial)
-    this.#barren += effortOf(open)
-    return open
+    const decision = this.space.next(partial)
+    this.#barren += effortOf(decision)
+    return decision
   }
 
   protected *next(): Stepwise<Point | null> {
@@ -40,9 +40,9 @@ class Exhaustive extends StrategyBase {
   }
 
   *#fill(): Stepwise<void> {
-    const most = this.hasPrior ? CHUNK : 1
+    const size = this.hasPrior ? CHUNK : 1
     const chunk: Point[] = []
-    while (chunk.length < most) {
+    while (chunk.length < size) {
       const { value, done } = this.#points.next()
       if (done) break
       if (!value) {

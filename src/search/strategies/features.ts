@@ -11,7 +11,7 @@ const NUMBER = /(?<![\w.])-?\d+(?:\.\d+)?/g
 
 export class Columns {
   readonly #columns = new Map<string, number>()
-  /** Numbers of the texts of a column, which are names and have no order. */
+  /** Indices of the texts of a column, which are names without an order. */
   readonly #names: Map<string, number>[] = []
 
   /** Number of columns so far. */
@@ -24,7 +24,7 @@ export class Columns {
     return this.#names[column]!.size > 0
   }
 
-  /** Columns that are not there yet are added: rows made before are `ABSENT` there. */
+  /** Feature row of a point. New columns are added; earlier rows are `ABSENT` there. */
   row(point: Point): number[] {
     const out: number[] = []
     const set = (name: string, value: DecisionValue): void => {

@@ -6,13 +6,13 @@ import { Columns } from './features.ts'
 import { Forest } from './forest.ts'
 import { StrategyBase } from './strategy-base.ts'
 
-/** Points among which one is looked for. */
-const POOL = 512
-/** Decisions that may be looked at for each of them. */
-const COUNTED = 8
-/** Measured points whose neighbours are looked at. */
+/** Number of points among which the best is selected. */
+const POOL_SIZE = 512
+/** Decisions visited per requested point to count the space. */
+const COUNT_EFFORT = 8
+/** Number of fastest points whose neighbours are added. */
 const LEADERS = 6
-/** Forests are grown anew when there is so much more to learn from. */
+/** Relative growth of the number of results after which forests are fitted again. */
 const GROWTH = 1 / 24
 
 interface Score {
@@ -30,15 +30,15 @@ export abstract class ForestSearch extends StrategyBase {
   #times: Forest | null = null
   #usable: Forest | null = null
   #scores: readonly Score[] = []
-  /** Asked since the last scores. */
+  /** Points proposed since the last scores. */
   #pending: Point[] = []
 
-  /** Results before which `initial` is asked. */
+  /** Number of results before which `initial` proposes points. */
   protected abstract readonly initialPoints: number
 
   protected abstract initial(): Stepwise<Point | null>
 
-  /** Log milliseconds that are taken off before the forest learns the rest. */
+  /** Log milliseconds subtracted before the forest learns the residuals. */
   protected *trend(points: readonly Point[]): Stepwise<readonly number[]> {
     yield
     return points.map(() => 0)
@@ -53,9 +53,10 @@ export abstract class ForestSearch extends StrategyBase {
   *#best(): Stepwise<Point | null> {
     let best: Score | null = null
     for (const { point, score } of this.#scores) {
-      // Alike points of one batch teach the same.
-      const apart = this.#pending.reduce((a, p) => a * (1 - alike(p, point) ** 2), score)
-      if ((!best || apart > best.score) && (yield* this.unseen.has(point))) best = { point, score: apart }
+      // Similar points in one batch provide little additional information.
+      const discounted = this.#pending.reduce((a, p) => a * (1 - similarity(p, point) ** 2), score)
+      if ((!best || discounted > best.score) && (yield* this.unseen.has(point)))
+        best = { point, score: discounted }
     }
     if (best) this.#pending.push(best.point)
     return best?.point ?? null
@@ -76,33 +77,33 @@ export abstract class ForestSearch extends StrategyBase {
     const best = Math.log(measured[0]!.ms)
     this.#scores = pool.map((point, k) => {
       const { mean, deviation } = this.#times!.predict(rows[k]!)
-      const works = this.#usable ? this.#usable.predict(rows[k]!).mean : 1
-      return { point, score: works * improvement(best, trend[k]! + mean, deviation) }
+      const validity = this.#usable ? this.#usable.predict(rows[k]!).mean : 1
+      return { point, score: validity * expectedImprovement(best, trend[k]! + mean, deviation) }
     })
   }
 
   *#grow(): Stepwise<void> {
     const told = this.told.all()
     const measured = this.told.measured()
-    // The prior, where there is one, is the first column.
+    // The prior's prediction, if there is one, is the first column.
     const first = this.hasPrior ? 1 : 0
     const isNominal = (c: number): boolean => c >= first && this.#columns.isNominal(c - first)
     const trend = yield* this.trend(measured.map((t) => t.point))
     const rows = yield* this.#rowsOf(measured.map((t) => t.point))
-    const rest = measured.map((t, k) => Math.log(t.ms) - trend[k]!)
-    this.#times = Forest.fit(rows, rest, this.random, { isNominal })
+    const residuals = measured.map((t, k) => Math.log(t.ms) - trend[k]!)
+    this.#times = Forest.fit(rows, residuals, this.random, { isNominal })
     yield
-    const works = told.map((t) => (t.ms === null ? 0 : 1))
-    this.#usable = works.includes(0)
-      ? Forest.fit(yield* this.#rowsOf(told.map((t) => t.point)), works, this.random, { isNominal })
+    const validity = told.map((t) => (t.ms === null ? 0 : 1))
+    this.#usable = validity.includes(0)
+      ? Forest.fit(yield* this.#rowsOf(told.map((t) => t.point)), validity, this.random, { isNominal })
       : null
   }
 
   /** Fills the pool with random points at first, later with neighbours of the best; taken points are replaced. */
   *#fill(leaders: readonly Point[]): Stepwise<void> {
     for (const [key, point] of this.#pool) if (!(yield* this.unseen.has(point))) this.#pool.delete(key)
-    if (!this.#isFilled || this.#pool.size < POOL / 2)
-      yield* this.#add(yield* this.candidates(this.#isFilled ? POOL / 8 : POOL))
+    if (!this.#isFilled || this.#pool.size < POOL_SIZE / 2)
+      yield* this.#add(yield* this.candidates(this.#isFilled ? POOL_SIZE / 8 : POOL_SIZE))
     this.#isFilled = true
     for (const leader of leaders) {
       const key = pointKey(leader)
@@ -112,19 +113,19 @@ export abstract class ForestSearch extends StrategyBase {
     }
   }
 
-  *#add(more: readonly Point[]): Stepwise<void> {
-    for (const point of yield* this.notTaken(more)) this.#pool.set(pointKey(point), point)
+  *#add(points: readonly Point[]): Stepwise<void> {
+    for (const point of yield* this.notTaken(points)) this.#pool.set(pointKey(point), point)
   }
 
   /** All points of a small space, some of a large one. */
-  protected *candidates(most: number): Stepwise<readonly Point[]> {
-    const counted = yield* counting(this.space, most * COUNTED)
-    return counted.isExact && counted.points <= most ? yield* all(this.space) : yield* this.drawn(most)
+  protected *candidates(count: number): Stepwise<readonly Point[]> {
+    const counted = yield* counting(this.space, count * COUNT_EFFORT)
+    return counted.isExact && counted.points <= count ? yield* all(this.space) : yield* this.drawn(count)
   }
 
-  *#rowsOf(of: readonly Point[]): Stepwise<readonly (readonly number[])[]> {
-    const expected = this.hasPrior ? yield* this.expected(of) : []
-    return of.map((point, k) => {
+  *#rowsOf(points: readonly Point[]): Stepwise<readonly (readonly number[])[]> {
+    const expected = this.hasPrior ? yield* this.expected(points) : []
+    return points.map((point, k) => {
       const key = pointKey(point)
       const row = this.#rows.get(key) ?? this.#columns.row(point)
       this.#rows.set(key, row)
@@ -133,21 +134,21 @@ export abstract class ForestSearch extends StrategyBase {
   }
 }
 
-const alike = (a: Point, b: Point): number => {
+const similarity = (a: Point, b: Point): number => {
   const entries = Object.entries(a)
   return entries.length === 0 ? 1 : entries.filter(([k, v]) => b[k] === v).length / entries.length
 }
 
-/** Expected improvement on `best` of what is normal. */
-function improvement(best: number, mean: number, deviation: number): number {
+/** Expected improvement on `best` of a normally distributed value. */
+function expectedImprovement(best: number, mean: number, deviation: number): number {
   const s = Math.max(deviation, 1e-3)
   const z = (best - mean) / s
   const density = Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI)
-  return s * (z * below(z) + density)
+  return s * (z * normalCdf(z) + density)
 }
 
 /** The normal distribution function, to 1e-7 (Abramowitz and Stegun, 26.2.17). */
-function below(z: number): number {
+function normalCdf(z: number): number {
   const t = 1 / (1 + 0.2316419 * Math.abs(z))
   const tail =
     (Math.exp((-z * z) / 2) / Math.sqrt(2 * Math.PI)) *

@@ -1,4 +1,7 @@
-/** Regression by a random forest (Breiman, 2001), with how sure it is (Hutter et al., 2014): small, for hundreds of rows. */
+/**
+ * Regression by a random forest (Breiman, 2001), with an estimate of its uncertainty (Hutter et al., 2014); for
+ * hundreds of rows.
+ */
 import type { Random } from '../points.ts'
 import { ABSENT } from './features.ts'
 
@@ -9,7 +12,7 @@ export interface Prediction {
 
 export interface ForestOptions {
   readonly trees?: number
-  /** Columns of names, which are split by being one of them or not. */
+  /** True for columns of names, which are split by equality with one name. */
   readonly isNominal?: (column: number) => boolean
 }
 
@@ -26,10 +29,10 @@ type Tree =
     }
 
 const TREES = 24
-/** Share of the columns that a split looks at. */
-const COLUMNS = 0.7
+/** Fraction of the columns that a split considers. */
+const COLUMN_FRACTION = 0.7
 const SMALLEST_SPLIT = 3
-const DEPTH = 24
+const MAX_DEPTH = 24
 
 export class Forest {
   readonly #trees: readonly Tree[]
@@ -38,7 +41,7 @@ export class Forest {
     this.#trees = trees
   }
 
-  /** @param rows as many as `targets`, at least one; a shorter one ends in `ABSENT` */
+  /** @param rows - As many as `targets`, at least one; missing values at the end of a row are `ABSENT` */
   static fit(
     rows: readonly (readonly number[])[],
     targets: readonly number[],
@@ -47,43 +50,43 @@ export class Forest {
   ): Forest {
     const n = rows.length
     const width = rows.reduce((w, r) => Math.max(w, r.length), 0)
-    const growing = { rows, width, targets, random, isNominal }
-    const grown = Array.from({ length: trees }, () =>
+    const data = { rows, width, targets, random, isNominal }
+    const fittedTrees = Array.from({ length: trees }, () =>
       grow(
-        growing,
+        data,
         Array.from({ length: n }, () => Math.floor(random() * n)),
         0,
       ),
     )
-    return new Forest(grown)
+    return new Forest(fittedTrees)
   }
 
-  /** Rows may be longer than those it was fitted to. */
+  /** Prediction for a row, which may be longer than those of the fit. */
   predict(row: readonly number[]): Prediction {
-    let [sum, squares, within] = [0, 0, 0]
+    let [sum, squares, leafVariance] = [0, 0, 0]
     for (const tree of this.#trees) {
       const { mean, variance } = leafOf(tree, row)
       sum += mean
       squares += mean * mean
-      within += variance
+      leafVariance += variance
     }
     const n = this.#trees.length
     const mean = sum / n
     // The law of total variance: between the trees, and within their leaves.
-    return { mean, deviation: Math.sqrt(Math.max(0, squares / n - mean * mean + within / n)) }
+    return { mean, deviation: Math.sqrt(Math.max(0, squares / n - mean * mean + leafVariance / n)) }
   }
 }
 
 function leafOf(tree: Tree, row: readonly number[]): Tree & { kind: 'leaf' } {
-  let at = tree
-  while (at.kind === 'split') {
-    const value = row[at.column] ?? ABSENT
-    at = (at.isEqual ? value === at.at : value <= at.at) ? at.left : at.right
+  let node = tree
+  while (node.kind === 'split') {
+    const value = row[node.column] ?? ABSENT
+    node = (node.isEqual ? value === node.at : value <= node.at) ? node.left : node.right
   }
-  return at
+  return node
 }
 
-interface Growing {
+interface TrainingData {
   readonly rows: readonly (readonly number[])[]
   readonly width: number
   readonly targets: readonly number[]
@@ -91,12 +94,12 @@ interface Growing {
   readonly isNominal: (column: number) => boolean
 }
 
-function grow(of: Growing, chosen: readonly number[], depth: number): Tree {
-  const split = chosen.length >= SMALLEST_SPLIT && depth < DEPTH ? bestSplit(of, chosen) : null
-  if (!split) return leaf(chosen.map((k) => of.targets[k]!))
+function grow(data: TrainingData, rowIds: readonly number[], depth: number): Tree {
+  const split = rowIds.length >= SMALLEST_SPLIT && depth < MAX_DEPTH ? bestSplit(data, rowIds) : null
+  if (!split) return leaf(rowIds.map((k) => data.targets[k]!))
   const { column, at, isEqual } = split
   const goesLeft = (k: number): boolean => {
-    const value = of.rows[k]![column] ?? ABSENT
+    const value = data.rows[k]![column] ?? ABSENT
     return isEqual ? value === at : value <= at
   }
   return {
@@ -104,10 +107,10 @@ function grow(of: Growing, chosen: readonly number[], depth: number): Tree {
     column,
     at,
     isEqual,
-    left: grow(of, chosen.filter(goesLeft), depth + 1),
+    left: grow(data, rowIds.filter(goesLeft), depth + 1),
     right: grow(
-      of,
-      chosen.filter((k) => !goesLeft(k)),
+      data,
+      rowIds.filter((k) => !goesLeft(k)),
       depth + 1,
     ),
   }
@@ -125,23 +128,26 @@ interface Split {
   readonly isEqual: boolean
 }
 
-/** The split that leaves the least variance, among some columns; `null` where none tells rows apart. */
-function bestSplit(of: Growing, chosen: readonly number[]): Split | null {
+/**
+ * The split with the least remaining variance among a random subset of the columns; `null` if no column separates the
+ * rows.
+ */
+function bestSplit(data: TrainingData, rowIds: readonly number[]): Split | null {
   let best: (Split & { readonly gain: number }) | null = null
-  const total = chosen.reduce((a, k) => a + of.targets[k]!, 0)
-  const base = (total * total) / chosen.length
-  for (let column = 0; column < of.width; column++) {
-    if (of.random() > COLUMNS) continue
+  const total = rowIds.reduce((a, k) => a + data.targets[k]!, 0)
+  const base = (total * total) / rowIds.length
+  for (let column = 0; column < data.width; column++) {
+    if (data.random() > COLUMN_FRACTION) continue
     const groups = new Map<number, { n: number; sum: number }>()
-    for (const k of chosen) {
-      const value = of.rows[k]![column] ?? ABSENT
+    for (const k of rowIds) {
+      const value = data.rows[k]![column] ?? ABSENT
       const group = groups.get(value) ?? { n: 0, sum: 0 }
       group.n++
-      group.sum += of.targets[k]!
+      group.sum += data.targets[k]!
       groups.set(value, group)
     }
     if (groups.size < 2) continue
-    const isEqual = of.isNominal(column)
+    const isEqual = data.isNominal(column)
     const values = [...groups.keys()].sort((a, b) => a - b)
     let [n, sum] = [0, 0]
     for (const [j, at] of values.entries()) {
@@ -150,16 +156,16 @@ function bestSplit(of: Growing, chosen: readonly number[]): Split | null {
       else if (j === values.length - 1) break
       n += group.n
       sum += group.sum
-      const gain = (sum * sum) / n + (total - sum) ** 2 / (chosen.length - n) - base
+      const gain = (sum * sum) / n + (total - sum) ** 2 / (rowIds.length - n) - base
       if (gain > 1e-12 && (!best || gain > best.gain)) best = { column, at, isEqual, gain }
     }
   }
-  // Halfway to the next value above, so that what lies between is not all on one side.
-  return best && (best.isEqual ? best : { ...best, at: between(of, chosen, best) })
+  // Midpoint to the next greater value.
+  return best && (best.isEqual ? best : { ...best, at: midpoint(data, rowIds, best) })
 }
 
-function between({ rows }: Growing, chosen: readonly number[], { column, at }: Split): number {
-  const above = chosen.map((k) => rows[k]![column] ?? ABSENT).filter((v) => v > at)
+function midpoint({ rows }: TrainingData, rowIds: readonly number[], { column, at }: Split): number {
+  const above = rowIds.map((k) => rows[k]![column] ?? ABSENT).filter((v) => v > at)
   const next = above.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY)
   return at === ABSENT || !Number.isFinite(next) ? at : (at + next) / 2
 }

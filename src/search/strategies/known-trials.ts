@@ -6,9 +6,9 @@ import type { Outcome, Point, PointSpace, Trial } from '../types.ts'
 
 export interface Told {
   readonly point: Point
-  /** Milliseconds; `null`: it cannot be used. */
+  /** Milliseconds; `null` for an unusable outcome. */
   readonly ms: number | null
-  /** Of the effort of a usual measurement. */
+  /** Fraction of a full measurement. */
   readonly share: number
 }
 
@@ -19,27 +19,27 @@ export class ToldPoints {
   readonly #space: PointSpace
   readonly #byKey = new Map<string, Told>()
   readonly #wrong = new Set<string>()
-  /** Grows with everything that changes what is known. */
+  /** Incremented with every change of the known trials. */
   version = 0
 
   constructor(space: PointSpace) {
     this.#space = space
   }
 
-  /** The point in the order of its decisions; `null` for one that is not of the space. */
+  /** Adds a trial; returns its point with ordered decisions, or `null` if it is not in the space. */
   *add({ point, outcome, share = 1 }: Trial): Stepwise<Told | null> {
-    const own = yield* this.#own(point)
-    if (!own) return null
-    const key = pointKey(own)
+    const checked = yield* this.#own(point)
+    if (!checked) return null
+    const key = pointKey(checked)
     if (outcome.status === 'wrong') this.#wrong.add(key)
     const known = this.#byKey.get(key)
-    const told = { point: own, ms: this.#wrong.has(key) ? null : usable(outcome), share }
-    // What was measured with more effort is not forgotten for less; what is wrong once is wrong for good.
-    if (!known || told.ms === null || (known.ms !== null && known.share <= share)) {
-      this.#byKey.set(key, told)
+    const trial = { point: checked, ms: this.#wrong.has(key) ? null : millisecondsOf(outcome), share }
+    // A measurement replaces earlier ones of at most equal effort; a wrong result is final.
+    if (!known || trial.ms === null || (known.ms !== null && known.share <= share)) {
+      this.#byKey.set(key, trial)
       this.version++
     }
-    return told
+    return trial
   }
 
   *#own(point: Point): Stepwise<Point | null> {
@@ -67,7 +67,7 @@ export class ToldPoints {
   }
 }
 
-function usable(outcome: Outcome): number | null {
+function millisecondsOf(outcome: Outcome): number | null {
   if (outcome.status !== 'measured') return null
   const { median } = outcome.timing
   return Number.isFinite(median) && median >= 0 ? Math.max(median, LEAST_MS) : null

@@ -5,21 +5,21 @@ import type { Point, PointSpace, StrategyFactory, StrategyOptions } from '../typ
 import { type Costed, rivals, varied } from './diversity.ts'
 import { ForestSearch } from './forest-search.ts'
 
-/** Points that are drawn, which the prior is asked about: for each trial that is to be, at least and at most. */
-const [EACH, LEAST, POOL] = [32, 64, 2048]
+/** Number of random points ranked by the prior: per planned trial, minimum, and maximum. */
+const [POINTS_PER_TRIAL, MIN_POOL, MAX_POOL] = [32, 64, 2048]
 /** Decisions visited per requested point to count the space. */
-const COUNTED = 8
+const COUNT_EFFORT = 8
 /** Spaces up to this multiple of the pool are enumerated: hill climbing would visit as many points. */
-const CLIMBED = 2
-/** Times that the neighbours of the best expected are looked at too, where not all points are. */
+const ENUMERATED = 2
+/** Number of times that neighbours of the best points are added, unless all points are enumerated. */
 const ROUNDS = 4
 /** Minimum and maximum number of leaders; otherwise the number of trials. */
 const [FEW_LEADERS, LEADERS] = [4, 16]
 const HALF = 1 / 2
 /** Number of initial points of several kinds; half of them are proposed before measurements are used. */
 const FIRST = 16
-/** Variance of log times, added up over results, from which the slope is the measurements' more than 1. */
-const TRUST = 1
+/** Prior weight of slope 1, as a variance of log times summed over results; measurements dominate above it. */
+const SLOPE_PRIOR = 1
 
 /** Proposes the prior's best points first; then by the prior, rescaled to the measurements, with a forest on its residuals. */
 export const model: StrategyFactory = (space, options) => new ModelSearch(space, options)
@@ -28,7 +28,7 @@ class ModelSearch extends ForestSearch {
   readonly name = 'model'
   protected initialPoints = 4
   #order: Point[] | null = null
-  /** Points of the order that the prior was not asked about. */
+  /** Points of the order that the prior has not ranked yet. */
   #unranked: readonly Point[] = []
   /** Number of points still to be drawn. */
   #undrawn = 0
@@ -39,7 +39,7 @@ class ModelSearch extends ForestSearch {
   constructor(space: PointSpace, options: StrategyOptions) {
     super(space, options)
     const { trials = Number.POSITIVE_INFINITY } = options
-    this.#pool = Math.min(POOL, Math.max(LEAST, Math.ceil(EACH * trials)))
+    this.#pool = Math.min(MAX_POOL, Math.max(MIN_POOL, Math.ceil(POINTS_PER_TRIAL * trials)))
     this.#leaders = Math.min(LEADERS, Math.max(FEW_LEADERS, Math.ceil(trials)))
     if (!this.hasPrior)
       fail({
@@ -64,37 +64,37 @@ class ModelSearch extends ForestSearch {
     return yield* this.#current()
   }
 
-  /** The order; points that there was no time to draw or rank take their places as trials give time for them. */
+  /** The order of points; points not drawn or ranked for lack of time are added as trials provide time. */
   *#current(): Stepwise<Point[]> {
     if (!this.#order) this.#order = yield* this.#ordered()
     else if ((this.#undrawn > 0 || this.#unranked.length > 0) && this.mayRank) {
-      const before = new Set(this.#order.map(pointKey))
-      const more = (yield* this.#drawnFrom(this.#undrawn)).filter((p) => !before.has(pointKey(p)))
-      this.#order = yield* this.#sortedAll([...this.#order, ...more])
+      const known = new Set(this.#order.map(pointKey))
+      const additions = (yield* this.#drawnFrom(this.#undrawn)).filter((p) => !known.has(pointKey(p)))
+      this.#order = yield* this.#sortedAll([...this.#order, ...additions])
     }
     return this.#order
   }
 
   *#drawnFrom(count: number): Stepwise<readonly Point[]> {
-    // What is drawn takes as much of the time as the prior does.
+    // Drawing points takes as much of the time as ranking them.
     const { points, left } = yield* this.drawnInTime(count, HALF * HALF)
     this.#undrawn = left
     return points
   }
 
   *#ordered(): Stepwise<Point[]> {
-    const most = Math.min(POOL, CLIMBED * this.#pool)
-    const counted = yield* counting(this.space, COUNTED * most)
-    if (counted.isExact && counted.points <= most) return yield* this.#sortedAll(yield* all(this.space))
+    const maxPoints = Math.min(MAX_POOL, ENUMERATED * this.#pool)
+    const count = yield* counting(this.space, COUNT_EFFORT * maxPoints)
+    if (count.isExact && count.points <= maxPoints) return yield* this.#sortedAll(yield* all(this.space))
     const pool = new Map((yield* this.#drawnFrom(this.#pool)).map((p) => [pointKey(p), p]))
     const expanded = new Set<Point>()
     for (let round = 0; round < ROUNDS; round++)
-      // Of the time for ranking, what is near the best takes as much as what was drawn.
+      // Half of the ranking time is for random points, half for neighbours of the best.
       for (const leader of varied(yield* this.#sorted([...pool.values()], HALF), this.#leaders)) {
         if (expanded.has(leader)) continue
         expanded.add(leader)
-        for (const near of yield* this.neighboursInTime(leader))
-          if (!pool.has(pointKey(near))) pool.set(pointKey(near), near)
+        for (const neighbour of yield* this.neighboursInTime(leader))
+          if (!pool.has(pointKey(neighbour))) pool.set(pointKey(neighbour), neighbour)
       }
     return yield* this.#sortedAll([...pool.values()])
   }
@@ -108,34 +108,34 @@ class ModelSearch extends ForestSearch {
   #variedFirst(order: readonly Costed[]): Point[] {
     this.initialPoints = Math.max(this.initialPoints, Math.min(FIRST / 2, rivals(order)))
     const first = varied(order, FIRST)
-    const taken = new Set(first)
-    return [...first, ...order.flatMap(({ point }) => (taken.has(point) ? [] : [point]))]
+    const included = new Set(first)
+    return [...first, ...order.flatMap(({ point }) => (included.has(point) ? [] : [point]))]
   }
 
-  *#sorted(of: readonly Point[], share = 1): Stepwise<readonly Costed[]> {
-    const expected = yield* this.expected(of, share)
-    const order = of.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
-    return order.map((k) => ({ point: of[k]!, cost: expected[k]! }))
+  *#sorted(points: readonly Point[], share = 1): Stepwise<readonly Costed[]> {
+    const expected = yield* this.expected(points, share)
+    const order = points.map((_, k) => k).sort((a, b) => expected[a]! - expected[b]! || a - b)
+    return order.map((k) => ({ point: points[k]!, cost: expected[k]! }))
   }
 
-  /** Log times by a line through what was measured, of slope 1 where little was. */
-  protected override *trend(of: readonly Point[]): Stepwise<readonly number[]> {
+  /** Log times by a regression line through the measurements, with slope 1 as its prior. */
+  protected override *trend(points: readonly Point[]): Stepwise<readonly number[]> {
     const measured = this.told.measured()
-    const expected = yield* this.expected([...measured.map((t) => t.point), ...of])
-    // Times are put to logarithms, other scales stay as they are.
+    const expected = yield* this.expected([...measured.map((t) => t.point), ...points])
+    // Times are converted to logarithms; other scales are unchanged.
     const scaled = expected.every((e) => e > 0) ? expected.map(Math.log) : expected
     const y = measured.map((t) => Math.log(t.ms))
     const x = scaled.slice(0, y.length)
-    const known = x.flatMap((v, k) => (Number.isFinite(v) ? [k] : []))
+    const finite = x.flatMap((v, k) => (Number.isFinite(v) ? [k] : []))
     const mean = (v: readonly number[]): number =>
-      known.reduce((a, k) => a + v[k]!, 0) / Math.max(1, known.length)
+      finite.reduce((a, k) => a + v[k]!, 0) / Math.max(1, finite.length)
     const [mx, my] = [mean(x), mean(y)]
-    const [xx, xy] = known.reduce(
+    const [xx, xy] = finite.reduce(
       ([a, b], k) => [a + (x[k]! - mx) ** 2, b + (x[k]! - mx) * (y[k]! - my)],
-      [TRUST, TRUST],
+      [SLOPE_PRIOR, SLOPE_PRIOR],
     )
     const slope = Math.max(0, xy / xx)
-    const worst = known.reduce((w, k) => Math.max(w, x[k]!), mx)
+    const worst = finite.reduce((w, k) => Math.max(w, x[k]!), mx)
     return scaled.slice(y.length).map((v) => my + slope * ((Number.isFinite(v) ? v : worst) - mx))
   }
 }

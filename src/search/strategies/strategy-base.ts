@@ -50,13 +50,13 @@ export abstract class StrategyBase implements Strategy {
         message: `${show(count)} points cannot be requested`,
         expected: 'an integer from 1 on',
       })
-    const out: Point[] = []
-    while (out.length < count) {
+    const points: Point[] = []
+    while (points.length < count) {
       const point = yield* this.next()
       if (!point) break
-      out.push(point)
+      points.push(point)
     }
-    return out
+    return points
   }
 
   tell(trials: readonly Trial[]): void {
@@ -67,7 +67,7 @@ export abstract class StrategyBase implements Strategy {
     for (const trial of trials) {
       const told = yield* this.told.add(trial)
       if (!told) continue
-      // Told without having been asked, of an earlier search: not to be asked again.
+      // Trials of earlier searches are reported without having been proposed, and must not be proposed again.
       yield* this.unseen.take(told.point)
       this.learn(told)
     }
@@ -79,14 +79,14 @@ export abstract class StrategyBase implements Strategy {
 
   /**
    * Costs of points predicted by the prior; `Infinity` without a prediction, a prior, or time for it.
-   * @param share of the time that is left
+   * @param share - Fraction of the remaining time
    */
   protected *expected(points: readonly Point[], share = 1): Stepwise<readonly number[]> {
     if (!this.#expected) return points.map(() => Number.POSITIVE_INFINITY)
     return yield* this.#expected.asked(points, this.#time, share)
   }
 
-  /** Those that the prior was not asked about, for want of time. */
+  /** Points that the prior has not ranked, for lack of time. */
   protected unranked(points: readonly Point[]): readonly Point[] {
     return points.filter((p) => this.#expected && !this.#expected.has(p))
   }
@@ -96,14 +96,14 @@ export abstract class StrategyBase implements Strategy {
     return this.#time.left > 0
   }
 
-  /** Those that were not taken. */
+  /** Points that were not taken. */
   protected *notTaken(points: readonly Point[]): Stepwise<readonly Point[]> {
     const out: Point[] = []
     for (const p of points) if (yield* this.unseen.has(p)) out.push(p)
     return out
   }
 
-  /** Whole points at random, different ones; fewer where few are found. */
+  /** Distinct random points; fewer if few are found. */
   protected *drawn(count: number): Stepwise<readonly Point[]> {
     const out = new Map<string, Point>()
     for (let k = 0; k < count; k++) {
@@ -114,16 +114,16 @@ export abstract class StrategyBase implements Strategy {
     return [...out.values()]
   }
 
-  /** The same as long as there is time for ranking, of which it takes a share; `left`: how many there was no time for. */
+  /** As `drawn`, within a fraction of the ranking time. `left`: number of points for which there was no time. */
   protected *drawnInTime(
     count: number,
     share: number,
   ): Stepwise<{ readonly points: readonly Point[]; readonly left: number }> {
     const time = this.#time
-    const least = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
+    const reserve = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
     const out = new Map<string, Point>()
     for (let k = 0; k < count; k++) {
-      if (k >= LEAST_DRAWN && time.left <= least) return { points: [...out.values()], left: count - k }
+      if (k >= MIN_DRAWN && time.left <= reserve) return { points: [...out.values()], left: count - k }
       const point = yield* time.during(drawing(this.space, this.random))
       if (!point) break
       out.set(pointKey(point), point)
@@ -131,19 +131,19 @@ export abstract class StrategyBase implements Strategy {
     return { points: [...out.values()], left: 0 }
   }
 
-  /** Its neighbours; none if there is no time to look at all of them. */
+  /** Neighbours of a point; empty if there is no time to examine all of them. */
   protected *neighboursInTime(point: Point): Stepwise<readonly Point[]> {
     return (this.mayRank && (yield* this.#time.within(neighbouring(this.space, point)))) || []
   }
 
-  /** The one of which the prior expects least; the first where there is none. */
+  /** The point with the least predicted cost; without a prior the first. */
   protected *likeliest(points: readonly Point[]): Stepwise<Point | null> {
     if (!this.hasPrior || points.length < 2) return points[0] ?? null
     const expected = yield* this.expected(points)
     return points[expected.indexOf(Math.min(...expected))] ?? points[0]!
   }
 
-  /** One that was not taken: of some at random, the one of which the prior expects least. */
+  /** A point that was not taken: of `count` random ones, the one with the least predicted cost. */
   protected likelyOf(count: number): Stepwise<Point | null> {
     const propose = this.#likelyOf.bind(this)
     return this.unseen.fresh(() => propose(count))
@@ -154,7 +154,8 @@ export abstract class StrategyBase implements Strategy {
   }
 
   /**
-   * A point whose values were decided seldom so far: of a few at random, so that each value of each decision is soon seen.
+   * Of a few random points, the one whose values have been used least, so that each value of each decision is tried
+   * early.
    */
   protected *spread(): Stepwise<Point | null> {
     const uses = new Map<string, number>()
@@ -169,7 +170,7 @@ export abstract class StrategyBase implements Strategy {
       return parts.reduce((a, b) => a + b, 0) / Math.max(1, entries.length)
     }
     const { unseen } = this
-    const drawn = (): Stepwise<readonly Point[]> => this.drawn(SPREAD)
+    const drawn = (): Stepwise<readonly Point[]> => this.drawn(SPREAD_CANDIDATES)
     return yield* unseen.fresh(function* () {
       const some = yield* drawn()
       const rare = some.map(rarity)
@@ -178,6 +179,6 @@ export abstract class StrategyBase implements Strategy {
   }
 }
 
-const SPREAD = 16
-/** Points that are drawn whatever time it takes. */
-const LEAST_DRAWN = 32
+const SPREAD_CANDIDATES = 16
+/** Number of points that are drawn regardless of time. */
+const MIN_DRAWN = 32

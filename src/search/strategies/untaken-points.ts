@@ -1,6 +1,6 @@
 /**
- * Points of a space that were not taken yet. Taken points and dead ends are kept as a tree of decisions whose exhausted
- * branches close: memory and time depend on the number of taken points, not on the size of the space.
+ * Points of a space that were not taken yet. Taken points and dead ends form a tree of decisions whose exhausted
+ * branches are closed, so memory and time depend on the number of taken points, not on the size of the space.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import { BARREN, effortOf } from '../effort.ts'
@@ -8,16 +8,16 @@ import { type Random, withValue } from '../points.ts'
 import type { Stepwise } from '../stepwise.ts'
 import type { DecisionValue, OpenDecision, Point, PointSpace } from '../types.ts'
 
-/** Proposals that may have been taken before, until any point that was not will do. */
+/** Number of proposals that may be taken already, before any untaken point is used. */
 const PROPOSALS = 8
 
-/** Decisions of one point: a space that goes on longer never ends. */
-const DEPTH = 10_000
+/** Maximum number of decisions of a point; longer spaces count as endless. */
+const MAX_DEPTH = 10_000
 
 interface Node {
-  /** `null`: a whole point. */
+  /** The next decision; `null` for a complete point. */
   readonly open: OpenDecision | null
-  /** Values below which there may be points left. */
+  /** Values below which points may be left. */
   readonly free: Set<DecisionValue>
   readonly children: Map<DecisionValue, Node>
 }
@@ -29,7 +29,7 @@ export class Unseen {
   readonly #random: Random
   readonly #root: Node
   #isDone = false
-  #looked = 0
+  #effort = 0
 
   constructor(space: PointSpace, random: Random) {
     this.#space = space
@@ -64,9 +64,9 @@ export class Unseen {
     return any && (yield* this.take(any))
   }
 
-  /** A point that was not taken, at random by decisions. @throws SptError `search/dead-ends` */
+  /** A random point that was not taken. @throws SptError `search/dead-ends` */
   *any(): Stepwise<Point | null> {
-    for (const end = this.#looked + BARREN; this.#looked < end; ) {
+    for (const end = this.#effort + BARREN; this.#effort < end; ) {
       if (this.#isDone) return null
       const path: Path = []
       let node = this.#root
@@ -75,13 +75,13 @@ export class Unseen {
         const value = [...node.free][Math.floor(this.#random() * node.free.size)]!
         path.push([node, value])
         point = withValue(point, node.open.name, value)
-        node = this.#below(node, value, point)
+        node = this.#childOf(node, value, point)
         yield
-        if (path.length > DEPTH) this.#endless()
+        if (path.length > MAX_DEPTH) this.#endless()
       }
       if (!node.open) return point
       this.#close(path)
-      this.#looked++
+      this.#effort++
     }
     return failDeadEnds(this.#space)
   }
@@ -90,18 +90,18 @@ export class Unseen {
     if (this.#isDone) return null
     const path: Path = []
     let node = this.#root
-    let at: Point = {}
+    let partial: Point = {}
     while (node.open) {
       const { name } = node.open
       const value = point[name]
       if (value === undefined || !node.free.has(value)) return null
       path.push([node, value])
-      at = withValue(at, name, value)
-      node = this.#below(node, value, at)
+      partial = withValue(partial, name, value)
+      node = this.#childOf(node, value, partial)
       yield
-      if (path.length > DEPTH) this.#endless()
+      if (path.length > MAX_DEPTH) this.#endless()
     }
-    return { path, point: at }
+    return { path, point: partial }
   }
 
   /** Closes the end of a path, and its ancestors without other open branches. */
@@ -114,7 +114,7 @@ export class Unseen {
     this.#isDone = true
   }
 
-  #below(node: Node, value: DecisionValue, partial: Point): Node {
+  #childOf(node: Node, value: DecisionValue, partial: Point): Node {
     let child = node.children.get(value)
     if (!child) {
       child = this.#node(partial)
@@ -125,14 +125,14 @@ export class Unseen {
 
   #node(partial: Point): Node {
     const open = this.#space.next(partial)
-    this.#looked += effortOf(open)
+    this.#effort += effortOf(open)
     return { open, free: new Set(open?.values), children: new Map() }
   }
 
   #endless(): never {
     return fail({
       code: 'search/endless',
-      message: `a point of ${this.#space.name} has more than ${DEPTH} decisions`,
+      message: `a point of ${this.#space.name} has more than ${MAX_DEPTH} decisions`,
       expected: 'decisions that come to an end',
     })
   }
