@@ -1,5 +1,5 @@
 /**
- * Fix-up of carry-outs (Merrill and Garland, Merge-based Parallel SpMV, SC 2016). The work partition in which a nonempty segment begins
+ * Fix-up of carry-outs (Merrill and Garland, merge-path partitions, SC 2016). The work partition in which a nonempty segment begins
  * stores its result (`schedule/carry-out.ts` ensures that every position and column has a partition). A loop nest after all partitions
  * visits every element and sets empty segments to the identity. So no zero-fill is needed before.
  */

@@ -1,7 +1,7 @@
 /**
  * Merging of congruent registers (optimistic value numbering; Alpern, Wegman and Zadeck, POPL 1988). Invariant reached: of the registers
  * that are equal before a loop and after each of its iterations, one remains.
- * Reductions of pairs (online softmax) have such registers: the running maximum is the same for all elements of a row. Device compilers do
+ * Reductions of pairs (a maximum and a sum) have such registers: the running maximum is the same for all elements of a row. Device compilers do
  * not detect this, and would rescale each element separately.
  */
 

@@ -9,7 +9,7 @@
  * end with stores to shared memory, so that computation hides the loads on any target. Copies that count bytes use mbarriers
  * (`transaction-barriers.ts`).
  *
- * A buffer may be refilled after all threads have computed with it and passed a barrier. Asynchronous ordered instructions (wgmma)
+ * A buffer may be refilled after all threads have computed with it and passed a barrier. Asynchronous ordered instructions
  * continue during the next iteration, so their end is known one iteration later, at the barrier between compute and copies:
  *
  *     for k: wait for the copies of k; start to compute k; wait until k - 1 is computed; barrier;
