@@ -41,7 +41,7 @@ export abstract class CompiledKernel extends ErrorSources {
    * @throws SptError as `compilation`
    */
   abstract get unorderedSums(): readonly UnorderedSum[]
-  /** Whether equal inputs give equal bits in every run on this device. @throws SptError as `compilation` */
+  /** True if equal inputs give bitwise equal outputs in every run on this device. @throws SptError as `compilation` */
   get deterministic(): boolean {
     return this.unorderedSums.length === 0
   }
@@ -87,7 +87,7 @@ export class CompiledSchedule extends CompiledKernel {
     return this.program.sources
   }
 
-  /** The same schedule, compiled for another device. */
+  /** Compiles the same schedule for another device. */
   async compileFor(device: Device): Promise<CompiledSchedule> {
     const { compilation, sources } = this
     return new CompiledSchedule(
@@ -189,7 +189,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#selecting.selection
   }
 
-  /** Whether equal inputs give equal bits in every run under this schedule (no `kernel.unorderedSums`). */
+  /** True if equal inputs give bitwise equal outputs in every run under this schedule (no `kernel.unorderedSums`). */
   get deterministic(): boolean {
     return this.kernel.deterministic
   }
@@ -296,7 +296,7 @@ export class PreparedKernel extends ErrorSources {
     return this.#selecting.owner.output(name, this.#turns)
   }
 
-  /** All outputs by name, as by `read`. */
+  /** Reads all outputs, by name, like `read`. */
   outputs(): Promise<Record<string, Tensor>> {
     return this.#turns.take(async () => {
       const { buffers } = this.kernel.compilation.source
@@ -321,7 +321,7 @@ export class PreparedKernel extends ErrorSources {
     )
   }
 
-  /** As `verify`, with given results of the reference, which must belong to the bound data. */
+  /** Like `verify`, but compares with given results of the reference, which must belong to the bound data. */
   verifyAgainst(expected: RefOutputs): Promise<Verification> {
     return this.#running((e) =>
       e.preserving(['inout'], () => verifyAgainst(this.kernel.compilation.source, e, expected)),

@@ -63,7 +63,7 @@ export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, v
 interface Finding {
   readonly statistic: string
   readonly found: RuntimeLists
-  /** Elements of the dense tensor. */
+  /** Number of elements of the dense tensor. */
   readonly elements: number
 }
 

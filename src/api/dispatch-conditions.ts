@@ -48,7 +48,7 @@ export interface Selection {
   readonly costModel: string | null
   /** Values of the names in the conditions up to the branch and in the arguments. */
   readonly values: Readonly<Record<string, number | boolean>>
-  /** Source of the branch. */
+  /** Place of the branch in the source. */
   readonly span: Span
   /** Earlier branches, each with its first condition that does not hold. */
   readonly rejectedBranches: readonly string[]

@@ -11,7 +11,7 @@ import type { Selection } from './dispatch-conditions.ts'
 
 /** Fill ratio (stored slots / dense size) in a condition of a dispatch, as measured by runs. In [0, 1]. */
 export interface FillRatio {
-  /** Value by which the schedule was selected. */
+  /** Fill ratio by which the schedule was selected, in [0, 1]. */
   readonly value: number
   /**
    * `given`: from bound data or `statistics`. `last run`, `sample`: measured on the device. `overflow`: 1, because a list exceeded

@@ -43,7 +43,7 @@ export class SptFormat extends ErrorSources {
   readonly sources: Sources
   readonly #format: AnyFormat
   readonly #args: readonly (number | string)[]
-  /** Instances by number of dimensions. */
+  /** Cached instances of the format, by number of dimensions. */
   readonly #instances = new Map<number, Instance>()
 
   /**

@@ -17,7 +17,7 @@ export interface InstructionTest {
   readonly inputs: Inputs
 }
 
-/** The array of an operand. */
+/** The array that stores an operand in an instruction test. */
 export interface TestArray {
   readonly name: string
   readonly dtype: Dtype

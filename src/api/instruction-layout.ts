@@ -11,15 +11,15 @@ import type { Instr, Memory, Operand } from '../ir/instr.ts'
 
 /** Names of the loops around those of the instruction, outermost first. */
 export interface Loops {
-  /** Blocks. */
+  /** Loop over blocks. */
   readonly tile: string
-  /** Threads of a block that make the same atomic update. */
+  /** Loop over the threads of a block that make the same atomic update. */
   readonly thread: string
-  /** Executions on the same registers and shared memory. */
+  /** Loop over executions on the same registers and shared memory. */
   readonly repetition: string
-  /** Places of an operand in registers or shared memory. */
+  /** Loop over the places of an operand in registers or shared memory. */
   readonly place: string
-  /** Executions of a reduction on the same result. */
+  /** Loop over executions of a reduction on the same result. */
   readonly round: string
 }
 

@@ -150,7 +150,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
 const boundingOf = (o: Operand, instr: Instr): { readonly bounding?: boolean } =>
   digitsOf(o, instr).some((digits) => digits.some((d) => d.element)) ? { bounding: true } : {}
 
-/** Numbers of executions of the body from which fewer repetitions are tested. */
+/** Number of executions of a body from which tests repeat it less often (`LONG`), and from which they use one block (`VERY_LONG`). */
 const LONG = 1 << 14
 const VERY_LONG = 1 << 17
 

@@ -75,7 +75,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     return super.compilation
   }
 
-  /** Names of its schedules in the program. */
+  /** Names of the kernel's schedules in the program. */
   get schedules(): readonly string[] {
     return [...this.surroundings.schedules.keys()]
   }

@@ -15,7 +15,7 @@ interface Unfreed {
   readonly stack: string
 }
 
-/** The used part of `FinalizationRegistry`. */
+/** The methods of `FinalizationRegistry` that the detector uses. */
 interface Registry {
   register(target: object, held: Unfreed, token: object): void
   unregister(token: object): void

@@ -34,7 +34,7 @@ export interface MicroTile {
 }
 
 export interface MicroTileFormat {
-  /** Format for `as` and `live`. */
+  /** The format as a value, for the steps `as` and `live`. */
   readonly format: AnyFormat
   /** Declaration of the format in `.spt`. */
   readonly text: string

@@ -39,12 +39,15 @@ const MOST_FORMS = 6
  * differences.
  */
 const SURE = 0.9
-/** The same factor for another format, because of the cost of conversion, and because predictions across formats are less accurate. */
+/**
+ * Factor by which a candidate in another format must be predicted faster. It is lower than `SURE`, because of the cost of conversion, and
+ * because predictions across formats are less accurate.
+ */
 const FAR_SURER = 0.7
 /**
- * The same factor for formats whose parts meet in atomic sums, which the model underestimates: on an H100, split long rows took 1.3 times
- * the declared format's time instead of the predicted 0.66 times. On WebGPU, where atomic float sums are loops, it was 2.7 times instead
- * of 0.13.
+ * Factor for formats whose parts meet in atomic sums, which the model underestimates: on an H100, split long rows took 1.3 times the
+ * declared format's time instead of the predicted 0.66 times. On WebGPU, where atomic float sums are loops, it was 2.7 times instead of
+ * 0.13.
  */
 const SUREST: Readonly<Record<SketchDevice, number>> = { cpu: 0, webgpu: 0, cuda: 0.6 }
 /** Maximum number of cached sizes per kernel. */
@@ -72,7 +75,7 @@ export interface ScheduleCandidate<K> {
   readonly text: string
   /** Predicted milliseconds on the bound data; `null` without a prediction. */
   readonly milliseconds: number | null
-  /** Chip of the cost model; `null` as `milliseconds`. */
+  /** Chip of the cost model; `null` if `milliseconds` is `null`. */
   readonly costModel: string | null
   /** Rule that selected the candidate without a comparison. */
   readonly reason?: string | undefined

@@ -76,9 +76,9 @@ export interface Facts {
   readonly facts: DeviceFacts
   /** Values to bind; bare arrays have the shapes of their tensors. */
   readonly inputs: RunInputs
-  /** Statistics measured by runs, by name. */
+  /** Statistics measured by earlier runs, by name. */
   readonly found?: ReadonlyMap<string, number>
-  /** Calls of schedules to skip. */
+  /** Schedule calls that the selection skips. */
   readonly passed?: ReadonlySet<string> | undefined
 }
 

@@ -17,7 +17,7 @@ export type SelectionContext =
 export interface DeviceFacts {
   /** Compute capability of the CUDA device: 9.0. */
   readonly capability?: number | undefined
-  /** Number of SMs. */
+  /** Number of multiprocessors (SMs) of the CUDA device. */
   readonly processors?: number | undefined
   /** Features for conditions with `has`: `['f16', 'subgroup_matrix(16, 16, 16, f16, f32)']`. */
   readonly features?: readonly string[] | undefined
@@ -165,7 +165,7 @@ function featuresOf(
 
 const wordOf = (feature: string): string => feature.split('(', 1)[0]!.trim()
 
-/** The feature as devices list it. */
+/** Returns the feature in the spelling that devices report. */
 function canonical(feature: string): string {
   const [, args = ''] = /\((.*)\)\s*$/s.exec(feature) ?? []
   return featureText(wordOf(feature), args === '' ? [] : args.split(',').map((a) => a.trim()))

@@ -149,7 +149,10 @@ export abstract class Steps<K> extends ErrorSources {
   }
 }
 
-/** In place of a method with the name of the step in `.spt`, which JavaScript would report as "not a function". */
+/**
+ * Returns a method that throws `api/step-name`. It replaces a method with the `.spt` name of the step, which JavaScript would report as
+ * "not a function".
+ */
 function misspelt(word: string, name: string, { call }: AnyDeclared): () => never {
   return () =>
     fail({

@@ -69,7 +69,7 @@ export class Workspace extends ErrorSources {
   readonly #outputs = new Map<string, Shared>()
   readonly #expected = new Map<string, RefOutputs>()
 
-  /** @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
+  /** Creates a workspace. @throws SptError `api/argument`, `tensor/…`, `bind/missing-size` */
   constructor(device: Device, kernel: Kernel, inputs: RunInputs, options: WorkspaceOptions = {}) {
     super()
     checkDevice(device)
@@ -289,7 +289,7 @@ export class Workspace extends ErrorSources {
     this.#expected.set(JSON.stringify(options), computed)
   }
 
-  /** As `PreparedKernel.verify`, with the shared `referenceResults`. */
+  /** Verifies a prepared kernel like `PreparedKernel.verify`, with the shared `referenceResults`. */
   async verify(prepared: PreparedKernel, options: RefOptions = {}): Promise<Verification> {
     checkVerify(options)
     return prepared.verifyAgainst(

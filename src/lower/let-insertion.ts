@@ -40,7 +40,10 @@ import { type Body, bodiesOf, exprsOf, mapExprs, walkStmts, withBodies } from '.
 
 /** Maximum tree size in nodes of a statement whose expressions are printed without a search for shared nodes. */
 export const WRITTEN_OUT = 2048
-/** The same limit for lazily evaluated operands. It is higher, because clamped loads hide the structure of indices from range analysis. */
+/**
+ * Maximum tree size in nodes of lazily evaluated operands. It is higher than `WRITTEN_OUT`, because clamped loads hide the structure of
+ * indices from range analysis.
+ */
 const WRITTEN_OUT_IN_BRANCHES = 16_384
 /** Minimum size in nodes of a shared expression that gets a name. */
 const WORTH_A_NAME = 8
@@ -87,9 +90,7 @@ export function insertLets(
 /** Facts that hold for all sizes. */
 const EVIDENT = new Facts()
 
-/**
- * Variables by the key of their value, without memory accesses. For example, the conditions of a merged launch share sums of block counts.
- */
+/** Variables that stand for already computed values, by the key of the value. Values that load from memory are excluded. */
 type Named = ReadonlyMap<string, Expr>
 
 function inNames(s: Stmt, known: Named): Stmt {

@@ -52,7 +52,7 @@ import { privatizeTiles } from './tile-privatization.ts'
 import { versionVectors } from './vector-versioning.ts'
 import { widenAccumulators } from './wide-accumulators.ts'
 
-/** Properties of the target. */
+/** Properties of the target on which lowering depends. */
 export interface LowerOptions {
   /** Width of the warp or subgroup whose lanes can exchange registers, a power of two; 1 (the default) without shuffles. */
   readonly lanes?: number | undefined
@@ -69,7 +69,7 @@ export interface LoopPass {
   readonly dependsOnTarget?: true
 }
 
-/** Stage II → Stage II. */
+/** The passes from Stage II to Stage II (loop nests), in order. */
 export const LOOP_PASSES: readonly LoopPass[] = [
   { name: 'independent-loops', run: markIndependentLoops },
   { name: 'redundant-initialization', run: removeRedundantInitialization },
@@ -150,9 +150,9 @@ export const LAUNCH_PASSES: readonly LaunchPass[] = [
 /** The last pass that may reject a kernel. Later passes only optimise the plan. */
 export const LAST_REJECTING_PASS = 'instruction-selection'
 
-/** Stage I → Stage II. */
+/** Name of the lowering from Stage I (coordinates) to Stage II (loops over positions). */
 export const POSITIONS = 'positions'
-/** Stage II → Stage III. */
+/** Name of the lowering from Stage II (loop nests) to Stage III (launches). */
 export const LAUNCH_OUTLINING = 'launch-outlining'
 
 /** All passes from Stage I to Stage III, in order. */

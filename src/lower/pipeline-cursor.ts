@@ -78,7 +78,7 @@ export class PipelineCursor {
     ])
   }
 
-  /** Condition that an iteration remains. */
+  /** Condition that the sequence has an iteration left to copy. */
   get exists(): Expr {
     return lt(held(this.#tile), this.#sequence.over.extent)
   }

@@ -26,7 +26,7 @@ import { lowerToPositions as positionsOf } from './positions/index.ts'
 /** Called after every pass, by verifiers, timers and `spt show`. */
 export type Observer = (pass: string, result: Kernel2 | Plan) => void
 
-/** Stage I → II. */
+/** Lowers a kernel from Stage I (coordinates) to Stage II (loops over positions). */
 export const lowerToPositions = (kernel: Kernel1): Kernel2 =>
   inPass(passTitle(POSITIONS, kernel), () => positionsOf(kernel))
 
@@ -40,7 +40,7 @@ export function checkLowering(kernel: Kernel2, options: LowerOptions): void {
 
 const REJECTING = LAUNCH_PASSES.findIndex((p) => p.name === LAST_REJECTING_PASS) + 1
 
-/** Stage II → III. */
+/** Lowers a kernel from Stage II (loops) to Stage III (launches); `observe` is called after every pass. */
 export const lowerToMemory = (kernel: Kernel2, observe?: Observer, options: LowerOptions = {}): Plan =>
   lowerThrough(LAUNCH_PASSES, kernel, observe, options)
 
@@ -95,7 +95,7 @@ interface Launches {
   readonly lanes: number
   readonly runs: readonly LaunchPass['run'][]
   readonly reached: readonly Reached[]
-  /** Names in use after the last pass. */
+  /** Names in use after the last pass of `runs`. */
   readonly names: Names
 }
 let latest: Launches | undefined
@@ -165,5 +165,5 @@ const runPass = (l: Launch, run: (body: Body, c: Context) => Body, c: Omit<Conte
 const extentsOf = ({ grid, block }: Launch): HardwareExtents =>
   new Map([...grid, ...block.map(int)].map((e, k) => [THREAD_AXES[k]!, e]))
 
-/** Stage I → III, unscheduled. */
+/** Lowers an unscheduled kernel from Stage I to Stage III. */
 export const lower = (kernel: Kernel1): Plan => lowerToMemory(lowerToPositions(kernel))

@@ -91,7 +91,7 @@ export class SegmentAccumulators {
     return lt(substitute(this.#search.value, at), get(this.#limit))
   }
 
-  /** Updates the limit after `switchElement`. */
+  /** Sets the limit to the end of the new element's segment; call it after `switchElement`. */
   setLimit(): Body {
     return this.#search && this.#limit ? [set(this.#limit, segmentEnd(this.#search, this.place(0)))] : []
   }

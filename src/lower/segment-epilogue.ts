@@ -40,7 +40,7 @@ export interface Epilogue {
   readonly end: Body
 }
 
-/** How elements are updated. */
+/** How a segmented reduction updates its target elements. */
 export interface WriteBack {
   /** Update of an element that belongs to one partition only; `store` if it still holds the identity. */
   readonly own: 'store' | 'update' | 'atomic'

@@ -7,7 +7,7 @@ import { decoder } from '../storage/values.ts'
 
 /** Number of compared elements, and significance of the comparison. */
 export interface Coverage {
-  /** Number of elements of all outputs. */
+  /** Total number of elements of all outputs. */
   readonly elements: number
   /** Number of elements that were compared; the others are undecided, or not in the sample. */
   readonly compared: number

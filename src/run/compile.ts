@@ -28,7 +28,7 @@ import { withParameters } from '../schedule/step-parameters.ts'
 import { type LoopStep, printStep } from '../schedule/steps.ts'
 import { EarlySteps } from './size-steps.ts'
 
-/** A point in a compilation. */
+/** A point in a compilation at which an observer is called. */
 export interface CompilationStage {
   readonly kernel: string
   /** Name of the program's schedule whose steps are applied; `null` if there is none. */
@@ -55,7 +55,7 @@ interface Origin {
   readonly schedule: string | null
 }
 
-/** A step of a schedule of the program. */
+/** The step of a program's schedule that is being applied. */
 export interface StepOf {
   readonly schedule: string
   /** Number of the step, from 1. */
@@ -63,7 +63,7 @@ export interface StepOf {
   readonly of: number
 }
 
-/** A kernel under a schedule. */
+/** A kernel with its schedule steps, and lazily its lowered stages. */
 export class Compilation {
   readonly coordSteps: readonly CoordStep[]
   readonly #origin: Origin
@@ -120,7 +120,7 @@ export class Compilation {
     return this.#loops?.steps ?? this.#early.count
   }
 
-  /** Stage I, after all steps on coordinates. */
+  /** The kernel in Stage I (coordinates), after all steps on coordinates. */
   get kernel(): Kernel1 {
     return this.#kernels[this.#kernels.length - 1]!
   }
@@ -130,7 +130,7 @@ export class Compilation {
     return this.#lowered
   }
 
-  /** Stage II, before the steps on loops. */
+  /** The kernel in Stage II (loops over positions), before the steps on loops. */
   get positions(): Kernel2 {
     return positionsOf(this.source)(this.kernel)
   }
@@ -141,17 +141,17 @@ export class Compilation {
     return this.#early.steps.reduce((was, s) => inPass(`step ${s.kind}`, () => apply(was, s)), state)
   }
 
-  /** Stage II, after all steps. */
+  /** The kernel in Stage II (loops over positions), after all steps. */
   get loops(): Kernel2 {
     return this.state.kernel
   }
 
-  /** Stage III. */
+  /** The plan (Stage III: launches) without target properties. */
   get plan(): Plan {
     return this.planFor({})
   }
 
-  /** Stage III for a target. */
+  /** Returns the plan (Stage III: launches) for a target; lowered once per target. */
   planFor(options: LowerOptions): Plan {
     const key = planKey(options)
     let plan = this.#plans?.get(key)

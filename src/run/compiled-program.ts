@@ -52,7 +52,7 @@ export interface Program {
   readonly sources: Sources
   /** Compiled modules by entry name. */
   readonly modules: ReadonlyMap<string, CompiledModule>
-  /** False after `release`. */
+  /** False after `release` has freed the compiled modules. */
   readonly live: boolean
   /** Returns commands to run instead of the plan's steps, given the device memory; undefined for ordinary plans. */
   readonly instead?: ((bound: Bound, memory: ReadonlyMap<string, DeviceBuffer>) => Instead) | undefined

@@ -5,7 +5,7 @@ import type { ModuleText } from '../backends/emit.ts'
 import type { Launch, Plan } from '../ir/loops.ts'
 import { walkStmts } from '../ir/tree.ts'
 
-/** Sources by name. */
+/** Sources of the program by name, into which spans point. */
 export type Sources = ReadonlyMap<string, Source>
 
 /** Adds the source line of the first statement of each launch, if known: `program.spt:15`. */

@@ -21,7 +21,7 @@ import type { Levels } from './level-positions.ts'
 import type { OpenAxis, Scope } from './nest-scope.ts'
 
 export interface ElementPosition {
-  /** One position per tree of the buffer. */
+  /** Index of the element in storage: one position per tree of the buffer. */
   readonly index: readonly Expr[]
   /** Conditions under which the element exists, each evaluated only if the earlier ones hold. Empty if it always exists. */
   readonly present: readonly Expr[]

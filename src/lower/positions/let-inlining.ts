@@ -43,7 +43,7 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
 
 /** Copies of values whose source memory changes before their last use. */
 export class Copies {
-  /** The number of enclosing loops. */
+  /** The number of loops around the current statement. */
   around = 0
   /** Global buffers that carry copies between launches. */
   readonly buffers: Buffer[] = []

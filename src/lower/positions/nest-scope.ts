@@ -2,11 +2,11 @@
 import { Facts } from '../../analysis/integers/facts.ts'
 import type { Expr } from '../../ir/expr.ts'
 
-/** An axis with an open iterator. */
+/** An axis that an enclosing loop iterates over. */
 export interface OpenAxis {
   /** Parent position of its segment; `null` for a root. */
   readonly parent: Expr | null
-  /** Absolute position. */
+  /** Absolute position of the current entry on the axis, counted over all segments. */
   readonly offset: Expr
   readonly coordinate: Expr
 }

@@ -205,7 +205,7 @@ function givers(kernel: Kernel1, { kind, name }: Param): readonly string[] {
   )
 }
 
-/** `1 dimension`, `2 dimensions`. */
+/** A number of dimensions as text: `1 dimension`, `2 dimensions`. */
 export const dimensionCount = (n: number): string => `${n} dimension${n === 1 ? '' : 's'}`
 
 /** The dimensions of a bound tensor with their sizes and declared extents. Throws SptError `bind/rank` if their number differs. */

@@ -19,7 +19,7 @@ export { allAxesOf } from '../../ir/stage1-tree.ts'
 /** A tensor as declared in the kernel's source, and the buffers that store it. */
 export interface CallerTensor {
   readonly name: string
-  /** The declared axes. */
+  /** Names of the axes over which the tensor is declared. */
   readonly axes: readonly string[]
   /** One buffer per part, in the order of the parts; the tensor itself if it has no format. */
   readonly buffers: readonly Buffer1[]

@@ -50,7 +50,10 @@ export function united(
   return { columns: ids ? columns.map((c) => gather(c, ids.entries)) : columns, positionsOf }
 }
 
-/** For each entry, its rank among its piece's entries with equal coordinates; 0 in pieces that do not keep duplicates apart. */
+/**
+ * For each entry of the concatenated pieces: its rank among the entries of its piece with equal coordinates. The rank is 0 in pieces that
+ * do not keep duplicates apart.
+ */
 function timesOf(
   columns: readonly Int32Array[],
   pieces: readonly Piece[],

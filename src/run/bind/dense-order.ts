@@ -58,6 +58,6 @@ export const convertDense = (
   to: Dtype,
 ): ValueArray => convertValues(values, dtype, to, (at) => elementOf(name, coordinatesAt(at, shape)))
 
-/** The inverse permutation. */
+/** Returns the inverse of a permutation of dimensions. */
 export const inverseOrder = (order: readonly number[]): readonly number[] =>
   order.map((_, d) => order.indexOf(d))

@@ -66,7 +66,7 @@ export function randomDense(shape: readonly number[], dtype: Dtype, random: Rand
 /** Average number of children per parent position on axes of unknown width. */
 const AVERAGE = 8
 
-/** How children of a position are drawn on an axis of unknown width. */
+/** How the children of a position are generated on an axis of unknown width. */
 export const randomKind = (axis: StoredAxis): 'dense' | 'ragged' | 'sparse' =>
   isDense(axis) ? 'dense' : isRagged(axis) ? 'ragged' : 'sparse'
 

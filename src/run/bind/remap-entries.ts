@@ -69,7 +69,7 @@ export function remapSources(
 }
 
 interface Part {
-  /** Columns by axis. */
+  /** Coordinate columns by axis. */
   readonly columns: Pick<ReadonlyMap<string, unknown>, 'has'>
 }
 

@@ -41,7 +41,7 @@ export interface Piece {
   readonly source: Source
   /** Ascending entries of the source; `null`: all entries. */
   readonly entries: Int32Array | null
-  /** Coordinates by axis. */
+  /** Coordinate columns by axis. */
   readonly columns: ReadonlyMap<string, Int32Array>
   /** `ascending`: entries are in lexicographic order of the columns, and distinct. `distinct`: no two entries are equal. */
   readonly order: 'ascending' | 'distinct' | 'unknown'
@@ -83,7 +83,7 @@ export interface TensorFormat {
   /** Formats as written; several if one was applied to the parts of another. */
   readonly formats: readonly string[]
   readonly parts: readonly PartFormat[]
-  /** Sums over the parts. */
+  /** Sums of slots, stored elements, padding and bytes over the parts. */
   readonly slots: number
   readonly stored: number
   readonly padding: number

@@ -14,7 +14,7 @@ import { actionOf, Counters } from './work-counters.ts'
 /** Maximum number of simulated iterations and threads per launch, about one second. */
 const MOST_STEPS = 2 ** 23
 
-/** Sizes and arrays by name. */
+/** Sizes of a binding, and its arrays with known values, by name. */
 export interface KnownData {
   readonly params: ReadonlyMap<string, number>
   readonly arrays: ReadonlyMap<string, Numbers>
@@ -26,7 +26,7 @@ export interface Counted {
     string,
     { readonly loads: number; readonly stores: number; readonly atomics: number }
   >
-  /** Bytes of shared memory. */
+  /** Bytes of shared memory that all threads load and store. */
   readonly shared: { readonly loaded: number; readonly stored: number }
   readonly operations: Operations
   readonly grid: readonly [number, number, number]

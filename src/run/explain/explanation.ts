@@ -57,7 +57,7 @@ export interface ArrayTraffic {
   readonly elementBytes: number
   readonly loads: number
   readonly stores: number
-  /** Atomic updates, each a read and a write. */
+  /** Number of atomic updates; each reads and writes one element. */
   readonly atomics: number
 }
 
@@ -73,7 +73,7 @@ export interface Bytes {
 
 /** Floating-point operations, to which peak rates refer. Integer and address arithmetic is not counted. */
 export interface Operations {
-  /** Operations of scalar units. */
+  /** Operations of scalar floating-point units. */
   readonly scalar: number
   /** Operations of matrix instructions: with 16-bit inputs, f32 inputs (rounded to tf32), and others. */
   readonly matrix16: number
@@ -90,7 +90,7 @@ export interface Certainty {
 }
 
 export interface Resources {
-  /** Registers per thread. */
+  /** Number of registers per thread. */
   readonly registers: number
   /** Bytes of static and dynamic shared memory per block. */
   readonly shared: number
@@ -151,7 +151,7 @@ export interface LaunchExplanation extends Work {
   readonly grid: readonly [number, number, number]
   readonly block: readonly [number, number, number]
   readonly blocks: number
-  /** Threads per block. */
+  /** Number of threads per block. */
   readonly threads: number
   readonly arrays: readonly ArrayTraffic[]
   /** Bytes of shared memory that the generated code declares per block. */
