@@ -4,7 +4,7 @@
  */
 
 import { byName } from '../ast/by-name.ts'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { overflow } from '../run/overflow-error.ts'
 import type { Branch, DispatchSource } from './dispatch-branch.ts'
 import type { Selection } from './dispatch-conditions.ts'
@@ -53,10 +53,10 @@ export function selectWithinCapacity<V>(
     if (full) overflowed ??= text
     counted = new Set([...counted, ...(full?.findings ?? []).map((f) => f.statistic)])
     const all = new Map([...found, ...[...counted].map((name) => [name, 1] as const)])
-    let next = orRefused(() => of.choose(all, passed))
+    let next = resultOrError(() => of.choose(all, passed))
     if (next instanceof SptError) {
       counted = new Set()
-      next = orRefused(() => of.choose(found, passed))
+      next = resultOrError(() => of.choose(found, passed))
     }
     if (next instanceof SptError) {
       if (next.diagnostics[0]!.code !== 'choose/no-match') throw next

@@ -1,6 +1,6 @@
 /** A compiled kernel without a schedule: bound data determines the partition of its loops. */
 import { byName } from '../ast/by-name.ts'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { givenOf } from '../run/bind/caller-tensors.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -48,7 +48,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
   override bind(inputs: RunInputs): Bound {
     if (this.#takesData) return super.bind(inputs)
     // // Ready-made parts of formats cannot be bound to the unscheduled kernel; they use the version without data.
-    const found = orRefused(() => {
+    const found = resultOrError(() => {
       const values = valuesIn(this.#kernel.compilation.source, inputs)
       return { values, forms: this.#formsFor(values) }
     })
@@ -57,7 +57,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     this.estimateBytes(inputs)
     const [first, declared] = forms
     // // Another format may reject the data, because the candidate was selected from samples.
-    const bound = declared ? orRefused(() => this.#bind(first!, values, inputs)) : undefined
+    const bound = declared ? resultOrError(() => this.#bind(first!, values, inputs)) : undefined
     return bound && !(bound instanceof SptError) ? bound : this.#bind(declared ?? first!, values, inputs)
   }
 

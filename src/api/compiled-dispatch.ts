@@ -1,6 +1,6 @@
 /** A kernel under a dispatch: each binding selects a schedule, and schedules are compiled on first use. */
 import { appliedName } from '../ast/applied-name.ts'
-import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { checkDimensions, givenParams } from '../run/bind/bound-sizes.ts'
 import { type Bound, bindInputs } from '../run/bind/index.ts'
 import { Executable } from '../run/execute.ts'
@@ -122,7 +122,8 @@ export class CompiledDispatch extends CompiledKernel {
     const asking = await fetchedRequest(this.#open, this.device, inputs)
     // // Whether runs select the schedule does not depend on the measured fill ratios.
     const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
-    const nothing = found.size > 0 ? orRefused(() => selectSchedule({ ...asking, found }, this.device)) : null
+    const nothing =
+      found.size > 0 ? resultOrError(() => selectSchedule({ ...asking, found }, this.device)) : null
     if (
       nothing === null ||
       nothing instanceof SptError ||

@@ -1,5 +1,5 @@
 /** Branches between which a dispatch selects at run time. */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { Statistic } from '../elaborate/index.ts'
 import type { RuntimeLists } from '../ir/stage1.ts'
 import { extentsOf } from '../run/bind/coordinate-sources.ts'
@@ -46,7 +46,7 @@ export function* telling<V>(of: DispatchSource<V>, name: string): Generator<V, v
   for (const others of [1, 0]) {
     const passed = new Set<string>()
     for (;;) {
-      const variant = orRefused(() => covering(of, others, name, passed))
+      const variant = resultOrError(() => covering(of, others, name, passed))
       if (variant instanceof SptError) break
       if (
         statistic.kind === 'fill_ratio' &&

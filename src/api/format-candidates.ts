@@ -3,7 +3,7 @@
  * length, each with the loop partition that the cost model predicts to be fastest.
  */
 import { appliedName } from '../ast/applied-name.ts'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { suitsUnevenSegments } from '../formats/uneven-segments.ts'
 import { type AnyFormat, formatOfOrder } from '../ir/format.ts'
 import { axesOfBinding } from '../run/bind/binding-names.ts'
@@ -86,7 +86,7 @@ function likely<K extends AutoSchedulable<K>>(kernel: K, bound: string): readonl
   const out = new Map<AnyFormat, Stored<K>>()
   const take = (format: AnyFormat, args: readonly number[]): void => {
     if (out.size >= MOST_FORMATS || out.has(format)) return
-    const stored = orRefused(() => {
+    const stored = resultOrError(() => {
       if (!suitsUnevenSegments(formatOfOrder(format, alike[0]!.axes.length))) return null
       return kernel.apply([{ stage: 1, step: { kind: 'as', buffer, format, args } }])
     })
@@ -131,7 +131,7 @@ function climbed<K extends AutoSchedulable<K>>(
   const seen = new Set<string>()
   const look = (fixed: PartialPoint) => {
     const d = new Decisions(fixed, true)
-    if (orRefused(() => sketch(stored.kernel, target, d)) instanceof SptError) return null
+    if (resultOrError(() => sketch(stored.kernel, target, d)) instanceof SptError) return null
     const text = [stored.text, ...d.forms.map((name) => `${name} = ${d.values[name]}`)].join(', ')
     if (seen.has(text)) return null
     seen.add(text)
@@ -170,7 +170,7 @@ function madeOf<K extends AutoSchedulable<K>>(
   const key = JSON.stringify([target, text])
   const before = made.get(key)
   if (before !== undefined) return before
-  const result = orRefused(() => applySketch(kernel, target, new Decisions(d.values, true)))
+  const result = resultOrError(() => applySketch(kernel, target, new Decisions(d.values, true)))
   const taken = result instanceof SptError ? null : result
   if (made.size >= MOST_MADE) made.delete(made.keys().next().value!)
   made.set(key, taken)

@@ -1,6 +1,6 @@
 /** Lookup of formats by name. */
 import { fail } from '../ast/diagnostic.ts'
-import { packagedFormat } from '../ast/packaged.ts'
+import { packagedFormatHint } from '../ast/packaged.ts'
 import { parseFormatExpression } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import { expectArgument, isRecord, nameText } from './argument-checks.ts'
@@ -33,6 +33,6 @@ export function chooseFormat(
     message: `there is no format ${nameText(format)}`,
     lookup: { name: nameText(format), candidates },
     ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
-    hint: packagedFormat(nameText(format)),
+    hint: packagedFormatHint(nameText(format)),
   })
 }

@@ -4,7 +4,7 @@
  */
 import { type PermutableDimension, permutableDimensions } from '../analysis/permutable-dimensions.ts'
 import { appliedName } from '../ast/applied-name.ts'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { elaborate } from '../elaborate/index.ts'
 import { isDenseRoot } from '../ir/axis.ts'
 import { constant, type Expr } from '../ir/expr.ts'
@@ -103,7 +103,7 @@ function formatFor(
   const name = `${b.name}_along_${b.axes[p]}`
   const text = formatText(name, b.axes, p, extents)
   const format = elaborate(programOf({ name: `${name}.spt`, text })).formats.get(name) as Format
-  const taken = orRefused(() => kernel.live(b.name, format, { inPlace: true }))
+  const taken = resultOrError(() => kernel.live(b.name, format, { inPlace: true }))
   if (taken instanceof SptError) return { format: null, rejection: taken.diagnostics[0]!.message }
   return { format: { format, text, equalFormats: knownAs(format, extents, kernel.formats) }, rejection: null }
 }

@@ -1,5 +1,5 @@
 /** Predicted times of schedules on bound data, by the cost model. */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { Compilation } from '../run/compile.ts'
 import { runOn } from '../run/default-schedules.ts'
@@ -26,7 +26,7 @@ export function predictedTimes(
   beside: Readonly<Record<string, Tensor>> = {},
 ): readonly (number | null)[] {
   if (!model || Object.keys(sparse).length === 0) return kernels.map(() => null)
-  const found = orRefused(() => knownOf(source, sparse, beside))
+  const found = resultOrError(() => knownOf(source, sparse, beside))
   if (found instanceof SptError) return kernels.map(() => null)
   const { data, times } = found
   const params = Object.fromEntries(sizes)

@@ -1,6 +1,6 @@
 /** Programs: elaborated `.spt` sources. */
 import { fail, type Source, withSources } from '../ast/diagnostic.ts'
-import { refuseInstructionTexts, type Shipped } from '../ast/instruction-texts.ts'
+import { rejectInstructionTexts, type Shipped } from '../ast/instruction-texts.ts'
 import type { Program as Parsed } from '../ast/linked-program.ts'
 import type { Entry, ReadText, Trees } from '../ast/resolve-imports.ts'
 import { type Elaborated, elaborate, type Family } from '../elaborate/index.ts'
@@ -166,7 +166,7 @@ export async function readParsed(
   { instructions = true }: LoadOptions = {},
 ): Promise<Parsed> {
   const parsed = await loadProgram(entry, textFrom(files), textFrom(imports), trees)
-  if (!instructions) refuseInstructionTexts(parsed, shipped)
+  if (!instructions) rejectInstructionTexts(parsed, shipped)
   return parsed
 }
 

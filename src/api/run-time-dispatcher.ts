@@ -3,7 +3,7 @@
  * Schedules that build the format leave list lengths in memory. Under other schedules, the launches of a builder run from time to time.
  * Readback is asynchronous.
  */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { BareValues } from '../run/bind/update-values.ts'
 import type { Executable } from '../run/execute.ts'
 import { storedElsewhere } from '../run/overflow-error.ts'
@@ -157,7 +157,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
 
   #regret(): string | null {
     if (Object.values(this.#covered).every((c) => c.measured === null)) return null
-    const now = orRefused(() => this.#of.chosen(this.#decided().variant).text)
+    const now = resultOrError(() => this.#of.chosen(this.#decided().variant).text)
     return now instanceof SptError || now === this.#now.text ? null : now
   }
 

@@ -2,7 +2,7 @@
  * Auto-scheduler: candidates for a kernel without a schedule (`search/sketch/shortlist.ts`), compared by the cost model on bound
  * data.
  */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { someStmt } from '../ir/tree.ts'
 import type { Compilation } from '../run/compile.ts'
@@ -117,7 +117,7 @@ function* legalForms<K extends AutoSchedulable<K>>(
   target: SketchTarget,
 ): Generator<ScheduleCandidate<K>> {
   for (const { forms, values: taken } of formsOf((d) => void sketch(kernel, target, d), MOST_FORMS)) {
-    const made = orRefused(() => applySketch(kernel, target, new Decisions(taken, true)))
+    const made = resultOrError(() => applySketch(kernel, target, new Decisions(taken, true)))
     const text = forms.map((name) => `${name} = ${taken[name]}`).join(', ')
     if (!(made instanceof SptError)) yield { kernel: made, text, milliseconds: null, costModel: null }
   }

@@ -1,7 +1,7 @@
 /** Schedule selection: evaluates the conditions of a dispatch on bound data and a device. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
 import { appliedName } from '../ast/applied-name.ts'
-import { fail, orRefused, type Span, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, type Span, SptError } from '../ast/diagnostic.ts'
 import type { Choice, ScheduleCall } from '../elaborate/index.ts'
 import type { Compilation } from '../run/compile.ts'
 import type { DeviceKind } from '../runtime/device.ts'
@@ -182,7 +182,7 @@ export function selectSchedule<K extends Schedulable<K>>(
   const compares = Object.keys(sparse).length > 0
   const legal: SelectedKernel<K>[] = []
   for (const decision of decisions) {
-    const variant = orRefused(() => made(decision))
+    const variant = resultOrError(() => made(decision))
     if (variant instanceof SptError) continue
     if (!compares) return variant
     legal.push(variant)

@@ -2,7 +2,7 @@
  * Default schedule on software adapters (SwiftShader, llvmpipe, WARP). Compiling tiled and unrolled loops takes seconds there, which small
  * data never repay. So `parallel()` runs instead, up to an amount of work (docs/how-to/webgpu-limits.md).
  */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { type Axis, isFused } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
 import { freeVars } from '../ir/expr-tree.ts'
@@ -40,10 +40,10 @@ export function plainReason(
 ): string | null {
   if (!isSoftware(on)) return null
   const { source } = base.compilation
-  const n = orRefused(() => iterationsIn(source, sizes, tensors))
+  const n = resultOrError(() => iterationsIn(source, sizes, tensors))
   if (n instanceof SptError || !(n <= PLAIN_ITERATIONS)) return null
   // // The plain kernel may exceed the device's limits.
-  const fits = orRefused(() => checkPlain(base.parallel().compilation, on))
+  const fits = resultOrError(() => checkPlain(base.parallel().compilation, on))
   return fits instanceof SptError
     ? null
     : `on a software adapter, compiling tuned loops takes longer than running ${number(n)} iterations`

@@ -1,6 +1,6 @@
 /** Search spaces as values: decisions of a point are made one at a time, and ordinary steps apply a point. */
 import { brokenFact, factText } from '../analysis/integers/facts.ts'
-import { fail, orRefused } from '../ast/diagnostic.ts'
+import { fail, resultOrError } from '../ast/diagnostic.ts'
 import { expectArgument, isRecord } from '../ast/expect-argument.ts'
 import {
   decidedIn,
@@ -140,7 +140,7 @@ export class Space<K extends Base<K>> extends ErrorSources {
     const args = [...params.values()].flatMap((v) => v ?? [])
     const answers = new Map<string, number>()
     for (const name of asked) {
-      const answer = orRefused(() => known(variable(name)))
+      const answer = resultOrError(() => known(variable(name)))
       if (typeof answer === 'number') answers.set(name, answer)
     }
     return { base: this.#base, name: space.name, args, answers, sizes: this.#sizes }

@@ -1,6 +1,6 @@
 /** Inputs bound for several kernels, split into inputs of the unscheduled kernel, and list and set arguments of formats. */
 import { byName } from '../ast/by-name.ts'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import { callerTensor, givenOf } from '../run/bind/caller-tensors.ts'
 import type { Inputs } from '../run/bind/index.ts'
@@ -21,7 +21,7 @@ export class SplitInputs {
     this.#source = source
     this.#given = given
     this.used = new Map(taken)
-    const own = orRefused(() => this.own)
+    const own = resultOrError(() => this.own)
     // // The name of an axis may be an argument of a later kernel's format, so errors are postponed.
     if (own instanceof SptError && !Object.keys(this.#tensors).some((name) => this.#isAxis(name))) throw own
   }

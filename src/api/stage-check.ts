@@ -2,7 +2,7 @@
  * Check of a kernel under a schedule at every stage: lowered for each target with verifiers, and run on small random data by the
  * interpreters of Stages II and III. Results must agree with the reference. Loaded on demand only.
  */
-import { InternalError, inPass, orRefused, SptError } from '../ast/diagnostic.ts'
+import { InternalError, inPass, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Plan } from '../ir/loops.ts'
 import { someStmt } from '../ir/tree.ts'
@@ -49,7 +49,7 @@ export function checkStages(c: Compilation): StageCheck {
   }
   const plans = new Map<string, Plan>()
   for (const [way, options] of WAYS) {
-    const plan = orRefused(() => c.planFor(options))
+    const plan = resultOrError(() => c.planFor(options))
     if (plan instanceof SptError) skip(way, messageOf(plan))
     else plans.set(way, plan)
   }

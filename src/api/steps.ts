@@ -1,5 +1,5 @@
 /** Schedule steps as methods: each returns a new kernel, or throws with the reason. */
-import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { expectOptions } from '../ast/expect-argument.ts'
 import { type Expr, int } from '../ir/expr.ts'
 import type { AnyFormat } from '../ir/format.ts'
@@ -164,7 +164,7 @@ function misspelt(word: string, name: string, { call }: AnyDeclared): () => neve
 
 /** Runs `work`; errors about arguments show an example call. */
 function showingCall<T>(call: string, work: () => T): T {
-  const done = orRefused(work)
+  const done = resultOrError(work)
   if (!(done instanceof SptError)) return done
   const { diagnostics, sources } = done
   const shown = new SptError(diagnostics.map((d) => ({ ...d, hint: d.hint ?? `write \`${call}\`` })))

@@ -1,7 +1,7 @@
 /** One set of inputs on a device for many schedules of a kernel, with shared conversions, uploads and reference results. */
 import { byName } from '../ast/by-name.ts'
 import { fail, withSources } from '../ast/diagnostic.ts'
-import { Allowance, allocatingWithin } from '../columns/allocate.ts'
+import { AllocationLimit, withAllocationLimit } from '../columns/allocate.ts'
 import type { Buffer } from '../ir/loops.ts'
 import type { Kernel1 } from '../ir/stage1.ts'
 import type { RefInputs, RefOptions, RefOutputs } from '../reference/index.ts'
@@ -139,8 +139,8 @@ export class Workspace extends ErrorSources {
 
   #bounded<T>(f: () => T): T {
     if (!this.#options.limitExpansion) return f()
-    return allocatingWithin(
-      new Allowance(maxMeasuredElements(Object.values(this.#split.own.tensors ?? {}))),
+    return withAllocationLimit(
+      new AllocationLimit(maxMeasuredElements(Object.values(this.#split.own.tensors ?? {}))),
       f,
     )
   }

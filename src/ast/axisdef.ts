@@ -1,6 +1,6 @@
 /** Definitions of axes: the parser reads `KIND(arguments) modifiers`, and `axis-kinds.ts` defines their meaning. */
 import { AXES, type AxisDef, type AxisWord, type Flags } from './axis-kinds.ts'
-import { refuseTwice } from './checks.ts'
+import { rejectRepeated } from './checks.ts'
 import { fail, type Span } from './diagnostic.ts'
 import { axisKindMeant } from './foreign-names.ts'
 import type { Element, Expr, Ident } from './nodes.ts'
@@ -28,22 +28,27 @@ export function axisDef(p: Parts): AxisDef {
     })
   }
   const takes = Object.entries<string>(AXES[kind].takes)
-  const list = takes.some(([, of]) => of === 'axes')
-  const isRoot = takes.some(([, of]) => of === 'root?') && p.args.length === takes.length - 1
-  if (list ? p.args.length < 2 : p.args.length !== takes.length && !isRoot)
+  const isList = takes.some(([, operandKind]) => operandKind === 'axes')
+  const isRoot =
+    takes.some(([, operandKind]) => operandKind === 'root?') && p.args.length === takes.length - 1
+  if (isList ? p.args.length < 2 : p.args.length !== takes.length && !isRoot)
     fail({
       code: 'parse/arity',
       message: `\`${kind}\` does not take ${p.args.length} argument${p.args.length === 1 ? '' : 's'}`,
       span: p.span,
       expected: `\`${AXES[kind].form}\``,
     })
-  const operand = (of: string, k: number): unknown => {
-    const at = isRoot ? k - 1 : k
-    if (of === 'axes') return p.args.map((_, n) => axisName(p, n))
-    if (of === 'size') return p.args[at]!
-    return at < 0 ? null : of === 'axis' || of === 'buffer' ? axisName(p, at) : parentName(p)
+  const operand = (operandKind: string, k: number): unknown => {
+    const index = isRoot ? k - 1 : k
+    if (operandKind === 'axes') return p.args.map((_, n) => axisName(p, n))
+    if (operandKind === 'size') return p.args[index]!
+    return index < 0
+      ? null
+      : operandKind === 'axis' || operandKind === 'buffer'
+        ? axisName(p, index)
+        : parentName(p)
   }
-  const operands = takes.map(([field, of], k) => [field, operand(of, k)])
+  const operands = takes.map(([field, operandKind], k) => [field, operand(operandKind, k)])
   return { kind, ...Object.fromEntries(operands), ...flagsOf(p, kind), span: p.span } as AxisDef
 }
 
@@ -60,7 +65,7 @@ function flagsOf(p: Parts, kind: AxisWord): Flags | undefined {
         span: m.span,
         hint: '`unordered` and `nonunique` are properties of the stored coordinates of sparse axes',
       })
-    if (seen.has(m.name)) refuseTwice(m.name, 'written', m.span)
+    if (seen.has(m.name)) rejectRepeated(m.name, 'written', m.span)
     seen.add(m.name)
   }
   return sparse ? { ordered: !seen.has('unordered'), unique: !seen.has('nonunique') } : undefined
@@ -81,6 +86,8 @@ function axisName(p: Parts, k: number): Ident {
 /** A parent's name, which may be an element of a list: `o[k]`. */
 function parentName(p: Parts): Element {
   const e = p.args[0]!
-  const [index, more] = e.kind === 'access' ? e.index : []
-  return e.kind === 'access' && index && !more ? { name: e.buffer.name, span: e.span, index } : axisName(p, 0)
+  const [index, second] = e.kind === 'access' ? e.index : []
+  return e.kind === 'access' && index && !second
+    ? { name: e.buffer.name, span: e.span, index }
+    : axisName(p, 0)
 }

@@ -2,20 +2,20 @@
 import { type Advice, type Diagnostic, fail } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
 import { typeMeant } from './foreign-names.ts'
-import { MAX_HEIGHT, tooDeep } from './lexical-scan.ts'
+import { MAX_HEIGHT, rejectDepth } from './lexical-scan.ts'
 import type { BindTarget, Expr, Ident, Monoid, NumberLit, Param } from './nodes.ts'
 import { BIND_TARGETS } from './nodes.ts'
 import { type Span, spanAt } from './span.ts'
 
 /** Computes the height of expression trees, and rejects those that could overflow the stack of recursive passes. */
 export class Heights {
-  private readonly known = new WeakMap<Expr, number>()
+  private readonly heights = new WeakMap<Expr, number>()
 
-  withinHeight<T extends Expr>(e: T, parts: readonly Expr[]): T {
+  recordHeight<T extends Expr>(e: T, parts: readonly Expr[]): T {
     let height = 0
-    for (const p of parts) height = Math.max(height, this.known.get(p) ?? 0)
-    if (height >= MAX_HEIGHT) tooDeep(e.span)
-    this.known.set(e, height + 1)
+    for (const p of parts) height = Math.max(height, this.heights.get(p) ?? 0)
+    if (height >= MAX_HEIGHT) rejectDepth(e.span)
+    this.heights.set(e, height + 1)
     return e
   }
 }
@@ -25,8 +25,8 @@ export function typeName<T extends string>(
   id: Ident,
   types: readonly T[],
 ): { readonly name: T; readonly span: Span } {
-  const known = types.find((t) => t === id.name)
-  if (known) return { name: known, span: id.span }
+  const match = types.find((t) => t === id.name)
+  if (match) return { name: match, span: id.span }
   const hint = typeMeant(id.name, types)
   fail({
     code: 'parse/type',
@@ -45,11 +45,11 @@ export function bindTarget(text: string, span: Span): BindTarget {
 
 /** A hardware axis that does not exist; those of CUDA C are called `threadIdx.x`. */
 export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice {
-  const meant = BIND_TARGETS.find((t) => t.replace('.', 'Idx.') === text)
+  const cudaName = BIND_TARGETS.find((t) => t.replace('.', 'Idx.') === text)
   return {
     message: `unknown axis \`${nameText(text)}\``,
-    ...(meant
-      ? { hint: `did you mean \`${meant}\`?` }
+    ...(cudaName
+      ? { hint: `did you mean \`${cudaName}\`?` }
       : { lookup: { name: nameText(text), candidates: BIND_TARGETS }, expected: BIND_TARGETS.join(', ') }),
   }
 }
@@ -57,26 +57,26 @@ export function unknownAxis(text: unknown): Pick<Diagnostic, 'message'> & Advice
 export const count = (n: number, what: string): string => `${n} ${what}${n === 1 ? '' : 's'}`
 
 /** A list in the source: the noun for its items, their number, and its location. */
-interface Counted {
+interface SourceList {
   readonly what: string
   readonly length: number
   readonly span: Span
 }
 
 /** Checks that two lists have the same length. @throws SptError `parse/arity` */
-export function sameNumber(wanted: Counted, given: Counted): void {
-  if (wanted.length === given.length) return
+export function checkSameLength(expected: SourceList, kinds: SourceList): void {
+  if (expected.length === kinds.length) return
   fail({
     code: 'parse/arity',
-    message: `${count(wanted.length, wanted.what)}, but ${count(given.length, given.what)}`,
-    span: given.span,
-    labels: [{ span: wanted.span, text: `the ${wanted.what}${wanted.length === 1 ? '' : 's'}` }],
-    expected: `a ${given.what} for each ${wanted.what}`,
+    message: `${count(expected.length, expected.what)}, but ${count(kinds.length, kinds.what)}`,
+    span: kinds.span,
+    labels: [{ span: expected.span, text: `the ${expected.what}${expected.length === 1 ? '' : 's'}` }],
+    expected: `a ${kinds.what} for each ${expected.what}`,
   })
 }
 
 /** Checks that the names after `->` are as many as the loops that the step creates. @throws SptError `parse/arity` */
-export function newNames(names: readonly Ident[], loops: number, step: Span): void {
+export function checkNewNames(names: readonly Ident[], loops: number, step: Span): void {
   if (names.length === loops) return
   fail({
     code: 'parse/arity',
@@ -87,7 +87,7 @@ export function newNames(names: readonly Ident[], loops: number, step: Span): vo
   })
 }
 
-export function numberLit(text: string, span: Span): NumberLit {
+export function numberLiteral(text: string, span: Span): NumberLit {
   const value = Number(text)
   const float = /[.eE]/.test(text)
   if (float ? !Number.isFinite(value) : !Number.isSafeInteger(value))
@@ -104,12 +104,12 @@ export function numberLit(text: string, span: Span): NumberLit {
 
 /** The kinds of iterators, one letter each. @throws SptError `parse/iterator-kinds` */
 export function iterKinds(letters: Ident | null, iterators: number, missing: Span): readonly ('S' | 'R')[] {
-  const given = letters?.name ?? ''
-  if (given.length !== iterators || !/^[SR]*$/.test(given))
+  const kinds = letters?.name ?? ''
+  if (kinds.length !== iterators || !/^[SR]*$/.test(kinds))
     fail({
       code: 'parse/iterator-kinds',
       message: letters
-        ? `\`${given}\` does not say what ${iterators} iterator${iterators === 1 ? ' does' : 's do'}`
+        ? `\`${kinds}\` does not say what ${iterators} iterator${iterators === 1 ? ' does' : 's do'}`
         : 'it is not said what each iterator does',
       span: letters?.span ?? missing,
       expected:
@@ -118,7 +118,7 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
           : `\`as\` and ${count(iterators, 'letter')}, each \`S\` or \`R\``,
       hint: '`S` where different values write different elements, `R` where they combine through a reducer',
     })
-  return [...given] as ('S' | 'R')[]
+  return [...kinds] as ('S' | 'R')[]
 }
 
 /** An option after a buffer or an operand; options may come in any order. */
@@ -129,7 +129,7 @@ export interface Option {
 }
 
 /** Reports a keyword that is written or given twice. */
-export function refuseTwice(word: string, how: 'written' | 'given', span: Span): never {
+export function rejectRepeated(word: string, how: 'written' | 'given', span: Span): never {
   fail({
     code: 'parse/duplicate',
     message: `\`${word}\` is ${how} twice`,
@@ -141,7 +141,7 @@ export function refuseTwice(word: string, how: 'written' | 'given', span: Span):
 /** The value of an option, `null` if absent. @throws SptError if it is given twice */
 export function option<T>(options: readonly Option[], key: Option['key']): T | null {
   const [first, second] = options.filter((o) => o.key === key)
-  if (second) refuseTwice(key, 'given', second.span)
+  if (second) rejectRepeated(key, 'given', second.span)
   return first ? (first.value as T) : null
 }
 

@@ -113,15 +113,15 @@ export class Attacher {
    * returns the end of the last one.
    */
   private sameLine(from: number, limit: number, take: (c: Comment) => void): number {
-    let at = from
+    let offset = from
     let n = this.next
     for (let c = this.comments[n]; c && c.span.end <= limit; c = this.comments[++n]) {
-      if (/[^ \t\r;]/.test(this.text.slice(at, c.span.start))) break
-      at = c.span.end
+      if (/[^ \t\r;]/.test(this.text.slice(offset, c.span.start))) break
+      offset = c.span.end
     }
-    if (n === this.next || !/^[ \t\r;]*(\n|$)/.test(this.text.slice(at))) return from
+    if (n === this.next || !/^[ \t\r;]*(\n|$)/.test(this.text.slice(offset))) return from
     while (this.next < n) take(this.comments[this.next++]!)
-    return at
+    return offset
   }
 
   private peek(before: number): Comment | undefined {

@@ -8,7 +8,7 @@ export interface Label {
   readonly text: string
 }
 
-interface Complaint {
+interface Problem {
   /** Stable, `area/problem`: `parse/unexpected`, `check/unknown-name`, `schedule/not-nested`, `io/truncated`. */
   readonly code: string
   readonly severity?: Severity
@@ -21,7 +21,7 @@ interface Complaint {
   readonly notes?: readonly string[]
 }
 
-interface Leads {
+interface AdviceFields {
   /** The input that would have been accepted. */
   readonly expected: string
   /** The name that was looked up and the names that exist: the renderer adds "did you mean". */
@@ -36,9 +36,10 @@ interface Variants {
 }
 
 /** Advice to the user: every diagnostic has at least one of these fields. */
-export type Advice = Partial<Leads> & (Pick<Leads, 'expected'> | Pick<Leads, 'lookup'> | Pick<Leads, 'hint'>)
+export type Advice = Partial<AdviceFields> &
+  (Pick<AdviceFields, 'expected'> | Pick<AdviceFields, 'lookup'> | Pick<AdviceFields, 'hint'>)
 
-export type Diagnostic = Complaint & Advice & Variants
+export type Diagnostic = Problem & Advice & Variants
 
 /** A diagnostic without its location, which a helper adds. */
-export type Refusal = Pick<Complaint, 'code' | 'message'> & Advice
+export type Refusal = Pick<Problem, 'code' | 'message'> & Advice

@@ -14,7 +14,7 @@ export type { Advice, Diagnostic, Label, Refusal, Severity } from './diagnostic-
 export type { Source, Span } from './span.ts'
 
 /** Removes repeated diagnostics with equal code, message and span. */
-function once(list: readonly Diagnostic[]): readonly Diagnostic[] {
+function withoutRepeats(list: readonly Diagnostic[]): readonly Diagnostic[] {
   const key = ({ code, message, span }: Diagnostic): string =>
     `${code} ${message} ${span?.source} ${span?.start} ${span?.end}`
   return list.length < 2
@@ -30,7 +30,7 @@ export class SptError extends Error {
   declare sources: ReadonlyMap<string, Source> | undefined
 
   constructor(diagnostics: Diagnostic | readonly Diagnostic[]) {
-    const list = once(
+    const list = withoutRepeats(
       Array.isArray(diagnostics) ? (diagnostics as readonly Diagnostic[]) : [diagnostics as Diagnostic],
     )
     super(list.map((d) => `${d.code}: ${d.message}`).join('\n'))
@@ -46,8 +46,10 @@ export class SptError extends Error {
 
   /** The diagnostics with their source frames, followed by the stack frames outside this package. */
   #text(stack = ''): string {
-    const own = /(\S*\/)ast\/diagnostic\.\w+:/.exec(stack)?.[1]?.replace('(', '')
-    const calls = stack.split('\n').filter((line) => /^ +at /.test(line) && !(own && line.includes(own)))
+    const ownTexts = /(\S*\/)ast\/diagnostic\.\w+:/.exec(stack)?.[1]?.replace('(', '')
+    const calls = stack
+      .split('\n')
+      .filter((line) => /^ +at /.test(line) && !(ownTexts && line.includes(ownTexts)))
     return [`${this.name}: ${render(this.diagnostics, this.sources ?? ownSources(this))}`, ...calls].join(
       '\n',
     )
@@ -94,7 +96,7 @@ export function fail(diagnostic: Diagnostic): never {
 }
 
 /** The result of `work`, or the user error that it throws. */
-export function orRefused<T>(work: () => T): T | SptError {
+export function resultOrError<T>(work: () => T): T | SptError {
   try {
     return work()
   } catch (e) {
@@ -109,26 +111,26 @@ function ownSources({ diagnostics }: SptError): Map<string, Source> {
     ...(span ? [span] : []),
     ...labels.map((l) => l.span),
   ])
-  const known = spans.flatMap((s) => sourceOf(s) ?? [])
-  return new Map(known.toReversed().map((s) => [s.name, s]))
+  const found = spans.flatMap((s) => sourceOf(s) ?? [])
+  return new Map(found.toReversed().map((s) => [s.name, s]))
 }
 
 /** Adds source texts to user errors of `work`. Texts that the error already has take precedence. */
-export function withSources<T>(of: { readonly sources: ReadonlyMap<string, Source> }, work: () => T): T {
-  const tell = (e: unknown): never => {
+export function withSources<T>(program: { readonly sources: ReadonlyMap<string, Source> }, work: () => T): T {
+  const addSources = (e: unknown): never => {
     if (e instanceof SptError) {
       e.sources ??= ownSources(e)
-      const { sources: own } = e
-      const others = [...of.sources].filter(([name]) => !own.has(name))
-      if (others.length > 0) e.sources = new Map([...own, ...others])
+      const { sources: ownTexts } = e
+      const additional = [...program.sources].filter(([name]) => !ownTexts.has(name))
+      if (additional.length > 0) e.sources = new Map([...ownTexts, ...additional])
     }
     throw e
   }
   try {
-    const made = work()
-    return made instanceof Promise ? (made.catch(tell) as T) : made
+    const result = work()
+    return result instanceof Promise ? (result.catch(addSources) as T) : result
   } catch (e) {
-    return tell(e)
+    return addSources(e)
   }
 }
 

@@ -22,32 +22,32 @@ export const nameText = (x: unknown): string => (typeof x === 'string' ? x : sho
 
 /** Checks an argument of a public function. @throws SptError `api/argument` */
 export function expectArgument(
-  holds: boolean,
-  what: string,
-  got: unknown,
+  isValid: boolean,
+  subject: string,
+  value: unknown,
   expected: string,
   hint?: string,
 ): void {
-  if (holds) return
+  if (isValid) return
   // The caller cannot await a rejected promise argument: its rejection would end the process after this error was
   // caught.
-  if (got instanceof Promise) got.catch(() => undefined)
+  if (value instanceof Promise) value.catch(() => undefined)
   fail({
     code: 'api/argument',
-    message: `${what} cannot be ${show(got)}`,
+    message: `${subject} cannot be ${show(value)}`,
     expected,
-    ...(got instanceof Promise ? { hint: 'await it' } : hint === undefined ? {} : { hint }),
+    ...(value instanceof Promise ? { hint: 'await it' } : hint === undefined ? {} : { hint }),
   })
 }
 
 /** @throws SptError `api/argument` if the list contains an element twice */
-export function expectDistinct(what: string, list: readonly unknown[]): void {
+export function expectDistinct(subject: string, list: readonly unknown[]): void {
   // Called often: the duplicate is searched for only if there is one.
   if (new Set(list).size === list.length) return
-  const twice = list.find((x, k) => list.indexOf(x) < k)
+  const repeated = list.find((x, k) => list.indexOf(x) < k)
   fail({
     code: 'api/argument',
-    message: `${show(twice)} is twice among ${what}`,
+    message: `${show(repeated)} is twice among ${subject}`,
     expected: 'each once',
     hint: 'remove one of the two',
   })
@@ -61,19 +61,19 @@ export const isRecord = (x: unknown): x is Readonly<Record<string, unknown>> =>
  * `api/argument`, `api/unknown-option`
  */
 export function expectOptions<T extends object>(
-  what: string,
+  subject: string,
   options: T,
   known: readonly (keyof T & string)[],
   hintFor: (name: string) => string | undefined = () => undefined,
 ): void {
-  expectArgument(isRecord(options), `the options of ${what}`, options, 'an object')
+  expectArgument(isRecord(options), `the options of ${subject}`, options, 'an object')
   const name = Object.keys(options).find((k) => !(known as readonly string[]).includes(k))
   if (name === undefined) return
   const isSizes = (known as readonly string[]).includes('params') && /^size/i.test(name)
   const hint = isSizes ? 'sizes and scalars are params: { params: { m: 3 } }' : hintFor(name)
   fail({
     code: 'api/unknown-option',
-    message: `${what} has no option ${name}`,
+    message: `${subject} has no option ${name}`,
     lookup: { name, candidates: known },
     expected: known.length === 0 ? 'no options' : `some of ${known.join(', ')}`,
     ...(hint === undefined ? {} : { hint }),
@@ -81,6 +81,6 @@ export function expectOptions<T extends object>(
 }
 
 /** Checks an optional boolean. @throws SptError `api/argument` */
-export function expectFlag(what: string, flag: unknown): void {
-  expectArgument(flag === undefined || typeof flag === 'boolean', what, flag, 'true or false')
+export function expectFlag(subject: string, flag: unknown): void {
+  expectArgument(flag === undefined || typeof flag === 'boolean', subject, flag, 'true or false')
 }

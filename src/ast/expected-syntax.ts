@@ -1,65 +1,82 @@
 /** Expected syntax in error messages: failures of the grammar, condensed to the constructs that the tokens begin. */
 
-/** A construct and the tokens that can begin it: if all of `when` are expected, `instead` replaces all of `of`. */
-interface Group {
-  readonly when: readonly string[]
-  readonly of: readonly string[]
-  readonly instead: string
+/** A construct and the tokens that can begin it: if all of `trigger` are expected, `replacement` replaces all of `replaced`. */
+interface SyntaxGroup {
+  readonly trigger: readonly string[]
+  readonly replaced: readonly string[]
+  readonly replacement: string
 }
 
 const EXPRESSION = ['a number', 'a function', 'a name', '"("', 'a literal', 'an expression']
 /** Steps with grammar rules of their own. The keywords of all other steps are passed to the parser. */
 export const OTHER_STEPS = ['use', 'each', 'merge']
 const quoted = (words: readonly string[]): string[] => words.map((w) => `"${w}"`)
-const stepGroup = (words: readonly string[]): Group => ({
-  when: quoted([...words, ...OTHER_STEPS]),
-  of: [...quoted([...words, ...OTHER_STEPS]), 'a name'],
-  instead: 'a step',
+const stepGroup = (words: readonly string[]): SyntaxGroup => ({
+  trigger: quoted([...words, ...OTHER_STEPS]),
+  replaced: [...quoted([...words, ...OTHER_STEPS]), 'a name'],
+  replacement: 'a step',
 })
 
-const GROUPS: readonly Group[] = [
-  { when: ['a function'], of: EXPRESSION, instead: 'an expression' },
+const GROUPS: readonly SyntaxGroup[] = [
+  { trigger: ['a function'], replaced: EXPRESSION, replacement: 'an expression' },
   {
-    when: ['"kernel"', '"monoid"'],
-    of: ['"kernel"', '"monoid"', '"format"', '"schedule"', '"space"', '"import"', '"memory"', '"instr"'],
-    instead:
+    trigger: ['"kernel"', '"monoid"'],
+    replaced: [
+      '"kernel"',
+      '"monoid"',
+      '"format"',
+      '"schedule"',
+      '"space"',
+      '"import"',
+      '"memory"',
+      '"instr"',
+    ],
+    replacement:
       'a declaration (`kernel`, `format`, `monoid`, `schedule`, `space`, `memory`, `instr` or `import`)',
   },
-  { when: ['"let"', '"if"'], of: ['"let"', '"if"', '"iterate"', '"("', 'a name'], instead: 'a statement' },
-  { when: ['an operator'], of: ['"["', '"."', '"("'], instead: 'an operator' },
   {
-    when: ['a literal', 'a number', 'an expression'],
-    of: ['a literal', 'a number', 'an expression'],
-    instead: 'a number, `inf`, `nan`, `true` or `false`',
+    trigger: ['"let"', '"if"'],
+    replaced: ['"let"', '"if"', '"iterate"', '"("', 'a name'],
+    replacement: 'a statement',
   },
-  { when: ['a role'], of: ['a role'], instead: 'a role (`in`, `out`, `inout` or `local`)' },
-  { when: ['iteration kinds'], of: ['iteration kinds'], instead: 'one `S` or `R` for each iterator' },
+  { trigger: ['an operator'], replaced: ['"["', '"."', '"("'], replacement: 'an operator' },
   {
-    when: ['a hardware axis'],
-    of: ['a hardware axis'],
-    instead: 'a hardware axis (`block.x` … `thread.z`)',
+    trigger: ['a literal', 'a number', 'an expression'],
+    replaced: ['a literal', 'a number', 'an expression'],
+    replacement: 'a number, `inf`, `nan`, `true` or `false`',
+  },
+  { trigger: ['a role'], replaced: ['a role'], replacement: 'a role (`in`, `out`, `inout` or `local`)' },
+  {
+    trigger: ['iteration kinds'],
+    replaced: ['iteration kinds'],
+    replacement: 'one `S` or `R` for each iterator',
   },
   {
-    when: ['a modifier'],
-    of: ['a modifier', '"for"', '"padded"', '"packed"'],
-    instead: '`unordered`, `nonunique`, `full` or `compact`',
+    trigger: ['a hardware axis'],
+    replaced: ['a hardware axis'],
+    replacement: 'a hardware axis (`block.x` … `thread.z`)',
+  },
+  {
+    trigger: ['a modifier'],
+    replaced: ['a modifier', '"for"', '"padded"', '"packed"'],
+    replacement: '`unordered`, `nonunique`, `full` or `compact`',
   },
 ]
 
 /** Failures due to white space, ends of statements and negative conditions. */
-export const noise = (failure: string): boolean => /^(not |"(\/|;|\s|\\[nrt])"$)/.test(failure)
+export const isNoise = (failure: string): boolean => /^(not |"(\/|;|\s|\\[nrt])"$)/.test(failure)
 
 /** The expected syntax for users: names of constructs instead of their first tokens. */
-export function condense(failures: readonly string[], steps: readonly string[]): string[] {
-  let set = new Set(failures)
-  for (const { when, of, instead } of [...GROUPS, stepGroup(steps)]) {
-    if (!when.every((w) => set.has(w))) continue
-    set = new Set([...set].filter((f) => !of.includes(f)))
-    set.add(instead)
+export function condenseExpected(failures: readonly string[], steps: readonly string[]): string[] {
+  let remaining = new Set(failures)
+  for (const { trigger, replaced, replacement } of [...GROUPS, stepGroup(steps)]) {
+    if (!trigger.every((w) => remaining.has(w))) continue
+    remaining = new Set([...remaining].filter((f) => !replaced.includes(f)))
+    remaining.add(replacement)
   }
-  for (const dull of ['end of input', '"."', '"["']) if (set.size > 1) set.delete(dull)
+  for (const token of ['end of input', '"."', '"["']) if (remaining.size > 1) remaining.delete(token)
   const rank = (f: string): number => (!f.startsWith('"') ? 0 : /^"\w/.test(f) ? 1 : 2)
-  return [...set]
+  return [...remaining]
     .sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1))
     .map((f) =>
       f === 'end of input'

@@ -123,23 +123,23 @@ export const STEPS: Readonly<Record<string, string>> = {
   blockize: 'tensorize i with INSTRUCTION',
 }
 
-const meantIn = (table: Readonly<Record<string, string>>, name: string): string | undefined =>
+const hintIn = (table: Readonly<Record<string, string>>, name: string): string | undefined =>
   Object.hasOwn(table, name.toLowerCase()) ? `write \`${table[name.toLowerCase()]}\`` : undefined
 
 /** A hint for a function of another system; `known`: the functions that exist where it is called. */
-export const functionMeant = (name: string, known: readonly string[]): string | undefined =>
-  meantIn(FUNCTIONS, name) ?? (known.includes('count') ? meantIn(QUERIES, name) : undefined)
+export const functionHint = (name: string, known: readonly string[]): string | undefined =>
+  hintIn(FUNCTIONS, name) ?? (known.includes('count') ? hintIn(QUERIES, name) : undefined)
 
 /** A hint for a type, axis kind or value of another system; undefined unless `known` has the type. */
 export const typeMeant = (name: string, known: readonly string[]): string | undefined =>
-  known.includes(TYPES[name.toLowerCase()] ?? '') ? meantIn(TYPES, name) : undefined
-export const axisKindMeant = (name: string): string | undefined => meantIn(AXIS_KINDS, name)
-export const valueMeant = (name: string): string | undefined => meantIn(VALUES, name)
+  known.includes(TYPES[name.toLowerCase()] ?? '') ? hintIn(TYPES, name) : undefined
+export const axisKindMeant = (name: string): string | undefined => hintIn(AXIS_KINDS, name)
+export const valueMeant = (name: string): string | undefined => hintIn(VALUES, name)
 
-export const stepMeant = (word: string): string | undefined => meantIn(STEPS, word)
+export const suggestedStep = (word: string): string | undefined => hintIn(STEPS, word)
 
 /** Operators of other languages, and what to write in `.spt`. */
-export const SPELLED: ReadonlyMap<string, string> = new Map(
+export const OPERATOR_HINTS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     '&&': 'write `and`',
     '||': 'write `or`',

@@ -1,6 +1,6 @@
 /** Items in the body of a format, and the checks that combine them into a description or a composition. */
 import { levelFormat } from './axis-kinds.ts'
-import { refuseTwice } from './checks.ts'
+import { rejectRepeated } from './checks.ts'
 import { fail } from './diagnostic.ts'
 import type {
   AxisClaim,
@@ -31,14 +31,14 @@ export type FormatItem =
 
 export function formatBody(items: readonly FormatItem[], format: Ident): Description | Composition {
   const rules = items.filter((i) => i.what === 'rule')
-  const other = items.find((i) => i.what !== 'rule')
+  const otherItem = items.find((i) => i.what !== 'rule')
   const [rule] = rules
-  if (rule && other)
+  if (rule && otherItem)
     fail({
       code: 'parse/mixed-format',
       message: `format \`${format.name}\` has both parts and axes with maps`,
-      span: headOf(other),
-      labels: [{ span: headOf(rule), text: 'it is composed of parts here' }],
+      span: keywordSpan(otherItem),
+      labels: [{ span: keywordSpan(rule), text: 'it is composed of parts here' }],
       expected: 'either parts, or axes with `map` and `inverse`',
       hint: 'describe what is stored in a separate format, and name that in a `part`',
     })
@@ -47,15 +47,15 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
     kind: 'description',
     sorts: items.flatMap((i) => (i.what === 'sort' ? [i.node] : [])),
     axes: items.flatMap((i) => (i.what === 'axis' ? [i.node] : [])),
-    map: theMap(items, 'map', format),
-    inverse: theMap(items, 'inverse', format),
-    mask: theMask(items),
-    where: theWhere(items),
+    map: onlyMap(items, 'map', format),
+    inverse: onlyMap(items, 'inverse', format),
+    mask: onlyMask(items),
+    where: onlyWhere(items),
   }
 }
 
 /** The span of the item's first word, so that a diagnostic does not mark a whole block. */
-function headOf(item: FormatItem): Span {
+function keywordSpan(item: FormatItem): Span {
   const { span } = item.node
   const words = { axis: 4, map: 3, inverse: 7, sort: 4, mask: 4, where: 5, rule: 0 }
   const length =
@@ -64,11 +64,11 @@ function headOf(item: FormatItem): Span {
 }
 
 /** The only `map` or `inverse` of a format. @throws SptError if it is missing or given twice */
-function theMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: Ident): CoordMap {
+function onlyMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: Ident): CoordMap {
   const [first, second] = items.flatMap((i) =>
     i.what === which && (i.what === 'map' || i.what === 'inverse') ? [i.node] : [],
   )
-  if (second) refuseTwice(which, 'given', second.span)
+  if (second) rejectRepeated(which, 'given', second.span)
   if (first) return first
   fail({
     code: 'parse/missing',
@@ -82,13 +82,13 @@ function theMap(items: readonly FormatItem[], which: 'map' | 'inverse', format: 
   })
 }
 
-function theMask(items: readonly FormatItem[]): Mask | null {
+function onlyMask(items: readonly FormatItem[]): Mask | null {
   const [first, second] = items.flatMap((i) => (i.what === 'mask' ? [i.node] : []))
-  if (second) refuseTwice('mask', 'given', second.span)
+  if (second) rejectRepeated('mask', 'given', second.span)
   return first ?? null
 }
 
-function theWhere(items: readonly FormatItem[]): Holds | null {
+function onlyWhere(items: readonly FormatItem[]): Holds | null {
   const [first, second] = items.flatMap((i) => (i.what === 'where' ? [i.node] : []))
   if (second)
     fail({
@@ -102,8 +102,8 @@ function theWhere(items: readonly FormatItem[]): Holds | null {
 
 export function formatParam(name: Ident, type: Ident | null, value: Expr | null, span: Span): FormatParam {
   if (!type) return { name, type: 'integer', default: value, span }
-  const known = FORMAT_PARAM_TYPES.find((t) => t === type.name)
-  if (!known)
+  const paramType = FORMAT_PARAM_TYPES.find((t) => t === type.name)
+  if (!paramType)
     fail({
       code: 'parse/type',
       message: `a parameter of a format cannot be \`${type.name}\``,
@@ -111,32 +111,32 @@ export function formatParam(name: Ident, type: Ident | null, value: Expr | null,
       expected: '`size`, `real`, `list` or `set`; without a type it is an integer',
       lookup: { name: type.name, candidates: FORMAT_PARAM_TYPES },
     })
-  if (value && known !== 'real')
+  if (value && paramType !== 'real')
     fail({
       code: 'parse/default',
-      message: `a parameter of type \`${known}\` has no default`,
+      message: `a parameter of type \`${paramType}\` has no default`,
       span: value.span,
       hint:
-        known === 'size'
+        paramType === 'size'
           ? 'a `size` that is not given is measured; without `: size` it is an integer with a default'
           : 'left out, it has the parameter’s own name in the data',
     })
-  return { name, type: known, default: value, span }
+  return { name, type: paramType, default: value, span }
 }
 
 /** The claims among the modifiers of an axis. @throws SptError if one is written twice */
 export function axisClaims(words: readonly Ident[]): readonly AxisClaim[] {
   const claims = words.flatMap(({ name, span }) => {
-    const known = AXIS_CLAIMS.find((c) => c === name)
-    return known ? [{ name: known, span }] : []
+    const claimName = AXIS_CLAIMS.find((c) => c === name)
+    return claimName ? [{ name: claimName, span }] : []
   })
-  const twice = claims.find((c, k) => claims.findIndex((d) => d.name === c.name) !== k)
-  if (twice) refuseTwice(twice.name, 'written', twice.span)
+  const repeated = claims.find((c, k) => claims.findIndex((d) => d.name === c.name) !== k)
+  if (repeated) rejectRepeated(repeated.name, 'written', repeated.span)
   return claims
 }
 
 /** The rules of a block, at least one: elements that no part takes would be lost. @throws SptError `parse/missing` */
-export function someRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
+export function requireRules(rules: readonly Rule[], what: string, span: Span): readonly Rule[] {
   if (rules.length > 0) return rules
   fail({
     code: 'parse/missing',
@@ -177,8 +177,10 @@ export function checkPacked(def: AxisDef, span: Span): void {
   })
 }
 
-/** Checks an axis of a kernel, where lists and coordinates of padding are not allowed. @throws SptError */
-export function inKernel(a: AxisDecl): void {
+/**
+ * Checks an axis of a kernel: lists, and padding with a coordinate, are not allowed there. @throws SptError
+ */
+export function checkKernelAxis(a: AxisDecl): void {
   if (a.padding)
     fail({
       code: 'parse/padding',

@@ -10,7 +10,7 @@ export type Shipped = (path: string) => string | null
  * For untrusted programs: rejects texts of instructions and memories, used or not, outside the package's own files.
  * @throws SptError `check/instruction-text`, one for each file
  */
-export function refuseInstructionTexts(program: Program, shipped: Shipped = () => null): void {
+export function rejectInstructionTexts(program: Program, shipped: Shipped = () => null): void {
   // A source that is named like a package file could change the meaning of the others: either all of them equal the
   // shipped files, or none is trusted.
   const packaged = [...program.sources.values()].filter((s) => inPackage(s.name))

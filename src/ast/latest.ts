@@ -1,27 +1,27 @@
 /** A least-recently-used cache keyed by text, limited by the total length of its keys. */
-export class Latest<T> {
-  readonly #most: number
-  readonly #made = new Map<string, T>()
-  #kept = 0
+export class TextCache<T> {
+  readonly #maxLength: number
+  readonly #values = new Map<string, T>()
+  #length = 0
 
-  /** @param most characters of all keys */
-  constructor(most: number) {
-    this.#most = most
+  /** @param maxLength characters of all keys */
+  constructor(maxLength: number) {
+    this.#maxLength = maxLength
   }
 
   get(text: string): T | undefined {
-    const made = this.#made.get(text)
-    if (made !== undefined) this.keep(text, made)
-    return made
+    const cached = this.#values.get(text)
+    if (cached !== undefined) this.put(text, cached)
+    return cached
   }
 
-  keep(text: string, made: T): void {
-    if (!this.#made.delete(text)) this.#kept += text.length
-    this.#made.set(text, made)
-    for (const old of this.#made.keys()) {
-      if (this.#kept <= this.#most) break
-      this.#made.delete(old)
-      this.#kept -= old.length
+  put(text: string, value: T): void {
+    if (!this.#values.delete(text)) this.#length += text.length
+    this.#values.set(text, value)
+    for (const oldest of this.#values.keys()) {
+      if (this.#length <= this.#maxLength) break
+      this.#values.delete(oldest)
+      this.#length -= oldest.length
     }
   }
 }

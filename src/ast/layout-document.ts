@@ -19,12 +19,12 @@ export const group = (...doc: Doc[]): Doc => ({ kind: 'group', doc })
 export const nest = (...doc: Doc[]): Doc => ({ kind: 'nest', doc })
 
 /** `open a, b, c close`, one item per line if they do not fit on one. */
-export function bracketed(open: string, items: readonly Doc[], close: string): Doc {
+export function bracketList(open: string, items: readonly Doc[], close: string): Doc {
   if (items.length === 0) return open + close
-  return group(open, nest(softline, commas(items)), softline, close)
+  return group(open, nest(softline, commaSeparated(items)), softline, close)
 }
 
-export const commas = (items: readonly Doc[]): Doc =>
+export const commaSeparated = (items: readonly Doc[]): Doc =>
   items.flatMap((d, k) => (k === 0 ? [d] : [',', line, d]))
 
 type Frame = readonly [indent: number, flat: boolean, doc: Doc]
@@ -61,24 +61,24 @@ export function layout(doc: Doc, indent: number, width: number): string {
 
 const isList = (d: Doc): d is readonly Doc[] => Array.isArray(d)
 
-/** True if `doc` on one line, together with the text up to the next line break, has at most `room` characters. */
-function fits(doc: Doc, rest: readonly Frame[], room: number): boolean {
+/** True if `doc` on one line, together with the text up to the next line break, has at most `available` characters. */
+function fits(doc: Doc, frames: readonly Frame[], available: number): boolean {
   const stack: (readonly [boolean, Doc])[] = [[true, doc]]
-  let left = room
-  let below = rest.length
-  while (left >= 0) {
+  let remaining = available
+  let depth = frames.length
+  while (remaining >= 0) {
     let top = stack.pop()
     if (!top) {
-      if (below === 0) return true
-      const frame = rest[--below]!
+      if (depth === 0) return true
+      const frame = frames[--depth]!
       top = [frame[1], frame[2]]
     }
     const [flat, d] = top
-    if (typeof d === 'string') left -= d.length
+    if (typeof d === 'string') remaining -= d.length
     else if (isList(d)) for (let k = d.length - 1; k >= 0; k--) stack.push([flat, d[k]!])
     else if (d.kind === 'line') {
       if (!flat) return true
-      left -= d.flat.length
+      remaining -= d.flat.length
     } else stack.push([flat, d.doc])
   }
   return false

@@ -15,17 +15,17 @@ export const MAX_NESTING = 64
 
 export const CLOSER: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' }
 
-interface Open {
+interface OpenBracket {
   readonly char: string
-  readonly at: number
+  readonly offset: number
 }
 
-export interface Scanned {
+export interface ScanResult {
   readonly comments: readonly Comment[]
   readonly condensed: Condensed
 }
 
-export function scan(source: Source): Scanned {
+export function scan(source: Source): ScanResult {
   const { name, text } = source
   const span = (start: number, end: number): Span => spanIn(source, start, end)
   if (text.length > MAX_SOURCE)
@@ -36,8 +36,8 @@ export function scan(source: Source): Scanned {
     })
   const comments: Comment[] = []
   const condenser = new Condenser(text)
-  const stack: Open[] = []
-  let suspect: Open | undefined
+  const stack: OpenBracket[] = []
+  let misindented: OpenBracket | undefined
   let p = 0
   while (p < text.length) {
     const c = text[p]!
@@ -62,19 +62,19 @@ export function scan(source: Source): Scanned {
       })
     } else {
       if (c in CLOSER) {
-        stack.push({ char: c, at: p })
-        if (stack.length > MAX_NESTING) tooDeep(span(p, p + 1))
+        stack.push({ char: c, offset: p })
+        if (stack.length > MAX_NESTING) rejectDepth(span(p, p + 1))
       } else if (c === ')' || c === ']' || c === '}') {
         const open = stack.pop()
-        if (!open || (CLOSER[open.char] !== c && !opened(stack, c)))
+        if (!open || (CLOSER[open.char] !== c && !isOpen(stack, c)))
           fail({
             code: 'parse/unopened',
             message: `\`${c}\` closes nothing`,
             span: span(p, p + 1),
             hint: 'remove it, or add what it should close',
           })
-        if (CLOSER[open.char] !== c) unclosed(open, span(p, p + 1), span)
-        if (c === '}' && !suspect && indentOf(text, p) < indentOf(text, open.at)) suspect = open
+        if (CLOSER[open.char] !== c) rejectUnclosed(open, span(p, p + 1), span)
+        if (c === '}' && !misindented && indentOf(text, p) < indentOf(text, open.offset)) misindented = open
         if (c === '}' && stack.length === 0) condenser.declared(p + 1)
       }
       p++
@@ -82,7 +82,7 @@ export function scan(source: Source): Scanned {
   }
   const last = stack.pop()
   const end = text.trimEnd().length
-  if (last) unclosed(suspect ?? last, span(end, end), span)
+  if (last) rejectUnclosed(misindented ?? last, span(end, end), span)
   return { comments, condensed: condenser.end() }
 }
 
@@ -126,7 +126,7 @@ function blockComment(text: string, p: number, span: (start: number, end: number
 }
 
 /** True if the innermost braces contain an open bracket that `closer` closes; `}` closes all of them. */
-function opened(stack: readonly Open[], closer: string): boolean {
+function isOpen(stack: readonly OpenBracket[], closer: string): boolean {
   if (closer === '}') return true
   for (let k = stack.length - 1; k >= 0 && stack[k]!.char !== '{'; k--)
     if (CLOSER[stack[k]!.char] === closer) return true
@@ -154,11 +154,11 @@ function endOfCode(text: string, start: number, span: (start: number, end: numbe
   })
 }
 
-function unclosed(open: Open, end: Span, span: (start: number, end: number) => Span): never {
+function rejectUnclosed(open: OpenBracket, end: Span, span: (start: number, end: number) => Span): never {
   fail({
     code: 'parse/unclosed',
     message: `\`${open.char}\` is never closed`,
-    span: span(open.at, open.at + 1),
+    span: span(open.offset, open.offset + 1),
     labels: [
       {
         span: end,
@@ -170,7 +170,7 @@ function unclosed(open: Open, end: Span, span: (start: number, end: number) => S
   })
 }
 
-export function tooDeep(span: Span): never {
+export function rejectDepth(span: Span): never {
   fail({
     code: 'parse/too-deep',
     message: 'this is nested too deeply',
@@ -183,7 +183,7 @@ export function tooDeep(span: Span): never {
 /** Most conditions of one `if` with its `else if`s: they are nested in the tree, and passes recurse over it. */
 export const MAX_BRANCHES = 256
 
-export function tooLongChain(span: Span): never {
+export function rejectBranchCount(span: Span): never {
   fail({
     code: 'parse/too-many-branches',
     message: 'this `if` has too many `else if`s',
@@ -196,9 +196,9 @@ export function tooLongChain(span: Span): never {
 /** Greatest height of an expression tree: recursive passes must not overflow the stack. */
 export const MAX_HEIGHT = 400
 
-/** The number of blanks that the line of `at` begins with. */
-function indentOf(text: string, at: number): number {
-  const start = text.lastIndexOf('\n', at - 1) + 1
+/** The number of blanks that the line of `offset` begins with. */
+function indentOf(text: string, offset: number): number {
+  const start = text.lastIndexOf('\n', offset - 1) + 1
   let p = start
   while (text[p] === ' ' || text[p] === '\t') p++
   return p - start

@@ -1,8 +1,19 @@
 /** Linking of files into scopes: the declaration of each name in each file. */
 import { type Diagnostic, type Source, SptError } from './diagnostic.ts'
-import { Extensions, seenFrom } from './extensions.ts'
+import { Extensions, visibleFiles } from './extensions.ts'
 import type { Program, Scope } from './linked-program.ts'
-import type { Decl, File, Format, Ident, Import, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
+import type {
+  Decl,
+  File,
+  Format,
+  Ident,
+  Import,
+  Instr,
+  Kernel,
+  KernelSchedule,
+  Memory,
+  Monoid,
+} from './nodes.ts'
 import { resolvePath } from './resolve-path.ts'
 
 /** Declarations that a file can import by name. */
@@ -29,7 +40,7 @@ export function link(
   const linking = { files, declared, problems }
   const names = new Map([...files].map(([path, file]) => [path, namesOf(path, file, linking)]))
   const attached = new Map(
-    [...files].map(([path, file]) => [path, attachments(file, names.get(path)!, problems)]),
+    [...files].map(([path, file]) => [path, attachedSchedules(file, names.get(path)!, problems)]),
   )
   const extensions = new Extensions(files, attached, problems)
   const scopes = new Map(
@@ -42,17 +53,17 @@ export function link(
   return { ...scopes.get(entry)!, entry, files, sources, scopes, extended: extensions.bases }
 }
 
-function duplicate(
+function reportDuplicate(
   problems: Diagnostic[],
   what: string,
-  again: Ident,
+  repeated: Ident,
   first: Ident,
   hint = 'rename one of them; an import can: `import { x as y } from "…"`',
 ): void {
   problems.push({
     code: 'link/duplicate-name',
     message: `${what} is declared twice`,
-    span: again.span,
+    span: repeated.span,
     labels: [{ span: first.span, text: 'first here' }],
     hint,
   })
@@ -63,7 +74,7 @@ function declarations(file: File, problems: Diagnostic[]): Map<string, Named> {
   for (const d of file.decls) {
     if (isAttached(d)) continue
     const first = result.get(d.name.name)
-    if (first) duplicate(problems, `\`${d.name.name}\``, d.name, first.name)
+    if (first) reportDuplicate(problems, `\`${d.name.name}\``, d.name, first.name)
     else result.set(d.name.name, d)
   }
   return result
@@ -80,25 +91,25 @@ function namesOf(path: string, file: File, linking: Linking): Names {
   const owners = new Map<string, Ident>([...known].map(([name, d]) => [name, d.name]))
   for (const i of file.imports) {
     for (const n of i.names ?? []) {
-      const decl = imported(path, i, n.name, linking)
+      const decl = findImported(path, i, n.name, linking)
       const first = owners.get(n.local.name)
       if (first && known.get(n.local.name) !== decl)
-        duplicate(linking.problems, `\`${n.local.name}\``, n.local, first)
+        reportDuplicate(linking.problems, `\`${n.local.name}\``, n.local, first)
       if (!decl || first) continue
       known.set(n.local.name, decl)
       owners.set(n.local.name, n.local)
     }
   }
-  const loose = new Map<string, Set<Named>>()
+  const wholeFileNames = new Map<string, Set<Named>>()
   for (const i of file.imports) {
     if (i.names) continue
     for (const [name, d] of linking.declared.get(resolvePath(path, i.path.value)) ?? []) {
       if (owners.has(name)) continue
-      loose.set(name, (loose.get(name) ?? new Set()).add(d))
+      wholeFileNames.set(name, (wholeFileNames.get(name) ?? new Set()).add(d))
     }
   }
   const ambiguous = new Map<string, readonly Named[]>()
-  for (const [name, decls] of loose) {
+  for (const [name, decls] of wholeFileNames) {
     const [only] = decls
     if (decls.size === 1) known.set(name, only!)
     else ambiguous.set(name, [...decls])
@@ -106,33 +117,33 @@ function namesOf(path: string, file: File, linking: Linking): Names {
   return { known, ambiguous }
 }
 
-function imported(path: string, i: Import, name: Ident, linking: Linking): Named | undefined {
+function findImported(path: string, i: Import, name: Ident, linking: Linking): Named | undefined {
   const target = resolvePath(path, i.path.value)
-  const there = linking.declared.get(target)
-  const found = there?.get(name.name)
-  if (found || !there) return found
-  const passes = linking.files
+  const targetNames = linking.declared.get(target)
+  const decl = targetNames?.get(name.name)
+  if (decl || !targetNames) return decl
+  const reexport = linking.files
     .get(target)!
     .imports.find((j) => j.names?.some((n) => n.local.name === name.name))
   linking.problems.push({
     code: 'link/missing-name',
     message: `\`${i.path.value}\` does not declare \`${name.name}\``,
     span: name.span,
-    lookup: { name: name.name, candidates: [...there.keys()] },
-    ...(passes && { hint: `it imports that name from \`${passes.path.value}\`: import it from there` }),
+    lookup: { name: name.name, candidates: [...targetNames.keys()] },
+    ...(reexport && { hint: `it imports that name from \`${reexport.path.value}\`: import it from there` }),
   })
   return undefined
 }
 
 /** True for declarations whose name begins with a kernel's: schedules, choices and spaces. */
-const isAttached = (d: Decl): d is OfKernel =>
+const isAttached = (d: Decl): d is KernelSchedule =>
   d.kind === 'schedule' || d.kind === 'choice' || d.kind === 'space'
 
 /** The schedules, choices and spaces that a file declares, by kernel. */
-type Attached = ReadonlyMap<Kernel, readonly OfKernel[]>
+type Attached = ReadonlyMap<Kernel, readonly KernelSchedule[]>
 
-function attachments(file: File, { known }: Names, problems: Diagnostic[]): Attached {
-  const result = new Map<Kernel, OfKernel[]>()
+function attachedSchedules(file: File, { known }: Names, problems: Diagnostic[]): Attached {
+  const result = new Map<Kernel, KernelSchedule[]>()
   for (const s of file.decls) {
     if (!isAttached(s)) continue
     const kernel = known.get(s.kernel.name)
@@ -166,38 +177,43 @@ function scopeFor(
   extensions: Extensions,
   problems: Diagnostic[],
 ): Scope {
-  const schedules = new Map<string, ReadonlyMap<string, OfKernel>>()
+  const schedules = new Map<string, ReadonlyMap<string, KernelSchedule>>()
   for (const [name, d] of known) {
     if (d.kind !== 'kernel') continue
-    const declared = new Map<string, OfKernel[]>()
-    for (const from of new Set([...seenFrom(file, path, d), path]))
+    const declared = new Map<string, KernelSchedule[]>()
+    for (const from of new Set([...visibleFiles(file, path, d), path]))
       for (const s of attached.get(from)?.get(d) ?? [])
         declared.set(s.name.name, [...(declared.get(s.name.name) ?? []), s])
-    const own = new Map<string, OfKernel>()
-    for (const [called, all] of declared) {
-      const [first, ...others] = extensions.latest(all)
-      for (const s of others) conflict(problems, s, first!, path)
-      own.set(called, first!)
+    const byName = new Map<string, KernelSchedule>()
+    for (const [scheduleName, declarations] of declared) {
+      const [first, ...duplicates] = extensions.latest(declarations)
+      for (const s of duplicates) reportConflict(problems, s, first!, path)
+      byName.set(scheduleName, first!)
     }
-    schedules.set(name, own)
+    schedules.set(name, byName)
   }
-  const of = <D extends Named>(kind: D['kind']): ReadonlyMap<string, D> =>
+  const declarationsOf = <D extends Named>(kind: D['kind']): ReadonlyMap<string, D> =>
     new Map([...known].filter((e): e is [string, D] => e[1].kind === kind))
   return {
-    kernels: of<Kernel>('kernel'),
-    formats: of<Format>('format'),
-    monoids: of<Monoid>('monoid'),
-    memories: of<Memory>('memory'),
-    instrs: of<Instr>('instr'),
+    kernels: declarationsOf<Kernel>('kernel'),
+    formats: declarationsOf<Format>('format'),
+    monoids: declarationsOf<Monoid>('monoid'),
+    memories: declarationsOf<Memory>('memory'),
+    instrs: declarationsOf<Instr>('instr'),
     schedules,
     ambiguous: ambiguous as ReadonlyMap<string, readonly Decl[]>,
   }
 }
 
 /** Reports a conflict once: in the file that declares both, or in the one that imports both. */
-function conflict(problems: Diagnostic[], second: OfKernel, first: OfKernel, path: string): void {
+function reportConflict(
+  problems: Diagnostic[],
+  second: KernelSchedule,
+  first: KernelSchedule,
+  path: string,
+): void {
   if (second.span.source === first.span.source && second.span.source !== path) return
-  duplicate(
+  reportDuplicate(
     problems,
     `${second.kind === 'space' ? 'space' : 'schedule'} \`${second.kernel.name}.${second.name.name}\``,
     second.name,

@@ -1,6 +1,17 @@
 /** Names of a program and their declarations, over all its files. Built by `link`. */
 import { fail, type Source } from './diagnostic.ts'
-import type { Choice, Decl, File, Format, Ident, Instr, Kernel, Memory, Monoid, OfKernel } from './nodes.ts'
+import type {
+  Choice,
+  Decl,
+  File,
+  Format,
+  Ident,
+  Instr,
+  Kernel,
+  KernelSchedule,
+  Memory,
+  Monoid,
+} from './nodes.ts'
 
 /**
  * The names visible in one file: its own declarations, its imports, and the schedules of its kernels. Names are local:
@@ -13,7 +24,7 @@ export interface Scope {
   readonly monoids: ReadonlyMap<string, Monoid>
   readonly memories: ReadonlyMap<string, Memory>
   readonly instrs: ReadonlyMap<string, Instr>
-  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, OfKernel>>
+  readonly schedules: ReadonlyMap<string, ReadonlyMap<string, KernelSchedule>>
   /** Names that several imported files declare; they are in none of the maps above, and using one is an error. */
   readonly ambiguous: ReadonlyMap<string, readonly Decl[]>
 }
@@ -44,24 +55,24 @@ interface Kinds {
 
 /** The declaration of a name in a scope. @throws SptError if it is unknown or ambiguous */
 export function resolve<K extends keyof Kinds>(scope: Scope, kind: K, id: Ident): Kinds[K] {
-  const found = (scope[kind] as ReadonlyMap<string, Kinds[K]>).get(id.name)
-  if (found) return found
-  const several = scope.ambiguous.get(id.name)
-  if (several)
+  const declaration = (scope[kind] as ReadonlyMap<string, Kinds[K]>).get(id.name)
+  if (declaration) return declaration
+  const ambiguous = scope.ambiguous.get(id.name)
+  if (ambiguous)
     fail({
       code: 'link/ambiguous-name',
       message: `several files declare \`${id.name}\``,
       span: id.span,
-      labels: several.map((d) => ({ span: d.name.span, text: 'one of them' })),
+      labels: ambiguous.map((d) => ({ span: d.name.span, text: 'one of them' })),
       hint: `import the one that is meant by name: \`import { ${id.name} } from "…"\``,
     })
-  const what = kind.slice(0, -1)
-  const other = (['kernels', 'formats', 'monoids'] as const).find((k) => scope[k].has(id.name))
+  const kindName = kind.slice(0, -1)
+  const otherKind = (['kernels', 'formats', 'monoids'] as const).find((k) => scope[k].has(id.name))
   fail({
     code: 'link/unknown-name',
-    message: other
-      ? `\`${id.name}\` is a ${other.slice(0, -1)}, not a ${what}`
-      : `there is no ${what} \`${id.name}\``,
+    message: otherKind
+      ? `\`${id.name}\` is a ${otherKind.slice(0, -1)}, not a ${kindName}`
+      : `there is no ${kindName} \`${id.name}\``,
     span: id.span,
     lookup: { name: id.name, candidates: [...scope[kind].keys()] },
   })

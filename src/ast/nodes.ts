@@ -44,5 +44,5 @@ export interface ImportName extends Node {
 }
 
 /** Declarations that belong to a kernel. */
-export type OfKernel = Schedule | Choice | Space
-export type Decl = Kernel | Monoid | Format | OfKernel | Memory | Instr
+export type KernelSchedule = Schedule | Choice | Space
+export type Decl = Kernel | Monoid | Format | KernelSchedule | Memory | Instr

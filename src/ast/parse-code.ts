@@ -1,10 +1,10 @@
 /** Kernels, statements and expressions: parse actions for the grammar. */
 import type { IterationNode, Node } from 'ohm-js'
 import { axisDef } from './axisdef.ts'
-import { iterKinds, numberLit, type Option, option, sameNumber, typeName } from './checks.ts'
+import { checkSameLength, iterKinds, numberLiteral, type Option, option, typeName } from './checks.ts'
 import { type BlockSlot, Writable } from './comments.ts'
-import { axisClaims, checkPacked, checkPadded, inKernel } from './format-items.ts'
-import { MAX_BRANCHES, tooLongChain } from './lexical-scan.ts'
+import { axisClaims, checkKernelAxis, checkPacked, checkPadded } from './format-items.ts'
+import { MAX_BRANCHES, rejectBranchCount } from './lexical-scan.ts'
 import * as ast from './nodes.ts'
 import {
   type Actions,
@@ -14,13 +14,13 @@ import {
   block,
   blockItem,
   get,
-  grown,
   item,
   list,
   maybe,
   register,
   slotsOf,
   spanOf,
+  withHeight,
   word,
 } from './parse-context.ts'
 import { type Span, spanAt } from './span.ts'
@@ -48,11 +48,11 @@ const OPS: Readonly<Record<string, ast.BinaryOp>> = {
   '%': 'mod',
 }
 const binary = (op: Node, a: ast.Expr, b: ast.Expr): ast.Expr =>
-  grown({ kind: 'binary', op: OPS[op.sourceString]!, a, b, span: between(a.span, b.span) }, a, b)
+  withHeight({ kind: 'binary', op: OPS[op.sourceString]!, a, b, span: between(a.span, b.span) }, a, b)
 
-function prefixed(op: ast.UnaryOp, ops: IterationNode, x: Node): ast.Expr {
+function unaryChain(op: ast.UnaryOp, ops: IterationNode, x: Node): ast.Expr {
   return ops.children.reduceRight<ast.Expr>(
-    (e, o) => grown({ kind: 'unary', op, x: e, span: between(spanOf(o), e.span) }, e),
+    (e, o) => withHeight({ kind: 'unary', op, x: e, span: between(spanOf(o), e.span) }, e),
     get(x),
   )
 }
@@ -72,14 +72,14 @@ interface Branch {
 /** An `if` with its `else if`s, each of which is the only statement in the `else` of the previous one. */
 function ifChain(first: Branch, rest: readonly Branch[], last: BlockNode | null, end: number): ast.If {
   const branches = [first, ...rest]
-  if (branches.length > MAX_BRANCHES) tooLongChain(branches[MAX_BRANCHES]!.span)
+  if (branches.length > MAX_BRANCHES) rejectBranchCount(branches[MAX_BRANCHES]!.span)
   let tail: ast.If | undefined
   let blocks: BlockSlot[] = []
   for (const b of branches.toReversed()) {
     const trivia = new Writable()
-    const own = [block(b.body.braces, slotsOf(b.body.stmts), trivia)]
-    if (!tail && last) own.push(block(last.braces, slotsOf(last.stmts), trivia, 'else'))
-    blocks = [...own, ...blocks]
+    const ownBlocks = [block(b.body.braces, slotsOf(b.body.stmts), trivia)]
+    if (!tail && last) ownBlocks.push(block(last.braces, slotsOf(last.stmts), trivia, 'else'))
+    blocks = [...ownBlocks, ...blocks]
     const otherwise = tail ? [tail] : (last?.stmts ?? [])
     const span = spanAt(b.span, b.span.start, end)
     tail = { kind: 'if', cond: b.cond, then: b.body.stmts, else: otherwise, span }
@@ -103,7 +103,7 @@ export const kernels: Actions = {
   },
   Member(node, _) {
     const member = get<ast.Member>(node)
-    if (member.kind === 'axis') inKernel(member)
+    if (member.kind === 'axis') checkKernelAxis(member)
     return member
   },
   Axis(_, level) {
@@ -149,7 +149,7 @@ export const kernels: Actions = {
     })
   },
   BufferOption_fill(_, minus, literal): Option {
-    return { key: 'fill', value: prefixed('neg', minus, literal), span: spanOf(this) }
+    return { key: 'fill', value: unaryChain('neg', minus, literal), span: spanOf(this) }
   },
   BufferOption_accumulate(_, type): Option {
     return { key: 'accumulate', value: typeName(get(type), ast.SCALAR_TYPES), span: spanOf(this) }
@@ -197,15 +197,15 @@ export const statements: Actions = {
     const span = spanOf(this)
     const reducer = op.sourceString.slice(0, -1)
     const parts = { targets: get<ast.Access[]>(targets), values: get<ast.Expr[]>(values) }
-    sameNumber(
+    checkSameLength(
       { what: 'target', length: parts.targets.length, span: spanOf(targets) },
       { what: 'value', length: parts.values.length, span: spanOf(values) },
     )
     if (reducer === '') return item<ast.Assign>({ kind: 'assign', ...parts, span })
-    const at = spanOf(op)
+    const opSpan = spanOf(op)
     return item<ast.Reduce>({
       kind: 'reduce',
-      reducer: { name: reducer, span: spanAt(at, at.start, at.end - 1) },
+      reducer: { name: reducer, span: spanAt(opSpan, opSpan.start, opSpan.end - 1) },
       ...parts,
       span,
     })
@@ -219,28 +219,34 @@ export const statements: Actions = {
 export const expressions: Actions = {
   Expr: chain,
   And: chain,
-  Not: (ops, x) => prefixed('not', ops, x),
+  Not: (ops, x) => unaryChain('not', ops, x),
   Compare(a, op, b) {
     return op.children[0] ? binary(op.children[0], get(a), get(b.children[0]!)) : get(a)
   },
   Sum: chain,
   Product: chain,
-  Unary: (ops, x) => prefixed('neg', ops, x),
+  Unary: (ops, x) => unaryChain('neg', ops, x),
   Primary_by(fn, _, _by, by, _close): ast.Call {
     const parts = list<ast.Expr>(by)
-    return grown({ kind: 'call', fn: word(fn), args: [], by: parts, span: spanOf(this) }, ...parts)
+    return withHeight({ kind: 'call', fn: word(fn), args: [], by: parts, span: spanOf(this) }, ...parts)
   },
   Primary_fillRatio(fn, _, tensor, _by, parts, _close): ast.Call {
-    const of: ast.Expr = { kind: 'name', name: tensor.sourceString, span: spanOf(tensor) }
-    const as = get<readonly ast.AsPart[]>(parts)
-    const call = { kind: 'call' as const, fn: word(fn), args: [of], parts: as, span: spanOf(this) }
-    return grown(call, ...as.flatMap((p) => (p.where ? [...p.args, p.where] : p.args)))
+    const tensorName: ast.Expr = { kind: 'name', name: tensor.sourceString, span: spanOf(tensor) }
+    const formatParts = get<readonly ast.AsPart[]>(parts)
+    const call = {
+      kind: 'call' as const,
+      fn: word(fn),
+      args: [tensorName],
+      parts: formatParts,
+      span: spanOf(this),
+    }
+    return withHeight(call, ...formatParts.flatMap((p) => (p.where ? [...p.args, p.where] : p.args)))
   },
   Primary_call(fn, _, args, _by, by, _close): ast.Call {
     const parts = list<ast.Expr>(args)
     const groups = by.children[0] ? list<ast.Expr>(by.children[0]) : []
     const call = { kind: 'call' as const, fn: word(fn), args: parts, span: spanOf(this) }
-    return grown(groups.length > 0 ? { ...call, by: groups } : call, ...parts, ...groups)
+    return withHeight(groups.length > 0 ? { ...call, by: groups } : call, ...parts, ...groups)
   },
   Primary_field(object, _, field): ast.Field {
     return { kind: 'field', object: get(object), field: get(field), span: spanOf(this) }
@@ -248,14 +254,14 @@ export const expressions: Actions = {
   Primary_name: (name): ast.Name => ({ kind: 'name', name: name.sourceString, span: spanOf(name) }),
   Primary_paren(_, e, _close): ast.Expr {
     const inner = get<ast.Expr>(e)
-    return grown({ ...inner, span: spanOf(this) }, inner)
+    return withHeight({ ...inner, span: spanOf(this) }, inner)
   },
   Access(buffer, _, index, _close): ast.Access {
     const parts = list<ast.Expr>(index)
-    return grown({ kind: 'access', buffer: get(buffer), index: parts, span: spanOf(this) }, ...parts)
+    return withHeight({ kind: 'access', buffer: get(buffer), index: parts, span: spanOf(this) }, ...parts)
   },
   number(_i, _p, _f, _e, _s, _d) {
-    return numberLit(this.sourceString, spanOf(this))
+    return numberLiteral(this.sourceString, spanOf(this))
   },
   word(_) {
     const text = this.sourceString

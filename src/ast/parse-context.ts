@@ -20,14 +20,14 @@ export interface Context {
 }
 let cx: Context
 
-/** Runs `use` with the given context. */
-export function inContext<T>(context: Context, use: () => T): T {
-  const outer = cx
+/** Runs `run` with the given context. */
+export function inContext<T>(context: Context, run: () => T): T {
+  const previous = cx
   cx = context
   try {
-    return use()
+    return run()
   } finally {
-    cx = outer
+    cx = previous
   }
 }
 
@@ -37,8 +37,8 @@ export function register(node: object, slot: Slot): void {
 }
 
 /** Registers the height of an expression over its operands. */
-export const grown = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T =>
-  cx.heights.withinHeight(e, parts)
+export const withHeight = <T extends ast.Expr>(e: T, ...parts: readonly ast.Expr[]): T =>
+  cx.heights.recordHeight(e, parts)
 
 // Reading children ---------------------------------------------------------------------------------------------
 

@@ -1,7 +1,7 @@
 /** Monoids, formats and compositions: parse actions for the grammar. */
-import { monoidField, sameNumber } from './checks.ts'
+import { checkSameLength, monoidField } from './checks.ts'
 import type { Writable } from './comments.ts'
-import { type FormatItem, formatBody, formatParam, someRules } from './format-items.ts'
+import { type FormatItem, formatBody, formatParam, requireRules } from './format-items.ts'
 import type * as ast from './nodes.ts'
 import {
   type Actions,
@@ -10,13 +10,13 @@ import {
   between,
   blockItem,
   get,
-  grown,
   item,
   list,
   maybe,
   maybeList,
   slotsOf,
   spanOf,
+  withHeight,
   word,
 } from './parse-context.ts'
 
@@ -35,8 +35,8 @@ export const formats: Actions = {
       length: node.fields.length,
       span: between(spanOf(opening), spanOf(closing)),
     }
-    sameNumber(fieldCount, { what: 'value', length: node.identity.length, span: spanOf(identity) })
-    sameNumber(fieldCount, { what: 'value', length: node.result.length, span: spanOf(combine) })
+    checkSameLength(fieldCount, { what: 'value', length: node.identity.length, span: spanOf(identity) })
+    checkSameLength(fieldCount, { what: 'value', length: node.result.length, span: spanOf(combine) })
     const lines = [identity, combine].map((n) => item({ span: spanOf(n) }))
     blockItem(node, { open, close }, slotsOf(lines))
     const [first, second] = slotsOf(lines)
@@ -68,9 +68,9 @@ export const formats: Actions = {
     return formatParam(id, type.children[0] ? word(type.children[0]) : null, maybe(value), spanOf(this))
   },
   FormatItem(node, _) {
-    const made = get<FormatItem | ast.AxisDecl | ast.Rule>(node)
-    if ('what' in made) return made
-    return made.kind === 'axis' ? { what: 'axis', node: made } : { what: 'rule', node: made }
+    const itemNode = get<FormatItem | ast.AxisDecl | ast.Rule>(node)
+    if ('what' in itemNode) return itemNode
+    return itemNode.kind === 'axis' ? { what: 'axis', node: itemNode } : { what: 'rule', node: itemNode }
   },
   CoordMap(which, from, _, _open, to, _close): FormatItem {
     const node = item<ast.CoordMap>({ from: get(from), to: list(to), span: spanOf(this) })
@@ -94,33 +94,33 @@ export const formats: Actions = {
     return item<ast.PartRule>({ kind: 'part', ...parts, where: maybe(where), span: spanOf(this) })
   },
   Partition(word, dim, _into, into, _as, as, rules) {
-    const { rules: inside, braces } = get<RulesNode>(rules)
+    const { rules: ruleNodes, braces } = get<RulesNode>(rules)
     const node: ast.PartitionRule = {
       kind: 'partition',
       dim: get(dim),
       into: get(into),
       as: maybe(as),
-      rules: someRules(inside, 'partition', spanOf(word)),
+      rules: requireRules(ruleNodes, 'partition', spanOf(word)),
       span: spanOf(this),
     }
-    return blockItem(node, braces, slotsOf(inside))
+    return blockItem(node, braces, slotsOf(ruleNodes))
   },
-  Bucket(word, dims, _by, _length, _into, first, ops, more, _as, as, split, rules) {
-    const { rules: inside, braces } = get<RulesNode>(rules)
-    const rest = all<Omit<ast.Width, 'doubling'>>(more)
+  Bucket(word, dims, _by, _length, _into, first, ops, others, _as, as, split, rules) {
+    const { rules: ruleNodes, braces } = get<RulesNode>(rules)
+    const otherWidths = all<Omit<ast.Width, 'doubling'>>(others)
     const node: ast.BucketRule = {
       kind: 'bucket',
       dims: get(dims),
       widths: [
         { ...get<Omit<ast.Width, 'doubling'>>(first), doubling: false },
-        ...rest.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
+        ...otherWidths.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
       ],
       as: get(as),
       split: split.children.length > 0,
-      rules: someRules(inside, 'bucket', spanOf(word)),
+      rules: requireRules(ruleNodes, 'bucket', spanOf(word)),
       span: spanOf(this),
     }
-    return blockItem(node, braces, slotsOf(inside))
+    return blockItem(node, braces, slotsOf(ruleNodes))
   },
   Dims_several: (_, names, _close) => list(names),
   Dims_one: (name) => [get(name)],
@@ -148,7 +148,7 @@ export const formats: Actions = {
   },
   Item_each(value, each): ast.Repeat {
     const [e, f] = [get<ast.Expr>(value), get<ast.For>(each)]
-    return grown({ kind: 'repeat', value: e, each: f, span: spanOf(this) }, e)
+    return withHeight({ kind: 'repeat', value: e, each: f, span: spanOf(this) }, e)
   },
   For(_, name, _from, from, _to, to): ast.For {
     return { name: get(name), from: get(from), to: maybe(to), span: spanOf(this) }

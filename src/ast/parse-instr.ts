@@ -19,8 +19,8 @@ import {
 
 /** A scalar type, or the name of a type parameter. */
 function elementType(id: ast.Ident, params: readonly ast.TileParam[]): ast.Ident {
-  const own = params.flatMap((p) => (p.types ? [p.name.name] : []))
-  return typeName<string>(id, [...ast.SCALAR_TYPES, ...own])
+  const typeParams = params.flatMap((p) => (p.types ? [p.name.name] : []))
+  return typeName<string>(id, [...ast.SCALAR_TYPES, ...typeParams])
 }
 
 export const instructions: Actions = {
@@ -43,12 +43,12 @@ export const instructions: Actions = {
     close,
   ) {
     const body = all<ast.MemoryItem>(items)
-    const own = maybeList<ast.TileParam>(params)
+    const ownParams = maybeList<ast.TileParam>(params)
     const node: ast.Memory = {
       kind: 'memory',
       name: get(name),
-      params: own,
-      type: elementType(get(type), own),
+      params: ownParams,
+      type: elementType(get(type), ownParams),
       shape: list(shape),
       scope: get(scope),
       threads: maybe(threads),
@@ -63,14 +63,14 @@ export const instructions: Actions = {
   InstrParams: (params, _) => get(params),
   TileParam(name, _, types): ast.TileParam {
     const ids = types.children[0] ? list<ast.Ident>(types.children[0]) : null
-    const known = ids?.map((t) => typeName(t, ast.SCALAR_TYPES)) ?? null
-    return { name: get(name), types: known, span: spanOf(this) }
+    const typeNames = ids?.map((t) => typeName(t, ast.SCALAR_TYPES)) ?? null
+    return { name: get(name), types: typeNames, span: spanOf(this) }
   },
   Limit(_, cond) {
     return item<ast.Limit>({ kind: 'limit', cond: get(cond), span: spanOf(this) })
   },
-  Examples(_, of) {
-    return item<ast.Examples>({ kind: 'examples', of: list(of), span: spanOf(this) })
+  Examples(_, examples) {
+    return item<ast.Examples>({ kind: 'examples', of: list(examples), span: spanOf(this) })
   },
   Instance(name, args): ast.Instance {
     return { name: get(name), args: maybeList(args), span: spanOf(this) }
@@ -103,14 +103,14 @@ export const instructions: Actions = {
   NeedArgs: (_, args, _close) => args.asIteration().children.map((c) => c.sourceString),
   Instr(_, name, params, _open, operands, _close, threads, words, open, items, close) {
     const body = all<ast.InstrItem>(items)
-    const own = maybeList<ast.TileParam>(params)
-    const taken = list<ast.Operand>(operands)
-    for (const o of taken) elementType(o.type, own)
+    const ownParams = maybeList<ast.TileParam>(params)
+    const operandNodes = list<ast.Operand>(operands)
+    for (const o of operandNodes) elementType(o.type, ownParams)
     const node: ast.Instr = {
       kind: 'instr',
       name: get(name),
-      params: own,
-      operands: taken,
+      params: ownParams,
+      operands: operandNodes,
       threads: maybe(threads),
       words: words.children.map(word),
       items: body,
@@ -128,17 +128,17 @@ export const instructions: Actions = {
   OperandOption_mapped: (box): Option => ({ key: 'mapped', value: get(box), span: spanOf(box) }),
   OperandOption_fenced: (word): Option => ({ key: 'fenced', value: true, span: spanOf(word) }),
   Operand(name, _colon, type, _open, shape, _close, _in, memories, options): ast.Operand {
-    const own = all<Option>(options)
+    const operandOptions = all<Option>(options)
     return {
       name: get(name),
       type: get(type),
       shape: list(shape),
       memories: list(memories),
-      packed: option(own, 'packed'),
-      aligned: option(own, 'aligned'),
-      ascending: option(own, 'ascending'),
-      mapped: option(own, 'mapped'),
-      fenced: option(own, 'fenced') ?? false,
+      packed: option(operandOptions, 'packed'),
+      aligned: option(operandOptions, 'aligned'),
+      ascending: option(operandOptions, 'ascending'),
+      mapped: option(operandOptions, 'mapped'),
+      fenced: option(operandOptions, 'fenced') ?? false,
       span: spanOf(this),
     }
   },

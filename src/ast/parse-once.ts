@@ -4,7 +4,7 @@
  */
 import type { Node } from 'ohm-js'
 import type { SptGrammar } from '../../grammar/spt.ohm-bundle.js'
-import { Latest } from './latest.ts'
+import { TextCache } from './latest.ts'
 
 /** The failure of a text against a rule: its offset, and the tokens expected there. */
 export interface Failure {
@@ -16,22 +16,25 @@ export interface Failure {
 export type Match = (text: string, rule: string) => Node | Failure
 
 /** Limit in characters of texts with cached trees: a tree takes about 800 times as many bytes. */
-const KEPT = 2 ** 15
+const MAX_CACHED_LENGTH = 2 ** 15
 /** Limit in characters of texts remembered as seen before. */
-const KNOWN = 2 ** 18
+const MAX_SEEN_LENGTH = 2 ** 18
 
 /** Ohm's description of a failed match; the method is documented but missing from its types. */
 interface Failures {
   getRightmostFailures(): readonly { toString(): string }[]
 }
 
-export function matchOnce(grammar: SptGrammar, semantics: ReturnType<SptGrammar['createSemantics']>): Match {
-  const trees = new Latest<Node>(KEPT)
-  const before = new Latest<true>(KNOWN)
+export function cachedMatcher(
+  grammar: SptGrammar,
+  semantics: ReturnType<SptGrammar['createSemantics']>,
+): Match {
+  const trees = new TextCache<Node>(MAX_CACHED_LENGTH)
+  const seenTexts = new TextCache<true>(MAX_SEEN_LENGTH)
   return (text, rule) => {
     const key = `${rule} ${text}`
-    const known = trees.get(key)
-    if (known) return known
+    const cached = trees.get(key)
+    if (cached) return cached
     const match = grammar.match(text, rule)
     if (match.failed())
       return {
@@ -39,11 +42,11 @@ export function matchOnce(grammar: SptGrammar, semantics: ReturnType<SptGrammar[
         failures: (match as unknown as Failures).getRightmostFailures().map(String),
       }
     const tree = semantics(match) as unknown as Node
-    if (before.get(key)) {
+    if (seenTexts.get(key)) {
       // Keeping the match result would keep Ohm's memo tables too.
       match.matcher.setInput('')
-      trees.keep(key, tree)
-    } else before.keep(key, true)
+      trees.put(key, tree)
+    } else seenTexts.put(key, true)
     return tree
   }
 }

@@ -36,8 +36,8 @@ export const schedules: Actions = {
   },
   Steps: (steps) => all(steps),
   Step(node, _) {
-    const made = get<ast.Step>(node)
-    return made.kind === 'each' ? made : item({ ...made, span: spanOf(node) })
+    const step = get<ast.Step>(node)
+    return step.kind === 'each' ? step : item({ ...step, span: spanOf(node) })
   },
   StepAs: (buffer, _, parts, live) => ({
     kind: 'as',
@@ -62,11 +62,11 @@ export const schedules: Actions = {
     return { ...get<ast.FormatUse>(use), where: maybe(where), span: spanOf(this) }
   },
   StepEach(_, what, _of, buffer, _as, as, open, steps, close) {
-    const inside = all<ast.Step>(steps)
+    const stepNodes = all<ast.Step>(steps)
     const names = { buffer: get<ast.Ident>(buffer), as: get<ast.Ident>(as) }
-    const of = what.sourceString === 'nest' ? 'nest' : 'part'
-    const node: ast.EachStep = { kind: 'each', what: of, ...names, steps: inside, span: spanOf(this) }
-    return blockItem(node, { open, close }, slotsOf(inside))
+    const target = what.sourceString === 'nest' ? 'nest' : 'part'
+    const node: ast.EachStep = { kind: 'each', what: target, ...names, steps: stepNodes, span: spanOf(this) }
+    return blockItem(node, { open, close }, slotsOf(stepNodes))
   },
   StepMerge: (_, _parts, _of, buffer) => ({ kind: 'merge_parts', buffer: get(buffer) }),
   StepUse: (_, schedule, args) => ({ kind: 'use', schedule: get(schedule), args: maybeList(args) }),

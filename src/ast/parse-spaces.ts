@@ -18,16 +18,16 @@ import {
 
 export const spaces: Actions = {
   Space(_, kernel, _dot, name, params, open, items, close) {
-    const inside = all<ast.SpaceItem>(items)
+    const innerNodes = all<ast.SpaceItem>(items)
     const node: ast.Space = {
       kind: 'space',
       kernel: get(kernel),
       name: get(name),
       params: maybeList(params),
-      items: inside,
+      items: innerNodes,
       span: spanOf(this),
     }
-    return blockItem(node, { open, close }, slotsOf(inside))
+    return blockItem(node, { open, close }, slotsOf(innerNodes))
   },
   SpaceItem_decision: (node, _) => get(node),
   FormatDecision(_, name, _in, options) {
@@ -42,14 +42,14 @@ export const spaces: Actions = {
     return { parts: get(parts), where: maybe(where), span: spanOf(this) }
   },
   FormatOption_use(use, where): ast.FormatOption {
-    const only = { ...get<ast.FormatUse>(use), where: null }
-    return { parts: [only], where: maybe(where), span: spanOf(this) }
+    const part = { ...get<ast.FormatUse>(use), where: null }
+    return { parts: [part], where: maybe(where), span: spanOf(this) }
   },
-  NumberDecision_list(name, _in, first, ops, more, where) {
-    const rest = all<Omit<ast.Width, 'doubling'>>(more)
+  NumberDecision_list(name, _in, first, ops, others, where) {
+    const otherWidths = all<Omit<ast.Width, 'doubling'>>(others)
     const widths = [
       { ...get<Omit<ast.Width, 'doubling'>>(first), doubling: false },
-      ...rest.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
+      ...otherWidths.map((w, k) => ({ ...w, doubling: ops.children[k]!.sourceString === '..' })),
     ]
     return item<ast.NumberDecision>({
       kind: 'numbers',
@@ -72,8 +72,8 @@ export const spaces: Actions = {
     return item<ast.Only>({ kind: 'only', cond: get(cond), span: spanOf(this) })
   },
   SpaceStep(node, _) {
-    const made = get<ast.SpaceStep>(node)
-    return made.kind === 'each' || made.kind === 'either' ? made : item({ ...made, span: spanOf(node) })
+    const step = get<ast.SpaceStep>(node)
+    return step.kind === 'each' || step.kind === 'either' ? step : item({ ...step, span: spanOf(node) })
   },
   UseAlternatives: (_, options) => ({ kind: 'uses', options: list(options) }),
   UseOption(schedule, args, where): ast.UseOption {
@@ -87,8 +87,8 @@ export const spaces: Actions = {
     return node
   },
   StepGroup(open, steps, close, where) {
-    const inside = all<ast.SpaceStep>(steps)
-    const node: ast.StepGroup = { steps: inside, where: maybe(where), span: spanOf(this) }
-    return blockItem(node, { open, close }, slotsOf(inside))
+    const innerNodes = all<ast.SpaceStep>(steps)
+    const node: ast.StepGroup = { steps: innerNodes, where: maybe(where), span: spanOf(this) }
+    return blockItem(node, { open, close }, slotsOf(innerNodes))
   },
 }

@@ -3,14 +3,14 @@ import grammar, { type SptGrammar } from '../../grammar/spt.ohm-bundle.js'
 import { Heights } from './checks.ts'
 import { Attacher, type Slot, Writable } from './comments.ts'
 import { type Diagnostic, fail, SptError } from './diagnostic.ts'
-import { type Scanned, scan, tooDeep } from './lexical-scan.ts'
+import { rejectDepth, type ScanResult, scan } from './lexical-scan.ts'
 import type * as ast from './nodes.ts'
 import { choices } from './parse-choices.ts'
 import { expressions, kernels, statements } from './parse-code.ts'
 import { type Actions, all, get, inContext, item, list, maybe, slotsOf, spanOf } from './parse-context.ts'
 import { formats, monoidLines } from './parse-formats.ts'
 import { instructions } from './parse-instr.ts'
-import { type Match, matchOnce } from './parse-once.ts'
+import { cachedMatcher, type Match } from './parse-once.ts'
 import { schedules } from './parse-schedules.ts'
 import { spaces } from './parse-spaces.ts'
 import { stepActions, stepRules } from './parse-steps.ts'
@@ -57,11 +57,11 @@ function languageOf(grammar: SptGrammar, steps: readonly StepSyntax[]): Language
     ...spaces,
     ...stepActions(steps),
   })
-  return { match: matchOnce(grammar, semantics), steps }
+  return { match: cachedMatcher(grammar, semantics), steps }
 }
 
 /** Creates the language for the first parsed text only: programs may come from a cache. */
-function lazily(make: () => Language): () => Language {
+function lazy(make: () => Language): () => Language {
   let language: Language | undefined
   return () => {
     language ??= make()
@@ -70,7 +70,7 @@ function lazily(make: () => Language): () => Language {
 }
 
 /** The language of expressions and formats, which contain no steps. */
-const withoutSteps = lazily(() => languageOf(grammar, []))
+const withoutSteps = lazy(() => languageOf(grammar, []))
 
 /** The method for adding rules to a grammar, which the build adds to Ohm's bundle (`scripts/slim-grammar.mjs`). */
 const extensible = grammar as SptGrammar & { with(name: string, rules: object): SptGrammar }
@@ -79,21 +79,26 @@ const extensible = grammar as SptGrammar & { with(name: string, rules: object): 
  * Scans a text. An unmatched closing bracket may result from an opening one missing much earlier. If the text before it
  * does not parse either, the error is reported there instead.
  */
-function scanned(source: Source, rule: string, language: Language): Scanned {
+function scanSource(source: Source, rule: string, language: Language): ScanResult {
   try {
     return scan(source)
   } catch (e) {
     const [d] = e instanceof SptError ? e.diagnostics : []
-    if (d?.code === 'parse/unopened' && d.span) refuseBefore(source, rule, language, d.span)
+    if (d?.code === 'parse/unopened' && d.span) rejectEarlierError(source, rule, language, d.span)
     throw e
   }
 }
 
-function refuseBefore({ name, text: whole }: Source, rule: string, language: Language, bracket: Span): void {
-  const before = { name, text: whole.slice(0, bracket.start) }
-  let condensed: Scanned['condensed']
+function rejectEarlierError(
+  { name, text: fullText }: Source,
+  rule: string,
+  language: Language,
+  bracket: Span,
+): void {
+  const prefix = { name, text: fullText.slice(0, bracket.start) }
+  let condensed: ScanResult['condensed']
   try {
-    ;({ condensed } = scan(before))
+    ;({ condensed } = scan(prefix))
   } catch {
     // Brackets before it do not match either: the original error is reported.
     return
@@ -102,40 +107,40 @@ function refuseBefore({ name, text: whole }: Source, rule: string, language: Lan
   const match = language.match(text, rule)
   if (!('place' in match)) return
   const place = at(match.place)
-  if (place >= before.text.trimEnd().length) return
+  if (place >= prefix.text.trimEnd().length) return
   const label = { span: bracket, text: 'this then closes nothing' }
-  fail({ ...explain(before, place, match.failures, language.steps), labels: [label] })
+  fail({ ...explain(prefix, place, match.failures, language.steps), labels: [label] })
 }
 
 /**
  * Matches a text against a rule, passes the actions' results to `use`, and attaches comments. A file is matched and
  * read piece by piece, so that Ohm's tables for each piece can be freed.
  */
-function reading<T>(
-  given: Source,
+function parseText<T>(
+  input: Source,
   rule: string,
   language: Language,
   use: (trees: readonly unknown[], attach: Attacher) => T,
-  within?: Span,
+  location?: Span,
 ): T {
-  const from = within?.start ?? 0
+  const base = location?.start ?? 0
   // Some editors begin every file with a byte order mark.
-  const source = { ...given, text: given.text.replace(/^\uFEFF/, ' ') }
-  const { comments, condensed } = placed(within, () => scanned(source, rule, language))
+  const source = { ...input, text: input.text.replace(/^\uFEFF/, ' ') }
+  const { comments, condensed } = withLocation(location, () => scanSource(source, rule, language))
   const { text, at } = condensed
   const shared = {
-    source: within ? (sourceOf(within) ?? { name: within.source }) : source,
+    source: location ? (sourceOf(location) ?? { name: location.source }) : source,
     text: source.text,
     slots: new Map<object, Slot>(),
     heights: new Heights(),
   }
   const inPiece = <U>(start: number, run: () => U): U =>
-    inContext({ ...shared, at: (place) => from + at(start + place) }, run)
+    inContext({ ...shared, at: (place) => base + at(start + place) }, run)
   const read = (piece: string, start: number): unknown => {
     const match = language.match(piece, rule)
     if (!('place' in match)) return inPiece(start, () => get(match))
     const place = at(start + match.place)
-    return placed(within, () => fail(explain(source, place, match.failures, language.steps)))
+    return withLocation(location, () => fail(explain(source, place, match.failures, language.steps)))
   }
   const readPieces = (): readonly unknown[] => {
     let end = 0
@@ -160,7 +165,7 @@ function reading<T>(
     return result
   } catch (e) {
     if (e instanceof SptError || !(e instanceof RangeError)) throw e
-    return tooDeep({ source: source.name, start: 0, end: 0 })
+    return rejectDepth({ source: source.name, start: 0, end: 0 })
   }
 }
 
@@ -179,10 +184,11 @@ export interface Parser {
 
 /** A parser for a language with these steps. */
 export function parserFor(steps: readonly StepSyntax[]): Parser {
-  const language = lazily(() => languageOf(extensible.with('SptWithSteps', stepRules(steps)), steps))
+  const language = lazy(() => languageOf(extensible.with('SptWithSteps', stepRules(steps)), steps))
   return {
-    parse: (source) => reading(source, 'File', language(), (trees, attach) => fileOf(source, trees, attach)),
-    parseSteps: (source) => reading(source, 'Steps', language(), ([tree]) => tree as readonly ast.Step[]),
+    parse: (source) =>
+      parseText(source, 'File', language(), (trees, attach) => fileOf(source, trees, attach)),
+    parseSteps: (source) => parseText(source, 'Steps', language(), ([tree]) => tree as readonly ast.Step[]),
   }
 }
 
@@ -199,26 +205,28 @@ function fileOf(source: Source, trees: readonly unknown[], attach: Attacher): as
 
 /** Parses the formats after `as`, on their own. Throws like `parse`. */
 export function parseFormatParts(source: Source): readonly ast.AsPart[] {
-  return reading(source, 'AsParts', withoutSteps(), ([tree]) => tree as readonly ast.AsPart[])
+  return parseText(source, 'AsParts', withoutSteps(), ([tree]) => tree as readonly ast.AsPart[])
 }
 
-/** Parses an expression on its own, or the one at `within` in its file. Throws like `parse`. */
-export function parseExpression(source: Source, within?: Span): ast.Expr {
-  return reading(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, within)
+/** Parses an expression on its own, or the one at `location` in its file. Throws like `parse`. */
+export function parseExpression(source: Source, location?: Span): ast.Expr {
+  return parseText(source, 'Expr', withoutSteps(), ([tree]) => tree as ast.Expr, location)
 }
 
-/** Runs `say`, and moves the spans of its errors to `within` in the file. */
-function placed<T>(within: Span | undefined, say: () => T): T {
+/** Runs `parse`, and moves the spans of its errors to `location` in the file. */
+function withLocation<T>(location: Span | undefined, parse: () => T): T {
   try {
-    return say()
+    return parse()
   } catch (e) {
-    throw within && e instanceof SptError ? new SptError(e.diagnostics.map((d) => moved(d, within))) : e
+    throw location && e instanceof SptError
+      ? new SptError(e.diagnostics.map((d) => moveDiagnostic(d, location)))
+      : e
   }
 }
 
-function moved(d: Diagnostic, within: Span): Diagnostic {
-  const { start } = within
-  return d.span ? { ...d, span: spanAt(within, start + d.span.start, start + d.span.end) } : d
+function moveDiagnostic(d: Diagnostic, location: Span): Diagnostic {
+  const { start } = location
+  return d.span ? { ...d, span: spanAt(location, start + d.span.start, start + d.span.end) } : d
 }
 
 /** The parser may still modify nodes, which have not been returned yet. */

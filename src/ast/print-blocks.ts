@@ -1,5 +1,5 @@
 /** Lines, blocks and their comments, the building blocks of printed declarations. */
-import { bracketed, type Doc, layout } from './layout-document.ts'
+import { bracketList, type Doc, layout } from './layout-document.ts'
 import type { Comment, If, Stmt, Trivia } from './nodes.ts'
 import { exprDoc } from './print-expr.ts'
 
@@ -35,27 +35,27 @@ export class Printer {
     })
   }
 
-  private leading(t: Trivia | undefined, first: boolean): void {
+  private printLeading(t: Trivia | undefined, first: boolean): void {
     this.comments(t?.before, first)
     if (t?.blank && !(first && !t.before?.length)) this.gap()
   }
 
   /** A line (or several, if it is too long) with its comments; `first`: of its block. */
   item(t: Trivia | undefined, first: boolean, doc: Doc): void {
-    this.leading(t, first)
-    this.line(layout(doc, this.indent, WIDTH) + trailing(t?.after))
+    this.printLeading(t, first)
+    this.line(layout(doc, this.indent, WIDTH) + trailingComments(t?.after))
   }
 
   /** `head { … }` with its comments. */
   block(t: Trivia | undefined, first: boolean, head: Doc, body: () => void): void {
-    this.leading(t, first)
+    this.printLeading(t, first)
     this.braces(layout(head, this.indent, WIDTH), t?.open, t?.end, body)
     this.close(t?.after)
   }
 
   /** Several blocks in a row, each with its own comments: `either { … } or { … }`. */
   groups(t: Trivia | undefined, first: boolean, list: readonly PrintedGroup[]): void {
-    this.leading(t, first)
+    this.printLeading(t, first)
     for (const { head, trivia, tail, body } of list) {
       this.braces(head, trivia?.open, trivia?.end, body)
       this.text += layout(tail, this.indent, Number.POSITIVE_INFINITY)
@@ -70,18 +70,18 @@ export class Printer {
     end: readonly Comment[] | undefined,
     body: () => void,
   ): void {
-    this.text += `${this.atLineStart ? ' '.repeat(this.indent) : ''}${head} {${trailing(open)}\n`
-    const before = this.text.length
+    this.text += `${this.atLineStart ? ' '.repeat(this.indent) : ''}${head} {${trailingComments(open)}\n`
+    const start = this.text.length
     this.indent += 2
     body()
-    this.comments(end, this.text.length === before)
+    this.comments(end, this.text.length === start)
     this.indent -= 2
-    if (this.text.length === before && !open?.length) this.text = `${this.text.trimEnd()}}`
+    if (this.text.length === start && !open?.length) this.text = `${this.text.trimEnd()}}`
     else this.text += `${' '.repeat(this.indent)}}`
   }
 
   close(after: readonly Comment[] | undefined): void {
-    this.text += `${trailing(after)}\n`
+    this.text += `${trailingComments(after)}\n`
   }
 
   private get atLineStart(): boolean {
@@ -90,19 +90,19 @@ export class Printer {
 
   /** Prints an `if` with all its branches; `stmts` prints their statements. */
   if(s: If, first: boolean, stmts: (list: readonly Stmt[]) => void): void {
-    this.leading(s.trivia, first)
+    this.printLeading(s.trivia, first)
     this.ifTail(s, stmts)
     this.close(s.trivia?.after)
   }
 
   private ifTail(s: If, stmts: (list: readonly Stmt[]) => void): void {
-    const head = layout(['if ', bracketed('(', [exprDoc(s.cond)], ')')], this.indent, WIDTH)
+    const head = layout(['if ', bracketList('(', [exprDoc(s.cond)], ')')], this.indent, WIDTH)
     const t = s.trivia
     this.braces(head, t?.open, t?.end, () => stmts(s.then))
     if (s.else.length === 0 && !t?.openElse && !t?.endElse) return
     this.text += ' else'
     const [only] = s.else
-    if (s.else.length === 1 && only?.kind === 'if' && chains(s, only)) {
+    if (s.else.length === 1 && only?.kind === 'if' && isElseIf(s, only)) {
       this.text += ' '
       this.ifTail(only, stmts)
     } else this.braces('', t?.openElse, t?.endElse, () => stmts(s.else))
@@ -110,11 +110,11 @@ export class Printer {
 }
 
 /** True if the only `if` in an `else` may be printed as `else if` without moving a comment. */
-function chains(outer: If, inner: If): boolean {
+function isElseIf(outer: If, inner: If): boolean {
   const { openElse, endElse } = outer.trivia ?? {}
-  const { before, after } = inner.trivia ?? {}
-  return !openElse && !endElse && !before && !after
+  const { before: start, after } = inner.trivia ?? {}
+  return !openElse && !endElse && !start && !after
 }
 
-const trailing = (after: readonly Comment[] | undefined): string =>
+const trailingComments = (after: readonly Comment[] | undefined): string =>
   (after ?? []).map((c) => ` ${c.text}`).join('')

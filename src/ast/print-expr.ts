@@ -1,5 +1,5 @@
 /** Expressions as layout documents, with parentheses only if the grammar needs them. */
-import { bracketed, commas, type Doc, group, line, nest, softline } from './layout-document.ts'
+import { bracketList, commaSeparated, type Doc, group, line, nest, softline } from './layout-document.ts'
 import type { AsPart, Call, Expr, For, FormatUse, NumberLit } from './nodes.ts'
 import { INFIX, LEVEL } from './operators.ts'
 
@@ -10,12 +10,12 @@ function levelOf(e: Expr): number {
 }
 
 /** `e`, in parentheses if it binds less tightly than `level`. */
-function at(level: number, e: Expr): Doc {
+function atLevel(level: number, e: Expr): Doc {
   return levelOf(e) < level ? group('(', nest(exprDoc(e)), ')') : exprDoc(e)
 }
 
 /** An operand that binds like a name: every compound expression is in parentheses. */
-export const primaryDoc = (e: Expr): Doc => at(LEVEL.primary, e)
+export const primaryDoc = (e: Expr): Doc => atLevel(LEVEL.primary, e)
 
 function numberText({ value, float }: NumberLit): string {
   if (value === Number.POSITIVE_INFINITY) return 'inf'
@@ -35,10 +35,10 @@ export function exprDoc(e: Expr): Doc {
     case 'field':
       return `${e.object.name}.${e.field.name}`
     case 'access':
-      return bracketed(`${e.buffer.name}[`, e.index.map(exprDoc), ']')
+      return bracketList(`${e.buffer.name}[`, e.index.map(exprDoc), ']')
     case 'call':
       if (e.by) return queryDoc(e, e.by)
-      return bracketed(
+      return bracketList(
         `${e.fn.name}(`,
         [...e.args.map(exprDoc), ...(e.parts ? [partsDoc(e.parts)] : [])],
         ')',
@@ -46,19 +46,19 @@ export function exprDoc(e: Expr): Doc {
     case 'unary':
       // `-(-x)`: two adjacent signs would be hard to read.
       return e.op === 'not'
-        ? ['not ', at(LEVEL.not, e.x)]
-        : ['-', at(e.x.kind === 'unary' ? LEVEL.primary : LEVEL.negation, e.x)]
+        ? ['not ', atLevel(LEVEL.not, e.x)]
+        : ['-', atLevel(e.x.kind === 'unary' ? LEVEL.primary : LEVEL.negation, e.x)]
     case 'binary':
       return chainDoc(e)
     case 'spread':
       return `${e.list.name}...`
     case 'repeat':
-      return [at(beginsWithMinus(e.value) ? LEVEL.primary : LEVEL.or, e.value), forDoc(e.each)]
+      return [atLevel(beginsWithMinus(e.value) ? LEVEL.primary : LEVEL.or, e.value), forDoc(e.each)]
   }
 }
 
 export const useDoc = ({ format, args }: FormatUse): Doc =>
-  args.length === 0 ? format.name : bracketed(`${format.name}(`, args.map(exprDoc), ')')
+  args.length === 0 ? format.name : bracketList(`${format.name}(`, args.map(exprDoc), ')')
 export const whereDoc = (e: Expr | null): Doc => (e ? [' where (', exprDoc(e), ')'] : '')
 
 /** The parts of a composition on one line, as in a schedule: `blocks(16) where (…) + rows`. */
@@ -74,13 +74,13 @@ export const forDoc = ({ name, from, to }: For): Doc => [
 
 /** `f(a, b by c)`. Without operands, `by -x` would parse as a difference, so the first group is in parentheses. */
 function queryDoc({ fn, args }: Call, by: readonly Expr[]): Doc {
-  const [first, ...rest] = by.map(exprDoc)
-  const open = args.length === 0 && by[0] !== undefined && beginsWithMinus(by[0])
+  const [first, ...otherGroups] = by.map(exprDoc)
+  const needsParentheses = args.length === 0 && by[0] !== undefined && beginsWithMinus(by[0])
   const groups: Doc = [
-    open ? ['by (', first ?? '', ')'] : ['by ', first ?? ''],
-    ...rest.map((d) => [',', line, d]),
+    needsParentheses ? ['by (', first ?? '', ')'] : ['by ', first ?? ''],
+    ...otherGroups.map((d) => [',', line, d]),
   ]
-  const operands: Doc = args.length === 0 ? '' : [commas(args.map(exprDoc)), line]
+  const operands: Doc = args.length === 0 ? '' : [commaSeparated(args.map(exprDoc)), line]
   return group(`${fn.name}(`, nest(softline, operands, groups), softline, ')')
 }
 
@@ -90,7 +90,7 @@ function beginsWithMinus(e: Expr): boolean {
 
 /** `value`, or `value ^ power`. */
 export const widthDoc = (value: Expr, power: Expr | null): Doc =>
-  power ? [at(LEVEL.primary, value), '^', at(LEVEL.primary, power)] : exprDoc(value)
+  power ? [atLevel(LEVEL.primary, value), '^', atLevel(LEVEL.primary, power)] : exprDoc(value)
 
 /** `a + b - c`: operands of one level side by side; lines may break before any operator. */
 function chainDoc(e: Expr & { kind: 'binary' }): Doc {
@@ -98,11 +98,11 @@ function chainDoc(e: Expr & { kind: 'binary' }): Doc {
   const tail: Doc[] = []
   let first: Expr = e
   for (; first.kind === 'binary' && INFIX[first.op][1] === level; first = first.a) {
-    tail.unshift([line, `${INFIX[first.op][0]} `, at(level + 1, first.b)])
+    tail.unshift([line, `${INFIX[first.op][0]} `, atLevel(level + 1, first.b)])
     if (level === LEVEL.compare) {
       first = first.a
       break
     }
   }
-  return group(at(level === LEVEL.compare ? level + 1 : level, first), nest(...tail))
+  return group(atLevel(level === LEVEL.compare ? level + 1 : level, first), nest(...tail))
 }

@@ -3,12 +3,12 @@ import { type Doc, group, line, nest } from './layout-document.ts'
 import type { Composition, CoordMap, Description, Format, FormatParam, Rule, Trivia, Width } from './nodes.ts'
 import type { Printer } from './print-blocks.ts'
 import { exprDoc, useDoc, whereDoc, widthDoc } from './print-expr.ts'
-import { axisDoc, elementText, exprs, listNames, optional, run, tuple } from './print-parts.ts'
+import { alignedPeers, axisDoc, elementText, exprs, listNames, optional, tuple } from './print-parts.ts'
 
 export function printFormat(p: Printer, f: Format): void {
   const head = [`format ${f.name.name}`, optional(f.params.map(paramDoc)), ' over ', tuple(listNames(f.over))]
   p.block(f.trivia, true, head, () =>
-    f.body.kind === 'composition' ? rules(p, f.body.rules) : description(p, f.body),
+    f.body.kind === 'composition' ? printRules(p, f.body.rules) : printDescription(p, f.body),
   )
 }
 
@@ -17,7 +17,7 @@ function paramDoc(x: FormatParam): Doc {
   return x.default ? [`${head} = `, exprDoc(x.default)] : head
 }
 
-function description(p: Printer, d: Description): void {
+function printDescription(p: Printer, d: Description): void {
   const lines: (readonly [Trivia | undefined, Doc])[] = []
   for (const s of d.sorts) {
     const within: Doc = s.within ? [' within ', exprDoc(s.within)] : ''
@@ -25,7 +25,7 @@ function description(p: Printer, d: Description): void {
     lines.push([s.trivia, [`sort ${elementText(s.dim)} by `, exprDoc(s.by), within, to]])
   }
   d.axes.forEach((a, k) => {
-    lines.push([a.trivia, axisDoc(a, run(d.axes, k))])
+    lines.push([a.trivia, axisDoc(a, alignedPeers(d.axes, k))])
   })
   const map = (word: string, m: CoordMap): Doc => [word, tuple(listNames(m.from)), ' -> ', tuple(exprs(m.to))]
   lines.push([d.map.trivia, map('map ', d.map)], [d.inverse.trivia, map('inverse ', d.inverse)])
@@ -36,10 +36,10 @@ function description(p: Printer, d: Description): void {
   })
 }
 
-function rules(p: Printer, list: Composition['rules']): void {
+function printRules(p: Printer, list: Composition['rules']): void {
   list.forEach((r, k) => {
     if (r.kind === 'part') p.item(r.trivia, k === 0, ruleHead(r))
-    else p.block(r.trivia, k === 0, ruleHead(r), () => rules(p, r.rules))
+    else p.block(r.trivia, k === 0, ruleHead(r), () => printRules(p, r.rules))
   })
 }
 
@@ -50,8 +50,9 @@ function ruleHead(r: Rule): Doc {
     case 'partition':
       return [`partition ${elementText(r.dim)} into `, exprDoc(r.into), r.as ? ` as ${r.as.name}` : '']
     case 'bucket': {
-      const [only, ...more] = r.dims.map(elementText)
-      const dims: Doc = more.length > 0 || only === undefined ? tuple([only ?? '', ...more]) : only
+      const [firstDim, ...otherDims] = r.dims.map(elementText)
+      const dims: Doc =
+        otherDims.length > 0 || firstDim === undefined ? tuple([firstDim ?? '', ...otherDims]) : firstDim
       return group(
         ['bucket ', dims, ' by length into ', nest(widthsDoc(r.widths))],
         ` as ${r.as.name}${r.split ? ' split' : ''}`,

@@ -1,5 +1,5 @@
 /** Memories and instructions as text. Code of targets is printed unchanged. */
-import { bracketed, commas, type Doc, group, nest } from './layout-document.ts'
+import { bracketList, commaSeparated, type Doc, group, nest } from './layout-document.ts'
 import type {
   Examples,
   Expr,
@@ -27,23 +27,23 @@ export const instanceDoc = ({ name, args }: Instance): Doc => [name.name, option
 
 const precisionDoc = ({ bits }: Precision): Doc => ['precision ', exprDoc(bits), ' bits']
 
-const ofParams = (x: Limit | Examples): Doc =>
+const constraintDoc = (x: Limit | Examples): Doc =>
   x.kind === 'limit'
     ? ['require ', exprDoc(x.cond)]
-    : ['examples ', group(nest(commas(x.of.map((args) => tuple(exprs(args))))))]
+    : ['examples ', group(nest(commaSeparated(x.of.map((args) => tuple(exprs(args))))))]
 
-const typed = (type: string, shape: readonly Expr[]): Doc => bracketed(`${type}[`, exprs(shape), ']')
-const aligned = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
+const typedShape = (type: string, shape: readonly Expr[]): Doc => bracketList(`${type}[`, exprs(shape), ']')
+const alignmentDoc = (bytes: Expr | null): Doc => (bytes ? [' aligned ', exprDoc(bytes)] : '')
 
 export function printMemory(p: Printer, m: Memory): void {
   const threads: Doc = m.threads ? [' of ', exprDoc(m.threads), ' threads'] : ''
   const head: Doc = [
     [`memory ${m.name.name}`, optional(m.params.map(paramText)), ': '],
-    typed(m.type.name, m.shape),
+    typedShape(m.type.name, m.shape),
     ` in ${m.scope.name}`,
     threads,
     m.replicated ? ' replicated' : '',
-    aligned(m.aligned),
+    alignmentDoc(m.aligned),
   ]
   p.block(m.trivia, true, head, () => {
     m.items.forEach((x, k) => {
@@ -53,7 +53,7 @@ export function printMemory(p: Printer, m: Memory): void {
 }
 
 function itemDoc(m: MemoryItem): Doc {
-  if (m.kind === 'limit' || m.kind === 'examples') return ofParams(m)
+  if (m.kind === 'limit' || m.kind === 'examples') return constraintDoc(m)
   if (m.kind === 'text')
     return `${m.what === 'fill' ? 'fill ' : ''}${m.target.name}${needsText(m.needs)} \`${m.code.name}\``
   return m.kind === 'element'
@@ -62,8 +62,8 @@ function itemDoc(m: MemoryItem): Doc {
 }
 
 function needsText(needs: readonly Need[]): string {
-  const one = (n: Need): string => n.name.name + (n.args.length > 0 ? `(${n.args.join(', ')})` : '')
-  return needs.length > 0 ? ` needs ${needs.map(one).join(', ')}` : ''
+  const needText = (n: Need): string => n.name.name + (n.args.length > 0 ? `(${n.args.join(', ')})` : '')
+  return needs.length > 0 ? ` needs ${needs.map(needText).join(', ')}` : ''
 }
 
 /** Prints an instruction; the caller's `iterate` prints its iteration. */
@@ -72,23 +72,23 @@ export function printInstr(p: Printer, s: Instr, iterate: (s: Iterate, first: bo
   const threads: Doc = s.threads ? [' by ', exprDoc(s.threads), ' threads'] : ''
   const words = s.words.map((w) => ` ${w.name}`)
   const params = s.params.length > 0 ? `(${s.params.map(paramText).join(', ')})` : ''
-  const head: Doc = [bracketed(`instr ${s.name.name}${params}(`, operands, ')'), threads, ...words]
+  const head: Doc = [bracketList(`instr ${s.name.name}${params}(`, operands, ')'), threads, ...words]
   p.block(s.trivia, true, head, () => {
     s.items.forEach((x, k) => {
       if (x.kind === 'iterate') iterate(x, k === 0)
       else if (x.kind === 'precision') p.item(x.trivia, k === 0, precisionDoc(x))
-      else p.item(x.trivia, k === 0, x.kind === 'text' ? textDoc(x) : ofParams(x))
+      else p.item(x.trivia, k === 0, x.kind === 'text' ? textDoc(x) : constraintDoc(x))
     })
   })
 }
 
 const operandDoc = (o: Operand): Doc => [
   `${o.name.name}: `,
-  typed(o.type.name, o.shape),
+  typedShape(o.type.name, o.shape),
   ' in ',
   ...o.memories.map((m, k): Doc => [k > 0 ? ' or ' : '', instanceDoc(m)]),
   o.packed ? [' packed ', exprDoc(o.packed)] : '',
-  aligned(o.aligned),
+  alignmentDoc(o.aligned),
   o.ascending ? [' ascending ', exprDoc(o.ascending)] : '',
   o.mapped ? ' mapped' : '',
   o.mapped?.swizzle ? [' swizzle ', exprDoc(o.mapped.swizzle)] : '',

@@ -20,37 +20,37 @@ import { exprs, optional, scheduleHead } from './print-parts.ts'
 /** Printers of the steps that are not specific to spaces. */
 export interface StepPrinter {
   readonly doc: (s: Step) => Doc
-  readonly item: (p: Printer, s: Step, first: boolean) => void
+  readonly printItem: (p: Printer, s: Step, first: boolean) => void
 }
 
 export function printSpace(p: Printer, s: Space, steps: StepPrinter): void {
   p.block(s.trivia, true, scheduleHead(s), () => {
     s.items.forEach((x, k) => {
-      item(p, x, k === 0, steps)
+      printItem(p, x, k === 0, steps)
     })
   })
 }
 
-function item(p: Printer, x: SpaceItem, first: boolean, steps: StepPrinter): void {
+function printItem(p: Printer, x: SpaceItem, first: boolean, steps: StepPrinter): void {
   if (x.kind === 'either') p.groups(x.trivia, first, groupsOf(x, p, steps))
-  else if (isOfSpaces(x)) p.item(x.trivia, first, itemDoc(x))
-  else steps.item(p, x, first)
+  else if (isOneLine(x)) p.item(x.trivia, first, itemDoc(x))
+  else steps.printItem(p, x, first)
 }
 
-type OnOneLine = Exclude<SpaceItem, Step | Either>
-const isOfSpaces = (x: SpaceItem): x is OnOneLine =>
+type OneLineItem = Exclude<SpaceItem, Step | Either>
+const isOneLine = (x: SpaceItem): x is OneLineItem =>
   x.kind === 'formats' || x.kind === 'numbers' || x.kind === 'only' || x.kind === 'uses'
 
-function itemDoc(x: OnOneLine): Doc {
+function itemDoc(x: OneLineItem): Doc {
   switch (x.kind) {
     case 'formats':
-      return group(`format ${x.name.name} in `, nest(separated(x.options.map(formatOption), ',')))
+      return group(`format ${x.name.name} in `, nest(separatedBy(x.options.map(formatOption), ',')))
     case 'numbers':
       return group(nest(x.name.name, ' ', numbersDoc(x.values), whereDoc(x.where)))
     case 'only':
       return ['only', whereDoc(x.cond)]
     case 'uses':
-      return group('use ', nest(separated(x.options.map(useOption), ' or')))
+      return group('use ', nest(separatedBy(x.options.map(useOption), ' or')))
   }
 }
 
@@ -61,19 +61,19 @@ const groupsOf = ({ groups }: Either, p: Printer, steps: StepPrinter): readonly 
     tail: whereDoc(g.where),
     body: () => {
       g.steps.forEach((s, n) => {
-        item(p, s, n === 0, steps)
+        printItem(p, s, n === 0, steps)
       })
     },
   }))
 
 /** `a, b`, one per line if they do not fit on one. */
-const separated = (docs: readonly Doc[], by: string): Doc =>
-  docs.flatMap((d, k) => (k === 0 ? [d] : [by, line, d]))
+const separatedBy = (docs: readonly Doc[], separator: string): Doc =>
+  docs.flatMap((d, k) => (k === 0 ? [d] : [separator, line, d]))
 
 const formatOption = ({ parts, where }: FormatOption): Doc => {
-  const [only, more] = parts
-  const isUse = only && !more && !only.where
-  return [isUse ? partsDoc(parts) : ['(', partsDoc(parts), ')'], whereDoc(where)]
+  const [firstPart, secondPart] = parts
+  const isBareUse = firstPart && !secondPart && !firstPart.where
+  return [isBareUse ? partsDoc(parts) : ['(', partsDoc(parts), ')'], whereDoc(where)]
 }
 
 const useOption = ({ schedule, args, where }: UseOption): Doc => [
@@ -84,8 +84,8 @@ const useOption = ({ schedule, args, where }: UseOption): Doc => [
 
 function numbersDoc(values: NumberList): Doc {
   if (values.kind === 'list') return ['in ', widthsDoc(values.widths)]
-  const { from, to, by } = values
-  return ['from ', exprDoc(from), ' to ', exprDoc(to), by ? [' by ', exprDoc(by)] : '']
+  const { from, to, by: separator } = values
+  return ['from ', exprDoc(from), ' to ', exprDoc(to), separator ? [' by ', exprDoc(separator)] : '']
 }
 
 /** A step or an alternative of steps, on one line. */

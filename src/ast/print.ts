@@ -2,7 +2,7 @@
  * AST → canonical text, the output of `spt fmt`. Parsing it gives the same AST back (spans aside), including comments.
  * Lines have at most 100 characters if their expressions can be broken.
  */
-import { bracketed, commas, type Doc, group, layout, line, nest } from './layout-document.ts'
+import { bracketList, commaSeparated, type Doc, group, layout, line, nest } from './layout-document.ts'
 import type {
   AsPart,
   BufferDecl,
@@ -27,7 +27,17 @@ import { printChoice } from './print-choices.ts'
 import { exprDoc, partsDoc, primaryDoc } from './print-expr.ts'
 import { printFormat } from './print-format.ts'
 import { instanceDoc, printInstr, printMemory } from './print-instr.ts'
-import { axisDoc, exprs, names, optional, run, scheduleHead, tuple, values, widest } from './print-parts.ts'
+import {
+  alignedPeers,
+  axisDoc,
+  exprs,
+  maxLength,
+  names,
+  optional,
+  scheduleHead,
+  tuple,
+  values,
+} from './print-parts.ts'
 import { groupDoc, printSpace } from './print-spaces.ts'
 import { quotedPath } from './quoted-path.ts'
 
@@ -39,7 +49,7 @@ export function print(file: File): string {
   })
   for (const d of file.decls) {
     p.gap()
-    decl(p, d)
+    printDeclaration(p, d)
   }
   const end = file.trivia?.end ?? []
   if (end.length > 0) p.gap()
@@ -68,31 +78,31 @@ function importDoc(i: Import): Doc {
   const list = i.names.map((n) =>
     n.local.name === n.name.name ? n.name.name : `${n.name.name} as ${n.local.name}`,
   )
-  return [group('import {', nest(line, commas(list)), line, '}'), ` from ${path}`]
+  return [group('import {', nest(line, commaSeparated(list)), line, '}'), ` from ${path}`]
 }
 
-function decl(p: Printer, d: Decl): void {
-  if (d.kind === 'kernel') kernel(p, d)
-  else if (d.kind === 'monoid') monoid(p, d)
+function printDeclaration(p: Printer, d: Decl): void {
+  if (d.kind === 'kernel') printKernel(p, d)
+  else if (d.kind === 'monoid') printMonoid(p, d)
   else if (d.kind === 'format') printFormat(p, d)
   else if (d.kind === 'memory') printMemory(p, d)
-  else if (d.kind === 'instr') printInstr(p, d, (s, first) => stmt(p, s, first))
+  else if (d.kind === 'instr') printInstr(p, d, (s, first) => printStatement(p, s, first))
   else if (d.kind === 'choice') printChoice(p, d)
-  else if (d.kind === 'space') printSpace(p, d, { doc: stepDoc, item: stepItem })
-  else schedule(p, d)
+  else if (d.kind === 'space') printSpace(p, d, { doc: stepDoc, printItem: printStepItem })
+  else printSchedule(p, d)
 }
 
-function kernel(p: Printer, k: Kernel): void {
+function printKernel(p: Printer, k: Kernel): void {
   const params = k.params.map((x) => `${x.name.name}: ${x.type.name}`)
-  p.block(k.trivia, true, [`kernel ${k.name.name}`, tuple(params)], () => members(p, k.members))
+  p.block(k.trivia, true, [`kernel ${k.name.name}`, tuple(params)], () => printMembers(p, k.members))
 }
 
 /** Consecutive axes and buffers without a gap are aligned. */
-function members(p: Printer, list: readonly Member[]): void {
+function printMembers(p: Printer, list: readonly Member[]): void {
   list.forEach((m, k) => {
-    if (m.kind === 'iterate') stmt(p, m, k === 0)
-    else if (m.kind === 'axis') p.item(m.trivia, k === 0, axisDoc(m, run(list, k)))
-    else p.item(m.trivia, k === 0, bufferDoc(m, run(list, k)))
+    if (m.kind === 'iterate') printStatement(p, m, k === 0)
+    else if (m.kind === 'axis') p.item(m.trivia, k === 0, axisDoc(m, alignedPeers(list, k)))
+    else p.item(m.trivia, k === 0, bufferDoc(m, alignedPeers(list, k)))
   })
 }
 
@@ -100,8 +110,8 @@ const bufferHead = (b: BufferDecl): string => `${b.name.name}:`
 const bufferType = (b: BufferDecl): string => `${b.type.name}[${names(b.axes).join(', ')}]`
 
 function bufferDoc(b: BufferDecl, peers: readonly BufferDecl[]): Doc {
-  const head = bufferHead(b).padEnd(widest(peers.map(bufferHead)))
-  const type = bufferType(b).padEnd(widest(peers.map(bufferType)))
+  const head = bufferHead(b).padEnd(maxLength(peers.map(bufferHead)))
+  const type = bufferType(b).padEnd(maxLength(peers.map(bufferType)))
   return [
     `buffer ${head} ${type} ${b.role.name}`,
     b.fill ? [' fill ', exprDoc(b.fill)] : '',
@@ -109,7 +119,7 @@ function bufferDoc(b: BufferDecl, peers: readonly BufferDecl[]): Doc {
   ]
 }
 
-function monoid(p: Printer, m: Monoid): void {
+function printMonoid(p: Printer, m: Monoid): void {
   const fields = m.fields.map((f) => `${f.name.name}: ${f.type.name}`)
   p.block(m.trivia, true, [`monoid ${m.name.name}`, tuple(fields)], () => {
     p.item(m.lines?.identity, true, ['identity ', values(m.identity)])
@@ -119,15 +129,15 @@ function monoid(p: Printer, m: Monoid): void {
 
 // Statements ---------------------------------------------------------------------------------------------------
 
-function stmts(p: Printer, list: readonly Stmt[]): void {
+function printStatements(p: Printer, list: readonly Stmt[]): void {
   list.forEach((s, k) => {
-    stmt(p, s, k === 0)
+    printStatement(p, s, k === 0)
   })
 }
 
-function stmt(p: Printer, s: Stmt, first: boolean): void {
-  if (s.kind === 'if') p.if(s, first, (list) => stmts(p, list))
-  else if (s.kind === 'iterate') p.block(s.trivia, first, iterateHead(s), () => stmts(p, s.body))
+function printStatement(p: Printer, s: Stmt, first: boolean): void {
+  if (s.kind === 'if') p.if(s, first, (list) => printStatements(p, list))
+  else if (s.kind === 'iterate') p.block(s.trivia, first, iterateHead(s), () => printStatements(p, s.body))
   else if (s.kind === 'let') p.item(s.trivia, first, [`let ${s.name.name} = `, exprDoc(s.value)])
   else {
     const op = s.kind === 'assign' ? '=' : `${s.reducer.name}=`
@@ -141,25 +151,25 @@ function iterateHead(s: Iterate): Doc {
   )
   const kinds = s.iters.length > 0 ? ` as ${s.iters.map((i) => i.mode).join('')}` : ''
   const where: Doc = s.where ? [' where (', exprDoc(s.where), ')'] : ''
-  return [`iterate ${s.name.name} `, bracketed('[', iters, ']'), kinds, where]
+  return [`iterate ${s.name.name} `, bracketList('[', iters, ']'), kinds, where]
 }
 
 // Schedules ----------------------------------------------------------------------------------------------------
 
-function schedule(p: Printer, s: Schedule): void {
+function printSchedule(p: Printer, s: Schedule): void {
   p.block(s.trivia, true, scheduleHead(s), () => {
-    steps(p, s.steps)
+    printSteps(p, s.steps)
   })
 }
 
-function steps(p: Printer, list: readonly Step[]): void {
+function printSteps(p: Printer, list: readonly Step[]): void {
   list.forEach((step, k) => {
-    stepItem(p, step, k === 0)
+    printStepItem(p, step, k === 0)
   })
 }
 
-function stepItem(p: Printer, step: Step, first: boolean): void {
-  if (step.kind === 'each') p.block(step.trivia, first, eachHead(step), () => steps(p, step.steps))
+function printStepItem(p: Printer, step: Step, first: boolean): void {
+  if (step.kind === 'each') p.block(step.trivia, first, eachHead(step), () => printSteps(p, step.steps))
   else p.item(step.trivia, first, stepDoc(step))
 }
 
@@ -206,7 +216,7 @@ function valueDoc(v: StepValue): Doc {
       return instanceDoc(v.use)
     case 'list': {
       const items = v.items.map(valueDoc)
-      return v.parentheses ? tuple(items) : group(nest(commas(items)))
+      return v.parentheses ? tuple(items) : group(nest(commaSeparated(items)))
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Diagnostics → text; the only module that renders them. */
 import type { Diagnostic, Severity } from './diagnostic-types.ts'
 import { ansi, type Paint, plain } from './paint.ts'
-import { frame, type Mark, Text } from './source-frame.ts'
+import { frame, type Mark, SourceText } from './source-frame.ts'
 import { type Source, type Span, sourceOf } from './span.ts'
 import { suggestion } from './suggest.ts'
 
@@ -14,7 +14,7 @@ export interface RenderOptions {
  * Escapes, as in JSON, the characters of data and programs that a terminal interprets: control characters except line
  * breaks and tabs, and bidirectional formatting characters.
  */
-export const escaped = (text: string): string =>
+export const escapeText = (text: string): string =>
   text
     .replaceAll('\r\n', '\n')
     .replace(
@@ -22,8 +22,8 @@ export const escaped = (text: string): string =>
       (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
     )
 
-/** `escaped` for text within a line, such as names. */
-export const escapedLine = (text: string): string => escaped(text).replaceAll('\n', '\\n')
+/** `escapeText` for text within a line, such as names. */
+export const escapeLine = (text: string): string => escapeText(text).replaceAll('\n', '\\n')
 
 /**
  * Text for a terminal, one block per diagnostic with a blank line between them; no final line break. Spans without a
@@ -35,37 +35,37 @@ export function render(
   options: RenderOptions = {},
 ): string {
   const paint = options.color ? ansi : plain
-  const given = new Map([...sources.values()].map((s) => [s.name, s]))
-  const texts = new Map<string, Text>()
-  const textOf = (span: Span): Text | undefined => {
-    const text = sourceOf(span, given)?.text
+  const byName = new Map([...sources.values()].map((s) => [s.name, s]))
+  const texts = new Map<string, SourceText>()
+  const textOf = (span: Span): SourceText | undefined => {
+    const text = sourceOf(span, byName)?.text
     if (text === undefined) return undefined
-    const known = texts.get(text) ?? new Text(text)
-    texts.set(text, known)
-    return known
+    const cached = texts.get(text) ?? new SourceText(text)
+    texts.set(text, cached)
+    return cached
   }
-  return diagnostics.map((d) => one(d, textOf, paint)).join('\n\n')
+  return diagnostics.map((d) => renderOne(d, textOf, paint)).join('\n\n')
 }
 
 /** Returns the source text of a span, cut into lines; `undefined` if it is not available. */
-type TextOf = (span: Span) => Text | undefined
+type TextOf = (span: Span) => SourceText | undefined
 
-function one(d: Diagnostic, textOf: TextOf, paint: Paint): string {
+function renderOne(d: Diagnostic, textOf: TextOf, paint: Paint): string {
   const severity: Severity = d.severity ?? 'error'
   const lines = [
-    `${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${escapedLine(d.message)}`)}`,
+    `${paint(severity, `${severity}[${d.code}]`)}${paint('strong', `: ${escapeLine(d.message)}`)}`,
   ]
   const frames = framesOf(d, severity, textOf, paint)
   lines.push(...frames)
   const margin = frames.length > 0 ? `${' '.repeat(marginOf(frames[0]!))} ` : '  '
   const add = (title: string, text: string): void => {
-    const [first = '', ...rest] = escaped(text).split('\n')
+    const [first = '', ...otherLines] = escapeText(text).split('\n')
     lines.push(`${margin}${paint('frame', '=')} ${paint('strong', `${title}:`)} ${first}`)
-    for (const r of rest) lines.push(`${margin}  ${r}`)
+    for (const r of otherLines) lines.push(`${margin}  ${r}`)
   }
   if (d.expected) add('expected', d.expected)
-  const guess = d.lookup && suggestion(d.lookup, !d.expected && !d.hint)
-  if (guess) add(guess.title, guess.text)
+  const suggested = d.lookup && suggestion(d.lookup, !d.expected && !d.hint)
+  if (suggested) add(suggested.title, suggested.text)
   if (d.hint) add('hint', d.hint)
   for (const n of d.notes ?? []) add('note', n.includes('\n') ? `\n${n}` : n)
   return lines.map((l) => l.trimEnd()).join('\n')
@@ -78,20 +78,21 @@ const stripAnsi = (text: string): string => text.replace(/\u001b\[\d+m/g, '')
 
 /** A frame for each mentioned source, the primary one first. */
 function framesOf(d: Diagnostic, severity: Severity, textOf: TextOf, paint: Paint): string[] {
-  const shown: { readonly name: string; readonly text: Text | undefined; readonly marks: Mark[] }[] = []
+  const frames: { readonly name: string; readonly text: SourceText | undefined; readonly marks: Mark[] }[] =
+    []
   const add = (span: Span, label: string, primary: boolean): void => {
     const [name, text] = [span.source, textOf(span)]
     const mark: Mark = { start: span.start, end: span.end, text: label, primary }
-    const known = shown.find((s) => s.name === name && s.text === text)
-    if (known) known.marks.push(mark)
-    else shown.push({ name, text, marks: [mark] })
+    const existing = frames.find((s) => s.name === name && s.text === text)
+    if (existing) existing.marks.push(mark)
+    else frames.push({ name, text, marks: [mark] })
   }
   if (d.span) add(d.span, '', true)
-  for (const l of d.labels ?? []) add(l.span, escaped(l.text), false)
-  const width = Math.max(1, ...shown.map(({ text, marks }) => text?.numberWidth(marks) ?? 1))
-  return shown.flatMap(({ name, text, marks }) =>
+  for (const l of d.labels ?? []) add(l.span, escapeText(l.text), false)
+  const width = Math.max(1, ...frames.map(({ text, marks }) => text?.numberWidth(marks) ?? 1))
+  return frames.flatMap(({ name, text, marks }) =>
     text
-      ? frame(escapedLine(name), text, marks, width, severity, paint)
-      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escapedLine(name)}`],
+      ? frame(escapeLine(name), text, marks, width, severity, paint)
+      : [`${' '.repeat(width)}${paint('frame', '-->')} ${escapeLine(name)}`],
   )
 }

@@ -1,7 +1,7 @@
 /** Loading of a program from several files. The caller provides the reader, so this also runs in a browser. */
 import { type Diagnostic, fail, type Source, type Span, SptError, withSources } from './diagnostic.ts'
 import { nameText } from './expect-argument.ts'
-import { Latest } from './latest.ts'
+import { TextCache } from './latest.ts'
 import { link } from './link.ts'
 import type { Program } from './linked-program.ts'
 import type { File } from './nodes.ts'
@@ -29,35 +29,35 @@ export type Entry = string | Source
 const MAX_FILES = 1000
 
 /** Limit in characters of texts with cached trees: a tree takes about 20 times as many bytes. */
-const KEPT = 2 ** 20
+const MAX_CACHED_LENGTH = 2 ** 20
 
 const keyOf = (source: Source): string => `${source.name}\n${source.text}`
 
 /** Parses each text once: programs import the same files repeatedly, and trees are immutable. */
-class Memory {
+class TreeCache {
   readonly #parse: Parser['parse']
-  readonly #trees = new Latest<File>(KEPT)
+  readonly #trees = new TextCache<File>(MAX_CACHED_LENGTH)
 
   constructor({ parse }: Parser) {
     this.#parse = parse
   }
 
   #keep(source: Source, file: File): File {
-    this.#trees.keep(keyOf(source), file)
+    this.#trees.put(keyOf(source), file)
     return file
   }
 
-  parsed(source: Source): File {
+  parse(source: Source): File {
     return this.#trees.get(keyOf(source)) ?? this.#keep(source, this.#parse(source))
   }
 
-  /** `parsed`, for a text whose tree another process may have stored in `between`. */
-  async parsedOrStored(source: Source, between: Trees | undefined): Promise<File> {
-    if (!between || this.#trees.get(keyOf(source))) return this.parsed(source)
-    const stored = await between.load(source)
+  /** `parse`, for a text whose tree another process may have stored in `store`. */
+  async parseOrLoad(source: Source, store: Trees | undefined): Promise<File> {
+    if (!store || this.#trees.get(keyOf(source))) return this.parse(source)
+    const stored = await store.load(source)
     if (stored) return this.#keep(source, stored)
-    const file = this.parsed(source)
-    await between.store(source, file)
+    const file = this.parse(source)
+    await store.store(source, file)
     return file
   }
 }
@@ -65,28 +65,28 @@ class Memory {
 /** Loads programs with the steps of a parser. */
 export interface Loader {
   /**
-   * Loads the entry and all its imports with `read`, by normalised path; parse trees may come from `between`. @throws
+   * Loads the entry and all its imports with `read`, by normalised path; parse trees may come from `store`. @throws
    * one SptError with the diagnostics of all files that are missing or do not parse, or `import/too-many-files`; its
    * `sources` are the files that could be read
    */
-  loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, between?: Trees): Promise<Loaded>
+  loadFiles(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees): Promise<Loaded>
   /** Loads and links a program from its entry. */
-  loadProgram(entry: Entry, read: ReadText, readImport?: ReadText, between?: Trees): Promise<Program>
+  loadProgram(entry: Entry, read: ReadText, readImport?: ReadText, store?: Trees): Promise<Program>
   /** A program of a single text without imports. */
   programOf(source: Source): Program
 }
 
 export function loaderOf(parser: Parser): Loader {
-  const memory = new Memory(parser)
-  const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, between = undefined) =>
-    filesFrom(entry, read, readImport, between, memory)
+  const memory = new TreeCache(parser)
+  const loadFiles: Loader['loadFiles'] = (entry, read, readImport = read, store = undefined) =>
+    filesFrom(entry, read, readImport, store, memory)
   return {
     loadFiles,
     loadProgram: async (entry, ...from) => {
       const { files, sources } = await loadFiles(entry, ...from)
-      return linked(pathOf(entry), files, sources)
+      return linkProgram(pathOf(entry), files, sources)
     },
-    programOf: (source) => alone(source, memory),
+    programOf: (source) => singleTextProgram(source, memory),
   }
 }
 
@@ -96,24 +96,24 @@ async function filesFrom(
   entry: Entry,
   read: ReadText,
   readImport: ReadText,
-  between: Trees | undefined,
-  memory: Memory,
+  store: Trees | undefined,
+  memory: TreeCache,
 ): Promise<Loaded> {
   const files = new Map<string, File>()
   const sources = new Map<string, Source>()
   const problems: Diagnostic[] = []
   const first = pathOf(entry)
   const seen = new Set([first])
-  let wave: { readonly path: string; readonly span?: Span }[] = [{ path: first }]
-  while (wave.length > 0) {
+  let pending: { readonly path: string; readonly span?: Span }[] = [{ path: first }]
+  while (pending.length > 0) {
     const texts = await Promise.allSettled(
-      wave.map(async ({ path }) => {
+      pending.map(async ({ path }) => {
         if (path !== first) return readImport(path)
         return typeof entry === 'string' ? read(path) : entry.text
       }),
     )
-    const next: typeof wave = []
-    for (const [k, { path, span }] of wave.entries()) {
+    const next: typeof pending = []
+    for (const [k, { path, span }] of pending.entries()) {
       const text = texts[k]!
       if (text.status === 'rejected') {
         problems.push(...unreadable(path, span, text.reason))
@@ -124,7 +124,7 @@ async function filesFrom(
       let file: File
       try {
         const isText = path === first && typeof entry !== 'string'
-        file = await memory.parsedOrStored(source, isText ? undefined : between)
+        file = await memory.parseOrLoad(source, isText ? undefined : store)
       } catch (e) {
         if (!(e instanceof SptError)) throw e
         problems.push(...e.diagnostics)
@@ -134,12 +134,12 @@ async function filesFrom(
       for (const i of file.imports) {
         const target = resolvePath(path, i.path.value)
         if (seen.has(target)) continue
-        if (seen.size === MAX_FILES) withSources({ sources }, () => tooMany(i.path))
+        if (seen.size === MAX_FILES) withSources({ sources }, () => rejectFileCount(i.path))
         seen.add(target)
         next.push({ path: target, span: i.path.span })
       }
     }
-    wave = next
+    pending = next
   }
   return withSources({ sources }, () => {
     if (problems.length > 0) throw new SptError(problems)
@@ -147,7 +147,7 @@ async function filesFrom(
   })
 }
 
-const tooMany = ({ value, span }: File['imports'][number]['path']): never =>
+const rejectFileCount = ({ value, span }: File['imports'][number]['path']): never =>
   fail({
     code: 'import/too-many-files',
     message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
@@ -158,7 +158,7 @@ const tooMany = ({ value, span }: File['imports'][number]['path']): never =>
 
 /** Diagnostics for an unreadable path, located at the import that names it. */
 function unreadable(path: string, span: Span | undefined, reason: unknown): readonly Diagnostic[] {
-  const why: readonly Diagnostic[] =
+  const diagnostics: readonly Diagnostic[] =
     reason instanceof SptError
       ? reason.diagnostics
       : [
@@ -170,7 +170,9 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
               : 'in a browser, paths are relative to the page; a reader decides for itself',
           },
         ]
-  return span ? why.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span })) : why
+  return span
+    ? diagnostics.map((d) => ({ ...d, hint: atImport(d, path), span: d.span ?? span }))
+    : diagnostics
 }
 
 /** The first line of an arbitrary value thrown by a reader. */
@@ -188,13 +190,13 @@ const hintFor = (path: string): string =>
     ? `what begins with ${PACKAGE} is in the package; a folder of that name is ./${PACKAGE}`
     : 'paths are relative to the importing file'
 
-function alone(source: Source, memory: Memory): Program {
+function singleTextProgram(source: Source, memory: TreeCache): Program {
   const sources = new Map([[source.name, source]])
   return withSources({ sources }, () => {
-    const file = memory.parsed(source)
+    const file = memory.parse(source)
     const [first] = file.imports
     if (first) refuseImport(first.path.value, first.span)
-    return linked(source.name, new Map([[source.name, file]]), sources)
+    return linkProgram(source.name, new Map([[source.name, file]]), sources)
   })
 }
 
@@ -204,12 +206,12 @@ function alone(source: Source, memory: Memory): Program {
  */
 export function rooted(root: string, read: ReadText): ReadText {
   return (path) => {
-    if (!inPackage(path) && !isWithin(root, path)) refuseOutside(path, root)
+    if (!inPackage(path) && !isWithin(root, path)) rejectOutside(path, root)
     return read(path)
   }
 }
 
-export function refuseOutside(path: string, root: string): never {
+export function rejectOutside(path: string, root: string): never {
   return fail({
     code: 'import/outside-root',
     message: `\`${path}\` lies outside of ${root}, where imports are allowed from`,
@@ -228,5 +230,5 @@ export function refuseImport(path: string, span?: Span): never {
   })
 }
 
-const linked = (entry: string, files: Loaded['files'], sources: Loaded['sources']): Program =>
+const linkProgram = (entry: string, files: Loaded['files'], sources: Loaded['sources']): Program =>
   withSources({ sources }, () => link(entry, files, sources))

@@ -5,18 +5,18 @@ export const PACKAGE = 'sparsetile/'
 
 export const inPackage = (path: string): boolean => path.startsWith(PACKAGE)
 
-const ROOTED = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,3}|/|${PACKAGE})`)
+const ABSOLUTE = new RegExp(`^(?:[A-Za-z][A-Za-z0-9+.-]*:/{0,3}|/|${PACKAGE})`)
 
 /**
  * The path that `path` denotes in the file `from`. Paths that begin with `/`, a scheme (`https:`, `std:`) or
  * `sparsetile/` are absolute; others are relative to the folder of `from`. The folder itself is `.`.
  */
 export function resolvePath(from: string, path: string): string {
-  const base = ROOTED.test(path) ? '' : from.replaceAll('\\', '/').replace(/[^/]*$/, '')
-  const whole = (base + path).replaceAll('\\', '/')
-  const root = ROOTED.exec(whole)?.[0] ?? ''
+  const base = ABSOLUTE.test(path) ? '' : from.replaceAll('\\', '/').replace(/[^/]*$/, '')
+  const joined = (base + path).replaceAll('\\', '/')
+  const root = ABSOLUTE.exec(joined)?.[0] ?? ''
   const out: string[] = []
-  for (const part of whole.slice(root.length).split('/')) {
+  for (const part of joined.slice(root.length).split('/')) {
     if (part === '' || part === '.') continue
     if (part === '..' && out.length > 0 && out.at(-1) !== '..') out.pop()
     else if (part !== '..' || root === '') out.push(part)
@@ -27,14 +27,14 @@ export function resolvePath(from: string, path: string): string {
 /** True if a path is inside a folder, both as written and as decoded by a URL parser, where `%2e` is a dot. */
 export function isWithin(folder: string, path: string): boolean {
   const root = resolvePath('', folder)
-  return [path, unescaped(path)].every((p) => {
-    const whole = resolvePath('', p)
-    if (root === '.') return !ROOTED.test(whole) && !whole.startsWith('..')
-    return whole.startsWith(root.endsWith('/') ? root : `${root}/`)
+  return [path, decodeOrKeep(path)].every((p) => {
+    const joined = resolvePath('', p)
+    if (root === '.') return !ABSOLUTE.test(joined) && !joined.startsWith('..')
+    return joined.startsWith(root.endsWith('/') ? root : `${root}/`)
   })
 }
 
-function unescaped(path: string): string {
+function decodeOrKeep(path: string): string {
   try {
     return decodeURIComponent(path)
   } catch {

@@ -12,12 +12,12 @@ export interface Mark {
 
 const TAB = 4
 /** Lines shown of a long mark, or between two marks; the rest is left out. */
-const SHOWN = 3
+const MAX_SHOWN_LINES = 3
 /** Columns shown around a mark in longer lines. */
-const LINE = 160
+const MAX_LINE_WIDTH = 160
 
 /** A source cut into lines; `\n` and `\r\n` end one. */
-export class Text {
+export class SourceText {
   readonly length: number
   private readonly text: string
   private readonly starts: number[] = [0]
@@ -29,12 +29,12 @@ export class Text {
   }
 
   /** The line (from 0) of offset `at`; offsets outside the text are clamped. */
-  lineOf(at: number): number {
+  lineOf(offset: number): number {
     let lo = 0
     let hi = this.starts.length
     while (hi - lo > 1) {
       const mid = (lo + hi) >> 1
-      if (this.starts[mid]! <= at) lo = mid
+      if (this.starts[mid]! <= offset) lo = mid
       else hi = mid
     }
     return lo
@@ -55,9 +55,12 @@ export class Text {
 }
 
 /** One line and column, from 1; columns count characters, not code units. */
-export function position(text: Text, at: number): { readonly line: number; readonly column: number } {
-  const line = text.lineOf(at)
-  const column = [...text.line(line).slice(0, Math.max(0, at - text.start(line)))].length + 1
+export function position(
+  text: SourceText,
+  offset: number,
+): { readonly line: number; readonly column: number } {
+  const line = text.lineOf(offset)
+  const column = [...text.line(line).slice(0, Math.max(0, offset - text.start(line)))].length + 1
   return { line: line + 1, column }
 }
 
@@ -79,14 +82,14 @@ function widthOf(char: string): number {
   return wide ? 2 : 1
 }
 
-interface Shown {
+interface DisplayedLine {
   readonly text: string
   /** Terminal column of each offset in the line, and of its end. */
   readonly columns: readonly number[]
 }
 
 /** A line as displayed: tabs expanded, control characters replaced. */
-function shown(line: string): Shown {
+function displayLine(line: string): DisplayedLine {
   const columns: number[] = []
   let text = ''
   let column = 0
@@ -106,8 +109,8 @@ function shown(line: string): Shown {
   return { text, columns }
 }
 
-/** The part of one mark that lies on one line, in terminal columns. */
-interface Piece {
+/** The part of a mark on one line, in terminal columns. */
+interface LineMark {
   readonly from: number
   readonly to: number
   readonly text: string
@@ -117,7 +120,7 @@ interface Piece {
 /** The frame of one source: its location, then the marked lines; line numbers are right-aligned in `width`. */
 export function frame(
   name: string,
-  text: Text,
+  text: SourceText,
   marks: readonly Mark[],
   width: number,
   severity: Severity,
@@ -132,13 +135,13 @@ export function frame(
   let previous: number | undefined
   for (const n of [...pieces.keys()].sort((a, b) => a - b)) {
     if (previous !== undefined && n === previous + 2)
-      out.push(`${bar(String(n))} ${cut(shown(text.line(n - 1)).text, 0)}`)
+      out.push(`${bar(String(n))} ${truncateLine(displayLine(text.line(n - 1)).text, 0)}`)
     else if (previous !== undefined && n > previous + 1) out.push(paint('frame', '...'))
-    const s = shown(text.line(n))
-    const own = pieces.get(n)!
-    const shift = shiftFor(s, own)
-    out.push(`${bar(String(n + 1))} ${cut(s.text, shift)}`)
-    for (const row of markRows(own, shift, severity, paint)) out.push(`${bar('')} ${row}`)
+    const displayed = displayLine(text.line(n))
+    const linePieces = pieces.get(n)!
+    const shift = shiftOf(displayed, linePieces)
+    out.push(`${bar(String(n + 1))} ${truncateLine(displayed.text, shift)}`)
+    for (const row of markRows(linePieces, shift, severity, paint)) out.push(`${bar('')} ${row}`)
     previous = n
   }
   return out
@@ -150,15 +153,15 @@ function clamp(m: Mark, length: number): Mark {
 }
 
 /** The marks on each line. A mark over many lines is shown on the first and last only, with its text on the last. */
-function piecesOf(text: Text, marks: readonly Mark[]): Map<number, Piece[]> {
-  const result = new Map<number, Piece[]>()
+function piecesOf(text: SourceText, marks: readonly Mark[]): Map<number, LineMark[]> {
+  const result = new Map<number, LineMark[]>()
   for (const m of marks) {
     const from = text.lineOf(m.start)
     const to = text.lineOf(Math.max(m.start, m.end - 1))
     for (let n = from; n <= to; n++) {
-      if (to - from >= SHOWN && n !== from && n !== to) continue
+      if (to - from >= MAX_SHOWN_LINES && n !== from && n !== to) continue
       const content = text.line(n)
-      const { columns } = shown(content)
+      const { columns } = displayLine(content)
       const at = (offset: number): number =>
         columns[Math.min(Math.max(0, offset - text.start(n)), content.length)]!
       const indent = columns[content.length - content.trimStart().length]!
@@ -174,23 +177,23 @@ function piecesOf(text: Text, marks: readonly Mark[]): Map<number, Piece[]> {
 }
 
 /** The number of columns to leave out on the left, so that the marks of a very long line are visible. */
-function shiftFor(s: Shown, pieces: readonly Piece[]): number {
+function shiftOf(s: DisplayedLine, pieces: readonly LineMark[]): number {
   const from = Math.min(...pieces.map((p) => p.from))
-  return s.columns.at(-1)! <= LINE || from < LINE - 40 ? 0 : from - 40
+  return s.columns.at(-1)! <= MAX_LINE_WIDTH || from < MAX_LINE_WIDTH - 40 ? 0 : from - 40
 }
 
-function cut(text: string, shift: number): string {
+function truncateLine(text: string, shift: number): string {
   const chars = [...text]
-  if (shift === 0 && chars.length <= LINE) return text
+  if (shift === 0 && chars.length <= MAX_LINE_WIDTH) return text
   const head = shift > 0 ? '…' : ''
-  const body = chars.slice(shift + head.length, shift + LINE)
-  return head + body.join('') + (chars.length > shift + LINE ? '…' : '')
+  const body = chars.slice(shift + head.length, shift + MAX_LINE_WIDTH)
+  return head + body.join('') + (chars.length > shift + MAX_LINE_WIDTH ? '…' : '')
 }
 
 /** Marks on one row if they do not overlap; texts that do not fit next to the marks are printed below them. */
-function markRows(pieces: readonly Piece[], shift: number, severity: Severity, paint: Paint): string[] {
+function markRows(pieces: readonly LineMark[], shift: number, severity: Severity, paint: Paint): string[] {
   const sorted = pieces
-    .map((p) => ({ ...p, from: p.from - shift, to: Math.min(p.to - shift, LINE + 1) }))
+    .map((p) => ({ ...p, from: p.from - shift, to: Math.min(p.to - shift, MAX_LINE_WIDTH + 1) }))
     .sort((a, b) => a.from - b.from || a.to - b.to)
   const rows: (typeof sorted)[] = []
   for (const p of sorted) {

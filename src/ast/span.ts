@@ -17,7 +17,7 @@ export interface Span {
 }
 
 /** A span with a reference to its text. Copies made by spreading are spans too, but lose the reference. */
-class Place implements Span {
+class SpanInText implements Span {
   readonly source: string
   readonly start: number
   readonly end: number
@@ -40,14 +40,14 @@ export const spanIn = (
   { name, text }: Pick<Source, 'name'> & Partial<Source>,
   start: number,
   end: number,
-): Span => new Place(name, start, end, text)
+): Span => new SpanInText(name, start, end, text)
 
 /** Another span in the text of a span. */
-export const spanAt = (of: Span, start: number, end: number): Span =>
-  new Place(of.source, start, end, Place.textOf(of))
+export const spanAt = (reference: Span, start: number, end: number): Span =>
+  new SpanInText(reference.source, start, end, SpanInText.textOf(reference))
 
 /** The source of a span: its own, otherwise the one of the same name in `sources`. */
 export function sourceOf(span: Span, sources?: ReadonlyMap<string, Source>): Source | undefined {
-  const text = Place.textOf(span)
+  const text = SpanInText.textOf(span)
   return text === undefined ? sources?.get(span.source) : { name: span.source, text }
 }

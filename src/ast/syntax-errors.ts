@@ -1,7 +1,7 @@
 /** Syntax errors: a readable summary of the grammar's failures at one location, and a likely mistake. */
 import type { Diagnostic, Source, Span } from './diagnostic.ts'
-import { condense, noise, OTHER_STEPS } from './expected-syntax.ts'
-import { SPELLED, stepMeant } from './foreign-names.ts'
+import { condenseExpected, isNoise, OTHER_STEPS } from './expected-syntax.ts'
+import { OPERATOR_HINTS, suggestedStep } from './foreign-names.ts'
 import { AXIS_CLAIMS, ROLES } from './nodes.ts'
 import { formText, type StepSyntax } from './step-syntax.ts'
 import { nearest, orList } from './suggest.ts'
@@ -9,44 +9,44 @@ import { AFTER_FORMAT, type ErrorLocation, hintFor, RESERVED } from './syntax-hi
 
 const TOKEN = /[A-Za-z_][A-Za-z0-9_]*|[0-9.]+[A-Za-z0-9_.]*|->|=>|:=|==|!=|<=|>=|&&|\|\||\*\*|\+\+|\S/uy
 
-/** The token at `at`; empty at the end of the file. */
-function tokenAt(text: string, at: number): string {
-  TOKEN.lastIndex = at
+/** The token at `offset`; empty at the end of the file. */
+function tokenAt(text: string, offset: number): string {
+  TOKEN.lastIndex = offset
   return TOKEN.exec(text)?.[0] ?? ''
 }
 
-const short = (token: string): string => (token.length > 40 ? `${token.slice(0, 40)}…` : token)
+const shorten = (token: string): string => (token.length > 40 ? `${token.slice(0, 40)}…` : token)
 
 /** A misspelt keyword parses as a name. Per row: the token then expected after it, and the keywords. */
-const leadsOf = (steps: readonly string[]) => [
+const keywordsByToken = (steps: readonly string[]) => [
   { expected: '"as"', what: 'step', words: [...steps, ...OTHER_STEPS] },
   { expected: '"["', what: 'statement', words: ['let', 'if', 'iterate'] },
 ]
 
-function unquoted(failures: readonly string[]): string[] {
+function withoutQuotes(failures: readonly string[]): string[] {
   return failures.flatMap((f) => /^"([a-z_]+)"$/.exec(f)?.[1] ?? [])
 }
 
-function misspelt(
-  at: number,
+function misspeltKeyword(
+  offset: number,
   source: Source,
   failures: readonly string[],
   steps: readonly string[],
 ): Diagnostic | undefined {
-  const lead = leadsOf(steps).find((l) => failures.length === 1 && failures[0] === l.expected)
-  const before = source.text.slice(Math.max(0, at - 80), at).trimEnd()
+  const keywords = keywordsByToken(steps).find((l) => failures.length === 1 && failures[0] === l.expected)
+  const before = source.text.slice(Math.max(0, offset - 80), offset).trimEnd()
   const name = /[A-Za-z_]\w*$/.exec(before)?.[0]
-  if (!lead || !name || nearest(name, lead.words).length === 0) return undefined
-  const end = Math.max(0, at - 80) + before.length
+  if (!keywords || !name || nearest(name, keywords.words).length === 0) return undefined
+  const end = Math.max(0, offset - 80) + before.length
   return {
     code: 'parse/unexpected',
-    message: `there is no ${lead.what} \`${name}\``,
+    message: `there is no ${keywords.what} \`${name}\``,
     span: { source: source.name, start: end - name.length, end },
-    lookup: { name, candidates: lead.words },
+    lookup: { name, candidates: keywords.words },
   }
 }
 
-const formsText = ({ word, forms }: StepSyntax): string =>
+const formsHint = ({ word, forms }: StepSyntax): string =>
   `write ${orList(forms.map((f) => `\`${formText(word, f)}\``))}`
 
 const DECLARED = /^[ \t]*(kernel|format|monoid|schedule|space|memory|instr)\b/gm
@@ -56,7 +56,7 @@ function stepHint(before: string, steps: readonly StepSyntax[]): string | undefi
   const [, declaration = ''] = [...before.matchAll(DECLARED)].at(-1) ?? []
   if (declaration !== 'schedule' && declaration !== 'space') return undefined
   const step = stepIn(/[^\n;{]*$/.exec(before)![0], steps)
-  return step && formsText(step)
+  return step && formsHint(step)
 }
 
 /** The last step that begins on a line. */
@@ -67,14 +67,14 @@ function stepIn(line: string, steps: readonly StepSyntax[]): StepSyntax | undefi
 }
 
 /** A word after a complete step parses as the next step's tensor, whose `as` is missing at the next token. */
-function afterStep(
-  at: number,
+function wordAfterStep(
+  offset: number,
   { name, text }: Source,
   failures: readonly string[],
   steps: readonly StepSyntax[],
 ): Diagnostic | undefined {
   if (!failures.includes('"as"') || failures.some((f) => f !== '"as"' && f !== '"("')) return undefined
-  const end = text.slice(0, at).trimEnd().length
+  const end = text.slice(0, offset).trimEnd().length
   const word = /[A-Za-z_]\w*$/.exec(text.slice(Math.max(0, end - 80), end))?.[0]
   if (!word || RESERVED.test(word)) return undefined
   const start = end - word.length
@@ -90,21 +90,21 @@ function afterStep(
     return undefined
   const span = { source: name, start, end }
   if (line.trim() === '') {
-    if (!/^\w/.test(text.slice(at))) return undefined
-    const own = steps.find((s) => s.word === word)
-    const found = tokenAt(text, at)
-    if (own)
+    if (!/^\w/.test(text.slice(offset))) return undefined
+    const stepSyntax = steps.find((s) => s.word === word)
+    const found = tokenAt(text, offset)
+    if (stepSyntax)
       return {
         code: 'parse/unexpected',
-        message: `unexpected \`${short(found)}\``,
-        span: { source: name, start: at, end: at + found.length },
-        hint: formsText(own),
+        message: `unexpected \`${shorten(found)}\``,
+        span: { source: name, start: offset, end: offset + found.length },
+        hint: formsHint(stepSyntax),
       }
     const candidates = [...new Set([...steps.map((s) => s.word), ...OTHER_STEPS])]
     // A tensor whose `as` is misspelt or missing, rather than a step.
     const isTensor = nearest(found, ['as']).length > 0 || /^[A-Z]/.test(word)
     const hint =
-      stepMeant(word) ??
+      suggestedStep(word) ??
       (isTensor ? `to store tensor ${word} in a format, write \`${word} as FORMAT\`` : undefined)
     return {
       code: 'parse/unexpected',
@@ -117,20 +117,20 @@ function afterStep(
   }
   if (/^(each|iterate|bucket|partition|import)\b/.test(line.trim())) return undefined
   const step = stepIn(line, steps)
-  const live = hintFor({ found: word, before: `${line} ${word}`, rest: '', expected: ['`as`'] })
+  const liveHint = hintFor({ found: word, before: `${line} ${word}`, rest: '', expected: ['`as`'] })
   return {
     code: 'parse/unexpected',
     message: `unexpected \`${word}\``,
     span,
     expected: 'the end of the step',
-    hint: step ? formsText(step) : (live ?? AFTER_FORMAT),
+    hint: step ? formsHint(step) : (liveHint ?? AFTER_FORMAT),
   }
 }
 
 /** `exp (x)` parses as a name, then a tuple of targets; reported at the parenthesis. */
-function spacedCall(at: number, source: Source, expected: readonly string[]): Diagnostic | undefined {
+function spacedCall(offset: number, source: Source, expected: readonly string[]): Diagnostic | undefined {
   if (!expected.some((e) => e === 'a name' || e === '`[`' || e === 'an assignment')) return undefined
-  const end = source.text.slice(0, at).trimEnd().length
+  const end = source.text.slice(0, offset).trimEnd().length
   const start = source.text.lastIndexOf('\n', end - 1) + 1
   const match = /[=(,+\-*/%<>]\s*((?:[A-Za-z_]\w*\.)?)([A-Za-z_]\w*)([ \t]*)\(/.exec(
     source.text.slice(start, end),
@@ -148,52 +148,52 @@ function spacedCall(at: number, source: Source, expected: readonly string[]): Di
   }
 }
 
-/** The diagnostic for `all` failures at `at`, in Ohm's words. @param syntax of the steps that begin with a keyword */
+/** The diagnostic for `allFailures` failures at `offset`, in Ohm's words. @param syntax of the steps that begin with a keyword */
 export function explain(
   source: Source,
-  at: number,
-  all: readonly string[],
+  offset: number,
+  allFailures: readonly string[],
   syntax: readonly StepSyntax[],
 ): Diagnostic {
   const { name, text } = source
   const steps = syntax.map((s) => s.word)
-  const failures = all.filter((f) => !noise(f))
-  const lead = misspelt(at, source, failures, steps)
-  if (lead) return lead
-  const after = afterStep(at, source, failures, syntax)
-  if (after) return after
+  const failures = allFailures.filter((f) => !isNoise(f))
+  const keywords = misspeltKeyword(offset, source, failures, steps)
+  if (keywords) return keywords
+  const stepError = wordAfterStep(offset, source, failures, syntax)
+  if (stepError) return stepError
   // The first character of a doubled operator is an operator itself, so the error stands at the second one.
-  const doubled = text.slice(at - 1, at + 1)
-  const found = SPELLED.has(doubled) ? doubled : tokenAt(text, at)
-  const start = SPELLED.has(doubled) ? at - 1 : at
-  const expected = condense(failures, steps)
-  const call = spacedCall(at, source, expected)
-  if (call) return call
-  const place: ErrorLocation = {
+  const doubled = text.slice(offset - 1, offset + 1)
+  const found = OPERATOR_HINTS.has(doubled) ? doubled : tokenAt(text, offset)
+  const start = OPERATOR_HINTS.has(doubled) ? offset - 1 : offset
+  const expected = condenseExpected(failures, steps)
+  const callError = spacedCall(offset, source, expected)
+  if (callError) return callError
+  const location: ErrorLocation = {
     found,
-    before: text.slice(Math.max(0, at - 200), at).trimEnd(),
-    rest: text.slice(at, at + 200),
+    before: text.slice(Math.max(0, offset - 200), offset).trimEnd(),
+    rest: text.slice(offset, offset + 200),
     expected,
   }
-  const hint = SPELLED.get(found) ?? hintFor(place) ?? stepHint(text.slice(0, at), syntax)
-  const words = unquoted(failures)
+  const hint = OPERATOR_HINTS.get(found) ?? hintFor(location) ?? stepHint(text.slice(0, offset), syntax)
+  const words = withoutQuotes(failures)
   if (failures.includes('a role')) words.push(...ROLES)
   if (failures.includes('a modifier')) words.push('unordered', 'nonunique', ...AXIS_CLAIMS)
   return {
     code: 'parse/unexpected',
-    message: found === '' ? 'the file ends too early' : `unexpected \`${short(found)}\``,
-    span: found === '' ? endOf(source) : { source: name, start, end: start + found.length },
-    expected: expected.length > 0 ? orList(expected) : endOfWord(text, at),
+    message: found === '' ? 'the file ends too early' : `unexpected \`${shorten(found)}\``,
+    span: found === '' ? endOfText(source) : { source: name, start, end: start + found.length },
+    expected: expected.length > 0 ? orList(expected) : endOfWord(text, offset),
     ...(nearest(found, words).length > 0 && { lookup: { name: found, candidates: words } }),
     ...(hint && { hint }),
   }
 }
 
 /** The expected text if only the end of a word is missing: `formatcsr`. */
-const endOfWord = (text: string, at: number): string =>
-  `a blank after \`${/\w*$/.exec(text.slice(Math.max(0, at - 80), at))![0]}\``
+const endOfWord = (text: string, offset: number): string =>
+  `a blank after \`${/\w*$/.exec(text.slice(Math.max(0, offset - 80), offset))![0]}\``
 
-function endOf({ name, text }: Source): Span {
+function endOfText({ name, text }: Source): Span {
   const end = text.trimEnd().length
   return { source: name, start: end, end }
 }

@@ -35,10 +35,10 @@ export const oneOf = (words: readonly string[]): ValueKind =>
   kind(words.join(', '), (x) => typeof x === 'string' && words.includes(x))
 export const either = (a: ValueKind, b: ValueKind): ValueKind =>
   kind(`${a.expected}, or ${b.expected}`, (x) => a.holds(x) || b.holds(x))
-export const listOf = (of: ValueKind, expected: string): ValueKind =>
-  kind(expected, (x) => Array.isArray(x) && x.every(of.holds))
-export const recordOf = (of: ValueKind, expected: string): ValueKind =>
-  kind(expected, (x) => isRecord(x) && Object.values(x).every(of.holds))
+export const listOf = (kindOfItems: ValueKind, expected: string): ValueKind =>
+  kind(expected, (x) => Array.isArray(x) && x.every(kindOfItems.holds))
+export const recordOf = (kindOfItems: ValueKind, expected: string): ValueKind =>
+  kind(expected, (x) => isRecord(x) && Object.values(x).every(kindOfItems.holds))
 
 /** Checks the value of an argument. @throws SptError `api/argument` */
 export const expectValue = (what: string, value: unknown, { holds, expected }: ValueKind): void =>
@@ -46,8 +46,8 @@ export const expectValue = (what: string, value: unknown, { holds, expected }: V
 
 /** Checks the options that are given; `undefined` counts as absent. @throws SptError `api/argument` */
 export function expectValues(values: object, kinds: Readonly<Record<string, ValueKind>>): void {
-  for (const [name, of] of Object.entries(kinds)) {
+  for (const [name, kindOfItems] of Object.entries(kinds)) {
     const value = (values as Readonly<Record<string, unknown>>)[name]
-    if (value !== undefined) expectValue(name, value, of)
+    if (value !== undefined) expectValue(name, value, kindOfItems)
   }
 }

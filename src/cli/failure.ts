@@ -1,6 +1,6 @@
 /** Reports a thrown value on standard error or as JSON, and returns the exit code. */
 import { bugDiagnostic, type Diagnostic, InternalError, type Span, SptError } from '../ast/diagnostic.ts'
-import { escaped, render } from '../ast/render.ts'
+import { escapeText, render } from '../ast/render.ts'
 import { sourceOf } from '../ast/span.ts'
 import type { Io } from './io.ts'
 import { renderUsage, UsageError } from './usage.ts'
@@ -42,7 +42,7 @@ export function showDiagnostics(error: Failure, io: Io, isFinal = false): void {
 export function failureJson(error: unknown): string {
   const problems = problemsOf(error)
   // JSON.stringify does not escape all control characters.
-  return `${escaped(JSON.stringify({ error: { ...problems[0], diagnostics: problems } }))}\n`
+  return `${escapeText(JSON.stringify({ error: { ...problems[0], diagnostics: problems } }))}\n`
 }
 
 interface Problem {

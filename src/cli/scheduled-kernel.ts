@@ -11,7 +11,7 @@ import { checkFeatures } from '../api/selection-context.ts'
 import { plainReason } from '../api/software-adapter-schedule.ts'
 import { fail, SptError, withSources } from '../ast/diagnostic.ts'
 import type { Program } from '../ast/linked-program.ts'
-import { escaped } from '../ast/render.ts'
+import { escapeText } from '../ast/render.ts'
 import { readProgramText, rootedIn, shippedText } from '../io/program-text.ts'
 import { programTrees } from '../io/program-trees.ts'
 import { isRefusedByDevice } from '../run/device-limits.ts'
@@ -122,7 +122,7 @@ export function applySchedule(
 export function reportRejectedDefault(call: Call, { rejectedDefault }: ScheduledKernel): void {
   if (rejectedDefault)
     call.io.err(
-      escaped(
+      escapeText(
         `note: schedule ${rejectedDefault.name} is left out: ${rejectedDefault.error.diagnostics[0]!.message} (${rejectedDefault.error.diagnostics[0]!.code})\n`,
       ),
     )

@@ -1,6 +1,6 @@
 /** Usage errors of the command line. Exit code 2; all other errors that users cause have 1. */
 import type { Advice, Diagnostic } from '../ast/diagnostic.ts'
-import { escaped, escapedLine } from '../ast/render.ts'
+import { escapeLine, escapeText } from '../ast/render.ts'
 import { suggestion } from '../ast/suggest.ts'
 
 export type UsageProblem = Pick<Diagnostic, 'message'> &
@@ -27,11 +27,11 @@ export function renderUsage({ message, command, expected, lookup, hint }: UsageP
   const name = command === undefined ? 'spt' : `spt ${command}`
   const proposal = lookup && suggestion(lookup, !expected && !hint)
   const lines = [
-    `${name}: ${escapedLine(message)}`,
-    ...(expected === undefined ? [] : [`  expected: ${escapedLine(expected)}`]),
+    `${name}: ${escapeLine(message)}`,
+    ...(expected === undefined ? [] : [`  expected: ${escapeLine(expected)}`]),
     ...(proposal ? [`  ${proposal.title}: ${proposal.text}`] : []),
-    ...(hint === undefined ? [] : [`  hint: ${escapedLine(hint)}`]),
+    ...(hint === undefined ? [] : [`  hint: ${escapeLine(hint)}`]),
     `  help: ${name} --help`,
   ]
-  return escaped(lines.join('\n'))
+  return escapeText(lines.join('\n'))
 }

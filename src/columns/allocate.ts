@@ -12,7 +12,7 @@ export const MAX_POSITIONS = 2 ** 31 - 1
 export const FEWER_POSITIONS =
   'store fewer positions: a smaller width or block, or a sparse axis instead of a dense one'
 
-export function tooLarge(count: number, what: string): never {
+export function rejectCount(count: number, what: string): never {
   fail({
     code: 'bind/too-large',
     message: `${countText(count)} ${what}: more than a 32-bit position can count`,
@@ -22,13 +22,13 @@ export function tooLarge(count: number, what: string): never {
 }
 
 /** A limit on the elements that may be allocated during an operation: formats may multiply the sizes of the data. */
-export class Allowance {
-  readonly most: number
+export class AllocationLimit {
+  readonly max: number
   #used = 0
   #asked = 0
 
-  constructor(most: number) {
-    this.most = most
+  constructor(max: number) {
+    this.max = max
   }
 
   /** Number of allocated elements. */
@@ -37,37 +37,37 @@ export class Allowance {
   }
 
   /** The number of elements that exceeded the limit; `null` if it was not exceeded. */
-  get refused(): number | null {
-    return this.#asked > this.most ? this.#asked : null
+  get exceeded(): number | null {
+    return this.#asked > this.max ? this.#asked : null
   }
 
   /** Counts an allocation. @throws SptError `bind/too-many-elements` */
-  take(length: number, what: string): void {
+  add(length: number, what: string): void {
     this.#asked = this.#used + length
-    if (this.#asked > this.most)
+    if (this.#asked > this.max)
       fail({
         code: 'bind/too-many-elements',
         message: `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than these data may take`,
-        expected: `at most ${this.most}`,
+        expected: `at most ${this.max}`,
         hint: FEWER_POSITIONS,
       })
     this.#used = this.#asked
   }
 }
 
-let allowance: Allowance | null = null
+let activeLimit: AllocationLimit | null = null
 
 /**
  * Runs f with a limit on allocations, which also bounds the work on arrays. @throws SptError `bind/too-many-elements`
  */
-export function allocatingWithin<T>(own: Allowance, f: () => T): T {
-  const outer = allowance
-  allowance = own
+export function withAllocationLimit<T>(limit: AllocationLimit, f: () => T): T {
+  const previous = activeLimit
+  activeLimit = limit
   try {
     return f()
   } finally {
-    allowance = outer
-    outer?.take(own.used, 'elements')
+    activeLimit = previous
+    previous?.add(limit.used, 'elements')
   }
 }
 
@@ -79,9 +79,9 @@ const LARGE = 2 ** 26
  * writes to it. @throws SptError `bind/too-many-elements`, `bind/out-of-memory`
  */
 export function checkAllocation(length: number, bytes: number, what: string): void {
-  allowance?.take(length, what)
+  activeLimit?.add(length, what)
   if (bytes > LARGE && bytes > (globalThis.process?.availableMemory?.() ?? Number.POSITIVE_INFINITY))
-    noMemory(length, what)
+    rejectAllocation(length, what)
 }
 
 /**
@@ -89,7 +89,7 @@ export function checkAllocation(length: number, bytes: number, what: string): vo
  * `bind/too-many-elements`
  */
 export function allocate(length: number, what: string): Int32Array {
-  if (length > MAX_POSITIONS) tooLarge(length, what)
+  if (length > MAX_POSITIONS) rejectCount(length, what)
   checkAllocation(length, 4 * length, what)
   try {
     return new Int32Array(length)
@@ -106,21 +106,21 @@ export function ascending(count: number, what: string, first = 0): Int32Array {
 }
 
 /** `from[at[s]]` for each s. */
-export function gather(from: Int32Array, at: Int32Array): Int32Array {
-  return gatherInto(allocate(at.length, 'coordinates'), from, at)
+export function gather(from: Int32Array, indices: Int32Array): Int32Array {
+  return gatherInto(allocate(indices.length, 'coordinates'), from, indices)
 }
 
-export function gatherInto(out: Int32Array, from: Int32Array, at: Int32Array): Int32Array {
-  for (let s = 0; s < at.length; s++) out[s] = from[at[s]!]!
+export function gatherInto(out: Int32Array, from: Int32Array, indices: Int32Array): Int32Array {
+  for (let s = 0; s < indices.length; s++) out[s] = from[indices[s]!]!
   return out
 }
 
 export function outOfMemory(e: unknown, length: number, what: string): never {
   if (!(e instanceof RangeError)) throw e as SptError
-  return noMemory(length, what)
+  return rejectAllocation(length, what)
 }
 
-function noMemory(length: number, what: string): never {
+function rejectAllocation(length: number, what: string): never {
   fail({
     code: 'bind/out-of-memory',
     message: `no memory for ${countText(length)} ${what}`,
@@ -139,10 +139,10 @@ export function concat(parts: readonly Int32Array[]): Int32Array {
     parts.reduce((n, p) => n + p.length, 0),
     'entries',
   )
-  let at = 0
+  let offset = 0
   for (const p of parts) {
-    out.set(p, at)
-    at += p.length
+    out.set(p, offset)
+    offset += p.length
   }
   return out
 }

@@ -8,11 +8,11 @@ export function bitCount(word: number): number {
   return Math.imul(x, 0x01010101) >>> 24
 }
 
-/** The number of set bits below `bit` in the words from `from` on. */
-export function bitsBelow(mask: Int32Array, from: number, bit: number): number {
+/** The number of set bits below `bit` in the words from `firstWord` on. */
+export function bitsBelow(mask: Int32Array, firstWord: number, bit: number): number {
   let n = 0
-  const last = from + (bit >>> 5)
-  for (let w = from; w < last; w++) n += bitCount(mask[w]!)
-  const rest = bit & 31
-  return rest === 0 ? n : n + bitCount(mask[last]! & ((1 << rest) - 1))
+  const last = firstWord + (bit >>> 5)
+  for (let w = firstWord; w < last; w++) n += bitCount(mask[w]!)
+  const bitInWord = bit & 31
+  return bitInWord === 0 ? n : n + bitCount(mask[last]! & ((1 << bitInWord) - 1))
 }

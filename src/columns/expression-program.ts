@@ -58,15 +58,15 @@ export interface Program {
 /** Compiles expressions into a program. @throws SptError `format/map-expression`, `format/unknown-name` */
 export function compile(exprs: readonly Expr[], names: Names): Program {
   const steps: Step[] = []
-  const done = new Map<string, { out: Chunk; range: Interval }>()
+  const results = new Map<string, { out: Chunk; range: Interval }>()
   const visit = (e: Expr): { out: Chunk; range: Interval } => {
     const key = keyOf(e)
-    const known = done.get(key)
-    if (known) return known
-    const same = sameNumbers(e)
-    if (same) {
-      const result = visit(same)
-      done.set(key, result)
+    const cached = results.get(key)
+    if (cached) return cached
+    const equivalent = equivalentExpr(e)
+    if (equivalent) {
+      const result = visit(equivalent)
+      results.set(key, result)
       return result
     }
     const out = new Float64Array(CHUNK)
@@ -74,8 +74,8 @@ export function compile(exprs: readonly Expr[], names: Names): Program {
     if (classes) {
       const range = interval(0, classes.below.length)
       const result = { out, range }
-      done.set(key, result)
-      steps.push({ expr: e, out, run: classify(out, visit(classes.of).out, classes.below), fits: true })
+      results.set(key, result)
+      steps.push({ expr: e, out, run: classify(out, visit(classes.compared).out, classes.below), fits: true })
       return result
     }
     const operands = children(e).map(visit)
@@ -91,7 +91,7 @@ export function compile(exprs: readonly Expr[], names: Names): Program {
       names,
     )
     const result = { out, range }
-    done.set(key, result)
+    results.set(key, result)
     if (run) steps.push({ expr: e, out, run, fits: range.fits })
     return result
   }
@@ -99,7 +99,7 @@ export function compile(exprs: readonly Expr[], names: Names): Program {
 }
 
 /** A subexpression with the same numbers: the operand of a cast without rounding, or a condition selected as 1 or 0. */
-function sameNumbers(e: Expr): Expr | null {
+function equivalentExpr(e: Expr): Expr | null {
   if (e.kind === 'cast' && keepsValue(e.x, e.dtype)) return e.x
   return e.kind === 'select' && isFlag(e) ? e.cond : null
 }
@@ -122,10 +122,10 @@ function stepOf(e: Expr, out: Chunk, [a, b, c]: readonly Chunk[], names: Names):
       return null
     }
     case 'unary':
-      return e.op === 'neg' ? onEach(out, a!, (x) => 0 - x) : onEach(out, a!, (x) => (x === 0 ? 1 : 0))
+      return e.op === 'neg' ? mapEach(out, a!, (x) => 0 - x) : mapEach(out, a!, (x) => (x === 0 ? 1 : 0))
     case 'cast':
-      if (e.dtype === 'bool') return onEach(out, a!, (x) => (x !== 0 ? 1 : 0))
-      return onEach(out, a!, Math.trunc)
+      if (e.dtype === 'bool') return mapEach(out, a!, (x) => (x !== 0 ? 1 : 0))
+      return mapEach(out, a!, Math.trunc)
     case 'binary': {
       const divisor = isFloat(e.dtype) ? 0 : divisorOf(e.b, names)
       if (divisor > 0 && e.op === 'div') return divide(out, a!, divisor)
@@ -140,7 +140,7 @@ function stepOf(e: Expr, out: Chunk, [a, b, c]: readonly Chunk[], names: Names):
     case 'call': {
       const { reproducible, evaluate, arity } = MATH[e.fn]
       if (!reproducible) return unsupported(e)
-      if (arity === 1) return onEach(out, a!, (x) => evaluate(x, 0))
+      if (arity === 1) return mapEach(out, a!, (x) => evaluate(x, 0))
       return (_, n) => {
         for (let k = 0; k < n; k++) out[k] = evaluate(a![k]!, b![k]!)
       }
@@ -148,12 +148,12 @@ function stepOf(e: Expr, out: Chunk, [a, b, c]: readonly Chunk[], names: Names):
     case 'load': {
       const table = names.table(e.buffer)
       if (!table || e.index.length !== 1) return unknownTable(names, e)
-      return lookUp(out, a!, table)
+      return lookUpTable(out, a!, table)
     }
     case 'search': {
       const table = names.table(e.buffer)
       if (!table) return unknownTable(names, e)
-      return find(out, [a!, b!, c!], table.values, e.method === 'lower')
+      return searchTable(out, [a!, b!, c!], table.values, e.method === 'lower')
     }
     default:
       return unsupported(e)
@@ -176,7 +176,7 @@ function copy(out: Chunk, from: Column): Step['run'] {
   }
 }
 
-function onEach(out: Chunk, x: Chunk, f: (x: number) => number): Step['run'] {
+function mapEach(out: Chunk, x: Chunk, f: (x: number) => number): Step['run'] {
   return (_, n) => {
     for (let k = 0; k < n; k++) out[k] = f(x[k]!)
   }
@@ -205,17 +205,17 @@ function classify(out: Chunk, x: Chunk, below: Float64Array): Step['run'] {
   const top = below.length - 1
   return (_, n) => {
     for (let k = 0; k < n; k++) {
-      const at = x[k]!
-      out[k] = at <= 0 ? 0 : below[at < top ? at : top]!
+      const index = x[k]!
+      out[k] = index <= 0 ? 0 : below[index < top ? index : top]!
     }
   }
 }
 
-function lookUp(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
+function lookUpTable(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
   return (_, n) => {
     for (let k = 0; k < n; k++) {
-      const at = x[k]!
-      out[k] = at >= 0 && at < values.length ? values[at]! : fill
+      const index = x[k]!
+      out[k] = index >= 0 && index < values.length ? values[index]! : fill
     }
   }
 }
@@ -224,7 +224,7 @@ function lookUp(out: Chunk, x: Chunk, { values, fill }: MapTable): Step['run'] {
  * Binary search in ascending segments of a table: the first index whose element is at least the value (`lower`), or
  * greater.
  */
-function find(
+function searchTable(
   out: Chunk,
   [lo, hi, x]: readonly [Chunk, Chunk, Chunk],
   values: TypedArray,
@@ -236,15 +236,15 @@ function find(
       let a = lo[k]!
       let b = hi[k]!
       const v = x[k]!
-      const before = (q: number): boolean => (lower ? values[q]! < v : values[q]! <= v)
+      const precedes = (q: number): boolean => (lower ? values[q]! < v : values[q]! <= v)
       // Consecutive entries often have the same index.
-      if (last >= a && last <= b && (last === a || before(last - 1)) && (last === b || !before(last))) {
+      if (last >= a && last <= b && (last === a || precedes(last - 1)) && (last === b || !precedes(last))) {
         out[k] = last
         continue
       }
       while (a < b) {
         const middle = Math.floor((a + b) / 2)
-        if (before(middle)) a = middle + 1
+        if (precedes(middle)) a = middle + 1
         else b = middle
       }
       out[k] = a

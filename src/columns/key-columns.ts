@@ -18,11 +18,11 @@ export function nonNegative(column: Int32Array): readonly Int32Array[] {
   for (let e = 0; e < column.length; e++) if (column[e]! < min) min = column[e]!
   if (min === 0) return [column]
   if (largest(column) - min > HIGHEST)
-    return [of(column, (v) => (v < 0 ? 0 : 1)), of(column, (v) => v & HIGHEST)]
-  return [of(column, (v) => v - min)]
+    return [mapColumn(column, (v) => (v < 0 ? 0 : 1)), mapColumn(column, (v) => v & HIGHEST)]
+  return [mapColumn(column, (v) => v - min)]
 }
 
-function of(column: Int32Array, f: (v: number) => number): Int32Array {
+function mapColumn(column: Int32Array, f: (v: number) => number): Int32Array {
   const out = allocate(column.length, 'entries')
   for (let e = 0; e < column.length; e++) out[e] = f(column[e]!)
   return out
@@ -39,25 +39,25 @@ export function changes(columns: readonly Int32Array[]): Uint8Array {
 
 /** Adds the changes of a column to an array of marks. */
 export function markChanges(out: Uint8Array, c: Int32Array): void {
-  let before = c[0]!
+  let previous = c[0]!
   for (let s = 1; s < c.length; s++) {
     const v = c[s]!
-    if (v !== before) out[s] = 1
-    before = v
+    if (v !== previous) out[s] = 1
+    previous = v
   }
 }
 
 /** True if tuple s differs from the previous one. */
-export function starts(columns: readonly Int32Array[], s: number): boolean {
+export function differsFromPrevious(columns: readonly Int32Array[], s: number): boolean {
   for (let k = 0; k < columns.length; k++) if (columns[k]![s] !== columns[k]![s - 1]) return true
   return false
 }
 
 /** True if tuples are strictly ascending, so that no two entries are equal. */
-export function ascends(columns: readonly Int32Array[]): boolean {
+export function isAscending(columns: readonly Int32Array[]): boolean {
   const n = columns[0]?.length ?? 0
   const last = columns.length - 1
-  if (columns.length === 2) return ascendsInPairs(columns[0]!, columns[1]!)
+  if (columns.length === 2) return isAscendingPair(columns[0]!, columns[1]!)
   for (let e = 1; e < n; e++) {
     let k = 0
     while (k < last && columns[k]![e] === columns[k]![e - 1]) k++
@@ -66,7 +66,7 @@ export function ascends(columns: readonly Int32Array[]): boolean {
   return true
 }
 
-function ascendsInPairs(a: Int32Array, b: Int32Array): boolean {
+function isAscendingPair(a: Int32Array, b: Int32Array): boolean {
   for (let e = 1; e < a.length; e++) {
     const d = a[e]! - a[e - 1]!
     if (d < 0 || (d === 0 && b[e]! <= b[e - 1]!)) return false

@@ -13,7 +13,7 @@ const BUCKET_BITS = 13
 const WINDOW = 2 ** 18
 
 /** Sorted entries: index s holds input entry `order[s]`, whose tuple is `(columns[0][s], columns[1][s], …)`. */
-export interface Ordered {
+export interface SortedEntries {
   /** `null`: the input was sorted, and `columns` are the input arrays. */
   readonly order: Int32Array | null
   readonly columns: readonly Int32Array[]
@@ -43,20 +43,20 @@ export function isSorted(keys: readonly Int32Array[], from = 0): boolean {
 }
 
 /** Sorts entries by `keys[0]`, then `keys[1]`, …; stable. There is at least one key; values are in `[0, maxima[k]]`. */
-export function lexicographic(keys: readonly Int32Array[], maxima: readonly number[]): Ordered {
+export function lexicographic(keys: readonly Int32Array[], maxima: readonly number[]): SortedEntries {
   const n = keys[0]!.length
   if (n < 2 || isSorted(keys)) return { order: null, columns: keys }
-  const { bounds, order, columns } = windows(keys) ?? deal(keys, maxima)
+  const { bounds, order, columns } = bucketsOfRuns(keys) ?? partitionByPrefix(keys, maxima)
   // Passes are stable: a suffix of keys that is in order in the input is in order in every bucket.
-  let used = keys.length
-  while (used > 0 && isSorted(keys, used - 1)) used--
-  const sorter = new Sorter(order, columns, used, bounds)
+  let sortedKeys = keys.length
+  while (sortedKeys > 0 && isSorted(keys, sortedKeys - 1)) sortedKeys--
+  const sorter = new Sorter(order, columns, sortedKeys, bounds)
   for (let b = 1; b < bounds.length; b++) sorter.sort(bounds[b - 1]!, bounds[b]!)
   return { order, columns }
 }
 
 /** Copies whose buckets are groups of runs of the first key; `null` if the first key is not non-decreasing. */
-function windows(keys: readonly Int32Array[]) {
+function bucketsOfRuns(keys: readonly Int32Array[]) {
   const [first] = keys
   const n = first!.length
   const bounds = [0]
@@ -76,20 +76,20 @@ function windows(keys: readonly Int32Array[]) {
 }
 
 /** Partitions entries into buckets by the leading bits of (keys[0], keys[1]). */
-function deal(keys: readonly Int32Array[], maxima: readonly number[]) {
+function partitionByPrefix(keys: readonly Int32Array[], maxima: readonly number[]) {
   const n = keys[0]!.length
   const [bits, lowBits] = maxima.map((m) => 32 - Math.clz32(m))
-  const lead = Math.min(DIGIT, Math.max(0, 32 - Math.clz32(n) - BUCKET_BITS), bits! + (lowBits ?? 0))
+  const prefixBits = Math.min(DIGIT, Math.max(0, 32 - Math.clz32(n) - BUCKET_BITS), bits! + (lowBits ?? 0))
   const high = keys[0]!
   const low = keys[1] ?? high
-  const fromLow = Math.max(0, lead - bits!)
-  const shift = Math.max(0, bits! - lead)
-  const lowShift = (lowBits ?? 0) - fromLow
+  const lowPrefixBits = Math.max(0, prefixBits - bits!)
+  const shift = Math.max(0, bits! - prefixBits)
+  const lowShift = (lowBits ?? 0) - lowPrefixBits
   const bucket = new Uint16Array(n)
-  const bounds = new Int32Array((1 << lead) + 1)
+  const bounds = new Int32Array((1 << prefixBits) + 1)
   for (let e = 0; e < n; e++) {
     let b = high[e]! >>> shift
-    if (fromLow > 0) b = (b << fromLow) | (low[e]! >>> lowShift)
+    if (lowPrefixBits > 0) b = (b << lowPrefixBits) | (low[e]! >>> lowShift)
     bucket[e] = b
     bounds[b + 1]!++
   }
@@ -113,12 +113,12 @@ class Sorter {
   private from: Int32Array
   private to: Int32Array
   /** The last key has been in order so far, which is frequent. */
-  private follows: boolean
+  private lastKeyInOrder: boolean
 
   constructor(
     private readonly order: Int32Array,
     private readonly columns: readonly Int32Array[],
-    private readonly used: number,
+    private readonly sortedKeys: number,
     bounds: ArrayLike<number>,
   ) {
     let widest = 0
@@ -126,30 +126,30 @@ class Sorter {
     this.word = allocate(widest, 'entries to sort')
     this.from = allocate(widest, 'entries to sort')
     this.to = allocate(widest, 'entries to sort')
-    this.follows = used > 1
+    this.lastKeyInOrder = sortedKeys > 1
   }
 
   sort(lo: number, hi: number): void {
     if (hi - lo < 2) return
-    if (this.follows) {
-      this.byKeys(lo, hi, this.used - 1)
-      this.follows = this.isOrdered(lo, hi)
+    if (this.lastKeyInOrder) {
+      this.computePermutation(lo, hi, this.sortedKeys - 1)
+      this.lastKeyInOrder = this.isOrdered(lo, hi)
     }
-    if (!this.follows) this.byKeys(lo, hi, this.used)
+    if (!this.lastKeyInOrder) this.computePermutation(lo, hi, this.sortedKeys)
     permute(this.order, this.from, this.to, lo, hi - lo)
     for (const column of this.columns) permute(column, this.from, this.to, lo, hi - lo)
   }
 
   /**
-   * Computes the permutation by the first `used` keys in `from`. Keys are packed into words, the least significant
+   * Computes the permutation by the first `sortedKeys` keys in `from`. Keys are packed into words, the least significant
    * first.
    */
-  private byKeys(lo: number, hi: number, used: number): void {
+  private computePermutation(lo: number, hi: number, sortedKeys: number): void {
     const n = hi - lo
     const { word } = this
     for (let s = 0; s < n; s++) this.from[s] = s
     let bits = 0
-    for (let k = used - 1; k >= 0; k--) {
+    for (let k = sortedKeys - 1; k >= 0; k--) {
       const column = this.columns[k]!
       let min = column[lo]!
       let max = min
@@ -158,25 +158,25 @@ class Sorter {
         if (v < min) min = v
         else if (v > max) max = v
       }
-      const more = 32 - Math.clz32(max - min)
-      if (more === 0) continue
-      if (bits + more > 31) {
-        this.passes(n, bits)
+      const keyBits = 32 - Math.clz32(max - min)
+      if (keyBits === 0) continue
+      if (bits + keyBits > 31) {
+        this.runPasses(n, bits)
         bits = 0
       }
       if (bits === 0) for (let s = 0; s < n; s++) word[s] = column[lo + s]! - min
       else for (let s = 0; s < n; s++) word[s]! |= (column[lo + s]! - min) << bits
-      bits += more
+      bits += keyBits
     }
-    this.passes(n, bits)
+    this.runPasses(n, bits)
   }
 
   /** Stable passes over the digits of the words. */
-  private passes(n: number, bits: number): void {
+  private runPasses(n: number, bits: number): void {
     if (bits === 0) return
     const { count, word } = this
-    const most = Math.min(DIGIT, Math.max(4, 32 - Math.clz32(n)))
-    const digits = Math.ceil(bits / most)
+    const maxWidth = Math.min(DIGIT, Math.max(4, 32 - Math.clz32(n)))
+    const digits = Math.ceil(bits / maxWidth)
     const width = Math.ceil(bits / digits)
     const mask = (1 << width) - 1
     for (let shift = 0; shift < bits; shift += width) {
@@ -185,8 +185,8 @@ class Sorter {
       for (let s = 0; s < n; s++) count[((word[s]! >>> shift) & mask) + 1]!++
       for (let d = 1; d <= mask; d++) count[d]! += count[d - 1]!
       for (let s = 0; s < n; s++) {
-        const at = from[s]!
-        to[count[(word[at]! >>> shift) & mask]!++] = at
+        const entry = from[s]!
+        to[count[(word[entry]! >>> shift) & mask]!++] = entry
       }
       this.from = to
       this.to = from
@@ -195,21 +195,21 @@ class Sorter {
 
   /** True if the last key ascends among entries that agree in the others. */
   private isOrdered(lo: number, hi: number): boolean {
-    const { from, columns, used } = this
-    const last = columns[used - 1]!
+    const { from, columns, sortedKeys } = this
+    const last = columns[sortedKeys - 1]!
     for (let s = hi - lo - 1; s > 0; s--) {
       const a = lo + from[s - 1]!
       const b = lo + from[s]!
       if (last[b]! >= last[a]!) continue
       let k = 0
-      while (k < used - 1 && columns[k]![a] === columns[k]![b]) k++
-      if (k === used - 1) return false
+      while (k < sortedKeys - 1 && columns[k]![a] === columns[k]![b]) k++
+      if (k === sortedKeys - 1) return false
     }
     return true
   }
 }
 
-function permute(a: Int32Array, from: Int32Array, spare: Int32Array, lo: number, n: number): void {
-  for (let s = 0; s < n; s++) spare[s] = a[lo + from[s]!]!
-  a.set(spare.subarray(0, n), lo)
+function permute(a: Int32Array, from: Int32Array, scratch: Int32Array, lo: number, n: number): void {
+  for (let s = 0; s < n; s++) scratch[s] = a[lo + from[s]!]!
+  a.set(scratch.subarray(0, n), lo)
 }

@@ -15,12 +15,12 @@ export class Occurrences {
    */
   add(column: Int32Array | null, n = column?.length ?? 0): number {
     const seen = this.#seen
-    let fresh = 0
+    let newCount = 0
     for (let e = 0; e < n; e++) {
       const q = column ? column[e]! : e
-      fresh += 1 - seen[q]!
+      newCount += 1 - seen[q]!
       seen[q] = 1
     }
-    return fresh
+    return newCount
   }
 }

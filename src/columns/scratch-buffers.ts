@@ -8,7 +8,7 @@ const free: Int32Array[] = []
 let depth = 0
 
 /** Runs f; the pool is emptied when the outermost call ends. */
-export function reusing<T>(f: () => T): T {
+export function withScratchPool<T>(f: () => T): T {
   depth++
   try {
     return f()
@@ -18,31 +18,31 @@ export function reusing<T>(f: () => T): T {
 }
 
 /**
- * An array with arbitrary contents, to be returned by `giveBack`. @throws SptError `bind/too-large`,
+ * An array with arbitrary contents, to be returned by `release`. @throws SptError `bind/too-large`,
  * `bind/out-of-memory`
  */
 export function borrow(length: number, what: string): Int32Array {
-  return taken(length, Number.POSITIVE_INFINITY) ?? allocate(length, what)
+  return takeFree(length, Number.POSITIVE_INFINITY) ?? allocate(length, what)
 }
 
 /** `borrow` for an array that may be kept: it wastes little memory. */
 export function borrowExact(length: number, what: string): Int32Array {
-  return taken(length, length + (length >>> 2)) ?? allocate(length, what)
+  return takeFree(length, length + (length >>> 2)) ?? allocate(length, what)
 }
 
 /** Returns an unused array to the pool; nobody else may hold a reference to it. */
-export function giveBack(array: Int32Array): void {
+export function release(array: Int32Array): void {
   if (depth > 0 && array.byteOffset === 0 && array.length > 0) free.push(new Int32Array(array.buffer))
 }
 
 /** The smallest free array of at least this length. */
-function taken(length: number, most: number): Int32Array | null {
+function takeFree(length: number, maxLength: number): Int32Array | null {
   let best = -1
   for (let k = 0; k < free.length; k++) {
     const n = free[k]!.length
-    if (n >= length && n <= most && (best < 0 || n < free[best]!.length)) best = k
+    if (n >= length && n <= maxLength && (best < 0 || n < free[best]!.length)) best = k
   }
   if (best < 0) return null
-  const [found] = free.splice(best, 1)
-  return found!.length === length ? found! : found!.subarray(0, length)
+  const [array] = free.splice(best, 1)
+  return array!.length === length ? array! : array!.subarray(0, length)
 }

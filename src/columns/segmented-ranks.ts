@@ -8,133 +8,140 @@ import { allocate } from './allocate.ts'
 import { bitCount } from './bits.ts'
 
 /** Runs of at most this length use insertion sort. */
-const SHORT = 16
+const MAX_INSERTION = 16
 /** Largest ratio of coordinate range to entries for flag arrays. */
-const DENSE = 4
+const MAX_FLAG_RATIO = 4
 /** Summary words scanned per entry beyond which sorting is cheaper. */
-const SCAN = 4
+const MAX_SUMMARY_WORDS = 4
 /** Bitmaps of larger extents would not fit the cache. */
 export const MAX_EXTENT = 2 ** 26
 
 /** Ranks runs of coordinates in `[0, extent)`, with `extent <= MAX_EXTENT`. */
 export class Ranker {
   private readonly mask: Int32Array
-  private readonly top: Int32Array
-  private readonly before: Int32Array
-  private readonly short = new Int32Array(SHORT)
+  private readonly summary: Int32Array
+  private readonly wordOffsets: Int32Array
+  private readonly sorted = new Int32Array(MAX_INSERTION)
   private flags: Int32Array = new Int32Array(0)
 
   constructor(extent: number) {
     const words = (extent >>> 5) + 1
     this.mask = allocate(words, 'mask words')
-    this.before = allocate(words, 'mask words')
-    this.top = allocate((words >>> 5) + 1, 'mask words')
+    this.wordOffsets = allocate(words, 'mask words')
+    this.summary = allocate((words >>> 5) + 1, 'mask words')
   }
 
   /** Writes the ranks of `of[lo … hi - 1]` to the same indices of `out`; returns the number of distinct coordinates. */
-  rank(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
-    let last = of[lo]!
+  rank(coordinates: Int32Array, lo: number, hi: number, out: Int32Array): number {
+    let last = coordinates[lo]!
     let rank = 0
     let e = lo
     for (; e < hi; e++) {
-      const c = of[e]!
+      const c = coordinates[e]!
       if (c < last) break
       if (c !== last) rank++
       last = c
       out[e] = rank
     }
     if (e === hi) return hi > lo ? rank + 1 : 0
-    if (hi - lo <= SHORT) return this.byInsertion(of, lo, hi, out)
+    if (hi - lo <= MAX_INSERTION) return this.rankByInsertion(coordinates, lo, hi, out)
     let min = last
     let max = last
     for (let k = lo; k < hi; k++) {
-      const c = of[k]!
+      const c = coordinates[k]!
       if (c < min) min = c
       else if (c > max) max = c
     }
-    if (max - min < DENSE * (hi - lo)) return this.byFlags(of, lo, hi, out, min, max)
-    if ((max - min) >>> 10 > SCAN * (hi - lo)) return bySorting(of, lo, hi, out)
-    return this.byBitmap(of, lo, hi, out, min, max)
+    if (max - min < MAX_FLAG_RATIO * (hi - lo)) return this.rankByFlags(coordinates, lo, hi, out, min, max)
+    if ((max - min) >>> 10 > MAX_SUMMARY_WORDS * (hi - lo)) return rankBySorting(coordinates, lo, hi, out)
+    return this.rankByBitmap(coordinates, lo, hi, out, min, max)
   }
 
-  private byInsertion(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
-    const { short } = this
+  private rankByInsertion(coordinates: Int32Array, lo: number, hi: number, out: Int32Array): number {
+    const { sorted } = this
     let n = 0
     for (let e = lo; e < hi; e++) {
-      const c = of[e]!
+      const c = coordinates[e]!
       let k = n
-      while (k > 0 && short[k - 1]! > c) k--
-      if (k > 0 && short[k - 1] === c) continue
-      for (let m = n; m > k; m--) short[m] = short[m - 1]!
-      short[k] = c
+      while (k > 0 && sorted[k - 1]! > c) k--
+      if (k > 0 && sorted[k - 1] === c) continue
+      for (let m = n; m > k; m--) sorted[m] = sorted[m - 1]!
+      sorted[k] = c
       n++
     }
     for (let e = lo; e < hi; e++) {
-      const c = of[e]!
+      const c = coordinates[e]!
       let k = 0
-      while (short[k] !== c) k++
+      while (sorted[k] !== c) k++
       out[e] = k
     }
     return n
   }
 
-  private byFlags(of: Int32Array, lo: number, hi: number, out: Int32Array, min: number, max: number): number {
-    const range = max - min + 1
-    if (this.flags.length < range) this.flags = allocate(2 * range, 'flags')
-    const { flags } = this
-    for (let e = lo; e < hi; e++) flags[of[e]! - min] = 1
-    let total = 0
-    for (let k = 0; k < range; k++) {
-      const held = flags[k]!
-      flags[k] = total
-      total += held
-    }
-    for (let e = lo; e < hi; e++) out[e] = flags[of[e]! - min]!
-    flags.fill(0, 0, range)
-    return total
-  }
-
-  private byBitmap(
-    of: Int32Array,
+  private rankByFlags(
+    coordinates: Int32Array,
     lo: number,
     hi: number,
     out: Int32Array,
     min: number,
     max: number,
   ): number {
-    const { mask, top, before } = this
+    const range = max - min + 1
+    if (this.flags.length < range) this.flags = allocate(2 * range, 'flags')
+    const { flags } = this
+    for (let e = lo; e < hi; e++) flags[coordinates[e]! - min] = 1
+    let total = 0
+    for (let k = 0; k < range; k++) {
+      const isSet = flags[k]!
+      flags[k] = total
+      total += isSet
+    }
+    for (let e = lo; e < hi; e++) out[e] = flags[coordinates[e]! - min]!
+    flags.fill(0, 0, range)
+    return total
+  }
+
+  private rankByBitmap(
+    coordinates: Int32Array,
+    lo: number,
+    hi: number,
+    out: Int32Array,
+    min: number,
+    max: number,
+  ): number {
+    const { mask, summary, wordOffsets } = this
     for (let e = lo; e < hi; e++) {
-      const c = of[e]!
+      const c = coordinates[e]!
       const w = c >>> 5
       mask[w]! |= 1 << (c & 31)
-      top[w >>> 5]! |= 1 << (w & 31)
+      summary[w >>> 5]! |= 1 << (w & 31)
     }
     let total = 0
     for (let t = min >>> 10; t <= max >>> 10; t++) {
-      for (let word = top[t]!; word !== 0; word &= word - 1) {
+      for (let word = summary[t]!; word !== 0; word &= word - 1) {
         const w = (t << 5) + 31 - Math.clz32(word & -word)
-        before[w] = total
+        wordOffsets[w] = total
         total += bitCount(mask[w]!)
       }
-      top[t] = 0
+      summary[t] = 0
     }
     for (let e = lo; e < hi; e++) {
-      const c = of[e]!
+      const c = coordinates[e]!
       const w = c >>> 5
-      out[e] = before[w]! + bitCount(mask[w]! & ((1 << (c & 31)) - 1))
+      out[e] = wordOffsets[w]! + bitCount(mask[w]! & ((1 << (c & 31)) - 1))
     }
-    for (let e = lo; e < hi; e++) mask[of[e]! >>> 5] = 0
+    for (let e = lo; e < hi; e++) mask[coordinates[e]! >>> 5] = 0
     return total
   }
 }
 
 /** Ranks sparse coordinates by sorting. */
-function bySorting(of: Int32Array, lo: number, hi: number, out: Int32Array): number {
-  const sorted = of.slice(lo, hi).sort()
+function rankBySorting(coordinates: Int32Array, lo: number, hi: number, out: Int32Array): number {
+  const sorted = coordinates.slice(lo, hi).sort()
   let n = 1
   for (let k = 1; k < sorted.length; k++) if (sorted[k] !== sorted[n - 1]) sorted[n++] = sorted[k]!
   for (let e = lo; e < hi; e++) {
-    const c = of[e]!
+    const c = coordinates[e]!
     let a = 0
     let b = n - 1
     while (a < b) {

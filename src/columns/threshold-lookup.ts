@@ -7,7 +7,7 @@ import { keyOf } from '../ir/structural-equality.ts'
 
 export interface Thresholds {
   /** The compared i32 expression. */
-  readonly of: Expr
+  readonly compared: Expr
   /** The number of constants below x, for x from 0 on; the last element applies to all larger x. */
   readonly below: Float64Array
 }
@@ -19,32 +19,32 @@ const LARGEST = 4096
 export function thresholdsOf(e: Expr): Thresholds | null {
   if (e.kind !== 'binary' || e.op !== 'add' || e.dtype !== 'i32') return null
   const bounds: number[] = []
-  let of: Expr | null = null
-  const open: Expr[] = [e]
-  for (let term = open.pop(); term; term = open.pop()) {
+  let compared: Expr | null = null
+  const pending: Expr[] = [e]
+  for (let term = pending.pop(); term; term = pending.pop()) {
     if (term.kind === 'binary' && term.op === 'add') {
-      open.push(term.a, term.b)
+      pending.push(term.a, term.b)
       continue
     }
     if (term.kind === 'const' && term.value === 0) continue
-    const found = comparison(term)
-    if (!found || (of && keyOf(of) !== keyOf(found.of))) return null
-    of ??= found.of
-    bounds.push(found.bound)
+    const match = comparison(term)
+    if (!match || (compared && keyOf(compared) !== keyOf(match.compared))) return null
+    compared ??= match.compared
+    bounds.push(match.bound)
   }
   const top = Math.max(...bounds)
-  if (!of || bounds.length < 2 || Math.min(...bounds) < 0 || top > LARGEST) return null
+  if (!compared || bounds.length < 2 || Math.min(...bounds) < 0 || top > LARGEST) return null
   const below = Float64Array.from({ length: top + 2 }, (_, x) => bounds.filter((b) => b < x).length)
-  return { of, below }
+  return { compared, below }
 }
 
 /** `select(x > c, 1, 0)`. */
-function comparison(e: Expr): { readonly of: Expr; readonly bound: number } | null {
+function comparison(e: Expr): { readonly compared: Expr; readonly bound: number } | null {
   if (e.kind !== 'select' || !isFlag(e)) return null
   const { cond } = e
   if (cond.kind !== 'binary' || cond.op !== 'gt' || cond.a.dtype !== 'i32' || cond.b.kind !== 'const')
     return null
-  return Number.isInteger(cond.b.value) ? { of: cond.a, bound: cond.b.value } : null
+  return Number.isInteger(cond.b.value) ? { compared: cond.a, bound: cond.b.value } : null
 }
 
 /** True for a condition converted to 1 or 0, which is its representation already. */

@@ -1,6 +1,6 @@
 /** Elaboration of expressions: AST → typed IR. The caller resolves names, accesses and fields (`Names`). */
 import { type Span, unreachable } from '../ast/diagnostic.ts'
-import { functionMeant } from '../ast/foreign-names.ts'
+import { functionHint } from '../ast/foreign-names.ts'
 import type * as Ast from '../ast/nodes.ts'
 import { computeType, DTYPES, isDtype, isFloat, isInt } from '../ir/dtype.ts'
 import { binary, bool, call, cast, constant, type Expr, neg, not, select } from '../ir/expr.ts'
@@ -200,7 +200,7 @@ function callOf(e: Ast.Call, names: Names, report: Report): Typed | null {
               : null
   if (!range) {
     const candidates = names.functions ?? FUNCTIONS
-    const hint = functionMeant(fn, candidates)
+    const hint = functionHint(fn, candidates)
     return report.error({
       code: 'check/unknown-function',
       message: `there is no function ${fn}`,

@@ -3,7 +3,7 @@ import { count } from '../ast/checks.ts'
 import { type Span, SptError } from '../ast/diagnostic.ts'
 import type { Scope as FileScope } from '../ast/linked-program.ts'
 import type * as Ast from '../ast/nodes.ts'
-import { packagedFormat } from '../ast/packaged.ts'
+import { packagedFormatHint } from '../ast/packaged.ts'
 import { type AnyFormat, type FormatParam, formatOfOrder, type OrderedFormat } from '../ir/format.ts'
 import type { Report } from './diagnostics.ts'
 
@@ -26,7 +26,7 @@ export function unknownFormat({ name, span }: Ast.Ident, candidates: readonly st
     message: `there is no format ${name}`,
     span,
     lookup: { name, candidates },
-    hint: candidates.includes(meant) ? `write \`${meant}\`` : packagedFormat(meant),
+    hint: candidates.includes(meant) ? `write \`${meant}\`` : packagedFormatHint(meant),
   }
 }
 

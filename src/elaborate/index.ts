@@ -189,7 +189,7 @@ export function elaborate(program: Program): Elaborated {
     return family
   }, named.instrs)
   /** Returns the resolution of names for a schedule, choice or space; null if its kernel is unknown. */
-  const around = (s: Ast.OfKernel): Resolve | null => {
+  const around = (s: Ast.KernelSchedule): Resolve | null => {
     const scope = scopeOf(program, s)
     const decl = scope.kernels.get(s.kernel.name)
     if (!decl)
@@ -216,7 +216,7 @@ export function elaborate(program: Program): Elaborated {
     }
   }
   /** Elaborates each declaration once for all of its users. Cycles are reported by the callers. */
-  const once = <D extends Ast.OfKernel, P, V>(make: (d: D, r: Resolve, path: P) => V | null) => {
+  const once = <D extends Ast.KernelSchedule, P, V>(make: (d: D, r: Resolve, path: P) => V | null) => {
     const known = new Map<D, V | null>()
     return (d: D, path: P): V | null => {
       const before = known.get(d)

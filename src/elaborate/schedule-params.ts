@@ -13,7 +13,7 @@ export interface ScheduleParam {
   readonly default: Expr | null
 }
 
-export function scheduleParams(s: Ast.OfKernel, report: Report): readonly ScheduleParam[] {
+export function scheduleParams(s: Ast.KernelSchedule, report: Report): readonly ScheduleParam[] {
   const params: ScheduleParam[] = []
   for (const p of s.params) {
     const known = params.map((q) => q.name)

@@ -78,9 +78,9 @@ export function storedCalibrations(kind: string, env: Env = process.env): readon
   if (folder === undefined) return []
   const names = (): string[] => {
     try {
-      const written = (n: string): number => statSync(join(folder, n)).mtimeMs
-      const own = readdirSync(folder).filter((n) => n.startsWith(`${kind}-`) && n.endsWith('.json'))
-      return own.sort((a, b) => written(b) - written(a))
+      const modified = (n: string): number => statSync(join(folder, n)).mtimeMs
+      const matching = readdirSync(folder).filter((n) => n.startsWith(`${kind}-`) && n.endsWith('.json'))
+      return matching.sort((a, b) => modified(b) - modified(a))
     } catch {
       return []
     }

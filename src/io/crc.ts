@@ -7,13 +7,13 @@ for (let n = 0; n < 256; n++) {
   TABLE[n] = c
 }
 for (let n = 256; n < 256 * SLICES; n++) {
-  const before = TABLE[n - 256]!
-  TABLE[n] = (before >>> 8) ^ TABLE[before & 255]!
+  const previous = TABLE[n - 256]!
+  TABLE[n] = (previous >>> 8) ^ TABLE[previous & 255]!
 }
 
 /** The CRC of `bytes` continued from that of what came before (0 at the start). */
-export function crc32(bytes: Uint8Array, before = 0): number {
-  let c = ~before
+export function crc32(bytes: Uint8Array, previous = 0): number {
+  let c = ~previous
   let p = 0
   const t = TABLE
   for (; p + 8 <= bytes.length; p += 8) {

@@ -58,17 +58,17 @@ const textOptions = ({ source, maxBytes, options }: Input) => ({
   maxBytes,
 })
 
-const about = (tensor: Tensor): string =>
+const describeTensor = (tensor: Tensor): string =>
   tensor.kind === 'stored'
     ? ' in storage order'
     : tensor.kind === 'coords' && tensor.fill !== undefined
       ? ` with the fill value ${tensor.fill}`
       : ''
 
-function wrongKind(ending: string, tensor: Tensor, instead: string): never {
+function rejectKind(ending: string, tensor: Tensor, instead: string): never {
   return fail({
     code: 'io/kind',
-    message: `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${about(tensor)} cannot be written as ${ending}`,
+    message: `a ${tensor.kind === 'dense' ? 'dense' : 'sparse'} tensor${describeTensor(tensor)} cannot be written as ${ending}`,
     hint: `Write ${instead}.`,
   })
 }
@@ -80,7 +80,7 @@ const FORMATS: readonly FileFormat[] = [
     read: (input) => readMatrixMarket(input.chunks, textOptions(input)),
     write: (tensor) =>
       tensor.kind === 'stored' || (tensor.kind === 'coords' && tensor.fill !== undefined)
-        ? wrongKind('.mtx', tensor, '.npz')
+        ? rejectKind('.mtx', tensor, '.npz')
         : matrixMarketChunks(tensor),
   },
   {
@@ -99,7 +99,7 @@ const FORMATS: readonly FileFormat[] = [
     write: (tensor) =>
       tensor.kind === 'dense'
         ? npyChunks(tensor.values, tensor.shape, tensor.dtype)
-        : wrongKind('.npy', tensor, '.npz or .mtx'),
+        : rejectKind('.npy', tensor, '.npz or .mtx'),
   },
   {
     endings: ['.safetensors'],
@@ -110,7 +110,7 @@ const FORMATS: readonly FileFormat[] = [
       return file.dense(tensorAt(file.name, [...file.entries.keys()], options.address), options.dtype)
     },
     write: (tensor) =>
-      tensor.kind === 'dense' ? denseChunks(tensor) : wrongKind('.safetensors', tensor, '.npz or .mtx'),
+      tensor.kind === 'dense' ? denseChunks(tensor) : rejectKind('.safetensors', tensor, '.npz or .mtx'),
   },
   {
     endings: ['.safetensors.index.json'],
@@ -158,7 +158,7 @@ export const WRITABLE: readonly string[] = FORMATS.filter((f) => f.write).flatMa
 
 const GZ = '.gz'
 
-interface Found {
+interface FormatMatch {
   readonly format: FileFormat
   readonly packed: boolean
 }
@@ -168,7 +168,7 @@ function checkPath(name: string): void {
     fail({ code: 'io/path', message: `a path is ${typeof name}`, expected: 'a string' })
 }
 
-function find(name: string): Found | undefined {
+function findFormat(name: string): FormatMatch | undefined {
   checkPath(name)
   const lower = name.toLowerCase()
   const packed = lower.endsWith(GZ)
@@ -179,40 +179,40 @@ function find(name: string): Found | undefined {
 
 /** Checks that a file can be read, by its ending. @throws SptError `io/unknown-extension`, `io/address` */
 export function checkReadable(name: string): void {
-  if (find(name)) return
+  if (findFormat(name)) return
   checkAddress(name)
   unknownEnding(name, READABLE, 'read')
 }
 
 /** Rejects an invalid `#address`, or one for a file with a single tensor. @throws SptError `io/address` */
 function checkAddress(name: string): void {
-  const at = addressAt(name)
-  if (at < 0) return
-  const file = name.slice(0, at)
-  const { addressed } = find(file)!.format
+  const hashIndex = addressAt(name)
+  if (hashIndex < 0) return
+  const file = name.slice(0, hashIndex)
+  const { addressed } = findFormat(file)!.format
   fail({
     code: 'io/address',
     message: addressed
-      ? `'${name.slice(at)}' is no address in '${file}'`
-      : `'${file}' holds one tensor, and '${name.slice(at)}' addresses one of several`,
+      ? `'${name.slice(hashIndex)}' is no address in '${file}'`
+      : `'${file}' holds one tensor, and '${name.slice(hashIndex)}' addresses one of several`,
     expected: addressed ? `${file}#array, or ${file} alone` : file,
   })
 }
 
 /** The index of the first `#` after a file name; −1 if there is none. */
 function addressAt(path: string): number {
-  let at = path.indexOf('#')
-  while (at >= 0 && !find(path.slice(0, at))) at = path.indexOf('#', at + 1)
-  return at
+  let hashIndex = path.indexOf('#')
+  while (hashIndex >= 0 && !findFormat(path.slice(0, hashIndex))) hashIndex = path.indexOf('#', hashIndex + 1)
+  return hashIndex
 }
 
 /** Splits `file.npz#address`; names of files that hold one tensor are not split. */
 export function splitAddress(path: string): { readonly path: string; readonly address?: string } {
   checkPath(path)
-  const at = addressAt(path)
-  const file = path.slice(0, at)
-  return at >= 0 && at + 1 < path.length && find(file)?.format.addressed
-    ? { path: file, address: path.slice(at + 1) }
+  const hashIndex = addressAt(path)
+  const file = path.slice(0, hashIndex)
+  return hashIndex >= 0 && hashIndex + 1 < path.length && findFormat(file)?.format.addressed
+    ? { path: file, address: path.slice(hashIndex + 1) }
     : { path }
 }
 
@@ -228,13 +228,13 @@ function checkShape(tensor: Tensor, shape: readonly number[] | undefined, name: 
 
 /** Reads any supported file, selected by the ending of the source's name. @throws SptError `io/…` */
 export async function readTensorFrom(source: ByteSource, options: ReadOptions = {}): Promise<Tensor> {
-  const found = find(source.name) ?? unknownEnding(source.name, READABLE, 'read')
+  const match = findFormat(source.name) ?? unknownEnding(source.name, READABLE, 'read')
   const { name, size } = source
   if (size === 0) fail({ code: 'io/empty', message: `${name} is empty`, hint: WHOLE })
-  const tensor = await found.format.read({
+  const tensor = await match.format.read({
     source,
-    chunks: found.packed ? inflate(source.stream(), 'gzip', name) : source.stream(),
-    maxBytes: found.packed ? size * MAX_EXPANSION : size,
+    chunks: match.packed ? inflate(source.stream(), 'gzip', name) : source.stream(),
+    maxBytes: match.packed ? size * MAX_EXPANSION : size,
     options,
   })
   return checkShape(tensor, options.shape, name)
@@ -245,12 +245,12 @@ export async function readTensorFrom(source: ByteSource, options: ReadOptions = 
  * `io/rank`
  */
 export function tensorChunks(name: string, tensor: Tensor): Chunks {
-  const found = find(name)
-  if (!found?.format.write) return unknownEnding(name, WRITABLE, 'write')
-  const chunks = found.format.write(tensor)
-  return found.packed ? gzip(chunks) : chunks
+  const match = findFormat(name)
+  if (!match?.format.write) return unknownEnding(name, WRITABLE, 'write')
+  const chunks = match.format.write(tensor)
+  return match.packed ? gzip(chunks) : chunks
 }
 
 /** The warning for a tensor written to `name`; `null` if there is none. */
 export const writeWarning = (name: string, tensor: Tensor): Diagnostic | null =>
-  find(name)?.format.warning?.(name, tensor) ?? null
+  findFormat(name)?.format.warning?.(name, tensor) ?? null

@@ -63,7 +63,7 @@ class Column {
     this.length++
   }
 
-  take(): ValueArray {
+  toArray(): ValueArray {
     const out = valueArray(this.dtype, this.length, this.name)
     let to = 0
     for (const block of this.full) {
@@ -83,7 +83,7 @@ class Parser extends TextParser<EdgeOptions> {
   private readonly targets: Column
   private weights: Column | null = null
   private columns = 0
-  private first = true
+  private isFirst = true
   private header = 0
   private largest = -1
 
@@ -112,27 +112,27 @@ class Parser extends TextParser<EdgeOptions> {
     while (n.pos < n.end) {
       this.line++
       if (this.line === 1 && n.bytes[0] === 0xef && n.bytes[1] === 0xbb && n.bytes[2] === 0xbf) n.pos = 3
-      if (n.skipBlanks() && n.bytes[n.pos] !== HASH && n.bytes[n.pos] !== PERCENT) this.edge(n)
+      if (n.skipBlanks() && n.bytes[n.pos] !== HASH && n.bytes[n.pos] !== PERCENT) this.readEdge(n)
       n.skipLine()
     }
   }
 
-  get taken(): number {
-    return Number(!this.first) + this.sources.length
+  get dataCount(): number {
+    return Number(!this.isFirst) + this.sources.length
   }
 
-  private edge(n: Numbers): void {
-    const first = this.first
-    this.first = false
-    if (first && this.options.table && isHeader(n.line())) {
+  private readEdge(n: Numbers): void {
+    const isFirst = this.isFirst
+    this.isFirst = false
+    if (isFirst && this.options.table && isHeader(n.line())) {
       this.header = this.line
       return
     }
     const source = n.int()
-    this.id(n, source, 0)
+    this.checkId(n, source, 0)
     this.separator(n)
     const target = n.int()
-    this.id(n, target, 1)
+    this.checkId(n, target, 1)
     const weighted = this.separator(n)
     if (this.columns === 0) {
       this.columns = weighted ? 3 : 2
@@ -179,7 +179,7 @@ class Parser extends TextParser<EdgeOptions> {
     return true
   }
 
-  private id(n: Numbers, id: number, dimension: 0 | 1): void {
+  private checkId(n: Numbers, checkId: number, dimension: 0 | 1): void {
     const what = dimension === 0 ? 'source' : 'target'
     if (!n.ok) {
       const token = n.token()
@@ -190,7 +190,7 @@ class Parser extends TextParser<EdgeOptions> {
       })
     }
     const size = this.options.shape?.[dimension] ?? MAX_ID + 1
-    if (id < 0 || id >= size)
+    if (checkId < 0 || checkId >= size)
       this.fail('io/index-range', `the ${what} ${n.lastToken()} is out of range`, {
         expected: `0 to ${size - 1}`,
       })
@@ -218,8 +218,8 @@ class Parser extends TextParser<EdgeOptions> {
     return {
       kind: 'coords',
       shape: this.options.shape ?? [n, n],
-      coords: [this.sources.take() as Int32Array, this.targets.take() as Int32Array],
-      values: this.weights?.take() ?? null,
+      coords: [this.sources.toArray() as Int32Array, this.targets.toArray() as Int32Array],
+      values: this.weights?.toArray() ?? null,
       dtype: this.weights ? this.dtype : (this.options.dtype ?? 'f32'),
     }
   }

@@ -21,9 +21,9 @@ export function encoder(
   where: (at: number) => string,
   digits?: (at: number) => string,
 ): (value: number, at: number) => number {
-  const shown = (value: number, at: number): string =>
+  const digitsOf = (value: number, at: number): string =>
     digits && Number.isInteger(value) && !Number.isSafeInteger(value) ? digits(at) : `${value}`
-  return storing(dtype, (value, at) => misfit(where(at), shown(value, at), dtype)) ?? ((value) => value)
+  return storing(dtype, (value, at) => misfit(where(at), digitsOf(value, at), dtype)) ?? ((value) => value)
 }
 
 /** The message for a number beyond the range of f64. */

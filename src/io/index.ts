@@ -92,12 +92,12 @@ export interface WriteOptions {
 export async function writeTensor(
   path: string,
   tensor: Tensor,
-  { onWarning = emitted }: WriteOptions = {},
+  { onWarning = emitWarning }: WriteOptions = {},
 ): Promise<void> {
   await writeFile(path, tensorChunks(path, tensor))
   const warning = writeWarning(path, tensor)
   if (warning) onWarning(warning)
 }
 
-const emitted = ({ code, message, hint = '' }: Diagnostic): void =>
+const emitWarning = ({ code, message, hint = '' }: Diagnostic): void =>
   process.emitWarning(message, { code, detail: hint })

@@ -9,7 +9,7 @@ export const MAX_EXPANSION = 1032
 /** Node's zlib reports a truncated stream by this code; browsers only throw a TypeError. */
 const ENDED_EARLY = 'Z_BUF_ERROR'
 
-function broken(name: string, format: string, error: unknown): never {
+function rejectStream(name: string, format: string, error: unknown): never {
   if (error instanceof SptError) throw error
   if ((error as { code?: unknown } | null)?.code === ENDED_EARLY)
     return fail({
@@ -40,7 +40,7 @@ export async function* inflate(
   try {
     yield* through(chunks, new DecompressionStream(format))
   } catch (error) {
-    broken(name, format === 'gzip' ? 'gzip' : 'deflate', error)
+    rejectStream(name, format === 'gzip' ? 'gzip' : 'deflate', error)
   }
 }
 

@@ -11,24 +11,24 @@ const MAX_IDLE_BYTES = 1 << 24
 
 const isSpace = (c: number): boolean => c === 32 || (c >= 9 && c <= 13)
 
-function firstCut(b: Uint8Array, cut: 'line' | 'token'): number {
-  if (cut === 'line') return b.indexOf(NEWLINE)
+function firstCut(b: Uint8Array, separator: 'line' | 'token'): number {
+  if (separator === 'line') return b.indexOf(NEWLINE)
   for (let i = 0; i < b.length; i++) if (isSpace(b[i]!)) return i
   return -1
 }
 
-function lastCut(b: Uint8Array, cut: 'line' | 'token'): number {
-  if (cut === 'line') return b.lastIndexOf(NEWLINE)
+function lastCut(b: Uint8Array, separator: 'line' | 'token'): number {
+  if (separator === 'line') return b.lastIndexOf(NEWLINE)
   for (let i = b.length - 1; i >= 0; i--) if (isSpace(b[i]!)) return i
   return -1
 }
 
 function join(pieces: readonly Uint8Array[], length: number): Uint8Array {
   const out = new Uint8Array(length)
-  let at = 0
+  let offset = 0
   for (const piece of pieces) {
-    out.set(piece, at)
-    at += piece.length
+    out.set(piece, offset)
+    offset += piece.length
   }
   return out
 }
@@ -37,34 +37,38 @@ function join(pieces: readonly Uint8Array[], length: number): Uint8Array {
  * Blocks that end just after a newline (`line`) or after white space (`token`), except possibly the last. Blocks are
  * views; only pieces across chunk borders are copied.
  */
-async function* blocks(chunks: Chunks, cut: 'line' | 'token', name: string): AsyncGenerator<Uint8Array> {
+async function* blocks(
+  chunks: Chunks,
+  separator: 'line' | 'token',
+  name: string,
+): AsyncGenerator<Uint8Array> {
   // The unfinished piece and its length, joined once however small the chunks are.
-  let carry: Uint8Array[] = []
-  let carried = 0
+  let pending: Uint8Array[] = []
+  let pendingBytes = 0
   for await (const chunk of chunks) {
-    const first = carried > 0 ? firstCut(chunk, cut) : -1
-    if (carried > 0) {
+    const first = pendingBytes > 0 ? firstCut(chunk, separator) : -1
+    if (pendingBytes > 0) {
       const piece = first < 0 ? chunk : chunk.subarray(0, first + 1)
-      carried += piece.length
-      if (carried > MAX_PIECE_BYTES)
+      pendingBytes += piece.length
+      if (pendingBytes > MAX_PIECE_BYTES)
         fail({
           code: 'io/line-too-long',
-          message: `${name}: a ${cut} of more than ${MAX_PIECE_BYTES} bytes`,
+          message: `${name}: a ${separator} of more than ${MAX_PIECE_BYTES} bytes`,
           hint: 'Is this a text file of the format that its ending promises?',
         })
       if (first < 0) {
-        carry.push(piece.slice())
+        pending.push(piece.slice())
         continue
       }
-      yield join([...carry, piece], carried)
+      yield join([...pending, piece], pendingBytes)
     }
-    const rest = chunk.subarray(first + 1)
-    const last = lastCut(rest, cut)
-    if (last >= 0) yield rest.subarray(0, last + 1)
-    carried = rest.length - last - 1
-    carry = carried > 0 ? [rest.slice(last + 1)] : []
+    const remainder = chunk.subarray(first + 1)
+    const last = lastCut(remainder, separator)
+    if (last >= 0) yield remainder.subarray(0, last + 1)
+    pendingBytes = remainder.length - last - 1
+    pending = pendingBytes > 0 ? [remainder.slice(last + 1)] : []
   }
-  if (carried > 0) yield join(carry, carried)
+  if (pendingBytes > 0) yield join(pending, pendingBytes)
 }
 
 /** A consumer of blocks. */
@@ -73,20 +77,20 @@ interface Scanner {
   readonly name: string
   push(block: Uint8Array): void
   /** Number of data and header lines or numbers so far, without comments and blanks. */
-  readonly taken: number
+  readonly dataCount: number
 }
 
 /**
  * Passes a text to a scanner, block by block. @throws SptError `io/line-too-long`, and `io/comments-too-long` for too
  * much text without data
  */
-export async function scan(chunks: Chunks, cut: 'line' | 'token', scanner: Scanner): Promise<void> {
+export async function scan(chunks: Chunks, separator: 'line' | 'token', scanner: Scanner): Promise<void> {
   const { name } = scanner
   let idle = 0
-  for await (const block of blocks(chunks, cut, name)) {
-    const before = scanner.taken
+  for await (const block of blocks(chunks, separator, name)) {
+    const dataBefore = scanner.dataCount
     scanner.push(block)
-    idle = scanner.taken === before ? idle + block.length : 0
+    idle = scanner.dataCount === dataBefore ? idle + block.length : 0
     if (idle > MAX_IDLE_BYTES)
       fail({
         code: 'io/comments-too-long',
@@ -106,13 +110,13 @@ export abstract class TextParser<Options> implements Scanner {
   protected readonly numbers = new Numbers()
   protected line = 0
 
-  constructor(options: Options & { readonly name?: string | undefined }, usualName: string) {
-    this.name = options.name ?? usualName
+  constructor(options: Options & { readonly name?: string | undefined }, defaultName: string) {
+    this.name = options.name ?? defaultName
     this.options = options
   }
 
   abstract push(block: Uint8Array): void
-  abstract get taken(): number
+  abstract get dataCount(): number
 
   protected fail(code: string, message: string, advice: Advice): never {
     return fail({ ...advice, code, message: `${this.name}:${this.line}: ${message}` })

@@ -7,7 +7,7 @@ import { decoder } from '../storage/values.ts'
 const LINES_PER_CHUNK = 1 << 13
 
 /** Shortest decimal that reads back as the same number. */
-function printed(v: number): string {
+function printNumber(v: number): string {
   if (Number.isFinite(v)) return Object.is(v, -0) ? '-0' : String(v)
   return Number.isNaN(v) ? 'nan' : v > 0 ? 'inf' : '-inf'
 }
@@ -26,14 +26,14 @@ function* lines(tensor: CoordTensor | DenseTensor, rows: number, cols: number): 
   if (tensor.kind === 'dense') {
     yield `%%MatrixMarket matrix array ${fieldOf(dtype, tensor.values)} general\n${rows} ${cols}\n`
     for (let j = 0; j < cols; j++)
-      for (let i = 0; i < rows; i++) yield `${printed(decode(tensor.values[i * cols + j]!))}\n`
+      for (let i = 0; i < rows; i++) yield `${printNumber(decode(tensor.values[i * cols + j]!))}\n`
     return
   }
   const [r, c] = tensor.coords as readonly [Int32Array, Int32Array]
   yield `%%MatrixMarket matrix coordinate ${values ? fieldOf(dtype, values) : 'pattern'} general\n${rows} ${cols} ${r.length}\n`
   for (let e = 0; e < r.length; e++)
     yield values
-      ? `${r[e]! + 1} ${c[e]! + 1} ${printed(decode(values[e]!))}\n`
+      ? `${r[e]! + 1} ${c[e]! + 1} ${printNumber(decode(values[e]!))}\n`
       : `${r[e]! + 1} ${c[e]! + 1}\n`
 }
 
@@ -47,10 +47,10 @@ export function matrixMarketChunks(tensor: CoordTensor | DenseTensor): Generator
       message: `Matrix Market holds matrices, not tensors of ${tensor.shape.length} dimensions`,
       hint: tensor.kind === 'dense' ? 'Write .npy instead.' : 'Write .npz instead.',
     })
-  return encoded(lines(tensor, rows, cols))
+  return encodeLines(lines(tensor, rows, cols))
 }
 
-function* encoded(lines: Iterable<string>): Generator<Uint8Array> {
+function* encodeLines(lines: Iterable<string>): Generator<Uint8Array> {
   const encode = new TextEncoder()
   let text: string[] = []
   for (const line of lines) {

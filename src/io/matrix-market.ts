@@ -51,7 +51,7 @@ class Parser extends TextParser<TextOptions> {
     else this.elements(n, this.header)
   }
 
-  get taken(): number {
+  get dataCount(): number {
     return Number(this.banner !== null) + Number(this.header !== null) + this.read
   }
 

@@ -7,7 +7,7 @@ import { open, realpath, stat } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { fail } from '../ast/diagnostic.ts'
 import { MAX_SOURCE } from '../ast/lexical-scan.ts'
-import { type ReadText, refuseOutside } from '../ast/resolve-imports.ts'
+import { type ReadText, rejectOutside } from '../ast/resolve-imports.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from '../ast/resolve-path.ts'
 import { folderAt, guarded, refuseAsFolder, regular } from './node-files.ts'
 import { packageText, placeOf } from './package.ts'
@@ -82,7 +82,7 @@ export async function rootedIn(root: string): Promise<ReadText> {
     const place = await realpath(named).catch(() => null)
     // For missing files only the name decides, so that the existence of files outside is not revealed.
     const isInside = place === null ? holds(named) || holds(named, resolve(root)) : holds(place)
-    if (!isInside) refuseOutside(path, root)
+    if (!isInside) rejectOutside(path, root)
     return textAt(path, place ?? named)
   }
 }

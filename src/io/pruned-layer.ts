@@ -7,7 +7,7 @@ import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 import { type ByteSource, WHOLE } from './byte-source.ts'
 import { valueArray } from './element-arrays.ts'
-import { jsonIn, shown } from './json-reader.ts'
+import { quoteName, readJson } from './json-reader.ts'
 import { openSafetensors, tensorAt } from './safetensors.ts'
 import { MAX_HEADER_BYTES } from './safetensors-header.ts'
 import { isTransposed, maskIn } from './weight-masks.ts'
@@ -57,7 +57,7 @@ export async function readPrunedLayer(
   if (of && (of.rows !== rows || of.cols !== cols))
     wrongReport(
       source.name,
-      `says that ${shown(layer)} is ${of.rows} × ${of.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
+      `says that ${quoteName(layer)} is ${of.rows} × ${of.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
     )
   const kept = checked(await maskIn(masks, weights, layer), `${masks.name}#${layer}`)
   if (tiles)
@@ -70,7 +70,10 @@ export async function readPrunedLayer(
   const coords = placesOf(kept, cols)
   const count = coords[0].length
   if (of?.kept !== undefined && of.kept !== count)
-    wrongReport(source.name, `says that ${shown(layer)} has ${of.kept} elements, and its masks keep ${count}`)
+    wrongReport(
+      source.name,
+      `says that ${quoteName(layer)} has ${of.kept} elements, and its masks keep ${count}`,
+    )
   const all = await (await openSafetensors(await beside(PRUNED.weights))).dense(layer, dtype)
   const values = valueArray(all.dtype, count, `${source.name}#${layer}`)
   const [at, from] = transposed ? [1, rows] : [cols, 1]
@@ -96,7 +99,7 @@ function wrongReport(file: string, what: string): never {
 /** The layers listed in the report. @throws SptError `io/prune-report` */
 async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> {
   const wrong: (what: string) => never = (what) => wrongReport(source.name, what)
-  const json = await jsonIn(source, MAX_HEADER_BYTES, wrong)
+  const json = await readJson(source, MAX_HEADER_BYTES, wrong)
   let layers: Map<string, Told> | undefined
   const layer = (): void => {
     let name: string | undefined
@@ -108,8 +111,8 @@ async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> 
     })
     const { rows, cols, kept } = numbers
     if (name === undefined || rows === undefined || cols === undefined)
-      wrong(`has a layer${name === undefined ? '' : ` ${shown(name)}`} without its name, rows or cols`)
-    if (layers!.has(name)) wrong(`has the layer ${shown(name)} twice`)
+      wrong(`has a layer${name === undefined ? '' : ` ${quoteName(name)}`} without its name, rows or cols`)
+    if (layers!.has(name)) wrong(`has the layer ${quoteName(name)} twice`)
     layers!.set(name, { rows, cols, kept })
   }
   json.object((key) => {

@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import { WHOLE } from './byte-source.ts'
-import { JsonReader, shown } from './json-reader.ts'
+import { JsonReader, quoteName } from './json-reader.ts'
 import { type ElementType, elementOf } from './npy-elements.ts'
 
 /** The format's limit in bytes, more than any model needs. */
@@ -87,7 +87,7 @@ export function countOf(shape: readonly number[]): number | null {
 function wrongTensor(file: string, tensor: string, what: string): never {
   return fail({
     code: 'io/safetensors-tensor',
-    message: `${file}: the tensor ${shown(tensor)} ${what}`,
+    message: `${file}: the tensor ${quoteName(tensor)} ${what}`,
     expected: 'a dtype of the format, a shape, and data_offsets of as many bytes as they take',
   })
 }
@@ -98,7 +98,7 @@ export function sizeOf(file: string, name: string, type: string, shape: readonly
   if (!known)
     return fail({
       code: 'io/safetensors-tensor',
-      message: `${file}: the tensor ${shown(name)} has elements of the type ${shown(type)}`,
+      message: `${file}: the tensor ${quoteName(name)} has elements of the type ${quoteName(type)}`,
       lookup: { name: type, candidates: [...TYPES.keys()] },
       expected: [...TYPES.keys()].join(', '),
     })
@@ -135,7 +135,7 @@ function described(json: JsonReader, file: string, tensor: string): Described {
     if (key === 'dtype') type = json.string()
     else if (key === 'shape') shape = integers(MAX_RANK)
     else if (key === 'data_offsets') offsets = integers(2)
-    else wrongTensor(file, tensor, `has the key ${shown(key)}`)
+    else wrongTensor(file, tensor, `has the key ${quoteName(key)}`)
   })
   const [start, end] = offsets ?? []
   if (type === undefined || shape === undefined || start === undefined || end === undefined)
@@ -155,8 +155,8 @@ function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: nu
     })
   let at = data
   for (const { name, start, bytes } of sorted) {
-    if (start > at) wrong(`${start - at} bytes before the tensor ${shown(name)} belong to none`)
-    if (start < at) wrong(`the tensor ${shown(name)} overlaps the one before it by ${at - start} bytes`)
+    if (start > at) wrong(`${start - at} bytes before the tensor ${quoteName(name)} belong to none`)
+    if (start < at) wrong(`the tensor ${quoteName(name)} overlaps the one before it by ${at - start} bytes`)
     at = start + bytes
   }
   if (at > size) wrong(`its tensors end ${at - size} bytes beyond the file`)

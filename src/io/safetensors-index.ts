@@ -4,7 +4,7 @@
  */
 import { fail } from '../ast/diagnostic.ts'
 import type { ByteSource } from './byte-source.ts'
-import { jsonIn, shown } from './json-reader.ts'
+import { quoteName, readJson } from './json-reader.ts'
 import { openSafetensors, type Safetensors, tensorAt, unknownTensor } from './safetensors.ts'
 import { MAX_HEADER_BYTES } from './safetensors-header.ts'
 
@@ -19,7 +19,7 @@ function wrong(file: string, what: string): never {
 /** The file of each tensor. @throws SptError `io/safetensors-index` */
 async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string>> {
   const { name } = source
-  const json = await jsonIn(source, MAX_HEADER_BYTES, (what) => wrong(name, what))
+  const json = await readJson(source, MAX_HEADER_BYTES, (what) => wrong(name, what))
   let files: Map<string, string> | undefined
   json.object((key) => {
     if (key !== 'weight_map') return json.skip()
@@ -28,7 +28,10 @@ async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string
       const file = json.string()
       // A plain name: a downloaded index must not refer to files outside its folder.
       if (!/^[^/\\:\0]+\.safetensors$/i.test(file))
-        wrong(name, `has the tensor ${shown(tensor)} in ${shown(file)}, which is no file of its folder`)
+        wrong(
+          name,
+          `has the tensor ${quoteName(tensor)} in ${quoteName(file)}, which is no file of its folder`,
+        )
       files!.set(tensor, file)
     })
   })
@@ -37,7 +40,8 @@ async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string
 }
 
 function openShard(source: ByteSource, file: string): Promise<Safetensors> {
-  if (!source.beside) return wrong(source.name, `names the file ${shown(file)}, and only itself was given`)
+  if (!source.beside)
+    return wrong(source.name, `names the file ${quoteName(file)}, and only itself was given`)
   return source.beside(file).then(openSafetensors)
 }
 
@@ -58,7 +62,7 @@ export async function openShardOf(
 }
 
 function lacks(index: string, shard: string, tensor: string): never {
-  return wrong(index, `has the tensor ${shown(tensor)} in ${shown(shard)}, which has it not`)
+  return wrong(index, `has the tensor ${quoteName(tensor)} in ${quoteName(shard)}, which has it not`)
 }
 
 /** All shards combined. @throws SptError `io/safetensors-index` if they and the index list different tensors */
@@ -71,7 +75,7 @@ export async function openShards(source: ByteSource): Promise<Safetensors> {
   for (const [file, { entries }] of shards)
     for (const tensor of entries.keys())
       if (files.get(tensor) !== file)
-        wrong(name, `does not list the tensor ${shown(tensor)}, which ${shown(file)} has`)
+        wrong(name, `does not list the tensor ${quoteName(tensor)}, which ${quoteName(file)} has`)
   const all = [...shards.values()]
   const entries = new Map(all.flatMap((s) => [...s.entries]))
   const shardOf = (tensor: string): Safetensors => {

@@ -5,7 +5,7 @@
 import { fail, InternalError } from '../ast/diagnostic.ts'
 import type { DenseTensor } from '../storage/tensor.ts'
 import type { Chunks } from './byte-source.ts'
-import { shown } from './json-reader.ts'
+import { quoteName } from './json-reader.ts'
 import { DESCRIPTORS, littleEndian } from './npy-elements.ts'
 import { MAX_HEADER_BYTES, METADATA, sizeOf, typeNamed, typeOfElement } from './safetensors-header.ts'
 
@@ -69,7 +69,7 @@ function checkName(name: string, before: ReadonlySet<string>): void {
   if (what !== null)
     fail({
       code: 'io/safetensors-tensor',
-      message: `no tensor of a .safetensors file can be called ${shown(name)}: ${what}`,
+      message: `no tensor of a .safetensors file can be called ${quoteName(name)}: ${what}`,
       expected: 'a distinct name for each tensor',
     })
 }
@@ -98,7 +98,7 @@ export async function* safetensorsChunks(
       if (left < 0) break
       yield chunk
     }
-    if (left !== 0) throw new InternalError(`the tensor ${shown(name)} gave other than ${sizes[k]} bytes`)
+    if (left !== 0) throw new InternalError(`the tensor ${quoteName(name)} gave other than ${sizes[k]} bytes`)
   }
 }
 

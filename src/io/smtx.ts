@@ -41,7 +41,7 @@ class Parser extends TextParser<TextOptions> {
     }
   }
 
-  get taken(): number {
+  get dataCount(): number {
     return this.sizes.length + this.read
   }
 

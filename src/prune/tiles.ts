@@ -1,5 +1,5 @@
 /** Tiles of masks: groups of `granularity` consecutive non-empty outputs that keep the same inputs. */
-import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { checkMask } from './layers.ts'
 import { checkGranularity } from './patterns/parameters.ts'
 import type { Mask, Tile } from './types.ts'
@@ -62,7 +62,7 @@ export function extractTiles(
 
 /** True if the mask is tile-wise. @throws SptError of invalid masks and granularities, as `extractTiles` */
 export function isTileWise(mask: Mask, rows: number, cols: number, granularity: number): boolean {
-  const result = orRefused(() => extractTiles(mask, rows, cols, granularity))
+  const result = resultOrError(() => extractTiles(mask, rows, cols, granularity))
   if (!(result instanceof SptError)) return true
   if (result.diagnostics[0]!.code !== NOT_TILE_WISE) throw result
   return false

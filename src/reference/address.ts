@@ -6,17 +6,17 @@
 import { invariant } from '../ast/diagnostic.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { chainOf, findNode, findPath, isUnique, type Level } from './axis-trees.ts'
-import { type Context, type Open, openOf, type Scope, type Thunk } from './cells.ts'
+import { type Context, type OpenIterator, openOf, type Scope, type Thunk } from './cells.ts'
 import type { Tensor } from './reference-buffers.ts'
 
-/** Returns the leaf node of one tree, or −1. `sure`: never −1. */
+/** Returns the leaf node of one tree, or −1. `alwaysFound`: never −1. */
 interface Finder {
   readonly find: Thunk
-  readonly sure: boolean
+  readonly alwaysFound: boolean
 }
 
 /** The iterator at the node that these indices denote, if the program text alone determines it. */
-function standing(chain: readonly Level[], index: readonly Expr[], scope: Scope): Open | undefined {
+function iteratorAt(chain: readonly Level[], index: readonly Expr[], scope: Scope): OpenIterator | undefined {
   const opens = chain.map((_, k) => openOf(scope, index[k]!))
   for (let k = chain.length - 1; k >= 0; k--) {
     const open = opens[k]
@@ -30,21 +30,21 @@ function standing(chain: readonly Level[], index: readonly Expr[], scope: Scope)
 
 function finder(leaf: Level, index: readonly Expr[], scope: Scope, coord: (e: Expr) => Thunk): Finder {
   const chain = chainOf(leaf)
-  const open = standing(chain, index, scope)
+  const open = iteratorAt(chain, index, scope)
   if (open) {
     const node = open.node
-    return { find: () => node.v, sure: true }
+    return { find: () => node.v, alwaysFound: true }
   }
   const coords = index.map(coord)
   if (chain.length === 1) {
     const c = coords[0]!
-    if (leaf.start) return { find: () => findNode(leaf, 0, c()), sure: false }
+    if (leaf.start) return { find: () => findNode(leaf, 0, c()), alwaysFound: false }
     const n = leaf.count
     const find = (): number => {
       const x = c()
       return x >= 0 && x < n ? x : -1
     }
-    return { find, sure: false }
+    return { find, alwaysFound: false }
   }
   if (!chain.every(isUnique))
     return {
@@ -53,14 +53,14 @@ function finder(leaf: Level, index: readonly Expr[], scope: Scope, coord: (e: Ex
           chain,
           coords.map((c) => c()),
         ),
-      sure: false,
+      alwaysFound: false,
     }
   const find = (): number => {
     let q = 0
     for (let k = 0; k < chain.length && q >= 0; k++) q = findNode(chain[k]!, q, coords[k]!())
     return q
   }
-  return { find, sure: false }
+  return { find, alwaysFound: false }
 }
 
 /** The address of an element, or −1 if it does not exist. @param coord compiles an index that has to be searched for */
@@ -84,7 +84,7 @@ export function compileAddress(t: Tensor, access: Load, scope: Scope, coord: (e:
   if (!f0) return () => 0
   if (!f1) return f0
   if (!f2) {
-    if (finders.every((f) => f.sure)) return () => f0() * n1 + f1()
+    if (finders.every((f) => f.alwaysFound)) return () => f0() * n1 + f1()
     return () => {
       const p = f0()
       if (p < 0) return -1

@@ -68,4 +68,4 @@ export function findPath(chain: readonly Level[], coords: readonly number[], k =
 }
 
 /** Nodes of a level for every entry of every source, kept while the tree below is built. */
-export type Placed = Map<Source, Float64Array>
+export type EntryNodes = Map<Source, Float64Array>

@@ -5,32 +5,32 @@
 import { isFloat } from '../ir/dtype.ts'
 import type { Expr, Load } from '../ir/expr.ts'
 import { compileAddress, tensorOf } from './address.ts'
-import { binary, call, cast, known } from './bounded-operators.ts'
+import { binary, boundOrUndecided, call, cast } from './bounded-operators.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { errorAt, last, through, UNDECIDED } from './error.ts'
+import { errorAt, last, monotoneError, UNDECIDED } from './error.ts'
 import { FUNCTION_ERRORS } from './functions.ts'
-import { stored } from './reference-buffers.ts'
+import { toStored } from './reference-buffers.ts'
 
 /** True if every correct program computes the same value; determined from the text alone. */
 export function isExact(e: Expr, scope: Scope, ctx: Context): boolean {
-  const all = (xs: readonly Expr[]): boolean => xs.every((x) => isExact(x, scope, ctx))
+  const allExact = (xs: readonly Expr[]): boolean => xs.every((x) => isExact(x, scope, ctx))
   switch (e.kind) {
     case 'const':
       return true
     case 'var':
       return cellOf(scope, e.name).error === undefined
     case 'load':
-      return ctx.tensors.get(e.buffer)?.bounds === null && all(e.index)
+      return ctx.tensors.get(e.buffer)?.bounds === null && allExact(e.index)
     case 'unary':
     case 'cast':
-      return all([e.x])
+      return allExact([e.x])
     case 'select':
-      return all([e.cond, e.then, e.else])
+      return allExact([e.cond, e.then, e.else])
     case 'binary':
-      return (!isFloat(e.dtype) || e.op === 'min' || e.op === 'max') && all([e.a, e.b])
+      return (!isFloat(e.dtype) || e.op === 'min' || e.op === 'max') && allExact([e.a, e.b])
     case 'call':
-      return FUNCTION_ERRORS[e.fn].own === null && all(e.args)
+      return FUNCTION_ERRORS[e.fn].deviceError === null && allExact(e.args)
     default:
       return false
   }
@@ -45,7 +45,7 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
       return v
     }
   }
-  const go = (x: Expr): Thunk => compileBounded(x, scope, ctx)
+  const compile = (x: Expr): Thunk => compileBounded(x, scope, ctx)
   switch (e.kind) {
     case 'var': {
       const cell = cellOf(scope, e.name)
@@ -55,13 +55,13 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
       }
     }
     case 'unary': {
-      const x = go(e.x)
+      const x = compile(e.x)
       return e.op === 'not' ? () => (x() === 0 ? 1 : 0) : () => -x()
     }
     case 'binary':
-      return binary(e, go(e.a), go(e.b), ctx.precision)
+      return binary(e, compile(e.a), compile(e.b), ctx.precision)
     case 'select': {
-      const [cond, a, b] = [go(e.cond), go(e.then), go(e.else)]
+      const [cond, a, b] = [compile(e.cond), compile(e.then), compile(e.else)]
       return () => {
         const c = cond()
         if (last.error === 0) return c !== 0 ? a() : b()
@@ -69,19 +69,19 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
         const ex = last.error
         const y = b()
         const ey = last.error
-        const other = x === y ? 0 : Math.abs(x - y)
+        const difference = x === y ? 0 : Math.abs(x - y)
         // Branches that agree within their errors are continuous where the condition changes, as in a clamp; others are
         // not.
-        last.error = other <= ex + ey ? known(Math.max(ex, ey) + other) : UNDECIDED
+        last.error = difference <= ex + ey ? boundOrUndecided(Math.max(ex, ey) + difference) : UNDECIDED
         return c !== 0 ? x : y
       }
     }
     case 'cast': {
-      const x = go(e.x)
+      const x = compile(e.x)
       return cast(x, e.x.dtype, e.dtype)
     }
     case 'call':
-      return call(e, e.args.map(go))
+      return call(e, e.args.map(compile))
     case 'load':
       return compileElement(e, scope, ctx)
     default:
@@ -93,12 +93,12 @@ export function compileBounded(e: Expr, scope: Scope, ctx: Context): Thunk {
 function compileElement(e: Load, scope: Scope, ctx: Context): Thunk {
   const t = tensorOf(ctx, e.buffer)
   const address = compileAddress(t, e, scope, (x) => compileExpr(x, scope, ctx))
-  const unsure = undecidedIndex(e, scope, ctx)
+  const isUndecided = undecidedIndex(e, scope, ctx)
   const { data, bounds } = t
   const { fill, dtype, accumulate } = t.buffer
-  const round = stored(dtype)
+  const round = toStored(dtype)
   return () => {
-    if (unsure?.()) {
+    if (isUndecided?.()) {
       last.error = Number.POSITIVE_INFINITY
       return fill
     }
@@ -107,17 +107,17 @@ function compileElement(e: Load, scope: Scope, ctx: Context): Thunk {
     if (a < 0) return fill
     if (!bounds) return data[a]!
     const v = round(data[a]!)
-    last.error = through(round, data[a]!, errorAt(bounds, a, dtype, accumulate), v)
+    last.error = monotoneError(round, data[a]!, errorAt(bounds, a, dtype, accumulate), v)
     return v
   }
 }
 
 /** A test if some index may differ within its error; `null` if that is impossible. */
 export function undecidedIndex(e: Load, scope: Scope, ctx: Context): (() => boolean) | null {
-  const open = e.index.filter((x) => !isExact(x, scope, ctx)).map((x) => compileBounded(x, scope, ctx))
-  if (open.length === 0) return null
+  const inexact = e.index.filter((x) => !isExact(x, scope, ctx)).map((x) => compileBounded(x, scope, ctx))
+  if (inexact.length === 0) return null
   return () =>
-    open.some((x) => {
+    inexact.some((x) => {
       x()
       return last.error > 0
     })

@@ -13,7 +13,7 @@ import {
   parentOf,
   type StoredAxis,
 } from '../ir/axis.ts'
-import { findNode, type Level, type Placed, type Source } from './axis-trees.ts'
+import { type EntryNodes, findNode, type Level, type Source } from './axis-trees.ts'
 import { buildNonunique } from './nonunique-levels.ts'
 
 /** Builds the levels of all stored axes; `nodes` has, for every axis, the node of each source's entries. */
@@ -22,10 +22,10 @@ export function buildLevels(
   extentOf: (a: StoredAxis) => number,
   widthOf: (a: StoredAxis) => number | null,
   sources: readonly Source[],
-): { levels: ReadonlyMap<string, Level>; nodes: ReadonlyMap<string, Placed> } {
+): { levels: ReadonlyMap<string, Level>; nodes: ReadonlyMap<string, EntryNodes> } {
   const byName = new Map(axes.map((a) => [a.name, a]))
   const levels = new Map<string, Level>()
-  const nodes = new Map<string, Placed>()
+  const nodes = new Map<string, EntryNodes>()
   const visit = (axis: Axis): void => {
     if (levels.has(axis.name) || !isStored(axis)) return
     const parentName = parentOf(axis)
@@ -33,18 +33,18 @@ export function buildLevels(
     if (parentAxis) visit(parentAxis)
     const parent = parentName === null ? null : levels.get(parentName)
     invariant(parent !== undefined, `axis ${axis.name} has no parent ${parentName}`)
-    const mine = sources.filter((s) => s.axes.includes(axis.name))
+    const ownSources = sources.filter((s) => s.axes.includes(axis.name))
     const extent = extentOf(axis)
-    for (const s of mine) checkRange(s, axis.name, extent)
-    const placed: Placed = new Map()
+    for (const s of ownSources) checkRange(s, axis.name, extent)
+    const entryNodes: EntryNodes = new Map()
     const parentNodes = parent ? nodes.get(parent.axis.name)! : null
-    const below = new Map(
+    const subtree = new Map(
       axes
         .filter(isStored)
         .filter((a) => chainTo(byName, a.name).includes(axis.name))
         .map((a) => [a.name, a]),
     )
-    const level = buildLevel(axis, parent, extent, mine, below, widthOf, parentNodes, placed)
+    const level = buildLevel(axis, parent, extent, ownSources, subtree, widthOf, parentNodes, entryNodes)
     const width = widthOf(axis)
     if (width !== null && level.start)
       for (let p = 0; p + 1 < level.start.length; p++) {
@@ -57,7 +57,7 @@ export function buildLevels(
           })
       }
     levels.set(axis.name, level)
-    nodes.set(axis.name, placed)
+    nodes.set(axis.name, entryNodes)
   }
   for (const a of axes) visit(a)
   return { levels, nodes }
@@ -81,26 +81,26 @@ function buildLevel(
   parent: Level | null,
   extent: number,
   sources: readonly Source[],
-  below: ReadonlyMap<string, StoredAxis>,
+  subtree: ReadonlyMap<string, StoredAxis>,
   widthOf: (a: StoredAxis) => number | null,
-  parentNodes: Placed | null,
-  placed: Placed,
+  parentNodes: EntryNodes | null,
+  entryNodes: EntryNodes,
 ): Level {
   const columnOf = (s: Source): Int32Array => s.columns[s.axes.indexOf(axis.name)]!
   const parents = parent ? parent.count : 1
   if (isDenseRoot(axis)) {
-    for (const s of sources) placed.set(s, Float64Array.from(columnOf(s)))
+    for (const s of sources) entryNodes.set(s, Float64Array.from(columnOf(s)))
     return { axis, parent, extent, count: extent, start: null, coord: null }
   }
-  const under = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
+  const parentNode = (s: Source, e: number): number => (parentNodes ? parentNodes.get(s)![e]! : 0)
   const start = new Float64Array(parents + 1)
   const base = { axis, parent, extent }
   if (isDenseAxis(axis)) {
     for (let p = 0; p <= parents; p++) start[p] = p * extent
     for (const s of sources) {
       const column = columnOf(s)
-      const nodes = new Float64Array(s.length).map((_, e) => under(s, e) * extent + column[e]!)
-      placed.set(s, nodes)
+      const nodes = new Float64Array(s.length).map((_, e) => parentNode(s, e) * extent + column[e]!)
+      entryNodes.set(s, nodes)
     }
     return { ...base, count: parents * extent, start, coord: null }
   }
@@ -108,29 +108,29 @@ function buildLevel(
     for (const s of sources) {
       const column = columnOf(s)
       for (let e = 0; e < s.length; e++) {
-        const p = under(s, e) + 1
+        const p = parentNode(s, e) + 1
         start[p] = Math.max(start[p]!, column[e]! + 1)
       }
     }
     for (let p = 0; p < parents; p++) start[p + 1]! += start[p]!
     for (const s of sources) {
       const column = columnOf(s)
-      const nodes = new Float64Array(s.length).map((_, e) => start[under(s, e)]! + column[e]!)
-      placed.set(s, nodes)
+      const nodes = new Float64Array(s.length).map((_, e) => start[parentNode(s, e)]! + column[e]!)
+      entryNodes.set(s, nodes)
     }
     return { ...base, count: start[parents]!, start, coord: null }
   }
   if ('unique' in axis && !axis.unique)
-    return buildNonunique(base, sources, below, widthOf, under, start, placed)
+    return buildNonunique(base, sources, subtree, widthOf, parentNode, start, entryNodes)
   // key = parent · extent + coordinate, exact in float64 for all sizes that fit memory
   const keys = new Float64Array(sources.reduce((n, s) => n + s.length, 0))
-  const keyed = new Map<Source, Float64Array>()
-  let at = 0
+  const keysBySource = new Map<Source, Float64Array>()
+  let offset = 0
   for (const s of sources) {
     const column = columnOf(s)
-    const own = keys.subarray(at, (at += s.length))
-    for (let e = 0; e < s.length; e++) own[e] = under(s, e) * extent + column[e]!
-    keyed.set(s, own.slice())
+    const entryKeys = keys.subarray(offset, (offset += s.length))
+    for (let e = 0; e < s.length; e++) entryKeys[e] = parentNode(s, e) * extent + column[e]!
+    keysBySource.set(s, entryKeys.slice())
   }
   let isAscending = true
   for (let k = 1; k < keys.length && isAscending; k++) isAscending = keys[k - 1]! <= keys[k]!
@@ -149,15 +149,15 @@ function buildLevel(
     const column = columnOf(s)
     // The distinct entries, in order, are the nodes.
     if (isAscending && count === keys.length && s.length === count) {
-      placed.set(
+      entryNodes.set(
         s,
         Float64Array.from({ length: count }, (_, q) => q),
       )
       continue
     }
-    placed.set(
+    entryNodes.set(
       s,
-      keyed.get(s)!.map((_, e) => findNode(level, under(s, e), column[e]!)),
+      keysBySource.get(s)!.map((_, e) => findNode(level, parentNode(s, e), column[e]!)),
     )
   }
   return level

@@ -17,7 +17,7 @@ export interface Cell {
 }
 
 /** An active iterator: its coordinate and its node. */
-export interface Open {
+export interface OpenIterator {
   /** The name of its coordinate. */
   readonly name: string
   /** The declared axis (for example an attached axis), and the level of the stored axis that it visits. */
@@ -26,14 +26,14 @@ export interface Open {
   readonly coord: Cell
   readonly node: Cell
   /** The iterator that determines the segment: by its node, or by its coordinate if `attached`. */
-  readonly parent: Open | null
+  readonly parent: OpenIterator | null
   readonly attached: boolean
 }
 
 export interface Scope {
   readonly cells: ReadonlyMap<string, Cell>
   /** Innermost last. */
-  readonly open: readonly Open[]
+  readonly open: readonly OpenIterator[]
 }
 
 /** Called with each operand that a declared reducer combines into an element of the first target's array. */
@@ -44,7 +44,7 @@ export interface Context {
   readonly levels: ReadonlyMap<string, Level>
   readonly tensors: ReadonlyMap<string, Tensor>
   /** Number of enclosing undecided conditions; writes under them are undecided. */
-  readonly doubt: Cell
+  readonly undecidedDepth: Cell
   /** Number of coordinates that may still be visited; unlimited if absent. */
   readonly visits?: Cell
   /** As in `RefOptions`. */
@@ -63,20 +63,20 @@ export const withCell = (scope: Scope, name: string, cell: Cell): Scope => ({
   cells: new Map(scope.cells).set(name, cell),
 })
 
-export const withOpen = (scope: Scope, open: Open): Scope => ({
+export const withOpen = (scope: Scope, open: OpenIterator): Scope => ({
   cells: new Map(scope.cells).set(open.name, open.coord),
   open: [...scope.open, open],
 })
 
 /** The innermost iterator over an axis: by the declared name, or by the stored axis it visits. */
-export function innermost(scope: Scope, axis: string): Open {
+export function innermost(scope: Scope, axis: string): OpenIterator {
   const open = scope.open.findLast((o) => o.axis === axis || o.level?.axis.name === axis)
   invariant(open, `axis ${axis} is iterated outside its parent`)
   return open
 }
 
 /** The iterator denoted by an index that is a bare name. */
-export function openOf(scope: Scope, e: Expr): Open | undefined {
+export function openOf(scope: Scope, e: Expr): OpenIterator | undefined {
   if (e.kind !== 'var') return undefined
   const open = scope.open.findLast((o) => o.name === e.name)
   return open && scope.cells.get(e.name) === open.coord ? open : undefined

@@ -6,7 +6,7 @@ import { arithmetic, COMPARE, convert, mathOf, wrap } from '../ir/numeric.ts'
 import { isCompare } from '../ir/ops.ts'
 import { compileAddress, tensorOf } from './address.ts'
 import { type Context, cellOf, type Scope, type Thunk } from './cells.ts'
-import { stored } from './reference-buffers.ts'
+import { toStored } from './reference-buffers.ts'
 
 export function compileExpr(e: Expr, scope: Scope, ctx: Context): Thunk {
   const go = (x: Expr): Thunk => compileExpr(x, scope, ctx)
@@ -79,7 +79,7 @@ function compileLoad(e: Load, scope: Scope, ctx: Context): Thunk {
   const address = compileAddress(t, e, scope, (x) => compileExpr(x, scope, ctx))
   const { data } = t
   const { fill, dtype, accumulate } = t.buffer
-  const toType = accumulate === dtype ? null : stored(dtype)
+  const toType = accumulate === dtype ? null : toStored(dtype)
   return () => {
     const a = address()
     if (a < 0) return fill

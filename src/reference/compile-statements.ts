@@ -7,11 +7,19 @@ import type { Iter, Iteration, Stmt1 } from '../ir/stage1.ts'
 import { coordinateOf, findNode, type Level } from './axis-trees.ts'
 import { compileBounded, isExact } from './bounded.ts'
 import type { Thunk } from './cells.ts'
-import { type Cell, type Context, innermost, type Open, type Scope, withCell, withOpen } from './cells.ts'
-import { last, through } from './error.ts'
-import { stored } from './reference-buffers.ts'
+import {
+  type Cell,
+  type Context,
+  innermost,
+  type OpenIterator,
+  type Scope,
+  withCell,
+  withOpen,
+} from './cells.ts'
+import { last, monotoneError } from './error.ts'
+import { toStored } from './reference-buffers.ts'
 import { compileTarget } from './targets.ts'
-import { compileReduce, set } from './updates.ts'
+import { compileReduce, setElement } from './updates.ts'
 
 type Run = () => void
 
@@ -22,27 +30,27 @@ export interface Restriction {
   readonly coordinates: Int32Array
 }
 
-/** Runs `then` if all conditions hold; if some are undecided and none fails, it runs in doubt. */
-const isTrue = (conds: readonly Thunk[], then: Run, { doubt }: Context): Run =>
+/** Runs `then` if all conditions hold; if some are undecided and none fails, it runs with `undecidedDepth` raised. */
+const runIfAll = (conds: readonly Thunk[], then: Run, { undecidedDepth }: Context): Run =>
   conds.length === 0
     ? then
     : () => {
-        let open = 0
+        let undecided = 0
         for (const c of conds) {
           const holds = c() !== 0
-          if (last.error > 0) open = 1
+          if (last.error > 0) undecided = 1
           else if (!holds) return
         }
-        doubt.v += open
+        undecidedDepth.v += undecided
         then()
-        doubt.v -= open
+        undecidedDepth.v -= undecided
       }
 
 export function compileBody(
   body: readonly Stmt1[],
   scope: Scope,
   ctx: Context,
-  only: Restriction | null,
+  restriction: Restriction | null,
 ): Run {
   const runs: Run[] = []
   let s = scope
@@ -61,10 +69,10 @@ export function compileBody(
             },
       )
       s = withCell(s, stmt.name, cell)
-    } else runs.push(compileStmt(stmt, s, ctx, only))
+    } else runs.push(compileStmt(stmt, s, ctx, restriction))
   }
-  const [only1] = runs
-  if (only1 && runs.length === 1) return only1
+  const [single] = runs
+  if (single && runs.length === 1) return single
   return () => {
     for (const run of runs) run()
   }
@@ -74,31 +82,31 @@ function compileStmt(
   s: Exclude<Stmt1, { kind: 'let' }>,
   scope: Scope,
   ctx: Context,
-  only: Restriction | null,
+  restriction: Restriction | null,
 ): Run {
   switch (s.kind) {
     case 'iterate':
-      return compileIteration(s, scope, ctx, only)
+      return compileIteration(s, scope, ctx, restriction)
     case 'if': {
       const cond = compileBounded(s.cond, scope, ctx)
-      const yes = compileBody(s.then, scope, ctx, only)
-      const no = compileBody(s.else, scope, ctx, only)
+      const runThen = compileBody(s.then, scope, ctx, restriction)
+      const runElse = compileBody(s.else, scope, ctx, restriction)
       return () => {
         const holds = cond() !== 0
-        if (last.error === 0) return holds ? yes() : no()
-        ctx.doubt.v++
-        yes()
-        no()
-        ctx.doubt.v--
+        if (last.error === 0) return holds ? runThen() : runElse()
+        ctx.undecidedDepth.v++
+        runThen()
+        runElse()
+        ctx.undecidedDepth.v--
       }
     }
     case 'assign': {
       const values = s.values.map((e) => compileBounded(e, scope, ctx))
       const targets = s.targets.map((t) => compileTarget(t, scope, ctx))
-      const store = s.targets.map((t) => stored(t.dtype))
+      const store = s.targets.map((t) => toStored(t.dtype))
       const errors = values.map(() => 0)
       return () => {
-        const now = values.map((v, k) => {
+        const results = values.map((v, k) => {
           const x = v()
           errors[k] = last.error
           return x
@@ -106,13 +114,13 @@ function compileStmt(
         targets.forEach((t, k) => {
           const a = t.address(false)
           if (a < 0) return
-          if (ctx.doubt.v > 0) {
+          if (ctx.undecidedDepth.v > 0) {
             t.bounds.error[a] = Number.POSITIVE_INFINITY
             return
           }
-          const y = store[k]!(now[k]!)
+          const y = store[k]!(results[k]!)
           t.data[a] = y
-          set(t.bounds, a, y, through(store[k]!, now[k]!, errors[k]!, y))
+          setElement(t.bounds, a, y, monotoneError(store[k]!, results[k]!, errors[k]!, y))
         })
       }
     }
@@ -126,26 +134,27 @@ function compileStmt(
 /** A loop to be closed over its body. */
 type Loop = (inner: Run) => Run
 
-function compileIteration(s: Iteration, outer: Scope, ctx: Context, only: Restriction | null): Run {
+function compileIteration(s: Iteration, outer: Scope, ctx: Context, restriction: Restriction | null): Run {
   let scope = outer
   const loops: { loop: Loop; names: ReadonlySet<string> }[] = []
   for (const it of s.iters) {
-    const keep = only?.iters.has(it) ? only : null
-    const opened = openIter(it, scope, ctx, keep)
-    loops.push({ loop: opened.loop, names: opened.names })
-    scope = opened.scope
+    const iterRestriction = restriction?.iters.has(it) ? restriction : null
+    const iterator = openIter(it, scope, ctx, iterRestriction)
+    loops.push({ loop: iterator.loop, names: iterator.names })
+    scope = iterator.scope
   }
   // Each condition is tested by the outermost loop that determines it.
-  const at = (cond: Expr): number => loops.findLastIndex((l) => mentionsSome(cond, l.names))
+  const depthOf = (cond: Expr): number => loops.findLastIndex((l) => mentionsSome(cond, l.names))
   const guards = (k: number): Thunk[] =>
-    s.where.filter((c) => at(c) === k).map((c) => compileBounded(c, scope, ctx))
+    s.where.filter((c) => depthOf(c) === k).map((c) => compileBounded(c, scope, ctx))
   let run = compileBody(s.body, scope, ctx, null)
-  for (let k = loops.length - 1; k >= 0; k--) run = loops[k]!.loop(counted(isTrue(guards(k), run, ctx), ctx))
-  return isTrue(guards(-1), run, ctx)
+  for (let k = loops.length - 1; k >= 0; k--)
+    run = loops[k]!.loop(limitVisits(runIfAll(guards(k), run, ctx), ctx))
+  return runIfAll(guards(-1), run, ctx)
 }
 
 /** Limits the number of visits. @throws SptError `reference/too-long` */
-function counted(run: Run, { visits }: Context): Run {
+function limitVisits(run: Run, { visits }: Context): Run {
   if (!visits) return run
   return () => {
     if (visits.v-- <= 0)
@@ -162,11 +171,11 @@ function openIter(
   it: Iter,
   scope: Scope,
   ctx: Context,
-  keep: Restriction | null,
+  iterRestriction: Restriction | null,
 ): { loop: Loop; scope: Scope; names: ReadonlySet<string> } {
   const axis = ctx.axes.get(it.axis)
   invariant(axis, `no axis ${it.axis}`)
-  const level = (name: string): Level => {
+  const levelOf = (name: string): Level => {
     const l = ctx.levels.get(name)
     invariant(l, `axis ${name} has no storage`)
     return l
@@ -178,23 +187,23 @@ function openIter(
   if (isStored(axis)) {
     const parentName = parentOf(axis)
     const parent = parentName === null ? null : innermost(scope, parentName)
-    const open: Open = { ...base, level: level(axis.name), parent }
-    return { loop: segmentLoop(open, keep), scope: withOpen(scope, open), names }
+    const open: OpenIterator = { ...base, level: levelOf(axis.name), parent }
+    return { loop: segmentLoop(open, iterRestriction), scope: withOpen(scope, open), names }
   }
   switch (axis.kind) {
     case 'attached': {
-      const open: Open = {
+      const open: OpenIterator = {
         ...base,
-        level: level(axis.base),
+        level: levelOf(axis.base),
         parent: innermost(scope, axis.parent),
         attached: true,
       }
-      return { loop: segmentLoop(open, keep), scope: withOpen(scope, open), names }
+      return { loop: segmentLoop(open, iterRestriction), scope: withOpen(scope, open), names }
     }
     case 'gathered': {
       const list = ctx.tensors.get(axis.buffer)
       invariant(list, `no buffer ${axis.buffer}`)
-      const extent = level(axis.base).extent
+      const extent = levelOf(axis.base).extent
       const loop: Loop = (inner) => () => {
         for (const c of list.data)
           if (c >= 0 && c < extent) {
@@ -205,39 +214,43 @@ function openIter(
       return { loop, scope: withOpen(scope, { ...base, level: null }), names }
     }
     case 'fused': {
-      let inside = scope
-      let parent: Open | null = null
+      let memberScope = scope
+      let parent: OpenIterator | null = null
       const loops: Loop[] = []
       for (const member of axis.members) {
-        const open: Open = {
+        const open: OpenIterator = {
           name: member,
           axis: member,
-          level: level(member),
+          level: levelOf(member),
           coord: { v: 0 },
           node: { v: 0 },
           parent,
           attached: false,
         }
-        loops.push(segmentLoop(open, parent === null ? keep : null))
+        loops.push(segmentLoop(open, parent === null ? iterRestriction : null))
         names.add(member)
-        inside = withOpen(inside, open)
+        memberScope = withOpen(memberScope, open)
         parent = open
       }
-      return { loop: (inner) => loops.reduceRight((run, loop) => loop(run), inner), scope: inside, names }
+      return {
+        loop: (inner) => loops.reduceRight((run, loop) => loop(run), inner),
+        scope: memberScope,
+        names,
+      }
     }
   }
 }
 
 /** Visits the nodes of one segment. */
-function segmentLoop(open: Open, keep: Restriction | null): Loop {
-  const { level, coord, node, parent } = open
-  invariant(level, `iterator ${open.name} has no level`)
-  const { start, coord: coords, extent } = level
+function segmentLoop(open: OpenIterator, iterRestriction: Restriction | null): Loop {
+  const { level: levelOf, coord, node, parent } = open
+  invariant(levelOf, `iterator ${open.name} has no level`)
+  const { start, coord: coords, extent } = levelOf
   if (!start)
     return (inner) => {
-      if (keep)
+      if (iterRestriction)
         return () => {
-          for (const c of keep.coordinates) {
+          for (const c of iterRestriction.coordinates) {
             coord.v = c
             node.v = c
             inner()
@@ -253,7 +266,7 @@ function segmentLoop(open: Open, keep: Restriction | null): Loop {
     }
   const segments = start.length - 1
   const entry = parent ? (open.attached ? parent.coord : parent.node) : { v: 0 }
-  const root = open.attached ? level.parent : null
+  const root = open.attached ? levelOf.parent : null
   return (inner) => {
     const segment = (p: number): void => {
       if (p < 0 || p >= segments) return
@@ -261,7 +274,7 @@ function segmentLoop(open: Open, keep: Restriction | null): Loop {
       const hi = start[p + 1]!
       for (let q = lo; q < hi; q++) {
         const c = coords ? coords[q]! : q - lo
-        if (keep && !keep.mask[c]) continue
+        if (iterRestriction && !iterRestriction.mask[c]) continue
         coord.v = c
         node.v = q
         inner()

@@ -26,7 +26,7 @@ export const UNIT: Readonly<Record<Dtype, number>> = {
 }
 
 /** Least normal numbers: devices may flush smaller ones to 0. */
-const LEAST: Readonly<Record<Dtype, number>> = {
+const LEAST_NORMAL: Readonly<Record<Dtype, number>> = {
   ...UNIT,
   f64: 0,
   f32: 2 ** -126,
@@ -47,23 +47,23 @@ export const last = { error: 0 }
 const distance = (a: number, b: number): number => (Object.is(a, b) || a === b ? 0 : Math.abs(a - b))
 
 /** The error of y = f(x) for a monotonically increasing f and an argument within `error` of x. */
-export function through(f: (x: number) => number, x: number, error: number, y: number): number {
+export function monotoneError(f: (x: number) => number, x: number, error: number, y: number): number {
   if (error === 0 || error === Number.POSITIVE_INFINITY) return error
   const e = Math.max(distance(f(x + error), y), distance(f(x - error), y))
   return Number.isNaN(e) ? Number.POSITIVE_INFINITY : e
 }
 
 /**
- * `through` for functions to integers. An error below 1 that crosses a step is smaller than the step, so that no bound
+ * `monotoneError` for functions to integers. An error below 1 that crosses a step is smaller than the step, so that no bound
  * in between is a correct result: undecided.
  */
-export function throughSteps(f: (x: number) => number, x: number, error: number, y: number): number {
-  const e = through(f, x, error, y)
+export function stepError(f: (x: number) => number, x: number, error: number, y: number): number {
+  const e = monotoneError(f, x, error, y)
   return e > 0 && error < 1 ? UNDECIDED : e
 }
 
-/** `through` for a function that increases with both operands. */
-export const throughBoth = (
+/** `monotoneError` for a function that increases with both operands. */
+export const binaryMonotoneError = (
   f: (x: number, y: number) => number,
   x: number,
   ex: number,
@@ -76,11 +76,11 @@ export const throughBoth = (
  * The error of a result v in type t whose operands contribute `error`: one more rounding, of `units` roundoffs. An
  * exact result of exact operands that is representable is neither rounded nor, unless subnormal, flushed to 0.
  */
-export function settled(v: number, error: number, t: Dtype, units = 1): number {
+export function roundedError(v: number, error: number, t: Dtype, units = 1): number {
   if (!Number.isFinite(v)) return Number.isFinite(error) ? 0 : Number.POSITIVE_INFINITY
-  const kept = units === 1 && Math.abs(v) >= LEAST[t] && rounding(t)(v) === v
-  if (error === 0 && (v === 0 || kept)) return 0
-  const e = error + units * UNIT[t] * Math.abs(v) + LEAST[t]
+  const isExact = units === 1 && Math.abs(v) >= LEAST_NORMAL[t] && rounding(t)(v) === v
+  if (error === 0 && (v === 0 || isExact)) return 0
+  const e = error + units * UNIT[t] * Math.abs(v) + LEAST_NORMAL[t]
   const largest = LARGEST[t]
   return !(largest === undefined || Math.abs(v) + e <= largest) || Number.isNaN(e)
     ? Number.POSITIVE_INFINITY
@@ -120,10 +120,10 @@ export function errorAt(b: Bounds, a: number, t: Dtype, combined: Dtype): number
   const exact = error === 0 && b.sums.fractional[a] === 0 && magnitude * UNIT[t] <= 2
   if (exact || Number.isNaN(magnitude) || magnitude === Number.POSITIVE_INFINITY) return error
   // Sums of several iterations are added in the stored type.
-  const stored = t === combined ? 0 : UNIT[t]
+  const storedUnit = t === combined ? 0 : UNIT[t]
   // Some order of summation may overflow.
   if (magnitude > (LARGEST[combined] ?? Number.MAX_VALUE)) return Number.POSITIVE_INFINITY
-  return error + (terms * UNIT[combined] + stored) * magnitude + LEAST[combined]
+  return error + (terms * UNIT[combined] + storedUnit) * magnitude + LEAST_NORMAL[combined]
 }
 
 /** Marks all elements as undecided. */

@@ -11,9 +11,9 @@ import { allAxesOf, writersIn } from '../ir/stage1-tree.ts'
 import type { OnReduce } from './cells.ts'
 import { compileBody, type Restriction } from './compile-statements.ts'
 import type { RefInputs, RefOptions, RefOutputs, RefResult, RefSample } from './inputs-and-results.ts'
-import { type Bound, bind, callerAxes } from './place-tensors.ts'
-import { coordinatesOf, finished, resultOf, type Tensor } from './reference-buffers.ts'
-import { backward, isTranslated, membership } from './reformatted-tensors.ts'
+import { bindInputs, callerAxes, type ReferenceState } from './place-tensors.ts'
+import { coordinatesOf, resultOf, roundElements, type Tensor } from './reference-buffers.ts'
+import { isTranslated, membership, toCallerAxes } from './reformatted-tensors.ts'
 
 export type { OnReduce } from './cells.ts'
 export type {
@@ -35,11 +35,11 @@ export type {
  * @throws SptError `reference/…` for invalid inputs and for writes to absent coordinates
  */
 export function reference(kernel: Kernel1, inputs: RefInputs, options: RefOptions = {}): RefOutputs {
-  const bound = bind(kernel, inputs, options.sample ?? null)
+  const bound = bindInputs(kernel, inputs, options.sample ?? null)
   const sampled = run(kernel, bound, options)
   const outputs = kernel.buffers.filter((b) => b.role === 'out' || b.role === 'inout')
   return {
-    buffers: Object.fromEntries(outputs.map((b) => [b.name, read(kernel, b, bound)])),
+    buffers: Object.fromEntries(outputs.map((b) => [b.name, readBuffer(kernel, b, bound)])),
     sampled,
   }
 }
@@ -54,15 +54,15 @@ export function reductions(
   { sampled, visits }: { readonly sampled: RefSample | null; readonly visits: number },
   onReduce: OnReduce,
 ): void {
-  const bound = bind(kernel, inputs, sampled?.coordinates ?? null)
-  const told = { ...bound, ctx: { ...bound.ctx, onReduce } }
-  run(kernel, told, { visits })
+  const bound = bindInputs(kernel, inputs, sampled?.coordinates ?? null)
+  const observed = { ...bound, ctx: { ...bound.ctx, onReduce } }
+  run(kernel, observed, { visits })
 }
 
 /** Runs the kernel; returns the sample that it was restricted to. */
 function run(
   kernel: Kernel1,
-  bound: Bound,
+  bound: ReferenceState,
   { visits, precision }: Pick<RefOptions, 'visits' | 'precision'>,
 ): RefSample | null {
   initialise(kernel, bound)
@@ -75,20 +75,20 @@ function run(
 /**
  * The initial value of a buffer's elements: the identity if a reduction writes them first, otherwise the fill value.
  */
-function initialOf(writers: ReturnType<typeof writersIn>, { name, fill, dtype }: Buffer1): Expr {
-  const isOf = (t: Load): boolean => t.buffer === name
-  const first = writers.find((s) => s.targets.some(isOf))
+function initialValueOf(writers: ReturnType<typeof writersIn>, { name, fill, dtype }: Buffer1): Expr {
+  const writesBuffer = (t: Load): boolean => t.buffer === name
+  const first = writers.find((s) => s.targets.some(writesBuffer))
   return first?.kind === 'reduce'
-    ? first.reducer.identity[first.targets.findIndex(isOf)]!
+    ? first.reducer.identity[first.targets.findIndex(writesBuffer)]!
     : constant(fill, dtype)
 }
 
-function initialise(kernel: Kernel1, bound: Bound): void {
+function initialise(kernel: Kernel1, bound: ReferenceState): void {
   const writers = writersIn(kernel.body)
   for (const b of kernel.buffers) {
     if (b.role !== 'out' && b.role !== 'local') continue
-    const start = initialOf(writers, b)
-    bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(start, new Map()))
+    const initialValue = initialValueOf(writers, b)
+    bound.ctx.tensors.get(b.name)!.data.fill(bound.evaluate(initialValue, new Map()))
   }
   const summed = new Set(
     writers.flatMap((s) => (s.kind === 'reduce' && s.reducer.name === '+' ? s.targets[0]!.buffer : [])),
@@ -105,7 +105,10 @@ function initialise(kernel: Kernel1, bound: Bound): void {
   }
 }
 
-function restrict({ sample }: Bound): { restriction: Restriction | null; sampled: RefSample | null } {
+function restrict({ sample }: ReferenceState): {
+  restriction: Restriction | null
+  sampled: RefSample | null
+} {
   if (!sample) return { restriction: null, sampled: null }
   const { sampling, coordinates, mask } = sample
   const { axis, iters, dims } = sampling
@@ -116,58 +119,63 @@ function restrict({ sample }: Bound): { restriction: Restriction | null; sampled
 }
 
 /** Reads a buffer in the caller's coordinates. */
-function read(kernel: Kernel1, b: Buffer1, bound: Bound): RefResult {
+function readBuffer(kernel: Kernel1, b: Buffer1, bound: ReferenceState): RefResult {
   const t = bound.ctx.tensors.get(b.name)!
   const names = callerAxes(kernel, b)
   const axes = allAxesOf(kernel)
   const shape = names.map((n) => bound.extentOf(axes.get(n)!))
   if (names.join() === b.axes.join()) return resultOf(t, shape)
-  return readBack(kernel, t, names, shape, bound)
+  return readThroughInverse(kernel, t, names, shape, bound)
 }
 
 /** Reads a buffer through the inverse maps, at the coordinates of the caller's structure only. */
-function readBack(
+function readThroughInverse(
   kernel: Kernel1,
   t: Tensor,
   names: readonly string[],
   shape: readonly number[],
-  bound: Bound,
+  bound: ReferenceState,
 ): RefResult {
   const axes = allAxesOf(kernel)
-  const { values, errors } = finished(t)
+  const { values, errors } = roundElements(t)
   const columns = { axes: t.buffer.axes, columns: coordinatesOf(t), length: t.data.length }
-  const { columns: old, keep } = backward(
+  const { columns: original, keep } = toCallerAxes(
     columns,
     kernel.reformats.filter(isTranslated),
     bound.evaluate,
     bound.extentOf,
   )
-  const ordered = names.map((n) => old.columns[old.axes.indexOf(n)]!)
+  const orderedColumns = names.map((n) => original.columns[original.axes.indexOf(n)]!)
   const sparse = names.filter((n) => !isDenseChain(axes, n))
   if (sparse.length === 0) {
     const size = shape.reduce((n, x) => n * x, 1)
-    const placed = (from: Float64Array, fill: number): Float64Array => {
-      const to = new Float64Array(size).fill(fill)
-      for (let e = 0; e < old.length; e++)
-        if (keep[e]) to[ordered.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
-      return to
+    const scatterDense = (from: Float64Array, fill: number): Float64Array => {
+      const out = new Float64Array(size).fill(fill)
+      for (let e = 0; e < original.length; e++)
+        if (keep[e]) out[orderedColumns.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
+      return out
     }
-    return { kind: 'dense', shape, values: placed(values, t.buffer.fill), errors: placed(errors, 0) }
+    return {
+      kind: 'dense',
+      shape,
+      values: scatterDense(values, t.buffer.fill),
+      errors: scatterDense(errors, 0),
+    }
   }
-  const inTree = names.filter((n) => sparse.some((s) => chainTo(axes, s).includes(n)))
-  const tree = inTree.map((n) => ordered[names.indexOf(n)]!)
-  const holds = membership(inTree, bound.sources)
-  const kept: number[] = []
-  for (let e = 0; e < old.length; e++) if (keep[e] && holds(tree.map((c) => c[e]!))) kept.push(e)
-  kept.sort((x, y) => {
-    for (const c of ordered) if (c[x] !== c[y]) return c[x]! - c[y]!
+  const treeAxes = names.filter((n) => sparse.some((s) => chainTo(axes, s).includes(n)))
+  const tree = treeAxes.map((n) => orderedColumns[names.indexOf(n)]!)
+  const isStored = membership(treeAxes, bound.sources)
+  const entries: number[] = []
+  for (let e = 0; e < original.length; e++) if (keep[e] && isStored(tree.map((c) => c[e]!))) entries.push(e)
+  entries.sort((x, y) => {
+    for (const c of orderedColumns) if (c[x] !== c[y]) return c[x]! - c[y]!
     return 0
   })
   return {
     kind: 'sparse',
     shape,
-    coords: ordered.map((c) => Int32Array.from(kept, (e) => c[e]!)),
-    values: Float64Array.from(kept, (e) => values[e]!),
-    errors: Float64Array.from(kept, (e) => errors[e]!),
+    coords: orderedColumns.map((c) => Int32Array.from(entries, (e) => c[e]!)),
+    values: Float64Array.from(entries, (e) => values[e]!),
+    errors: Float64Array.from(entries, (e) => errors[e]!),
   }
 }

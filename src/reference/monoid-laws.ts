@@ -24,17 +24,17 @@ export function monoidLaws(m: Monoid): MonoidLaws {
   return {
     combine,
     violation(a, b, c) {
-      const differ = (law: string, x: Operand, y: Operand): string | null =>
-        same(x, y, [a, b, c]) ? null : `${law}: ${show(x)} is not ${show(y)}`
+      const compareSides = (law: string, x: Operand, y: Operand): string | null =>
+        isClose(x, y, [a, b, c]) ? null : `${law}: ${show(x)} is not ${show(y)}`
       return (
-        differ(`the identity changes ${show(a)}`, combine(identity, a), a) ??
-        differ(`the identity changes ${show(a)}`, combine(a, identity), a) ??
-        differ(
+        compareSides(`the identity changes ${show(a)}`, combine(identity, a), a) ??
+        compareSides(`the identity changes ${show(a)}`, combine(a, identity), a) ??
+        compareSides(
           `combine(a, b) and combine(b, a) differ for a = ${show(a)}, b = ${show(b)}`,
           combine(a, b),
           combine(b, a),
         ) ??
-        differ(
+        compareSides(
           `combine(combine(a, b), c) and combine(a, combine(b, c)) differ for a = ${show(a)}, b = ${show(b)}, c = ${show(c)}`,
           combine(combine(a, b), c),
           combine(a, combine(b, c)),
@@ -47,10 +47,10 @@ export function monoidLaws(m: Monoid): MonoidLaws {
 const show = (x: Operand): string => `(${x.map((v) => Number(v.toPrecision(4))).join(', ')})`
 
 /** Equality up to rounding, relative to the results and their operands. */
-const same = (x: Operand, y: Operand, of: readonly Operand[]): boolean =>
+const isClose = (x: Operand, y: Operand, operands: readonly Operand[]): boolean =>
   x.every((v, k) => {
     const w = y[k]!
-    const sizes = [1, v, w, ...of.map((o) => o[k]!)].map(Math.abs).filter(Number.isFinite)
+    const sizes = [1, v, w, ...operands.map((o) => o[k]!)].map(Math.abs).filter(Number.isFinite)
     return (
       v === w ||
       (Number.isNaN(v) && Number.isNaN(w)) ||
@@ -60,7 +60,7 @@ const same = (x: Operand, y: Operand, of: readonly Operand[]): boolean =>
 
 function evaluator(m: Monoid): (a: Operand, b: Operand) => Operand {
   const cells = new Map<string, Cell>([...m.left, ...m.right].map((v) => [v.name, { v: 0 }]))
-  const results = m.result.map((e) => compileExpr(e, { cells, open: [] }, NOTHING))
+  const results = m.result.map((e) => compileExpr(e, { cells, open: [] }, EMPTY_CONTEXT))
   return (a, b) => {
     m.left.forEach((v, k) => {
       cells.get(v.name)!.v = a[k]!
@@ -72,6 +72,6 @@ function evaluator(m: Monoid): (a: Operand, b: Operand) => Operand {
   }
 }
 
-const NOTHING = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
+const EMPTY_CONTEXT = { axes: new Map(), levels: new Map(), tensors: new Map(), undecidedDepth: { v: 0 } }
 
-const numberOf = (e: Expr): number => compileExpr(e, { cells: new Map(), open: [] }, NOTHING)()
+const numberOf = (e: Expr): number => compileExpr(e, { cells: new Map(), open: [] }, EMPTY_CONTEXT)()

@@ -1,6 +1,6 @@
 /** Levels with repeated coordinates under a parent: one node per entry, or one per group of child nodes. */
 import { hasWidth, type StoredAxis } from '../ir/axis.ts'
-import type { Level, Placed, Source } from './axis-trees.ts'
+import type { EntryNodes, Level, Source } from './axis-trees.ts'
 
 /** An entry at one coordinate of a nonunique level. */
 interface Entry {
@@ -25,49 +25,49 @@ function compare(a: Entry, b: Entry): number {
 export function buildNonunique(
   base: { axis: StoredAxis; parent: Level | null; extent: number },
   sources: readonly Source[],
-  below: ReadonlyMap<string, StoredAxis>,
+  subtree: ReadonlyMap<string, StoredAxis>,
   widthOf: (a: StoredAxis) => number | null,
-  under: (s: Source, e: number) => number,
+  parentNode: (s: Source, e: number) => number,
   start: Float64Array,
-  placed: Placed,
+  entryNodes: EntryNodes,
 ): Level {
   const entries: Entry[] = []
-  const apart = sources.some((s) => s.keep)
+  const keepsDuplicates = sources.some((s) => s.keep)
   let chain: readonly StoredAxis[] = [base.axis]
   for (const s of sources) {
-    const deeper = s.axes.filter((a) => a !== base.axis.name && below.has(a))
-    if (deeper.length >= chain.length) chain = [base.axis, ...deeper.map((a) => below.get(a)!)]
-    const columns = deeper.map((a) => s.columns[s.axes.indexOf(a)]!)
-    const own = s.columns[s.axes.indexOf(base.axis.name)]!
+    const deeperAxes = s.axes.filter((a) => a !== base.axis.name && subtree.has(a))
+    if (deeperAxes.length >= chain.length) chain = [base.axis, ...deeperAxes.map((a) => subtree.get(a)!)]
+    const columns = deeperAxes.map((a) => s.columns[s.axes.indexOf(a)]!)
+    const column = s.columns[s.axes.indexOf(base.axis.name)]!
     const seen = new Map<string, number>()
     for (let e = 0; e < s.length; e++) {
-      const key = [under(s, e), own[e]!, ...columns.map((c) => c[e]!)]
-      if (apart) {
+      const key = [parentNode(s, e), column[e]!, ...columns.map((c) => c[e]!)]
+      if (keepsDuplicates) {
         const text = key.join()
-        const times = seen.get(text) ?? 0
-        if (s.keep) seen.set(text, times + 1)
-        key.push(times)
+        const occurrence = seen.get(text) ?? 0
+        if (s.keep) seen.set(text, occurrence + 1)
+        key.push(occurrence)
       }
       entries.push({ s, e, key })
     }
-    placed.set(s, new Float64Array(s.length))
+    entryNodes.set(s, new Float64Array(s.length))
   }
   entries.sort(compare)
-  const begins = beginsOf(entries, chain, widthOf, 0)
+  const startsNode = nodeStarts(entries, chain, widthOf, 0)
   const coord: number[] = []
   entries.forEach((entry, k) => {
-    if (begins[k]) {
+    if (startsNode[k]) {
       coord.push(entry.key[1]!)
       start[entry.key[0]! + 1]!++
     }
-    placed.get(entry.s)![entry.e] = coord.length - 1
+    entryNodes.get(entry.s)![entry.e] = coord.length - 1
   })
   for (let p = 0; p + 1 < start.length; p++) start[p + 1]! += start[p]!
   return { ...base, count: coord.length, start, coord: Int32Array.from(coord) }
 }
 
 /** For each entry, true if it needs a new node on `chain[depth]`. */
-function beginsOf(
+function nodeStarts(
   entries: readonly Entry[],
   chain: readonly StoredAxis[],
   widthOf: (a: StoredAxis) => number | null,
@@ -76,19 +76,19 @@ function beginsOf(
   const differs = (k: number, length: number): boolean =>
     k === 0 || entries[k]!.key.slice(0, length).join() !== entries[k - 1]!.key.slice(0, length).join()
   const axis = chain[depth]!
-  const isNew = (k: number): boolean => differs(k, depth + 2)
-  if (!('unique' in axis) || axis.unique) return entries.map((_, k) => isNew(k))
+  const startsCoordinate = (k: number): boolean => differs(k, depth + 2)
+  if (!('unique' in axis) || axis.unique) return entries.map((_, k) => startsCoordinate(k))
   const child = chain[depth + 1]
-  const other = entries.map((entry, k) => k === 0 || compare(entries[k - 1]!, entry) !== 0)
-  if (!hasWidth(child)) return other
+  const startsTuple = entries.map((entry, k) => k === 0 || compare(entries[k - 1]!, entry) !== 0)
+  if (!hasWidth(child)) return startsTuple
   const width = widthOf(child) ?? Number.POSITIVE_INFINITY
-  const inner = beginsOf(entries, chain, widthOf, depth + 1)
-  let visited = 0
+  const childStarts = nodeStarts(entries, chain, widthOf, depth + 1)
+  let childNodes = 0
   return entries.map((_, k) => {
-    const sameNode = other[k]! && child.unique && !differs(k, chain.length + 1)
-    if (inner[k]) visited++
-    if (!isNew(k) && !sameNode && visited <= width) return false
-    visited = 1
+    const sameNode = startsTuple[k]! && child.unique && !differs(k, chain.length + 1)
+    if (childStarts[k]) childNodes++
+    if (!startsCoordinate(k) && !sameNode && childNodes <= width) return false
+    childNodes = 1
     return true
   })
 }

@@ -28,11 +28,17 @@ import {
   type RefInputs,
   structuresOf,
 } from './inputs-and-results.ts'
-import { allocate, at, place, stored, type Tensor } from './reference-buffers.ts'
-import { type Columns, type Evaluate, forward, isTranslated, translationsOf } from './reformatted-tensors.ts'
-import { type Asked, isApart, type Sample, sampledInputs, sampleOf } from './sample.ts'
+import { allocate, scatterSource, spanOf, type Tensor, toStored } from './reference-buffers.ts'
+import {
+  type Columns,
+  type Evaluate,
+  isTranslated,
+  toStoredAxes,
+  translationsOf,
+} from './reformatted-tensors.ts'
+import { isIndependentTree, type Sample, type SampleRequest, sampledInputs, sampleOf } from './sample.ts'
 
-export interface Bound {
+export interface ReferenceState {
   readonly ctx: Context
   readonly scope: Scope
   readonly evaluate: Evaluate
@@ -46,8 +52,8 @@ export interface Bound {
 /** The axes of a buffer for the caller: those of its declaration, or those of the part that it is. */
 export function callerAxes(kernel: Kernel1, b: Buffer1): readonly string[] {
   for (const r of translationsOf(kernel, b.name)) {
-    const was = r.buffers.find((x) => x.name === b.name)
-    if (was) return was.axes
+    const declared = r.buffers.find((x) => x.name === b.name)
+    if (declared) return declared.axes
   }
   return b.axes
 }
@@ -62,7 +68,7 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
       return fail({
         code: 'reference/missing-param',
         message: `${p.kind === 'size' ? 'size' : 'scalar'} ${p.name} of kernel ${kernel.name} has no value`,
-        ...at(p.span),
+        ...spanOf(p.span),
         hint: `give it in params: { ${p.name}: … }`,
       })
     }
@@ -77,71 +83,88 @@ function bindParams(kernel: Kernel1, inputs: RefInputs): ReadonlyMap<string, Cel
   return cells
 }
 
-export function bind(kernel: Kernel1, all: RefInputs, asked: Asked | null): Bound {
-  const cells = bindParams(kernel, all)
+export function bindInputs(
+  kernel: Kernel1,
+  callerInputs: RefInputs,
+  request: SampleRequest | null,
+): ReferenceState {
+  const cells = bindParams(kernel, callerInputs)
   const scope: Scope = { cells, open: [] }
-  const none: Context = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
+  const emptyContext: Context = {
+    axes: new Map(),
+    levels: new Map(),
+    tensors: new Map(),
+    undecidedDepth: { v: 0 },
+  }
   const axes = allAxesOf(kernel)
   const compiled = new Map<Expr, { cells: Map<string, Cell>; run: Thunk }>()
   const evaluate: Evaluate = (e, values) => {
     let c = compiled.get(e)
     if (!c) {
-      const own = new Map([...freeVars(e)].flatMap((v) => (values.has(v) ? [[v, { v: 0 }] as const] : [])))
-      c = { cells: own, run: compileExpr(e, { cells: new Map([...cells, ...own]), open: [] }, none) }
+      const ownCells = new Map(
+        [...freeVars(e)].flatMap((v) => (values.has(v) ? [[v, { v: 0 }] as const] : [])),
+      )
+      c = {
+        cells: ownCells,
+        run: compileExpr(e, { cells: new Map([...cells, ...ownCells]), open: [] }, emptyContext),
+      }
       compiled.set(e, c)
     }
     for (const [name, cell] of c.cells) cell.v = values.get(name)!
     return c.run()
   }
-  const decidable = (e: Expr): boolean => [...freeVars(e)].every((v) => cells.has(v))
+  const isKnown = (e: Expr): boolean => [...freeVars(e)].every((v) => cells.has(v))
   const extentOf = (a: Axis): number => {
     invariant(isStored(a), `axis ${a.name} has no extent of its own`)
-    if (!decidable(a.extent))
+    if (!isKnown(a.extent))
       fail({
         code: 'reference/missing-param',
         message: `the extent of axis ${a.name} depends on ${[...freeVars(a.extent)].filter((v) => !cells.has(v)).join(', ')}, which has no value`,
-        ...at(a.span),
+        ...spanOf(a.span),
         hint: 'give it in params',
       })
     return Math.max(0, evaluate(a.extent, new Map()))
   }
   const widthOf = (a: StoredAxis): number | null =>
-    hasWidth(a) && decidable(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
+    hasWidth(a) && isKnown(a.width) ? Math.max(0, evaluate(a.width, new Map())) : null
 
-  const sample = sampleOf(kernel, asked, extentOf)
-  const inputs = sample && isApart(kernel, sample.sampling) ? sampledInputs(kernel, all, sample) : all
-  const given = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
-  const extra = structuresOf(inputs).map(([name, s]) =>
+  const sample = sampleOf(kernel, request, extentOf)
+  const inputs =
+    sample && isIndependentTree(kernel, sample.sampling)
+      ? sampledInputs(kernel, callerInputs, sample)
+      : callerInputs
+  const bufferSources = kernel.buffers.flatMap((b) => bindBuffer(kernel, b, inputs, axes, extentOf))
+  const structureSources = structuresOf(inputs).map(([name, s]) =>
     toSource(`the structure of ${name}`, structureOf(name, axes), { ...s, values: null }, true),
   )
-  const callers = [...given.flatMap((g) => (g.source ? [g.source] : [])), ...extra]
+  const callerSources = [...bufferSources.flatMap((g) => (g.source ? [g.source] : [])), ...structureSources]
   const translated = new Map(
-    callers.map((s) => {
-      const c: Columns = forward(s, kernel.reformats.filter(isTranslated), evaluate)
+    callerSources.map((s) => {
+      const c: Columns = toStoredAxes(s, kernel.reformats.filter(isTranslated), evaluate)
       return [s, { ...s, axes: c.axes, columns: c.columns }]
     }),
   )
   const { levels, nodes } = buildLevels(kernel.axes, extentOf, widthOf, [...translated.values()])
   const tensors = new Map(kernel.buffers.map((b) => [b.name, allocate(b, levels)]))
-  for (const g of given) {
+  for (const g of bufferSources) {
     const t = tensors.get(g.buffer.name)!
     if (g.source) {
       const s = translated.get(g.source)!
-      place(t, s, g.values, (axis) => nodes.get(axis)!.get(s)!)
+      scatterSource(t, s, g.values, (axis) => nodes.get(axis)!.get(s)!)
     } else {
       // Thirty times as fast as `from` with a function.
-      const toType = stored(g.buffer.dtype)
+      const toType = toStored(g.buffer.dtype)
       for (let e = 0; e < t.data.length; e++) t.data[e] = toType(g.values![e]!)
     }
   }
-  checkStructure(kernel, callers, translated, tensors)
+  checkStructure(kernel, callerSources, translated, tensors)
   const ctx: Context = {
     axes: new Map(kernel.axes.map((a) => [a.name, a])),
     levels,
     tensors,
-    doubt: { v: 0 },
+    undecidedDepth: { v: 0 },
   }
-  return { ctx, scope, evaluate, extentOf, sources: callers, sample }
+  return { ctx, scope, evaluate, extentOf, sources: callerSources, sample }
 }
 
 interface BufferSource {
@@ -165,13 +188,13 @@ function bindBuffer(
     return fail({
       code: 'reference/missing-buffer',
       message: `buffer ${b.name} of kernel ${kernel.name} has no value`,
-      ...at(b.span),
+      ...spanOf(b.span),
       hint: `give it in buffers: { ${b.name}: … }`,
     })
   }
   const names = callerAxes(kernel, b)
   if (isCoords(t))
-    return [{ buffer: b, source: toSource(b.name, names, t, oneTree(names, axes)), values: t.values }]
+    return [{ buffer: b, source: toSource(b.name, names, t, isSingleTree(names, axes)), values: t.values }]
   const shape = names.map((n) => {
     const a = axes.get(n)
     invariant(a, `no axis ${n}`)
@@ -195,7 +218,7 @@ function bindBuffer(
   return [{ buffer: b, source: denseSource(b.name, names, shape, size), values: t satisfies RefDense }]
 }
 
-function toSource(name: string, axes: readonly string[], t: RefCoords, oneTree: boolean): Source {
+function toSource(name: string, axes: readonly string[], t: RefCoords, isSingleTree: boolean): Source {
   const length = t.values ? t.values.length : (t.coords[0]?.length ?? 1)
   if (t.coords.length !== axes.length || t.coords.some((c) => c.length !== length))
     fail({
@@ -204,7 +227,7 @@ function toSource(name: string, axes: readonly string[], t: RefCoords, oneTree: 
       expected: `${axes.length} columns (${axes.join(', ')}) of ${length} entries`,
     })
   const keep = t.duplicates === 'keep'
-  if (keep && !oneTree)
+  if (keep && !isSingleTree)
     fail({
       code: 'reference/duplicates',
       message: `${name} is over several trees, so its duplicates must add up`,
@@ -214,10 +237,10 @@ function toSource(name: string, axes: readonly string[], t: RefCoords, oneTree: 
 }
 
 function denseSource(name: string, axes: readonly string[], shape: readonly number[], size: number): Source {
-  let inner = size
+  let stride = size
   const columns = shape.map((extent) => {
-    inner = extent === 0 ? 0 : inner / extent
-    return new Int32Array(size).map((_, e) => Math.floor(e / inner) % extent)
+    stride = extent === 0 ? 0 : stride / extent
+    return new Int32Array(size).map((_, e) => Math.floor(e / stride) % extent)
   })
   return { name, axes, columns, length: size, keep: false }
 }
@@ -232,7 +255,7 @@ function structureOf(name: string, axes: ReadonlyMap<string, Axis>): readonly st
   })
 }
 
-const oneTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>): boolean =>
+const isSingleTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>): boolean =>
   names.filter((n) => parentOf(axes.get(n)!) === null).length <= 1
 
 /** True if the axes of each tree are adjacent: the order of dimensions then equals that of the elements. */
@@ -248,19 +271,19 @@ const isTreeByTree = (names: readonly string[], axes: ReadonlyMap<string, Axis>)
  */
 function checkStructure(
   kernel: Kernel1,
-  callers: readonly Source[],
+  callerSources: readonly Source[],
   translated: ReadonlyMap<Source, Source>,
   tensors: ReadonlyMap<string, Tensor>,
 ): void {
-  const known = new Set(callers.flatMap((s) => translated.get(s)!.axes))
+  const describedAxes = new Set(callerSources.flatMap((s) => translated.get(s)!.axes))
   for (const b of kernel.buffers)
     for (const leaf of tensors.get(b.name)!.leaves) {
       const axis = chainOf(leaf).findLast((l) => !isDense(l.axis))?.axis
-      if (axis && !known.has(axis.name))
+      if (axis && !describedAxes.has(axis.name))
         fail({
           code: 'reference/missing-structure',
           message: `no input gives the coordinates of axis ${axis.name} of buffer ${b.name}`,
-          ...at(axis.span),
+          ...spanOf(axis.span),
           hint: `give the structure of ${axis.name}`,
         })
     }

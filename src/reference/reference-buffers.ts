@@ -6,7 +6,7 @@ import { wrap } from '../ir/numeric.ts'
 import { rounding } from '../ir/rounding.ts'
 import type { Buffer1 } from '../ir/stage1.ts'
 import { chainOf, coordinateOf, isDense, type Level, type Source } from './axis-trees.ts'
-import { type Bounds, errorAt, settled, through, UNIT } from './error.ts'
+import { type Bounds, errorAt, monotoneError, roundedError, UNIT } from './error.ts'
 import type { RefResult } from './inputs-and-results.ts'
 
 const MAX_ELEMENTS = 2 ** 31
@@ -52,29 +52,29 @@ export function allocate(b: Buffer1, levels: ReadonlyMap<string, Level>): Tensor
     fail({
       code: 'reference/too-large',
       message: `buffer ${b.name} would hold ${countText(size)} elements; the reference stops at ${MAX_ELEMENTS}`,
-      ...at(b.span),
+      ...spanOf(b.span),
       hint: 'verify on smaller sizes',
     })
   return { buffer: b, leaves, dims, data: new Float64Array(size).fill(b.fill), bounds: null }
 }
 
-export const at = (span: Span | undefined): { span?: Span } => (span ? { span } : {})
+export const spanOf = (span: Span | undefined): { span?: Span } => (span ? { span } : {})
 
 /** A function that converts a value to the type: floats round to nearest, integers wrap. */
-export const stored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
+export const toStored = (t: Dtype): ((x: number) => number) => (isFloat(t) ? rounding(t) : wrap(t))
 
 /**
  * Stores the values of a placed source; values at equal coordinates are added before the sum is rounded to the buffer's
  * type.
  */
-export function place(
+export function scatterSource(
   t: Tensor,
   s: Source,
   values: ArrayLike<number> | null,
   nodesOf: (axis: string) => Float64Array,
 ): void {
   const columns = t.leaves.map((l) => nodesOf(l.axis.name))
-  const toType = stored(t.buffer.dtype)
+  const toType = toStored(t.buffer.dtype)
   const size = t.data.length
   const written = new Uint8Array(size)
   for (let e = 0; e < s.length; e++) {
@@ -85,7 +85,7 @@ export function place(
     if (written[a] && isFloat(t.buffer.dtype)) {
       // Duplicates are added in the type of the values, in any order.
       t.bounds ??= { error: new Float64Array(size), sums: null }
-      t.bounds.error[a]! += settled(t.data[a]!, UNIT[t.buffer.dtype] * Math.abs(v), t.buffer.dtype)
+      t.bounds.error[a]! += roundedError(t.data[a]!, UNIT[t.buffer.dtype] * Math.abs(v), t.buffer.dtype)
     }
     written[a] = 1
   }
@@ -97,17 +97,17 @@ function leafCoordinates(leaf: Level): Int32Array[] {
   const chain = chainOf(leaf)
   const columns = chain.map(() => new Int32Array(leaf.count))
   const path = new Int32Array(chain.length)
-  const walk = (k: number, parent: number): void => {
+  const visit = (k: number, parent: number): void => {
     const l = chain[k]!
     const lo = l.start ? l.start[parent]! : 0
     const hi = l.start ? l.start[parent + 1]! : l.count
     for (let q = lo; q < hi; q++) {
       path[k] = coordinateOf(l, parent, q)
-      if (k + 1 < chain.length) walk(k + 1, q)
+      if (k + 1 < chain.length) visit(k + 1, q)
       else for (let c = 0; c < chain.length; c++) columns[c]![q] = path[c]!
     }
   }
-  walk(0, 0)
+  visit(0, 0)
   return columns
 }
 
@@ -115,12 +115,12 @@ function leafCoordinates(leaf: Level): Int32Array[] {
 export function coordinatesOf(t: Tensor): Int32Array[] {
   const size = t.data.length
   const out = t.buffer.axes.map(() => new Int32Array(size))
-  let inner = size
+  let stride = size
   t.leaves.forEach((leaf, k) => {
-    inner = leaf.count === 0 ? 0 : inner / leaf.count
+    stride = leaf.count === 0 ? 0 : stride / leaf.count
     const columns = leafCoordinates(leaf)
     for (let e = 0; e < size; e++) {
-      const node = Math.floor(e / inner) % leaf.count
+      const node = Math.floor(e / stride) % leaf.count
       columns.forEach((c, d) => {
         out[t.dims[k]![d]!]![e] = c[node]!
       })
@@ -130,29 +130,34 @@ export function coordinatesOf(t: Tensor): Int32Array[] {
 }
 
 /** Elements rounded to their type, and their error bounds. */
-export function finished(t: Tensor): { values: Float64Array; errors: Float64Array } {
+export function roundElements(t: Tensor): { values: Float64Array; errors: Float64Array } {
   const { data, bounds, buffer } = t
   const errors = new Float64Array(data.length)
   if (!bounds) return { values: data, errors }
-  const round = stored(buffer.dtype)
+  const round = toStored(buffer.dtype)
   const values = new Float64Array(data.length)
   for (let a = 0; a < data.length; a++) {
     values[a] = round(data[a]!)
-    errors[a] = through(round, data[a]!, errorAt(bounds, a, buffer.dtype, buffer.accumulate), values[a]!)
+    errors[a] = monotoneError(
+      round,
+      data[a]!,
+      errorAt(bounds, a, buffer.dtype, buffer.accumulate),
+      values[a]!,
+    )
   }
   return { values, errors }
 }
 
 export function resultOf(t: Tensor, shape: readonly number[]): RefResult {
-  const { values, errors } = finished(t)
+  const { values, errors } = roundElements(t)
   if (!t.leaves.every(isDense)) return { kind: 'sparse', shape, coords: coordinatesOf(t), values, errors }
   if (t.dims.flat().every((d, k) => d === k)) return { kind: 'dense', shape, values, errors }
   // For interleaved trees, elements are ordered tree by tree.
   const coords = coordinatesOf(t)
-  const placed = (from: Float64Array): Float64Array => {
-    const to = new Float64Array(from.length)
-    for (let e = 0; e < from.length; e++) to[coords.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
-    return to
+  const reorder = (from: Float64Array): Float64Array => {
+    const out = new Float64Array(from.length)
+    for (let e = 0; e < from.length; e++) out[coords.reduce((a, c, k) => a * shape[k]! + c[e]!, 0)] = from[e]!
+    return out
   }
-  return { kind: 'dense', shape, values: placed(values), errors: placed(errors) }
+  return { kind: 'dense', shape, values: reorder(values), errors: reorder(errors) }
 }

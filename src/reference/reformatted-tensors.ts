@@ -35,15 +35,15 @@ export function isTranslated({ instance }: Reformat): boolean {
 
 /** The formats applied to a buffer since it was last bound part by part. */
 export function translationsOf(kernel: Kernel1, buffer: string): readonly Reformat[] {
-  const apart = kernel.reformats.findLastIndex(
+  const lastSeparate = kernel.reformats.findLastIndex(
     (r) => !isTranslated(r) && r.buffers.some((b) => b.parts.includes(buffer)),
   )
-  return kernel.reformats.slice(apart + 1).filter((r) => isTranslated(r))
+  return kernel.reformats.slice(lastSeparate + 1).filter((r) => isTranslated(r))
 }
 
-const single = (r: Reformat): FormatInstance => r.instance.parts[0]!.instance
+const instanceOf = (r: Reformat): FormatInstance => r.instance.parts[0]!.instance
 
-const touches = (c: Columns, r: Reformat): boolean => r.from.every((a) => c.axes.includes(a.name))
+const appliesTo = (c: Columns, r: Reformat): boolean => r.from.every((a) => c.axes.includes(a.name))
 
 function translate(
   c: Columns,
@@ -52,62 +52,64 @@ function translate(
   exprs: readonly Expr[],
   evaluate: Evaluate,
 ): Columns {
-  const mine = from.map((name) => c.columns[c.axes.indexOf(name)]!)
-  const fresh = to.map(() => new Int32Array(c.length))
-  const at = new Map<string, number>()
+  const inputColumns = from.map((name) => c.columns[c.axes.indexOf(name)]!)
+  const outputColumns = to.map(() => new Int32Array(c.length))
+  const point = new Map<string, number>()
   for (let e = 0; e < c.length; e++) {
     from.forEach((name, k) => {
-      at.set(name, mine[k]![e]!)
+      point.set(name, inputColumns[k]![e]!)
     })
     exprs.forEach((x, k) => {
-      fresh[k]![e] = evaluate(x, at)
+      outputColumns[k]![e] = evaluate(x, point)
     })
   }
-  const kept = c.axes.flatMap((name, k) => (from.includes(name) ? [] : [{ name, column: c.columns[k]! }]))
+  const otherColumns = c.axes.flatMap((name, k) =>
+    from.includes(name) ? [] : [{ name, column: c.columns[k]! }],
+  )
   return {
-    axes: [...kept.map((k) => k.name), ...to],
-    columns: [...kept.map((k) => k.column), ...fresh],
+    axes: [...otherColumns.map((k) => k.name), ...to],
+    columns: [...otherColumns.map((k) => k.column), ...outputColumns],
     length: c.length,
   }
 }
 
 /** Maps the caller's coordinates to those of the kernel's present axes. */
-export function forward(c: Columns, reformats: readonly Reformat[], evaluate: Evaluate): Columns {
+export function toStoredAxes(c: Columns, reformats: readonly Reformat[], evaluate: Evaluate): Columns {
   return reformats.reduce(
-    (now, r) =>
-      touches(now, r)
+    (current, r) =>
+      appliesTo(current, r)
         ? translate(
-            now,
+            current,
             r.from.map((a) => a.name),
-            single(r).order,
-            single(r).map,
+            instanceOf(r).order,
+            instanceOf(r).map,
             evaluate,
           )
-        : now,
+        : current,
     c,
   )
 }
 
 /** Maps coordinates back to the caller's; `keep` marks those within the tensor (padding is dropped). */
-export function backward(
+export function toCallerAxes(
   c: Columns,
   reformats: readonly Reformat[],
   evaluate: Evaluate,
   extentOf: (a: Axis) => number,
 ): { readonly columns: Columns; readonly keep: Uint8Array } {
   const keep = new Uint8Array(c.length).fill(1)
-  let now = c
+  let current = c
   for (const r of reformats.toReversed()) {
-    if (!single(r).order.every((name) => now.axes.includes(name))) continue
+    if (!instanceOf(r).order.every((name) => current.axes.includes(name))) continue
     const names = r.from.map((a) => a.name)
-    now = translate(now, single(r).order, names, single(r).inverse, evaluate)
+    current = translate(current, instanceOf(r).order, names, instanceOf(r).inverse, evaluate)
     r.from.forEach((a) => {
       const extent = extentOf(a)
-      const column = now.columns[now.axes.indexOf(a.name)]!
-      for (let e = 0; e < now.length; e++) if (column[e]! < 0 || column[e]! >= extent) keep[e] = 0
+      const column = current.columns[current.axes.indexOf(a.name)]!
+      for (let e = 0; e < current.length; e++) if (column[e]! < 0 || column[e]! >= extent) keep[e] = 0
     })
   }
-  return { columns: now, keep }
+  return { columns: current, keep }
 }
 
 /** A test if the caller's structure contains a coordinate: some source over all of these axes does. */

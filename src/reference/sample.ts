@@ -37,22 +37,22 @@ function samplingOf(kernel: Kernel1): Sampling | null {
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   for (const a of kernel.axes) {
     const root = isStored(a) && parentOf(a) === null
-    const found = root ? tryAxis(kernel, a.name, axes) : null
-    if (found) return found
+    const sampling = root ? samplingOnAxis(kernel, a.name, axes) : null
+    if (sampling) return sampling
   }
   return null
 }
 
-function tryAxis(kernel: Kernel1, root: string, axes: ReadonlyMap<string, Axis>): Sampling | null {
+function samplingOnAxis(kernel: Kernel1, root: string, axes: ReadonlyMap<string, Axis>): Sampling | null {
   const iters = new Set<Iter>()
   const dims = new Map<string, number>()
   const written = writtenBuffers1(kernel.body)
   for (const s of kernel.body) {
     if (s.kind !== 'iterate') return null
-    const over = s.iters.find((it) => it.kind === 'S' && rootOf(axes.get(it.axis)) === root)
-    if (!over) return null
-    iters.add(over)
-    const name = over.axis === root ? over.name : root
+    const iterator = s.iters.find((it) => it.kind === 'S' && rootOf(axes.get(it.axis)) === root)
+    if (!iterator) return null
+    iters.add(iterator)
+    const name = iterator.axis === root ? iterator.name : root
     if (rebinds(s.body, name)) return null
     const accesses = [...targetsIn([s]), ...readsIn([s]).filter((l) => written.has(l.buffer))]
     for (const access of accesses) {
@@ -89,18 +89,18 @@ export interface Sample {
 }
 
 /** The number of coordinates, or the coordinates themselves. */
-export type Asked = NonNullable<RefOptions['sample']> | Int32Array
+export type SampleRequest = NonNullable<RefOptions['sample']> | Int32Array
 
 /** The sample of a kernel; `null`: everything is computed. */
 export function sampleOf(
   kernel: Kernel1,
-  asked: Asked | null,
+  request: SampleRequest | null,
   extentOf: (axis: Axis) => number,
 ): Sample | null {
-  const sampling = asked && kernel.reformats.length === 0 ? samplingOf(kernel) : null
-  if (!sampling || !asked) return null
+  const sampling = request && kernel.reformats.length === 0 ? samplingOf(kernel) : null
+  if (!sampling || !request) return null
   const extent = extentOf(kernel.axes.find((a) => a.name === sampling.axis)!)
-  const coordinates = asked instanceof Int32Array ? asked : pick(extent, asked)
+  const coordinates = request instanceof Int32Array ? request : pick(extent, request)
   const mask = new Uint8Array(extent)
   for (const c of coordinates) mask[c] = 1
   return { sampling, coordinates, mask }
@@ -110,28 +110,31 @@ export function sampleOf(
  * True if only the visited coordinates of the axis' tree affect the results, so that the others need not be placed:
  * nothing else iterates over the tree or loads from it, and results have other structure.
  */
-export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }: Sampling): boolean {
-  const known = new Map(axes.map((a) => [a.name, a]))
-  const isUnder = (name: string): boolean => {
-    const a = known.get(name)
-    return a !== undefined && isStored(a) && chainTo(known, name)[0] === root
+export function isIndependentTree(
+  { axes, body, buffers }: Kernel1,
+  { axis: root, iters }: Sampling,
+): boolean {
+  const axesByName = new Map(axes.map((a) => [a.name, a]))
+  const isInTree = (name: string): boolean => {
+    const a = axesByName.get(name)
+    return a !== undefined && isStored(a) && chainTo(axesByName, name)[0] === root
   }
-  const under = new Set(buffers.filter((b) => b.axes.some(isUnder)).map((b) => b.name))
+  const treeBuffers = new Set(buffers.filter((b) => b.axes.some(isInTree)).map((b) => b.name))
   const hasDense = buffers.every(
-    (b) => (b.role !== 'out' && b.role !== 'inout') || b.axes.every((a) => isDenseChain(known, a)),
+    (b) => (b.role !== 'out' && b.role !== 'inout') || b.axes.every((a) => isDenseChain(axesByName, a)),
   )
   if (!hasDense || !axes.every((a) => isStored(a) || isFused(a))) return false
   return body.every((s) => {
     if (s.kind !== 'iterate') return false
-    const over = s.iters.find((it) => iters.has(it))!
-    const name = over.axis === root ? over.name : root
+    const iterator = s.iters.find((it) => iters.has(it))!
+    const name = iterator.axis === root ? iterator.name : root
     const roots = iterationsOf([s])
       .flatMap((it) => it.iters)
-      .filter((it) => rootOf(known.get(it.axis)) === root)
-    if (roots.some((it) => it !== over)) return false
+      .filter((it) => rootOf(axesByName.get(it.axis)) === root)
+    if (roots.some((it) => it !== iterator)) return false
     return [...targetsIn([s]), ...readsIn([s])].every(({ buffer, index }) => {
-      const dim = under.has(buffer) ? buffers.find((b) => b.name === buffer)!.axes.indexOf(root) : -1
-      return dim < 0 ? !under.has(buffer) : isBare(index[dim]!, name)
+      const dim = treeBuffers.has(buffer) ? buffers.find((b) => b.name === buffer)!.axes.indexOf(root) : -1
+      return dim < 0 ? !treeBuffers.has(buffer) : isBare(index[dim]!, name)
     })
   })
 }
@@ -139,17 +142,17 @@ export function isApart({ axes, body, buffers }: Kernel1, { axis: root, iters }:
 /** The inputs restricted to the coordinates of a sample. */
 export function sampledInputs({ axes, buffers }: Kernel1, inputs: RefInputs, sample: Sample): RefInputs {
   const { axis } = sample.sampling
-  const known = new Map(axes.map((a) => [a.name, a]))
-  const kept = Object.entries(inputs.buffers).map(([name, t]): [string, RefTensor] => {
-    const over = buffers.find((b) => b.name === name)?.axes ?? []
-    return [name, isCoords(t) ? sampledCoords(t, over.indexOf(axis), sample) : t]
+  const axesByName = new Map(axes.map((a) => [a.name, a]))
+  const sampledBuffers = Object.entries(inputs.buffers).map(([name, t]): [string, RefTensor] => {
+    const bufferAxes = buffers.find((b) => b.name === name)?.axes ?? []
+    return [name, isCoords(t) ? sampledCoords(t, bufferAxes.indexOf(axis), sample) : t]
   })
   const structure: Record<string, RefStructure[]> = byName()
   for (const [name, s] of structuresOf(inputs)) {
-    const dim = known.has(name) ? chainTo(known, name).indexOf(axis) : -1
+    const dim = axesByName.has(name) ? chainTo(axesByName, name).indexOf(axis) : -1
     structure[name] = [...(structure[name] ?? []), sampledCoords({ ...s, values: null }, dim, sample)]
   }
-  return { ...inputs, buffers: byName(kept), structure }
+  return { ...inputs, buffers: byName(sampledBuffers), structure }
 }
 
 function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {
@@ -173,8 +176,8 @@ function sampledCoords(t: RefCoords, dim: number, { mask }: Sample): RefCoords {
  * seed.
  */
 export function pick(extent: number, options: NonNullable<RefOptions['sample']>): Int32Array {
-  const wanted = options.count ?? Math.ceil(extent * (options.fraction ?? 1))
-  const count = Math.min(extent, Math.max(1, wanted))
+  const requested = options.count ?? Math.ceil(extent * (options.fraction ?? 1))
+  const count = Math.min(extent, Math.max(1, requested))
   let state = (options.seed ?? 0) >>> 0
   // mulberry32
   const random = (): number => {

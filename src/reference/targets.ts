@@ -6,39 +6,39 @@ import { undecidedIndex } from './bounded.ts'
 import type { Context, Scope } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
 import { type Bounds, undecide } from './error.ts'
-import { at } from './reference-buffers.ts'
+import { spanOf } from './reference-buffers.ts'
 
 export interface Target {
   readonly data: Float64Array
   readonly bounds: Bounds
   /**
-   * The address of the element. Throws if it does not exist, unless `changesNothing` (a reducer's identity); −1 in that
+   * The address of the element. Throws if it does not exist, unless `isIdentity` (a reducer's identity); −1 in that
    * case, and if the index is undecided.
    */
-  readonly address: (changesNothing: boolean) => number
+  readonly address: (isIdentity: boolean) => number
 }
 
 export function compileTarget(e: Load, scope: Scope, ctx: Context): Target {
   const t = tensorOf(ctx, e.buffer)
   const address = compileAddress(t, e, scope, (x) => compileExpr(x, scope, ctx))
   const coords = e.index.map((x) => compileExpr(x, scope, ctx))
-  const unsure = undecidedIndex(e, scope, ctx)
+  const isUndecided = undecidedIndex(e, scope, ctx)
   const { bounds } = t
   invariant(bounds, `${e.buffer} is written`)
   return {
     data: t.data,
     bounds,
-    address: (changesNothing) => {
-      if (unsure?.()) {
+    address: (isIdentity) => {
+      if (isUndecided?.()) {
         undecide(bounds)
         return -1
       }
       const a = address()
-      if (a >= 0 || changesNothing || ctx.doubt.v > 0) return a
+      if (a >= 0 || isIdentity || ctx.undecidedDepth.v > 0) return a
       return fail({
         code: 'reference/absent-target',
         message: `${e.buffer}[${coords.map((c) => c()).join(', ')}] is written, but it is not stored`,
-        ...at(e.span),
+        ...spanOf(e.span),
         hint: 'write only to coordinates that the buffer holds: iterate its own axes, or guard with `if`',
       })
     },

@@ -7,15 +7,23 @@ import type { Reduce1 } from '../ir/stage1.ts'
 import { compileBounded } from './bounded.ts'
 import type { Cell, Context, Scope, Thunk } from './cells.ts'
 import { compileExpr } from './compile-expressions.ts'
-import { type Bounds, errorAt, last, settled, through, throughBoth, UNDECIDED } from './error.ts'
+import {
+  type Bounds,
+  binaryMonotoneError,
+  errorAt,
+  last,
+  monotoneError,
+  roundedError,
+  UNDECIDED,
+} from './error.ts'
 import { compileTarget, type Target } from './targets.ts'
 
 type Run = () => void
 
-const NOTHING: Scope = { cells: new Map(), open: [] }
+const EMPTY_SCOPE: Scope = { cells: new Map(), open: [] }
 
 /** Sets an element to a single value with an error bound. */
-export function set(b: Bounds, a: number, v: number, error: number): void {
+export function setElement(b: Bounds, a: number, v: number, error: number): void {
   b.error[a] = error
   if (!b.sums) return
   b.sums.magnitude[a] = Math.abs(v)
@@ -30,8 +38,8 @@ export function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
   const types = s.targets.map((t) => t.dtype)
   const [value] = values
   const [target] = targets
-  const { doubt } = ctx
-  const identity = s.reducer.identity.map((e) => compileExpr(e, NOTHING, ctx)())
+  const { undecidedDepth } = ctx
+  const identity = s.reducer.identity.map((e) => compileExpr(e, EMPTY_SCOPE, ctx)())
   if (!isBuiltinReducer(s.reducer.name)) return compileMonoid(s, identity, targets, values, types, ctx)
   invariant(value && target, 'an operator reduces into one element')
   const update = updateOf(s.reducer.name, types[0]!, accumulate, target)
@@ -40,7 +48,7 @@ export function compileReduce(s: Reduce1, scope: Scope, ctx: Context): Run {
     const error = last.error
     const a = target.address(v === identity[0])
     if (a < 0) return
-    if (doubt.v > 0) target.bounds.error[a] = UNDECIDED
+    if (undecidedDepth.v > 0) target.bounds.error[a] = UNDECIDED
     else update(a, v, error)
   }
 }
@@ -50,13 +58,13 @@ type Update = (a: number, v: number, error: number) => void
 function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }: Target): Update {
   const { error, sums } = bounds
   if (reducer === 'and' || reducer === 'or') {
-    const decides = reducer === 'and' ? 0 : 1
+    const absorbing = reducer === 'and' ? 0 : 1
     return (a, v, e) => {
       const nonzero = data[a]! !== 0 ? 1 : 0
       const x = v !== 0 ? 1 : 0
-      const sure = (error[a] === 0 && nonzero === decides) || (e === 0 && x === decides)
-      error[a] = sure || (error[a] === 0 && e === 0) ? 0 : UNDECIDED
-      data[a] = decides === 0 ? nonzero & x : nonzero | x
+      const isDecided = (error[a] === 0 && nonzero === absorbing) || (e === 0 && x === absorbing)
+      error[a] = isDecided || (error[a] === 0 && e === 0) ? 0 : UNDECIDED
+      data[a] = absorbing === 0 ? nonzero & x : nonzero | x
     }
   }
   if (reducer === '+' && sums) {
@@ -77,9 +85,9 @@ function updateOf(reducer: string, t: Dtype, accumulate: Dtype, { data, bounds }
     const y = f(x, v)
     data[a] = y
     if (ex === 0 && e === 0 && !(op === 'mul' && isFloat(t))) return
-    if (op === 'min' || op === 'max') error[a] = throughBoth(f, x, ex, v, e, y)
+    if (op === 'min' || op === 'max') error[a] = binaryMonotoneError(f, x, ex, v, e, y)
     else if (op === 'mul' && isFloat(t))
-      error[a] = settled(y, Math.abs(x) * e + Math.abs(v) * ex + ex * e, accumulate)
+      error[a] = roundedError(y, Math.abs(x) * e + Math.abs(v) * ex + ex * e, accumulate)
     else error[a] = UNDECIDED
     if (Number.isNaN(error[a])) error[a] = UNDECIDED
   }
@@ -113,24 +121,24 @@ function compileMonoid(
       right[k]!.v = v()
       right[k]!.error = last.error
     })
-    const changesNothing = right.every((r, k) => r.v === identity[k])
-    const at = targets.map((t) => t.address(changesNothing))
-    if (at.some((a) => a < 0)) return
-    if (ctx.doubt.v > 0) {
+    const isIdentity = right.every((r, k) => r.v === identity[k])
+    const addresses = targets.map((t) => t.address(isIdentity))
+    if (addresses.some((a) => a < 0)) return
+    if (ctx.undecidedDepth.v > 0) {
       targets.forEach((t, k) => {
-        t.bounds.error[at[k]!] = UNDECIDED
+        t.bounds.error[addresses[k]!] = UNDECIDED
       })
       return
     }
     onReduce?.(
       m,
       buffer,
-      at[0]!,
+      addresses[0]!,
       right.map((r) => r.v),
     )
     targets.forEach((t, k) => {
-      left[k]!.v = t.data[at[k]!]!
-      left[k]!.error = errorAt(t.bounds, at[k]!, types[k]!, computeType(types[k]!))
+      left[k]!.v = t.data[addresses[k]!]!
+      left[k]!.error = errorAt(t.bounds, addresses[k]!, types[k]!, computeType(types[k]!))
     })
     const next = result.map((r, k) => {
       const v = r()
@@ -139,8 +147,8 @@ function compileMonoid(
     })
     targets.forEach((t, k) => {
       const y = store[k]!(next[k]!)
-      t.data[at[k]!] = y
-      set(t.bounds, at[k]!, y, through(store[k]!, next[k]!, errors[k]!, y))
+      t.data[addresses[k]!] = y
+      setElement(t.bounds, addresses[k]!, y, monotoneError(store[k]!, next[k]!, errors[k]!, y))
     })
   }
 }

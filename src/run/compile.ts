@@ -2,7 +2,7 @@
  * The driver of a compilation: steps on coordinates, Stage I → II, steps on loops, Stage II → III. Objects are immutable; each lowering
  * runs lazily, once.
  */
-import { inPass, orRefused, SptError } from '../ast/diagnostic.ts'
+import { inPass, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { emit, type ModuleText } from '../backends/emit.ts'
 import { TARGETS } from '../backends/targets/index.ts'
 import type { Kernel2, Plan } from '../ir/loops.ts'
@@ -220,9 +220,9 @@ export class Compilation {
     if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s)
     checkNewNames(s)
     // // Untyped callers may pass values that are not steps; the checks of steps reject them.
-    const next = orRefused(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
+    const next = resultOrError(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
     if (next instanceof SptError) {
-      const fused = isOfOtherAxes(next) && isLoopStep(s) ? orRefused(() => this.onLoop(s, which)) : next
+      const fused = isOfOtherAxes(next) && isLoopStep(s) ? resultOrError(() => this.onLoop(s, which)) : next
       if (fused instanceof SptError) throw next
       return fused
     }

@@ -1,5 +1,5 @@
 /** Source locations of launches, for device error messages. */
-import { position, Text } from '../ast/source-frame.ts'
+import { position, SourceText } from '../ast/source-frame.ts'
 import { type Source, type Span, sourceOf } from '../ast/span.ts'
 import type { ModuleText } from '../backends/emit.ts'
 import type { Launch, Plan } from '../ir/loops.ts'
@@ -19,7 +19,7 @@ export function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: So
       const span = launch && firstSpan(launch)
       const source = span && sourceOf(span, sources)
       if (!source) return entry
-      return { ...entry, place: `${source.name}:${position(new Text(source.text), span.start).line}` }
+      return { ...entry, place: `${source.name}:${position(new SourceText(source.text), span.start).line}` }
     }),
   }))
 }

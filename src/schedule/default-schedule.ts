@@ -4,7 +4,7 @@
  * partial results, so results are reproducible. Correct for any kernel, fast for few.
  */
 import { rolesIn } from '../analysis/loop-roles.ts'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { loopsOf } from '../ir/definitions.ts'
 import { isInt } from '../ir/dtype.ts'
 import { freeVars, someExpr } from '../ir/expr-tree.ts'
@@ -95,7 +95,7 @@ function onBlocks(state: ScheduleState, name: string): ScheduleState {
 const isFree = (l: For): boolean => loopsOf([l]).every((x) => x.mode.kind !== 'bind')
 
 function attempt(state: ScheduleState, steps: readonly LoopStep[]): ScheduleState | undefined {
-  const made = orRefused(() => steps.reduce(apply, state))
+  const made = resultOrError(() => steps.reduce(apply, state))
   return made instanceof SptError ? undefined : made
 }
 

@@ -4,7 +4,7 @@
  * names, and converted to JSON.
  */
 import { freeze } from 'immer'
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import { int } from '../ir/expr.ts'
 import { substitute } from '../ir/expr-tree.ts'
 import { replaceAt } from '../ir/lists.ts'
@@ -148,7 +148,7 @@ function inNest(cx: Context, step: LoopStep): Made | null {
   if (before) return { kernel: withNests(cx.kernel, acts.at, before.body), gone: before.gone }
   const queries: NameQuery[] = []
   const alone = cx.alone(acts.at, queries)
-  const made = orRefused(() => inKernel(alone, step))
+  const made = resultOrError(() => inKernel(alone, step))
   if (made instanceof SptError) return null
   const { body } = made.kernel
   keep(cx, acts, { body, gone: made.gone }, queries)

@@ -1,5 +1,5 @@
 /** Formats that schedules store tensors in, with the arguments that they pass: formats that are known to be useful. */
-import { orRefused, SptError } from '../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../ast/diagnostic.ts'
 import type { Choice, Schedule } from '../elaborate/index.ts'
 import type { AnyFormat } from '../ir/format.ts'
 import { stepsOf } from './resolve.ts'
@@ -24,7 +24,7 @@ export function usedFormats(schedules: Iterable<Schedule>, choices: Iterable<Cho
   ]
   const used = new Map<AnyFormat, Map<string, UsedFormat>>()
   for (const { schedule, args } of all) {
-    const steps = orRefused(() => stepsOf(schedule, args))
+    const steps = resultOrError(() => stepsOf(schedule, args))
     for (const s of steps instanceof SptError ? [] : steps) {
       if (s.stage !== 1 || s.step.kind !== 'as') continue
       const { format, args: given } = s.step

@@ -2,7 +2,7 @@
 
 import type { Kernel } from '../api/kernel.ts'
 import { appliedName } from '../ast/applied-name.ts'
-import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { expectArgument, expectDistinct, isRecord } from '../ast/expect-argument.ts'
 import { TEXTS } from '../ast/value-kinds.ts'
 import { isDenseRoot } from '../ir/axis.ts'
@@ -70,7 +70,7 @@ function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
   const list = texts as readonly string[]
   expectDistinct(`formats of ${buffer}`, list)
   for (const text of list) {
-    const made = text === '' ? null : orRefused(() => kernel.as(buffer, text))
+    const made = text === '' ? null : resultOrError(() => kernel.as(buffer, text))
     if (made instanceof SptError && !made.diagnostics[0]!.code.startsWith('schedule/')) throw made
   }
 }
@@ -109,7 +109,9 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
     const text = appliedName(name, args)
     const known = tried.get(text)
     if (known !== undefined) return known
-    const parts = orRefused(() => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts)
+    const parts = resultOrError(
+      () => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts,
+    )
     const does = !(parts instanceof SptError) && parts.length <= MOST_PARTS
     tried.set(text, does)
     return does

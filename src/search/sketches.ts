@@ -2,7 +2,7 @@
 import { checkSizes, expectArgument, expectOptions, isRecord } from '../api/argument-checks.ts'
 import { expectKernel } from '../api/expect-kernel.ts'
 import type { Kernel } from '../api/kernel.ts'
-import { fail, orRefused, SptError } from '../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../backends/target.ts'
 import { formatChoices } from './format-choices.ts'
 import { checkPoint } from './points.ts'
@@ -76,7 +76,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
   let guess: Point | undefined
   const guessed = (): Point => {
     const d = new Decisions(null)
-    orRefused(() => rule(d))
+    resultOrError(() => rule(d))
     return d.values
   }
   const space: SketchSpace = {
@@ -90,7 +90,7 @@ export function sketches(kernel: Kernel, options: SketchOptions): SketchSpace {
     // What is refused on coordinates leaves nothing to decide: the whole point is rejected when it is applied.
     next(partial: Point): OpenDecision | null {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
-      const open = orRefused(() => nextDecision(partial, rule))
+      const open = resultOrError(() => nextDecision(partial, rule))
       if (open instanceof SptError || !open) return null
       return { ...open, considered: open.values.length + EFFORT }
     },

@@ -1,6 +1,6 @@
 /** Construction of a buffer's storage from coordinates, on the host. */
 import { fail, invariant } from '../ast/diagnostic.ts'
-import { reusing } from '../columns/scratch-buffers.ts'
+import { withScratchPool } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { hasWidth, isDense, paddingOf, type StoredAxis } from '../ir/axis.ts'
 import { evaluate } from '../ir/evaluate.ts'
@@ -49,7 +49,7 @@ export interface BuildInput {
  * `bind/axis-order`, `bind/branching`, `bind/absent-coordinate`, `bind/too-large`, `bind/out-of-memory`
  */
 export function buildStorage(input: BuildInput): Storage {
-  return reusing(() => build(input))
+  return withScratchPool(() => build(input))
 }
 
 function build({ axes, extents, coords, ...input }: BuildInput): Storage {

@@ -2,7 +2,7 @@
  * Coordinate remapping alone, on the host: the coordinates of entries in a format or composition, without building
  * arrays.
  */
-import { reusing } from '../columns/scratch-buffers.ts'
+import { withScratchPool } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Instance } from '../ir/format.ts'
@@ -44,7 +44,7 @@ export function remapParts(
   const shape = to.over.map((a) => given.extents.get(a.name) ?? 0)
   const { values = null, dtype = 'f32' } = entryValues ?? {}
   const tensor = { kind: 'coords', shape, coords, values, dtype, ascending } as const
-  return reusing(() => {
+  return withScratchPool(() => {
     const options = { given, fill: 0, sets: setTrees(given, to, shape) }
     return runSync(
       forEachPart<TypedArray, RemappedPart>(HOST, tensor, to, options, function* (part, _k, frame, context) {

@@ -9,7 +9,7 @@
  * (`lower/positions/level-positions.ts`).
  */
 import { fail } from '../ast/diagnostic.ts'
-import { MAX_POSITIONS, tooLarge } from '../columns/allocate.ts'
+import { MAX_POSITIONS, rejectCount } from '../columns/allocate.ts'
 import { isNonunique, parentOf, type StoredAxis } from '../ir/axis.ts'
 import { unpackFields } from '../ir/packed-fields.ts'
 import type { StoredTensor } from './tensor.ts'
@@ -156,7 +156,7 @@ function elementCount(last: readonly Level[]): number {
   let size = 1
   for (const l of last) size *= l.positions
   if (size > MAX_POSITIONS)
-    tooLarge(size, `elements of a buffer over ${last.map((l) => l.axis.name).join(' × ')}`)
+    rejectCount(size, `elements of a buffer over ${last.map((l) => l.axis.name).join(' × ')}`)
   return size
 }
 

@@ -1,7 +1,7 @@
 /** Stored values or dense arrays to coordinates, on the host. */
 import { fail } from '../ast/diagnostic.ts'
 import { allocate, ascending, gather } from '../columns/allocate.ts'
-import { reusing } from '../columns/scratch-buffers.ts'
+import { withScratchPool } from '../columns/scratch-buffers.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import { variable } from '../ir/expr.ts'
@@ -84,7 +84,7 @@ function expand(
 ): Expanded {
   const trees = names.map((tree) => tree.map((name) => levels.get(name)!))
   const size = trees.reduce((n, tree) => n * tree.at(-1)!.positions, 1)
-  return reusing(() => {
+  return withScratchPool(() => {
     const stored = { trees, size, values: null, dtype: 'f32' as const, drop: null }
     const dims = axes.map((name) => ({ name, extent: levels.get(name)!.extent }))
     const exprs = axes.map((name) => variable(name))
@@ -114,7 +114,7 @@ export function withCoordinates(
   return {
     ...placed,
     get coords() {
-      cached ??= reusing(computeCoordinates)
+      cached ??= withScratchPool(computeCoordinates)
       return cached
     },
   }

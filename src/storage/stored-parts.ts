@@ -2,7 +2,7 @@
 
 import { allocate, ascending, concat, gather } from '../columns/allocate.ts'
 import { Occurrences } from '../columns/occurrences.ts'
-import { reusing } from '../columns/scratch-buffers.ts'
+import { withScratchPool } from '../columns/scratch-buffers.ts'
 import { provedOf } from '../formats/proof/proved.ts'
 import type { TypedArray } from '../ir/arrays.ts'
 import { variable } from '../ir/expr.ts'
@@ -70,7 +70,7 @@ export function convertTensor(
 ): StoredParts {
   const { shape, dtype } = tensor
   const options = checkedOptions(tensor, to, given, fill)
-  const parts = reusing(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
+  const parts = withScratchPool(() => runSync(convert(HOST, sourceOf(tensor), to, options)))
   return { kind: 'parts', instance: to, shape, dtype, fill, parts: parts.map(fromPart), given }
 }
 
@@ -81,7 +81,7 @@ export function convertTensor(
 export function slotsOf(tensor: CoordTensor, to: Instance, given: FormatOperands): number {
   const options = checkedOptions(tensor, to, given, 0)
   const source = dependsOnValues(to) ? tensor : { ...tensor, values: null }
-  const sizes = reusing(() =>
+  const sizes = withScratchPool(() =>
     runSync(
       forEachPart(HOST, sourceOf(source), to, options, (part, k, frame, context) =>
         sizeOfPart(frame, part, context, options.proved[k]!),
@@ -171,7 +171,7 @@ export function partToCoords(
   stored: StoredParts,
 ): { readonly coords: readonly Int32Array[]; readonly values: ValueArray } {
   const dims = dimsOf(stored)
-  return reusing(() => {
+  return withScratchPool(() => {
     const frame = runSync(entriesOfPart(HOST, toPart(p), stored, dims, new Map()))
     const coords = takeColumns(
       frame,

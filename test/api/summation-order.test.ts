@@ -1,6 +1,6 @@
 /** `deterministic`: whether threads add floats to one element in the order in which they arrive. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { orRefused, SptError } from '../../src/ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostic.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import { coords, type Device, dense, devices, instructionTest, type Kernel, load } from '../../src/node.ts'
 import { unorderedSums } from '../../src/run/summation-order.ts'
@@ -87,7 +87,7 @@ test.each(['spmm', 'sddmm', 'spmv', 'gcn', 'rgcn'])(
         .filter((x) => kernel.parameters(x).every((p) => !p.required))
         .slice(0, 8)) {
         const { compilation } = kernel.schedule(s)
-        const plan = orRefused(() => compilation.planFor(TARGETS.js.lowering))
+        const plan = resultOrError(() => compilation.planFor(TARGETS.js.lowering))
         if (plan instanceof SptError) continue
         expect(unorderedSums(compilation.loops, plan, 'cpu')).toEqual([])
         compared++

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { memoryOf } from '../../src/api/stage-runs.ts'
-import { orRefused, SptError } from '../../src/ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostic.ts'
 import { emit } from '../../src/backends/emit.ts'
 import { TARGETS } from '../../src/backends/targets/index.ts'
 import { load } from '../../src/node.ts'
@@ -24,7 +24,7 @@ interface Checked extends PlanOnArrays {
 
 /** Nothing where the target refuses the plan: instructions without a text, for example. */
 function allowed<T>(make: () => T): T | undefined {
-  const made = orRefused(make)
+  const made = resultOrError(make)
   return made instanceof SptError ? undefined : made
 }
 

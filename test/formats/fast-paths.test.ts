@@ -1,7 +1,7 @@
 /** What fast paths take for granted: arrays that come back, proofs, ranges, look-ups. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { borrow, borrowExact, giveBack, reusing } from '../../src/columns/scratch-buffers.ts'
+import { borrow, borrowExact, release, withScratchPool } from '../../src/columns/scratch-buffers.ts'
 import { provedOf } from '../../src/formats/proof/proved.ts'
 import { evaluate } from '../../src/ir/evaluate.ts'
 import { add, binary, type Expr, int, select, variable } from '../../src/ir/expr.ts'
@@ -54,8 +54,8 @@ describe('arrays of a conversion', () => {
           const look = (made: ReturnType<typeof convert>) =>
             made.map((m) => [content(m.tensor), m.split.map((s) => s.entries?.join())])
           const expected = look(convert())
-          reusing(() => {
-            for (let n = 1; n < 100; n++) giveBack(new Int32Array(n).fill(77))
+          withScratchPool(() => {
+            for (let n = 1; n < 100; n++) release(new Int32Array(n).fill(77))
             expect(look(convert())).toEqual(expected)
             const made = convert()
             convert()
@@ -70,14 +70,14 @@ describe('arrays of a conversion', () => {
 
   it('are reused only within one conversion, and only if they fit', () => {
     const a = borrow(10, 'test')
-    giveBack(a)
+    release(a)
     expect(borrow(10, 'test')).not.toBe(a)
-    reusing(() => {
-      giveBack(new Int32Array(100))
+    withScratchPool(() => {
+      release(new Int32Array(100))
       expect(borrowExact(10, 'test').buffer.byteLength).toBe(40)
       const b = borrow(10, 'test')
       expect([b.length, b.buffer.byteLength]).toEqual([10, 400])
-      giveBack(b)
+      release(b)
       expect(borrowExact(90, 'test').buffer).toBe(b.buffer)
       expect(borrow(10, 'test').buffer).not.toBe(b.buffer)
     })

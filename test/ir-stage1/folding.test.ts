@@ -244,7 +244,7 @@ test('rules of algebra hold for every value', () => {
 
 const evaluate = (e: Expr, at: ReadonlyMap<string, number>): number => {
   const cells = new Map([...at].map(([name, v]) => [name, { v }]))
-  const context = { axes: new Map(), levels: new Map(), tensors: new Map(), doubt: { v: 0 } }
+  const context = { axes: new Map(), levels: new Map(), tensors: new Map(), undecidedDepth: { v: 0 } }
   return compileExpr(e, { cells, open: [] }, context)()
 }
 

@@ -97,7 +97,7 @@ property.prop([even, padded, fc.integer({ min: 200, max: 20_000 })], { numRuns: 
     const used: (readonly [number, number])[] = []
     let own: ReturnType<typeof allowanceFor> | undefined
     const allowance = (tensors: Parameters<typeof allowanceFor>[0]) => {
-      if (own) used.push([own.used, own.most])
+      if (own) used.push([own.used, own.max])
       own = allowanceFor(tensors, least)
       return own
     }
@@ -109,7 +109,7 @@ property.prop([even, padded, fc.integer({ min: 200, max: 20_000 })], { numRuns: 
       })
       expect([undefined, 'bind/too-many-elements']).toContain(refused?.code)
     })
-    used.push([own!.used, own!.most])
+    used.push([own!.used, own!.max])
     for (const [n, most] of used) expect(n).toBeLessThanOrEqual(most)
     // Coordinates come and go in arrays that formats do not multiply.
     expect(total).toBeLessThanOrEqual(

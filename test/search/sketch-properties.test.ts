@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { parseProgram } from '../../src/api/program.ts'
-import { orRefused, SptError } from '../../src/ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../src/ast/diagnostic.ts'
 import { createCpuDevice } from '../../src/runtime/cpu.ts'
 import { samplePoint } from '../../src/search/points.ts'
 import { sketches } from '../../src/search/sketches.ts'
@@ -45,7 +45,7 @@ test('no point of a cpu sketch for sums over tensors of 3 and 4 dimensions is re
       const space = sketches(parseProgram(text).kernel(), { device: 'cpu', formats: {} })
       for (let k = 0; k < 4; k++) {
         const point = samplePoint(space, () => c.below(1000) / 1000)!
-        const refused = orRefused(() => space.kernel(point))
+        const refused = resultOrError(() => space.kernel(point))
         if (refused instanceof SptError)
           throw new Error(`${text}\n${JSON.stringify(point)}\n${refused.message}`)
         made++

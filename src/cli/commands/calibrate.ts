@@ -1,4 +1,4 @@
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { calibrationPath, chipOf, makeCalibrationFolder, writeCalibration } from '../../io/calibrations.ts'
 import { devices } from '../../node.ts'
@@ -124,7 +124,7 @@ function accuracyWarning({ error }: Pick<Calibration, 'error'>, path: string | n
   const advice =
     path === null
       ? '. Choices use a file of --out only after `useCostModel(kind, model)`'
-      : `, or delete ${escapedLine(path)}, so that choices go by the model of the package`
+      : `, or delete ${escapeLine(path)}, so that choices go by the model of the package`
   return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${advice}\n`
 }
 

@@ -1,9 +1,9 @@
 import type { InstructionVerifier } from '../../api/instruction-verify.ts'
 import type { SptProgram } from '../../api/program.ts'
 import { coords } from '../../api/tensors.ts'
-import { type Diagnostic, orRefused, type Span, SptError } from '../../ast/diagnostic.ts'
+import { type Diagnostic, resultOrError, type Span, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import { TARGETS, type TargetName } from '../../backends/targets/index.ts'
 import { BUILD } from '../../cache/build.ts'
@@ -88,10 +88,10 @@ async function checkFile(
     const tests = verifier ? await testInstructions(program!, io, verifier) : { lines: [], failures: 0 }
     const { failures } = tests
     if (failures > 0)
-      io.out(`${escapedLine(path)}: ${failures} of ${tests.lines.length + failures} instructions wrong\n`)
+      io.out(`${escapeLine(path)}: ${failures} of ${tests.lines.length + failures} instructions wrong\n`)
     else if (declared)
       io.out(
-        `${escapedLine(path)}: ok${declared.length > 0 ? `, ${declared.join(', ')}` : ', nothing declared'}\n`,
+        `${escapeLine(path)}: ok${declared.length > 0 ? `, ${declared.join(', ')}` : ', nothing declared'}\n`,
       )
     for (const line of [...(stages?.lines ?? []), ...tests.lines]) io.out(`  ${line}\n`)
     return failures === 0 && declared !== null
@@ -190,10 +190,10 @@ function tryFormat(program: SptProgram, name: string, { kind, params }: AnyForma
   const generic = program.format(name)
   const orders = kind === 'family' ? [2, 3, 1, 4] : [generic.dimensions.length]
   const attempts = orders.map((order) =>
-    orRefused(() => {
+    resultOrError(() => {
       const format = generic.withOrder(order)
       for (const stride of [1, 2, 3, 5]) {
-        const converted = orRefused(() => format.convert(smallTensor(order, stride)))
+        const converted = resultOrError(() => format.convert(smallTensor(order, stride)))
         if (converted instanceof SptError && converted.diagnostics[0]!.code === 'format/not-inverse')
           throw converted
       }
@@ -224,7 +224,7 @@ function smallTensor(order: number, stride: number): CoordTensor {
  */
 function supportedTargets(compilation: Compilation, label: string): 'all' | 'lanes' {
   const loweringError = (target: TargetName): SptError | null => {
-    const plan = orRefused(() => compilation.checkFor(TARGETS[target].lowering))
+    const plan = resultOrError(() => compilation.checkFor(TARGETS[target].lowering))
     return plan instanceof SptError ? plan : null
   }
   const failure = loweringError('wgsl')

@@ -3,7 +3,7 @@ import { extname, join } from 'node:path'
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { DeclaredInputs } from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import { orList } from '../../ast/suggest.ts'
 import type { ModuleText } from '../../backends/emit.ts'
 import type { ArgSpec, Entry } from '../../backends/module.ts'
@@ -124,7 +124,7 @@ export const emit: CommandSpec = {
     )
     for (const { path, text } of files) {
       await call.write(path, text)
-      if (standardStream(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
+      if (standardStream(path) === null) call.io.err(`wrote ${escapeLine(path)}\n`)
     }
     return EXIT.ok
   },

@@ -1,6 +1,6 @@
 import { SptError } from '../../ast/diagnostic.ts'
 import { print } from '../../ast/print.ts'
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import { writeFile } from '../../io/node-files.ts'
 import { readProgramText } from '../../io/program-text.ts'
 import { parse } from '../../schedule/language.ts'
@@ -33,7 +33,7 @@ export const fmt: CommandSpec = {
         if (call.flag('check')) {
           if (after === before) continue
           code = EXIT.failed
-          io.out(`${stdin ? '<stdin>' : escapedLine(path)}\n`)
+          io.out(`${stdin ? '<stdin>' : escapeLine(path)}\n`)
         } else if (stdin) io.out(after)
         else if (after !== before) await writeFile(path, after)
       } catch (error) {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path'
 import type { SptFormat } from '../../api/format-values.ts'
 import { fail } from '../../ast/diagnostic.ts'
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import { ADDRESSES, READABLE, readTensor, readTensorFor } from '../../io/index.ts'
 import { compressedBytes, lengthReport } from '../../pictures/format-figures.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
@@ -103,7 +103,7 @@ async function writeReport(call: Call, report: FormatReport, draw: () => string)
     if (path === undefined) continue
     const text = render()
     await call.write(path, text)
-    if (standardStream(path) === null) call.io.err(`wrote ${escapedLine(path)}\n`)
+    if (standardStream(path) === null) call.io.err(`wrote ${escapeLine(path)}\n`)
   }
   call.io.out(reportText(report))
   return EXIT.ok
@@ -175,7 +175,7 @@ function toCoords(tensor: Tensor): CoordTensor {
 function dropFill(call: Call, label: string, { fill, ...tensor }: CoordTensor): CoordTensor {
   if (fill !== undefined)
     call.io.err(
-      `note: elements that ${escapedLine(label)} does not store are ${fill}: bind it to a buffer that is declared with fill ${fill}\n`,
+      `note: elements that ${escapeLine(label)} does not store are ${fill}: bind it to a buffer that is declared with fill ${fill}\n`,
     )
   return tensor
 }

@@ -1,5 +1,5 @@
 import { basename, join } from 'node:path'
-import { escaped, escapedLine } from '../../ast/render.ts'
+import { escapeLine, escapeText } from '../../ast/render.ts'
 import { type Chunks, masksMetadata, PRUNED, safetensorsChunks } from '../../io/index.ts'
 import { NORMS } from '../../prune/scores.ts'
 import {
@@ -117,8 +117,8 @@ export const prune: CommandSpec = {
     for (const encodeText of sparseLayerWarnings(result.report)) call.io.err(encodeText)
     call.io.out(
       call.flag('json')
-        ? `${escaped(JSON.stringify(folder ? { ...report, out: folder.path } : report, jsonNumber))}\n`
-        : `${reportText(report)}${folder ? `wrote ${escapedLine(folder.path)}\n` : 'nothing is written: --out DIR\n'}`,
+        ? `${escapeText(JSON.stringify(folder ? { ...report, out: folder.path } : report, jsonNumber))}\n`
+        : `${reportText(report)}${folder ? `wrote ${escapeLine(folder.path)}\n` : 'nothing is written: --out DIR\n'}`,
     )
     return EXIT.ok
   },
@@ -137,7 +137,7 @@ async function masksFor(
   options: Omit<Parameters<typeof pruneLayers>[1], 'after' | 'onProgress'>,
 ): Promise<Pruned> {
   const onProgress = ({ pass, layer, done, of }: PruneProgress): void =>
-    call.io.progress?.(`${pass}: ${done} of ${of}, ${escapedLine(layer)}`)
+    call.io.progress?.(`${pass}: ${done} of ${of}, ${escapeLine(layer)}`)
   const masksPath = call.one('masks')
   if (masksPath !== undefined) {
     const { warnBelow } = options

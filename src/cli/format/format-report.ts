@@ -1,6 +1,6 @@
 /** Reports of `spt format`: tables for people, an object for programs. */
 
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import type { Provenance } from '../../formats/proof/provenance.ts'
 import type { LengthReport, TensorReport } from '../../pictures/format-figures.ts'
 import { count, ms, percent, size } from '../figures.ts'
@@ -42,7 +42,7 @@ function heading({ tensor, zeros, report }: FormatReport): string {
   const { shape, stored, dtype } = report
   const elements = shape.reduce((a, b) => a * b, 1)
   return rows([
-    ['tensor', `${escapedLine(tensor)}: ${shape.map(count).join(' × ')}, ${dtype}`],
+    ['tensor', `${escapeLine(tensor)}: ${shape.map(count).join(' × ')}, ${dtype}`],
     ['nonzeros', `${count(stored)} (${percent(elements === 0 ? 0 : stored / elements)} of all elements)`],
     ...(zeros > 0 ? [['zeros', `${count(zeros)} of stored blocks are padding, left out`] as const] : []),
     ...('parts' in report

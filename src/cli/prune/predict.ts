@@ -1,7 +1,7 @@
 /** `--predict`: predicted times of a kernel for each layer, before and after pruning. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { Stmt } from '../../ir/loops.ts'
 import { someStmt } from '../../ir/tree.ts'
@@ -191,7 +191,7 @@ function granularitySetter(
     const cached = tiledBySchedule.get(untiled.schedule)
     if (cached) return cached
     const namedArgs = new Map([...(call.named ?? []), [TILE, granularity] as const])
-    const tiled = orRefused(() => applySchedule(kernel, { ...call, named: namedArgs }, undefined))
+    const tiled = resultOrError(() => applySchedule(kernel, { ...call, named: namedArgs }, undefined))
     // A schedule may be legal for some tile sizes only.
     const result = tiled instanceof SptError ? untiled : tiled
     tiledBySchedule.set(untiled.schedule, result)

@@ -1,5 +1,5 @@
 /** Report of `spt prune` for people. */
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import { globOf } from '../../prune/globs.ts'
 import type { LayerReport, PruneReport } from '../../prune.ts'
 import { count, ms, percent, size, table } from '../figures.ts'
@@ -23,7 +23,7 @@ function timeNotes({ prediction, layers }: PredictedReport): string[] {
     chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
   const moreReasons =
     reasons.length > MAX_REASONS ? [`no time: ${reasons.length - MAX_REASONS} more reasons, in the JSON`] : []
-  const shownReasons = reasons.slice(0, MAX_REASONS).map((w) => `no time: ${escapedLine(w)}`)
+  const shownReasons = reasons.slice(0, MAX_REASONS).map((w) => `no time: ${escapeLine(w)}`)
   return [
     `expected time: of ${kernel}${schedules.length > 0 ? ` under ${schedules.join(', ')}` : ''} on ${device} with all weights → with those that are kept${modelNote}`,
     ...shownReasons,
@@ -33,7 +33,7 @@ function timeNotes({ prediction, layers }: PredictedReport): string[] {
 
 function row(r: PredictedReport['layers'][number], times: boolean): string[] {
   return [
-    escapedLine(r.name),
+    escapeLine(r.name),
     `${count(r.rows)} × ${count(r.cols)}`,
     r.excluded ? 'excluded' : percent(r.sparsity),
     r.excluded ? '' : r.retainedNorm.toFixed(3),
@@ -52,7 +52,7 @@ export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneR
   for (const { name, rows, cols, kept } of layers.filter((l) => sparseLayers.includes(l.name))) {
     const glob = globOf(name)
     const limit = `--limit ${shellWord(`${glob}=${Number((1 - warnBelow).toFixed(4))}`)}`
-    yield `warning: layer ${escapedLine(name)} keeps ${count(kept)} of ${count(rows * cols)} elements, less than ${percent(warnBelow)}\n  = hint: ${limit} or --exclude ${shellWord(glob)}\n`
+    yield `warning: layer ${escapeLine(name)} keeps ${count(kept)} of ${count(rows * cols)} elements, less than ${percent(warnBelow)}\n  = hint: ${limit} or --exclude ${shellWord(glob)}\n`
   }
 }
 

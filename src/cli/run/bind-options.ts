@@ -8,7 +8,7 @@ import {
   formatInputsFor,
 } from '../../api/format-input-binding.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { fail, orRefused, SptError } from '../../ast/diagnostic.ts'
+import { fail, resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { type ReadOptions, readTensor, readTensorFor, WRITABLE } from '../../io/index.ts'
 import type { Dtype } from '../../ir/dtype.ts'
 import { evaluate } from '../../ir/evaluate.ts'
@@ -144,7 +144,7 @@ export async function suggestSchedules<T>(kernel: Kernel, work: () => T | Promis
 /** True if the kernel under the schedule has no such buffer, axis, list, set or part. Required arguments are set to 1. */
 function isUnknownTo(kernel: Kernel, schedule: string, name: string): boolean {
   const args = kernel.parameters(schedule).map((p) => (p.required ? 1 : undefined))
-  return orRefused(() => bindingIn(kernel.schedule(schedule, ...args).compilation.kernel, name)) === null
+  return resultOrError(() => bindingIn(kernel.schedule(schedule, ...args).compilation.kernel, name)) === null
 }
 
 /** Adds the remaining files that the scheduled kernel takes; data of other schedules are skipped. @throws SptError as `checkNames` */

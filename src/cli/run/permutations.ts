@@ -7,7 +7,7 @@ import type { Kernel } from '../../api/kernel.ts'
 import type { MicroTile } from '../../api/micro-tiles.ts'
 import { alignedColumns } from '../../ast/aligned-columns.ts'
 import { fail, type Source, type Span } from '../../ast/diagnostic.ts'
-import { position, Text } from '../../ast/source-frame.ts'
+import { position, SourceText } from '../../ast/source-frame.ts'
 import { sourceOf } from '../../ast/span.ts'
 
 export type Locate = (span: Span | undefined) => string
@@ -56,7 +56,7 @@ export const sourceLocator =
   (span) => {
     const source = span && sourceOf(span, sources)
     if (!source) return ''
-    const { line, column } = position(new Text(source.text), span.start)
+    const { line, column } = position(new SourceText(source.text), span.start)
     return ` (${line}:${column})`
   }
 

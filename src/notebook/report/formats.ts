@@ -3,7 +3,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import { chooseFormat } from '../../api/format-lookup.ts'
 import { SptFormat } from '../../api/format-values.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { drawCoords } from '../../pictures/picture/index.ts'
 import { heading, paragraph, scrollable } from './page.ts'
 
@@ -22,7 +22,7 @@ export function drawStoredTensors(kernel: Kernel, tensors: Tensors): readonly st
     if (count > MAX_STORED)
       return [heading(name), paragraph(`Not drawn: it has more than ${MAX_STORED} elements.`, 'note')]
     const step = kernel.toJSON().find((s) => s.kind === 'as' && s.buffer === name)
-    const svg = orRefused(() => {
+    const svg = resultOrError(() => {
       if (step?.kind !== 'as') return drawCoords(tensor, { name: `${name}, as it is declared` })
       const { format, args } = chooseFormat(step.format, step.args, kernel.formats)
       const sptFormat = new SptFormat(format, args).withOrder(tensor.shape.length)

@@ -1,7 +1,7 @@
 /** Union of the coordinates of several tensors over the same axes, as one list of entries. */
 
 import { ascending, concat, gather } from '../../columns/allocate.ts'
-import { identified, repetitions } from '../../columns/repetitions.ts'
+import { repetitions, uniqueTuples } from '../../columns/repetitions.ts'
 import { lengthOf } from './remap-entries.ts'
 import type { Piece, Source } from './types.ts'
 
@@ -32,7 +32,7 @@ export function united(
   const columns = axes.map((a) => concat(pieces.map((p) => p.columns.get(a)!)))
   const kept = pieces.map(keeps)
   const apart = kept.includes(true) && pieces.length > 1
-  const ids = apart ? identified([...columns, timesOf(columns, pieces, kept)]) : null
+  const ids = apart ? uniqueTuples([...columns, timesOf(columns, pieces, kept)]) : null
   const starts = new Map<Piece, number>()
   let before = 0
   for (const p of pieces) {
@@ -43,7 +43,7 @@ export function united(
     if (pieces.length === 1) return positions
     const at = starts.get(p)!
     const to = at + lengthOf(p)
-    const own = ids?.of.subarray(at, to)
+    const own = ids?.indexOf.subarray(at, to)
     if (own) return positions ? gather(positions, own) : own
     return positions ? positions.subarray(at, to) : ascending(to - at, 'positions', at)
   }

@@ -5,7 +5,7 @@
 
 import { fail } from '../../ast/diagnostic.ts'
 import { allocate, concat, gather } from '../../columns/allocate.ts'
-import { ascends } from '../../columns/key-columns.ts'
+import { isAscending } from '../../columns/key-columns.ts'
 import { isDense } from '../../ir/axis.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { dependsOnValues } from '../../storage/convert.ts'
@@ -48,7 +48,7 @@ export function remapSources(
     source,
     entries: null,
     columns: new Map(source.axes.map((a, k) => [a, source.columns[k]!])),
-    order: ascends(source.columns) ? 'ascending' : 'unknown',
+    order: isAscending(source.columns) ? 'ascending' : 'unknown',
   }))
   const tables = new Map<string, Int32Array>()
   const times = new Map<Reformat, number>()

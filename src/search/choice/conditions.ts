@@ -4,7 +4,7 @@ import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { factsFor, lookupOf } from '../../api/schedule-selection.ts'
 import type { SelectionContext } from '../../api/selection-context.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { DEVICE_KINDS } from '../../backends/target.ts'
 import type { AxisStatistic, DeviceQuestion, Statistic } from '../../elaborate/index.ts'
 import { hasIndptr, isDenseChain } from '../../ir/axis.ts'
@@ -98,7 +98,7 @@ export function questionsOf(kernel: Kernel): Questions {
       return new Map(
         names.flatMap((name) => {
           // Unknown quantities are not available to conditions.
-          const value = orRefused(() => look(variable(name, 'f64')))
+          const value = resultOrError(() => look(variable(name, 'f64')))
           return value instanceof SptError ? [] : [[name, value] as const]
         }),
       )

@@ -3,7 +3,7 @@
  * thread.
  */
 import { parentPort } from 'node:worker_threads'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import type { Kernel2, Plan } from '../../ir/loops.ts'
 import type { LowerOptions } from '../../lower/passes.ts'
 import { lowerToMemory } from '../../lower/pipeline.ts'
@@ -33,7 +33,7 @@ export const execute = <K extends WorkName>({ name, input }: Task<K>): TaskResul
   (WORK[name] as (given: TaskInput<K>) => TaskResult<K>)(input)
 
 function answer(task: Task): Answer {
-  const result = orRefused(() => execute(task))
+  const result = resultOrError(() => execute(task))
   return result instanceof SptError ? { diagnostics: result.diagnostics } : { result }
 }
 

@@ -10,7 +10,7 @@ import { CompiledSchedule } from '../../api/compiled.ts'
 import { expectKernel } from '../../api/expect-kernel.ts'
 import type { Kernel } from '../../api/kernel.ts'
 import { parseProgram } from '../../api/program.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { packagedLibraries } from '../../io/library-texts.ts'
 import type { Kernel1 } from '../../ir/stage1.ts'
 import { lanesOf } from '../../run/execute.ts'
@@ -86,7 +86,7 @@ export function libraryRoutines(kernel: Kernel, device: Device): LibraryRoutines
       return match ? [{ routine, pattern, match }] : []
     })
     if (fitting.length === 0) continue
-    const library = orRefused(() => device.library!(text))
+    const library = resultOrError(() => device.library!(text))
     if (library instanceof SptError) {
       absent.push({ library: text.name, reason: library.diagnostics[0]!.message })
       continue

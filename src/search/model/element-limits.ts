@@ -1,5 +1,5 @@
 /** Limits the elements built for predictions: formats pad, and their parameters multiply the stored elements. */
-import { Allowance, allocatingWithin } from '../../columns/allocate.ts'
+import { AllocationLimit, withAllocationLimit } from '../../columns/allocate.ts'
 import { storedElements, type Tensor } from '../../storage/tensor.ts'
 
 interface ElementLimit {
@@ -20,8 +20,8 @@ const elementLimit = ({ base, perElement }: ElementLimit, tensors: readonly Tens
   base + perElement * sum(tensors.map((t) => storedElements(t) + sum(t.shape)))
 
 /** Number of elements that predictions may allocate for formats of these tensors. */
-export const allowanceFor = (tensors: readonly Tensor[], base = PREDICTION_LIMIT.base): Allowance =>
-  new Allowance(elementLimit({ ...PREDICTION_LIMIT, base }, tensors))
+export const allowanceFor = (tensors: readonly Tensor[], base = PREDICTION_LIMIT.base): AllocationLimit =>
+  new AllocationLimit(elementLimit({ ...PREDICTION_LIMIT, base }, tensors))
 
 /** Number of elements that converting these tensors into one candidate format may allocate. */
 export const maxMeasuredElements = (tensors: readonly Tensor[]): number =>
@@ -47,9 +47,9 @@ export function withFewerRows<T>(
   const within = <R>(rows: number, tensors: readonly Tensor[], f: () => R): R => {
     const limit = allowance(tensors)
     try {
-      return allocatingWithin(limit, f)
+      return withAllocationLimit(limit, f)
     } finally {
-      if (limit.refused !== null) excess = { rows, factor: limit.refused / limit.most }
+      if (limit.exceeded !== null) excess = { rows, factor: limit.exceeded / limit.max }
     }
   }
   for (let maxRows = Number.POSITIVE_INFINITY; ; ) {

@@ -2,7 +2,7 @@
  * Sampling for formats that sort rows. Sorting brings distant rows together, so samples are windows of rows that are adjacent
  * after the sort.
  */
-import { reusing } from '../../columns/scratch-buffers.ts'
+import { withScratchPool } from '../../columns/scratch-buffers.ts'
 import type { Sort } from '../../ir/format.ts'
 import type { Kernel1, Reformat } from '../../ir/stage1.ts'
 import { axesOfBinding } from '../../run/bind/binding-names.ts'
@@ -77,7 +77,7 @@ function evaluateOrder(
     sets: new Map(),
   }
   const tensor = { kind: 'coords', shape, coords: coords, values: null, dtype: 'f32' } as const
-  return reusing(() =>
+  return withScratchPool(() =>
     runSync(
       (function* () {
         const { frame, context } = yield* loadEntries(HOST, tensor, dims, false, {

@@ -1,6 +1,6 @@
 /** Records as people read them. */
 import { alignedColumns } from '../../ast/aligned-columns.ts'
-import { escapedLine } from '../../ast/render.ts'
+import { escapeLine } from '../../ast/render.ts'
 import type { Timing } from '../types.ts'
 import type { StoredTrial, Study, StudySummary } from './types.ts'
 
@@ -19,7 +19,7 @@ const pairs = (values: Readonly<Record<string, string | number>>): string =>
     .join(' ')
 
 const table = (rows: readonly (readonly string[])[]): string =>
-  alignedColumns(rows.map((r) => r.map(escapedLine)))
+  alignedColumns(rows.map((r) => r.map(escapeLine)))
     .map((line) => `${line}\n`)
     .join('')
 
@@ -30,8 +30,8 @@ const COUNTED = ['measured', 'bounded', 'rejected', 'failed', 'wrong'] as const
 export function studyTable(studies: readonly StudySummary[], path: string, all = studies.length): string {
   if (studies.length === 0)
     return all === 0
-      ? `no studies in ${escapedLine(path)}\n`
-      : `none of the ${all} studies in ${escapedLine(path)} is such a one\n`
+      ? `no studies in ${escapeLine(path)}\n`
+      : `none of the ${all} studies in ${escapeLine(path)} is such a one\n`
   return table([
     ['study', 'kernel', 'device', 'data', 'fingerprint', 'sizes', ...COUNTED, 'best ms', 'latest (UTC)'],
     ...studies.map((s) => [

@@ -1,5 +1,5 @@
 /** A kernel under construction: schedule steps by loop variable, each of which may be rejected. */
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { unusedName } from '../../ir/bound-names.ts'
 import { findLoop, loopsOf } from '../../ir/definitions.ts'
 import type { ThreadAxis } from '../../ir/expr.ts'
@@ -38,7 +38,7 @@ export class Draft<K extends Schedulable<K>> {
   /** Applies all of the steps or none; returns true if they were applied. */
   attempt(steps: () => void): boolean {
     const previous = this.kernel
-    if (!(orRefused(steps) instanceof SptError)) return true
+    if (!(resultOrError(steps) instanceof SptError)) return true
     this.kernel = previous
     return false
   }

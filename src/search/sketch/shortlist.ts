@@ -2,7 +2,7 @@
  * Points that are likely the best without data: the heuristic default of each form of a space, and neighbours of a
  * point.
  */
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { Decisions, type PartialPoint } from './decisions.ts'
 
 /** Maximum number of forms; each is a kernel to compile. */
@@ -11,7 +11,7 @@ const MAX_FORMS = 16
 /** Replays a rule with defaults; `undefined` if a step on coordinates is rejected. */
 function replay(rule: (d: Decisions) => void, point: PartialPoint): Decisions | undefined {
   const d = new Decisions(point, true)
-  return orRefused(() => rule(d)) instanceof SptError ? undefined : d
+  return resultOrError(() => rule(d)) instanceof SptError ? undefined : d
 }
 
 /** The heuristic default, then its variants for the other partitions of loops (forms), at most `maxForms`. */

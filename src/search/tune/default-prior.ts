@@ -1,7 +1,7 @@
 /** Default prior of `tune`: the cost model of the device. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import { costModel, costPrior, otherChip, predictor } from '../cost-model.ts'
 import type { KernelSpace, StrategyFactory, StrategyOptions } from '../types.ts'
@@ -30,7 +30,7 @@ export function defaultPrior(
   const chip = model && otherChip(model.chip, device.kind, device.name)
   if (chip)
     onNote?.(`the cost model is of another device, ${chip}: spt calibrate --device ${device.kind} makes one`)
-  const predict = orRefused(() => predictor(kernel, { device, inputs }))
+  const predict = resultOrError(() => predictor(kernel, { device, inputs }))
   if (!(predict instanceof SptError)) return costPrior(space, predict)
   const { code, message } = predict.diagnostics[0]!
   if (code !== 'search/too-large' || strategy !== undefined) throw predict

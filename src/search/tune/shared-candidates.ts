@@ -3,7 +3,7 @@
  * space.
  */
 import type { Kernel, TraceStep } from '../../api/kernel.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { decided } from '../default-steps.ts'
 import { traceHash } from '../records/identity.ts'
 import type { KernelSpace, Point, ScheduleCall } from '../types.ts'
@@ -66,7 +66,7 @@ export class SharedCandidates {
   /** True if the named schedule of the kernel has these steps. */
   #matchesCall({ name, args }: ScheduleCall, key: string): boolean {
     if (!this.#kernel.schedules.includes(name)) return false
-    const scheduled = orRefused(() => this.#kernel.schedule(name, ...args))
+    const scheduled = resultOrError(() => this.#kernel.schedule(name, ...args))
     return !(scheduled instanceof SptError) && keyOf(scheduled) === key
   }
 

@@ -1,7 +1,7 @@
 /** The default schedule of a kernel, which tuning is compared with. */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import { Kernel } from '../../api/kernel.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
 import type { ScheduleCall } from '../types.ts'
 
@@ -25,7 +25,7 @@ export async function standardOf(kernel: Kernel, device: Device, inputs: RunInpu
     return { kernel: selected, schedule: choice.text, call: { name: choice.schedule, args: choice.args } }
   }
   const name = device.kind === 'cpu' ? 'cpu' : 'gpu'
-  const scheduled = kernel.schedules.includes(name) ? orRefused(() => kernel.schedule(name)) : null
+  const scheduled = kernel.schedules.includes(name) ? resultOrError(() => kernel.schedule(name)) : null
   const kernelWithDefaults =
     scheduled instanceof Kernel ? await withDefaultSteps(scheduled, device, inputs) : null
   if (kernelWithDefaults)

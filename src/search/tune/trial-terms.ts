@@ -1,7 +1,7 @@
 /** Cost-model terms of trials, recorded so that a model can be trained on them (`calibrate/train.ts`). */
 import type { RunInputs } from '../../api/bound-inputs.ts'
 import type { Kernel } from '../../api/kernel.ts'
-import { orRefused, SptError } from '../../ast/diagnostic.ts'
+import { resultOrError, SptError } from '../../ast/diagnostic.ts'
 import { runOn } from '../../run/default-schedules.ts'
 import type { DeviceKind } from '../../runtime/device.ts'
 import { modelInputs } from '../cost-model.ts'
@@ -15,7 +15,7 @@ export function trialTerms(
 ): (makeKernel: () => Kernel, inputs: RunInputs) => Terms | undefined {
   let data: ModelData | undefined
   return (makeKernel, inputs) => {
-    const terms = orRefused(() => {
+    const terms = resultOrError(() => {
       data ??= modelInputs(kernel, inputs)
       return termsOfCompilation(runOn(makeKernel(), kind).compilation, data)
     })

@@ -1,6 +1,6 @@
 /** Validation of one level's ready-made arrays; each failure names the axis, the position and the value. */
 import { fail } from '../../ast/diagnostic.ts'
-import { MAX_POSITIONS, tooLarge } from '../../columns/allocate.ts'
+import { MAX_POSITIONS, rejectCount } from '../../columns/allocate.ts'
 import { bitCount } from '../../columns/bits.ts'
 import {
   hasIndices,
@@ -46,7 +46,7 @@ export function bindLevel(
   const bits = indexBits(axis)
   checkFields(axis, extent)
   const make = (positions: number, width: number | null = null, indptr: Int32Array | null = null): Level => {
-    if (positions > MAX_POSITIONS) tooLarge(positions, `positions of axis ${axis.name}`)
+    if (positions > MAX_POSITIONS) rejectCount(positions, `positions of axis ${axis.name}`)
     return {
       axis,
       extent,

@@ -1,7 +1,7 @@
 /** Counts, ranks and values of entries as columns; the entries keep their order. */
 import { boundsOf } from '../../../analysis/integers/ranges.ts'
 import { nonNegative } from '../../../columns/key-columns.ts'
-import { giveBack } from '../../../columns/scratch-buffers.ts'
+import { release } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
@@ -77,7 +77,7 @@ export function minimum(frame: F, { name, by, of }: MinimumQuery): void {
 function withKeys(frame: F, exprs: readonly Expr[], use: (keys: readonly Int32Array[]) => void): void {
   const keys = exprs.map((e) => valuesOf(frame, e))
   use(keys)
-  for (const [k, e] of exprs.entries()) if (!columnOf(frame, e)) giveBack(keys[k]!)
+  for (const [k, e] of exprs.entries()) if (!columnOf(frame, e)) release(keys[k]!)
 }
 
 /** Gathers the source's values for each entry. */

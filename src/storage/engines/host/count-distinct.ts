@@ -4,7 +4,7 @@
  */
 import { changes, largest } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
+import { borrow, release } from '../../../columns/scratch-buffers.ts'
 import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 import { rankSegments } from './segment-ranks.ts'
 import { countInTable, fitsTable, rankInTable } from './tuple-table.ts'
@@ -138,7 +138,7 @@ function countWindows(by: readonly Int32Array[], out: Int32Array): boolean {
     for (let e = lo; e < hi; e++) counts[slot[e]!] = 0
     lo = hi
   }
-  giveBack(slot)
+  release(slot)
   return true
 }
 

@@ -1,8 +1,8 @@
 /** The operations of conversion on typed arrays; entries are not sorted if ranks can be computed without sorting. */
-import { allocate, tooLarge } from '../../../columns/allocate.ts'
-import { ascends, largest, nonNegative } from '../../../columns/key-columns.ts'
+import { allocate, rejectCount } from '../../../columns/allocate.ts'
+import { isAscending, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { isSorted, lexicographic } from '../../../columns/lexicographic-sort.ts'
-import { borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
+import { borrowExact, release } from '../../../columns/scratch-buffers.ts'
 import type { TypedArray } from '../../../ir/arrays.ts'
 import type { Dtype } from '../../../ir/dtype.ts'
 import { type Expr, variable } from '../../../ir/expr.ts'
@@ -30,7 +30,7 @@ export const HOST: Engine<TypedArray> = {
   // The array belongs to the caller.
   unload() {},
   release(...columns) {
-    for (const c of columns) if (c instanceof Int32Array) giveBack(c)
+    for (const c of columns) if (c instanceof Int32Array) release(c)
   },
   empty: (length, label) => allocate(length, label),
   filled: (length, value, label) => {
@@ -38,7 +38,7 @@ export const HOST: Engine<TypedArray> = {
     return value === 0 ? out : out.fill(value)
   },
   concatenate,
-  rejectCount: (count, what) => tooLarge(count, what),
+  rejectCount: (count, what) => rejectCount(count, what),
   *runConcurrently(work) {
     for (const w of work) yield* w
   },
@@ -71,7 +71,7 @@ export const HOST: Engine<TypedArray> = {
   bounds: (frame, e) => ready(maps.bounds(frame, e)),
   isAscending(frame, dims) {
     const columns = dims.map((d) => valuesOf(frame, variable(d.name)))
-    if (!ascends(columns)) return false
+    if (!isAscending(columns)) return false
     frame.sortedBy = dims.map((d) => variable(d.name))
     return true
   },

@@ -1,7 +1,7 @@
 /** Order of magnitude: ranks and sums of values, for queries. */
 
 import { allocate, gather } from '../../../columns/allocate.ts'
-import { largest, nonNegative, starts } from '../../../columns/key-columns.ts'
+import { differsFromPrevious, largest, nonNegative } from '../../../columns/key-columns.ts'
 import { lexicographic } from '../../../columns/lexicographic-sort.ts'
 import type { EntryValues } from '../../format-operands.ts'
 import { decoder, newValues } from '../../values.ts'
@@ -21,7 +21,7 @@ export function sumDuplicates(
   const { order, columns } = lexicographic(dims, dims.map(largest))
   for (let s = 0; s < n; ) {
     let end = s + 1
-    while (end < n && !starts(columns, end)) end++
+    while (end < n && !differsFromPrevious(columns, end)) end++
     if (end - s > 1) {
       let sum = 0
       for (let k = s; k < end; k++) sum += out[order ? order[k]! : k]!

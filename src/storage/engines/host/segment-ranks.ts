@@ -1,6 +1,6 @@
 /** Segmented ranks: ranks of coordinates within segments, for entries in any order. */
 import { allocate } from '../../../columns/allocate.ts'
-import { borrow, borrowExact, giveBack } from '../../../columns/scratch-buffers.ts'
+import { borrow, borrowExact, release } from '../../../columns/scratch-buffers.ts'
 import { MAX_EXTENT, Ranker } from '../../../columns/segmented-ranks.ts'
 
 /**
@@ -115,7 +115,7 @@ function rankNear(
     while (e >= 0 && parentColumn[e] === p)
     next[p] = s
   }
-  for (const a of [next, grouped, ranks]) giveBack(a)
+  for (const a of [next, grouped, ranks]) release(a)
   return rank
 }
 

@@ -1,5 +1,5 @@
 /** Counts and ranks of distinct tuples by a table with a slot for each possible tuple, without sorting. */
-import { borrow, giveBack } from '../../../columns/scratch-buffers.ts'
+import { borrow, release } from '../../../columns/scratch-buffers.ts'
 
 /** Slots per entry beyond which sorting is cheaper or needs less memory. */
 const MAX_SLOTS_PER_ENTRY = 4
@@ -28,9 +28,9 @@ export function countInTable(
     counts[g] = count
   }
   for (let e = 0; e < out.length; e++) out[e] = counts[Math.floor(slots[e]! / width)]!
-  giveBack(slots)
-  giveBack(occupied)
-  giveBack(counts)
+  release(slots)
+  release(occupied)
+  release(counts)
   return out
 }
 
@@ -52,8 +52,8 @@ export function rankInTable(
     }
   }
   for (let e = 0; e < out.length; e++) out[e] = occupied[slots[e]!]!
-  giveBack(slots)
-  giveBack(occupied)
+  release(slots)
+  release(occupied)
   return out
 }
 
