@@ -34,7 +34,7 @@ export class ArrayCache<T> {
 function indexArrays(t: Tensor): readonly object[] {
   if (t.kind === 'dense') return [t.values]
   if (t.kind === 'coords') return t.coords
-  // // Levels may have further fields, because matrices of other libraries are bound unchanged.
+  // Levels may have further fields, because matrices of other libraries are bound unchanged.
   return Object.values(t.arrays).flatMap(({ indptr, indices, mask }) =>
     [indptr, indices, mask].filter((a) => a !== undefined),
   )

@@ -53,7 +53,7 @@ async function withoutData<K extends AutoSchedulableKernel<K>>(
   try {
     return await of(guess.kernel)
   } catch (why) {
-    // // Lowering may reject the candidate, but accept the unscheduled kernel.
+    // Lowering may reject the candidate, but accept the unscheduled kernel.
     if (!(why instanceof SptError)) throw why
     return of(kernel)
   }

@@ -47,7 +47,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
 
   override bind(inputs: RunInputs): Bound {
     if (this.#takesData) return super.bind(inputs)
-    // // Ready-made parts of formats cannot be bound to the unscheduled kernel; they use the version without data.
+    // Ready-made parts of formats cannot be bound to the unscheduled kernel; they use the version without data.
     const found = resultOrError(() => {
       const values = valuesIn(this.#kernel.compilation.source, inputs)
       return { values, forms: this.#formsFor(values) }
@@ -56,7 +56,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
     const { values, forms } = found
     this.estimateBytes(inputs)
     const [first, declared] = forms
-    // // Another format may reject the data, because the candidate was selected from samples.
+    // Another format may reject the data, because the candidate was selected from samples.
     const bound = declared ? resultOrError(() => this.#bind(first!, values, inputs)) : undefined
     return bound && !(bound instanceof SptError) ? bound : this.#bind(declared ?? first!, values, inputs)
   }
@@ -71,12 +71,12 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
   override async prepare(inputs: RunInputs | Bound): Promise<PreparedKernel> {
     const bound = isBound(inputs) ? inputs : this.bind(inputs)
     const chosen = this.#bound.get(bound)
-    // // After release, the version without data reports the error.
+    // After release, the version without data reports the error.
     if (!chosen || this.#isReleased) return super.prepare(bound)
     try {
       return await (await this.#compile(chosen.form)).prepare(bound)
     } catch (why) {
-      // // If the device or lowering rejects the selected candidate, fall back to declared formats, then to the version without data.
+      // If the device or lowering rejects the selected candidate, fall back to declared formats, then to the version without data.
       if (!(why instanceof SptError)) throw why
       const values = valuesIn(this.#kernel.compilation.source, chosen.inputs)
       const declared = this.#formsFor(values).at(-1)
@@ -97,7 +97,7 @@ export class CompiledAutoSchedule<K extends AutoSchedulableKernel<K>> extends Co
       const forms = this.#formsFor(valuesIn(this.#kernel.compilation.source, { ...inputs, tensors }))
       return await this.#compiledFirst(forms)
     } catch (why) {
-      // // As in `prepare`. Errors in the data are reported when it is bound.
+      // As in `prepare`. Errors in the data are reported when it is bound.
       if (!(why instanceof SptError)) throw why
       return this.#early
     }

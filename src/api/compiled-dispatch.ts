@@ -120,7 +120,7 @@ export class CompiledDispatch extends CompiledKernel {
       return this.#prepared(known.variant, known.asking, inputs)
     }
     const asking = await fetchedRequest(this.#open, this.device, inputs)
-    // // Whether runs select the schedule does not depend on the measured fill ratios.
+    // Whether runs select the schedule does not depend on the measured fill ratios.
     const found = new Map(liveOf(this.#open.choice.statistics).map(([name]) => [name, 0]))
     const nothing =
       found.size > 0 ? resultOrError(() => selectSchedule({ ...asking, found }, this.device)) : null

@@ -13,7 +13,7 @@ export class CompiledVariants<K> {
     if (known) return known
     const pending = compile()
     this.#compiled.set(key, pending)
-    // // Failures are not cached, because the device may succeed later.
+    // Failures are not cached, because the device may succeed later.
     pending.catch(() => this.#compiled.delete(key))
     return pending
   }

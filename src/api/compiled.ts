@@ -31,7 +31,7 @@ export const isBound = (x: RunInputs | Bound): x is Bound => isRecord(x) && 'sto
 
 /** A kernel compiled for a device: one schedule, or a dispatch that selects a schedule for each binding. */
 export abstract class CompiledKernel extends ErrorSources {
-  /** Stages and plan. @throws SptError `choose/open` for a dispatch */
+  /** Compilation of the selected schedule: its stages and plan. @throws SptError `choose/open` for a dispatch */
   abstract get compilation(): Compilation
   /** Generated code and modules. @throws SptError as `compilation` */
   abstract get program(): Program
@@ -174,7 +174,7 @@ export class PreparedKernel extends ErrorSources {
   }
 
   get executable(): Executable {
-    // // `preserving` queues its inner calls itself.
+    // `preserving` queues its inner calls itself.
     return this.#turns.of(this.#within, ['free', 'preserving', 'output'])
   }
 
@@ -262,7 +262,7 @@ export class PreparedKernel extends ErrorSources {
   async explain(options: ExplainOptions = {}): Promise<Explanation> {
     checkExplain(options)
     return this.#turns.take(async () => {
-      // // Loaded on demand, to keep browser bundles small.
+      // Loaded on demand, to keep browser bundles small.
       const { explain } = await import('../run/explain/index.ts')
       return explain(this.kernel.compilation, this.#within, options)
     })

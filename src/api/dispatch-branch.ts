@@ -93,7 +93,7 @@ export function branchOf(
   const { source } = compiled.compilation
   const extents = extentsOf(source, executable.bound.params)
   const findings = liveOf(statistics).flatMap(([statistic, c]): Finding[] => {
-    // // Counts that no statement reads have no buffer.
+    // Counts that no statement reads have no buffer.
     const isThere = (counts: string): boolean => plan.buffers.some((b) => b.name === counts)
     const found = plan.runtimeLists?.find(
       (f) => determinesFillRatio(f, c) && f.parts.every((p) => isThere(p.counts)),

@@ -221,7 +221,7 @@ function partly(
     return exact(e, look, place)
   } catch (error) {
     if (!(error instanceof SptError)) throw error
-    // // Other errors are reported when the branches are evaluated in order.
+    // Other errors are reported when the branches are evaluated in order.
     if (e.kind === 'var' && !missing.has(e.name)) missing.set(e.name, error.diagnostics)
     return undefined
   }

@@ -145,7 +145,7 @@ function climbed<K extends AutoSchedulable<K>>(
   for (let isBetter = true; isBetter && left > 0; ) {
     isBetter = false
     for (const name of best.d.forms) {
-      // // The values of a decision may differ after another decision changed.
+      // The values of a decision may differ after another decision changed.
       const values = best.d.requests.find((a) => a.name === name)?.values ?? []
       for (const value of values) {
         if (left <= 0 || value === best.d.values[name]) continue

@@ -66,7 +66,7 @@ export function copyTest(instr: Instr, seed: number, filled = false): Instructio
   const outer = [...loops.filter((l) => l.twice).map((l) => l.outer)].reverse()
   const steps: LoopStep[] = [
     { kind: 'bind', bindings: [{ loop: tile, to: 'block.x' }] },
-    // // A sum in a cached accumulator includes the zero-filled elements.
+    // A sum in a cached accumulator includes the zero-filled elements.
     ...(filled ? [{ kind: 'cache_write', buffer: to.name, at: tile, scope: 'register' } as const] : []),
     {
       kind: 'cache_read',

@@ -56,7 +56,7 @@ export function layoutOf(o: Operand, instr: Instr, written: boolean, loops: Loop
     return { index: sumOf(digits), extent: o.shape[d]!, ...loops }
   })
   const role = !written ? 'in' : o.scope === 'global' ? 'inout' : 'out'
-  // // Threads that provably update one element would first reduce among themselves, so each half of them updates its own element.
+  // Threads that provably update one element would first reduce among themselves, so each half of them updates its own element.
   const halves = { index: div(variable(loops.thread), int(THREADS / TWICE)), extent: TWICE }
   const common = hasThreads(instr) ? [halves] : []
   const blocks = written && instr.atomic ? common : [loop(loops.tile)]
@@ -112,7 +112,7 @@ const placed = (name: string, i: Own, step: number, rest: number): Dim => ({
 function spacedDims(o: Operand, own: readonly Own[], loops: Loops): readonly Dim[] {
   const run = runOf(o)
   const small = own.reduce((n, i) => n * i.extent, DTYPE_BYTES[o.dtype]) <= SMALL / TWICE
-  // // A copy has one dimension for several digits, which cannot contain unused elements.
+  // A copy has one dimension for several digits, which cannot contain unused elements.
   if (own.some((i) => i.loop === undefined)) return [...(small ? [loop(loops.place)] : []), ...own]
   return own.map((i, d) =>
     small && d === own.length - 1 ? placed(loops.place, i, roundUp(i.extent, run) + run, 0) : i,

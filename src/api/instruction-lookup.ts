@@ -20,7 +20,7 @@ export function placeOf(
   place: MemoryScope,
   { memories }: Declarations,
 ): { readonly scope: CacheScope; readonly memory?: Memory } {
-  // // An undefined scope is rejected by the step.
+  // An undefined scope is rejected by the step.
   if (place === 'shared' || place === 'register' || place === undefined) return { scope: place }
   const memory =
     typeof place === 'string' ? instanceOf('memory', place, memories, ['shared', 'register']) : place

@@ -36,7 +36,7 @@ export function instructionTests(
   return [instructionTest(instr, others, seed), ...(filled ? [filled] : [])]
 }
 
-// // The test's own copies are ordinary stores with barriers, so declarations of fences do not apply.
+// The test's own copies are ordinary stores with barriers, so declarations of fences do not apply.
 const unfenced = (instr: Instr): Instr => ({
   ...instr,
   operands: instr.operands.map(({ fenced: _, ...o }) => o),
@@ -76,7 +76,7 @@ function bodyTest(instr: Instr, others: readonly Instr[], seed: number): Instruc
     instr.operands.map((o) => [o.name, layoutOf(o, instr, o === written, loops)] as const),
   )
   const contended = instr.atomic ? contenders(instr, written.dtype) : undefined
-  // // Expensive bodies are executed less often; their reduction iterations also reuse the inputs.
+  // Expensive bodies are executed less often; their reduction iterations also reuse the inputs.
   const work = reduces && !instr.atomic ? instr.iters.reduce((n, i) => n * i.extent, 1) : 0
   const halves = instr.operands.some((o) => o.memory?.scope === 'shared' && halfOf(o.memory, o.shape) >= 0)
   const extents = new Map([[loops.tile, contended?.blocks ?? (work > VERY_LONG ? 1 : TWICE)]])

@@ -59,7 +59,7 @@ export class InstructionVerifier {
       if (!(error instanceof SptError)) return { kind: 'wrong', why: [`${error.name}: ${error.message}`] }
       const { diagnostics } = error
       const lacks = diagnostics.some((d) => LACKS.has(d.code))
-      // // After a fault the device is unusable, so it is reopened.
+      // After a fault the device is unusable, so it is reopened.
       const faults = (d: Diagnostic): boolean => d.code.startsWith('device/') && d.code !== 'device/compile'
       if (!lacks && diagnostics.some(faults)) {
         this.#faulted = instr.name
@@ -88,7 +88,7 @@ async function differences({ kernel, inputs }: InstructionTest, device: Device):
     try {
       const { problems, maxAbsoluteError } = await prepared.verify()
       const found = [...problems]
-      // // The data are integers, so sums are exact in any order.
+      // The data are integers, so sums are exact in any order.
       if (found.length === 0 && maxAbsoluteError !== 0) found.push(`results differ by ${maxAbsoluteError}`)
       const { executable } = prepared
       for (const b of kernel.compilation.source.buffers) {

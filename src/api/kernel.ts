@@ -220,7 +220,7 @@ export class Kernel extends SteppedKernel<Kernel> {
     expectArgument(DEVICE_KINDS.includes(kind), 'the kind of a device', kind, DEVICE_KINDS.join(', '))
     const free = isUnscheduled(this.compilation)
     if (free && tensors !== undefined) {
-      // // Lists, sets and parts of formats do not affect the loop partition; unknown names are rejected.
+      // Lists, sets and parts of formats do not affect the loop partition; unknown names are rejected.
       const used = this.formatInputs()
       const taken = formatInputsFor(this.compilation.kernel, tensors, used)
       const declared = declaredOf(this.source, taken, used)

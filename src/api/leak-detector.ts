@@ -37,7 +37,7 @@ export class LeakDetector {
 
   /** Watches a prepared kernel; the current stack identifies where it was created. */
   watch(prepared: object, kernel: string, device: Device, bytes: number): void {
-    // // On the CPU, memory is garbage-collected with the kernel.
+    // On the CPU, memory is garbage-collected with the kernel.
     if (device.kind === 'cpu') return
     const held = { kernel, bytes, device: new WeakRef(device), deviceText: `${device.kind} (${device.name})` }
     this.#registry.register(prepared, { ...held, stack: new Error().stack ?? '' }, prepared)

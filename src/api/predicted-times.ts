@@ -60,7 +60,7 @@ function expected(model: CostModel, kind: DeviceKind, kernel: Compilation, data:
     const { milliseconds } = predictTime(model, runOn(kernel, kind), data)
     return Number.isFinite(milliseconds) ? milliseconds : null
   } catch (e) {
-    // // Binding reports the error with more detail.
+    // Binding reports the error with more detail.
     if (e instanceof SptError) return null
     throw e
   }

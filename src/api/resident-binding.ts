@@ -50,7 +50,7 @@ export async function boundResidents(
     })
   }
   const levels = agreedLevels(placed)
-  // // Arrays without a shape get sizes from the shapes of resident tensors.
+  // Arrays without a shape get sizes from the shapes of resident tensors.
   const { tensors: all, params } = valuesIn(kernel, {
     params: sizesWith(kernel, tensors, inputs.params ?? {}),
     tensors: { ...inputs.tensors, ...empty },

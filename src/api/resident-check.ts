@@ -208,7 +208,7 @@ export function sizesWith(
   for (const [name, { instance, given: own, parts }] of Object.entries(tensors)) {
     const over = new Set(instance.over.flatMap((a) => (a.extent.kind === 'var' ? [a.extent.name] : [])))
     for (const [size, value] of [...own.sizes, ...parts.flatMap((p) => [...p.measured])]) {
-      // // Extents follow from the shapes.
+      // Extents follow from the shapes.
       if (over.has(size) || !kernel.params.some((p) => p.name === size && p.kind === 'size')) continue
       const now = sizes[size]
       if (now !== undefined && now !== value)

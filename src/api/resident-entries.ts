@@ -41,7 +41,7 @@ export function residentsOf(
       const { parts } = await tensor.download()
       for (const [k, part] of parts.entries()) {
         const { buffer } = mine[k]!
-        // // Kernels update `inout` tensors in place, or in copies inside arenas.
+        // Kernels update `inout` tensors in place, or in copies inside arenas.
         bindings[buffer] = storedOf(part, (await values(buffer)) ?? part.values, tensor.dtype)
         const { instance } = part.part
         for (const { name, isGiven } of additionalArrays(instance)) {
@@ -50,7 +50,7 @@ export function residentsOf(
         }
       }
     }
-    // // Includes sizes measured on the device.
+    // Includes sizes measured on the device.
     const params = byName(kernel.params.map(({ name }) => [name, bound.params.get(name)!]))
     try {
       return withWritten(bindInputs(kernel, { tensors: bindings, params }), bound)

@@ -12,7 +12,7 @@ export function residentStructure(t: ResidentTensor): Promise<Tensor> {
   if (before) return before
   const made = t.kind === 'coords' ? coordinates(t) : t.kind === 'stored' ? arrays(t) : held(t)
   known.set(t, made)
-  // // Failures are not cached, because a later download may succeed.
+  // Failures are not cached, because a later download may succeed.
   made.catch(() => known.delete(t))
   return made
 }

@@ -146,7 +146,7 @@ export async function convertForKernel(
   expectGiven(given)
   const to = storageFormat(kernel, name)
   checkResident(tensor)
-  // // Formats may have sizes that the unscheduled kernel does not have.
+  // Formats may have sizes that the unscheduled kernel does not have.
   const { source, kernel: stored } = kernel.compilation
   const fill = source.buffers.find((b) => b.name === name)?.fill ?? 0
   return withSources(kernel, async () => {

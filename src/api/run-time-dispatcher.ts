@@ -111,7 +111,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
         await made.#decide()
         const { variant, overflowed, counted } = made.#decided()
         if (of.chosen(variant).text === made.#now.text) return made
-        // // No data has been updated yet, so the selected schedule may use its own storage.
+        // No data has been updated yet, so the selected schedule may use its own storage.
         const other = await RunTimeDispatcher.#made(of, variant, made.#found)
         made.free()
         made = other
@@ -142,7 +142,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
   get selection(): RunSelection {
     const predicted = [...this.#branches].map(({ text, times, findings: [own] }) => ({
       text,
-      // // Schedules without a measured fill ratio have a constant time.
+      // Schedules without a measured fill ratio have a constant time.
       milliseconds: times.at(own ? (this.#found.get(own.statistic)?.value ?? 1) : 0),
     }))
     const [covered, overflowed] = [this.#covered, this.#overflowed]
@@ -200,7 +200,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
       this.#covered = fillRatiosOf(this.#of, chosen, this.#found, counted)
       return this.#observe()
     })
-    // // A schedule that turns out not to share memory is skipped.
+    // A schedule that turns out not to share memory is skipped.
     const again = () => !isKnown && this.#branches.elsewhere(chosen.text) !== undefined
     return taken?.then(() => (again() ? this.#decide() : undefined))
   }
@@ -210,7 +210,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     this.#tried.add(full)
     await this.awaitMeasurements()
     await this.#read(full, 'last run')
-    // // Other fill ratios may never have been measured on these data, so they are sampled now.
+    // Other fill ratios may never have been measured on these data, so they are sampled now.
     for (const branch of this.#others()) if (!this.#tried.has(branch)) await this.#sample(branch, 'sample')
     const isOver = updates(full)
     await this.#decide()
@@ -231,7 +231,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
       if (milliseconds !== undefined && share) now.times.add(share.value, milliseconds)
       for (const branch of others) await this.#sample(branch, 'sample')
     }
-    // // On the CPU, no work is in flight.
+    // On the CPU, no work is in flight.
     if (now.executable.program.device.kind === 'cpu') return read()
     this.#readings.later(read)
     return undefined
@@ -288,7 +288,7 @@ export class RunTimeDispatcher<V> implements Dispatcher<CompiledSchedule> {
     return all()
   }
 
-  /** Returns a branch that can measure a fill ratio alone; null if there is none. */
+  /** Returns a branch whose launches measure a fill ratio without the rest of the kernel; null if there is none. */
   async #observerOf(name: string): Promise<Branch | null> {
     let found: Branch | null = null
     for (const variant of telling(this.#of, name))

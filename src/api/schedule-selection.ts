@@ -112,7 +112,7 @@ export async function fetchedRequest<K extends Schedulable<K>>(
   )
   if (resident.length === 0 || !choice.branches.some((b) => b.calls.length > 1) || !modelFor(on)) return asked
   const structure = structuredIn(asked)
-  // // Arrays of a format with several parts are not over the kernel's axes.
+  // Arrays of a format with several parts are not over the kernel's axes.
   for (const [name, t] of resident) if (t.kind !== 'parts') structure[name] = await residentStructure(t)
   return { ...asked, structure }
 }
@@ -133,7 +133,7 @@ export function factsFor(
   for (const [name, t] of Object.entries(resident)) checkResident(t, `what is resident as ${name}`)
   const facts = { capability, processors, features }
   checkDeviceFacts(facts, asking.device.values())
-  // // Lists, sets and parts of formats are checked by the scheduled kernel.
+  // Lists, sets and parts of formats are checked by the scheduled kernel.
   const values = valuesIn(source, { ...inputs, tensors: declaredOf(source, tensors, used) })
   return {
     facts,
@@ -187,7 +187,7 @@ export function selectSchedule<K extends Schedulable<K>>(
     if (!compares) return variant
     legal.push(variant)
   }
-  // // If none of the schedules is legal, report the error of the first.
+  // If none of the schedules is legal, report the error of the first.
   if (legal.length < 2) return legal[0] ?? made(decisions[0]!)
   return fastest(asked, model, kindOf(on), sparse, legal)
 }

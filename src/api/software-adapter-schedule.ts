@@ -42,7 +42,7 @@ export function plainReason(
   const { source } = base.compilation
   const n = resultOrError(() => iterationsIn(source, sizes, tensors))
   if (n instanceof SptError || !(n <= PLAIN_ITERATIONS)) return null
-  // // The plain kernel may exceed the device's limits.
+  // The plain kernel may exceed the device's limits.
   const fits = resultOrError(() => checkPlain(base.parallel().compilation, on))
   return fits instanceof SptError
     ? null

@@ -22,7 +22,7 @@ export class SplitInputs {
     this.#given = given
     this.used = new Map(taken)
     const own = resultOrError(() => this.own)
-    // // The name of an axis may be an argument of a later kernel's format, so errors are postponed.
+    // The name of an axis may be an argument of a later kernel's format, so errors are postponed.
     if (own instanceof SptError && !Object.keys(this.#tensors).some((name) => this.#isAxis(name))) throw own
   }
 

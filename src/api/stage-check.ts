@@ -59,7 +59,7 @@ export function checkStages(c: Compilation): StageCheck {
     return { ran: [], skipped }
   }
   const { bound, expected } = data
-  // // After an overflow, results are incomplete.
+  // After an overflow, results are incomplete.
   const compare = (what: string, how: string, run: () => Memory): void =>
     inPass(how, () => {
       const memory = run()

@@ -37,7 +37,7 @@ export function outputIn(memory: Memory, bound: Bound, name: string): Tensor {
     const cells = memory.get(part)!
     const values = newValues(dtype, cells.length)
     const write = encoder(dtype)
-    // // In Stage II, elements have the type in which they are accumulated.
+    // In Stage II, elements have the type in which they are accumulated.
     const settled = convert(accumulate, dtype)
     for (let k = 0; k < cells.length; k++) {
       const x = accumulate === dtype ? cells[k]! : settled(cells[k]!)

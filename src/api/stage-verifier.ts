@@ -43,7 +43,7 @@ export function verifyStage(program: Kernel1 | Kernel2 | Plan, pass?: string): v
       verified2(program)
       break
     case 3: {
-      // // Invariants of a pass hold after this pass and all later ones.
+      // Invariants of a pass hold after this pass and all later ones.
       const done = new Set(pass === undefined ? PASSES : PASSES.slice(0, PASSES.indexOf(pass) + 1))
       verify3(program, (p) => done.has(p))
       break

@@ -103,10 +103,10 @@ export class Statistics {
     const own = tensors[name] ?? this.#structures.get(name) ?? this.#random(name)
     const beside = this.#besides(c)
     const axes = axesOfBinding(this.#kernel, name)
-    // // Arrays of a format are not over the kernel's axes.
+    // Arrays of a format are not over the kernel's axes.
     const isOwn = own?.kind !== 'stored' || namedArrays(own).every(([axis]) => axes.includes(axis))
     if (!own || own instanceof DenseOnDevice || !isOwn || !beside) {
-      // // A run will measure it; until then the fill ratio counts as 1.
+      // A run will measure it; until then the fill ratio counts as 1.
       if (!c.live) return this.#unknown(asked, name)
       this.unknown.add(asked.name)
       return 1
@@ -205,7 +205,7 @@ export class Statistics {
         b.role !== 'in' || b.name === also || (isSparse(b.axes) && (b.name in tensors || seed !== undefined)),
     )
     const params = this.#kernel.params.filter((p) => p.kind === 'size')
-    // // The message is that of `size`, so that a size in conditions is reported once.
+    // The message is that of `size`, so that a size in conditions is reported once.
     const missing = openParams({ ...this.#kernel, params }).filter((p) => !this.sizes.has(p.name))
     if (missing.length > 0) throw new SptError(missing.map((p) => this.#missing(p.name)))
     return bindInputs(

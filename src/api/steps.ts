@@ -129,7 +129,7 @@ export abstract class Steps<K> extends ErrorSources {
       const [coords, loops] = [find(COORD_STEPS, word), find(LOOP_STEPS, word)]
       const { length } = (loops ?? coords!).given
       const method = function (this: Steps<unknown>, ...args: unknown[]): unknown {
-        // // Acts on coordinates while that is possible.
+        // Acts on coordinates while that is possible.
         const onCoords = coords !== undefined && !(loops && !this.onCoordinates)
         const primitive = onCoords ? coords : loops!
         const loop = (h: LoopHandle): LoopRef => this.current(h, onCoords)

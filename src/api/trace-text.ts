@@ -32,7 +32,7 @@ export function printedCoordSteps(c: Compilation): string[] {
   let applied = 0
   return c.coordSteps.map((s) => {
     if (s.kind !== 'as') return printCoordStep(s)
-    // // A format built at run time is not among the kernel's formats.
+    // A format built at run time is not among the kernel's formats.
     const format = s.live ? useText(s.format, s.args) : c.kernel.reformats[applied++]!.format
     const capacity = s.capacity ? ` capacity ${roomText(s.capacity)}` : ''
     const total = s.total ? ` capacity ${roomText(s.total)} in all` : ''

@@ -106,7 +106,7 @@ export class WorkspaceResidents {
     if (known) return known
     const names = namesOf(kernel)
     if (!names?.every((name) => isFit(kernel, whole.bound, name, this.#least))) return null
-    // // Frees formats that are not in use, because rebuilding them is cheap.
+    // Frees formats that are not in use, because rebuilding them is cheap.
     this.#drop()
     const { inputs } = whole
     const given = new Map(Object.entries(inputs.tensors ?? {}))

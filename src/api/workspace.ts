@@ -197,7 +197,7 @@ export class Workspace extends ErrorSources {
       const outputs = new Map<string, number>()
       const told = reportedBuffers(program.plan)
       for (const b of program.plan.buffers) {
-        // // Outcomes are private, because another kernel may run before they are checked.
+        // Outcomes are private, because another kernel may run before they are checked.
         if (packed.has(b.name) || told.has(b.name) || there?.resident.buffers.has(b.name)) continue
         const memory = await this.#memoryOf(b, bound, outputs, used)
         if (memory) buffers.set(b.name, memory)
@@ -234,7 +234,7 @@ export class Workspace extends ErrorSources {
     const bytes = byteLength(this.device, b, bound)
     if (b.role === 'out' || b.role === 'local') {
       if (!this.#options.shareOutputs) return undefined
-      // // Outputs of one kernel of equal size need separate memory.
+      // Outputs of one kernel of equal size need separate memory.
       const number = outputs.get(`${bytes}`) ?? 0
       outputs.set(`${bytes}`, number + 1)
       return take(this.#outputs, `${bytes} ${number}`)

@@ -44,7 +44,7 @@ export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): C
     const along = [...block.axes, ...[...x.path, ...y.path].flatMap((l) => l.along ?? [])]
     return along.every((axis) => axis === 'thread.x') ? 'row' : 'block'
   }
-  // // Iterations of spatial loops write different elements; shared memory is reused in every iteration.
+  // Iterations of spatial loops write different elements; shared memory is reused in every iteration.
   if (x.stmt === y.stmt && !block.shared.has(x.buffer) && [...x.path, ...y.path].every((l) => !l.reduce))
     if (x.mode === 'write' && y.mode === 'write') return 'none'
   const proved = new Set<ThreadAxis>()
@@ -58,7 +58,7 @@ export function conflictScope(x: BufferAccess, y: BufferAccess, block: Block): C
       inRow = true
     }
   }
-  // // If both accesses run in the same thread of one axis, the index of this axis is a constant for the other axes.
+  // If both accesses run in the same thread of one axis, the index of this axis is a constant for the other axes.
   for (let changed = true; changed; ) {
     changed = false
     for (const axis of open) {

@@ -1,4 +1,4 @@
-/** Live ranges of accumulators: the loops in which the targets of a reduction are allocated. */
+/** Live ranges of accumulators: the loops inside which the targets of a reduction are allocated. */
 import type { For, Reduce, Stmt } from '../ir/loops.ts'
 import { someStmt } from '../ir/tree.ts'
 

@@ -64,7 +64,10 @@ export interface AddressesOnce {
   readonly fill: () => Body
 }
 
-/** Hoists the addresses that do not change with `loop`, but change within one copy or between iterations of `over`. */
+/**
+ * Hoists addresses out of `loop`: those that are invariant in `loop`, but change within a copy or between iterations of the outer loop
+ * `over`.
+ */
 export function addressesOnce(
   copies: Body,
   loop: For,
@@ -88,7 +91,9 @@ interface Kept extends Address {
   readonly registers: Buffer
 }
 
-/** Replaces the addresses that satisfy `asked` by registers; `around`: enclosing loops on which they do not depend. */
+/**
+ * Replaces the addresses for which `asked` returns true by registers. `around`: enclosing loops in which these addresses are invariant.
+ */
 function inRegisters(
   copies: Body,
   known: readonly Expr[],
@@ -218,8 +223,8 @@ const sameLoop = (a: For, b: For): boolean =>
   a.var === b.var && sameExpr(a.extent, b.extent) && a.mode.kind === b.mode.kind
 
 /**
- * Returns the address of one use, or `undefined` if its range depends on loops on which the address does not depend, or if a buffer that
- * it reads is not stable.
+ * Returns the address of one use with its loops and conditions. `undefined` if a condition depends on other loops and shares a variable
+ * with the address, if more than `MOST` registers are needed, or if a buffer that is read may be written meanwhile.
  */
 function address(
   { load: a, path, conditions }: Use,

@@ -76,7 +76,7 @@ class AwaitInsertion {
         commit(started.length === 1 ? started[0]!.name : undefined)
         for (const instr of started) open.set(instr.name, instr)
       } else if (s.kind === 'instr') {
-        // // An existing commit or wait group belongs to a software pipeline.
+        // An existing commit or wait group belongs to a software pipeline.
         open.clear()
         running = []
       } else if (s.kind !== 'alloc') wait()
@@ -99,7 +99,7 @@ class AwaitInsertion {
     return reuseIfSame(list, out)
   }
 
-  /** Returns one phase of copies that count their bytes on an mbarrier. */
+  /** Returns one iteration of copies that count their bytes on an mbarrier: barrier set-up, copies, wait. */
   #transactionRound(s: Stmt, [instr]: readonly Instr[]): Body {
     const [loop] = loopsOf([s])
     invariant(instr && loop, 'an instruction is a loop')
@@ -137,7 +137,7 @@ export function asynchronousInstrs(s: Stmt): readonly Instr[] {
   let others = false
   walkStmts([s], (x) => {
     if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous) {
-      // // Copies with a barrier of their own are awaited at this barrier.
+      // Copies with a barrier of their own are awaited at this barrier.
       if (!x.mode.signals) found.set(x.mode.instr.name, x.mode.instr)
       return false
     }

@@ -41,7 +41,7 @@ export function insertBarriers(body: Body, indptr: ReadonlySet<string>, warp: nu
   const shared = allocatedNames(body, 'shared')
   const changing = new Set([...writesOf(body)].filter((b) => !registers.has(b)))
   const lanes = lanesIn(body)
-  // // An axis of one thread needs no barrier.
+  // An axis of one thread needs no barrier.
   const axes = new Set([...threadsIn(body)].flatMap(([axis, count]) => (count > 1 ? [axis] : [])))
   const width = rowOf(body, lanes.count)
   const row = width !== undefined && warp % width === 0 ? { row: { width, among: warp } } : {}
@@ -88,7 +88,7 @@ function decided(s: If, block: BarrierScope): Body {
   const reads = (e: Expr): boolean => readsSome(e, changes)
   if (!reads(s.cond)) return [s]
   const name = block.names.fresh('holds')
-  // // Conjuncts that do not read written data stay visible, because they prove that indices are in range.
+  // Conjuncts that do not read written data stay visible, because they prove that indices are in range.
   const known = conjuncts(s.cond).filter((e) => !reads(e))
   return [define(name, s.cond), stmt({ ...s, cond: all([...known, variable(name, 'bool')]) })]
 }
@@ -96,7 +96,7 @@ function decided(s: If, block: BarrierScope): Body {
 /** Inserts barriers between consecutive statements. */
 function siblings(inner: Body, block: BarrierScope): Body {
   const out: Stmt[] = []
-  // // Accesses since the last barrier of the block (`since`), and since the last barrier of each row (`recent`).
+  // Accesses since the last barrier of the block (`since`), and since the last barrier of each row (`recent`).
   let since = new Touched(block)
   let recent = new Touched(block)
   for (const s of inner) {
@@ -141,7 +141,7 @@ function conflictsBetween(
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     if (hasArrived(x)) return false
     const found = conflictScope(x, y, block)
-    // // A barrier of a row orders shared memory only.
+    // A barrier of a row orders shared memory only.
     const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
     return found !== 'none' && inRow === (where === 'row') && !apart(x, y)
   }
@@ -221,9 +221,9 @@ const barrierFor = (conflicts: readonly string[], block: BarrierScope): Stmt =>
 
 /** Returns the loop with a barrier at its end if two consecutive iterations conflict. */
 function closed(loop: For, block: BarrierScope): For {
-  // // In a cooperative loop, threads touch only the elements of their own iterations. A single iteration has no successor.
+  // In a cooperative loop, threads touch only the elements of their own iterations. A single iteration has no successor.
   if (loop.cooperative || isSingleIteration(loop)) return loop
-  // // The loop is part of the paths, because its variable has different values in the two iterations.
+  // The loop is part of the paths, because its variable has different values in the two iterations.
   const round = (body: Body): Body => [{ ...loop, body }]
   const conflicts = (where: 'row' | 'block'): readonly string[] => {
     const separates = (s: Stmt): boolean => s.kind === 'barrier' && (where === 'row' || !s.lanes)

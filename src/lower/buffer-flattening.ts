@@ -50,7 +50,7 @@ export function flattenBuffers(body: Body, buffers: readonly Buffer[]): Body {
     const lost = [...new Set(index.flatMap((e) => [...freeVars(e)]))].filter((v) => !mentions(sum, v))
     return lost.length === 0 ? sum : address(storedShape(b), opaqueIndices(at, lost))
   }
-  // // A one-dimensional access is flat already, unless its memory is tiled.
+  // A one-dimensional access is flat already, unless its memory is tiled.
   const isFlat = (x: { readonly buffer: string; readonly index: readonly Expr[] }): boolean =>
     x.index.length === 1 && all.get(x.buffer)?.memory?.scope !== 'shared'
   return rewriteStmts(body, {

@@ -110,7 +110,7 @@ function arenaOf(members: readonly Buffer[], names: Names): Arena {
   let offset: Expr = int(0)
   const placed = members.map((buffer): Member => {
     const member = { buffer, base: names.fresh(`base_${buffer.name}`), offset }
-    // // Arrays begin at multiples of the vector width, so that vector loads stay aligned.
+    // Arrays begin at multiples of the vector width, so that vector loads stay aligned.
     offset = mul(ceildiv(add(offset, buffer.shape[0]!), int(ALIGN)), int(ALIGN))
     return member
   })

@@ -20,7 +20,7 @@ export interface Roles {
   readonly root: For
   /** Reduction loops that are bound to threads. Loops on thread.x are last. */
   readonly folded: readonly For[]
-  /** Spatial loops inside the root, without their guards: those within one thread (`serial`), and those bound to threads (`threads`). */
+  /** Spatial loops inside the root, without guards. `serial`: loops within one thread. `threads`: loops that are bound to threads. */
   readonly serial: readonly For[]
   readonly threads: readonly For[]
   /** All spatial loops that are bound to threads, inside and around the root. */
@@ -64,7 +64,7 @@ export const elementOf = ({ serial }: Roles, map: Vars = new Map()): Expr[] =>
 export function combinePartials(partials: PartialResults, names: Names): Stmt[] {
   const { reduce, roles, registers, scratch, width, groups, lanesAgain, atOnce, rankFirst, lane } = partials
   const { serial, threads, others, folded } = roles
-  // // In the last phase, `over` is empty: the first thread of each group updates its elements.
+  // In the last phase, `over` is empty: the first thread of each group updates its elements.
   const nestOfPhase = (
     map: Vars,
     over: readonly For[],
@@ -151,7 +151,7 @@ function update({ reduce, roles }: PartialResults, values: readonly Load[], map:
   return targets.map((t, k) => stmt({ ...store(t.buffer, t.index, values[k]!), span: reduce.span }))
 }
 
-/** Copies the loops, and those of their guards that mention their variables, around the body `make`. */
+/** Copies loops around the body `make`. Of the guards, only those on the loop's own variable are copied. */
 export const nest = (loops: readonly For[], names: Names, make: (map: Vars) => Body): Body =>
   copyNest(
     loops.map((l) => ({ ...l, guards: l.guards.filter((g) => mentions(g, l.var)) })),

@@ -122,7 +122,7 @@ class Hoister {
     return s
   }
 
-  // // --- analysis: counts the users of each expression in its home scope ---
+  // --- analysis: counts the users of each expression in its home scope ---
 
   #analyse(body: Body, scope: Scope): void {
     let here = scope
@@ -180,7 +180,7 @@ class Hoister {
     }
     let s = scope
     while (s.parent && leaves(s)) s = s.parent
-    // // An enclosing scope that computes the same expression provides its value.
+    // An enclosing scope that computes the same expression provides its value.
     const key = keyOf(e)
     for (let outer = s.parent; outer; outer = outer.parent) if (outer.users.has(key)) return outer
     return s.kind === 'lazy' ? undefined : s
@@ -223,7 +223,7 @@ class Hoister {
         rest = []
         pending.push({ scope: here, stmts: rest })
       } else if (t.kind === 'for') {
-        // // The trip count is computed once, not before every iteration.
+        // The trip count is computed once, not before every iteration.
         const extent =
           children(t.extent).length === 0 ? t.extent : variable(this.#names.fresh(`${t.var}_end`))
         if (extent.kind === 'var' && extent !== t.extent) rest.push(define(extent.name, t.extent))

@@ -67,7 +67,7 @@ type State = Map<string, Value>
 type Class = readonly string[]
 type Loop = For | While
 
-/** The registers to remove (`left`), and those of them that cannot be removed because no other register holds their value (`needed`). */
+/** `left`: registers to remove. `needed`: registers in `left` whose value no other register holds, so they must stay. */
 interface Leaving {
   readonly left: ReadonlySet<string>
   readonly needed: Set<string>
@@ -75,7 +75,10 @@ interface Leaving {
   readonly before: Map<Value, Before>
 }
 
-/** The register that holds the value, and the name for its old value if it is read after a change; null if it is not. */
+/**
+ * `from`: the register that holds the value. `name`: a let for the value at the beginning of the iteration, if it is read after the
+ * register changed; otherwise null.
+ */
 interface Before {
   readonly from: string
   name: string | null

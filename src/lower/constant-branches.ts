@@ -47,7 +47,7 @@ function whole(e: Expr, facts: Facts, wraps: (e: Expr) => boolean): Expr | undef
   const difference = minus(linear(a), linear(b))
   const g = facts.divisorOfTerms(difference)
   if (g < 2) return undefined
-  // // If g | Σ and 0 <= r < g, then Σ + q g + r < 0 is equivalent to Σ + q g < 0.
+  // If g | Σ and 0 <= r < g, then Σ + q g + r < 0 is equivalent to Σ + q g < 0.
   const r = ((difference.constant % g) + g) % g
   if (r === 0) return undefined
   if (a.kind === 'const') return binary('lt', int(a.value - r), b)

@@ -45,11 +45,11 @@ function distributeIn(top: Stmt, names: Names): Stmt {
   const varying = new Varying([top], threads)
   const visit = (s: Stmt, around: Axes): Stmt => {
     if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isWarpCollective(s, lanes)) {
-      // // Threads of an axis on which the statement depends each run it; the threads of the other axes divide the work.
+      // Every thread of an axis on which the statement depends runs it. The threads of the other axes divide the work.
       const own = varying.ofStmt(s)
       const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
       if (free.size > 0) {
-        // // If only the stored values differ along an axis (partial sums in registers), the first thread of the axis stores.
+        // If only the stored values differ along an axis (partial sums in registers), the first thread of the axis stores.
         const places = varying.ofPlaces(s)
         const several = [...threads.keys()].filter((a) => own.has(a) && !places.has(a) && !around.has(a))
         return distributeOverThreads(s, free, several, names)
@@ -62,7 +62,7 @@ function distributeIn(top: Stmt, names: Names): Stmt {
       s,
       bodiesOf(s).map((b) => mapSame(b, (x) => visit(x, inner))),
     )
-    // // Iterations that contain barriers run one after the other.
+    // Iterations that contain barriers run one after the other.
     return next.kind === 'for' && next.mode.kind === 'vectorize' && sharesWork(next.body)
       ? vectorToUnroll(next)
       : next

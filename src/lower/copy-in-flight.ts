@@ -85,7 +85,7 @@ function eachStore(s: Stmt, around: readonly Expr[], f: (s: Store, at: readonly 
   return stmt<For>({ ...s, mode, body })
 }
 
-/** Replaces an `if` whose branches are identical by one of them. */
+/** Replaces an `if` with identical branches by its first branch. */
 function withoutChoice(s: Stmt): Stmt {
   if (s.kind === 'if' && s.else.length > 0 && sameStmts(s.then, s.else) && s.then.length === 1)
     return withoutChoice(s.then[0]!)

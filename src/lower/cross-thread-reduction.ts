@@ -98,7 +98,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const { lanes = 1, together } = context.exchange
   const roles = rolesOf(reduce, path)
   const { serial, others, folded, root } = roles
-  // // The target starts at the identity before the loop if other statements combine into it, or if a condition may exclude it.
+  // The target starts at the identity before the loop if other statements combine into it, or if a condition may exclude it.
   const starts = roles.startsApart || (roles.alone && combinesElsewhere(root, reduce))
   const first = starts ? startsOf(reduce, path.slice(path.indexOf(root)), names, roles.exists) : []
   if (!first) reject(root, `its elements cannot be started before ${root.name}`)
@@ -109,15 +109,15 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const registers = reduce.targets.map((_, k) => room('register', serial.map(extent), k))
   const total = folded.reduce((n, l) => n * constantExtent(l), 1)
   const width = laneWidth(body, reduce, folded.at(-1)!, lanes)
-  // // Number of groups of lanes, and whether a second exchange can combine them.
+  // Number of groups of lanes, and whether a second exchange can combine them.
   const groups = total / width
   const lanesAgain =
     groups > 1 && laneWidth(body, reduce, folded.at(-1)!, groups) === groups && groups <= width
-  // // All elements are combined at once if this needs little shared memory, otherwise one by one.
+  // All elements are combined at once if this needs little shared memory, otherwise one by one.
   const count = [...serial, ...others].reduce((n, l) => n * constantExtent(l), groups)
   const atOnce = count * SHARE_BYTES * reduce.targets.length <= AT_ONCE
   const rows = atOnce ? serial.map(extent) : []
-  // // Neighbouring threads use neighbouring addresses: the rank is the last dimension if thread.x is reduced, otherwise the first.
+  // Neighbouring threads use neighbouring addresses: the rank is the last dimension if thread.x is reduced, otherwise the first.
   const rankFirst = !folded.some(onX)
   const places = others.map(extent)
   const shape = rankFirst ? [int(groups), ...places, ...rows] : [...rows, ...places, int(groups)]
@@ -126,7 +126,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
     const e = reduce.reducer.identity[k]!
     return e.kind === 'const' ? constant(e.value, reduce.targets[k]!.dtype) : e
   }
-  // // The partial results start at the identity and replace the target.
+  // The partial results start at the identity and replace the target.
   const start = nest(serial, names, (map) =>
     registers.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
   )
@@ -158,7 +158,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const replaced = replaceStmt(body, reduce, () => own)
   return replaceLoop(replaced, root.var, (loop) => {
     const whole = [...before, loop, ...finish]
-    // // At the top level, the statements stay in one statement, and so in one launch.
+    // At the top level, the statements stay in one statement, and so in one launch.
     return root === path[0] ? [when(bool(true), whole)] : whole
   })
 }
@@ -174,8 +174,8 @@ function unrolledWhole(serial: readonly For[]): readonly For[] {
 }
 
 /**
- * Loads loop-invariant parts of the target's address into registers before the reduction, so that this latency overlaps the loads of the
- * reduction. After the reduction, every thread would wait for them.
+ * Loads the loop-invariant parts of the target's address into registers before the reduction. The latency of these loads then overlaps the
+ * loads of the reduction, instead of delaying every thread at the end.
  */
 function loadedEarly(
   body: Body,
@@ -193,7 +193,7 @@ function loadedEarly(
     if (x.kind !== 'load' || written.has(x.buffer) || mentionsSome(x, inside))
       return withChildren(
         x,
-        // // Operands that a condition protects stay under this condition.
+        // Operands that a condition protects stay under this condition.
         children(x).map((c, k) => (isLazy(x) && k > 0 ? c : moved(c))),
       )
     const key = keyOf(x)
@@ -211,21 +211,21 @@ function loadedEarly(
 
 /** Returns the role of each loop. Throws SptError `schedule/cross-thread` if the reduction cannot be completed. */
 function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
-  // // A reduction loop over blocks stays outside: its blocks combine by the atomic update at the end.
+  // A reduction loop over blocks stays outside: its blocks combine by the atomic update at the end.
   const outside = outsideLifetime(reduce, path)
   const first = path.findIndex((l, k) => k >= outside && l.reduce && !boundIndex(l, 'block'))
   const root = path[first]!
   const inside = path.slice(first)
   const depends = (l: For): boolean => elementChanges(reduce, l)
-  // // Loops on thread.x come last, so neighbouring threads have neighbouring ranks.
+  // Loops on thread.x come last, so neighbouring threads have neighbouring ranks.
   const folded = inside
     .filter((l) => l.reduce && onThreads(l))
     .sort((a, b) => Number(onX(a)) - Number(onX(b)))
   const hidden = new Set(inside.map((l) => l.var))
   for (const l of inside) if (!l.reduce && depends(l)) hidden.delete(l.var)
-  // // Guards of reduction loops decide which values are combined. Guards of spatial loops decide which elements are updated.
+  // Guards of reduction loops decide which values are combined. Guards of spatial loops decide which elements are updated.
   const spatial = inside.filter((l) => !l.reduce && depends(l))
-  // // An `if` around the reduction may test that the element exists, so it is evaluated again around the update.
+  // An `if` around the reduction may test that the element exists, so it is evaluated again around the update.
   const ifs = hoistable(
     conditionsAround([root], reduce),
     inside.filter((l) => hidden.has(l.var)),
@@ -265,7 +265,7 @@ function rolesOf(reduce: Reduce, path: readonly For[]): Roles {
 const combinesElsewhere = (root: For, reduce: Reduce): boolean =>
   accessesOf([root]).some((a) => a.stmt !== reduce && reduce.targets.some((t) => t.buffer === a.buffer))
 
-/** Marks loops on threads as spatial if they now reduce into private partial results only. */
+/** Changes reduction loops on threads to spatial loops if all their reductions go into private partial results. */
 function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
   const visit = (x: Stmt): Stmt => {
     const rebuilt = withBodies(

@@ -75,7 +75,7 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
 
 interface Read {
   readonly index: readonly Expr[]
-  /** Conditions that hold where the read is evaluated. */
+  /** Conditions that hold where the load is evaluated. */
   readonly asked: readonly Expr[]
 }
 

@@ -35,7 +35,7 @@ export class Varying {
     this.#written = writesOf(body)
     for (const axis of threads.keys()) this.#add(axis, [axis])
     this.#registers = allocatedNames(body, 'register')
-    // // Repeated until a fixed point, because registers carry values from one iteration to the next.
+    // Repeated until a fixed point, because registers carry values from one iteration to the next.
     do {
       this.#changed = false
       this.#list(body, NONE, NONE)

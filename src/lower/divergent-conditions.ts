@@ -53,7 +53,7 @@ export class Conditions {
     if (otherwise.length > 0)
       return [...this.predicate(then, cond), ...this.predicate(otherwise, negated(cond))]
     if (blockMeets(then) || then.some((s) => this.#rowMeets(s))) return this.predicate(then, cond)
-    // // Rows may run loops a different number of times: conditions that are uniform in a row stay around these loops.
+    // Rows may run loops a different number of times: conditions that are uniform in a row stay around these loops.
     const terms = conjuncts(cond)
     const row = terms.filter((c) => !this.#splitsRows(c))
     const inner = this.predicate(then, all(terms.filter((c) => this.#splitsRows(c))))
@@ -78,7 +78,7 @@ export class Conditions {
       accumulate: 'i32',
     })
     const truth = value.dtype === 'bool'
-    // // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
+    // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
     const known = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
     return {
@@ -154,10 +154,10 @@ export class Conditions {
     for (const s of body) {
       if (s.kind === 'alloc' || (s.kind === 'let' && s.uniform)) {
         if (s.kind === 'let' && !conjuncts(cond).every(holdsOnFirst)) rejectWrittenCondition(cond)
-        // // Pending statements do not use this name, so they stay together with the statements after it.
+        // Pending statements do not use this name, so they stay together with the statements after it.
         out.push(s)
       } else if (onlyRunsAlways(s)) {
-        // // Inactive threads execute these statements too, because they also started copies: they commit, wait and count.
+        // Inactive threads execute these statements too, because they also started copies: they commit, wait and count.
         flush()
         out.push(s)
       } else if (s.kind === 'let') {
@@ -165,7 +165,7 @@ export class Conditions {
         out.push(stmt({ ...s, value: select(cond, s.value, zeroOf(s.value)) }))
       } else if (s.kind === 'for' && s.cooperative) {
         flush()
-        // // The loop stays cooperative, so conditions further out treat it in the same way.
+        // The loop stays cooperative, so conditions further out treat it in the same way.
         const agreed = this.#conditionsOfAll(cond, s)
         out.push(agreed.length > 0 ? when(all(agreed), [s]) : s)
       } else if (!this.needsAll([s], cond)) run.push(s)

@@ -26,7 +26,7 @@ export function versionEmptyLoops(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const body = mapSame(kernel.body, (nest) => {
     const pipelined = loopsOf([nest]).filter(isPipelined)
-    // // The blocks of a cluster must run the same shared copies.
+    // The blocks of a cluster must run the same shared copies.
     if (pipelined.length === 0 || loopsOf([nest]).some((l) => l.mode.kind === 'bind' && l.mode.cluster))
       return nest
     return new Versions(nest, names).run()
@@ -40,7 +40,7 @@ const isPipelined = ({ mode }: For): boolean => mode.kind === 'pipeline' && !mod
 class Versions {
   readonly #nest: Stmt
   readonly #names: Names
-  /** Names of the buffers that the nest writes or allocates, and the variables of its thread loops. */
+  /** Names that the nest writes or allocates (`#changed`), and variables of its thread loops (`#threads`). */
   readonly #changed: ReadonlySet<string>
   readonly #threads: ReadonlySet<string>
 

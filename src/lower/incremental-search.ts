@@ -25,7 +25,7 @@ const PAST_END = int(2147483647)
 export function makeSearchesIncremental(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const written = writesOf(kernel.body)
-  // // Outer loops first; a search that is monotone in two loops is carried by the outer one. Loops on threads with shared work are
+  // Outer loops first; a search that is monotone in two loops is carried by the outer one. Loops on threads with shared work are
   // excluded, because inactive threads would have no position and might not reach the barriers.
   const go = (list: Body, onThreads: boolean): Body =>
     mapSame(list, (s) => {
@@ -64,7 +64,7 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
     const at = (b: Buffer): Expr => load(b.name, [int(0)], 'i32')
     const set = (b: Buffer, value: Expr): Stmt => store(b.name, [int(0)], value)
     const first = new Map<string, Expr>([loop.var, inner.var].map((v) => [v, int(0)]))
-    // // `limit` is the first value of the next segment. The position moves only if the searched value reaches the limit.
+    // `limit` is the first value of the next segment. The position moves only if the searched value reaches the limit.
     const setLimit = set(limit, select(lt(at(place), s.hi), load(s.buffer, [at(place)], 'i32'), PAST_END))
     const advance = when(binary('le', at(limit), s.value), [
       set(place, search('next', s.buffer, add(at(place), int(1)), s.hi, s.value)),
@@ -88,7 +88,7 @@ function incrementalLoop(loop: For, written: ReadonlySet<string>, names: Names):
   return before.length > 0 ? { before, loop: stmt({ ...loop, body }) } : undefined
 }
 
-/** Splits the guards of a loop into those before the first use of the search, and those from it on, which move into the body. */
+/** Splits the guards of a loop before the first guard that contains the search. The second list moves into the body. */
 function guardsAround(l: For, s: Search): readonly [readonly Expr[], readonly Expr[]] {
   const searches = (g: Expr): boolean => someExpr(g, (e) => e.kind === 'search' && keyOf(e) === keyOf(s))
   const at = l.guards.findIndex(searches)

@@ -10,7 +10,7 @@ import type { For, Kernel2 } from '../ir/loops.ts'
 import { type Body, bodiesOf, stmt, withBodies } from '../ir/tree.ts'
 
 export function markIndependentLoops(kernel: Kernel2): Kernel2 {
-  // // If iterations of an outer loop may conflict, loops inside may conflict too, so they are not visited.
+  // If iterations of an outer loop may conflict, loops inside may conflict too, so they are not visited.
   const go = (body: Body): Body =>
     mapSame(body, (s) => {
       const within = (): readonly Body[] => bodiesOf(s).map(go)

@@ -159,12 +159,12 @@ class Lowering {
       const along = o && element && alongDimensions(o, element, instr, match.loops, match.operands)
       invariant(o && along, `no operand ${p.operand}`)
       const { load: l, own } = along
-      // // Loops that do not index the operand have one iteration per call, so their variables are 0.
+      // Loops that do not index the operand have one iteration per call, so their variables are 0.
       const others = match.loops.map((x) => [x.var, int(0)] as const)
       const at = (values: readonly Expr[]): readonly Expr[] =>
         l.index.map((e) => {
           const x = substitute(e, new Map([...others, ...own.map((l, k) => [l.var, values[k]!] as const)]))
-          // // Elements that do not exist are replaced by address 0, and the instruction fills them.
+          // Elements that do not exist are replaced by address 0, and the instruction fills them.
           return filled && o.mode === 'read' && x.kind !== 'const' ? select(there, x, int(0)) : x
         })
       const { what } = p

@@ -25,7 +25,7 @@ export function lowerIntegerDivision(
     facts: new Facts({ sizes }),
     wraps: wrapPredicate(valuesIn(body)),
   })
-  // // Computed lazily, because many bodies contain no division.
+  // Computed lazily, because many bodies contain no division.
   let analysis: ReturnType<typeof analyse> | undefined
   return rewriteStmts(body, {
     expr: (e) => {

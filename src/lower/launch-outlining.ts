@@ -108,7 +108,7 @@ function collectExtents(body: Body): Extents {
   for (const [axis, e] of out)
     if (e.kind === 'binary' && e.op === 'max' && e.a.kind === 'const' && e.b.kind === 'const')
       out.set(axis, int(Math.max(e.a.value, e.b.value)))
-  // // A block has at least one thread; loops with extent 0 are skipped by their extents.
+  // A block has at least one thread; loops with extent 0 are skipped by their extents.
   for (const [axis, e] of out)
     if (levelOf(axis) === 'thread' && e.kind === 'const' && e.value < 1) out.set(axis, int(1))
   return out
@@ -177,10 +177,10 @@ class Binder {
     }
     const axis = loop.mode.to
     const whole = this.#extents.get(axis)!
-    // // An axis of one thread has index 0, so its conditions are uniform.
+    // An axis of one thread has index 0, so its conditions are uniform.
     const index = levelOf(axis) === 'thread' && sameExpr(whole, int(1)) ? int(0) : builtin(axis)
     const map = new Map<string, Expr>([[loop.var, index]])
-    // // Bounds on the loop variable become bounds on the hardware index.
+    // Bounds on the loop variable become bounds on the hardware index.
     const inner = substituteStmts(loop.body, map)
     const guards = (substituteStmts([{ ...loop, body: [] }], map)[0] as For).guards
     const range = sameExpr(whole, loop.extent) ? [] : [lt(index, loop.extent)]
@@ -203,7 +203,7 @@ class Binder {
     const local = allocatedNames([s])
     const written = accessesOf([s]).filter((a) => a.mode === 'write' && !local.has(a.buffer))
     const scopeOf = (b: string): Buffer['scope'] => this.#scopes.get(b) ?? 'global'
-    // // Registers are private, so all threads must run statements that write them.
+    // Registers are private, so all threads must run statements that write them.
     if (written.some((a) => scopeOf(a.buffer) === 'register')) return []
     const global = written.some((a) => scopeOf(a.buffer) === 'global')
     const shared = written.some((a) => scopeOf(a.buffer) === 'shared')

@@ -17,7 +17,7 @@ export function slicesOf(
   fits: (slice: Launch) => boolean,
   nameOf: (base: string) => string,
 ): readonly Launch[] {
-  // // Launches with instruction calls are not split.
+  // Launches with instruction calls are not split.
   if (fits(launch) || someStmt(launch.body, (s) => s.kind === 'instr')) return [launch]
   const groups = dependentGroups(plan, launch)
   const bins: ReadonlySet<string>[] = []

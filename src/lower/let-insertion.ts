@@ -70,7 +70,7 @@ export function insertLets(
   const go = (list: Body, outside: Named): Body => {
     const known = new Map(outside)
     return list.flatMap((s) => {
-      // // Nests of instructions are matched unchanged; the condition of a `while` loop is evaluated in every iteration.
+      // Nests of instructions are matched unchanged; the condition of a `while` loop is evaluated in every iteration.
       if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
       const named = shared(isLarge(exprsOf(s), WRITTEN_OUT) ? inNames(s, known) : s)
       const own = named.at(-1)!

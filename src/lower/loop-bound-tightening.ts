@@ -23,7 +23,7 @@ export function tightenLoopBounds(kernel: Kernel2): Kernel2 {
 
 function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   if (loop.mode.kind === 'bind' || loop.cooperative || loop.guards.length === 0) return loop
-  // // A loop around shared work must have a trip count that is uniform in the block.
+  // A loop around shared work must have a trip count that is uniform in the block.
   const shared = isShared(loop)
   if (shared && loop.mode.kind !== 'serial') return loop
   const blocks = new Set(path.flatMap((l) => (boundIndex(l, 'block') === undefined ? [] : [l.var])))
@@ -40,7 +40,7 @@ function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   if (at < 0) return loop
   return stmt({
     ...loop,
-    // // `max(0, …)` changes no value, because r < c. It shows that the dividend is nonnegative, so no flooring is emitted.
+    // `max(0, …)` changes no value, because r < c. It shows that the dividend is nonnegative, so no flooring is emitted.
     extent: div(max(int(0), sub(tiles.padded, rests[at]!)), int(size)),
     guards: loop.guards.filter((_, k) => k !== at),
   })

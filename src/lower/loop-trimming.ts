@@ -33,14 +33,14 @@ export function trimLoops(
     if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, own)) return l
     const registers = registersOver(loopMap(path), values)
     const end = (g: Expr, k: number): Expr | undefined => {
-      // // A guard that loads may be in range only because of the guards before it.
+      // A guard that loads may be in range only because of the guards before it.
       if (k > 0 && readsMemory(g)) return undefined
       if (g.kind !== 'binary' || g.op !== 'lt' || mentions(g.b, l.var) || coefficientOf(g.a, l.var) !== 1)
         return undefined
       const rest = sumExpr(keepTerms(linear(g.a), ({ term }) => term.kind !== 'var' || term.name !== l.var))
       if (mentions(rest, l.var) || !natural(rest)) return undefined
       if ([rest, g.b].some((e) => someExpr(e, (x) => registers(x).wraps))) return undefined
-      // // Clamped to 0 first, because a large negative number minus the rest would wrap.
+      // Clamped to 0 first, because a large negative number minus the rest would wrap.
       return max(int(0), sub(natural(g.b) ? g.b : max(int(0), g.b), rest))
     }
     const ends = guards.map(end)

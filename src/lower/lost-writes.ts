@@ -25,7 +25,7 @@ export function markLostWrites(kernel: Kernel2): Kernel2 {
       targets: [load(status.name, [int(list.indexOf(buffer))], 'i32')],
       values: [int(1)],
       init: false,
-      // // All threads write the same value, but the memory models of the targets require an atomic operation.
+      // All threads write the same value, but the memory models of the targets require an atomic operation.
       atomic: true,
     })
   const body = rewriteStmts(kernel.body, {
@@ -50,11 +50,11 @@ function losing(s: If): Expr | undefined {
   const update = s.then.at(-1)
   if (update?.kind !== 'reduce') return undefined
   const { values, reducer, span, targets } = update
-  // // Initialisations of the target before the update lose nothing.
+  // Initialisations of the target before the update lose nothing.
   const starts = (x: Stmt): boolean =>
     x.kind === 'store' && targets.some((t) => t.buffer === x.buffer) && x.value.kind === 'const'
   if (!s.then.slice(0, -1).every(starts)) return undefined
-  // // The span of the source marks this comparison as one of values, which may wrap, and not of positions (`ir/values`).
+  // The span of the source marks this comparison as one of values, which may wrap, and not of positions (`ir/values`).
   return values
     .map((v, k) => binary('ne', v, reducer.identity[k]!, span))
     .reduce((a, b) => binary('or', a, b))

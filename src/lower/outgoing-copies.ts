@@ -44,7 +44,7 @@ export function outgoingCopies(top: Stmt, startsOf: (s: Stmt) => readonly Instr[
         const started = startsOf(s)
         if (started.length === 0 || !started.every((i) => i.asynchronous?.waitRead) || !isAlone(s)) continue
         copies.add(s)
-        // // Parallel iterations may write to the same source, so only serial loops carry copies.
+        // Parallel iterations may write to the same source, so only serial loops carry copies.
         if (loop.kind !== 'for' || loop.mode.kind !== 'serial' || loop.reduce) continue
         const at = firstWriter(loop, readsOf([s]))
         if (!at || at === s) continue

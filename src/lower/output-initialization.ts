@@ -54,7 +54,7 @@ export function deriveInitialisation(
       if (!covered(w)) fills.push({ buffer: buffer.name, value: constant(buffer.fill, buffer.dtype) })
       continue
     }
-    // // A tuple is initialised in its nest only if this holds for all its targets.
+    // A tuple is initialised in its nest only if this holds for all its targets.
     const whole = w.stmt.targets.every((t, k) => {
       const other = first.get(t.buffer)
       const role = kernel.buffers.find((b) => b.name === t.buffer)?.role
@@ -180,7 +180,7 @@ function coversAxis(
     if (own.name === axis.name) return true
     return isDense(own) && isDense(axis) && sameExpr(own.extent, axis.extent)
   }
-  // // io * b + ii over ceildiv(extent, b) × b, guarded by `io * b + ii < extent`.
+  // io * b + ii over ceildiv(extent, b) × b, guarded by `io * b + ii < extent`.
   const ones = inOnes(e)
   const tile = inTiles(e) ?? (ones && { ...ones, y: int(1) })
   if (!isDense(axis) || !tile) return false

@@ -52,16 +52,16 @@ export function pipelineInvariants(
     !mentionsSome(e, own) &&
     !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
     isCostly(e) &&
-    // // Values with a known divisor stay in place, because divisibility of registers is unknown.
+    // Values with a known divisor stay in place, because divisibility of registers is unknown.
     known.divisor(e) === 1
   const found = new Map<string, Expr>()
-  // // Expressions without loads may be hoisted even if copies evaluate them conditionally.
+  // Expressions without loads may be hoisted even if copies evaluate them conditionally.
   const visit = (e: Expr, always: boolean): void => {
     if (!isOne(e) || (!always && readsMemory(e))) {
       for (const [k, x] of children(e).entries()) visit(x, always && !evaluationGuard(e, k))
     } else found.set(keyOf(e), e)
   }
-  // // A condition on threads or on loops of the copy selects the copying thread, but some thread copies always.
+  // A condition on threads or on loops of the copy selects the copying thread, but some thread copies always.
   const byThreads = (e: Expr): boolean =>
     !readsMemory(e) && [...freeVars(e)].every((v) => own.has(v) || THREADS.has(v))
   const visitAll = (body: Body, always: boolean): void => {
@@ -78,7 +78,7 @@ export function pipelineInvariants(
     }
   }
   visitAll(copies, true)
-  // // Values may contain each other, so smaller ones come first.
+  // Values may contain each other, so smaller ones come first.
   const registers = new Map<string, Buffer>()
   const fromRegisters = (e: Expr): Expr | undefined => {
     const register = isCostly(e) ? registers.get(keyOf(e)) : undefined

@@ -100,7 +100,10 @@ interface Launches {
 }
 let latest: Launches | undefined
 
-/** The plan after each of these passes, and a copy of the names in use after the last pass. */
+/**
+ * Returns the plans after outlining and after each of `passes`, and a copy of the names in use after the last pass. The latest result is
+ * reused.
+ */
 function latestLaunches(
   passes: readonly LaunchPass[],
   loops: Kernel2,

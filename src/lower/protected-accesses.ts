@@ -1,6 +1,6 @@
 /**
- * Speculation safety of loads and divisions: the conditions that keep an access in range, or a divisor from being 0. An expression may
- * move out of a condition only if both share no name (`common-subexpressions.ts` states the rule).
+ * Speculation safety of loads and divisions: which conditions keep an access in range, or a divisor from being 0. An expression may be
+ * hoisted out of a condition only if the two have no name in common (`common-subexpressions.ts` states the rule).
  */
 import type { HardwareExtents } from '../analysis/integers/ranges.ts'
 import type { Expr, Load, Search } from '../ir/expr.ts'

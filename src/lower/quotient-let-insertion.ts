@@ -18,6 +18,6 @@ export function insertQuotientLets(
   extents: HardwareExtents,
 ): Body {
   const shared = insertLets(body, flatBuffers(kernel.buffers), names, WRITTEN_OUT)
-  // // The bounds checks that let insertion adds mention array lengths, which may contain quotients of sizes.
+  // The bounds checks that let insertion adds mention array lengths, which may contain quotients of sizes.
   return lowerIntegerDivision(shared, kernel, extents)
 }

@@ -65,7 +65,7 @@ export function exchangeHalves(
     const lanes = { first, width: to, among, ...(together ? { together } : {}) }
     return stmt({ ...reduce, init: false, atomic: false, targets, values, lanes })
   }
-  // // Lanes whose number has the bit `xor` keep the elements whose number has it. The lane number goes through a register, so that no
+  // Lanes whose number has the bit `xor` keep the elements whose number has it. The lane number goes through a register, so that no
   // pass hoists its bits out of the loops, where they would occupy registers.
   const step = (xor: number): Stmt[] => {
     const kept = Array.from({ length: n / (2 * xor) }, (_, k) => 2 * xor * k)

@@ -44,7 +44,7 @@ function combine(r: Reduce, names: Names): Stmt[] {
   const set = (k: number, value: Expr): Stmt =>
     store(r.targets[k]!.buffer, r.targets[k]!.index, value, { span: r.span })
   if (results.length === 1) return [set(0, results[0]!)]
-  // // All components are computed before the first is replaced.
+  // All components are computed before the first is replaced.
   const lets = results.map((value) => define(names.fresh('next'), value, { span: r.span }))
   return [...lets, ...lets.map((l, k) => set(k, variable(l.name, l.dtype)))]
 }

@@ -52,7 +52,7 @@ export function withStart(
   names: Names,
   cond?: Expr,
 ): Body | undefined {
-  // // The loops of an instruction cannot contain other statements.
+  // The loops of an instruction cannot contain other statements.
   const at = path.findIndex((l) => l.reduce || l.mode.kind === 'instr')
   const inside = at < 0 ? [] : path.slice(at)
   const nest = fitsBefore(reduce, inside) ? startsOf(reduce, inside, names, cond) : undefined

@@ -26,7 +26,7 @@ function aloneIn(top: Stmt, global: ReadonlySet<string>): ReadonlySet<Reduce> {
   const out = new Set<Reduce>()
   for (const { stmt: s, buffer, path } of writes) {
     if (s.kind !== 'reduce' || !s.atomic || !global.has(buffer)) continue
-    // // The loops of an instruction are not modified.
+    // The loops of an instruction are not modified.
     if (path.some((l) => l.mode.kind === 'instr')) continue
     const meets = path.some((l) => l.mode.kind === 'bind' && l.reduce)
     if (!meets && writes.every((w) => w.buffer !== buffer || w.stmt === s)) out.add(s)

@@ -62,7 +62,7 @@ function promoted(body: Body, outside: Context): Body {
     if (s.kind === 'let') values.set(s.name, s.value)
     let loop = s
     const around: Held = { before: [], after: [] }
-    // // If only the loop accesses the element, it may not exist, or belong to another thread, when the loop does not run.
+    // If only the loop accesses the element, it may not exist, or belong to another thread, when the loop does not run.
     const guarded: Held = { before: [], after: [] }
     if (s.kind === 'for')
       for (const element of elementsOf(s, cx)) {

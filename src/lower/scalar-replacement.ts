@@ -19,7 +19,7 @@ export function replaceArraysByScalars(body: Body, names: Names): Body {
   walkStmts(body, (s) => {
     const length = s.kind === 'alloc' && s.buffer.shape[0]?.kind === 'const' ? s.buffer.shape[0].value : 1
     if (s.kind !== 'alloc' || !arrays.has(s.buffer.name)) return
-    // // Instructions read two half-precision elements as one word.
+    // Instructions read two half-precision elements as one word.
     if (isPacked(s.buffer)) {
       arrays.delete(s.buffer.name)
       return

@@ -38,7 +38,7 @@ export function expandSearches(body: Body, names: Names): Body {
           return expandSearches([when(all(terms.slice(0, first)), [inner])], names)
         }
       }
-      // // The result of `let x = search` is `x` itself.
+      // The result of `let x = search` is `x` itself.
       const own = s.kind === 'let' && s.value.kind === 'search' ? s : undefined
       const before = new Before(names)
       const replaced = mapExprs(s, (e) => before.take(e, own && e === own.value ? own.name : undefined))
@@ -53,10 +53,10 @@ interface Run {
   readonly known: Map<string, Expr>
 }
 
-/** The scope in which an operand is known to be true (or false), inside of its own evaluation. */
+/** The truth value of an operand on which later operands depend, and the scope in which they are evaluated. */
 interface Truth {
   readonly value: Expr
-  /** The scope in which all operands before `last` have this truth value. */
+  /** The scope that is entered if all operands before `last` have this truth value. */
   readonly run: Run
   readonly last: Expr
 }
@@ -103,7 +103,7 @@ class Before {
     return e.kind === 'select' && k === 2 ? under(around, not(value)) : under(run, isOr(e) ? not(last) : last)
   }
 
-  /** Expands an operand that must be `truth` for later operands to be evaluated. If `a and b` holds, both were evaluated. */
+  /** Expands an operand whose truth value decides whether later operands are evaluated. `truth`: the value for which they are. */
   #decide(e: Expr, run: Run, truth: boolean): Truth {
     if (e.kind !== 'binary' || e.op !== (truth ? 'and' : 'or') || run.known.has(keyOf(e))) {
       const value = this.#expand(e, run)

@@ -41,12 +41,12 @@ export interface Cells {
 
 export class SegmentAccumulators {
   readonly segments: Segments
-  /** Registers for the sums and for the index of their element. */
+  /** All registers of the accumulators: sums, index of their element, and segment limit. */
   readonly registers: readonly Buffer[]
   readonly #names: Names
   readonly #accumulators: readonly Buffer[]
   readonly #places: readonly Buffer[]
-  /** End of the current segment, in values of the search; undefined unless a search finds the element. */
+  /** End of the current segment, in values of the search; undefined if the element is not found by an upper-bound search. */
   readonly #limit: Buffer | undefined
   readonly #search: Search | undefined
 
@@ -83,8 +83,8 @@ export class SegmentAccumulators {
   }
 
   /**
-   * Condition that iteration `at` and all since the last one belong to the current element: the searched value increases, and is still
-   * below the limit. Undefined if no search finds the element.
+   * Condition that iteration `at` belongs to the current element: the searched value only increases, so it suffices that it is below the
+   * limit. Undefined if no search finds the element.
    */
   staysWithin(at: LoopValues): Expr | undefined {
     if (!this.#search || !this.#limit) return undefined
@@ -162,7 +162,7 @@ export class SegmentAccumulators {
     ])
   }
 
-  /** Stores the sums into row `at` of the carry-out buffer, whose other dimensions are those of the inner loops. */
+  /** Stores the sums into row `at` of the carry-out buffer `to`, whose other dimensions are those of the inner loops. */
   carryOut(to: string, at: Expr): Body {
     const { rest } = this.segments
     return this.#nest(true, (map) => {

@@ -148,7 +148,7 @@ export function perBlock(
     set(limit, segment.segmentEnd()),
     when(and(segment.continued(), not(isFirst)), sums.spill(rest(own))),
   ]
-  // // The number of further groups that contain parts of the segment; the groups in between contain nothing else.
+  // The number of further groups that contain parts of the segment; the groups in between contain nothing else.
   const others = min(
     div(sub(sub(get(limit), int(1)), shares.search.value), int(shares.length)),
     sub(int(groups - 1), own),

@@ -56,7 +56,7 @@ function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: num
   const { atomic } = segments.reduce
   const withEpilogue = (epilogue: Epilogue): Body => [
     ...epilogue.start,
-    // // Batches require a perfect nest. If a later step added copies next to the reduction, iterations run one by one.
+    // Batches require a perfect nest. If a later step added copies next to the reduction, iterations run one by one.
     ...(by > 1 && isPerfect(loop, segments)
       ? batches(loop, sums, epilogue, by, names)
       : [sums.eachIteration(loop, epilogue.flush())]),
@@ -78,7 +78,7 @@ function withSegmentedReduction(whole: Stmt, v: string, kernel: Kernel2, at: num
     ...inside,
     ...epilogue.after,
   ])
-  // // Allocated outside of the loops over blocks, so that the versions of a body share the memory.
+  // Allocated outside of the loops over blocks, so that the versions of a body share the memory.
   return when(bool(true), [alloc(epilogue.shared), ...body])
 }
 
@@ -147,7 +147,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
         epilogue.flush(),
       )
     const end = new Map([[loop.var, add(mul(variable(round), int(by)), int(by - 1))]])
-    // // Loads stay outside of the condition, so that they overlap its evaluation.
+    // Loads stay outside of the condition, so that they overlap its evaluation.
     const one = guarded || !grows(parts, loop) ? undefined : sums.staysWithin(end)
     const combinePhase: Stmt = one
       ? when(one, [combine(() => [])], [combine(switchElement), ...sums.setLimit()])
@@ -159,7 +159,7 @@ function batches(loop: For, sums: SegmentAccumulators, epilogue: Epilogue, by: n
   const whole = loop.guards.map((g) => substitute(g, last))
   if (!loop.guards.every((g) => isUpperBound(g, loop))) return batchLoop(true)
   if (whole.length === 0) return batchLoop(false)
-  // // Only the last partition is partial, so its iterations run one by one.
+  // Only the last partition is partial, so its iterations run one by one.
   return [when(all(whole), batchLoop(false), [sums.eachIteration(loop, epilogue.flush())])]
 }
 

@@ -59,7 +59,7 @@ function overSetBits(loop: For, word: Expr, names: Names): Stmt {
     names.fresh(`${loop.name}_set`),
     call('popcount', [rest]),
     [
-      // // The number of zeros below the lowest set bit.
+      // The number of zeros below the lowest set bit.
       set(at, call('popcount', [call('bit_and', [call('bit_xor', [rest, int(-1)]), below])])),
       set(left, call('bit_and', [rest, below])),
       ...whenAll(asked, substituteStmts(loop.body, numbered)),

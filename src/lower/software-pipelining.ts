@@ -48,7 +48,7 @@ export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
   const names = namesOf(kernel)
   const memory = allocatedNames(kernel.body)
   const facts = new Facts({ sizes: kernel.facts })
-  // // Each top-level statement is one launch, so the result of one loop stays in one statement.
+  // Each top-level statement is one launch, so the result of one loop stays in one statement.
   const nests = kernel.body.map((nest): Stmt => {
     const s = allThreadsPipelining(nest)
     const preheaders: Preheader[] = []
@@ -147,7 +147,7 @@ function expandLoop(
   const distance = stages - 1
   const commit = groups.map(commitGroup)
   const wait = groups.map((i) => waitGroup(i, distance - 1))
-  // // With mbarriers, the copies of all iterations run.
+  // With mbarriers, the copies of all iterations run.
   const guardsAt = (values: ReadonlyMap<string, Expr>): readonly Expr[] =>
     (barriers.length > 0 ? [] : loop.guards).map((g) => substitute(g, values))
   const inLoop = (iteration: Expr): ReadonlyMap<string, Expr> => new Map([[loop.var, iteration]])
@@ -205,7 +205,7 @@ function expandLoop(
     ...whenAll(loop.guards, inStage(rest, staged, mod(now, int(stages)))),
     ...(ordered ? [commitGroup(ordered), waitGroup(ordered, 1), BLOCK_BARRIER] : []),
   ]
-  // // The end of a copy uses the cursor, so the cursor advances after it.
+  // The end of a copy uses the cursor, so the cursor advances after it.
   const late = cursor !== undefined && end.length > 0
   const begun = late ? start : [...start, ...advance]
   const setup = [
@@ -226,7 +226,7 @@ function expandLoop(
       guards: [],
       body: [
         ...moved.flatMap((m) => (m.inFlight ? [alloc(m.inFlight)] : [])),
-        // // Asynchronous computation starts before the copies.
+        // Asynchronous computation starts before the copies.
         ...(asynchronousIn(rest).length > 0 ? [...compute, ...begun] : [...begun, ...compute]),
         ...end,
         ...(late ? advance : []),

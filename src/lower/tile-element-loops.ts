@@ -51,7 +51,7 @@ export class ElementLoops {
     this.#names = names
   }
 
-  /** Throws `schedule/across-lanes` for a statement that uses a single element of a tile. */
+  /** Throws `schedule/across-lanes` for a statement that uses a single element of a tile on its own. */
   rejectPartialAccess(s: Stmt): never {
     return rejectOrder(s, this.#accesses([s]), this.#loops)
   }
@@ -182,7 +182,7 @@ export class ElementLoops {
     })
   }
 
-  /** Restricts stores to other memory to one of the threads that hold the element. */
+  /** If a statement stores from a tile to other memory, only one of the threads that hold the element runs it. */
   #owned(body: Body, memory: Memory): Body {
     const { owner } = memory
     if (!owner) return body

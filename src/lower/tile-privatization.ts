@@ -25,7 +25,7 @@ export function privatizeTiles(body: Body): Body {
   }
   const kept = new Map<string, readonly boolean[]>()
   for (const [name, { shape, memory }] of tiles) {
-    // // The last dimensions are those of a declared memory's tiles, which threads hold together.
+    // The last dimensions are those of a declared memory's tiles, which threads hold together.
     const before = shape.length - (memory?.shape.length ?? 0)
     const all = indices.get(name) ?? []
     const [first] = all

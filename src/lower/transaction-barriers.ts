@@ -168,7 +168,7 @@ export class TransactionBarrier {
   }
 
   #round(k: Expr): Expr {
-    // // `max` shows that the number is nonnegative, so division needs no flooring.
+    // `max` shows that the number is nonnegative, so division needs no flooring.
     return this.#earlierRounds ? add(max(load(this.#earlierRounds.name, [int(0)], 'i32'), int(0)), k) : k
   }
 

@@ -36,7 +36,7 @@ export function widenAccumulators(kernel: Kernel2): Kernel2 {
         const index = unflatten(p, b.shape)
         return store(to.name, index, load(from.name, index, from.dtype))
       })
-    // // No other statement reads a local buffer.
+    // No other statement reads a local buffer.
     const back = b.role === 'local' ? [] : [copy(b, temporary)]
     body = [...(b.role === 'inout' ? [copy(temporary, b)] : []), ...renamed, ...back]
   }

@@ -5,7 +5,7 @@ export class Turns {
   #last: Promise<unknown> = Promise.resolve()
   /** Number of unfinished calls. */
   #open = 0
-  /** The queue into which this one was merged; undefined if it was not. */
+  /** The queue into which this queue was merged; undefined if none. */
   #joined: Turns | undefined
 
   /** Runs `work` after the earlier calls, or at once if the queue is empty. Its errors reach only its caller. */
@@ -38,7 +38,7 @@ export class Turns {
       get: (_, name) => {
         const value: unknown = Reflect.get(target, name, target)
         if (typeof value !== 'function' || name === 'constructor') return value
-        // // Bound to the target, because private fields are not accessible through the proxy.
+        // Bound to the target, because private fields are not accessible through the proxy.
         if (atOnce.includes(name as keyof T)) return value.bind(target)
         return (...args: unknown[]) => this.take(async () => Reflect.apply(value, target, args))
       },

@@ -72,7 +72,7 @@ export class Compilation {
   readonly #loops: ScheduleState | null
   readonly #early: EarlySteps
   #lowered: ScheduleState | undefined
-  // // Lazy, because most compilations are intermediate and their plans are never needed.
+  // Lazy, because most compilations are intermediate and their plans are never needed.
   #plans: Map<string, Plan> | undefined
   #texts: Map<ModuleText['target'], ModuleText[]> | undefined
 
@@ -219,7 +219,7 @@ export class Compilation {
   onCoords(s: CoordStep, which?: StepOf): Compilation {
     if (!this.onCoordinates) return isLoopStep(s) ? this.onLoop(s, which) : refuseLate(s)
     checkNewNames(s)
-    // // Untyped callers may pass values that are not steps; the checks of steps reject them.
+    // Untyped callers may pass values that are not steps; the checks of steps reject them.
     const next = resultOrError(() => inPass(`step ${s?.kind}`, () => applyCoordStep(this.kernel, s)))
     if (next instanceof SptError) {
       const fused = isOfOtherAxes(next) && isLoopStep(s) ? resultOrError(() => this.onLoop(s, which)) : next

@@ -16,7 +16,7 @@ import { type Sources, withPlaces } from './launch-spans.ts'
 export function lanesOf(device: Device): LowerOptions {
   const { lanes } = device.limits
   if (device.kind !== 'webgpu' || lanes === undefined) return TARGETS[targetOf(device)].lowering
-  // // WGSL's uniformity analysis is per block, not per lane.
+  // WGSL's uniformity analysis is per block, not per lane.
   return { lanes, together: true }
 }
 

@@ -243,7 +243,7 @@ export class Executable {
     const status = await this.values(plan.lostWrites.buffer)
     const lost = plan.lostWrites.targets.filter((_, k) => status[k] !== 0)
     if (lost.length === 0) return
-    // // Values that reside only on the device cannot be passed to the reference.
+    // Values that reside only on the device cannot be passed to the reference.
     const source = this.#resident.size === 0 ? this.#source : undefined
     throw lostWrites(plan.name, lost, source && { source, bound: this.#bound, bytes: this.bytes })
   }

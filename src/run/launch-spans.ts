@@ -27,7 +27,7 @@ export function withPlaces(texts: readonly ModuleText[], plan: Plan, sources: So
 function firstSpan(launch: Launch): Span | undefined {
   let found: Span | undefined
   walkStmts(launch.body, (s) => {
-    // // Loops may have become hardware indices; stores and reductions exist on every device.
+    // Loops may have become hardware indices; stores and reductions exist on every device.
     if (s.kind === 'store' || s.kind === 'reduce') found ??= s.span
   })
   return found

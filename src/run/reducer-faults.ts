@@ -77,7 +77,7 @@ function operandsOf(
       known.kept++
     })
   } catch (e) {
-    // // The operands collected so far are checked.
+    // The operands collected so far are checked.
     if (!(e instanceof SptError) || e.diagnostics[0]!.code !== 'reference/too-long') throw e
   }
   return all

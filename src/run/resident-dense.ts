@@ -49,7 +49,7 @@ export class ResidentDense extends DenseOnDevice {
     return this.#turns.take(() => this.downloadNow())
   }
 
-  /** Reports errors of graphs that compute it. Throws SptError like `run` of the kernel that writes it. */
+  /** Reports errors of graphs that compute this output. Throws SptError like `run` of the kernel that writes the output. */
   settle(): Promise<void> {
     return this.#settle()
   }

@@ -1,4 +1,4 @@
-/** Steps on loops that steps on coordinates may follow (`require`), with their place among these. */
+/** Size requirements (`require`): steps on loops that steps on coordinates may follow, with their order among these. */
 import type { LoopStep } from '../schedule/steps.ts'
 
 interface EarlyStep {

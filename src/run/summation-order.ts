@@ -26,7 +26,7 @@ export interface UnorderedSum {
  * plan.
  */
 export function unorderedSums(loops: Kernel2, plan: Plan, kind: DeviceKind): readonly UnorderedSum[] {
-  // // A single thread has a fixed order.
+  // A single thread has a fixed order.
   if (kind === 'cpu') return []
   const instrs = instructionsOf(loops)
   const found = new Map<string, UnorderedSum>()

@@ -45,7 +45,7 @@ export function locate(
     const axis = levels.stored(name)
     const parent = axis.parent === null ? null : offsets.get(axis.parent)
     invariant(parent !== undefined, `axis ${name} comes before its parent`)
-    // // If a coordinate has several positions, each may contain the element. Only axes with indices can be searched in all of them.
+    // If a coordinate has several positions, each may contain the element. Only axes with indices can be searched in all of them.
     if (parent?.apart || (parent?.end && !hasIndices(axis))) rejectAmbiguousAccess(axis)
     offsets.set(name, step(levels, scope, axis, parent, coords[k]!, present, loose.has(name)))
   })
@@ -104,7 +104,7 @@ function rejectAmbiguousAccess(axis: StoredAxis): never {
   })
 }
 
-/** Returns the open iterator over the axis at this coordinate and parent position; undefined if there is none. */
+/** Returns the open iterator over `axis` at this coordinate and parent position; undefined if there is none. */
 const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Expr): OpenAxis | undefined =>
   scope.open
     .get(axis.name)
@@ -118,7 +118,10 @@ const openedAt = (scope: Scope, axis: StoredAxis, parent: Expr | null, coord: Ex
 interface Found {
   readonly at: Expr
   readonly end: Expr | null
-  /** True if found under one of several parent positions; the others may have the same coordinate and other children. */
+  /**
+   * True if the position was searched under the first of several parent positions. The other parents may have the same coordinate and
+   * other children.
+   */
   readonly apart?: boolean
 }
 
@@ -141,13 +144,13 @@ function step(
   }
   if (hasMask(axis)) {
     invariant(parent, `axis ${axis.name} is looked up under its parent`)
-    // // Nonnegative after the range checks; `max` keeps flooring out of the index of the word, because LLVM of CUDA 13.0 does not
+    // Nonnegative after the range checks; `max` keeps flooring out of the index of the word, because LLVM of CUDA 13.0 does not
     // terminate on it in loops.
     const at = wordsOf(axis) === 1 || scope.facts.nonNegative(coord) ? coord : max(coord, int(0))
     present.push(...rangeChecks(scope, coord, axis.extent), isSet(axis, parent, at))
     return { at: add(levels.segment(axis, parent).base, rankOf(axis, parent, at)), end: null }
   }
-  // // The segment of an absent parent is empty, so its bounds are not loaded.
+  // The segment of an absent parent is empty, so its bounds are not loaded.
   const certain = all(present)
   const segment = levels.segment(axis, parent, above?.end ?? null)
   const lo = select(certain, segment.base, int(0))
@@ -157,14 +160,14 @@ function step(
     return { at: add(lo, coord), end: null }
   }
   const hi = add(lo, length)
-  // // The concatenated segments of several parents are not sorted as a whole.
+  // The concatenated segments of several parents are not sorted as a whole.
   const ordered = axis.ordered && !isPadded(axis) && !above?.end
   const find = (method: 'lower' | 'upper' | 'linear'): Expr =>
     search(method, indicesOf(axis.name), lo, hi, coord)
   const found = find(ordered ? 'lower' : 'linear')
   present.push(lt(found, hi))
   if (ordered) present.push(eq(load(indicesOf(axis.name), [found], 'i32'), coord))
-  // // Padding has the extent as its coordinate, and must not match a search.
+  // Padding has the extent as its coordinate, and must not match a search.
   if (hasWidth(axis) && !scope.facts.below(coord, axis.extent)) present.push(lt(coord, axis.extent))
   return { at: found, end: ordered && !axis.unique ? find('upper') : null, apart: above?.end != null }
 }

@@ -19,7 +19,7 @@ const wordAt = (axis: MaskedAxis, parent: Expr, word: Expr): Expr =>
 function upTo(axis: MaskedAxis, parent: Expr, coordinate: Expr): Expr {
   const one = wordsOf(axis) === 1
   const word = wordAt(axis, parent, one ? int(0) : div(coordinate, int(32)))
-  // // Shift counts are taken modulo 32.
+  // Shift counts are taken modulo 32.
   return call('shift_left', [word, sub(int(31), coordinate)])
 }
 
@@ -31,7 +31,7 @@ export const isSet = (axis: MaskedAxis, parent: Expr, coordinate: Expr): Expr =>
 export function rankOf(axis: MaskedAxis, parent: Expr, coordinate: Expr): Expr {
   let rank = call('popcount', [call('shift_left', [upTo(axis, parent, coordinate), int(1)])])
   for (let w = wordsOf(axis) - 2; w >= 0; w--) {
-    // // 1 for words below the coordinate's word, otherwise 0. Arithmetic is used, because branches would multiply with the number of
+    // 1 for words below the coordinate's word, otherwise 0. Arithmetic is used, because branches would multiply with the number of
     // words.
     const after = min(max(sub(div(coordinate, int(32)), int(w)), int(0)), int(1))
     rank = add(rank, mul(call('popcount', [wordAt(axis, parent, int(w))]), after))

@@ -38,7 +38,7 @@ import { emptyScope, type Scope, withFacts, withValue } from './nest-scope.ts'
 export function lowerToPositions(kernel: Kernel1): Kernel2 {
   const first = new PositionLowering(kernel, new Set())
   const lowered = first.run()
-  // // Conditions may turn out not to depend on reduction loops. The second run initialises accordingly.
+  // Conditions may turn out not to depend on reduction loops. The second run initialises accordingly.
   return first.outside.size === 0 ? lowered : new PositionLowering(kernel, first.outside).run()
 }
 
@@ -112,7 +112,7 @@ class PositionLowering {
       case 'iterate':
         return this.#iteration(s, scope)
       case 'assign': {
-        // // A multiple assignment evaluates all values and addresses before it stores the first value.
+        // A multiple assignment evaluates all values and addresses before it stores the first value.
         const out: Stmt[] = []
         const written = new Set(s.targets.map((t) => t.buffer))
         const several = s.targets.length > 1
@@ -216,7 +216,7 @@ class PositionLowering {
     this.#copies.around += loops.length
     const innermost = this.#body(it.body, scope, it.name)
     this.#copies.around -= loops.length
-    // // Guards may be evaluated again elsewhere, so they must not read data that the loop writes. Others become `if` statements.
+    // Guards may be evaluated again elsewhere, so they must not read data that the loop writes. Others become `if` statements.
     const nest = loops.reduceRight<readonly Stmt[]>((body, loop) => {
       const written = writesOf(body)
       const once = loop.guards.filter((g) => readsSome(g, written))
@@ -269,7 +269,10 @@ class PositionLowering {
   }
 }
 
-/** Returns `body` under conditions, each evaluated only if the earlier ones hold; `absent`: the buffer whose element they test. */
+/**
+ * Returns `body` under conditions, each evaluated only if the earlier conditions hold. `absent`: the buffer whose element the conditions
+ * test.
+ */
 function guarded(conditions: readonly Expr[], body: readonly Stmt[], absent?: string): Stmt[] {
   if (conditions.length === 0) return [...body]
   return [when(all(conditions), body, [], absent ? { absent } : {})]

@@ -18,7 +18,7 @@ export interface Opened {
   readonly extent: Expr
   /** Guards on the new position, which skip padding. */
   readonly guards: readonly Expr[]
-  /** Conditions that the extent already implies, because the axis is counted. */
+  /** Conditions that hold by the loop's extent, because the kernel counts the entries of the axis. */
   readonly implied?: readonly Expr[]
   readonly scope: Scope
 }
@@ -52,7 +52,7 @@ export function openIterator(
       const base = levels.stored(axis.base)
       const extent = extentOfBuffer(axis.buffer)
       inner.facts.coordinate(v, extent)
-      // // The gathered axis is looked up only by its attached axes, through the coordinate.
+      // The gathered axis is looked up only by its attached axes, through the coordinate.
       const opened = withAxis(bound(inner, name, coordinate, base.extent), axis.name, {
         parent: null,
         offset: v,
@@ -67,7 +67,7 @@ export function openIterator(
       const root = levels.stored(base.parent)
       const segment = segmentAt(levels, inner, base, root, parent.coordinate)
       const opened = openSegment(levels, inner, base, segment, name, v)
-      // // The mask is read at the parent position before the empty extent takes effect, so the guard tests that the parent exists.
+      // The mask is read at the parent position before the empty extent takes effect, so the guard tests that the parent exists.
       if (!hasMask(base)) return opened
       return { ...opened, guards: opened.guards.map((g) => and(segment.certain, g)) }
     }

@@ -33,7 +33,7 @@ export const valuesBelow = (
 
 /** Returns the declared buffers of a kernel and the index arrays of its axes. */
 export function buffersOf(kernel: Kernel1, levels: Levels): Buffer[] {
-  // // Masks that no statement reads are omitted.
+  // Masks that no statement reads are omitted.
   const read = new Set(readsIn(kernel.body).map((l) => l.buffer))
   const out: Buffer[] = kernel.buffers.flatMap(
     ({ name, dtype, axes, role, fill, accumulate, ascending, positions, mask, span, ...b }) => {

@@ -23,7 +23,7 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
     for (const s of body) {
       found ||= written && exprsOf1(s).some(uses)
       if (s.kind === 'iterate') {
-        // // Writes of one iteration are visible in the next.
+        // Writes of one iteration are visible in the next.
         const writtenAgain = visit(s.body, written)
         if (writtenAgain && !written) visit(s.body, true)
         found ||= writtenAgain && s.where.some(uses)
@@ -41,7 +41,7 @@ export function usedChanged(rest: readonly Stmt1[], name: string, value: Expr): 
   return found
 }
 
-/** Copies of values whose source memory changes before their last use. */
+/** Copies of values whose source memory may be written before the last use of the value. */
 export class Copies {
   /** The number of loops around the current statement. */
   around = 0
@@ -55,7 +55,7 @@ export class Copies {
 
   /** Copies `value` into a register (inside loops) or a global buffer (outside), appends the store to `out`, and returns the load. */
   keep(value: Expr, base: string, out: Stmt[]): Expr {
-    // // Half-precision values are copied in their compute type, because only the original statement may round.
+    // Half-precision values are copied in their compute type, because only the original statement may round.
     const dtype = isHalf(value.dtype) ? computeType(value.dtype) : value.dtype
     const inside = this.around > 0
     const name = this.#names.fresh(base)

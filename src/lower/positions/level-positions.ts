@@ -39,7 +39,7 @@ export class Levels {
         isDense(a) && a.offsets ? [[a.name, { array: a.offsets, room: a.capacity }] as const] : [],
       ),
     )
-    // // With a limited capacity, the offsets give the stored number instead.
+    // With a limited capacity, the offsets give the stored number instead.
     this.#ends = new Map(
       axes.flatMap((a) =>
         isDense(a) && a.count && !(a.offsets && a.capacity) ? [[a.name, a.count] as const] : [],
@@ -106,8 +106,8 @@ export class Levels {
   }
 
   /**
-   * Position and coordinate of slot `relative` of the segment that begins at `base`, and the conditions under which it is stored (padding,
-   * unset bits).
+   * Returns the position and coordinate of slot `relative` in the segment that begins at `base`. `guards`: conditions under which the slot
+   * is occupied (no padding, bit set).
    */
   entry(
     a: StoredAxis,

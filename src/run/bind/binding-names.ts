@@ -49,7 +49,7 @@ export function bindingOf(
   if (found) return found
   const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
   const tables = tablesMade(kernel).map((b) => nameInText(kernel, b))
-  // // Only axes with stored structure can be bound: dense axes have none, and the kernel computes its own tables.
+  // Only axes with stored structure can be bound: dense axes have none, and the kernel computes its own tables.
   const all = allAxesOf(kernel)
   const axes = [...all].flatMap(([a, x]) =>
     isStored(x) && isStructured(all, a) && !isOfTable(kernel, a) ? [a] : [],
@@ -91,7 +91,7 @@ export function bindingIn(kernel: Kernel1, name: string, tensor?: Tensor): Bindi
   const axis = isOfTable(kernel, name) ? undefined : axes.get(name)
   const table =
     tablesMade(kernel).find((b) => b.name === name) ?? (axis ? undefined : tableInText(kernel, name))
-  // // The length of a list or mask follows from the arrays of its enclosing axes.
+  // The length of a list or mask follows from the arrays of its enclosing axes.
   const many = { name, extent: variable(`#${name}`) }
   if (table)
     return {

@@ -55,7 +55,7 @@ export function bindParams(
   for (const [name, tensor] of tensors) {
     measured(kernel, name, tensor)
     addSizes(kernel, name, tensor, { params, from })
-    // // A list of n + 1 boundaries has n segments.
+    // A list of n + 1 boundaries has n segments.
     if (bindingOf(kernel, name, tensor).kind === 'list') params.set(segmentsOf(name), tensor.shape[0]! - 1)
   }
   refuseMissing(kernel, openParams(kernel), params)

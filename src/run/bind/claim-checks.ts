@@ -15,7 +15,7 @@ export function checkClaims(kernel: Kernel1, { levels }: Structure, elsewhere: E
     for (const { instance } of r.instance.parts)
       for (const { axis, claim } of instance.claims) {
         const name = instance.names.get(axis) ?? axis
-        // // A later format may have replaced the axis.
+        // A later format may have replaced the axis.
         if (!levels.has(name) || elsewhere.levels.has(name)) continue
         const chain = chainTo(axes, name).map((a) => levels.get(a)!)
         runSync(checkLevelProperty(HOST, chain, claim))

@@ -60,7 +60,7 @@ export function sourceOf(
     )
     return { name, axes, columns: tensor.coords, tensor }
   }
-  // // Elements that equal the fill value are not stored; zeros are stored if the fill value is not 0.
+  // Elements that equal the fill value are not stored; zeros are stored if the fill value is not 0.
   const fill = callerTensor(kernel, name)?.first.fill ?? 0
   if (tensor.kind === 'dense') {
     const t = coordsOfDense(tensor, fill)
@@ -96,7 +96,7 @@ export function randomSources(
   const sources: Source[] = []
   const newDense = new Map<string, Tensor>()
   const tensors = callerTensors(kernel)
-  // // Structure first: one source per chain without bound structure.
+  // Structure first: one source per chain without bound structure.
   const used = new Set([...tensors.flatMap((t) => t.axes), ...axesWithoutTensor(kernel)])
   for (const chain of leafChains([...axes.values()])) {
     const leaf = chain.findLast((a) => used.has(a))

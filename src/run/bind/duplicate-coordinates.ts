@@ -19,7 +19,7 @@ export function checkApart(
   storage: Storage,
 ): void {
   const positions = storage.entries?.positions
-  // // Without positions, and under a nonunique axis, each entry has its own position.
+  // Without positions, and under a nonunique axis, each entry has its own position.
   if (!positions || (storage.trees.length === 1 && storage.axes.some(isNonunique))) return
   for (const piece of pieces) {
     if (piece.columns.size !== storage.axes.length) continue

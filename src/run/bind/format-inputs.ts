@@ -30,7 +30,7 @@ export function bindGiven(
   const lists = new Map<string, Int32Array>()
   const sets = new Map<string, readonly Int32Array[]>()
   for (const { instance } of kernel.reformats) {
-    // // A random argument of one format is reused by the others.
+    // A random argument of one format is reused by the others.
     const open = {
       ...instance,
       given: instance.given.filter((g) => tensors.has(g.name) || !(lists.has(g.name) || sets.has(g.name))),
@@ -88,7 +88,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
         expected,
         hint: `bind ${name} to a one-dimensional i32 tensor: the boundaries of the segments`,
       })
-    // // The extent is unknown: an upper bound on sums of coordinates and on their number.
+    // The extent is unknown: an upper bound on sums of coordinates and on their number.
     const all = instance.over.reduce((n, a) => n + evaluate(a.extent, sizes), 1)
     return randomList(ends[0] ?? all, new Random(seedFor(seed, name)))
   }

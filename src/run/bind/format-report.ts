@@ -39,7 +39,7 @@ export function reportOf(input: ReportInput): TensorFormat[] {
       const storage = storages.get(b.name)!
       const d = describe(storage, b.dtype)
       const { label, text, tableNames } = partOf(steps, b.axes)
-      // // Tensors with the same structure have the same counts.
+      // Tensors with the same structure have the same counts.
       const structure = b.axes.join()
       const counted = counts.get(structure) ?? countsOf(b, input)
       counts.set(structure, counted)

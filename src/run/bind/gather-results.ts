@@ -134,7 +134,7 @@ function routeOfPieces(t: CallerTensor, input: RouteInput): Route | null {
   const apart = separatesDuplicates(t.axes.map((a) => storedAxis(axes, a)))
   const union = united([...wholes.values()], t.axes, () => apart)
   const entries = new Map(from.map((s) => [s, union.positionsOf(wholes.get(s)!, null)]))
-  // // Each position of ready-made arrays is an element, even if coordinates repeat.
+  // Each position of ready-made arrays is an element, even if coordinates repeat.
   const { columns, rank } = ranked(union.columns, ready !== undefined || apart)
   return {
     columns,

@@ -51,7 +51,7 @@ interface Padded {
  */
 function paddedCoordinates(r: Reformat, part: FormatInstance, sizes: Sizes): readonly Padded[] {
   return part.axes.flatMap((a) => {
-    // // Padding with the last coordinate of a segment is harmless, because this coordinate is visited anyway.
+    // Padding with the last coordinate of a segment is harmless, because this coordinate is visited anyway.
     const own = paddingOf(a)
     if (!own) return []
     const padding = evaluate(own, sizes)
@@ -132,7 +132,7 @@ export function factorsNotFinite({ kernel, dense }: Bound): string | undefined {
         const at = t && notFinite(t, 0, null)
         return at ? [`${tensor}[${at.index.join(', ')}] is ${at.value}`] : []
       })
-      // // Intermediate values are not checked.
+      // Intermediate values are not checked.
       if (found.length === 0 && f.element && f.loads.every(({ tensor }) => dense.has(tensor))) continue
       const what = found.length > 0 ? `${found.join(', ')}, and ` : ''
       return `${by} takes 0 times ${f.text}, where ${tensor} holds nothing, for 0: ${what}0 times NaN or infinity is NaN; an if or a select that asks ${tensor} leaves out what is not to count`

@@ -48,7 +48,7 @@ function axesByName(kernel: Kernel1, b: Buffer1): ReadonlyMap<string, string> {
 export function underOwnNames(kernel: Kernel1, b: Buffer1, tensor: StoredTensor): StoredTensor {
   const own = axesByName(kernel, b)
   const names = Object.keys(tensor.arrays)
-  // // Arrays under the kernel's own name of an axis take precedence.
+  // Arrays under the kernel's own name of an axis take precedence.
   const target = (name: string): string => {
     const axis = own.get(name)
     return axis === undefined || (axis !== name && names.includes(axis)) ? name : axis
@@ -71,7 +71,7 @@ export function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTenso
   const names = Object.keys(tensor.arrays)
   if (names.some((n) => own.has(n) && !declared.includes(n))) return true
   if (names.some((n) => !own.has(n) && declared.includes(n))) return false
-  // // Names of both belong to the format only if they name all its axes, as in `convert`.
+  // Names of both belong to the format only if they name all its axes, as in `convert`.
   const named = names.flatMap((n) => own.get(n) ?? [])
   const both = names.some((n) => own.has(n) && own.get(n) !== n)
   if (both && !first.axes.every((a) => named.includes(a))) return false

@@ -230,13 +230,13 @@ function partEntries(
     dtype,
     (at) => `element ${at} of ${t.name}`,
   )
-  // // Fill in blocks and padding of levels are not elements of the tensor.
+  // Fill in blocks and padding of levels are not elements of the tensor.
   const bits = maskOver(kernel, b)
   const mask = bits && {
     words: checkMask(bits.name, bits.axes, storage, tables.get(bits.name)),
     axes: bits.axes,
   }
-  // // Dense axes of the tensor itself, which no format made, contain all their coordinates.
+  // Dense axes of the tensor itself, which no format made, contain all their coordinates.
   const isOwn = (a: StoredAxis): boolean => !placed.some((p) => p.instance.order.includes(a.name))
   const filled = [
     ...placed.flatMap((p) => fullAxes(p.instance)),
@@ -275,7 +275,7 @@ function partEntries(
   }
 }
 
-/** Levels of each tree, and whether some positions contain no element. */
+/** Returns the levels of each tree. `drops`: some positions contain no element (padding). */
 function chainsOf({ levels, trees: names, axes }: Storage, filled: readonly StoredAxis[]) {
   const trees = names.map((tree) => tree.map((a) => levels.get(a)!))
   const drops = axes.some(isPadded) || trees.some((tree) => !isSparse(tree.at(-1)!.axis))

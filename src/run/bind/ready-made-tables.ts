@@ -60,7 +60,7 @@ function brought(
   what: string,
   tensors: ReadonlyMap<string, Tensor>,
 ): Int32Array {
-  // // A list or set argument of a later format may have the same name.
+  // A list or set argument of a later format may have the same name.
   const given = givenOf(kernel).get(name)
   if (given)
     fail({

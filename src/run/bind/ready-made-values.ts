@@ -29,7 +29,7 @@ export function readyValues(
   const mask = maskOver(kernel, b)
   const words = mask && masks.get(mask.name)
   if (!mask || !words) return own
-  // // A mask covers a tree completely, or not at all.
+  // A mask covers a tree completely, or not at all.
   const trees = storage.trees.map((tree) => ({
     size: storage.levels.get(tree.at(-1)!)!.positions,
     isMasked: mask.axes.includes(tree[0]!),

@@ -30,7 +30,7 @@ export function referenceInputs(kernel: Kernel1, bound: Bound): RefInputs {
   }
   for (const s of bound.sources()) {
     const buffer = kernel.buffers.find((b) => b.name === s.name)
-    // // Structure steps may have given a dense tensor new axes, which the kernel as written does not have.
+    // Structure steps may have given a dense tensor new axes, which the kernel as written does not have.
     const over = buffer?.axes ?? s.axes
     const duplicates = separatesDuplicates(over.map((a) => storedAxis(axes, a))) ? 'keep' : 'sum'
     if (buffer && (buffer.role === 'in' || buffer.role === 'inout')) {
@@ -56,14 +56,14 @@ function storedPrefixes(
 ): readonly { readonly axis: string; readonly coords: Int32Array[] }[] {
   const storage = bound.storages.get(name)
   const buffer = kernel.buffers.find((b) => b.name === name)
-  // // With a format, iterations visit the axes of its parts instead.
+  // With a format, iterations visit the axes of its parts instead.
   if (!storage || !buffer || buffer.axes.join() !== storage.axes.map((a) => a.name).join()) return []
   const axes = allAxesOf(kernel)
   return storage.trees.flatMap((tree) =>
     tree.flatMap((axis, depth) => {
       const prefix = tree.slice(0, depth + 1)
       const elements = depth + 1 === tree.length && storage.trees.length === 1
-      // // Duplicates on nonunique axes are given by the elements only.
+      // Duplicates on nonunique axes are given by the elements only.
       if (elements || !isStructured(axes, axis) || prefix.some((a) => repeatsCoordinates(axes.get(a)!)))
         return []
       return [{ axis, coords: [...expandTree(storage, prefix).coords] }]

@@ -55,10 +55,10 @@ export function remapSources(
   for (const r of kernel.reformats) {
     const start = performance.now()
     const from = r.from.map((a) => a.name)
-    // // Extents that an earlier format left open.
+    // Extents that an earlier format left open.
     measure(new Set(from), pieces)
     const mine = pieces.filter((p) => from.every((a) => p.columns.has(a)))
-    // // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
+    // All parts of this format are ready-made. Continuing would build an empty tensor, which not every format permits.
     if (mine.length === 0 && ready.some((p) => isPartOf(p, r))) continue
     checkPrefixes(r, pieces, mine)
     const fresh = reformat(kernel, r, mine, known, tables)
@@ -143,7 +143,7 @@ function reformat(
         columns.set(a, held.columns[d]!)
       })
       const all = held.entries && p.entries ? gather(p.entries, held.entries) : (held.entries ?? p.entries)
-      // // Invertible maps keep distinct coordinates distinct.
+      // Invertible maps keep distinct coordinates distinct.
       const told = p.order === 'unknown' ? 'unknown' : 'distinct'
       out.push({ source: p.source, entries: all, columns, order: told })
     }

@@ -181,7 +181,7 @@ class StructureBuilder implements Structure {
     const from = this.#over(chain)
     const buffer = this.#bufferOver(chain, from)
     const over = buffer?.axes ?? chain
-    // // Dense levels need no entries.
+    // Dense levels need no entries.
     const needed = buffer || !chain.every((a) => isDense(this.#axis(a))) ? from : []
     const { members, first } = distinctPieces(needed, over)
     const union = united(members, over, this.#keeps)

@@ -259,7 +259,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
     }
     return 0
   }
-  // // Entries without a new value get the fill value. Only the first of equal coordinates gets it, because they are summed.
+  // Entries without a new value get the fill value. Only the first of equal coordinates gets it, because they are summed.
   const seen = new Uint8Array(n)
   for (let s = 0; s < n; s++)
     if (s === 0 || !have.columns.every((c) => c[s] === c[s - 1])) out[have.order ? have.order[s]! : s] = fill
@@ -274,7 +274,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
         expected: 'coordinates that were bound',
         hint: 'to write elsewhere, prepare again with all these coordinates, 0 where nothing is (what `read` gives has them)',
       })
-    // // Duplicates are assigned to separate entries while there are any; the rest is summed.
+    // Duplicates are assigned to separate entries while there are any; the rest is summed.
     const to = have.order ? have.order[h]! : h
     const x = wide ? wide[e]! : 1
     out[to] = seen[to] === 0 ? x : logical ? Math.max(out[to]!, x) : out[to]! + x

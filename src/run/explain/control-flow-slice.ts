@@ -24,7 +24,7 @@ export function relevantNames(body: Body): ReadonlySet<string> {
         if (x.kind === 'binary' && isShort(x.op) && works(x.b)) take(x.a)
       })
   })
-  // // Transitive closure over definitions.
+  // Transitive closure over definitions.
   for (let before = -1; before !== names.size; ) {
     before = names.size
     walkStmts(body, (s) => {

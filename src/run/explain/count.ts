@@ -42,7 +42,7 @@ export function knownArrays(plan: Plan, arrays: KnownData['arrays']): Map<string
   const out = new Map<string, Numbers>()
   for (const b of plan.buffers) {
     const values = arrays.get(b.name)
-    // // Half-precision floats are stored as raw bits.
+    // Half-precision floats are stored as raw bits.
     if (values && !written.has(b.name) && b.dtype !== 'f16' && b.dtype !== 'bf16') out.set(b.name, values)
   }
   return out

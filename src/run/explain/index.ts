@@ -213,7 +213,7 @@ const SHORT = 0.02
 const BATCH = 20
 
 async function timesOf(executable: Executable): Promise<Times> {
-  // // A warm-up run, which loads code and fills caches.
+  // A warm-up run, which loads code and fills caches.
   await executable.run()
   const [first = 0] = await executable.time(1)
   return summary(await executable.measure(optionsFor(first)))
@@ -222,7 +222,7 @@ async function timesOf(executable: Executable): Promise<Times> {
 type LaunchCommand = Extract<Command, { kind: 'launch' }>
 
 async function timesOfCommand(device: Device, command: LaunchCommand, total: Times): Promise<Times> {
-  // // Repetitions of one launch must not overlap, although they do not follow each other in a run.
+  // Repetitions of one launch must not overlap, although they do not follow each other in a run.
   return summary(await measure(device, [{ ...command, follows: false }], optionsFor(total.median)))
 }
 

@@ -42,7 +42,7 @@ export function occupancyOf(
     ],
     ['blocks', chip.maxBlocksPerMultiprocessor],
   ]
-  // // The first of several equal limits is reported.
+  // The first of several equal limits is reported.
   const [by, most] = limits.reduce((least, l) => (l[1] < least[1] ? l : least))
   const given = Math.ceil(blocks / chip.multiprocessors)
   const resident = Math.min(most, given)

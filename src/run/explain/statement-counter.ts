@@ -50,7 +50,7 @@ export class StatementCounter {
         const value = this.#expr(s.value)
         if (!this.#relevant.has(s.name)) return value
         const of = compileValue(s.value)
-        // // Values of other lanes are unknown.
+        // Values of other lanes are unknown.
         return this.#and(value, (f) => f.vars.set(s.name, s.lane ? Number.NaN : of(f)))
       }
       case 'alloc': {
@@ -101,7 +101,7 @@ export class StatementCounter {
     if (isEmpty(inner)) return before
     const extent = compileValue(s.extent)
     const once = actionOf(inner)
-    // // Iterations with identical control flow are simulated once and multiplied.
+    // Iterations with identical control flow are simulated once and multiplied.
     const uniformTrips = !this.#relevant.has(s.var) && !this.#changes(s.body)
     const loop: Action = (f, weight, counts) => {
       let n = extent(f)

@@ -107,7 +107,7 @@ export function instructionWork(c: Counters, call: InstrCall, instr: Instr): Fix
         placed.set(p.operand, at.buffer)
     })
   })
-  // // Commits and waits share the instruction's name, and have no operands.
+  // Commits and waits share the instruction's name, and have no operands.
   if (placed.size === 0) return out
   for (const o of instr.operands) {
     const buffer = placed.get(o.name)
