@@ -1,7 +1,7 @@
 /**
- * The cost model: expected milliseconds of kernels on some data, without lowering them past Stage II and without measuring.
- * What limits a kernel, by terms of its loops (`model/terms.ts`), times a correction that was learned on generated families
- * of matrices (`bench/train-model.ts`).
+ * The cost model: predicted milliseconds of kernels on some data, without lowering past Stage II and without measuring.
+ * An analytic bound from terms of the loops (`model/terms.ts`) is multiplied by a correction learned on generated
+ * families of matrices (`bench/train-model.ts`).
  */
 import { expectInputs, type RunInputs, valuesIn } from '../api/bound-inputs.ts'
 import { declaredOf, sizesOf } from '../api/bound-values.ts'
@@ -39,12 +39,13 @@ export interface PredictorOptions {
 }
 
 /**
- * Looks at the data once; what it gives predicts schedules of the kernel.
+ * Analyses the data once; the returned function predicts schedules of the kernel.
  * ```ts
  * const predict = predictor(kernel, { device: 'cuda', inputs })
  * predict(kernel.schedule('balanced')).milliseconds
  * ```
- * @throws SptError `search/no-model` where the package has none for the device, `search/other-model`, `search/too-large`; as `bindInputs`
+ * @throws SptError `search/no-model` if the package has none for the device, `search/other-model`, `search/too-large`;
+ * as `bindInputs`
  */
 export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
   expectKernel(kernel)

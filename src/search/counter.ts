@@ -29,7 +29,10 @@ interface Rest {
 export class Counter {
   readonly #space: PointSpace
   readonly #effort: Effort
-  /** Equal rests are found by asking conditions as well, however soon they are counted. */
+  /**
+   * Effort including conditions: finding equal remainders evaluates conditions, even if their points are counted
+   * quickly.
+   */
   readonly #withEqual: Effort
   readonly #known = new Map<string, Rest>()
 

@@ -83,7 +83,10 @@ export class Expected {
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
   }
 
-  /** For strategies; `Infinity` where the prior expects a refusal. @throws SptError `search/prior` */
+  /**
+   * Predicted costs for strategies; `Infinity` for points that are predicted to be rejected. @throws SptError
+   * `search/prior`
+   */
   readonly prior = (points: readonly Point[]): readonly number[] => {
     const keys = points.map(pointKey)
     const open = points.filter((_, k) => !this.#costs.has(keys[k]!))

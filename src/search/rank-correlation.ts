@@ -12,8 +12,8 @@ function ranks(values: readonly number[]): readonly number[] {
 }
 
 /**
- * Spearman's rank correlation of two lists of equal length, in [−1, 1]: Pearson's of their ranks. Of lists of which one has
- * nothing but equal values it is 0.
+ * Spearman's rank correlation of two lists of equal length, in [−1, 1]: Pearson's correlation of their ranks. It is 0
+ * if one list has only equal values.
  */
 export function rankCorrelation(a: readonly number[], b: readonly number[]): number {
   const [x, y] = [ranks(a), ranks(b)]

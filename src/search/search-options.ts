@@ -45,7 +45,7 @@ export interface SearchOptions {
    * in the budget.
    */
   readonly externalTrials?: (() => Promise<readonly Trial[]>) | undefined
-  /** Whole measurements at most: a trial with a share counts as that much. */
+  /** Maximum number of full measurements; a trial with a share counts as that fraction. */
   readonly trials?: number | undefined
   readonly seconds?: number | undefined
   /** Trials without a better one after which it ends. */

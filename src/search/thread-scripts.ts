@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import { packageFolder } from '../io/package.ts'
 
 /**
- * @param path beside this file, or in the package where this file is part of one script
- * @returns `null` where sources run as they are: they have no thread to run in
+ * @param path - Next to this file, or in the package if this file was bundled
+ * @returns `null` if sources run untranspiled, because threads cannot load them
  */
 export function threadScript(path: string): string | null {
   if (import.meta.url.endsWith('.ts')) return null

@@ -74,7 +74,7 @@ export class Threads<Task, Answer = never> {
     this.#idle = idle
   }
 
-  /** So many, the same ones as long as they live. */
+  /** The first `count` threads, the same ones as long as they run. */
   first(count: number): readonly Thread<Task, Answer>[] {
     clearTimeout(this.#ends)
     while (this.#threads.length < count)

@@ -23,24 +23,24 @@ import { type MicroCase, microCases, microKernels } from './kernels.ts'
 export type { Calibration } from '../model/calibration.ts'
 
 export interface CalibrateOptions {
-  /** For all of it; 30. */
+  /** Time limit of the calibration in seconds; default 30. */
   readonly seconds?: number | undefined
   /** Cancels the calibration; the abort reason is thrown. */
   readonly signal?: AbortSignal | undefined
-  /** Called with the share that is done. */
+  /** Called with the completed fraction. */
   readonly onProgress?: ((share: number) => void) | undefined
 }
 
-/** Seconds under which nothing is known well enough. */
-export const LEAST_SECONDS = 5
-const USUAL_SECONDS = 30
+/** Minimum time for a useful calibration, in seconds. */
+export const MIN_SECONDS = 5
+const DEFAULT_SECONDS = 30
 /** Maximum share of the time for compiling kernels. */
-const MAKING = 0.5
-/** Random schedules of each case, in addition to the rules' best. */
-const DRAWN = 3
+const COMPILE_FRACTION = 0.5
+/** Random schedules of each case, in addition to the default of the sketches. */
+const RANDOM_SCHEDULES = 3
 const ROUNDS = 15
-/** Left for fitting. */
-const REST_SECONDS = 2
+/** Seconds reserved for fitting. */
+const FIT_SECONDS = 2
 
 /**
  * Measures a device while holding its lock.
@@ -48,15 +48,15 @@ const REST_SECONDS = 2
  */
 export async function calibrate(device: Device, options: CalibrateOptions = {}): Promise<Calibration> {
   expectOptions('calibrate', options, ['seconds', 'signal', 'onProgress'])
-  const { seconds = USUAL_SECONDS, signal } = options
-  if (!(seconds >= LEAST_SECONDS && seconds <= 3600))
+  const { seconds = DEFAULT_SECONDS, signal } = options
+  if (!(seconds >= MIN_SECONDS && seconds <= 3600))
     fail({
       code: 'calibrate/seconds',
       message: `a device cannot be calibrated in ${seconds} seconds`,
-      expected: `${LEAST_SECONDS} to 3600 seconds`,
+      expected: `${MIN_SECONDS} to 3600 seconds`,
     })
   const lock = signal ? { signal } : {}
-  return withDeviceLock(deviceKey(device), () => calibrated(device, seconds, options), lock)
+  return withDeviceLock(deviceKey(device), () => runCalibration(device, seconds, options), lock)
 }
 
 interface Ready {
@@ -66,27 +66,27 @@ interface Ready {
   readonly release: () => void
 }
 
-async function calibrated(
+async function runCalibration(
   device: Device,
   seconds: number,
   { signal, onProgress }: CalibrateOptions,
 ): Promise<Calibration> {
   const start = performance.now()
-  const passed = (): number => (performance.now() - start) / 1000
+  const elapsed = (): number => (performance.now() - start) / 1000
   const ready: Ready[] = []
   try {
     await prepareAll(device, ready, () => {
       signal?.throwIfAborted()
-      onProgress?.(Math.min(MAKING, passed() / seconds))
-      return passed() < MAKING * seconds
+      onProgress?.(Math.min(COMPILE_FRACTION, elapsed() / seconds))
+      return elapsed() < COMPILE_FRACTION * seconds
     })
-    const left = seconds - passed() - REST_SECONDS
+    const remaining = seconds - elapsed() - FIT_SECONDS
     const { outcomes } = await measureRounds(
       device,
       ready.map((r) => r.prepared),
       {
         rounds: ROUNDS,
-        seconds: Math.max(0.5, left),
+        seconds: Math.max(0.5, remaining),
         warmups: 2,
         sampleMs: 0.2,
         all: true,
@@ -104,7 +104,7 @@ async function calibrated(
   }
 }
 
-/** In an order in which the first few are of all kinds, for devices that take long to compile. */
+/** Prepares the cases in an order in which the first few are of all kinds, for devices with slow compilers. */
 async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean): Promise<void> {
   const program = microKernels()
   const cases = microCases(device.kind)
@@ -115,10 +115,10 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
     return data
   }
   const random = new Random(9)
-  for (let drawn = 0; drawn <= DRAWN; drawn++)
+  for (let drawn = 0; drawn <= RANDOM_SCHEDULES; drawn++)
     for (const of of cases) {
       if (!goesOn()) return
-      const kernel = scheduled(program.kernel(of.kernel), device, of, drawn === 0 ? null : random)
+      const kernel = scheduleCase(program.kernel(of.kernel), device, of, drawn === 0 ? null : random)
       if (!kernel) continue
       const { compilation } = runOn(kernel, device.kind)
       const terms = termsOfCompilation(compilation, { ...dataOf(of), params: of.params })
@@ -133,7 +133,7 @@ async function prepareAll(device: Device, ready: Ready[], goesOn: () => boolean)
 }
 
 /** The kernel under the rules' best schedule, or a random one; `null` if it is rejected. */
-function scheduled(kernel: Kernel, device: Device, of: MicroCase, random: Random | null): Kernel | null {
+function scheduleCase(kernel: Kernel, device: Device, of: MicroCase, random: Random | null): Kernel | null {
   try {
     const space = sketches(kernel, { device: device.kind, sizes: of.params, formats: {} })
     if (!random) return space.kernel(space.defaultPoint)
@@ -150,15 +150,15 @@ interface Sample extends TimedTerms {
   readonly of: MicroCase
 }
 
-/** Fewer are no calibration. */
-const LEAST_SAMPLES = 20
+/** Minimum number of samples of a calibration. */
+const MIN_SAMPLES = 20
 
 function conclude(device: Device, samples: readonly Sample[]): Calibration {
-  if (samples.length < LEAST_SAMPLES)
+  if (samples.length < MIN_SAMPLES)
     fail({
       code: 'calibrate/too-short',
       message: `only ${samples.length} kernels could be made and measured in that time`,
-      expected: `${LEAST_SAMPLES} at least`,
+      expected: `${MIN_SAMPLES} at least`,
       hint: 'give it more --seconds',
     })
   const start = initialModel(device.kind)
@@ -170,19 +170,19 @@ function conclude(device: Device, samples: readonly Sample[]): Calibration {
     kind: device.kind,
     chip: name,
     driver,
-    coefficients: rounded(coefficients),
+    coefficients: roundCoefficients(coefficients),
     ceilings: ceilings(samples, coefficients),
     error,
-    kernels: verdicts(samples, coefficients),
+    kernels: kernelErrors(samples, coefficients),
   }
 }
 
-const rounded = (c: Coefficients): Coefficients =>
+const roundCoefficients = (c: Coefficients): Coefficients =>
   Object.fromEntries(
     Object.entries(c).map(([n, v]) => [n, Number(v.toPrecision(5))]),
   ) as unknown as Coefficients
 
-/** The best that any of the kernels reached, a second. */
+/** Maximum rates reached by any kernel, per second. */
 function ceilings(samples: readonly Sample[], { cacheBytes }: Coefficients): Calibration['ceilings'] {
   const best = (of: (s: Sample) => number): number =>
     samples.reduce((most, s) => Math.max(most, (1000 * of(s)) / s.milliseconds), 0)
@@ -197,12 +197,17 @@ function ceilings(samples: readonly Sample[], { cacheBytes }: Coefficients): Cal
 }
 
 /** Prediction error of each kernel, over its data and schedules. */
-function verdicts(samples: readonly Sample[], c: Coefficients): Calibration['kernels'] {
+function kernelErrors(samples: readonly Sample[], c: Coefficients): Calibration['kernels'] {
   const kernels = [...new Set(samples.map((s) => s.of.kernel))]
   return kernels.map((name) => {
-    const own = samples.filter((s) => s.of.kernel === name)
-    const logs = own.map((s) => Math.log(expectedTime(s.terms, c) / s.milliseconds))
+    const kernelSamples = samples.filter((s) => s.of.kernel === name)
+    const logs = kernelSamples.map((s) => Math.log(expectedTime(s.terms, c) / s.milliseconds))
     const mean = (xs: readonly number[]): number => xs.reduce((a, b) => a + b, 0) / xs.length
-    return { name, samples: own.length, ratio: Math.exp(mean(logs)), error: mean(logs.map(Math.abs)) }
+    return {
+      name,
+      samples: kernelSamples.length,
+      ratio: Math.exp(mean(logs)),
+      error: mean(logs.map(Math.abs)),
+    }
   })
 }

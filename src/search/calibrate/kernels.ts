@@ -29,38 +29,42 @@ export function microKernels(): SptProgram {
   })
 }
 
-/** Sizes for a device: a processor is as busy with much less than a GPU. */
+/** Factor of sizes for a device: a CPU is saturated by less data than a GPU. */
 const SCALE: Readonly<Record<DeviceKind, number>> = { cpu: 1, webgpu: 8, cuda: 16 }
 const ELEMENTS = 24_000
 
 interface Rows {
   readonly about: string
-  /** Elements of a row. */
+  /** Number of elements of a row. */
   readonly length: (row: number, random: Random) => number
-  /** Rows and columns for so many elements. */
+  /** Mean number of elements per row, which determines the number of rows. */
   readonly mean: number
-  /** Columns for each row. */
-  readonly wide: number
+  /** Number of columns per row. */
+  readonly columnsPerRow: number
   /** Bandwidth of the matrix as a fraction of the columns. */
   readonly reach: number
 }
 
 const ROWS: readonly Rows[] = [
-  { about: 'short rows', length: () => 3, mean: 3, wide: 1, reach: 1 },
-  { about: 'long rows', length: () => 120, mean: 120, wide: 8, reach: 1 },
+  { about: 'short rows', length: () => 3, mean: 3, columnsPerRow: 1, reach: 1 },
+  { about: 'long rows', length: () => 120, mean: 120, columnsPerRow: 8, reach: 1 },
   {
     about: 'uneven rows',
     length: (_, r) => Math.min(400, Math.floor(3 / Math.max(0.004, r.next()))),
     mean: 16,
-    wide: 1,
+    columnsPerRow: 1,
     reach: 1,
   },
-  { about: 'near the diagonal', length: () => 16, mean: 16, wide: 1, reach: 0.02 },
-  { about: 'many columns', length: () => 12, mean: 12, wide: 32, reach: 1 },
+  { about: 'near the diagonal', length: () => 16, mean: 16, columnsPerRow: 1, reach: 0.02 },
+  { about: 'many columns', length: () => 12, mean: 12, columnsPerRow: 32, reach: 1 },
 ]
 
-/** Columns spread evenly over a band, each somewhere in its part of it. */
-function matrix({ length, mean, wide, reach }: Rows, elements: number, random: Random): Tensor {
+/** A banded matrix: the elements of a row are distributed evenly over the band, with random offsets. */
+function matrix(
+  { length, mean, columnsPerRow: wide, reach }: Rows,
+  elements: number,
+  random: Random,
+): Tensor {
   const rows = Math.max(16, Math.round(elements / mean))
   const columns = Math.max(4 * mean, Math.round(rows * wide))
   const band = Math.min(columns, Math.max(4 * mean, Math.round(columns * reach)))
@@ -80,7 +84,7 @@ function matrix({ length, mean, wide, reach }: Rows, elements: number, random: R
   return { kind: 'coords', shape: [rows, columns], coords: [is, js], values, dtype: 'f32' }
 }
 
-/** Values make no difference. */
+/** Values do not affect the time. */
 const filled = (...shape: number[]): Tensor => ({
   kind: 'dense',
   shape,

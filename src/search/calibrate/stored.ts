@@ -11,7 +11,7 @@ import { type ModelledDevice, setCalibrationReader, setModelReader } from '../mo
 
 type Env = Readonly<Record<string, string | undefined>>
 
-/** `unusable`: there is a file, which is damaged or of another version. */
+/** `unusable`: the file is damaged or of another version. */
 type Stored = Calibration | 'none' | 'unusable'
 
 /** Calibration of a device; without a known driver, the latest for any driver. */
@@ -20,7 +20,7 @@ export function calibrationOf(
   device: ModelledDevice | undefined,
   env: Env = process.env,
 ): Stored {
-  // A host has processors of one kind, and may have several other devices.
+  // A host has one kind of CPU, but may have several other devices.
   if (!device && kind !== 'cpu') return 'none'
   const chip = chipOf({ kind, name: device?.name, driver: device?.driver })
   const isOwn = (given: unknown): given is Calibration =>
@@ -38,7 +38,7 @@ function calibratedModel(kind: DeviceKind, device: ModelledDevice | undefined): 
   return typeof found === 'string' ? null : found
 }
 
-/** Under whichever driver it was measured last. */
+/** Ceilings from the latest calibration with any driver. */
 function calibratedCeilings(kind: DeviceKind, name: string): Ceilings | undefined {
   const found = calibrationOf(kind, { name })
   if (typeof found === 'string') return undefined

@@ -1,6 +1,6 @@
 /**
- * A cost model of one device from a user's own records: coefficients fitted to measured trials, and boosted trees for what they leave
- * (Friedman, 2001), where both predict studies better that they have not seen.
+ * Trains a cost model of one device on a user's own records: coefficients fitted to measured trials, and boosted trees
+ * on the residuals (Friedman, 2001), if they predict left-out studies better.
  */
 import { fail } from '../../ast/diagnostic.ts'
 import type { Device } from '../../runtime/device.ts'
@@ -24,21 +24,24 @@ export interface TrainedModel extends Calibration {
 export interface Training {
   readonly samples: number
   readonly studies: number
-  /** Mean of |log(expected / measured)| over studies that were left out: of the model before, and of the trained one. */
+  /**
+   * Mean of |log(expected / measured)| over left-out studies, for the previous model (`before`) and the trained one
+   * (`after`).
+   */
   readonly before: number
   readonly after: number
 }
 
-/** A trial, in the study that it is left out with. */
+/** A trial with its study, the unit of cross-validation. */
 export interface StudySample extends TimedTerms {
   readonly study: string
 }
 
-/** Trials without which nothing is learned. */
-const LEAST_SAMPLES = 40
-/** Parts of the records that are left out in turn. */
+/** Minimum number of trials for training. */
+const MIN_SAMPLES = 40
+/** Number of folds of the cross-validation. */
 const FOLDS = 5
-/** Few samples want few trees. */
+/** A small forest, because there are few samples. */
 const TREES = { ...DEFAULT_BOOSTING, trees: 120, depth: 4, rate: 0.08, least: 6 }
 
 /**
@@ -61,7 +64,7 @@ export function trainOnRecords(
   return trainedModel(base, samplesOf(records, device))
 }
 
-/** Measured trials of the device with the terms of the cost model, those of several samples. */
+/** Measured trials of the device with cost-model terms and at least two samples. */
 function samplesOf(records: Records, device: Device): readonly StudySample[] {
   const { kind, name, driver } = deviceIdentity(device)
   return records
@@ -81,11 +84,11 @@ const hasTerms = (terms: Readonly<Record<string, number>> | undefined): terms is
 /** @throws SptError `calibrate/few-records`, `calibrate/no-gain` */
 export function trainedModel(base: Calibration, samples: readonly StudySample[]): TrainedModel {
   const studies = [...new Set(samples.map((s) => s.study))]
-  if (samples.length < LEAST_SAMPLES)
+  if (samples.length < MIN_SAMPLES)
     fail({
       code: 'calibrate/few-records',
       message: `the records have ${samples.length} measured trials of this device with terms of the cost model`,
-      expected: `at least ${LEAST_SAMPLES}`,
+      expected: `at least ${MIN_SAMPLES}`,
       hint: 'spt tune FILE --bind … --trials 64',
     })
   // A single study is split by its trials.
@@ -93,10 +96,10 @@ export function trainedModel(base: Calibration, samples: readonly StudySample[])
     (studies.length > 1 ? studies.indexOf(s.study) : k) % FOLDS
   const parts = [...new Set(samples.map(foldOf))]
   const errors = parts.map((part) => {
-    const own = samples.filter((s, k) => foldOf(s, k) === part)
-    const rest = samples.filter((s, k) => foldOf(s, k) !== part)
-    const fit = refitted(base, rest)
-    return [base, fit, withTrees(fit, rest)].map((model) => totalError(model, own))
+    const leftOut = samples.filter((s, k) => foldOf(s, k) === part)
+    const training = samples.filter((s, k) => foldOf(s, k) !== part)
+    const fit = refit(base, training)
+    return [base, fit, withTrees(fit, training)].map((model) => totalError(model, leftOut))
   })
   const [before, plain, corrected] = [0, 1, 2].map(
     (m) => errors.reduce((sum, e) => sum + e[m]!, 0) / samples.length,
@@ -109,7 +112,7 @@ export function trainedModel(base: Calibration, samples: readonly StudySample[])
       expected: 'records of more kernels, data or sizes',
       hint: 'the model stays as it is',
     })
-  const fit = refitted(base, samples)
+  const fit = refit(base, samples)
   const model = corrected < plain ? withTrees(fit, samples) : fit
   return { ...base, ...model, trained: { samples: samples.length, studies: studies.length, before, after } }
 }
@@ -118,13 +121,13 @@ const percent = (error: number): string => `${Math.round(100 * (Math.exp(error) 
 
 const NO_TREES: Trees = { roots: [], feature: [], value: [], right: [] }
 
-function refitted(base: CostModel, samples: readonly TimedTerms[]): CostModel {
+function refit(base: CostModel, samples: readonly TimedTerms[]): CostModel {
   const from = base.coefficients
   const { coefficients } = fitCoefficients(samples, from, { names: learnableNames(from) })
   return { ...base, coefficients, trees: NO_TREES }
 }
 
-/** Records do not keep the statistics of data: trees look at the kernel's terms alone. */
+/** Trees use the kernel's terms alone, because records do not contain statistics of the data. */
 const rowOf = ({ coefficients }: CostModel, terms: Terms): { analytic: number; features: Float64Array } => {
   const parts = partsOf(terms, coefficients)
   return {

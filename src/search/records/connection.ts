@@ -1,4 +1,4 @@
-/** A connection to a SQLite file through `libsql`, which is optional, and what its refusals mean to users. */
+/** A connection to a SQLite file through `libsql`, which is optional, and diagnostics for its errors. */
 import type Libsql from 'libsql'
 import { type Diagnostic, fail, SptError } from '../../ast/diagnostic.ts'
 

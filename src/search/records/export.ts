@@ -104,7 +104,7 @@ interface Distribution {
   readonly inner: (value: DecisionValue) => number
 }
 
-/** Of the values that were tried, and no others: integers at equal steps, or a list. */
+/** Distributions of the values that were tried: integers at equal steps, or a list. */
 function distributionsOf(points: readonly Point[]): ReadonlyMap<string, Distribution> {
   const values = new Map<string, Set<DecisionValue>>()
   for (const point of points)

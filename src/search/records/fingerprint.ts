@@ -8,7 +8,7 @@ const CHUNK = 2 ** 26
 /** Tensors are not changed once they are bound, and large ones are hashed once. */
 const known = new WeakMap<Tensor, string>()
 
-/** Of tensors by name, in any order: 32 hexadecimal digits. Coordinates in another order are other data. */
+/** Fingerprint of tensors by name, in any order: 32 hexadecimal digits. It depends on the order of coordinates. */
 export function fingerprintTensors(tensors: Readonly<Record<string, Tensor>>): string {
   const hash = createHash('sha256')
   for (const name of Object.keys(tensors).sort())

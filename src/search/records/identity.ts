@@ -66,11 +66,11 @@ const tensorsOf = (kernel: Kernel, inputs: Inputs): Readonly<Record<string, Tens
   (inputs.seed === undefined ? inputs : randomInputs(kernel.source, inputs, kernel.allFormatInputs))
     .tensors ?? {}
 
-/** The fingerprint of what a kernel runs on. @throws SptError as `bindInputs` */
+/** Fingerprint of a kernel's data. @throws SptError as `bindInputs` */
 export const dataFingerprint = (kernel: Kernel, inputs: Inputs): string =>
   fingerprintOfBound(kernel, tensorsOf(kernel, inputs))
 
-/** Of lists that formats take, it is the values that times depend on. */
+/** Lists that formats take are hashed by value, because times depend on their values. */
 const fingerprintOfBound = (kernel: Kernel, tensors: Readonly<Record<string, Tensor>>): string =>
   fingerprintTensors(
     Object.fromEntries(
@@ -84,7 +84,7 @@ const fingerprintOfBound = (kernel: Kernel, tensors: Readonly<Record<string, Ten
     ),
   )
 
-/** Tensors by name as readers know them. */
+/** Shapes and types of tensors by name, for readers of records. */
 export const tunedTensors = (tensors: Readonly<Record<string, Tensor>>): readonly TunedTensor[] =>
   Object.entries(tensors).map(([name, t]) => ({ name, shape: t.shape, dtype: t.dtype, stored: storedOf(t) }))
 

@@ -1,4 +1,4 @@
-/** Records of what was measured: one SQLite file, which several processes write at once. */
+/** Records of trials: one SQLite file, which several processes write concurrently. */
 
 import { fail } from '../../ast/diagnostic.ts'
 import { expectArgument, expectOptions } from '../../ast/expect-argument.ts'
@@ -123,9 +123,11 @@ export class Records {
   }
 
   /**
-   * Claims points for a search, so that others on the file try other points; a claim ends with `add`, or after some minutes.
-   * @param search what tells it from others @param since a trial that ended since then is done: its point is not claimed
-   * @returns for each point whether the search has it
+   * Claims points for a search, so that concurrent searches on the file try other points. A claim ends with `add`, or
+   * after some minutes.
+   * @param search - Identifier of the search
+   * @param since - Points with a trial that ended since then are not claimed
+   * @returns For each point, true if the search has claimed it
    */
   claim(study: string, points: readonly Point[], search: string, since: number): readonly boolean[] {
     return this.#run((db) =>

@@ -19,7 +19,7 @@ import { checkReadable, migrate } from './schema.ts'
 /** Files up to that many bytes are looked through for damage as they are opened: a hundred milliseconds. */
 const CHECKED_BYTES = 2 ** 26
 
-/** The file of a user who names none. @throws SptError `records/no-place` where caches are off */
+/** Default file of records. @throws SptError `records/no-place` if caches are disabled */
 export function defaultRecordsPath(env: NodeJS.ProcessEnv = process.env): string {
   const folder = cacheFolder(undefined, env)
   if (folder !== undefined) return join(folder, 'records.db')
@@ -69,7 +69,7 @@ function checkPlace(path: string, readonly: boolean): void {
   if (!readonly) for (const place of [path, folder]) checkWritable(place, path)
 }
 
-/** SQLite would open it all the same, and refuse at the first trial. */
+/** Rejects an unwritable file, which SQLite would open and reject only at the first trial. */
 function checkWritable(place: string, path: string): void {
   try {
     accessSync(place, constants.W_OK)
@@ -162,7 +162,7 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
   })
 }
 
-/** As SQLite calls records that are no file: they are gone with the process. */
+/** SQLite's name of records in memory, which end with the process. */
 const HELD = ':memory:'
 
 function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): Opened {

@@ -5,7 +5,7 @@ import { placeholders } from './queries.ts'
 import type { Cell } from './rows.ts'
 import type { PruneOptions } from './types.ts'
 
-/** @throws SptError `records/prune` where nothing says which */
+/** @throws SptError `records/prune` if no option selects trials */
 export function checkPicks({ olderThan, keepBest, studies }: PruneOptions): void {
   if (olderThan === undefined && keepBest === undefined && studies === undefined)
     fail({

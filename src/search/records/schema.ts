@@ -2,12 +2,12 @@
 import { fail } from '../../ast/diagnostic.ts'
 import { type Connection, columnOf, transaction } from './connection.ts'
 
-/** `SPTR`: what SQLite files of this package are marked with. */
+/** `SPTR`: application id of this package's SQLite files. */
 export const APPLICATION = 0x53505452
 
 /**
- * Each brings a file of the version that is its place in the list to the next. What was released is not changed; what
- * comes after is added at the end.
+ * Migrations: entry v converts a file of version v to version v + 1. Released entries are never changed; new ones are
+ * appended.
  */
 export const MIGRATIONS: readonly string[] = [
   `CREATE TABLE studies (

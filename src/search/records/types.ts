@@ -22,7 +22,7 @@ export interface StudyKey {
   readonly device: DeviceIdentity
   /** The compiler's version and build. */
   readonly compiler: string
-  /** Of the tensors (`fingerprintTensors`). */
+  /** Fingerprint of the tensors (`fingerprintTensors`). */
   readonly fingerprint: string
   readonly sizes: Readonly<Record<string, number>>
 }
@@ -57,9 +57,9 @@ export interface Study extends StudyKey {
 }
 
 export interface TrialRecord extends Trial {
-  /** Of its study. */
+  /** Id of the study. */
   readonly study: string
-  /** The steps of its kernel as the language writes them, and as data; none where a step refused. */
+  /** Schedule steps in the syntax of the language; absent if a step was rejected. */
   readonly steps?: readonly string[] | undefined
   readonly trace?: readonly TraceStep[] | undefined
   /** Bytes on the device. */
@@ -71,7 +71,7 @@ export interface TrialRecord extends Trial {
   readonly terms?: Readonly<Record<string, number>> | undefined
   /** Milliseconds that it took, with all that was done before it was measured. */
   readonly duration?: number | undefined
-  /** Who measured it. */
+  /** Worker that measured the trial. */
   readonly worker?: string | undefined
   /** When it ended, in milliseconds since 1970; default: when it is added. */
   readonly time?: number | undefined
@@ -117,9 +117,9 @@ export interface RecordFilter {
 export interface PruneOptions {
   /** Trials before that, in milliseconds since 1970. */
   readonly olderThan?: number | undefined
-  /** The so many fastest of each study stay; without `olderThan` all others go. */
+  /** Number of fastest trials of each study that are kept; without `olderThan`, all others are removed. */
   readonly keepBest?: number | undefined
-  /** Ids: of these alone, and where nothing else is said, whole. */
+  /** Ids of the studies to prune; without another option, they are removed completely. */
   readonly studies?: readonly string[] | undefined
 }
 

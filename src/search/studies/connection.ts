@@ -8,12 +8,12 @@ import { trialId } from '../records/identity.ts'
 import type { DeviceIdentity } from '../records/types.ts'
 import type { Point } from '../types.ts'
 
-/** Milliseconds until a server that does not answer is given up; once it has answered, it is waited for. */
+/** Milliseconds until the first connection fails; after that, reconnection is unlimited. */
 const PATIENCE_MS = 5000
-/** Milliseconds between attempts to find a server again. */
-const AGAIN_MS = 500
-/** Of Redis, that the queues need. */
-const LEAST_VERSION = 5
+/** Milliseconds between attempts to reconnect. */
+const RECONNECT_MS = 500
+/** Minimum version of Redis that the queues require. */
+const MIN_VERSION = 5
 
 export const PREFIX = 'sparsetile'
 export const studyKey = (id: string): string => `${PREFIX}:study:${id}`
@@ -21,7 +21,7 @@ export const trialsKey = (id: string): string => `${studyKey(id)}:trials`
 /** Redis key of the devices of workers, by the name of their queue. */
 export const DEVICES_KEY = `${PREFIX}:devices`
 
-/** BullMQ takes a number for one that it gave itself. */
+/** Job id with a prefix, because BullMQ reserves numbers for its own ids. */
 export const jobId = (study: string, point: Point, share = 1): string =>
   `trial-${trialId(study, point)}${share === 1 ? '' : `-${share}`}`
 
@@ -48,9 +48,9 @@ export async function connectEngine(url: string): Promise<Engine> {
   const redis = new Client(url, {
     lazyConnect: true,
     connectTimeout: PATIENCE_MS,
-    // Nothing is given up: a server that is restarted is found again.
+    // Commands wait without limit, so that a restarted server is reconnected.
     maxRetriesPerRequest: null,
-    retryStrategy: () => AGAIN_MS,
+    retryStrategy: () => RECONNECT_MS,
   })
   let last = ''
   redis.on('error', (e: Error) => {
@@ -75,14 +75,14 @@ export async function connectEngine(url: string): Promise<Engine> {
   return { bullmq, redis, address, close: () => redis.disconnect() }
 }
 
-/** A server that does not say which it is may be good enough. */
+/** A server without a reported version is accepted. */
 function checkVersion(about: string, address: string): void {
   const version = /^redis_version:((\d+)\S*)/m.exec(about)
-  if (!version || Number(version[2]) >= LEAST_VERSION) return
+  if (!version || Number(version[2]) >= MIN_VERSION) return
   fail({
     code: 'studies/version',
     message: `the Redis at ${address} is of version ${version[1]}`,
-    expected: `version ${LEAST_VERSION} or later`,
+    expected: `version ${MIN_VERSION} or later`,
     hint: 'start a newer one',
   })
 }
@@ -110,22 +110,22 @@ function addressOf(url: string): string {
   try {
     parsed = new URL(url)
   } catch {
-    // Said below.
+    // Reported below.
   }
   if (parsed && /^rediss?:$/.test(parsed.protocol) && parsed.hostname !== '')
     return `${parsed.hostname}:${parsed.port || '6379'}`
   return fail({
     code: 'studies/address',
-    // What is no address may be a password.
+    // An invalid address may contain a password.
     message: `${/:.*@/.test(url) ? 'what was given' : nameText(url)} is not the address of a Redis server`,
     expected: 'redis://HOST:PORT, with a password redis://:PASSWORD@HOST:PORT, encrypted rediss://…',
   })
 }
 
-/** Its connection stays open when it is closed. @throws what its connection does */
+/** Opens a queue, whose connection stays open when the queue is closed. @throws errors of the connection */
 export function openQueue({ bullmq, redis }: Engine, name: string): Queue {
   const queue = new bullmq.Queue(name, { connection: redis, prefix: PREFIX })
-  // They are of the connection, which is found again.
+  // Errors are those of the connection, which reconnects.
   queue.on('error', () => {})
   return queue
 }

@@ -1,4 +1,4 @@
-/** A study's trials, put where workers find them, and its results, taken from there. */
+/** Publishes trials of a study for workers, and collects their results. */
 import { setTimeout } from 'node:timers/promises'
 import { trialId } from '../records/identity.ts'
 import type { Records } from '../records/index.ts'
@@ -29,13 +29,13 @@ export async function publishStudy(
 }
 
 export interface CollectOptions {
-  /** Ends it with what there is. */
+  /** Ends with the results collected so far. */
   readonly signal?: AbortSignal | undefined
-  /** `false`: takes what is there, and does not wait for the rest. */
+  /** `false`: collects the available results without waiting. */
   readonly wait?: boolean | undefined
-  /** Milliseconds between looks at what is left; 1000. */
+  /** Milliseconds between two polls; default 1000. */
   readonly pollMs?: number | undefined
-  /** Told of each once it is kept. */
+  /** Called for each trial after it is recorded. */
   readonly onTrial?: ((trial: TrialRecord) => void) | undefined
 }
 
@@ -59,9 +59,9 @@ export async function collectResults(
       let left = missing(records, study, trials)
       for (let kept = 0; ; ) {
         for (const part of chunks(left)) {
-          const found = (await resultsOf(queue, study, part)).flatMap((r) => (r ? [r.record] : []))
-          kept += found.length > 0 ? records.add(...found) : 0
-          for (const trial of found) onTrial?.(trial)
+          const collected = (await resultsOf(queue, study, part)).flatMap((r) => (r ? [r.record] : []))
+          kept += collected.length > 0 ? records.add(...collected) : 0
+          for (const trial of collected) onTrial?.(trial)
         }
         left = missing(records, study, left)
         if (left.length === 0 || !wait || signal?.aborted) return { kept, left: left.length }
@@ -75,14 +75,14 @@ export async function collectResults(
   }
 }
 
-/** Those that nothing is kept of, or a measurement with less effort. */
+/** Trials without a record, or measured with less effort. */
 const missing = (records: Records, study: string, trials: readonly TrialKey[]): readonly TrialKey[] =>
   trials.filter(({ point, share = 1 }) => {
-    const kept = records.get(trialId(study, point))
-    return !kept || (kept.outcome.status === 'measured' && (kept.share ?? 1) < share)
+    const recorded = records.get(trialId(study, point))
+    return !recorded || (recorded.outcome.status === 'measured' && (recorded.share ?? 1) < share)
   })
 
-/** Forgets a study and its trials at the server, done or not: what is being done has nowhere to go. */
+/** Removes a study and its trials from the server; results of trials in progress are discarded. */
 export async function unpublishStudy(url: string, study: string): Promise<void> {
   const engine = await connectEngine(url)
   try {
@@ -97,6 +97,6 @@ export async function unpublishStudy(url: string, study: string): Promise<void> 
   }
 }
 
-/** Resolves as well where the signal aborts. */
+/** Resolves after the time, or when the signal aborts. */
 export const pause = (ms: number, signal: AbortSignal | undefined): Promise<void> =>
   setTimeout(ms, undefined, signal && { signal }).catch(() => {})

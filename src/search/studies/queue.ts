@@ -5,9 +5,9 @@ import type { TrialRecord } from '../records/types.ts'
 import { type Engine, jobId, studyKey, trialsKey } from './connection.ts'
 import type { SharedReport, SharedStudy, SharedTrial } from './types.ts'
 
-/** Jobs in one call. */
+/** Number of jobs per call. */
 const BATCH = 500
-/** Times that a trial is begun whose worker broke. */
+/** Number of attempts for a trial whose worker failed. */
 const ATTEMPTS = 2
 
 /** Data of a job. */
@@ -22,25 +22,25 @@ export type TrialKey = Pick<SharedTrial, 'point' | 'share'>
 /** A trial with its result. */
 export interface Collected {
   readonly record: TrialRecord
-  /** `null`: its worker never sent one. */
+  /** `null` if the worker never sent one. */
   readonly report: SharedReport | null
 }
 
 export const chunks = <T>(list: readonly T[]): T[][] =>
   Array.from({ length: Math.ceil(list.length / BATCH) }, (_, k) => list.slice(k * BATCH, (k + 1) * BATCH))
 
-/** Gives how many were not there, or could not be done. */
+/** Adds trials; returns the number of trials that were new, or had failed on a worker. */
 export async function addTrials(
   { redis }: Engine,
   queue: Queue,
   shared: SharedStudy,
-  given: readonly SharedTrial[],
+  requested: readonly SharedTrial[],
 ): Promise<number> {
   const { id } = shared.study
-  const trials = [...new Map(given.map((t) => [jobId(id, t.point, t.share), t])).values()]
-  // Before its trials, which workers may take at once.
+  const trials = [...new Map(requested.map((t) => [jobId(id, t.point, t.share), t])).values()]
+  // Stored before its trials, which workers may take at once.
   await redis.set(studyKey(id), JSON.stringify(shared))
-  // Whoever collects meanwhile waits for all of them, and whoever publishes again adds what this process did not come to.
+  // Concurrent collectors wait for all trials, and publishing again adds those that this process did not reach.
   for (const part of chunks(trials))
     await redis.sadd(
       trialsKey(id),
@@ -48,10 +48,10 @@ export async function addTrials(
     )
   let added = 0
   for (const part of chunks(trials)) {
-    const there = await resultsOf(queue, id, part)
-    // Of those that no worker could do, another one may be able to.
-    const again = part.filter((_, k) => there[k]?.report === null)
-    await Promise.all(again.map((t) => queue.remove(jobId(id, t.point, t.share))))
+    const existing = await resultsOf(queue, id, part)
+    // Trials that failed on every worker may succeed on another one.
+    const retried = part.filter((_, k) => existing[k]?.report === null)
+    await Promise.all(retried.map((t) => queue.remove(jobId(id, t.point, t.share))))
     await queue.addBulk(
       part.map((trial) => ({
         name: shared.kernel,
@@ -59,7 +59,7 @@ export async function addTrials(
         opts: { jobId: jobId(id, trial.point, trial.share), attempts: ATTEMPTS },
       })),
     )
-    added += again.length + there.filter((found) => found === null).length
+    added += retried.length + existing.filter((found) => found === null).length
   }
   return added
 }
@@ -81,18 +81,18 @@ function resultOf(job: Job<TrialJob>, study: string): Collected {
   const { point, share, trace, predicted, terms } = job.data.trial
   const given = { study, point, share, trace, predicted, terms }
   const report = job.returnvalue as SharedReport | null
-  // What went wrong before it was done again is still said of it.
+  // Fields of the report override those of the trial.
   if (report) {
     const { compared, ...kept } = report
     return { record: { ...given, ...compared, ...kept }, report }
   }
-  // Its worker was killed each time, or never sent a result: nobody can say what the point has to do with it.
+  // The worker was killed in each attempt, or never sent a result, so the outcome does not concern the point.
   const message = job.failedReason ?? 'the worker sent no result'
   const outcome = { status: 'failed', code: 'studies/worker', message } as const
   return { record: { ...given, outcome, time: job.finishedOn! }, report: null }
 }
 
-/** The study as it was published; `undefined` where it was not. */
+/** The study as it was published; `undefined` if it was not. */
 export async function sharedStudy({ redis }: Engine, id: string): Promise<SharedStudy | undefined> {
   const text = await redis.get(studyKey(id))
   return text === null ? undefined : (JSON.parse(text) as SharedStudy)

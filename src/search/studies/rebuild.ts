@@ -1,4 +1,4 @@
-/** A program and its data, put together again by a worker of a study. */
+/** Rebuilds a program and its data in a worker of a study. */
 import { realpath } from 'node:fs/promises'
 import { resolve, sep } from 'node:path'
 import { isDeclared } from '../../api/bound-values.ts'
@@ -19,13 +19,13 @@ export interface RebuildOptions {
   readonly instructions?: boolean | undefined
   /** The only folder from which data files may be read. */
   readonly dataRoot?: string | undefined
-  /** Members of generated families. */
+  /** Generates members of families. */
   readonly generate?: ((family: string) => Tensor | Promise<Tensor>) | undefined
 }
 
 export interface RebuiltStudy {
   readonly program: SptProgram
-  /** Without steps: trials bring theirs (`kernel.replay(trial.trace)`). */
+  /** Kernel without steps; trials contain theirs (`kernel.replay(trial.trace)`). */
   readonly kernel: Kernel
   readonly inputs: Inputs
 }

@@ -1,4 +1,4 @@
-/** Trials of one study that workers do, waited for. */
+/** Trials of one study that run on workers. */
 import type { Queue } from 'bullmq'
 import { fail } from '../../ast/diagnostic.ts'
 import { connectEngine, DEVICES_KEY, type Engine, openQueue, queueName } from './connection.ts'
@@ -8,9 +8,9 @@ import type { SharedStudy, SharedTrial } from './types.ts'
 import type { Served } from './worker.ts'
 
 export interface RemoteOptions {
-  /** Seconds without a worker, or without an answer of the server, after which it gives up; 60. */
+  /** Seconds without a worker, or without a response of the server, after which the study fails; default 60. */
   readonly idleSeconds?: number | undefined
-  /** Milliseconds between looks at what is done; 200. */
+  /** Milliseconds between two polls; default 200. */
   readonly pollMs?: number | undefined
   /** Called when there is no worker, and for connection errors. */
   readonly onNote?: ((line: string) => void) | undefined
@@ -18,7 +18,7 @@ export interface RemoteOptions {
 
 const IDLE_SECONDS = 60
 const EVERY_MS = 200
-/** Milliseconds without a worker, after there was one, until that is told. */
+/** Milliseconds without a worker, after there was one, until this is reported. */
 const GONE_MS = 5000
 
 export class RemoteTrials {
@@ -56,7 +56,7 @@ export class RemoteTrials {
 
   /** Number of workers that take trials of the queue. */
   workers(signal?: AbortSignal): Promise<number> {
-    return this.#answered(this.#queue.getWorkersCount(), signal)
+    return this.#awaitAnswer(this.#queue.getWorkersCount(), signal)
   }
 
   /**
@@ -65,44 +65,44 @@ export class RemoteTrials {
    * @throws SptError `studies/no-workers` without any worker, `studies/unreachable`, `studies/unknown` if the study is
    * deleted meanwhile; the abort reason of `signal`
    */
-  async done(
+  async run(
     trials: readonly SharedTrial[],
     signal?: AbortSignal,
     onDone?: (at: number, done: Collected) => void,
   ): Promise<readonly Collected[]> {
     const { id } = this.#shared.study
-    await this.#answered(addTrials(this.#engine, this.#queue, this.#shared, trials), signal)
-    const out: Collected[] = []
-    let open = [...trials.keys()]
-    let seen = false
+    await this.#awaitAnswer(addTrials(this.#engine, this.#queue, this.#shared, trials), signal)
+    const results: Collected[] = []
+    let pending = [...trials.keys()]
+    let hadWorker = false
     for (let since = Date.now(); ; ) {
-      const found = await this.#answered(
+      const found = await this.#awaitAnswer(
         resultsOf(
           this.#queue,
           id,
-          open.map((k) => trials[k]!),
+          pending.map((k) => trials[k]!),
         ),
         signal,
       )
       if (found.includes(null)) unknownStudy(this.#engine, id)
-      for (const [n, k] of open.entries()) {
+      for (const [n, k] of pending.entries()) {
         const done = found[n]
         if (!done) continue
-        out[k] = done
+        results[k] = done
         onDone?.(k, done)
       }
-      const left = open.filter((_, n) => !found[n])
-      if (left.length === 0) return out
-      // Those that are there may be at trials of others.
-      if (left.length < open.length || (await this.workers(signal)) > 0) {
+      const unfinished = pending.filter((_, n) => !found[n])
+      if (unfinished.length === 0) return results
+      // Existing workers may be busy with trials of other studies.
+      if (unfinished.length < pending.length || (await this.workers(signal)) > 0) {
         since = Date.now()
-        seen = true
+        hadWorker = true
       } else if (Date.now() - since > this.#idleMs) await this.#noWorkers()
-      else if (!seen) this.#note(`no worker takes trials of ${this.queue} yet: waits for one`)
-      // After a restart of the server they come back one by one.
+      else if (!hadWorker) this.#note(`no worker takes trials of ${this.queue} yet: waits for one`)
+      // After a restart of the server, workers reconnect one by one.
       else if (Date.now() - since > GONE_MS)
         this.#note(`no worker takes trials of ${this.queue} any more: waits for one`)
-      open = left
+      pending = unfinished
       await pause(this.#pollMs, signal)
       signal?.throwIfAborted()
     }
@@ -110,7 +110,7 @@ export class RemoteTrials {
 
   async #noWorkers(): Promise<never> {
     const { kind, name, driver } = this.#shared.study.device
-    const others = await this.#answered(this.#others())
+    const others = await this.#awaitAnswer(this.#others())
     return fail({
       code: 'studies/no-workers',
       message: `no worker at ${this.#engine.address} takes trials for ${name} (${driver}) with compiler ${this.#shared.study.compiler}`,
@@ -123,7 +123,7 @@ export class RemoteTrials {
     })
   }
 
-  /** Devices of other queues that workers are there for. */
+  /** Devices of other queues that have workers. */
   async #others(): Promise<readonly Served[]> {
     const all = await this.#engine.redis.hgetall(DEVICES_KEY)
     const served = await Promise.all(
@@ -138,10 +138,10 @@ export class RemoteTrials {
   }
 
   /** Awaits an answer of the server, with a timeout and cancellation by the signal. */
-  async #answered<T>(asked: Promise<T>, signal?: AbortSignal): Promise<T> {
+  async #awaitAnswer<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
     signal?.throwIfAborted()
-    // Whoever has left does not look.
-    asked.catch(() => {})
+    // Errors after the race are ignored.
+    answer.catch(() => {})
     const ended = new AbortController()
     const late = pause(this.#idleMs, ended.signal).then(() => {
       if (ended.signal.aborted) return new Promise<never>(() => {})
@@ -158,7 +158,7 @@ export class RemoteTrials {
       signal?.addEventListener('abort', abort, { once: true })
     })
     try {
-      return await Promise.race([asked, late, aborted])
+      return await Promise.race([answer, late, aborted])
     } finally {
       ended.abort()
       signal?.removeEventListener('abort', abort)
@@ -167,7 +167,7 @@ export class RemoteTrials {
 
   /** Closes the connection; published trials remain. */
   async close(): Promise<void> {
-    // Where the server is away nothing is waited for.
+    // An unreachable server is not waited for.
     if (this.#engine.redis.status === 'ready') await this.#queue.close()
     this.#engine.close()
   }

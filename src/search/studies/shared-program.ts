@@ -1,18 +1,18 @@
-/** A program as data, and again: nothing else is read. */
+/** Serialises a program with its imports, and parses it again without reading files. */
 import { readProgram, type SptProgram } from '../../api/program.ts'
 import { fail } from '../../ast/diagnostic.ts'
 import { shippedText } from '../../io/program-text.ts'
 import { programTrees } from '../../io/program-trees.ts'
 import type { SharedProgram } from './types.ts'
 
-/** A program's own text, with all that it imports. */
+/** The program's own source, with all sources that it imports. */
 export function shareProgram(program: Pick<SptProgram, 'sources'>): SharedProgram {
   const sources = [...program.sources.values()].map(({ name, text }) => ({ name, text }))
-  // The first is the one that imports the others.
+  // The first source imports the others.
   return { entry: sources[0]!.name, sources }
 }
 
-/** The program again, of which nothing else is read. @throws SptError `studies/incomplete`, `import/…`, `check/…` */
+/** Parses the program again from its sources alone. @throws SptError `studies/incomplete`, `import/…`, `check/…` */
 export async function carriedProgram(
   { entry, sources }: SharedProgram,
   instructions?: boolean | undefined,
@@ -26,6 +26,6 @@ export async function carriedProgram(
       hint: 'publish it again',
     })
   const host = { files: carried, imports: carried, trees: programTrees(), shipped: shippedText }
-  const first = { name: entry, text: await carried(entry) }
-  return readProgram(first, host, instructions === undefined ? {} : { instructions })
+  const main = { name: entry, text: await carried(entry) }
+  return readProgram(main, host, instructions === undefined ? {} : { instructions })
 }

@@ -15,17 +15,17 @@ import type { Evaluate } from './worker.ts'
 export interface StudyEvaluatorOptions
   extends RebuildOptions,
     Pick<EvaluatorOptions, 'rounds' | 'seconds' | 'timeout'> {
-  /** Opens the device again where it was lost; without it, that ends the worker. */
+  /** Opens the device again after its loss; without it, a loss ends the worker. */
   readonly reopen?: (() => Promise<Device>) | undefined
 }
 
-/** Studies whose data are kept at hand: trials of several may alternate. */
-const KEPT = 4
+/** Number of studies whose data stay prepared, because trials of several may alternate. */
+const MAX_STUDIES = 4
 
 export interface StudyEvaluator {
   /** For `runWorker`. */
   readonly evaluate: Evaluate
-  /** Frees its device memory, and returns the device. */
+  /** Frees the device memory and returns the device; `null` if it was lost. */
   close(): Device | null
 }
 
@@ -38,35 +38,35 @@ export interface StudyEvaluator {
  * ```
  */
 export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = {}): StudyEvaluator {
-  let open: Device | null = device
-  /** By study; the last was used last. */
+  let current: Device | null = device
+  /** By study, in the order of last use. */
   const studies = new Map<string, StudyTrials>()
   const drop = (id: string): void => {
     studies.get(id)?.close()
     studies.delete(id)
   }
-  const opened = async (): Promise<Device> => {
-    open ??= options.reopen ? await options.reopen() : null
-    return open ?? fail({ code: 'device/lost', message: 'the device was lost', hint: 'open it again' })
+  const openDevice = async (): Promise<Device> => {
+    current ??= options.reopen ? await options.reopen() : null
+    return current ?? fail({ code: 'device/lost', message: 'the device was lost', hint: 'open it again' })
   }
   const trialsOf = async (shared: SharedStudy): Promise<StudyTrials> => {
     const { id } = shared.study
-    const known = studies.get(id) ?? (await StudyTrials.of(shared, await opened(), options))
+    const known = studies.get(id) ?? (await StudyTrials.of(shared, await openDevice(), options))
     studies.delete(id)
     studies.set(id, known)
-    for (const oldest of [...studies.keys()].slice(0, -KEPT)) drop(oldest)
+    for (const oldest of [...studies.keys()].slice(0, -MAX_STUDIES)) drop(oldest)
     return known
   }
   return {
-    // One that was begun is ended: what would come of it is not known otherwise.
+    // A trial that was started is completed, because its outcome would be unknown otherwise.
     async evaluate(shared, trial) {
       const start = performance.now()
       const trials = await trialsOf(shared)
       const result = await trials.done(trial)
       if (isLoss(result.outcome)) {
-        // It is this trial's: nothing else ran.
+        // This trial is responsible, because nothing else ran.
         for (const id of [...studies.keys()]) drop(id)
-        open = null
+        current = null
       }
       return {
         ...result,
@@ -77,14 +77,14 @@ export function studyEvaluator(device: Device, options: StudyEvaluatorOptions = 
     },
     close() {
       for (const id of [...studies.keys()]) drop(id)
-      return open
+      return current
     },
   }
 }
 
 const isLoss = (o: Outcome): boolean => o.status === 'failed' && DEVICE_LOST.has(o.code)
 
-/** One study on a device: its points are those of trials, whose steps come with them. */
+/** One study on a device; its points are those of its trials, which contain their steps. */
 class StudyTrials {
   readonly #evaluator: Evaluator
   readonly #traces: Map<string, SharedTrial['trace']>

@@ -15,7 +15,7 @@ export type SharedInput =
 export interface SharedProgram {
   /** Name of the program's main source. */
   readonly entry: string
-  /** That text and all that it imports. */
+  /** The main source and all that it imports. */
   readonly sources: readonly Source[]
 }
 
@@ -30,12 +30,12 @@ export interface SharedStudy {
   readonly seed?: number | undefined
 }
 
-/** A trial that is to be done. */
+/** A trial to be evaluated. */
 export interface SharedTrial {
   readonly point: Point
-  /** Its kernel's steps: workers need no space. */
+  /** Steps of its kernel, so workers need no space. */
   readonly trace: readonly TraceStep[]
-  /** Share of a full measurement; 1. Another share makes another trial. */
+  /** Fraction of a full measurement; default 1. Different fractions are different trials. */
   readonly share?: number | undefined
   readonly predicted?: number | undefined
   readonly terms?: Readonly<Record<string, number>> | undefined

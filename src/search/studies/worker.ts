@@ -1,4 +1,4 @@
-/** A worker: takes the trials of its device from the queue, one at a time. */
+/** A worker: evaluates trials of its device's queue, one at a time. */
 import { hostname } from 'node:os'
 import type { Worker } from 'bullmq'
 import { fail, SptError } from '../../ast/diagnostic.ts'
@@ -11,13 +11,13 @@ import type { SharedReport, SharedResult, SharedStudy, SharedTrial } from './typ
 
 /** Milliseconds after which an unresponsive worker counts as dead. A trial may block its thread for long. */
 const LOCK_MS = 60_000
-/** Times that a trial may lose its worker before it counts as what kills them. */
-const MOST_LOST = 2
-/** Trials that break one after the other until the worker itself counts as broken. */
-const MOST_BROKEN = 3
-/** Milliseconds that a server has to let a worker go. */
+/** Number of lost workers after which a trial counts as their cause. */
+const MAX_LOST = 2
+/** Number of consecutive failures after which the worker itself counts as broken. */
+const MAX_BROKEN = 3
+/** Milliseconds that closing a connection may take. */
 const CLOSING_MS = 5000
-/** Milliseconds between looks whether there is nothing left to do. */
+/** Milliseconds between two checks for remaining work. */
 const IDLE_LOOK_MS = 250
 
 /**
@@ -31,7 +31,7 @@ export type Evaluate = (
 ) => Promise<SharedResult>
 
 export interface WorkerOptions {
-  /** Ends it after the trial that it is at. */
+  /** Ends the worker after its current trial. */
   readonly signal?: AbortSignal | undefined
   /**
    * Seconds without work after which it ends, unless another worker runs a trial of its queue, which it may have to take
@@ -72,7 +72,7 @@ export async function runWorker(
   const queue = queueName(identity, compiler)
   const studies = new Map<string, SharedStudy>()
   const ending = new AbortController()
-  const own = { done: 0, broken: 0, busy: false, since: Date.now(), fault: undefined as unknown }
+  const state = { done: 0, failBroken: 0, busy: false, since: Date.now(), fault: undefined as unknown }
 
   const studyOf = async (id: string): Promise<SharedStudy> => {
     const found = studies.get(id) ?? (await sharedStudy(engine, id))
@@ -85,13 +85,13 @@ export async function runWorker(
     try {
       const result = await evaluate(shared, trial, { signal: ending.signal })
       const report = { ...result, worker: options.name ?? `${hostname()}:${process.pid}`, time: Date.now() }
-      own.done++
-      own.broken = 0
+      state.done++
+      state.failBroken = 0
       options.onTrial?.(shared, trial, report)
       return report
     } catch (e) {
-      if (isOwn(e) && ++own.broken >= MOST_BROKEN) {
-        own.fault = e
+      if (isWorkerError(e) && ++state.failBroken >= MAX_BROKEN) {
+        state.fault = e
         ending.abort()
       }
       throw e
@@ -101,12 +101,12 @@ export async function runWorker(
   const worker = new engine.bullmq.Worker<TrialJob, SharedReport>(
     queue,
     async (job) => {
-      own.busy = true
+      state.busy = true
       try {
         return await attempt(job.data)
       } finally {
-        own.busy = false
-        own.since = Date.now()
+        state.busy = false
+        state.since = Date.now()
       }
     },
     {
@@ -115,13 +115,13 @@ export async function runWorker(
       concurrency: 1,
       lockDuration: lockMs,
       stalledInterval: lockMs / 2,
-      maxStalledCount: MOST_LOST,
-      // Others may have what this one waits for.
+      maxStalledCount: MAX_LOST,
+      // Other workers may hold the jobs that this one waits for.
       drainDelay: 1,
     },
   )
   const jobs = openQueue(engine, queue)
-  // A server that does not answer has nothing to do.
+  // An unresponsive server counts as having no jobs.
   const hasOpen = (): Promise<boolean> =>
     Promise.race([
       jobs.getJobCountByTypes('active', 'waiting', 'delayed').then((n) => n > 0),
@@ -142,7 +142,7 @@ export async function runWorker(
         resolve()
       }
       const isIdle = (): boolean =>
-        idleSeconds !== undefined && !own.busy && Date.now() - own.since >= 1000 * idleSeconds
+        idleSeconds !== undefined && !state.busy && Date.now() - state.since >= 1000 * idleSeconds
       let looks = false
       const timer = setInterval(async () => {
         if (looks || !isIdle()) return
@@ -155,34 +155,34 @@ export async function runWorker(
       if (signal?.aborted) end()
     })
     ending.abort()
-    await closed(worker, () => own.busy)
+    await closeWorker(worker, () => state.busy)
   } finally {
     engine.close()
   }
-  if (own.fault !== undefined) broken(own.fault)
-  return own.done
+  if (state.fault !== undefined) failBroken(state.fault)
+  return state.done
 }
 
 /** True if the error is the worker's own. Errors that reject a study would occur in other workers too. */
-const isOwn = (e: unknown): boolean =>
+const isWorkerError = (e: unknown): boolean =>
   !(e instanceof SptError) || e.diagnostics.some((d) => d.code.startsWith('device/'))
 
 /**
- * Closes it after the trial that it is at; where the server is away, its connection would be waited for without an end. What
- * BullMQ is at then cannot be called off: it ends by itself once the server is there again.
+ * Closes the worker after its current trial. If the server is unreachable, the connection would be awaited forever;
+ * BullMQ's pending call cannot be cancelled, and ends when the server returns.
  */
-async function closed(worker: Worker, busy: () => boolean): Promise<void> {
+async function closeWorker(worker: Worker, busy: () => boolean): Promise<void> {
   const ended = worker.close().then(() => true)
   const late = (): Promise<boolean> => new Promise((resolve) => setTimeout(resolve, CLOSING_MS, false))
   ended.catch(() => {})
   while (!(await Promise.race([ended, late()]))) if (!busy()) return
 }
 
-function broken(fault: unknown): never {
+function failBroken(fault: unknown): never {
   if (fault instanceof SptError) throw fault
   return fail({
     code: 'studies/broken-worker',
-    message: `${MOST_BROKEN} trials in a row broke: ${fault instanceof Error ? fault.message : String(fault)}`,
+    message: `${MAX_BROKEN} trials in a row broke: ${fault instanceof Error ? fault.message : String(fault)}`,
     hint: 'check the device (spt doctor); other workers continue with the remaining trials',
   })
 }

@@ -55,7 +55,7 @@ export class RemoteEvaluator implements PointEvaluator {
         sent.push({ index, facts, trial: { point, trace: facts.trace, ...(share === 1 ? {} : { share }) } })
       }
     }
-    const results = await this.#trials.done(
+    const results = await this.#trials.run(
       sent.map((s) => s.trial),
       signal,
       (k, { record, report }) => {
