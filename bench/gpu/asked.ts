@@ -3,13 +3,13 @@ import { existsSync, readdirSync } from 'node:fs'
 import { dirname, extname } from 'node:path'
 import { fail, SptError } from '../../src/ast/diagnostic.ts'
 import { checkReplaceable } from '../../src/cache/replace-file.ts'
-import { guarded } from '../../src/io/node-files.ts'
+import { withFileErrors } from '../../src/io/node-files.ts'
 import { packageFile } from '../support.ts'
 import { ANY, type Candidate, fieldsFor, fileOf, parseCandidate, programOf } from './candidates.ts'
 
 /** Whether figures can be written there; what lies there stays until there are some. @throws SptError `io/…` */
 export const checkWritable = (path: string): Promise<void> =>
-  guarded(path, 'write', () => checkReplaceable(path))
+  withFileErrors(path, 'write', () => checkReplaceable(path))
 
 /**
  * Schedules that were asked for: their form, file, kernel, name and number of arguments, and that one of `suites` times
@@ -31,7 +31,7 @@ export async function checkSchedules(
         lookup: { name: asked.file, candidates: files(asked.file) },
         expected: FORM,
       })
-    const { program } = await guarded(path, 'read', () => programOf(asked))
+    const { program } = await withFileErrors(path, 'read', () => programOf(asked))
     if (!program.kernels.includes(asked.kernel))
       fail({
         code: 'bench/no-kernel',

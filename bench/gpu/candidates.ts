@@ -1,7 +1,7 @@
 /** Kernels under schedules, named by strings: `FILE.spt:kernel.schedule(1, 2)`. */
 import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
-import { placeOf } from '../../src/io/package.ts'
+import { locate } from '../../src/io/package.ts'
 import { type Kernel, load, type SptProgram } from '../../src/node.ts'
 import { option, packageFile } from '../support.ts'
 
@@ -101,7 +101,7 @@ export const ANY: Readonly<Record<string, number>> = { b: 16, top: 1, ...widthVa
 
 /** Where a path leads, or a file of the package's `kernels`. */
 export function fileOf(c: Candidate): string {
-  const place = placeOf(c.file)
+  const place = locate(c.file)
   return existsSync(place) ? place : packageFile(`kernels/${c.file}`)
 }
 

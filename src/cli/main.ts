@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
-import { tooOld } from '../io/package.ts'
+import { oldNodeMessage } from '../io/package.ts'
 import { processIo } from './io.ts'
 import { handleVersionFlag } from './version.ts'
 
@@ -9,7 +9,7 @@ import { handleVersionFlag } from './version.ts'
 const SCRIPT = fileURLToPath(new URL('commands.cjs', import.meta.url))
 type Script = typeof import('./index.ts')
 
-const problem = tooOld()
+const problem = oldNodeMessage()
 if (problem !== null) {
   process.stderr.write(`spt: ${problem}\n`)
   process.exit(1)

@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path'
 import type { Program } from '../ast/linked-program.ts'
 import { checkReplaceable, replaceFile } from '../cache/replace-file.ts'
 import { splitAddress } from '../io/dispatch.ts'
-import { guarded } from '../io/node-files.ts'
-import { placeOf } from '../io/package.ts'
+import { withFileErrors } from '../io/node-files.ts'
+import { locate } from '../io/package.ts'
 import type { Call, PathArgument } from './command.ts'
 import { standardStream } from './outputs.ts'
 import { rejectUsage } from './usage.ts'
@@ -59,7 +59,7 @@ export const checkSources = (
   rejectOverwrites(
     call,
     written,
-    [...sources.keys()].map((path) => ({ typed: path, path: placeOf(path) })),
+    [...sources.keys()].map((path) => ({ typed: path, path: locate(path) })),
     'which the program imports',
   )
 
@@ -97,7 +97,7 @@ async function resolvePaths(
 
 /** Checks that a file can be replaced, before its contents are computed. @throws SptError `io/…` */
 export const checkWritable = (path: string): Promise<void> =>
-  guarded(path, 'write', async () => {
+  withFileErrors(path, 'write', async () => {
     if (standardStream(path) === null) await checkReplaceable(path)
   })
 
@@ -117,7 +117,7 @@ export async function writeNumberedFile(
 ): Promise<number> {
   for (let n = first; ; n++) {
     const path = pathOf(n)
-    const isNew = await guarded(path, 'write', async () => {
+    const isNew = await withFileErrors(path, 'write', async () => {
       try {
         await replaceFile(path, [new TextEncoder().encode(text)], { exclusive: true })
         return true

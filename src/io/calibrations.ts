@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { cacheFolder, cacheKey, makeFolder } from '../cache/disk-cache.ts'
-import { guarded, writeFile } from './node-files.ts'
+import { withFileErrors, writeFile } from './node-files.ts'
 import { version } from './package.ts'
 import { processorKey, processorName } from './processor-key.ts'
 
@@ -54,7 +54,7 @@ export const writeCalibration = (path: string, calibration: object): Promise<voi
 
 /** Creates the folder of a calibration. @throws SptError `io/…` */
 export const makeCalibrationFolder = async (path: string): Promise<void> => {
-  await guarded(path, 'write', () => makeFolder(dirname(path)))
+  await withFileErrors(path, 'write', () => makeFolder(dirname(path)))
 }
 
 /** The calibration of a chip as parsed JSON; `null` if there is no file, `undefined` if it cannot be read. */

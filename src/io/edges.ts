@@ -148,7 +148,7 @@ class Parser extends TextParser<EdgeOptions> {
       const w = n.float()
       if (!n.ok) {
         const token = n.token()
-        if (n.beyond) this.fail('io/value-range', ...beyondDoubles(token))
+        if (n.overflowed) this.fail('io/value-range', ...beyondDoubles(token))
         this.fail('io/not-a-number', `'${token}' is not a number`, {
           expected: 'a number for the weight',
           ...this.advice(token),

@@ -1,7 +1,7 @@
 /** Expands gzip (RFC 1952) and raw deflate (RFC 1951) streams with the platform's own decompressor. */
 import { fail, SptError } from '../ast/diagnostic.ts'
 import { type Chunks, WHOLE } from './byte-source.ts'
-import { through } from './pipe.ts'
+import { pipeThrough } from './pipe.ts'
 
 /** Deflate encodes at best 258 bytes in two bits: no stream expands by more than this factor. */
 export const MAX_EXPANSION = 1032
@@ -38,7 +38,7 @@ export async function* inflate(
   name: string,
 ): AsyncGenerator<Uint8Array> {
   try {
-    yield* through(chunks, new DecompressionStream(format))
+    yield* pipeThrough(chunks, new DecompressionStream(format))
   } catch (error) {
     rejectStream(name, format === 'gzip' ? 'gzip' : 'deflate', error)
   }
@@ -46,4 +46,4 @@ export async function* inflate(
 
 /** The chunks as a gzip file. */
 export const gzip = (chunks: Chunks): AsyncGenerator<Uint8Array> =>
-  through(chunks, new CompressionStream('gzip'))
+  pipeThrough(chunks, new CompressionStream('gzip'))

@@ -29,8 +29,8 @@ class Parser extends TextParser<TextOptions> {
   private cols: Int32Array = new Int32Array(0)
   private values: ValueArray | null = null
   /** Number of entries read, and of elements stored for them. */
-  private read = 0
-  private stored = 0
+  private entriesRead = 0
+  private elementsStored = 0
   /** The triangles of a symmetric file that have occurred: mirroring both would count elements twice. */
   private lower = false
   private upper = false
@@ -52,20 +52,20 @@ class Parser extends TextParser<TextOptions> {
   }
 
   get dataCount(): number {
-    return Number(this.banner !== null) + Number(this.header !== null) + this.read
+    return Number(this.banner !== null) + Number(this.header !== null) + this.entriesRead
   }
 
   private headerLine(n: Numbers): void {
     if (this.banner === null) this.line++
-    else if (!this.content(n)) return
+    else if (!this.startLine(n)) return
     const start = n.pos
     n.skipLine()
     const text = new TextDecoder().decode(n.bytes.subarray(start, Math.min(n.pos, start + MAX_LINE)))
     if (this.banner === null) this.banner = parseBanner(text, this.name)
-    else this.open(parseSizes(text, this.line, this.banner, this.name))
+    else this.startData(parseSizes(text, this.line, this.banner, this.name))
   }
 
-  private open(header: Header): void {
+  private startData(header: Header): void {
     this.header = header
     const { name } = this
     const { maxBytes } = this.options
@@ -94,27 +94,27 @@ class Parser extends TextParser<TextOptions> {
     const { entries, field } = header
     const encode = this.encode(dtype, n)
     const general = header.symmetry === 'general'
-    let k = this.stored
+    let k = this.elementsStored
     while (n.pos < n.end) {
-      if (!this.content(n)) continue
-      if (this.read === entries) this.tooMany(entries)
+      if (!this.startLine(n)) continue
+      if (this.entriesRead === entries) this.rejectExtra(entries)
       const i = n.int()
-      if (!n.ok || i < 1 || i > header.rows) this.badIndex(n, i, 'row', header.rows)
+      if (!n.ok || i < 1 || i > header.rows) this.rejectIndex(n, i, 'row', header.rows)
       n.skipBlanks()
       const j = n.int()
-      if (!n.ok || j < 1 || j > header.cols) this.badIndex(n, j, 'column', header.cols)
+      if (!n.ok || j < 1 || j > header.cols) this.rejectIndex(n, j, 'column', header.cols)
       rows[k] = i - 1
       cols[k] = j - 1
       let v = 1
       if (values !== null) {
         n.skipBlanks()
         v = field === 'real' ? n.float() : this.integer(n)
-        if (!n.ok) this.notNumber(n, field === 'real' ? 'a number' : 'a whole number')
+        if (!n.ok) this.rejectToken(n, field === 'real' ? 'a number' : 'a whole number')
         values[k] = encode(v, this.line)
       }
       k++
       if (!general) {
-        this.mirrorable(i, j, header)
+        this.checkSymmetry(i, j, header)
         if (i !== j) {
           rows[k] = j - 1
           cols[k] = i - 1
@@ -125,10 +125,10 @@ class Parser extends TextParser<TextOptions> {
           k++
         }
       }
-      this.read++
+      this.entriesRead++
       this.endOfLine(n)
     }
-    this.stored = k
+    this.elementsStored = k
   }
 
   private elements(n: Numbers, header: Header): void {
@@ -136,10 +136,10 @@ class Parser extends TextParser<TextOptions> {
     const encode = this.encode(this.dtype, n)
     const { rows, cols, entries, field, symmetry } = header
     while (n.pos < n.end) {
-      if (!this.content(n)) continue
-      if (this.read === entries) this.tooMany(entries)
+      if (!this.startLine(n)) continue
+      if (this.entriesRead === entries) this.rejectExtra(entries)
       const v = field === 'real' ? n.float() : this.integer(n)
-      if (!n.ok) this.notNumber(n, field === 'real' ? 'a number' : 'a whole number')
+      if (!n.ok) this.rejectToken(n, field === 'real' ? 'a number' : 'a whole number')
       values[this.row * cols + this.col] = encode(v, this.line)
       if (symmetry !== 'general' && this.row !== this.col) {
         const m = symmetry === 'symmetric' ? v : -v
@@ -149,13 +149,13 @@ class Parser extends TextParser<TextOptions> {
         this.col++
         this.row = symmetry === 'general' ? 0 : symmetry === 'symmetric' ? this.col : this.col + 1
       }
-      this.read++
+      this.entriesRead++
       this.endOfLine(n)
     }
   }
 
   /** Starts a line; returns false after skipping a blank line or a comment. */
-  private content(n: Numbers): boolean {
+  private startLine(n: Numbers): boolean {
     this.line++
     if (n.skipBlanks() && n.bytes[n.pos] !== PERCENT) return true
     n.skipLine()
@@ -187,7 +187,7 @@ class Parser extends TextParser<TextOptions> {
     )
   }
 
-  private mirrorable(i: number, j: number, header: Header): void {
+  private checkSymmetry(i: number, j: number, header: Header): void {
     if (i === j && header.symmetry === 'skew-symmetric')
       this.fail(
         'io/symmetry',
@@ -202,8 +202,8 @@ class Parser extends TextParser<TextOptions> {
       })
   }
 
-  private badIndex(n: Numbers, index: number, what: string, size: number): never {
-    if (!n.ok) return this.notNumber(n, `a ${what} index`)
+  private rejectIndex(n: Numbers, index: number, what: string, size: number): never {
+    if (!n.ok) return this.rejectToken(n, `a ${what} index`)
     return this.fail('io/index-range', `the ${what} index ${n.lastToken()} is out of range`, {
       expected: `1 to ${size}`,
       ...(index === 0 && { hint: 'Matrix Market counts from 1.' }),
@@ -220,31 +220,31 @@ class Parser extends TextParser<TextOptions> {
       : `a row, a column and a ${value} on each line`
   }
 
-  private notNumber(n: Numbers, what: string): never {
+  private rejectToken(n: Numbers, what: string): never {
     const token = n.token()
     const expected = this.lineForm()
     if (token === '')
       return this.fail('io/missing-number', `the line ends where ${what} should be`, { expected })
-    if (n.beyond) return this.fail('io/value-range', ...beyondDoubles(token))
+    if (n.overflowed) return this.fail('io/value-range', ...beyondDoubles(token))
     return this.fail('io/not-a-number', `'${token}' is not ${what}`, { expected })
   }
 
-  private tooMany(entries: number): never {
+  private rejectExtra(entries: number): never {
     return this.fail('io/too-many-entries', `more entries than the ${entries} that the size line promises`, {
       hint: 'correct the size line, if the entries are right',
     })
   }
 
   finish(): CoordTensor | DenseTensor {
-    const { header, dtype, stored } = this
+    const { header, dtype, elementsStored } = this
     if (this.banner === null)
       return this.fail('io/empty', 'the file is empty', { expected: 'a %%MatrixMarket line' })
     if (header === null)
       return this.fail('io/size-line', 'the file ends before the size line', { hint: WHOLE })
-    if (this.read < header.entries)
+    if (this.entriesRead < header.entries)
       return this.fail(
         'io/too-few-entries',
-        `the file ends after ${this.read} of ${header.entries} entries`,
+        `the file ends after ${this.entriesRead} of ${header.entries} entries`,
         {
           hint: CUT_SHORT,
         },
@@ -252,10 +252,10 @@ class Parser extends TextParser<TextOptions> {
     const shape = [header.rows, header.cols]
     if (header.layout === 'array') return { kind: 'dense', shape, values: this.values!, dtype }
     // One array at a time, so that the untrimmed ones can be freed.
-    if (stored < this.rows.length) {
-      this.rows = this.rows.slice(0, stored)
-      this.cols = this.cols.slice(0, stored)
-      this.values = this.values?.slice(0, stored) ?? null
+    if (elementsStored < this.rows.length) {
+      this.rows = this.rows.slice(0, elementsStored)
+      this.cols = this.cols.slice(0, elementsStored)
+      this.values = this.values?.slice(0, elementsStored) ?? null
     }
     return { kind: 'coords', shape, coords: [this.rows, this.cols], values: this.values, dtype }
   }

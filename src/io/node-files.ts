@@ -9,7 +9,7 @@ import { type Diagnostic, fail, SptError } from '../ast/diagnostic.ts'
 import { PACKAGE } from '../ast/resolve-path.ts'
 import { isTemporary, replaceFile } from '../cache/replace-file.ts'
 import { type ByteSource, CHUNK_BYTES, type Chunks, WHOLE } from './byte-source.ts'
-import { fromUrl, placeOf } from './package.ts'
+import { fromUrl, locate } from './package.ts'
 
 /** The diagnostic for a failed file system call. */
 export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'write'): Diagnostic {
@@ -84,47 +84,51 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
 }
 
 /** Runs `work`, converting file system errors into diagnostics. */
-export async function guarded<T>(path: string, action: 'read' | 'write', work: () => Promise<T>): Promise<T> {
+export async function withFileErrors<T>(
+  path: string,
+  action: 'read' | 'write',
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work()
   } catch (error) {
     const { syscall, code } = (error ?? {}) as NodeJS.ErrnoException
     // Node rejects some paths (with a NUL character) before calling the system.
     if (typeof syscall !== 'string' && code !== 'ERR_INVALID_ARG_VALUE') throw error
-    if (action === 'read' && code === 'ENOENT') return missing(path)
+    if (action === 'read' && code === 'ENOENT') return rejectMissing(path)
     throw new SptError(fileDiagnostic(error, path, action))
   }
 }
 
 /** Reports a missing file, with neighbouring files and a package file of the same path as suggestions. */
-async function missing(path: string): Promise<never> {
+async function rejectMissing(path: string): Promise<never> {
   const isBare = !isAbsolute(path) && !path.startsWith('.')
   const inPackage = isBare ? ['', 'data/', 'kernels/'].map((folder) => PACKAGE + folder + path) : []
-  const stats = await Promise.all(inPackage.map((p) => stat(placeOf(p)).catch(() => null)))
+  const stats = await Promise.all(inPackage.map((p) => stat(locate(p)).catch(() => null)))
   const packaged = inPackage.find((_, k) => stats[k]?.isFile())
   const isPackaged = packaged !== undefined
   const folder = dirname(fromUrl(path))
-  const found = await readdir(dirname(placeOf(path))).catch((e: NodeJS.ErrnoException) => e.code)
-  const neighbours = Array.isArray(found) ? found : []
+  const entries = await readdir(dirname(locate(path))).catch((e: NodeJS.ErrnoException) => e.code)
+  const neighbours = Array.isArray(entries) ? entries : []
   // Files with the same ending, or with the same name if the ending was omitted.
-  const whole = basename(path)
+  const fileName = basename(path)
   const candidates = neighbours.filter(
-    (n) => n !== whole && (extname(n) === extname(path) || n.startsWith(`${whole}.`)),
+    (n) => n !== fileName && (extname(n) === extname(path) || n.startsWith(`${fileName}.`)),
   )
-  const why = isPackaged
+  const reason = isPackaged
     ? `'${packaged}' is a file of the package`
-    : found === 'ENOENT'
+    : entries === 'ENOENT'
       ? `there is no folder '${folder}' either`
-      : neighbours.includes(whole)
+      : neighbours.includes(fileName)
         ? 'it is a link to what is not there'
         : folder === '.'
           ? 'it was looked for in the current folder'
-          : `the folder '${folder}' is there, and has no '${whole}'`
+          : `the folder '${folder}' is there, and has no '${fileName}'`
   return fail({
     code: 'io/not-found',
     message: `there is no file '${path}'`,
-    lookup: { name: whole, candidates },
-    ...(isPackaged || candidates.length === 0 ? { hint: why } : {}),
+    lookup: { name: fileName, candidates },
+    ...(isPackaged || candidates.length === 0 ? { hint: reason } : {}),
   })
 }
 
@@ -135,15 +139,15 @@ const folderDiagnostic = (path: string): Diagnostic => ({
 })
 
 /** Rejects a folder given as a file. @throws SptError `io/is-folder` */
-export const refuseAsFolder = (path: string): never => fail(folderDiagnostic(path))
+export const rejectFolder = (path: string): never => fail(folderDiagnostic(path))
 
 /**
- * The size of a regular file in bytes. `place`: its location in the file system. @throws SptError `io/is-folder`,
+ * The size of a regular file in bytes. `location`: its location in the file system. @throws SptError `io/is-folder`,
  * `io/not-a-file`
  */
-export async function regular(path: string, place = placeOf(path)): Promise<number> {
-  const found = await stat(place)
-  if (found.isDirectory()) refuseAsFolder(path)
+export async function regularFileSize(path: string, location = locate(path)): Promise<number> {
+  const found = await stat(location)
+  if (found.isDirectory()) rejectFolder(path)
   // Pipes and devices have no size, may be endless, and have no random access.
   if (!found.isFile())
     fail({
@@ -155,9 +159,9 @@ export async function regular(path: string, place = placeOf(path)): Promise<numb
 }
 
 /** Reports a missing folder, with neighbouring folders as suggestions. */
-async function noFolder(path: string): Promise<never> {
+async function rejectMissingFolder(path: string): Promise<never> {
   const whole = basename(path)
-  const beside = await readdir(dirname(placeOf(path)), { withFileTypes: true }).catch(() => [])
+  const beside = await readdir(dirname(locate(path)), { withFileTypes: true }).catch(() => [])
   const candidates = beside.filter((x) => x.isDirectory() && x.name !== whole).map((x) => x.name)
   return fail({
     code: 'io/not-found',
@@ -169,14 +173,14 @@ async function noFolder(path: string): Promise<never> {
 
 /** The location of the folder `path`. @throws SptError `io/not-found`, `io/not-a-folder`, `io/permission` */
 export function folderAt(path: string): Promise<string> {
-  return guarded(path, 'read', async () => {
-    const place = await realpath(placeOf(path)).catch((e: NodeJS.ErrnoException) => {
+  return withFileErrors(path, 'read', async () => {
+    const location = await realpath(locate(path)).catch((e: NodeJS.ErrnoException) => {
       if (e.code !== 'ENOENT') throw e
-      return noFolder(path)
+      return rejectMissingFolder(path)
     })
-    if (!(await stat(place)).isDirectory())
+    if (!(await stat(location)).isDirectory())
       fail({ code: 'io/not-a-folder', message: `'${path}' is a file`, expected: 'a folder' })
-    return place
+    return location
   })
 }
 
@@ -194,12 +198,14 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
   return {
     name: path,
     size,
-    read: (start, end) => guarded(path, 'read', () => read(start, end)),
-    beside: (name) => fileSource(join(dirname(placeOf(path)), name)),
+    read: (start, end) => withFileErrors(path, 'read', () => read(start, end)),
+    beside: (name) => fileSource(join(dirname(locate(path)), name)),
     async *stream() {
       const buffer = new Uint8Array(CHUNK_BYTES)
       for (let at = 0; at < size; ) {
-        const { bytesRead } = await guarded(path, 'read', () => handle.read(buffer, 0, CHUNK_BYTES, at))
+        const { bytesRead } = await withFileErrors(path, 'read', () =>
+          handle.read(buffer, 0, CHUNK_BYTES, at),
+        )
         if (bytesRead === 0) return
         at += bytesRead
         yield buffer.subarray(0, bytesRead)
@@ -213,10 +219,10 @@ function handleSource(handle: FileHandle, path: string, size: number): ByteSourc
  * `io/permission`, `io/read`
  */
 export function withFile<T>(path: string, use: (source: ByteSource) => Promise<T>): Promise<T> {
-  return guarded(path, 'read', async () => {
-    const size = await regular(path)
+  return withFileErrors(path, 'read', async () => {
+    const size = await regularFileSize(path)
     if (size === 0) fail({ code: 'io/empty', message: `'${path}' is empty`, hint: WHOLE })
-    const handle = await open(placeOf(path), 'r')
+    const handle = await open(locate(path), 'r')
     try {
       return await use(handleSource(handle, path, size))
     } finally {
@@ -245,7 +251,7 @@ export async function fileSource(path: string): Promise<ByteSource> {
     name: path,
     size,
     read,
-    beside: (name) => fileSource(join(dirname(placeOf(path)), name)),
+    beside: (name) => fileSource(join(dirname(locate(path)), name)),
     async *stream() {
       for (let at = 0; at < size; at += CHUNK_BYTES) yield await read(at, at + CHUNK_BYTES)
     },
@@ -258,5 +264,5 @@ export async function fileSource(path: string): Promise<ByteSource> {
  */
 export function writeFile(path: string, content: Chunks | string, name = path): Promise<void> {
   const chunks = typeof content === 'string' ? [new TextEncoder().encode(content)] : content
-  return guarded(name, 'write', () => replaceFile(fromUrl(path), chunks))
+  return withFileErrors(name, 'write', () => replaceFile(fromUrl(path), chunks))
 }

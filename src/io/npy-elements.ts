@@ -17,10 +17,10 @@ export interface ElementType {
 
 type Read = (view: DataView, at: number, littleEndian: boolean) => number
 
-interface Known {
+interface StoredType {
   readonly dtype: Dtype
   /** The stored bits are those of `dtype`. */
-  readonly same: boolean
+  readonly sameBits: boolean
   readonly read: Read
 }
 
@@ -34,20 +34,20 @@ const read64 =
     return (signed ? v.getInt32(high, le) : v.getUint32(high, le)) * TWO32 + v.getUint32(le ? at : at + 4, le)
   }
 
-const KNOWN: Readonly<Record<string, Known>> = {
-  f8: { dtype: 'f64', same: true, read: (v, at, le) => v.getFloat64(at, le) },
-  f4: { dtype: 'f32', same: true, read: (v, at, le) => v.getFloat32(at, le) },
-  f2: { dtype: 'f16', same: true, read: (v, at, le) => fromF16(v.getUint16(at, le)) },
-  i8: { dtype: 'i32', same: false, read: read64(true) },
-  u8: { dtype: 'u32', same: false, read: read64(false) },
-  i4: { dtype: 'i32', same: true, read: (v, at, le) => v.getInt32(at, le) },
-  u4: { dtype: 'u32', same: true, read: (v, at, le) => v.getUint32(at, le) },
-  i2: { dtype: 'i32', same: false, read: (v, at, le) => v.getInt16(at, le) },
-  u2: { dtype: 'i32', same: false, read: (v, at, le) => v.getUint16(at, le) },
-  i1: { dtype: 'i8', same: true, read: (v, at) => v.getInt8(at) },
-  u1: { dtype: 'u8', same: true, read: (v, at) => v.getUint8(at) },
-  // Not `same`: stored bytes other than 0 and 1 must be converted.
-  b1: { dtype: 'bool', same: false, read: (v, at) => (v.getUint8(at) ? 1 : 0) },
+const STORED_TYPES: Readonly<Record<string, StoredType>> = {
+  f8: { dtype: 'f64', sameBits: true, read: (v, at, le) => v.getFloat64(at, le) },
+  f4: { dtype: 'f32', sameBits: true, read: (v, at, le) => v.getFloat32(at, le) },
+  f2: { dtype: 'f16', sameBits: true, read: (v, at, le) => fromF16(v.getUint16(at, le)) },
+  i8: { dtype: 'i32', sameBits: false, read: read64(true) },
+  u8: { dtype: 'u32', sameBits: false, read: read64(false) },
+  i4: { dtype: 'i32', sameBits: true, read: (v, at, le) => v.getInt32(at, le) },
+  u4: { dtype: 'u32', sameBits: true, read: (v, at, le) => v.getUint32(at, le) },
+  i2: { dtype: 'i32', sameBits: false, read: (v, at, le) => v.getInt16(at, le) },
+  u2: { dtype: 'i32', sameBits: false, read: (v, at, le) => v.getUint16(at, le) },
+  i1: { dtype: 'i8', sameBits: true, read: (v, at) => v.getInt8(at) },
+  u1: { dtype: 'u8', sameBits: true, read: (v, at) => v.getUint8(at) },
+  // Not `sameBits`: stored bytes other than 0 and 1 must be converted.
+  b1: { dtype: 'bool', sameBits: false, read: (v, at) => (v.getUint8(at) ? 1 : 0) },
 }
 
 /** Descriptors written to `.npy` files. bf16 has none: it is written as f32, which represents it exactly. */
@@ -78,7 +78,7 @@ export function elementType(descriptor: string, name: string): ElementType {
   const code = letter + digits
   const bytes = letter === 'U' ? 4 * Number(digits) : Number(digits)
   const littleEndian = order !== '>'
-  const known = Object.hasOwn(KNOWN, code) ? KNOWN[code] : undefined
+  const known = Object.hasOwn(STORED_TYPES, code) ? STORED_TYPES[code] : undefined
   if (known) return { code, bytes, littleEndian, dtype: known.dtype }
   if ((letter === 'S' || letter === 'U') && digits !== '' && bytes <= 1 << 16)
     return { code, bytes, littleEndian, dtype: null }
@@ -86,16 +86,16 @@ export function elementType(descriptor: string, name: string): ElementType {
   return fail({
     code: 'io/unsupported',
     message: `${name}: elements of type '${descriptor}'${reason ? ` (${reason})` : ''} are not supported`,
-    expected: Object.keys(KNOWN).join(', '),
+    expected: Object.keys(STORED_TYPES).join(', '),
   })
 }
 
 /** Types of other files that `.npy` has no descriptor for. */
-const BEYOND_NUMPY: Readonly<Record<string, Known>> = {
-  bf2: { dtype: 'bf16', same: true, read: (v, at, le) => fromBf16(v.getUint16(at, le)) },
+const BEYOND_NUMPY: Readonly<Record<string, StoredType>> = {
+  bf2: { dtype: 'bf16', sameBits: true, read: (v, at, le) => fromBf16(v.getUint16(at, le)) },
 }
 
-const READ: Readonly<Record<string, Known>> = { ...KNOWN, ...BEYOND_NUMPY }
+const READ: Readonly<Record<string, StoredType>> = { ...STORED_TYPES, ...BEYOND_NUMPY }
 
 /** The little-endian element type of a code of `ElementType`, including `bf2`. */
 export const elementOf = (code: string): ElementType => ({
@@ -136,9 +136,9 @@ const digitsOf = ({ code, littleEndian: le }: ElementType, view: DataView, from:
 export function readElements(type: ElementType, bytes: Uint8Array, to: Target): number {
   const { values, dtype, from, name } = to
   const { bytes: size, littleEndian: le } = type
-  const { read, same } = READ[type.code]!
+  const { read, sameBits } = READ[type.code]!
   const count = Math.floor(bytes.length / size)
-  if (same && type.dtype === dtype && (size === 1 || le === HOST_IS_LITTLE_ENDIAN)) {
+  if (sameBits && type.dtype === dtype && (size === 1 || le === HOST_IS_LITTLE_ENDIAN)) {
     new Uint8Array(values.buffer, values.byteOffset, values.byteLength).set(
       bytes.subarray(0, count * size),
       from * size,

@@ -32,7 +32,7 @@ const MAX_HEADER_BYTES = 1 << 16
 
 /** Parses Python's `{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }`. @throws SptError `io/npy-header` */
 function parseNpyHeader(text: string, name: string): NpyHeader {
-  const wrong = (what: string): never =>
+  const reject = (what: string): never =>
     fail({
       code: 'io/npy-header',
       message: `${name}: the .npy header ${what}`,
@@ -49,20 +49,20 @@ function parseNpyHeader(text: string, name: string): NpyHeader {
   const shapeText = /['"]shape['"]\s*:\s*\(([^()]*)\)/.exec(text)
   const keys = [...text.matchAll(/(?:'([^']*)'|"([^"]*)")\s*:/g)].map((m) => m[1] ?? m[2]!)
   for (const [k, key] of keys.entries()) {
-    if (!HEADER_KEYS.includes(key)) return wrong(`has the key '${key}'`)
-    if (keys.indexOf(key) < k) return wrong(`has the key '${key}' twice`)
+    if (!HEADER_KEYS.includes(key)) return reject(`has the key '${key}'`)
+    if (keys.indexOf(key) < k) return reject(`has the key '${key}' twice`)
   }
-  if (!descriptor) return wrong('names no element type')
-  if (!order) return wrong('names no storage order')
-  if (!shapeText) return wrong('names no shape')
+  if (!descriptor) return reject('names no element type')
+  if (!order) return reject('names no storage order')
+  if (!shapeText) return reject('names no shape')
   const items = shapeText[1]!.split(',').map((s) => s.trim())
   if (items.at(-1) === '') items.pop()
   const shape = items.map((item) => {
-    if (!/^\d+L?$/.test(item)) return wrong(`has the size '${item}' in its shape`)
+    if (!/^\d+L?$/.test(item)) return reject(`has the size '${item}' in its shape`)
     return Number.parseInt(item, 10)
   })
   if (!Number.isSafeInteger(shape.reduce((a, b) => a * b, 1)))
-    return wrong('promises more elements than can exist')
+    return reject('promises more elements than can exist')
   return { descriptor: descriptor[1] ?? descriptor[2]!, fortranOrder: order[1] === 'True', shape }
 }
 
@@ -81,15 +81,15 @@ function toRowMajor(
     strides.push(stride)
     stride *= n
   }
-  const at = shape.map(() => 0)
+  const index = shape.map(() => 0)
   let from = 0
   for (let e = 0; e < out.length; e += width) {
     for (let k = 0; k < width; k++) out[e + k] = values[from * width + k]!
     for (let k = shape.length - 1; k >= 0; k--) {
       from += strides[k]!
-      if (++at[k]! < shape[k]!) break
+      if (++index[k]! < shape[k]!) break
       from -= strides[k]! * shape[k]!
-      at[k] = 0
+      index[k] = 0
     }
   }
   return out
@@ -111,7 +111,7 @@ function endsInHeader(name: string): never {
 }
 
 /** The header at the start of `b`; `null` if it is incomplete. */
-function headIn(b: Uint8Array, name: string): Head | null {
+function parseHead(b: Uint8Array, name: string): Head | null {
   for (let k = 0; k < Math.min(b.length, MAGIC.length); k++)
     if (b[k] !== MAGIC[k])
       fail({
@@ -150,14 +150,14 @@ function headIn(b: Uint8Array, name: string): Head | null {
 class Decoder {
   private readonly name: string
   private readonly options: NpyOptions
-  private carry: Uint8Array = new Uint8Array(0)
+  private pending: Uint8Array = new Uint8Array(0)
   private header: NpyHeader | null = null
   private type: ElementType | null = null
   private dtype: Dtype = 'u8'
   /** Keeps bytes instead of numbers. */
   private raw = false
   private values: ValueArray = new Uint8Array(0)
-  private done = 0
+  private elementsRead = 0
 
   constructor(options: NpyOptions) {
     this.name = options.name ?? 'array'
@@ -166,26 +166,27 @@ class Decoder {
 
   push(chunk: Uint8Array): void {
     let bytes = chunk
-    if (this.carry.length > 0) {
-      bytes = new Uint8Array(this.carry.length + chunk.length)
-      bytes.set(this.carry)
-      bytes.set(chunk, this.carry.length)
+    if (this.pending.length > 0) {
+      bytes = new Uint8Array(this.pending.length + chunk.length)
+      bytes.set(this.pending)
+      bytes.set(chunk, this.pending.length)
     }
     const used = this.header === null ? this.open(bytes) : 0
-    const left = this.header === null ? bytes : bytes.subarray(used + this.elements(bytes.subarray(used)))
-    this.carry = left.slice()
+    const remainder =
+      this.header === null ? bytes : bytes.subarray(used + this.elements(bytes.subarray(used)))
+    this.pending = remainder.slice()
   }
 
   /** Reads the header if it is complete; returns the number of bytes consumed. */
   private open(b: Uint8Array): number {
     const { name } = this
-    const head = headIn(b, name)
+    const head = parseHead(b, name)
     if (!head) return 0
     const { header, type, end } = head
     const count = header.shape.reduce((p, n) => p * n, 1)
     const { bytes } = this.options
     if (bytes !== undefined && end + count * type.bytes > bytes)
-      this.short(count, Math.max(0, Math.floor((bytes - end) / type.bytes)))
+      this.rejectShort(count, Math.max(0, Math.floor((bytes - end) / type.bytes)))
     this.header = header
     this.type = type
     this.raw = type.dtype === null || this.options.raw === true
@@ -200,23 +201,23 @@ class Decoder {
     const { values, dtype, name } = this
     const size = this.raw ? 1 : type.bytes
     const count = Math.floor(b.length / size)
-    const from = this.done
+    const from = this.elementsRead
     if (from + count > values.length || (from + count === values.length && b.length > count * size))
       fail({
         code: 'io/extra-data',
         message: `${name}: more bytes follow the ${values.length} elements that the header promises`,
         hint: 'Save one array to a file, or several as .npz.',
       })
-    this.done = from + count
+    this.elementsRead = from + count
     if (this.raw) values.set(b, from)
     else readElements(type, b, { values, dtype, from, name })
     return count * size
   }
 
-  private short(count: number, have: number): never {
+  private rejectShort(count: number, available: number): never {
     return fail({
       code: 'io/truncated',
-      message: `${this.name}: the file ends before the ${count} elements that the header promises (after ${have})`,
+      message: `${this.name}: the file ends before the ${count} elements that the header promises (after ${available})`,
       hint: WHOLE,
     })
   }
@@ -224,7 +225,8 @@ class Decoder {
   finish(): NpyArray {
     const { header, type, name } = this
     if (header === null || type === null) return endsInHeader(name)
-    if (this.done < this.values.length || this.carry.length > 0) this.short(this.values.length, this.done)
+    if (this.elementsRead < this.values.length || this.pending.length > 0)
+      this.rejectShort(this.values.length, this.elementsRead)
     const { dtype, values, raw } = this
     if (type.dtype === null) return { header, type, dtype: null, bytes: values as Uint8Array }
     const width = raw ? type.bytes : 1
@@ -268,12 +270,12 @@ export async function readNpyArray(chunks: Chunks, options: NpyOptions = {}): Pr
 export async function readNpyHeader(chunks: Chunks, name: string): Promise<Omit<Head, 'end'>> {
   let seen = new Uint8Array(0)
   for await (const chunk of chunks) {
-    const all = new Uint8Array(seen.length + chunk.length)
-    all.set(seen)
-    all.set(chunk, seen.length)
-    const head = headIn(all, name)
+    const bytes = new Uint8Array(seen.length + chunk.length)
+    bytes.set(seen)
+    bytes.set(chunk, seen.length)
+    const head = parseHead(bytes, name)
     if (head) return head
-    seen = all
+    seen = bytes
   }
   return endsInHeader(name)
 }
@@ -284,7 +286,7 @@ export async function readNpy(chunks: Chunks, options: NpyOptions = {}): Promise
 }
 
 /** Rejects an array of text. @throws SptError `io/unsupported` */
-export function refuseText(name: string): never {
+export function rejectText(name: string): never {
   return fail({
     code: 'io/unsupported',
     message: `${name} holds text, not numbers`,
@@ -294,6 +296,6 @@ export function refuseText(name: string): never {
 
 /** The array as a dense tensor. @throws SptError `io/unsupported` for text */
 export function denseOf(array: NpyArray, name: string): DenseTensor {
-  if (array.dtype === null) return refuseText(name)
+  if (array.dtype === null) return rejectText(name)
   return { kind: 'dense', shape: array.header.shape, values: array.values, dtype: array.dtype }
 }

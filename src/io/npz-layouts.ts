@@ -6,7 +6,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { CoordTensor } from '../storage/tensor.ts'
 import { allocate } from './byte-source.ts'
-import { type Npz, wrongRank } from './npz.ts'
+import { type Npz, rejectRank } from './npz.ts'
 import { checkIndptr } from './sparse-matrix.ts'
 
 const COMPRESSED = ['indptr', 'indices']
@@ -28,30 +28,30 @@ export async function layoutOf(npz: Npz, prefix: string): Promise<string> {
 }
 
 /** True if `address` names the layout of the file's own arrays: `file.npz#csr` reads only these. */
-export async function namesLayout(npz: Npz, address: string): Promise<boolean> {
+export async function isLayoutName(npz: Npz, address: string): Promise<boolean> {
   if (npz.has('format')) return (await npz.text('format')) === address
-  const own = Object.hasOwn(LAYOUTS, address) ? LAYOUTS[address]! : []
-  return own.some((name) => npz.has(name)) && npz.has('compressed_axes') === (address === 'gcxs')
+  const layoutArrays = Object.hasOwn(LAYOUTS, address) ? LAYOUTS[address]! : []
+  return layoutArrays.some((name) => npz.has(name)) && npz.has('compressed_axes') === (address === 'gcxs')
 }
 
 /**
  * Rejects arrays that belong neither to the layout nor to another of the `groups`. @throws SptError `io/unknown-array`
  */
 export function checkArrays(npz: Npz, prefix: string, layout: string, groups: readonly string[]): void {
-  const own = LAYOUTS[layout]
-  if (!own) return
-  const others = groups.map((g) => `${g}_`).filter((g) => g !== prefix && g.startsWith(prefix))
-  const unknown = npz.names.filter(
+  const layoutArrays = LAYOUTS[layout]
+  if (!layoutArrays) return
+  const otherPrefixes = groups.map((g) => `${g}_`).filter((g) => g !== prefix && g.startsWith(prefix))
+  const unknownArrays = npz.names.filter(
     (n) =>
       n.startsWith(prefix) &&
-      ![...COMMON, ...own].includes(n.slice(prefix.length)) &&
-      !others.some((g) => n.startsWith(g)),
+      ![...COMMON, ...layoutArrays].includes(n.slice(prefix.length)) &&
+      !otherPrefixes.some((g) => n.startsWith(g)),
   )
-  if (unknown.length > 0)
+  if (unknownArrays.length > 0)
     fail({
       code: 'io/unknown-array',
-      message: `${npz.name} has the array '${unknown[0]}' next to those of a ${layout} matrix`,
-      expected: [...own, ...COMMON].map((n) => prefix + n).join(', '),
+      message: `${npz.name} has the array '${unknownArrays[0]}' next to those of a ${layout} matrix`,
+      expected: [...layoutArrays, ...COMMON].map((n) => prefix + n).join(', '),
       hint:
         prefix === ''
           ? `it may change what the others mean; if it does not, ${npz.name}#${layout} reads the matrix alone`
@@ -64,7 +64,7 @@ export async function fillOf(npz: Npz, prefix: string): Promise<number | undefin
   const name = `${prefix}fill_value`
   if (!npz.has(name)) return undefined
   const { values, shape } = await npz.dense(name, 'f64')
-  if (values.length !== 1) wrongRank(`${npz.name}#${name}`, shape, 0)
+  if (values.length !== 1) rejectRank(`${npz.name}#${name}`, shape, 0)
   return values[0] === 0 ? undefined : values[0]
 }
 
@@ -78,43 +78,43 @@ export async function gcxsCoordinates(
   // A tensor of one dimension is not compressed and has no further arrays.
   if (shape.length === 1) return [await npz.integers(`${prefix}indices`)]
   const compressed = [...(await npz.integers(`${prefix}compressed_axes`))]
-  const isAxis = (k: number, at: number): boolean =>
-    k >= 0 && k < shape.length && compressed.indexOf(k) === at
+  const isAxis = (k: number, position: number): boolean =>
+    k >= 0 && k < shape.length && compressed.indexOf(k) === position
   if (!compressed.every(isAxis) || compressed.length === 0 || compressed.length >= shape.length)
     fail({
       code: 'io/shape',
       message: `${label}: compressed_axes is ${compressed.join(', ') || 'empty'}, of ${shape.length} dimensions`,
       expected: `some of 0 to ${shape.length - 1}, each once, and not all`,
     })
-  const others = shape.map((_, k) => k).filter((k) => !compressed.includes(k))
+  const otherAxes = shape.map((_, k) => k).filter((k) => !compressed.includes(k))
   const size = (axes: readonly number[]): number => axes.reduce((n, k) => n * shape[k]!, 1)
   const [indptr, indices] = [
     await npz.integers(`${prefix}indptr`),
     await npz.wideIntegers(`${prefix}indices`),
   ]
-  const [segments, extent] = [size(compressed), size(others)]
+  const [segments, extent] = [size(compressed), size(otherAxes)]
   checkIndptr(indptr, segments, indices.length, 'segment', label)
-  const outside = indices.findIndex((at) => at < 0 || at >= extent)
-  if (outside >= 0)
+  const outOfRange = indices.findIndex((position) => position < 0 || position >= extent)
+  if (outOfRange >= 0)
     fail({
       code: 'io/index-range',
-      message: `${label}: the index ${indices[outside]} (element ${outside} of indices) is out of range`,
+      message: `${label}: the index ${indices[outOfRange]} (element ${outOfRange} of indices) is out of range`,
       expected: `0 to ${extent - 1}`,
     })
   const coords = shape.map(() => allocate(Int32Array, indices.length, label, 'coordinates'))
   // The last axis varies fastest.
-  const spread = (axes: readonly number[], e: number, linear: number): void => {
-    let rest = linear
+  const delinearize = (axes: readonly number[], e: number, linear: number): void => {
+    let remainder = linear
     for (let k = axes.length - 1; k >= 0; k--) {
       const n = shape[axes[k]!]!
-      coords[axes[k]!]![e] = rest % n
-      rest = Math.floor(rest / n)
+      coords[axes[k]!]![e] = remainder % n
+      remainder = Math.floor(remainder / n)
     }
   }
   for (let s = 0; s < segments; s++)
     for (let e = indptr[s]!; e < indptr[s + 1]!; e++) {
-      spread(compressed, e, s)
-      spread(others, e, indices[e]!)
+      delinearize(compressed, e, s)
+      delinearize(otherAxes, e, indices[e]!)
     }
   return coords
 }

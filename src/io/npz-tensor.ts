@@ -3,7 +3,7 @@ import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, Tensor } from '../storage/tensor.ts'
 import type { Npz } from './npz.ts'
-import { namesLayout } from './npz-layouts.ts'
+import { isLayoutName } from './npz-layouts.ts'
 import { checkCoords, hasMatrix, matrixGroups, readCoords, readMatrix } from './scipy.ts'
 import type { SparseMatrix } from './sparse-matrix.ts'
 
@@ -16,7 +16,7 @@ export interface AddressOptions {
 /** Valid addresses of an archive: names of matrix groups, then of arrays. */
 const addresses = (npz: Npz): string[] => [...matrixGroups(npz), ...npz.names]
 
-function unknown(npz: Npz, address: string): never {
+function rejectUnknown(npz: Npz, address: string): never {
   const candidates = addresses(npz)
   return fail({
     code: 'io/unknown-array',
@@ -26,12 +26,12 @@ function unknown(npz: Npz, address: string): never {
   })
 }
 
-async function fromColumns(
+async function readColumns(
   npz: Npz,
   names: readonly string[],
   options: AddressOptions,
 ): Promise<CoordTensor> {
-  for (const name of names) if (!npz.has(name)) unknown(npz, name)
+  for (const name of names) if (!npz.has(name)) rejectUnknown(npz, name)
   const coords = await Promise.all(names.map((name) => npz.integers(name)))
   const largest = (c: Int32Array): number => c.reduce((a, b) => Math.max(a, b), -1)
   if (options.shape && options.shape.length !== names.length)
@@ -62,7 +62,7 @@ export async function readNpzTensor(
   options: AddressOptions,
 ): Promise<Tensor> {
   if (address?.includes(','))
-    return fromColumns(
+    return readColumns(
       npz,
       address.split(',').map((s) => s.trim()),
       options,
@@ -70,12 +70,12 @@ export async function readNpzTensor(
   if (address !== undefined && npz.has(address)) return npz.dense(address, options.dtype)
   const prefix = prefixOf(address)
   if (hasMatrix(npz, prefix)) return readCoords(npz, prefix, options)
-  if (address !== undefined && hasMatrix(npz) && (await namesLayout(npz, address)))
+  if (address !== undefined && hasMatrix(npz) && (await isLayoutName(npz, address)))
     return readCoords(npz, '', { ...options, layout: address })
-  if (address !== undefined) return unknown(npz, address)
-  const [only] = npz.names
-  if (only !== undefined && npz.names.length === 1) return npz.dense(only, options.dtype)
-  if (only === undefined)
+  if (address !== undefined) return rejectUnknown(npz, address)
+  const [onlyName] = npz.names
+  if (onlyName !== undefined && npz.names.length === 1) return npz.dense(onlyName, options.dtype)
+  if (onlyName === undefined)
     return fail({
       code: 'io/empty',
       message: `${npz.name} holds no arrays`,
@@ -97,6 +97,6 @@ export async function readNpzMatrix(
   options: AddressOptions = {},
 ): Promise<SparseMatrix> {
   const prefix = prefixOf(address)
-  if (!hasMatrix(npz, prefix)) return unknown(npz, address ?? 'indptr')
+  if (!hasMatrix(npz, prefix)) return rejectUnknown(npz, address ?? 'indptr')
   return readMatrix(npz, prefix, options)
 }

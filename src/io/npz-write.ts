@@ -17,7 +17,7 @@ export type NamedArray =
   | { readonly values: ValueArray; readonly shape: readonly number[]; readonly dtype: Dtype }
   | { readonly text: string }
 
-const PIECE = 1 << 20
+const CHUNK_SIZE = 1 << 20
 /** Largest archive: fflate does not write zip64. */
 const MAX_BYTES = 0xffffffff
 /** A constant date, so that equal tensors give equal files. */
@@ -28,11 +28,11 @@ export function* npzChunks(
   arrays: Readonly<Record<string, NamedArray>>,
   compress = true,
 ): Generator<Uint8Array> {
-  const ready: Uint8Array[] = []
+  const pendingChunks: Uint8Array[] = []
   let total = 0
   const zip = new Zip((error, chunk) => {
     if (error) throw error
-    ready.push(chunk)
+    pendingChunks.push(chunk)
   })
   for (const [name, array] of Object.entries(arrays)) {
     const entry = compress ? new ZipDeflate(`${name}.npy`) : new ZipPassThrough(`${name}.npy`)
@@ -48,23 +48,23 @@ export function* npzChunks(
           message: 'a .npz of 4 GiB or more cannot be written',
           hint: 'Write .npy or .mtx.',
         })
-      for (let at = 0; at < chunk.length; at += PIECE) {
-        entry.push(chunk.subarray(at, at + PIECE))
-        yield* ready.splice(0)
+      for (let offset = 0; offset < chunk.length; offset += CHUNK_SIZE) {
+        entry.push(chunk.subarray(offset, offset + CHUNK_SIZE))
+        yield* pendingChunks.splice(0)
       }
     }
     entry.push(new Uint8Array(0), true)
   }
   zip.end()
-  yield* ready
+  yield* pendingChunks
 }
 
-const ints = (values: Int32Array, shape: readonly number[] = [values.length]): NamedArray => ({
+const intArray = (values: Int32Array, shape: readonly number[] = [values.length]): NamedArray => ({
   values,
   shape,
   dtype: 'i32',
 })
-const sizes = (shape: readonly number[]): NamedArray => ints(Int32Array.from(shape))
+const shapeArray = (shape: readonly number[]): NamedArray => intArray(Int32Array.from(shape))
 
 /** Values of a tensor; scipy's files always have some, so a pattern gets ones. */
 function dataOf(tensor: CoordTensor | StoredTensor, count: number): NamedArray {
@@ -76,26 +76,26 @@ function dataOf(tensor: CoordTensor | StoredTensor, count: number): NamedArray {
 function coordArrays(tensor: CoordTensor): Record<string, NamedArray> {
   const { coords, shape, fill } = tensor
   const count = coords[0]?.length ?? 0
-  const rest = { format: { text: 'coo' }, shape: sizes(shape), data: dataOf(tensor, count) }
+  const common = { format: { text: 'coo' }, shape: shapeArray(shape), data: dataOf(tensor, count) }
   if (coords.length === 2 && fill === undefined)
-    return { row: ints(coords[0]!), col: ints(coords[1]!), ...rest }
-  const all = new Int32Array(coords.length * count)
+    return { row: intArray(coords[0]!), col: intArray(coords[1]!), ...common }
+  const flatCoords = new Int32Array(coords.length * count)
   coords.forEach((c, k) => {
-    all.set(c, k * count)
+    flatCoords.set(c, k * count)
   })
   if (fill !== undefined) {
     // The layout of pydata/sparse; scipy would ignore the fill value.
-    const { shape, data } = rest
+    const { shape, data } = common
     return {
       data,
       shape,
       fill_value: { values: Float64Array.of(fill), shape: [], dtype: 'f64' },
-      coords: ints(all, [coords.length, count]),
+      coords: intArray(flatCoords, [coords.length, count]),
     }
   }
   // scipy supports other than two dimensions in its arrays only, not in its matrices.
   const isArray: NamedArray = { values: Uint8Array.of(1), shape: [], dtype: 'bool' }
-  return { coords: ints(all, [coords.length, count]), ...rest, _is_array: isArray }
+  return { coords: intArray(flatCoords, [coords.length, count]), ...common, _is_array: isArray }
 }
 
 function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
@@ -103,24 +103,24 @@ function storedArrays(tensor: StoredTensor): Record<string, NamedArray> {
   const { shape } = tensor
   const [first] = axes
   const { indptr, indices } = first?.[1] ?? {}
-  const isWhole = indices && indices.length === indptr?.at(-1)
-  if (axes.length === 1 && shape.length === 2 && indptr && isWhole && indptr.length === shape[0]! + 1)
+  const isContiguous = indices && indices.length === indptr?.at(-1)
+  if (axes.length === 1 && shape.length === 2 && indptr && isContiguous && indptr.length === shape[0]! + 1)
     return {
-      indices: ints(indices),
-      indptr: ints(indptr),
+      indices: intArray(indices),
+      indptr: intArray(indptr),
       format: { text: 'csr' },
-      shape: sizes(shape),
+      shape: shapeArray(shape),
       data: dataOf(tensor, indices.length),
     }
-  const out: Record<string, NamedArray> = {}
+  const result: Record<string, NamedArray> = {}
   for (const [axis, arrays] of axes) {
-    if (arrays.indptr) out[`${axis}_indptr`] = ints(arrays.indptr)
-    if (arrays.indices) out[`${axis}_indices`] = ints(arrays.indices)
+    if (arrays.indptr) result[`${axis}_indptr`] = intArray(arrays.indptr)
+    if (arrays.indices) result[`${axis}_indices`] = intArray(arrays.indices)
   }
   const { values, dtype } = tensor
-  if (values) out.data = { values, shape: [values.length], dtype }
-  out.shape = sizes(shape)
-  return out
+  if (values) result.data = { values, shape: [values.length], dtype }
+  result.shape = shapeArray(shape)
+  return result
 }
 
 /**
@@ -143,10 +143,10 @@ export function npzArrays(tensor: Tensor): Record<string, NamedArray> {
 export function scipyWarning(name: string, tensor: Tensor): Diagnostic | null {
   // scipy's csr supports half precision, its coo does not.
   if (tensor.kind !== 'coords' || tensor.dtype !== 'f16' || tensor.fill !== undefined) return null
-  const at = tensor.coords.length === 2 ? "(z['row'], z['col'])" : "z['coords']"
+  const coordsText = tensor.coords.length === 2 ? "(z['row'], z['col'])" : "z['coords']"
   return {
     code: 'io/scipy-f16',
     message: `scipy.sparse.load_npz rejects '${name}': its coo format has no f16`,
-    hint: `in Python: z = numpy.load('${name}'); scipy.sparse.coo_array((z['data'].astype('f4'), ${at}), z['shape']); or write f32`,
+    hint: `in Python: z = numpy.load('${name}'); scipy.sparse.coo_array((z['data'].astype('f4'), ${coordsText}), z['shape']); or write f32`,
   }
 }

@@ -3,7 +3,7 @@ import { fail, SptError } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { DenseTensor, ValueArray } from '../storage/tensor.ts'
 import type { ByteSource } from './byte-source.ts'
-import { denseOf, type NpyOptions, readNpyArray, readNpyHeader, refuseText } from './npy.ts'
+import { denseOf, type NpyOptions, readNpyArray, readNpyHeader, rejectText } from './npy.ts'
 import type { ElementType } from './npy-elements.ts'
 import { type ZipEntry, zipBytes, zipEntries } from './zip.ts'
 
@@ -17,7 +17,7 @@ export interface Npz {
    * Type and shape of an array of numbers; its elements are not read. @throws SptError `io/unknown-array`,
    * `io/unsupported` for text
    */
-  described(array: string): Promise<{ readonly type: ElementType; readonly shape: readonly number[] }>
+  elementInfo(array: string): Promise<{ readonly type: ElementType; readonly shape: readonly number[] }>
   /** The raw elements, little-endian and row-major. @throws as `dense` */
   bytes(array: string): Promise<Uint8Array>
   /**
@@ -83,7 +83,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
         message: `${label} holds '${header.descriptor}'`,
         expected: 'integers',
       })
-    if (header.shape.length !== rank) wrongRank(label, header.shape, rank)
+    if (header.shape.length !== rank) rejectRank(label, header.shape, rank)
     try {
       return denseOf(await read(array, { dtype }), label)
     } catch (error) {
@@ -96,17 +96,17 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
     name: source.name,
     names,
     has: (array) => entries.has(array),
-    async described(array) {
+    async elementInfo(array) {
       const label = `${source.name}#${array}`
       const { type, header } = await readNpyHeader(zipBytes(source, entryOf(array)), label)
-      if (type.dtype === null) refuseText(label)
+      if (type.dtype === null) rejectText(label)
       return { type, shape: header.shape }
     },
     async bytes(array) {
-      const found = await read(array, { raw: true })
-      return found.type.dtype === null || found.dtype !== null
-        ? refuseText(`${source.name}#${array}`)
-        : found.bytes
+      const content = await read(array, { raw: true })
+      return content.type.dtype === null || content.dtype !== null
+        ? rejectText(`${source.name}#${array}`)
+        : content.bytes
     },
     dense: async (array, dtype) => denseOf(await read(array, { dtype }), `${source.name}#${array}`),
     integers: async (array) => (await integers(array, 'i32')).values as Int32Array,
@@ -127,7 +127,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
 }
 
 /** Reports an array with the wrong number of dimensions. @throws SptError `io/rank` */
-export function wrongRank(label: string, shape: readonly number[], expected: number): never {
+export function rejectRank(label: string, shape: readonly number[], expected: number): never {
   return fail({
     code: 'io/rank',
     message: `${label} has ${shape.length} dimensions (${shape.join(' × ') || 'a scalar'})`,
@@ -142,6 +142,6 @@ export async function vector(
   dtype?: Dtype,
 ): Promise<{ values: ValueArray; dtype: Dtype }> {
   const found = await npz.dense(array, dtype)
-  if (found.shape.length !== 1) wrongRank(`${npz.name}#${array}`, found.shape, 1)
+  if (found.shape.length !== 1) rejectRank(`${npz.name}#${array}`, found.shape, 1)
   return { values: found.values, dtype: found.dtype }
 }

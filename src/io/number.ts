@@ -77,7 +77,7 @@ export class Numbers {
   end = 0
   ok = true
   /** The last failed read was a number beyond f64. */
-  beyond = false
+  overflowed = false
 
   reset(bytes: Uint8Array): void {
     this.bytes = bytes
@@ -151,7 +151,7 @@ export class Numbers {
     let seen = 0
     let exponent = 0
     let point = false
-    this.beyond = false
+    this.overflowed = false
     for (; p < end; p++) {
       const c = b[p]!
       const d = c - 48
@@ -174,8 +174,8 @@ export class Numbers {
     const letter = b[p]! | 32
     if (p < end && (letter === 101 || letter === 100)) {
       let q = p + 1
-      const down = b[q] === 45
-      if (q < end && (down || b[q] === 43)) q++
+      const isNegativeExponent = b[q] === 45
+      if (q < end && (isNegativeExponent || b[q] === 43)) q++
       let e = 0
       const from = q
       for (; q < end; q++) {
@@ -185,7 +185,7 @@ export class Numbers {
       }
       this.ok = q > from
       if (!this.ok) return Number.NaN
-      exponent += down ? -e : e
+      exponent += isNegativeExponent ? -e : e
       // `Number` does not accept D.
       exact = letter === 101
       p = q
@@ -208,7 +208,7 @@ export class Numbers {
     value = Number(exact ? s : s.replace(/[dD]/, 'e'))
     // Only the token `inf` is infinity; overflowing digits are an error.
     this.ok = Number.isFinite(value)
-    this.beyond = !this.ok
+    this.overflowed = !this.ok
     if (!this.ok) this.pos = token
     return value
   }

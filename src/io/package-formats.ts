@@ -18,18 +18,18 @@ function programs(): string[] {
     .map((name) => `${PACKAGE}${FOLDER}${name}`)
 }
 
-let known: ReadonlyMap<string, readonly string[]> | undefined
+let formatFiles: ReadonlyMap<string, readonly string[]> | undefined
 
 /** Files that declare a format; files of formats come first. */
 export function packagedFormatsNamed(name: string): readonly string[] {
-  known ??= declared()
-  return known.get(name) ?? []
+  formatFiles ??= findDeclarations()
+  return formatFiles.get(name) ?? []
 }
 
-function declared(): Map<string, string[]> {
+function findDeclarations(): Map<string, string[]> {
   const out = new Map<string, string[]>()
-  const own = packagedFormatFiles()
-  for (const path of [...own, ...programs().filter((p) => !own.includes(p))]) {
+  const formatsFirst = packagedFormatFiles()
+  for (const path of [...formatsFirst, ...programs().filter((p) => !formatsFirst.includes(p))]) {
     const text = readFileSync(new URL(path.slice(PACKAGE.length), packageFolder()!), 'utf8')
     for (const [, name] of text.matchAll(/^format (\w+)/gm)) {
       const files = out.get(name!) ?? []

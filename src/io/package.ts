@@ -14,7 +14,7 @@ interface Package {
 }
 
 /** Searches upwards, because sources and build output are at different depths. */
-function find(): Package | null {
+function findPackage(): Package | null {
   for (let folder = new URL('.', import.meta.url); ; folder = new URL('..', folder)) {
     try {
       const { name, version, engines } = JSON.parse(
@@ -29,16 +29,16 @@ function find(): Package | null {
   }
 }
 
-let found: Package | null | undefined
-function installed(): Package | null {
-  found ??= find()
-  return found
+let cached: Package | null | undefined
+function packageInfo(): Package | null {
+  cached ??= findPackage()
+  return cached
 }
 
-export const version = (): string => installed()?.version ?? 'of an unknown version'
+export const version = (): string => packageInfo()?.version ?? 'of an unknown version'
 
 /** The package's folder; `null` if it cannot be found. */
-export const packageFolder = (): URL | null => installed()?.folder ?? null
+export const packageFolder = (): URL | null => packageInfo()?.folder ?? null
 
 /** The path of a `file:` URL; other paths are returned unchanged. @throws SptError `io/path` */
 export function fromUrl(path: string): string {
@@ -61,7 +61,7 @@ export function fromUrl(path: string): string {
  * The file system path of a program path: `sparsetile/…` in the package, `file:` URLs converted, others unchanged.
  * @throws SptError `io/no-package`, `io/path`
  */
-export function placeOf(path: string): string {
+export function locate(path: string): string {
   if (!inPackage(path)) return fromUrl(path)
   const folder = packageFolder()
   if (!folder)
@@ -74,12 +74,12 @@ export function placeOf(path: string): string {
 }
 
 /** A message if this Node is too old for the package; otherwise `null`. */
-export function tooOld(running = process.versions.node): string | null {
-  const least = installed()?.node ?? ''
-  const [have, need] = [running, least].map((v) => v.split('.').map(Number)) as [number[], number[]]
-  const at = need.findIndex((n, k) => (have[k] ?? 0) !== n)
-  if (at < 0 || (have[at] ?? 0) > need[at]!) return null
-  return `this is Node ${running}, and sparsetile needs ${least} or newer`
+export function oldNodeMessage(running = process.versions.node): string | null {
+  const required = packageInfo()?.node ?? ''
+  const [actual, minimum] = [running, required].map((v) => v.split('.').map(Number)) as [number[], number[]]
+  const differing = minimum.findIndex((n, k) => (actual[k] ?? 0) !== n)
+  if (differing < 0 || (actual[differing] ?? 0) > minimum[differing]!) return null
+  return `this is Node ${running}, and sparsetile needs ${required} or newer`
 }
 
 /** The text of a package file; `null` if it cannot be read. */

@@ -2,14 +2,14 @@
 import type { Chunks } from './byte-source.ts'
 
 /**
- * The output of `pair` for the input `chunks`. Errors of either end reject; a consumer that stops early closes both.
+ * The output of `transform` for the input `chunks`. Errors of either end reject; a consumer that stops early closes both.
  */
-export async function* through(
+export async function* pipeThrough(
   chunks: Chunks,
-  pair: { readonly readable: ReadableStream; readonly writable: WritableStream },
+  transform: { readonly readable: ReadableStream; readonly writable: WritableStream },
 ): AsyncGenerator<Uint8Array> {
-  const writer = pair.writable.getWriter()
-  const reader = pair.readable.getReader()
+  const writer = transform.writable.getWriter()
+  const reader = transform.readable.getReader()
   const pump = async (): Promise<void> => {
     const iterator =
       Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
@@ -32,7 +32,7 @@ export async function* through(
       }
     }
   }
-  const pumped = pump()
+  const pumping = pump()
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -41,6 +41,6 @@ export async function* through(
     }
   } finally {
     await reader.cancel().catch(() => undefined)
-    await pumped
+    await pumping
   }
 }

@@ -4,9 +4,9 @@ import { cpus } from 'node:os'
 import { cacheKey } from '../cache/disk-cache.ts'
 
 /** Length of the hash in characters; few hosts are compared in one study. */
-const SHOWN = 8
+const HASH_LENGTH = 8
 /** Fields of the first processor that do not change while it runs, unlike its frequency. */
-const FIXED = [
+const FIXED_FIELDS = [
   'vendor_id',
   'cpu family',
   'model',
@@ -36,34 +36,34 @@ const readText: Read = (path) => {
 /** Model name of the first processor; '' if the system does not report one. */
 export const processorName = (): string => cpus()[0]?.model.trim() ?? ''
 
-let known: string | undefined
+let cached: string | undefined
 
 /**
  * `4 × 1a2b3c4d`: the number of processors, and a hash of the model, its stepping and microcode, caches, features and
  * maximum frequency.
  */
 export const processorKey = (): string => {
-  known ??= processorKeyBy(readText)
-  return known
+  cached ??= processorKeyBy(readText)
+  return cached
 }
 
 export function processorKeyBy(
   read: Read,
-  all: readonly { readonly model: string; readonly speed: number }[] = cpus(),
+  processors: readonly { readonly model: string; readonly speed: number }[] = cpus(),
 ): string {
   const first = read('/proc/cpuinfo').split(/\n\s*\n/)[0]!
   const fields = new Map(
     first.split('\n').map((line) => line.split(/\s*:\s*/) as [string, string | undefined]),
   )
   // Without further information, the speed is the nominal one.
-  const speed = first.trim() === '' ? `${all[0]?.speed ?? 0}` : ''
+  const speed = first.trim() === '' ? `${processors[0]?.speed ?? 0}` : ''
   const parts = [
-    ...FIXED.map((name) => fields.get(name) ?? ''),
+    ...FIXED_FIELDS.map((name) => fields.get(name) ?? ''),
     // The time-stamp counter's frequency differs slightly between boots.
     `${Math.round(Number(fields.get('bogomips') ?? 0) / 100)}`,
     ...FILES.map((path) => read(path).trim()),
     speed,
   ]
-  const hash = cacheKey([...new Set(all.map((c) => c.model)), ...parts]).slice(0, SHOWN)
-  return `${all.length} × ${hash}`
+  const hash = cacheKey([...new Set(processors.map((c) => c.model)), ...parts]).slice(0, HASH_LENGTH)
+  return `${processors.length} × ${hash}`
 }

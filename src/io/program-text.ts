@@ -9,8 +9,8 @@ import { fail } from '../ast/diagnostic.ts'
 import { MAX_SOURCE } from '../ast/lexical-scan.ts'
 import { type ReadText, rejectOutside } from '../ast/resolve-imports.ts'
 import { inPackage, isWithin, PACKAGE, resolvePath } from '../ast/resolve-path.ts'
-import { folderAt, guarded, refuseAsFolder, regular } from './node-files.ts'
-import { packageText, placeOf } from './package.ts'
+import { folderAt, regularFileSize, rejectFolder, withFileErrors } from './node-files.ts'
+import { locate, packageText } from './package.ts'
 
 /**
  * Largest file in bytes: UTF-8 needs at most 3 bytes per UTF-16 code unit, in which the length of programs is measured.
@@ -22,16 +22,16 @@ const MAX_BYTES = 3 * MAX_SOURCE
  * `io/read`, `io/not-text` and, before it is read, `parse/too-large`
  */
 export function readProgramText(path: string): Promise<string> {
-  return textAt(path, placeOf(path))
+  return readTextAt(path, locate(path))
 }
 
 /** The source of a program shipped with the package; `null` for other paths. */
 export const shippedText = (path: string): string | null =>
   isWithin(`${PACKAGE}kernels`, path) ? packageText(resolvePath('', path).slice(PACKAGE.length)) : null
 
-async function textAt(path: string, place: string): Promise<string> {
-  const text = await guarded(path, 'read', async () => {
-    const size = await regular(path, place)
+async function readTextAt(path: string, location: string): Promise<string> {
+  const text = await withFileErrors(path, 'read', async () => {
+    const size = await regularFileSize(path, location)
     if (size > MAX_BYTES)
       fail({
         code: 'parse/too-large',
@@ -39,16 +39,16 @@ async function textAt(path: string, place: string): Promise<string> {
         hint: 'is this a data file? Those are bound with --bind NAME=PATH',
       })
     // Non-blocking, in case the path has become a pipe since.
-    const handle = await open(place, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const handle = await open(location, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     try {
       const bytes = Buffer.alloc(size)
-      let at = 0
-      while (at < size) {
-        const { bytesRead } = await handle.read(bytes, at, size - at, at)
+      let offset = 0
+      while (offset < size) {
+        const { bytesRead } = await handle.read(bytes, offset, size - offset, offset)
         if (bytesRead === 0) break
-        at += bytesRead
+        offset += bytesRead
       }
-      return bytes.toString('utf8', 0, at)
+      return bytes.toString('utf8', 0, offset)
     } finally {
       await handle.close()
     }
@@ -65,8 +65,8 @@ async function textAt(path: string, place: string): Promise<string> {
 
 /** Rejects a folder given as a program. @throws SptError `io/is-folder` */
 export async function refuseFolder(path: string): Promise<void> {
-  const found = await stat(placeOf(path)).catch(() => null)
-  if (found?.isDirectory()) refuseAsFolder(path)
+  const stats = await stat(locate(path)).catch(() => null)
+  if (stats?.isDirectory()) rejectFolder(path)
 }
 
 /**
@@ -75,14 +75,16 @@ export async function refuseFolder(path: string): Promise<void> {
  */
 export async function rootedIn(root: string): Promise<ReadText> {
   const folder = await folderAt(root)
-  const holds = (place: string, of = folder): boolean => place.startsWith(of.endsWith(sep) ? of : of + sep)
+  const contains = (location: string, parent = folder): boolean =>
+    location.startsWith(parent.endsWith(sep) ? parent : parent + sep)
   return async (path) => {
     if (inPackage(path)) return readProgramText(path)
-    const named = resolve(placeOf(path))
-    const place = await realpath(named).catch(() => null)
+    const named = resolve(locate(path))
+    const location = await realpath(named).catch(() => null)
     // For missing files only the name decides, so that the existence of files outside is not revealed.
-    const isInside = place === null ? holds(named) || holds(named, resolve(root)) : holds(place)
+    const isInside =
+      location === null ? contains(named) || contains(named, resolve(root)) : contains(location)
     if (!isInside) rejectOutside(path, root)
-    return textAt(path, place ?? named)
+    return readTextAt(path, location ?? named)
   }
 }

@@ -12,7 +12,7 @@ import { cacheFolder, cacheKey, type DiskCache, openCache } from '../cache/disk-
 import { packageFolder } from './package.ts'
 
 /** Most trees in the user's cache. */
-const MOST = 256
+const MAX_TREES = 256
 const ENDING = 'tree'
 
 /**
@@ -39,18 +39,18 @@ export function decodeTree(payload: Uint8Array, source: Source): File {
     text.includes(NAN) ? withNaN : undefined,
   ) as File
   // The largest files are the package's, whose names are unique.
-  if (!inPackage(source.name)) placeIn(file, source)
+  if (!inPackage(source.name)) attachSource(file, source)
   return file
 }
 
 const isSpan = (x: object): x is Span => 'source' in x && 'start' in x && 'end' in x
 
 /** Adds the source text to the spans of a decoded tree. */
-function placeIn(node: object, source: Source): void {
+function attachSource(node: object, source: Source): void {
   for (const [key, value] of Object.entries(node) as [keyof typeof node, unknown][]) {
     if (typeof value !== 'object' || value === null) continue
     if (isSpan(value)) Object.assign(node, { [key]: spanIn(source, value.start, value.end) })
-    else placeIn(value, source)
+    else attachSource(value, source)
   }
 }
 
@@ -73,7 +73,7 @@ export function treesIn(caches: readonly DiskCache[], build: string): Trees {
 }
 
 /** The folder of shipped trees, which `scripts/finish-build.mjs` fills. */
-const shipped = (): string | undefined => {
+const shippedFolder = (): string | undefined => {
   const root = packageFolder()
   return root === null ? undefined : fileURLToPath(new URL('dist/trees/', root))
 }
@@ -82,4 +82,7 @@ const shipped = (): string | undefined => {
 export const programTrees = (env?: Readonly<Record<string, string | undefined>>): Trees | undefined =>
   BUILD === ''
     ? undefined
-    : treesIn([openCache(shipped(), ENDING), openCache(cacheFolder(undefined, env), ENDING, MOST)], BUILD)
+    : treesIn(
+        [openCache(shippedFolder(), ENDING), openCache(cacheFolder(undefined, env), ENDING, MAX_TREES)],
+        BUILD,
+      )

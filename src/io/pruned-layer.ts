@@ -10,7 +10,7 @@ import { valueArray } from './element-arrays.ts'
 import { quoteName, readJson } from './json-reader.ts'
 import { openSafetensors, tensorAt } from './safetensors.ts'
 import { MAX_HEADER_BYTES } from './safetensors-header.ts'
-import { isTransposed, maskIn } from './weight-masks.ts'
+import { isTransposed, readMask } from './weight-masks.ts'
 import { weightsOf } from './weights.ts'
 
 /** The files of such a folder; `report` is the one that addresses refer to. */
@@ -46,48 +46,58 @@ export async function readPrunedLayer(
       message: `${source.name} also needs ${name} of the same folder, which is missing`,
       hint: `give its path: DIR/${PRUNED.report}#layer`,
     })
-  const told = await reportIn(source)
+  const reportedLayers = await readReport(source)
   const masks = await openSafetensors(await beside(PRUNED.masks))
   const layer = tensorAt(source.name, [...masks.entries.keys()], address)
   const transposed = isTransposed(masks)
   const weights = await weightsOf(await beside(PRUNED.weights), { transposed })
   const { rows, cols } = weights.layer(layer)
   // Layers without masks are kept completely and are not listed in the report.
-  const of = told.get(layer)
-  if (of && (of.rows !== rows || of.cols !== cols))
-    wrongReport(
+  const reported = reportedLayers.get(layer)
+  if (reported && (reported.rows !== rows || reported.cols !== cols))
+    rejectReport(
       source.name,
-      `says that ${quoteName(layer)} is ${of.rows} × ${of.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
+      `says that ${quoteName(layer)} is ${reported.rows} × ${reported.cols}, and it is ${rows} × ${cols} in ${weights.name}`,
     )
-  const kept = checked(await maskIn(masks, weights, layer), `${masks.name}#${layer}`)
+  const kept = checkMask(await readMask(masks, weights, layer), `${masks.name}#${layer}`)
   if (tiles)
-    return { kind: 'coords', shape: [rows, cols], coords: placesOf(kept, cols), values: null, dtype: 'f32' }
-  const rest = await orNone(beside(PRUNED.rest))
+    return {
+      kind: 'coords',
+      shape: [rows, cols],
+      coords: coordinatesOf(kept, cols),
+      values: null,
+      dtype: 'f32',
+    }
+  const rest = await orNull(beside(PRUNED.rest))
   if (rest) {
-    const more = checked(await maskIn(await openSafetensors(rest), weights, layer), `${rest.name}#${layer}`)
-    for (let e = 0; e < kept.length; e++) kept[e]! |= more[e]!
-  }
-  const coords = placesOf(kept, cols)
-  const count = coords[0].length
-  if (of?.kept !== undefined && of.kept !== count)
-    wrongReport(
-      source.name,
-      `says that ${quoteName(layer)} has ${of.kept} elements, and its masks keep ${count}`,
+    const otherMask = checkMask(
+      await readMask(await openSafetensors(rest), weights, layer),
+      `${rest.name}#${layer}`,
     )
-  const all = await (await openSafetensors(await beside(PRUNED.weights))).dense(layer, dtype)
-  const values = valueArray(all.dtype, count, `${source.name}#${layer}`)
-  const [at, from] = transposed ? [1, rows] : [cols, 1]
-  for (let e = 0; e < values.length; e++) values[e] = all.values[coords[0]![e]! * at + coords[1]![e]! * from]!
-  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: all.dtype }
+    for (let e = 0; e < kept.length; e++) kept[e]! |= otherMask[e]!
+  }
+  const coords = coordinatesOf(kept, cols)
+  const count = coords[0].length
+  if (reported?.kept !== undefined && reported.kept !== count)
+    rejectReport(
+      source.name,
+      `says that ${quoteName(layer)} has ${reported.kept} elements, and its masks keep ${count}`,
+    )
+  const tensor = await (await openSafetensors(await beside(PRUNED.weights))).dense(layer, dtype)
+  const values = valueArray(tensor.dtype, count, `${source.name}#${layer}`)
+  const [rowStride, columnStride] = transposed ? [1, rows] : [cols, 1]
+  for (let e = 0; e < values.length; e++)
+    values[e] = tensor.values[coords[0]![e]! * rowStride + coords[1]![e]! * columnStride]!
+  return { kind: 'coords', shape: [rows, cols], coords, values, dtype: tensor.dtype }
 }
 
-interface Told {
+interface ReportedLayer {
   readonly rows: number
   readonly cols: number
   readonly kept: number | undefined
 }
 
-function wrongReport(file: string, what: string): never {
+function rejectReport(file: string, what: string): never {
   return fail({
     code: 'io/prune-report',
     message: `${file}: the report ${what}`,
@@ -97,10 +107,10 @@ function wrongReport(file: string, what: string): never {
 }
 
 /** The layers listed in the report. @throws SptError `io/prune-report` */
-async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> {
-  const wrong: (what: string) => never = (what) => wrongReport(source.name, what)
-  const json = await readJson(source, MAX_HEADER_BYTES, wrong)
-  let layers: Map<string, Told> | undefined
+async function readReport(source: ByteSource): Promise<ReadonlyMap<string, ReportedLayer>> {
+  const reject: (what: string) => never = (what) => rejectReport(source.name, what)
+  const json = await readJson(source, MAX_HEADER_BYTES, reject)
+  let layers: Map<string, ReportedLayer> | undefined
   const layer = (): void => {
     let name: string | undefined
     const numbers: Partial<Record<string, number>> = {}
@@ -111,8 +121,8 @@ async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> 
     })
     const { rows, cols, kept } = numbers
     if (name === undefined || rows === undefined || cols === undefined)
-      wrong(`has a layer${name === undefined ? '' : ` ${quoteName(name)}`} without its name, rows or cols`)
-    if (layers!.has(name)) wrong(`has the layer ${quoteName(name)} twice`)
+      reject(`has a layer${name === undefined ? '' : ` ${quoteName(name)}`} without its name, rows or cols`)
+    if (layers!.has(name)) reject(`has the layer ${quoteName(name)} twice`)
     layers!.set(name, { rows, cols, kept })
   }
   json.object((key) => {
@@ -121,23 +131,23 @@ async function reportIn(source: ByteSource): Promise<ReadonlyMap<string, Told>> 
     json.list(layer)
   })
   json.end()
-  return layers ?? wrong('has no layers')
+  return layers ?? reject('has no layers')
 }
 
 /** Checks that a mask contains only 0 and 1. @throws SptError `io/kind` */
-function checked(mask: Uint8Array, label: string): Uint8Array {
-  const other = mask.find((x) => x > 1)
-  if (other !== undefined)
+function checkMask(mask: Uint8Array, label: string): Uint8Array {
+  const invalid = mask.find((x) => x > 1)
+  if (invalid !== undefined)
     fail({
       code: 'io/kind',
-      message: `${label} has ${other}, and is not a mask`,
+      message: `${label} has ${invalid}, and is not a mask`,
       expected: '1 where an element is kept, 0 where it is pruned',
     })
   return mask
 }
 
 /** Rows and columns of the kept elements. */
-function placesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
+function coordinatesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
   let n = 0
   for (let e = 0; e < kept.length; e++) n += kept[e]!
   const rows = new Int32Array(n)
@@ -151,7 +161,7 @@ function placesOf(kept: Uint8Array, cols: number): [Int32Array, Int32Array] {
   return [rows, columns]
 }
 
-const orNone = (source: Promise<ByteSource>): Promise<ByteSource | null> =>
+const orNull = (source: Promise<ByteSource>): Promise<ByteSource | null> =>
   source.catch((error) => {
     if (error instanceof SptError && error.diagnostics[0]!.code === 'io/not-found') return null
     throw error

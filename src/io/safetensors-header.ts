@@ -19,33 +19,33 @@ interface SafetensorsElement {
   readonly element: ElementType | null
 }
 
-const readable = (bits: number, code: string): SafetensorsElement => ({ bits, element: elementOf(code) })
-const opaque = (bits: number): SafetensorsElement => ({ bits, element: null })
+const numberType = (bits: number, code: string): SafetensorsElement => ({ bits, element: elementOf(code) })
+const rawType = (bits: number): SafetensorsElement => ({ bits, element: null })
 
 /** Element types by their names in the format. Narrow floats have no dtype. */
 const TYPES: ReadonlyMap<string, SafetensorsElement> = new Map([
-  ['F64', readable(64, 'f8')],
-  ['F32', readable(32, 'f4')],
-  ['F16', readable(16, 'f2')],
-  ['BF16', readable(16, 'bf2')],
-  ['I64', readable(64, 'i8')],
-  ['I32', readable(32, 'i4')],
-  ['I16', readable(16, 'i2')],
-  ['I8', readable(8, 'i1')],
-  ['U64', readable(64, 'u8')],
-  ['U32', readable(32, 'u4')],
-  ['U16', readable(16, 'u2')],
-  ['U8', readable(8, 'u1')],
-  ['BOOL', readable(8, 'b1')],
-  ['C64', opaque(64)],
-  ['F8_E4M3', opaque(8)],
-  ['F8_E5M2', opaque(8)],
-  ['F8_E8M0', opaque(8)],
-  ['F8_E4M3FNUZ', opaque(8)],
-  ['F8_E5M2FNUZ', opaque(8)],
-  ['F6_E2M3', opaque(6)],
-  ['F6_E3M2', opaque(6)],
-  ['F4', opaque(4)],
+  ['F64', numberType(64, 'f8')],
+  ['F32', numberType(32, 'f4')],
+  ['F16', numberType(16, 'f2')],
+  ['BF16', numberType(16, 'bf2')],
+  ['I64', numberType(64, 'i8')],
+  ['I32', numberType(32, 'i4')],
+  ['I16', numberType(16, 'i2')],
+  ['I8', numberType(8, 'i1')],
+  ['U64', numberType(64, 'u8')],
+  ['U32', numberType(32, 'u4')],
+  ['U16', numberType(16, 'u2')],
+  ['U8', numberType(8, 'u1')],
+  ['BOOL', numberType(8, 'b1')],
+  ['C64', rawType(64)],
+  ['F8_E4M3', rawType(8)],
+  ['F8_E5M2', rawType(8)],
+  ['F8_E8M0', rawType(8)],
+  ['F8_E4M3FNUZ', rawType(8)],
+  ['F8_E5M2FNUZ', rawType(8)],
+  ['F6_E2M3', rawType(6)],
+  ['F6_E3M2', rawType(6)],
+  ['F4', rawType(4)],
 ])
 
 /** A tensor of a `.safetensors` file. */
@@ -84,7 +84,7 @@ export function countOf(shape: readonly number[]): number | null {
   return count
 }
 
-function wrongTensor(file: string, tensor: string, what: string): never {
+function rejectTensor(file: string, tensor: string, what: string): never {
   return fail({
     code: 'io/safetensors-tensor',
     message: `${file}: the tensor ${quoteName(tensor)} ${what}`,
@@ -94,8 +94,8 @@ function wrongTensor(file: string, tensor: string, what: string): never {
 
 /** The size of a tensor in bytes. @throws SptError `io/safetensors-tensor` */
 export function sizeOf(file: string, name: string, type: string, shape: readonly number[]): number {
-  const known = typeNamed(type)
-  if (!known)
+  const element = typeNamed(type)
+  if (!element)
     return fail({
       code: 'io/safetensors-tensor',
       message: `${file}: the tensor ${quoteName(name)} has elements of the type ${quoteName(type)}`,
@@ -103,15 +103,15 @@ export function sizeOf(file: string, name: string, type: string, shape: readonly
       expected: [...TYPES.keys()].join(', '),
     })
   if (shape.length > MAX_RANK)
-    wrongTensor(file, name, `has ${shape.length} dimensions, more than ${MAX_RANK}`)
+    rejectTensor(file, name, `has ${shape.length} dimensions, more than ${MAX_RANK}`)
   const count = countOf(shape)
-  const bits = count === null ? Number.NaN : count * known.bits
+  const bits = count === null ? Number.NaN : count * element.bits
   if (!Number.isSafeInteger(bits) || bits % 8 !== 0)
-    wrongTensor(file, name, `cannot have the shape ${shape.join(' × ')} of ${type}`)
+    rejectTensor(file, name, `cannot have the shape ${shape.join(' × ')} of ${type}`)
   return bits / 8
 }
 
-interface Described {
+interface TensorDescription {
   readonly type: string
   readonly shape: readonly number[]
   readonly start: number
@@ -119,15 +119,15 @@ interface Described {
 }
 
 /** `{"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}` */
-function described(json: JsonReader, file: string, tensor: string): Described {
+function readDescription(json: JsonReader, file: string, tensor: string): TensorDescription {
   let type: string | undefined
   let shape: number[] | undefined
   let offsets: number[] | undefined
-  const integers = (most: number): number[] => {
+  const integers = (maxCount: number): number[] => {
     const out: number[] = []
     json.list(() => {
       const n = json.integer()
-      if (out.push(n) > most) wrongTensor(file, tensor, `lists more than ${most} integers`)
+      if (out.push(n) > maxCount) rejectTensor(file, tensor, `lists more than ${maxCount} integers`)
     })
     return out
   }
@@ -135,17 +135,17 @@ function described(json: JsonReader, file: string, tensor: string): Described {
     if (key === 'dtype') type = json.string()
     else if (key === 'shape') shape = integers(MAX_RANK)
     else if (key === 'data_offsets') offsets = integers(2)
-    else wrongTensor(file, tensor, `has the key ${quoteName(key)}`)
+    else rejectTensor(file, tensor, `has the key ${quoteName(key)}`)
   })
   const [start, end] = offsets ?? []
   if (type === undefined || shape === undefined || start === undefined || end === undefined)
-    return wrongTensor(file, tensor, 'lacks its dtype, its shape or its two data_offsets')
+    return rejectTensor(file, tensor, 'lacks its dtype, its shape or its two data_offsets')
   return { type, shape, start, end }
 }
 
 /** Checks that tensors cover the data. @throws SptError `io/safetensors-data` */
 function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: number, size: number): void {
-  const wrong = (what: string): never =>
+  const reject = (what: string): never =>
     fail({
       code: 'io/safetensors-data',
       message: `${file}: ${what}`,
@@ -153,14 +153,16 @@ function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: nu
         'tensors that follow each other, from the first byte after the header to the last of the file',
       hint: WHOLE,
     })
-  let at = data
+  let position = data
   for (const { name, start, bytes } of sorted) {
-    if (start > at) wrong(`${start - at} bytes before the tensor ${quoteName(name)} belong to none`)
-    if (start < at) wrong(`the tensor ${quoteName(name)} overlaps the one before it by ${at - start} bytes`)
-    at = start + bytes
+    if (start > position)
+      reject(`${start - position} bytes before the tensor ${quoteName(name)} belong to none`)
+    if (start < position)
+      reject(`the tensor ${quoteName(name)} overlaps the one before it by ${position - start} bytes`)
+    position = start + bytes
   }
-  if (at > size) wrong(`its tensors end ${at - size} bytes beyond the file`)
-  if (at < size) wrong(`the last ${size - at} bytes belong to no tensor`)
+  if (position > size) reject(`its tensors end ${position - size} bytes beyond the file`)
+  if (position < size) reject(`the last ${size - position} bytes belong to no tensor`)
 }
 
 /**
@@ -168,7 +170,7 @@ function checkLayout(file: string, sorted: readonly SafetensorsEntry[], data: nu
  * `io/safetensors-header`, `io/safetensors-tensor`, `io/safetensors-data`
  */
 export function parseHeader(bytes: Uint8Array, data: number, size: number, file: string): SafetensorsHeader {
-  const wrong = (what: string): never =>
+  const reject = (what: string): never =>
     fail({
       code: 'io/safetensors-header',
       message: `${file}: its header ${what}`,
@@ -179,10 +181,10 @@ export function parseHeader(bytes: Uint8Array, data: number, size: number, file:
   try {
     text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
-    return wrong('is not UTF-8')
+    return reject('is not UTF-8')
   }
-  if (!text.startsWith('{')) wrong("does not begin with '{'")
-  const json = new JsonReader(text, wrong)
+  if (!text.startsWith('{')) reject("does not begin with '{'")
+  const json = new JsonReader(text, reject)
   const metadata = new Map<string, string>()
   const entries: SafetensorsEntry[] = []
   json.object((name) => {
@@ -190,12 +192,12 @@ export function parseHeader(bytes: Uint8Array, data: number, size: number, file:
       json.object((key) => metadata.set(key, json.string()))
       return
     }
-    const { type, shape, start, end } = described(json, file, name)
-    const taken = sizeOf(file, name, type, shape)
-    if (end - start !== taken)
-      wrongTensor(file, name, `takes ${taken} bytes, and its data_offsets are [${start}, ${end}]`)
+    const { type, shape, start, end } = readDescription(json, file, name)
+    const byteSize = sizeOf(file, name, type, shape)
+    if (end - start !== byteSize)
+      rejectTensor(file, name, `takes ${byteSize} bytes, and its data_offsets are [${start}, ${end}]`)
     const { element } = typeNamed(type)!
-    entries.push({ name, type, element, shape, start: data + start, bytes: taken })
+    entries.push({ name, type, element, shape, start: data + start, bytes: byteSize })
   })
   json.end()
   entries.sort((a, b) => a.start - b.start || a.bytes - b.bytes)

@@ -8,7 +8,7 @@ import { quoteName, readJson } from './json-reader.ts'
 import { openSafetensors, type Safetensors, tensorAt, unknownTensor } from './safetensors.ts'
 import { MAX_HEADER_BYTES } from './safetensors-header.ts'
 
-function wrong(file: string, what: string): never {
+function rejectIndex(file: string, what: string): never {
   return fail({
     code: 'io/safetensors-index',
     message: `${file}: the index ${what}`,
@@ -19,7 +19,7 @@ function wrong(file: string, what: string): never {
 /** The file of each tensor. @throws SptError `io/safetensors-index` */
 async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string>> {
   const { name } = source
-  const json = await readJson(source, MAX_HEADER_BYTES, (what) => wrong(name, what))
+  const json = await readJson(source, MAX_HEADER_BYTES, (what) => rejectIndex(name, what))
   let files: Map<string, string> | undefined
   json.object((key) => {
     if (key !== 'weight_map') return json.skip()
@@ -28,7 +28,7 @@ async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string
       const file = json.string()
       // A plain name: a downloaded index must not refer to files outside its folder.
       if (!/^[^/\\:\0]+\.safetensors$/i.test(file))
-        wrong(
+        rejectIndex(
           name,
           `has the tensor ${quoteName(tensor)} in ${quoteName(file)}, which is no file of its folder`,
         )
@@ -36,12 +36,12 @@ async function readIndex(source: ByteSource): Promise<ReadonlyMap<string, string
     })
   })
   json.end()
-  return files ?? wrong(name, 'has no weight_map')
+  return files ?? rejectIndex(name, 'has no weight_map')
 }
 
 function openShard(source: ByteSource, file: string): Promise<Safetensors> {
   if (!source.beside)
-    return wrong(source.name, `names the file ${quoteName(file)}, and only itself was given`)
+    return rejectIndex(source.name, `names the file ${quoteName(file)}, and only itself was given`)
   return source.beside(file).then(openSafetensors)
 }
 
@@ -57,12 +57,12 @@ export async function openShardOf(
   const tensor = tensorAt(source.name, [...files.keys()], address)
   const shard = files.get(tensor)!
   const file = await openShard(source, shard)
-  if (!file.entries.has(tensor)) lacks(source.name, shard, tensor)
+  if (!file.entries.has(tensor)) rejectMissing(source.name, shard, tensor)
   return { file, tensor }
 }
 
-function lacks(index: string, shard: string, tensor: string): never {
-  return wrong(index, `has the tensor ${quoteName(tensor)} in ${quoteName(shard)}, which has it not`)
+function rejectMissing(index: string, shard: string, tensor: string): never {
+  return rejectIndex(index, `has the tensor ${quoteName(tensor)} in ${quoteName(shard)}, which has it not`)
 }
 
 /** All shards combined. @throws SptError `io/safetensors-index` if they and the index list different tensors */
@@ -71,13 +71,14 @@ export async function openShards(source: ByteSource): Promise<Safetensors> {
   const files = await readIndex(source)
   const shards = new Map<string, Safetensors>()
   for (const file of new Set(files.values())) shards.set(file, await openShard(source, file))
-  for (const [tensor, file] of files) if (!shards.get(file)!.entries.has(tensor)) lacks(name, file, tensor)
+  for (const [tensor, file] of files)
+    if (!shards.get(file)!.entries.has(tensor)) rejectMissing(name, file, tensor)
   for (const [file, { entries }] of shards)
     for (const tensor of entries.keys())
       if (files.get(tensor) !== file)
-        wrong(name, `does not list the tensor ${quoteName(tensor)}, which ${quoteName(file)} has`)
-  const all = [...shards.values()]
-  const entries = new Map(all.flatMap((s) => [...s.entries]))
+        rejectIndex(name, `does not list the tensor ${quoteName(tensor)}, which ${quoteName(file)} has`)
+  const opened = [...shards.values()]
+  const entries = new Map(opened.flatMap((s) => [...s.entries]))
   const shardOf = (tensor: string): Safetensors => {
     const file = files.get(tensor) ?? unknownTensor(name, tensor, [...entries.keys()])
     return shards.get(file)!
@@ -86,7 +87,7 @@ export async function openShards(source: ByteSource): Promise<Safetensors> {
     name,
     entries,
     // If several shards define a key, the first one's value is used.
-    metadata: new Map(all.toReversed().flatMap((s) => [...s.metadata])),
+    metadata: new Map(opened.toReversed().flatMap((s) => [...s.metadata])),
     dense: async (tensor, dtype) => shardOf(tensor).dense(tensor, dtype),
     chunks: (tensor) => shardOf(tensor).chunks(tensor),
   }

@@ -22,7 +22,7 @@ export interface SafetensorsPart {
 /** The header's length is a multiple of this, so that elements of up to this many bytes are aligned. */
 const ALIGN = 8
 /** The name of a tensor written alone. */
-const ALONE = 'tensor'
+const SINGLE_TENSOR = 'tensor'
 
 function header(
   parts: readonly SafetensorsPart[],
@@ -57,19 +57,19 @@ function header(
   return out
 }
 
-function checkName(name: string, before: ReadonlySet<string>): void {
-  const what =
+function checkName(name: string, usedNames: ReadonlySet<string>): void {
+  const reason =
     name === METADATA
       ? 'the format has this name for itself'
-      : before.has(name)
+      : usedNames.has(name)
         ? 'another is called so'
         : /\p{Surrogate}/u.test(name)
           ? 'it is no whole text'
           : null
-  if (what !== null)
+  if (reason !== null)
     fail({
       code: 'io/safetensors-tensor',
-      message: `no tensor of a .safetensors file can be called ${quoteName(name)}: ${what}`,
+      message: `no tensor of a .safetensors file can be called ${quoteName(name)}: ${reason}`,
       expected: 'a distinct name for each tensor',
     })
 }
@@ -92,18 +92,20 @@ export async function* safetensorsChunks(
   const sizes = sorted.map(({ name, type, shape }) => sizeOf('a .safetensors file', name, type, shape))
   yield header(sorted, sizes, metadata)
   for (const [k, { name, chunks }] of sorted.entries()) {
-    let left = sizes[k]!
+    let remaining = sizes[k]!
     for await (const chunk of chunks()) {
-      left -= chunk.length
-      if (left < 0) break
+      remaining -= chunk.length
+      if (remaining < 0) break
       yield chunk
     }
-    if (left !== 0) throw new InternalError(`the tensor ${quoteName(name)} gave other than ${sizes[k]} bytes`)
+    if (remaining !== 0)
+      throw new InternalError(`the tensor ${quoteName(name)} gave other than ${sizes[k]} bytes`)
   }
 }
 
 /** A file with a single dense tensor. */
-export const denseChunks = (tensor: DenseTensor): Chunks => safetensorsChunks([densePart(ALONE, tensor)])
+export const denseChunks = (tensor: DenseTensor): Chunks =>
+  safetensorsChunks([densePart(SINGLE_TENSOR, tensor)])
 
 /** A dense tensor as a part of a file. */
 export const densePart = (name: string, { values, shape, dtype }: DenseTensor): SafetensorsPart => ({

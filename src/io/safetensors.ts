@@ -28,11 +28,11 @@ export interface Safetensors {
 
 const LENGTH_BYTES = 8
 /** Most names listed in a message. */
-const LISTED = 12
+const MAX_LISTED = 12
 
-const listed = (names: readonly string[]): string =>
-  names.length > LISTED
-    ? `${names.slice(0, LISTED).join(', ')} and ${names.length - LISTED} more`
+const listNames = (names: readonly string[]): string =>
+  names.length > MAX_LISTED
+    ? `${names.slice(0, MAX_LISTED).join(', ')} and ${names.length - MAX_LISTED} more`
     : names.join(', ')
 
 /** Reports an unknown tensor. @throws SptError `io/unknown-array` */
@@ -41,7 +41,7 @@ export function unknownTensor(file: string, tensor: string, names: readonly stri
     code: 'io/unknown-array',
     message: `${file} has no tensor '${tensor}'`,
     lookup: { name: tensor, candidates: names },
-    expected: names.length > 0 ? listed(names) : 'another file: it holds no tensors',
+    expected: names.length > 0 ? listNames(names) : 'another file: it holds no tensors',
   })
 }
 
@@ -62,14 +62,14 @@ export function tensorAt(file: string, names: readonly string[], address: string
   return fail({
     code: 'io/ambiguous',
     message: `${file} holds ${names.length} tensors`,
-    expected: listed(names.slice(0, LISTED).map((n) => `${file}#${n}`)),
+    expected: listNames(names.slice(0, MAX_LISTED).map((n) => `${file}#${n}`)),
     hint: `name one: ${file}#${only}`,
   })
 }
 
 async function readHeader(source: ByteSource) {
   const { name, size } = source
-  const wrong = (what: string): never =>
+  const reject = (what: string): never =>
     fail({
       code: 'io/safetensors-header',
       message: `${name}: not a .safetensors file (${what})`,
@@ -77,24 +77,24 @@ async function readHeader(source: ByteSource) {
       hint: WHOLE,
     })
   const first = await source.read(0, LENGTH_BYTES)
-  if (first.length < LENGTH_BYTES) wrong(`it has ${first.length} bytes`)
+  if (first.length < LENGTH_BYTES) reject(`it has ${first.length} bytes`)
   const view = new DataView(first.buffer, first.byteOffset, LENGTH_BYTES)
   const length = view.getUint32(4, true) * 2 ** 32 + view.getUint32(0, true)
   if (length > MAX_HEADER_BYTES)
-    wrong(`a header of ${length} bytes, and at most ${MAX_HEADER_BYTES} are read`)
+    reject(`a header of ${length} bytes, and at most ${MAX_HEADER_BYTES} are read`)
   const data = LENGTH_BYTES + length
-  if (data > size) wrong(`a header of ${length} bytes in a file of ${size}`)
+  if (data > size) reject(`a header of ${length} bytes in a file of ${size}`)
   const bytes = await source.read(LENGTH_BYTES, data)
-  if (bytes.length < length) wrong('its header is cut off')
+  if (bytes.length < length) reject('its header is cut off')
   return parseHeader(bytes, data, size, name)
 }
 
 /** An entry's bytes. @throws SptError `io/truncated` if the file has become shorter */
 async function* piecesOf(source: ByteSource, { name, start, bytes }: SafetensorsEntry) {
   for (let at = 0; at < bytes; at += CHUNK_BYTES) {
-    const wanted = Math.min(CHUNK_BYTES, bytes - at)
-    const piece = await source.read(start + at, start + at + wanted)
-    if (piece.length < wanted)
+    const requested = Math.min(CHUNK_BYTES, bytes - at)
+    const piece = await source.read(start + at, start + at + requested)
+    if (piece.length < requested)
       fail({
         code: 'io/truncated',
         message: `${source.name}#${name}: the file ends before the tensor, and did not when it was opened`,
@@ -126,12 +126,12 @@ export async function openSafetensors(source: ByteSource): Promise<Safetensors> 
           message: `${label} has elements of the type ${type}, which are copied, not read`,
           expected: 'F64, F32, F16, BF16, integers or BOOL',
         })
-      const to = dtype ?? element.dtype
-      const values = valueArray(to, countOf(shape)!, label)
+      const target = dtype ?? element.dtype
+      const values = valueArray(target, countOf(shape)!, label)
       let from = 0
       for await (const piece of piecesOf(source, entry))
-        from += readElements(element, piece, { values, dtype: to, from, name: label })
-      return { kind: 'dense', shape, values, dtype: to }
+        from += readElements(element, piece, { values, dtype: target, from, name: label })
+      return { kind: 'dense', shape, values, dtype: target }
     },
     chunks: (tensor) => piecesOf(source, entryOf(tensor)),
   }

@@ -5,7 +5,7 @@
 import { fail } from '../ast/diagnostic.ts'
 import type { Dtype } from '../ir/dtype.ts'
 import type { CoordTensor, ValueArray } from '../storage/tensor.ts'
-import { type Npz, vector, wrongRank } from './npz.ts'
+import { type Npz, rejectRank, vector } from './npz.ts'
 import { checkArrays, fillOf, gcxsCoordinates, layoutOf } from './npz-layouts.ts'
 import { checkCompressed, type SparseMatrix, toCoords } from './sparse-matrix.ts'
 
@@ -91,12 +91,12 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
  */
 export async function readMatrix(npz: Npz, prefix = '', options: MatrixOptions = {}): Promise<SparseMatrix> {
   const layout = options.layout ?? (await layoutOf(npz, prefix))
-  const matrix = await matrixIn(layout, npz, prefix, options)
+  const matrix = await readLayout(layout, npz, prefix, options)
   if (options.layout === undefined) checkArrays(npz, prefix, layout, matrixGroups(npz))
   return matrix
 }
 
-async function matrixIn(
+async function readLayout(
   format: string,
   npz: Npz,
   prefix: string,
@@ -106,7 +106,7 @@ async function matrixIn(
   const label = prefix === '' ? npz.name : `${npz.name}#${prefix.replace(/_$/, '')}`
   const kind = COMPRESSED.find((k) => k === format)
   // A one-dimensional csr array is one row.
-  const isLine = format === 'csr' && shape.length === 1
+  const isRow = format === 'csr' && shape.length === 1
   if (!kind && format !== 'coo' && format !== 'gcxs')
     return fail({
       code: 'io/unsupported',
@@ -119,29 +119,29 @@ async function matrixIn(
   const data = `${prefix}data`
   if (kind === 'bsr') {
     const dense = await npz.dense(data, options.dtype)
-    if (dense.shape.length !== 3) wrongRank(`${npz.name}#${data}`, dense.shape, 3)
+    if (dense.shape.length !== 3) rejectRank(`${npz.name}#${data}`, dense.shape, 3)
     const [r, c] = [dense.shape[1]!, dense.shape[2]!]
-    const [m, n] = pair(shape, label)
+    const [m, n] = matrixShape(shape, label)
     if (r === 0 || c === 0 || m % r !== 0 || n % c !== 0)
       fail({
         code: 'io/shape',
         message: `${label}: blocks of ${r} × ${c} do not tile ${m} × ${n}`,
         expected: `blocks whose sizes divide ${m} and ${n}`,
       })
-    const [indptr, indices] = await structure(npz, prefix)
+    const [indptr, indices] = await readStructure(npz, prefix)
     const { values, dtype } = dense
     return checkCompressed({ kind, shape: [m, n], block: [r, c], indptr, indices, values, dtype }, label)
   }
   if (npz.has(data)) ({ values, dtype } = await vector(npz, data, options.dtype))
-  if (kind && !isLine) {
-    const [indptr, indices] = await structure(npz, prefix)
-    return checkCompressed({ kind, shape: pair(shape, label), indptr, indices, values, dtype }, label)
+  if (kind && !isRow) {
+    const [indptr, indices] = await readStructure(npz, prefix)
+    return checkCompressed({ kind, shape: matrixShape(shape, label), indptr, indices, values, dtype }, label)
   }
   const coords =
-    format === 'gcxs' || isLine
+    format === 'gcxs' || isRow
       ? await gcxsCoordinates(npz, prefix, shape, label)
       : await coordinates(npz, prefix, shape.length)
-  if (coords.length !== shape.length) wrongRank(label, shape, coords.length)
+  if (coords.length !== shape.length) rejectRank(label, shape, coords.length)
   return checkCoords(
     { kind: 'coords', shape, coords, values, dtype },
     coords.map((_, k) => `${label}, dimension ${k}`),
@@ -162,11 +162,11 @@ export async function readCoords(npz: Npz, prefix: string, options: MatrixOption
   return { ...toCoords(matrix, npz.name), fill }
 }
 
-async function structure(npz: Npz, prefix: string): Promise<[Int32Array, Int32Array]> {
+async function readStructure(npz: Npz, prefix: string): Promise<[Int32Array, Int32Array]> {
   return [await npz.integers(`${prefix}indptr`), await npz.integers(`${prefix}indices`)]
 }
 
-function pair(shape: readonly number[], label: string): [number, number] {
-  if (shape.length !== 2) wrongRank(label, shape, 2)
+function matrixShape(shape: readonly number[], label: string): [number, number] {
+  if (shape.length !== 2) rejectRank(label, shape, 2)
   return [shape[0]!, shape[1]!]
 }

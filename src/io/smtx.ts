@@ -18,7 +18,7 @@ class Parser extends TextParser<TextOptions> {
   private readonly sizes: number[] = []
   private indptr = new Int32Array(0)
   private indices = new Int32Array(0)
-  private read = 0
+  private numbersRead = 0
   protected override line = 1
 
   constructor(options: TextOptions) {
@@ -42,7 +42,7 @@ class Parser extends TextParser<TextOptions> {
   }
 
   get dataCount(): number {
-    return this.sizes.length + this.read
+    return this.sizes.length + this.numbersRead
   }
 
   private nextToken(n: Numbers): boolean {
@@ -74,7 +74,7 @@ class Parser extends TextParser<TextOptions> {
   }
 
   private element(v: number): void {
-    const at = this.read++
+    const at = this.numbersRead++
     if (at < this.indptr.length) this.indptr[at] = v
     else if (at < this.indptr.length + this.indices.length) this.indices[at - this.indptr.length] = v
     else
@@ -90,10 +90,14 @@ class Parser extends TextParser<TextOptions> {
     if (this.sizes.length < SIZES.length)
       return this.fail('io/size-line', 'the file ends within its sizes', { expected: SIZES.join(', ') })
     const promised = this.indptr.length + this.indices.length
-    if (this.read < promised)
-      this.fail('io/too-few-entries', `the file ends after ${this.read} of ${promised} offsets and indices`, {
-        hint: CUT_SHORT,
-      })
+    if (this.numbersRead < promised)
+      this.fail(
+        'io/too-few-entries',
+        `the file ends after ${this.numbersRead} of ${promised} offsets and indices`,
+        {
+          hint: CUT_SHORT,
+        },
+      )
     const { indptr, indices } = this
     return checkCompressed(
       {

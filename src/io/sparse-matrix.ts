@@ -40,22 +40,22 @@ export function checkIndptr(
   indptr: ArrayLike<number>,
   segments: number,
   count: number,
-  of: string,
+  segmentNoun: string,
   name: string,
 ): void {
-  const wrong = (message: string, expected: string): never =>
+  const reject = (message: string, expected: string): never =>
     fail({ code: 'io/indptr', message: `${name}: ${message}`, expected })
   if (indptr.length !== segments + 1)
-    wrong(
-      `indptr has ${indptr.length} elements, ${segments} ${of}s need ${segments + 1}`,
-      `${segments + 1} elements: where each ${of} begins, and where the last ends`,
+    reject(
+      `indptr has ${indptr.length} elements, ${segments} ${segmentNoun}s need ${segments + 1}`,
+      `${segments + 1} elements: where each ${segmentNoun} begins, and where the last ends`,
     )
-  if (indptr[0] !== 0) wrong(`indptr starts with ${indptr[0]}, not 0`, '0 as its first element')
+  if (indptr[0] !== 0) reject(`indptr starts with ${indptr[0]}, not 0`, '0 as its first element')
   for (let s = 0; s < segments; s++)
     if (indptr[s + 1]! < indptr[s]!)
-      wrong(`indptr falls from ${indptr[s]} to ${indptr[s + 1]} at ${s + 1}`, 'elements that never fall')
+      reject(`indptr falls from ${indptr[s]} to ${indptr[s + 1]} at ${s + 1}`, 'elements that never fall')
   if (indptr[segments] !== count)
-    wrong(
+    reject(
       `indptr ends with ${indptr[segments]}, but there are ${count} indices`,
       `${count} as its last element`,
     )
@@ -73,12 +73,12 @@ export function checkCompressed<M extends CompressedMatrix | BlockMatrix>(m: M, 
         message: `${name}: the index ${indices[e]} (element ${e} of indices) is out of range`,
         expected: `0 to ${extent - 1}`,
       })
-  const stored = indices.length * (m.kind === 'bsr' ? m.block[0] * m.block[1] : 1)
-  if (m.values !== null && m.values.length !== stored)
+  const elementCount = indices.length * (m.kind === 'bsr' ? m.block[0] * m.block[1] : 1)
+  if (m.values !== null && m.values.length !== elementCount)
     fail({
       code: 'io/data-length',
-      message: `${name}: ${m.values.length} values for ${stored} stored elements`,
-      expected: `${stored} values`,
+      message: `${name}: ${m.values.length} values for ${elementCount} stored elements`,
+      expected: `${elementCount} values`,
     })
   return m
 }
@@ -96,26 +96,33 @@ function blockCoords(m: BlockMatrix, name: string): CoordTensor {
   const { values } = m
   const size = m.indices.length * r * c
   // -0 was stored explicitly and counts as an element; this holds for the bits of f16 and bf16 too.
-  const held = (e: number): boolean => values === null || !Object.is(values[e], 0)
+  const isElement = (e: number): boolean => values === null || !Object.is(values[e], 0)
   let count = 0
-  for (let e = 0; e < size; e++) if (held(e)) count++
+  for (let e = 0; e < size; e++) if (isElement(e)) count++
   const rows = allocate(Int32Array, count, name, 'row indices')
   const cols = allocate(Int32Array, count, name, 'column indices')
-  const kept = values === null || count === size ? values : valueArray(m.dtype, count, name)
+  const elementValues = values === null || count === size ? values : valueArray(m.dtype, count, name)
   let e = 0
-  let to = 0
+  let index = 0
   for (let s = 0; s + 1 < m.indptr.length; s++)
     for (let b = m.indptr[s]!; b < m.indptr[s + 1]!; b++)
       for (let i = 0; i < r; i++)
         for (let j = 0; j < c; j++, e++) {
-          if (!held(e)) continue
-          rows[to] = s * r + i
-          cols[to] = m.indices[b]! * c + j
-          if (kept !== values) kept![to] = values![e]!
-          to++
+          if (!isElement(e)) continue
+          rows[index] = s * r + i
+          cols[index] = m.indices[b]! * c + j
+          if (elementValues !== values) elementValues![index] = values![e]!
+          index++
         }
   const padding = count === size ? {} : { padding: size - count }
-  return { kind: 'coords', shape: m.shape, coords: [rows, cols], values: kept, dtype: m.dtype, ...padding }
+  return {
+    kind: 'coords',
+    shape: m.shape,
+    coords: [rows, cols],
+    values: elementValues,
+    dtype: m.dtype,
+    ...padding,
+  }
 }
 
 /**

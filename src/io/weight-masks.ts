@@ -40,12 +40,12 @@ export async function masksOf(
 ): Promise<ReadonlyMap<string, Uint8Array>> {
   const file = await openSafetensors(source)
   const out = new Map<string, Uint8Array>()
-  for (const name of file.entries.keys()) out.set(name, await maskIn(file, weights, name))
+  for (const name of file.entries.keys()) out.set(name, await readMask(file, weights, name))
   return out
 }
 
 /** The mask of one layer. @throws as `masksOf`, and SptError `io/unknown-array` */
-export async function maskIn(file: Safetensors, weights: Weights, name: string): Promise<Uint8Array> {
+export async function readMask(file: Safetensors, weights: Weights, name: string): Promise<Uint8Array> {
   const { type, shape } = file.entries.get(name) ?? unknownTensor(file.name, name, [...file.entries.keys()])
   const layer = weights.layers.find((l) => l.name === name)
   if (!layer)
@@ -60,25 +60,25 @@ export async function maskIn(file: Safetensors, weights: Weights, name: string):
       message: `${file.name}#${name} has elements of the type ${type}, and is not a mask`,
       expected: `${TYPES.join(' or ')}: 1 where an element is kept, 0 where it is pruned`,
     })
-  const own = weights.part(name).shape
-  if (shape.join() !== own.join())
+  const layerShape = weights.part(name).shape
+  if (shape.join() !== layerShape.join())
     fail({
       code: 'io/shape-mismatch',
       message: `the mask ${file.name}#${name} is ${shape.join(' × ')}`,
-      expected: `${own.join(' × ')}, as the layer in ${weights.name}`,
+      expected: `${layerShape.join(' × ')}, as the layer in ${weights.name}`,
     })
   const { rows, cols } = layer
   // Raw bytes: a BOOL other than 0 and 1 would be read as 1.
-  const values = await gathered(file.chunks(name), rows * cols)
+  const values = await concatChunks(file.chunks(name), rows * cols)
   return weights.transposed ? transpose(values, cols, rows) : values
 }
 
-async function gathered(chunks: Chunks, bytes: number): Promise<Uint8Array> {
+async function concatChunks(chunks: Chunks, bytes: number): Promise<Uint8Array> {
   const out = new Uint8Array(bytes)
-  let at = 0
+  let offset = 0
   for await (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
+    out.set(chunk, offset)
+    offset += chunk.length
   }
   return out
 }

@@ -58,7 +58,7 @@ export interface Weights {
 }
 
 /** Access to an opened file, independent of its format. */
-interface Opened {
+interface OpenedFile {
   readonly tensors: readonly WeightTensor[]
   readonly metadata: ReadonlyMap<string, string>
   readonly floats: (tensor: string) => Promise<Float32Array>
@@ -68,7 +68,7 @@ interface Opened {
 
 const FLOATS: readonly string[] = ['F64', 'F32', 'F16', 'BF16']
 
-function ofSafetensors(file: Safetensors): Opened {
+function openSafetensorsWeights(file: Safetensors): OpenedFile {
   return {
     tensors: [...file.entries.values()],
     metadata: file.metadata,
@@ -77,7 +77,7 @@ function ofSafetensors(file: Safetensors): Opened {
   }
 }
 
-async function ofNpz(source: ByteSource): Promise<Opened> {
+async function openNpzWeights(source: ByteSource): Promise<OpenedFile> {
   const npz = await openNpz(source)
   if (hasMatrix(npz) || matrixGroups(npz).length > 0)
     fail({
@@ -87,7 +87,7 @@ async function ofNpz(source: ByteSource): Promise<Opened> {
     })
   const tensors: WeightTensor[] = []
   for (const name of npz.names) {
-    const { type, shape } = await npz.described(name)
+    const { type, shape } = await npz.elementInfo(name)
     tensors.push({ name, type: typeOfElement(type.code)!, shape })
   }
   return {
@@ -102,10 +102,10 @@ async function ofNpz(source: ByteSource): Promise<Opened> {
 }
 
 /** Openers by file ending. */
-const OPENERS: Readonly<Record<string, (source: ByteSource) => Promise<Opened>>> = {
-  '.safetensors': async (source) => ofSafetensors(await openSafetensors(source)),
-  '.safetensors.index.json': async (source) => ofSafetensors(await openShards(source)),
-  '.npz': ofNpz,
+const OPENERS: Readonly<Record<string, (source: ByteSource) => Promise<OpenedFile>>> = {
+  '.safetensors': async (source) => openSafetensorsWeights(await openSafetensors(source)),
+  '.safetensors.index.json': async (source) => openSafetensorsWeights(await openShards(source)),
+  '.npz': openNpzWeights,
 }
 
 function layerOf({ name, type, shape }: WeightTensor, transposed: boolean): WeightLayer | null {
@@ -115,7 +115,7 @@ function layerOf({ name, type, shape }: WeightTensor, transposed: boolean): Weig
 }
 
 /** Removes the hint to read a wider type: layers are always read as f32. */
-function refuseWide(error: unknown): never {
+function rethrowRange(error: unknown): never {
   if (!(error instanceof SptError)) throw error
   throw new SptError(
     error.diagnostics.map((d) =>
@@ -127,20 +127,20 @@ function refuseWide(error: unknown): never {
 }
 
 /** Side of the tiles of a transposition, so that both matrices stay in caches. */
-const TURNED = 32
+const TILE = 32
 
 /** The transposed matrix. */
 export function transpose<T extends Float32Array | Uint8Array>(values: T, rows: number, cols: number): T {
   const out = values.slice() as T
-  for (let r0 = 0; r0 < rows; r0 += TURNED)
-    for (let c0 = 0; c0 < cols; c0 += TURNED)
-      for (let r = r0; r < Math.min(rows, r0 + TURNED); r++)
-        for (let c = c0; c < Math.min(cols, c0 + TURNED); c++) out[c * rows + r] = values[r * cols + c]!
+  for (let r0 = 0; r0 < rows; r0 += TILE)
+    for (let c0 = 0; c0 < cols; c0 += TILE)
+      for (let r = r0; r < Math.min(rows, r0 + TILE); r++)
+        for (let c = c0; c < Math.min(cols, c0 + TILE); c++) out[c * rows + r] = values[r * cols + c]!
   return out
 }
 
 /** The chunks with zeros at pruned elements; `bytes`: element size. */
-async function* zeroed(chunks: Chunks, kept: Uint8Array, bytes: number): AsyncGenerator<Uint8Array> {
+async function* zeroPruned(chunks: Chunks, kept: Uint8Array, bytes: number): AsyncGenerator<Uint8Array> {
   let at = 0
   for await (const chunk of chunks) {
     const out = chunk.slice()
@@ -197,7 +197,7 @@ export async function weightsOf(
     layer: checkedLayer,
     async weights(name) {
       const { rows, cols } = checkedLayer(name)
-      const values = await opened.floats(name).catch(refuseWide)
+      const values = await opened.floats(name).catch(rethrowRange)
       return transposed ? transpose(values, cols, rows) : values
     },
     part,
@@ -209,10 +209,10 @@ export async function weightsOf(
           message: `the mask of ${file}#${name} has ${kept.length} elements`,
           expected: `${rows} × ${cols}`,
         })
-      const whole = part(name)
-      const bytes = typeNamed(whole.type)!.bits / 8
-      const inFile = () => (transposed ? transpose(kept, rows, cols) : kept)
-      return { ...whole, chunks: () => zeroed(whole.chunks(), inFile(), bytes) }
+      const original = part(name)
+      const bytes = typeNamed(original.type)!.bits / 8
+      const maskInFileLayout = () => (transposed ? transpose(kept, rows, cols) : kept)
+      return { ...original, chunks: () => zeroPruned(original.chunks(), maskInFileLayout(), bytes) }
     },
   }
 }

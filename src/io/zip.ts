@@ -37,7 +37,7 @@ const viewOf = (b: Uint8Array): DataView => new DataView(b.buffer, b.byteOffset,
 const uint64 = (v: DataView, at: number): number =>
   v.getUint32(at, true) + v.getUint32(at + 4, true) * 4294967296
 
-function damaged(name: string, what: string): never {
+function rejectArchive(name: string, what: string): never {
   return fail({
     code: 'io/corrupt',
     message: `${name}: not a whole zip archive (${what})`,
@@ -46,10 +46,15 @@ function damaged(name: string, what: string): never {
 }
 
 /** All bytes of `[start, start + length)`. @throws SptError if they are cut off */
-async function exactly(source: ByteSource, start: number, length: number, what: string): Promise<DataView> {
-  if (start < 0 || start + length > source.size) damaged(source.name, `${what} is out of the file`)
+async function readExactly(
+  source: ByteSource,
+  start: number,
+  length: number,
+  what: string,
+): Promise<DataView> {
+  if (start < 0 || start + length > source.size) rejectArchive(source.name, `${what} is out of the file`)
   const bytes = await source.read(start, start + length)
-  if (bytes.length < length) damaged(source.name, `${what} is cut off`)
+  if (bytes.length < length) rejectArchive(source.name, `${what} is cut off`)
   return viewOf(bytes)
 }
 
@@ -61,31 +66,32 @@ interface Directory {
 
 async function findDirectory(source: ByteSource): Promise<Directory> {
   const start = Math.max(0, source.size - END_BYTES - MAX_COMMENT)
-  const tail = await exactly(source, start, source.size - start, 'the end')
+  const tail = await readExactly(source, start, source.size - start, 'the end')
   let at = tail.byteLength - END_BYTES
   while (at >= 0 && tail.getUint32(at, true) !== END) at--
-  if (at < 0) return damaged(source.name, 'it has no central directory')
-  const found = {
+  if (at < 0) return rejectArchive(source.name, 'it has no central directory')
+  const directory = {
     entries: tail.getUint16(at + 10, true),
     bytes: tail.getUint32(at + 12, true),
     offset: tail.getUint32(at + 16, true),
   }
-  if (found.entries !== 0xffff && found.bytes !== IN_ZIP64 && found.offset !== IN_ZIP64) return found
-  if (start + at < LOCATOR_BYTES) return found
-  const locator = await exactly(source, start + at - LOCATOR_BYTES, LOCATOR_BYTES, 'the zip64 locator')
-  if (locator.getUint32(0, true) !== END64_LOCATOR) return found
-  const end = await exactly(source, uint64(locator, 8), END64_BYTES, 'the zip64 directory')
-  if (end.getUint32(0, true) !== END64) damaged(source.name, 'its zip64 directory is damaged')
+  if (directory.entries !== 0xffff && directory.bytes !== IN_ZIP64 && directory.offset !== IN_ZIP64)
+    return directory
+  if (start + at < LOCATOR_BYTES) return directory
+  const locator = await readExactly(source, start + at - LOCATOR_BYTES, LOCATOR_BYTES, 'the zip64 locator')
+  if (locator.getUint32(0, true) !== END64_LOCATOR) return directory
+  const end = await readExactly(source, uint64(locator, 8), END64_BYTES, 'the zip64 directory')
+  if (end.getUint32(0, true) !== END64) rejectArchive(source.name, 'its zip64 directory is damaged')
   return { entries: uint64(end, 32), bytes: uint64(end, 40), offset: uint64(end, 48) }
 }
 
 /** The sizes and offset that exceed 32 bits, in the format's order. */
-function zip64(v: DataView, start: number, end: number, wanted: readonly boolean[]): (number | undefined)[] {
+function zip64(v: DataView, start: number, end: number, isWide: readonly boolean[]): (number | undefined)[] {
   for (let at = start; at + 4 <= end; at += 4 + v.getUint16(at + 2, true)) {
     if (v.getUint16(at, true) !== ZIP64_FIELD) continue
     const last = Math.min(end, at + 4 + v.getUint16(at + 2, true))
     let from = at + 4
-    return wanted.map((want) => {
+    return isWide.map((want) => {
       if (!want || from + 8 > last) return undefined
       from += 8
       return uint64(v, from - 8)
@@ -97,18 +103,18 @@ function zip64(v: DataView, start: number, end: number, wanted: readonly boolean
 /** The archive's entries, in its order. @throws SptError `io/corrupt`, `io/unsupported` */
 export async function zipEntries(source: ByteSource): Promise<ZipEntry[]> {
   const { name } = source
-  const where = await findDirectory(source)
-  const v = await exactly(source, where.offset, where.bytes, 'the central directory')
+  const directory = await findDirectory(source)
+  const v = await readExactly(source, directory.offset, directory.bytes, 'the central directory')
   const entries: ZipEntry[] = []
   let at = 0
-  for (let k = 0; k < where.entries; k++) {
+  for (let k = 0; k < directory.entries; k++) {
     if (at + CENTRAL_BYTES > v.byteLength || v.getUint32(at, true) !== CENTRAL)
-      damaged(name, 'its central directory is damaged')
+      rejectArchive(name, 'its central directory is damaged')
     const method = v.getUint16(at + 10, true)
     const nameEnd = at + CENTRAL_BYTES + v.getUint16(at + 28, true)
     const extraEnd = nameEnd + v.getUint16(at + 30, true)
     const end = extraEnd + v.getUint16(at + 32, true)
-    if (end > v.byteLength) damaged(name, 'its central directory is damaged')
+    if (end > v.byteLength) rejectArchive(name, 'its central directory is damaged')
     const entry = new TextDecoder().decode(
       new Uint8Array(v.buffer, v.byteOffset + at + CENTRAL_BYTES, nameEnd - at - CENTRAL_BYTES),
     )
@@ -142,12 +148,12 @@ export async function zipEntries(source: ByteSource): Promise<ZipEntry[]> {
 }
 
 async function* packedBytes(source: ByteSource, entry: ZipEntry): AsyncGenerator<Uint8Array> {
-  const local = await exactly(source, entry.offset, LOCAL_BYTES, `the entry ${entry.name}`)
+  const local = await readExactly(source, entry.offset, LOCAL_BYTES, `the entry ${entry.name}`)
   if (local.getUint32(0, true) !== LOCAL)
-    damaged(source.name, `the entry ${entry.name} is not where the directory says`)
+    rejectArchive(source.name, `the entry ${entry.name} is not where the directory says`)
   const start = entry.offset + LOCAL_BYTES + local.getUint16(26, true) + local.getUint16(28, true)
   const end = start + entry.packed
-  if (end > source.size) damaged(source.name, `the entry ${entry.name} is cut off`)
+  if (end > source.size) rejectArchive(source.name, `the entry ${entry.name} is cut off`)
   for (let at = start; at < end; at += CHUNK_BYTES)
     yield await source.read(at, Math.min(end, at + CHUNK_BYTES))
 }
@@ -158,7 +164,7 @@ export async function* zipBytes(source: ByteSource, entry: ZipEntry): AsyncGener
   if (
     entry.method === 'stored' ? entry.size !== entry.packed : entry.size > (entry.packed + 1) * MAX_EXPANSION
   )
-    damaged(source.name, `the sizes of the entry ${entry.name} cannot be`)
+    rejectArchive(source.name, `the sizes of the entry ${entry.name} cannot be`)
   const raw = packedBytes(source, entry)
   const bytes = entry.method === 'stored' ? raw : inflate(raw, 'deflate-raw', label)
   let crc = 0
@@ -170,7 +176,7 @@ export async function* zipBytes(source: ByteSource, entry: ZipEntry): AsyncGener
     yield chunk
   }
   if (size !== entry.size || crc !== entry.crc)
-    damaged(
+    rejectArchive(
       source.name,
       `the entry ${entry.name} does not match its ${size === entry.size ? 'checksum' : 'size'}`,
     )

@@ -3,7 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, expect, test } from 'vitest'
 import { load as loadAnywhere } from '../../src/index.ts'
-import { tooOld } from '../../src/io/package.ts'
+import { oldNodeMessage } from '../../src/io/package.ts'
 import { coords, devices, load, readTensor, SptError } from '../../src/node.ts'
 import { findArchive } from '../../src/runtime/swiftshader.ts'
 import { Folder, spt } from '../cli/support.ts'
@@ -111,7 +111,7 @@ test('the package of the software driver is found by its folder, and defects are
 })
 
 test('an old version of Node is reported', () => {
-  expect(tooOld('18.20.1')).toMatch(/this is Node 18\.20\.1, and sparsetile needs 20\.19/)
-  expect(tooOld('20.18.3')).not.toBeNull()
-  for (const fine of ['20.19.0', '20.20.2', '22.1.0', '24.0.0']) expect(tooOld(fine)).toBeNull()
+  expect(oldNodeMessage('18.20.1')).toMatch(/this is Node 18\.20\.1, and sparsetile needs 20\.19/)
+  expect(oldNodeMessage('20.18.3')).not.toBeNull()
+  for (const fine of ['20.19.0', '20.20.2', '22.1.0', '24.0.0']) expect(oldNodeMessage(fine)).toBeNull()
 })

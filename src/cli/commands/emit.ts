@@ -10,7 +10,7 @@ import type { ArgSpec, Entry } from '../../backends/module.ts'
 import { rejectSharedOverflowAt } from '../../backends/targets/cuda/limits.ts'
 import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
-import { guarded } from '../../io/node-files.ts'
+import { withFileErrors } from '../../io/node-files.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import type { Call, CommandSpec } from '../command.ts'
@@ -194,7 +194,7 @@ async function outputFiles(
   const isFolder =
     /[/\\]$/.test(out) || extname(out) === '' || (await stat(out).catch(() => null))?.isDirectory()
   if (!isFolder || standardStream(out) !== null) return [{ path: out, text: joinModules(texts) }]
-  await guarded(out, 'write', () => makeFolder(out))
+  await withFileErrors(out, 'write', () => makeFolder(out))
   return texts.map(({ name, text }) => ({ path: join(out, `${name}${extension}`), text }))
 }
 

@@ -6,7 +6,7 @@ import { basename, dirname, join, resolve, sep } from 'node:path'
 import { fail } from '../../ast/diagnostic.ts'
 import { onProcessEnd } from '../../cache/replace-file.ts'
 import type { Chunks } from '../../io/byte-source.ts'
-import { guarded, writeFile } from '../../io/node-files.ts'
+import { withFileErrors, writeFile } from '../../io/node-files.ts'
 import type { PathArgument } from '../command.ts'
 import { checkWritable } from '../paths.ts'
 import { rejectUsage } from '../usage.ts'
@@ -91,9 +91,9 @@ export async function writeFolder(
   const release = onProcessEnd(remove)
   try {
     removeStale(folder)
-    await guarded(path, 'write', () => mkdir(temporary))
+    await withFileErrors(path, 'write', () => mkdir(temporary))
     for (const [name, chunks] of files) await writeFile(join(temporary, name), chunks(), join(path, name))
-    await guarded(path, 'write', async () => swapFolders(folder, temporary))
+    await withFileErrors(path, 'write', async () => swapFolders(folder, temporary))
   } catch (error) {
     remove()
     throw error

@@ -4,7 +4,7 @@ import type { Program } from '../../ast/linked-program.ts'
 import type { Decl, Kernel } from '../../ast/nodes.ts'
 import { isQuotable, quotedPath } from '../../ast/quoted-path.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
-import { placeOf } from '../../io/package.ts'
+import { locate } from '../../io/package.ts'
 import type { Call } from '../command.ts'
 import { standardStream } from '../outputs.ts'
 import { rejectUsage } from '../usage.ts'
@@ -95,7 +95,7 @@ function importPath(from: string, file: string): string {
   if (inPackage(file)) return file
   // Output to a standard stream is assumed to be saved in the current folder.
   const folder = standardStream(from) === null ? dirname(resolve(from)) : resolve('.')
-  const path = relative(folder, resolve(placeOf(file)))
+  const path = relative(folder, resolve(locate(file)))
     .split(sep)
     .join('/')
   return /^(?:\.\.?\/|[A-Za-z]:|\/)/.test(path) ? path : `./${path}`

@@ -1,8 +1,8 @@
 /** Cases of `spt tune`: files and sizes given several times make several cases. */
 import { readdir, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { guarded } from '../../io/node-files.ts'
-import { placeOf } from '../../io/package.ts'
+import { withFileErrors } from '../../io/node-files.ts'
+import { locate } from '../../io/package.ts'
 import type { Call } from '../command.ts'
 import { rejectUsage } from '../usage.ts'
 import { parseSize } from './bind-options.ts'
@@ -88,14 +88,14 @@ async function expandGlob(call: Call, name: string, path: string): Promise<reado
   const file = basename(path)
   if (!/[*?]/.test(file) || (await stat(path).catch(() => null))) return [path]
   const folder = dirname(path)
-  const resolved = placeOf(folder)
+  const resolved = locate(folder)
   const pattern = new RegExp(
     `^${file
       .replace(/[.+^${}()|[\]\\]/g, '\\$&')
       .replaceAll('*', '.*')
       .replaceAll('?', '.')}$`,
   )
-  const entries = await guarded(folder, 'read', () => readdir(resolved))
+  const entries = await withFileErrors(folder, 'read', () => readdir(resolved))
   const matches = entries
     .filter((e) => pattern.test(e) && (!e.startsWith('.') || file.startsWith('.')))
     .sort()

@@ -7,7 +7,7 @@ import { type Diagnostic, SptError } from '../../ast/diagnostic.ts'
 import type { Program } from '../../ast/linked-program.ts'
 import { inPackage } from '../../ast/resolve-path.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
-import { placeOf } from '../../io/package.ts'
+import { locate } from '../../io/package.ts'
 import { devices } from '../../node.ts'
 import type { Device, DeviceKind } from '../../runtime/device.ts'
 import type { Records } from '../../search/records/index.ts'
@@ -175,7 +175,7 @@ export async function queueOf({
 /** Input files for workers; each worker resolves files of the package in its own installation. */
 export const sharedFiles = ({ files }: TuneFiles): Record<string, SharedInput> =>
   Object.fromEntries(
-    [...files].map(([name, file]) => [name, { file: inPackage(file) ? file : resolve(placeOf(file)) }]),
+    [...files].map(([name, file]) => [name, { file: inPackage(file) ? file : resolve(locate(file)) }]),
   )
 
 /** Writes a file for each candidate whose result differs from the reference. */
