@@ -75,7 +75,7 @@ const SCRIPT = `
 import { readFileSync } from 'node:fs'
 import { coords, load } from './src/node.ts'
 import { costPrior, points, predictor, sketches } from './src/search.ts'
-import { LEAST, Ranking } from './src/search/ranking/index.ts'
+import { MIN_SHARED, Ranking } from './src/search/ranking/index.ts'
 import { rankingOrigin } from './src/search/ranking/origin.ts'
 import { inTurns } from './src/search/stepwise.ts'
 
@@ -91,7 +91,7 @@ for (const space of [
   sketches(product, { device: 'cuda' }),
 ]) {
   const all = []
-  for (const p of points(space)) if (all.push(p) === LEAST) break
+  for (const p of points(space)) if (all.push(p) === MIN_SHARED) break
   const predict = predictor(product, { device: 'cuda', inputs, model })
   const alone = costPrior(space, predict, { threads: 0 })
   const expected = alone(all)
