@@ -32,7 +32,7 @@ export interface Widths {
   /** Pairs of narrow elements share a register, so two stored elements become one word. */
   readonly instructions?: object | undefined
   /** A select evaluates both operands on the target, so its loads do not prevent a vector load. */
-  readonly eager?: object | undefined
+  readonly eagerOps?: object | undefined
 }
 
 export function vectorAccesses(plan: Plan, widths: Widths): Plan {
@@ -132,7 +132,7 @@ class Vectorizer {
     list.forEach((s, k) => {
       if (s.kind !== 'while')
         for (const e of exprsOf(s))
-          visitLoads(e, this.#widths.eager !== undefined, (l) => {
+          visitLoads(e, this.#widths.eagerOps !== undefined, (l) => {
             const x = this.#element(l)
             const state = x && versions.version(x)
             // Reading a packed element of a register needs no memory access.

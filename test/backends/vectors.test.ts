@@ -143,7 +143,7 @@ describe('a straight line', () => {
           const asked = lt(int(cond), variable('n'))
           return define(`v${k}`, turned ? select(asked, none, element) : select(asked, element, none))
         })
-        expect(widths(body, { ...CUDA, widths: () => [4], eager: {} })).toEqual([4])
+        expect(widths(body, { ...CUDA, widths: () => [4], eagerOps: {} })).toEqual([4])
         expect(widths(body, { ...CUDA, widths: () => [4] })).toEqual([])
       }),
     )
