@@ -73,7 +73,7 @@ const HEAD = [
   'ours',
   'µs',
   'ratio',
-  'standard',
+  'default',
   'cold',
   'TFLOP/s',
   'of the floor',
@@ -104,7 +104,7 @@ function cells(c: Case): string[] {
 /** One line, for the run as it goes. */
 export function line(c: Case): string {
   const [data, at, peer, peerTime, mine, ownTime, ratio, standard, cold] = cells(c)
-  return `${c.suite}, ${data}, ${at}: ${peer} ${peerTime}, ${mine} ${ownTime}: ${ratio} × (standard ${standard}, cold ${cold})`
+  return `${c.suite}, ${data}, ${at}: ${peer} ${peerTime}, ${mine} ${ownTime}: ${ratio} × (default ${standard}, cold ${cold})`
 }
 
 const troubles = (cases: readonly Case[]): string[] =>
@@ -124,7 +124,7 @@ export function suiteText(suite: string, cases: readonly Case[]): string {
     '',
     `ratio: the best peer's time over ours, over ${s.cases - s.incomplete} of ${s.cases} cases`,
     `  best candidate:  geometric mean ${ratio(s.geometricMean)}${worst(s.worst)}; cold ${ratio(s.flushed)}`,
-    `  standard choice: geometric mean ${ratio(s.standard)}${worst(s.standardWorst)}`,
+    `  default:         geometric mean ${ratio(s.standard)}${worst(s.standardWorst)}`,
     Object.entries(s.byWidth)
       .map(([w, r]) => `${w}: ${r.toFixed(2)}`)
       .join('   '),

@@ -96,7 +96,7 @@ export function kindOf(on: SelectionContext): DeviceKind {
   const kind: unknown = isRecord(on) ? on.kind : on
   expectArgument(
     (DEVICE_KINDS as readonly unknown[]).includes(kind) && (!isRecord(on) || isRecord(on.features)),
-    'what a schedule is chosen for',
+    'the device',
     on,
     `a device, or a kind of device: ${DEVICE_KINDS.join(', ')}`,
   )
@@ -115,10 +115,10 @@ function capabilityOf(on: SelectionContext, given: number | undefined, { span }:
   if (given !== undefined) return given
   return fail({
     code: 'choose/unknown-capability',
-    message: 'the choice depends on the compute capability of the device, which is not known',
+    message: 'missing compute capability (the dispatch depends on it)',
     ...(span ? { span } : {}),
     expected: 'a device, or its compute capability',
-    hint: 'give it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
+    hint: 'pass it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
   })
 }
 
@@ -133,14 +133,14 @@ function processorsOf(on: SelectionContext, given: number | undefined, { span }:
     code: 'choose/unknown-processors',
     message:
       kind === 'cuda'
-        ? 'the choice depends on how many multiprocessors the device has, which is not known'
-        : `the choice depends on how many multiprocessors the device has, which no ${kind} device tells`,
+        ? 'missing number of SMs (the dispatch depends on it)'
+        : `${kind} devices do not report the number of SMs (the dispatch depends on it)`,
     ...(span ? { span } : {}),
-    expected: 'a CUDA device, or their number',
+    expected: 'a CUDA device, or the number of SMs',
     hint:
       kind === 'cuda'
-        ? `give it (${give}), or name a schedule (spt tune: a space)`
-        : `ask CUDA devices alone (cuda and …), give it (${give}), or name a schedule (spt tune: a space)`,
+        ? `pass the number (${give}), or name a schedule (spt tune: a space)`
+        : `restrict the condition to CUDA (cuda and …), pass the number (${give}), or name a schedule (spt tune: a space)`,
   })
 }
 
@@ -156,10 +156,10 @@ function featuresOf(
   if (given !== undefined) return new Set(given.map(canonical))
   return fail({
     code: 'choose/unknown-feature',
-    message: `the choice depends on whether the device has ${feature}, which is not known`,
+    message: `missing features of the device (the dispatch depends on ${feature})`,
     ...(span ? { span } : {}),
     expected: 'a device, or its features',
-    hint: `give all that it has (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,
+    hint: `pass all features (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,
   })
 }
 

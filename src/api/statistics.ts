@@ -255,10 +255,10 @@ export class Statistics {
     )
     return fail({
       code: 'choose/unknown-statistic',
-      message: `missing ${asked.name} (the choice depends on it)`,
+      message: `missing ${asked.name} (the dispatch depends on it)`,
       ...(asked.span ? { span: asked.span } : {}),
       expected: isTensor
-        ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host where they are asked for' : ''}`
+        ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host if the condition needs them' : ''}`
         : resident
           ? `arrays over ${of}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
           : `a tensor over ${of}, or its structure`,

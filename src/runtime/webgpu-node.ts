@@ -47,7 +47,7 @@ export async function reportWebGpu(options: NodeWebGpuOptions = {}): Promise<Dev
   })
   try {
     const search = await findAdapter(options)
-    facts.choice = choiceOf(options)
+    facts.selection = choiceOf(options)
     if ('reason' in search) return report({ available: false, reason: search.reason, hint: search.hint })
     const { adapter } = search
     const limits = adapterLimits(adapter)
@@ -79,9 +79,9 @@ function choiceOf(options: NodeWebGpuOptions): WebGpuChoice {
   if ((WEBGPU_CHOICES as readonly string[]).includes(choice)) return choice as WebGpuChoice
   throw new SptError({
     code: 'device/unknown-choice',
-    message: `there is no WebGPU driver ${JSON.stringify(choice)} to choose (SPT_WEBGPU)`,
+    message: `there is no WebGPU driver ${JSON.stringify(choice)} (SPT_WEBGPU)`,
     expected: WEBGPU_CHOICES.join(', '),
-    hint: 'unset it to use the GPU where there is one and the software driver elsewhere',
+    hint: 'unset SPT_WEBGPU: the default is the GPU if there is one, otherwise the software driver',
     lookup: { name: choice, candidates: WEBGPU_CHOICES },
   })
 }

@@ -573,7 +573,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('cuda', given)).selection.text).toBe('blocks(1)')
     expect((await k.choose('cuda', { ...given, processors: 4 })).selection.text).toBe('wide')
     expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
-      'choose/unknown-processors: the choice depends on how many multiprocessors the device has, which is not known',
+      'choose/unknown-processors: missing number of SMs (the dispatch depends on it)',
     )
   })
 
@@ -582,7 +582,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('webgpu', { params: { m: 3 } })).selection.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
       expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
-        'choose/unknown-processors: the choice depends on how many multiprocessors the device has, which no ',
+        `choose/unknown-processors: ${on === 'webgpu' ? on : 'cpu'} devices do not report the number of SMs (the dispatch depends on it)`,
       )
       const { selection } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
       expect(selection.text).toBe('wide')
@@ -639,7 +639,7 @@ describe('features of the device', () => {
     expect(await given('cpu', MATRIX, 'f16')).toBe('wide(each = 2)')
     expect((await k.choose('cpu', { params: { d: 4 } })).selection.text).toBe('wide(each = 2)')
     expect(await complaint(() => k.choose('webgpu', {}))).toContain(
-      `choose/unknown-feature: the choice depends on whether the device has ${MATRIX}, which is not known`,
+      `choose/unknown-feature: missing features of the device (the dispatch depends on ${MATRIX})`,
     )
     expect(await complaint(() => given('webgpu', 'subgroup'))).toBe(
       'choose/unknown-feature: no device has a feature subgroup',

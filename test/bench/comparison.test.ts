@@ -205,7 +205,7 @@ describe('figures', () => {
     const text = suiteText('s', cases)
     expect(text).toContain("the best peer's time over ours, over 2 of 3 cases")
     expect(text).toContain('best candidate:  geometric mean 2.00, worst 1.00 (b, N = 32); cold 2.00')
-    expect(text).toContain('standard choice: geometric mean -\n')
+    expect(text).toContain('default:         geometric mean -\n')
   })
 
   test('the default dispatch is reported too, with its own worst case', () => {
@@ -222,7 +222,7 @@ describe('figures', () => {
       standard: 1,
       standardWorst: { data: 'a', at: 'N = 32', ratio: 0.5 },
     })
-    expect(suiteText('s', cases)).toContain('standard choice: geometric mean 1.00, worst 0.50 (a, N = 32)\n')
+    expect(suiteText('s', cases)).toContain('default:         geometric mean 1.00, worst 0.50 (a, N = 32)\n')
   })
 
   test('formats are identified by the selected schedule, and built once', () => {

@@ -42,15 +42,11 @@ schedule mul.pick choose {
   )
   const missing = async (target: string, ...more: string[]): Promise<string[]> => {
     const { err } = await spt(['emit', file, '--target', target, '--schedule', 'pick', ...more])
-    return [
-      ...err.matchAll(
-        /^error\[\S+\]: (?:the choice depends on|missing(?: size)?) (how many multi\w+|\S+?)[, ]/gm,
-      ),
-    ].map((m) => m[1]!)
+    return [...err.matchAll(/^error\[\S+\]: missing(?: size)? (number of SMs|\S+?)[, ]/gm)].map((m) => m[1]!)
   }
-  expect(await missing('cuda')).toEqual(['how many multiprocessors', 'd', 'longest(j)', 'nnz(A)'])
-  expect(await missing('cuda', '--size', 'd=4')).toEqual(['how many multiprocessors', 'nnz(A)'])
-  expect(await missing('cuda', '--size', 'd=2')).toEqual(['how many multiprocessors', 'longest(j)'])
+  expect(await missing('cuda')).toEqual(['number of SMs', 'd', 'longest(j)', 'nnz(A)'])
+  expect(await missing('cuda', '--size', 'd=4')).toEqual(['number of SMs', 'nnz(A)'])
+  expect(await missing('cuda', '--size', 'd=2')).toEqual(['number of SMs', 'longest(j)'])
   expect(await missing('cuda', '--size', 'd=2', '--processors', '50')).toEqual([])
   expect(await missing('wgsl')).toEqual(['n'])
   expect(await missing('js')).toEqual(['m', 'n'])

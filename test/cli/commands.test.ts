@@ -449,7 +449,7 @@ import "sparsetile/kernels/formats-composed.spt"
   })
 
   test('tests fewer points, or none', async () => {
-    expect(await show('some', '--size', 'd=8', '--survey', '5')).toMatch(/^legal +\d of 5 that were drawn$/m)
+    expect(await show('some', '--size', 'd=8', '--survey', '5')).toMatch(/^legal +\d of 5 sampled points$/m)
     expect(await show('some', '--size', 'd=8', '--survey', '0')).not.toMatch(/^legal/m)
   })
 

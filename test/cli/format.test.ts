@@ -113,12 +113,12 @@ compressed rows  92 bytes; this format takes 1.13 times as much
 build            N ms
 
 ${LENGTHS}
-split                               nothing is in two parts  everything is in one
-bucket i by length into 1, 2 split  by construction          by construction
+split                               parts are disjoint  parts cover the tensor
+bucket i by length into 1, 2 split  by construction     by construction
 
-format       the inverse undoes the map  coordinates are in range
-rows_ell(1)  proved                      proved
-rows_ell(2)  proved                      proved
+format       map and inverse agree  coordinates are in range
+rows_ell(1)  proved                 proved
+rows_ell(2)  proved                 proved
 `)
   })
 

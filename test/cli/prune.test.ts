@@ -685,7 +685,7 @@ test('progress, and escaped control characters in names', async () => {
     '',
   ])
   expect(folder.plain(out)).toMatch(
-    /^tw\(2\) for a sparsity of 50\.0 %\nlayer +outputs × inputs +sparsity +norm +outputs kept +tiles +bytes → in the pattern\nl\\u001b\[31m\\n0 +4 × 4 +50\.0 % +0\.\d{3} +\d +\d +64 bytes → \d+ bytes\ntogether +16 +50\.0 % .*\n.*\nwrote FOLDER\/evil\n$/,
+    /^tw\(2\) for a sparsity of 50\.0 %\nlayer +outputs × inputs +sparsity +norm +outputs kept +tiles +bytes, dense → pattern\nl\\u001b\[31m\\n0 +4 × 4 +50\.0 % +0\.\d{3} +\d +\d +64 bytes → \d+ bytes\ntotal +16 +50\.0 % .*\n.*\nwrote FOLDER\/evil\n$/,
   )
 })
 

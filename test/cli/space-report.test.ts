@@ -22,9 +22,7 @@ const space = (product: number): KernelSpace<unknown> => ({
 
 test('searches for a legal point if a sample has none', () => {
   const text = spaceReport(space(37 * 31 * 29 * 23), 'rare', 'cpu', 5)
-  expect(text).toMatch(
-    /^points +few: a sample found none$\nrare +one is u = \d+, v = \d+, w = \d+, x = \d+$/m,
-  )
+  expect(text).toMatch(/^points +few \(none in a sample\)$\nrare +u = \d+, v = \d+, w = \d+, x = \d+$/m)
 })
 
 test('reports values without a legal point', () => {
@@ -35,7 +33,7 @@ test('reports values without a legal point', () => {
       Object.keys(partial).length === 0 ? { name: 'u', values: u, ordered: true } : space(1600).next(partial),
   })
   const text = spaceReport(of([4, 7]), 'rare', 'cpu', 0)
-  expect(text).toMatch(/^u +4; no point was found with 7$/m)
+  expect(text).toMatch(/^u +4; no sampled point has 7$/m)
 })
 
 test('reports a search without a legal point', () => {
@@ -71,14 +69,14 @@ describe('decisions with thousands of values', () => {
     expect(some.tried()).toBeLessThan(100)
     expect(text).toMatch(
       new RegExp(
-        `^legal +${some.tried()} of ${some.tried()} that were drawn \\(fewer than 100: .*--survey 100\\)$`,
+        `^legal +${some.tried()} of ${some.tried()} sampled points \\(fewer than 100: .*--survey 100\\)$`,
         'm',
       ),
     )
     const all = counting()
     const more = some.tried() + 3
     expect(spaceReport(all.wide, 'wide', 'cpu', more)).toMatch(
-      new RegExp(`^legal +${more} of ${more} that were drawn$`, 'm'),
+      new RegExp(`^legal +${more} of ${more} sampled points$`, 'm'),
     )
     expect(all.tried()).toBe(more)
   })

@@ -87,11 +87,11 @@ test('finds a schedule, writes it, records trials and resumes', async () => {
   expect(found.trials).toHaveLength(4)
   const times: number[] = found.finalists.flatMap(
     (f: { name: string; outcome: { timing?: { median: number } } }) =>
-      f.name.startsWith('found') && f.outcome.timing ? [f.outcome.timing.median] : [],
+      f.name.startsWith('point 1') && f.outcome.timing ? [f.outcome.timing.median] : [],
   )
   expect(times).toEqual(times.toSorted((a, b) => a - b))
   expect(found.finalists.map((f: { name: string }) => f.name)).toEqual(
-    expect.arrayContaining(['found', 'standard', 'A dense']),
+    expect.arrayContaining(['point 1', 'default', 'A dense']),
   )
   const again = await spt([
     'tune',
@@ -164,7 +164,7 @@ test('prints a summary of the search', async () => {
   for (const part of [
     'kernel    mul on',
     'space     mul.cpu_space',
-    'standard',
+    'default',
     'schedule mul.tuned {',
     '// TypeScript',
   ])
@@ -196,16 +196,24 @@ test('several files and sizes: every candidate on each input, and output that pa
   }
   const text = readFileSync(out, 'utf8')
   const kernel = (await load(out)).kernel()
-  if (found.verdict === 'unasked') expect(text).toMatch(/is left as it is\.\n$/)
+  if (found.verdict === 'default') expect(text).toMatch(/is unchanged\.\n$/)
   else {
     expect(text.endsWith(found.schedule.text)).toBe(true)
     expect([...kernel.schedules, ...kernel.dispatches]).toContain(found.schedule.name)
   }
 
   const report = (await spt([...argv, ...several, '--db', db, '--resume'])).out
-  for (const part of ['cases     6;', 'default', 'single', 'choice', 'time / best', 'left out', 'three d=8'])
+  for (const part of [
+    'cases     6;',
+    'default',
+    'single',
+    'dispatch',
+    'time / best',
+    'held out',
+    'three d=8',
+  ])
     expect(report).toContain(part)
-  expect(report).toMatch(/schedule mul\.tuned|is left as it is/)
+  expect(report).toMatch(/schedule mul\.tuned|is unchanged/)
 })
 
 test('writes no schedule if the default is fastest', async () => {
@@ -246,7 +254,7 @@ test('files are unchanged without a result', async () => {
   const ended = await spt(argv, {
     progress: (line) => void (process.listeners('SIGINT').length > first && line && progress()),
   })
-  expect(ended.out).toContain('It was ended before the first trial.')
+  expect(ended.out).toContain('The search was interrupted before the first trial.')
   expect([ended.code, readFileSync(out, 'utf8'), readFileSync(html, 'utf8')]).toEqual([1, '// good', 'good'])
 })
 
@@ -309,23 +317,23 @@ test('reports its state if it ends without a result', async () => {
       stopReason,
       trials: [],
       best: null,
-      finalists: [{ name: 'standard', outcome: ended }],
+      finalists: [{ name: 'default', outcome: ended }],
     } as never)
   expect(text('aborted')).toMatch(
-    /ended after 1\.0 s: it was interrupted\n\nIt was ended before the first trial\.\n$/,
+    /ended after 1\.0 s: interrupted\n\nThe search was interrupted before the first trial\.\n$/,
   )
-  expect(text('seconds')).toContain('Its time was over before the first trial')
+  expect(text('seconds')).toContain('The time limit was reached before the first trial')
   expect(text('seconds')).toContain(
-    'its time was over before the first trial: conversions, predictions and compiling took it',
+    'the time limit was reached before the first trial, by conversion, prediction and compilation',
   )
   const timing = (median: number) => ({
     status: 'measured',
     timing: { median, interval: null, samples: [median] },
   })
   const finals = [
-    { name: 'found', outcome: timing(2), point: { by: 2 }, kernel: own },
-    { name: 'standard', outcome: ended, point: null, kernel: own },
-    { name: 'as written', outcome: timing(1), point: null, kernel: own },
+    { name: 'point 1', outcome: timing(2), point: { by: 2 }, kernel: own },
+    { name: 'default', outcome: ended, point: null, kernel: own },
+    { name: 'unscheduled', outcome: timing(1), point: null, kernel: own },
   ]
   const [, , fastest] = finals
   const won = {
@@ -337,7 +345,7 @@ test('reports its state if it ends without a result', async () => {
     bestSchedule: fastest,
   }
   expect(tuneText(own, 'cpu', 's', won as never)).toMatch(
-    /^as written +1 ms +\(one sample\) {2}the least median\nfound +2 ms +\(one sample\) {2}not distinguishable from it\nstandard +search\/ended\n\n\/\/ The schedule with the least median: as written$/m,
+    /^unscheduled +1 ms +\(one sample\) {2}the lowest median\npoint 1 +2 ms +\(one sample\) {2}not distinguishable from it\ndefault +search\/ended\n\n\/\/ The schedule with the lowest median: as written$/m,
   )
   // The fastest of the search against the default, which is kept where they are not distinguishable.
   const apart = (median: number) => ({
@@ -345,11 +353,11 @@ test('reports its state if it ends without a result', async () => {
     timing: { median, interval: [median, median], samples: [median] },
   })
   const two = [
-    { name: 'found', outcome: apart(1), point: { by: 2 }, kernel: own },
-    { name: 'standard', schedule: 'cpu(16)', outcome: apart(2), point: null, kernel: own },
+    { name: 'point 1', outcome: apart(1), point: { by: 2 }, kernel: own },
+    { name: 'default', schedule: 'cpu(16)', outcome: apart(2), point: null, kernel: own },
   ]
   const against = {
-    name: 'found',
+    name: 'point 1',
     ratio: 0.98,
     interval: [0.91, 1.05],
     rounds: 16,
@@ -358,15 +366,17 @@ test('reports its state if it ends without a result', async () => {
   const judged = (of: (typeof two)[number], confirmation: object): string =>
     tuneText(own, 'cpu', 's', { ...won, finalists: two, best: of, bestSchedule: of, confirmation } as never)
   const kept = judged(two[1]!, against)
-  expect(kept).toContain('standard: cpu(16)  2 ms  (2 ms to 2 ms)  not distinguishable from it')
+  expect(kept).toContain('default: cpu(16)  2 ms  (2 ms to 2 ms)  not distinguishable from it')
   expect(kept).toContain(
-    'found takes 0.98 (0.91 to 1.05) times what standard takes, in 16 fresh preparations: not',
+    'point 1 takes 0.98 (0.91 to 1.05) times the time of the default, in 16 fresh preparations: not',
   )
   expect(kept).toContain(
-    '// No schedule is distinguishable from the default, which is kept: standard: cpu(16) (found: 0.98 (0.91 to 1.05) times its time)',
+    '// No schedule is distinguishable from the default, which is kept: default: cpu(16) (point 1: 0.98 (0.91 to 1.05) times its time)',
   )
   const better = judged(two[0]!, { ...against, interval: [0.91, 0.99], verdict: 'faster' })
-  expect(better).toContain('// The fastest schedule: found, 0.98 (0.91 to 0.99) times what standard takes')
+  expect(better).toContain(
+    '// The fastest schedule: point 1, 0.98 (0.91 to 0.99) times the time of the default',
+  )
   expect(better).not.toContain('not distinguishable')
   const trials = [4, 3].map((ms, k) => ({ point: { by: k, F: 'csr' }, outcome: timing(ms) }))
   const cases = [
@@ -405,10 +415,10 @@ test('several files: ambiguous and missing ones are rejected', async () => {
   expect(await said('--bind', a!, '--bind', b!, '--bind', 'B=x.npy', '--bind', 'B=y.npy')).toContain(
     'A and B have several files',
   )
-  // A file that is no matrix has no part in it.
+  // A file that is no matrix is left out.
   const bad = `A=${folder.file('graphs/bad.mtx', 'no matrix')}`
   expect(await said('--size', 'd=4', '--bind', a!, '--bind', b!, '--bind', bad)).toMatch(
-    /^warning: bad has no part in it: .*\[io\/.*\]\n$/,
+    /^warning: bad is left out: .*\[io\/.*\]\n$/,
   )
   expect(await said('--size', 'd=4', '--bind', bad, '--bind', `A=${folder.at('none.mtx')}`)).toContain(
     'error[io/',
@@ -426,7 +436,7 @@ test('writes a report, with the random seed', async () => {
     'Best so far, by seconds',
     'Roofline',
     'schedule',
-    'What it stores',
+    'Stored tensors',
   ])
     expect(text).toContain(part)
   expect(text).not.toMatch(/<script|\b(?:src|href)=/i)

@@ -31,7 +31,7 @@ export function points(most: number): readonly ReadonlyMap<string, number>[] {
   return out
 }
 
-/** Whether the inverse undoes the map, and whether the map stays in range, at all of these points. */
+/** Whether map and inverse agree, and whether the map stays in range, at all of these points. */
 export function holdsAt(
   m: CoordinateMap,
   at: readonly ReadonlyMap<string, number>[],

@@ -26,7 +26,7 @@ describe('provenance', () => {
           format: 'csr',
           inverse: 'proved',
           range: 'proved',
-          text: 'csr: the inverse undoes the map and coordinates are in range (proved)',
+          text: 'csr: map and inverse agree and coordinates are in range (proved)',
         },
       ],
       nodes: [],

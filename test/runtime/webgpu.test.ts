@@ -267,7 +267,7 @@ describe('behaviour specific to WebGPU', () => {
 describe('adapter selection', () => {
   test('the report names the adapter and how it was reached', async () => {
     const report = await reportWebGpu()
-    expect(report).toMatchObject({ kind: 'webgpu', available: true, facts: { choice: 'auto' } })
+    expect(report).toMatchObject({ kind: 'webgpu', available: true, facts: { selection: 'auto' } })
     expect(report.name).toBeTruthy()
     expect(report.facts.driver).toBeTruthy()
   })

@@ -149,7 +149,7 @@ test('without time for a final comparison, the best so far is the measured best'
   )
   const codes = found.finalists.map((f) => [f.name, 'code' in f.outcome ? f.outcome.code : f.outcome.status])
   expect(codes.filter(([, o]) => o === 'measured').length).toBeGreaterThanOrEqual(3)
-  expect(Object.fromEntries(codes)).toMatchObject({ found: 'measured', 'as written': 'search/ended' })
+  expect(Object.fromEntries(codes)).toMatchObject({ 'point 1': 'measured', unscheduled: 'search/ended' })
   const searched = found.trials.map((t) => t.outcome)
   expect(searched).toContainEqual(found.best?.outcome)
 })
@@ -287,7 +287,7 @@ describe('dense schedules', () => {
     const dense = found.finalists.find((f) => f.name === 'A dense')
     expect(dense?.outcome).toMatchObject({ status: 'rejected', code: 'search/far-slower' })
     expect(named).not.toContain('A dense')
-    expect(named).toEqual(expect.arrayContaining([undefined, 'found', 'standard', 'as written']))
+    expect(named).toEqual(expect.arrayContaining([undefined, 'point 1', 'default', 'unscheduled']))
   })
 })
 

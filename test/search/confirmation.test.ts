@@ -17,11 +17,11 @@ const ratio = fc.double({ min: 0.5, max: 0.99, noNaN: true })
 property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
   'a schedule that is faster each time is reported as faster',
   async (all) => {
-    const found = await confirmByRounds('found', inTurn(all))
+    const found = await confirmByRounds('point 1', inTurn(all))
     expect(found).toMatchObject({ verdict: 'faster', rounds: 8 })
     expect(found!.ratio).toBeGreaterThanOrEqual(found!.interval[0])
     expect(found!.ratio).toBeLessThanOrEqual(found!.interval[1])
-    const other = await confirmByRounds('found', inTurn(all.map((r) => 1 / r)))
+    const other = await confirmByRounds('point 1', inTurn(all.map((r) => 1 / r)))
     expect(other).toMatchObject({ verdict: 'slower', rounds: 8 })
   },
 )
@@ -29,7 +29,7 @@ property.prop([fc.array(ratio, { minLength: 1, maxLength: 16 })])(
 property.prop([ratio])(
   'schedules with mixed outcomes are indistinguishable, after more rounds',
   async (r) => {
-    expect(await confirmByRounds('found', inTurn([r, 1 / r]))).toMatchObject({
+    expect(await confirmByRounds('point 1', inTurn([r, 1 / r]))).toMatchObject({
       verdict: 'not distinguishable',
       rounds: 16,
     })
@@ -37,16 +37,16 @@ property.prop([ratio])(
 )
 
 test('a single lucky round does not decide, and few rounds prove nothing', async () => {
-  expect(await confirmByRounds('found', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({
+  expect(await confirmByRounds('point 1', inTurn([0.5, 1.01, 1.02, 0.99]))).toMatchObject({
     verdict: 'not distinguishable',
   })
   let n = 0
-  expect(await confirmByRounds('found', inTurn([0.5]), () => n++ >= 5)).toMatchObject({
+  expect(await confirmByRounds('point 1', inTurn([0.5]), () => n++ >= 5)).toMatchObject({
     verdict: 'not distinguishable',
     rounds: 5,
   })
-  expect(await confirmByRounds('found', inTurn([0.5]), () => true)).toBe(null)
-  expect(await confirmByRounds('found', inTurn([Number.NaN]))).toBe(null)
+  expect(await confirmByRounds('point 1', inTurn([0.5]), () => true)).toBe(null)
+  expect(await confirmByRounds('point 1', inTurn([Number.NaN]))).toBe(null)
 })
 
 describe('the recommended schedule', async () => {
@@ -66,7 +66,7 @@ describe('the recommended schedule', async () => {
 
   const final = (name: string, of: Kernel, ...samples: number[]): Finalist => ({
     name,
-    point: name === 'found' ? {} : null,
+    point: name === 'point 1' ? {} : null,
     kernel: of,
     outcome: { status: 'measured', timing: summarizeSamples(samples) },
   })
@@ -92,16 +92,16 @@ describe('the recommended schedule', async () => {
     return { told, ...(await recommend(finals, e, options)) }
   }
 
-  const found = final('found', kernel.split('f', 2), 1, 1.1, 1.2)
-  const standard = final('standard', kernel, 1.05, 1.3, 1.4)
+  const found = final('point 1', kernel.split('f', 2), 1, 1.1, 1.2)
+  const standard = final('default', kernel, 1.05, 1.3, 1.4)
 
   test('is the measured best if the confirmation agrees', async () => {
     // Whoever is prepared first in a round is last in the next.
     const r = await judged([found, standard], (k) => ([0, 3].includes(k % 4) ? 1 : 1.2))
     expect(r).toMatchObject({
-      best: { name: 'found' },
-      bestSchedule: { name: 'found' },
-      told: ['found with standard'],
+      best: { name: 'point 1' },
+      bestSchedule: { name: 'point 1' },
+      told: ['point 1 with the default'],
     })
     expect(r.confirmation).toMatchObject({ verdict: 'faster', ratio: expect.closeTo(1 / 1.2, 6) })
   })
@@ -109,17 +109,17 @@ describe('the recommended schedule', async () => {
   test('is the default if the measured best is not distinguishable from it', async () => {
     // What is prepared first is the slower, whichever it is.
     const r = await judged([found, standard], (k) => (k % 2 === 0 ? 1.2 : 1))
-    expect(r).toMatchObject({ best: { name: 'standard' }, bestSchedule: { name: 'standard' } })
-    expect(r.confirmation).toMatchObject({ name: 'found', verdict: 'not distinguishable' })
+    expect(r).toMatchObject({ best: { name: 'default' }, bestSchedule: { name: 'default' } })
+    expect(r.confirmation).toMatchObject({ name: 'point 1', verdict: 'not distinguishable' })
   })
 
   test('is the default if it is the same, or the fastest, without further measurements', async () => {
     for (const finals of [
-      [final('found', kernel, 1, 1, 1), standard],
-      [found, final('standard', kernel, 0.5, 0.6, 0.7)],
+      [final('point 1', kernel, 1, 1, 1), standard],
+      [found, final('default', kernel, 0.5, 0.6, 0.7)],
     ])
       expect(await judged(finals, () => 1)).toMatchObject({
-        bestSchedule: { name: 'standard' },
+        bestSchedule: { name: 'default' },
         confirmation: null,
         told: [],
       })
@@ -128,10 +128,10 @@ describe('the recommended schedule', async () => {
   test('after an abort is the measured best if the intervals are apart', async () => {
     const stop = AbortSignal.abort()
     expect(await judged([found, standard], () => 1, stop)).toMatchObject({
-      bestSchedule: { name: 'standard' },
+      bestSchedule: { name: 'default' },
     })
-    const slow = final('standard', kernel, 2, 2.1)
-    expect(await judged([found, slow], () => 1, stop)).toMatchObject({ bestSchedule: { name: 'found' } })
+    const slow = final('default', kernel, 2, 2.1)
+    expect(await judged([found, slow], () => 1, stop)).toMatchObject({ bestSchedule: { name: 'point 1' } })
   })
 })
 

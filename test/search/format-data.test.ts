@@ -109,7 +109,7 @@ test('every point of a space is measured, and data names depend on the lists', a
       strategy: 'random',
     })
     expect(trials.map((t) => t.outcome.status)).toEqual(['measured', 'measured', 'measured'])
-    expect(finalists.find((f) => f.name === 'standard')!.outcome.status).toBe('measured')
+    expect(finalists.find((f) => f.name === 'default')!.outcome.status).toBe('measured')
     await expect(
       tune(kernel, {
         space: s,

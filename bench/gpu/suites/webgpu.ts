@@ -22,7 +22,7 @@ interface Place {
 
 export async function webgpu(s: Session): Promise<void> {
   const [gpu, cuda] = [await s.webgpu(), await s.cuda().catch(() => undefined)]
-  s.say(`WebGPU: ${gpu.device.name}; CUDA: ${cuda?.device.name ?? 'not here'}`)
+  s.say(`WebGPU: ${gpu.device.name}; CUDA: ${cuda?.device.name ?? 'not available'}`)
   for await (const A of s.matrices()) {
     s.say(describe(A))
     for (const operation of [products, samples, vectors]) {

@@ -58,15 +58,15 @@ function withCalibration(report: DeviceReport, env: Call['io']['env']): DeviceRe
     calibration === 'none'
       ? 'no (spt calibrate)'
       : calibration === 'unusable'
-        ? 'the file is damaged or of another version, and ignored (spt calibrate makes it anew)'
-        : `yes, ${((Math.exp(calibration.error) - 1) * 100).toFixed(0)} % off on average`
+        ? 'ignored: the file is damaged or of another version (spt calibrate replaces it)'
+        : `yes, mean error ${((Math.exp(calibration.error) - 1) * 100).toFixed(0)} %`
   return { ...report, facts: { ...report.facts, calibrated: description } }
 }
 
 function deviceText(r: DeviceReport): string {
   const rows = [
     ...(r.reason === undefined ? [] : [['reason', r.reason]]),
-    ...(r.hint === undefined ? [] : [['try', r.hint]]),
+    ...(r.hint === undefined ? [] : [['hint', r.hint]]),
     ...Object.entries(r.facts),
   ] as [string, string][]
   const width = Math.max(0, ...rows.map(([k]) => k.length))

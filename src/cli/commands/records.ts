@@ -207,7 +207,5 @@ async function prune(store: Records, call: Call): Promise<void> {
     ...(keepBest === undefined ? {} : { keepBest }),
     ...(studies ? { studies } : {}),
   })
-  call.io.out(
-    call.flag('json') ? `${JSON.stringify({ removed })}\n` : `${count(removed)} trials are forgotten\n`,
-  )
+  call.io.out(call.flag('json') ? `${JSON.stringify({ removed })}\n` : `${count(removed)} trials deleted\n`)
 }

@@ -145,8 +145,8 @@ export const show: CommandSpec = {
 }
 
 const ANALYSES = {
-  pit: { of: 'what may be permuted', takes: ['iteration', 'tile'] },
-  attributes: { of: 'what is zero or unread', takes: ['iteration'] },
+  pit: ['iteration', 'tile'],
+  attributes: ['iteration'],
 } as const
 type Analysis = keyof typeof ANALYSES
 
@@ -166,8 +166,8 @@ function checkAnalyses(call: Call): Analysis | undefined {
     'processors',
     'feature',
   ]
-  const acceptedOptions: readonly string[] = analysis ? ANALYSES[analysis].takes : []
-  const otherOptions = [...new Set<string>(analyses.flatMap((a) => ANALYSES[a].takes))].filter(
+  const acceptedOptions: readonly string[] = analysis ? ANALYSES[analysis] : []
+  const otherOptions = [...new Set<string>(analyses.flatMap((a) => ANALYSES[a]))].filter(
     (o) => !acceptedOptions.includes(o),
   )
   const excluded = analysis
@@ -175,12 +175,10 @@ function checkAnalyses(call: Call): Analysis | undefined {
     : otherOptions
   const conflicting = excluded.find((o) => call.flag(o))
   if (conflicting === undefined) return analysis
-  const [owner = 'pit'] = analyses.filter((a) =>
-    (ANALYSES[a].takes as readonly string[]).includes(conflicting),
-  )
+  const [owner = 'pit'] = analyses.filter((a) => (ANALYSES[a] as readonly string[]).includes(conflicting))
   return rejectUsage({
     command,
-    message: `--${conflicting} says nothing ${analysis ? `of ${ANALYSES[analysis].of}` : `without --${owner}`}`,
+    message: `--${conflicting} has no effect ${analysis ? `with --${analysis}` : `without --${owner}`}`,
     expected: analysis ? `--${analysis}, or --${conflicting}` : `--${owner} --${conflicting} …`,
   })
 }
@@ -198,7 +196,7 @@ function checkSpace(call: Call): number | undefined | null {
   if (conflicting !== undefined)
     rejectUsage({
       command,
-      message: `--${conflicting} says nothing ${isSpace ? 'of a space' : 'without --space'}`,
+      message: `--${conflicting} has no effect ${isSpace ? 'with' : 'without'} --space`,
       expected: isSpace ? `--space, or --${conflicting}` : `--space NAME --${conflicting} …`,
     })
   const limit = call.integer('survey', 0, MAX_SURVEYED)

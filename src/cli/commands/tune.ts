@@ -95,7 +95,7 @@ export const tune: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, next to\nthe default schedule (standard), the unscheduled kernel, a version with dense storage, and routines of installed\nlibraries (cuSPARSE, cuBLAS). Ctrl-C stops the search and reports the best result so far.',
+    'Every candidate is compared with the reference before it is measured. The fastest are measured again at the end, next to\nthe default schedule, the unscheduled kernel, a version with dense storage, and routines of installed\nlibraries (cuSPARSE, cuBLAS). Ctrl-C stops the search and reports the best result so far.',
     'With several files, the fastest schedules of each file are measured on all files. From the results, the command derives\na dispatch rule over sizes and statistics, and reports its time on held-out files next to the best single schedule.\nThe rule is used only if it is faster.',
   ],
   examples: [

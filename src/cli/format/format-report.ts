@@ -152,11 +152,11 @@ function proofTables({ parts, nodes }: Provenance): string {
   }
   return [
     lines(
-      ['split', 'nothing is in two parts', 'everything is in one'],
+      ['split', 'parts are disjoint', 'parts cover the tensor'],
       nodes.map((n) => [n.node, PROOF_TEXTS[n.disjoint], PROOF_TEXTS[n.cover]]),
     ),
     lines(
-      ['format', 'the inverse undoes the map', 'coordinates are in range'],
+      ['format', 'map and inverse agree', 'coordinates are in range'],
       parts.map((p) => [p.format, PROOF_TEXTS[p.inverse], PROOF_TEXTS[p.range]]),
     ),
   ]

@@ -19,13 +19,12 @@ function timeNotes({ prediction, layers }: PredictedReport): string[] {
   if (!prediction) return []
   const { kernel, device, chip, schedules } = prediction
   const reasons = [...new Set(layers.flatMap((l) => (l.predicted?.reason ? [l.predicted.reason] : [])))]
-  const modelNote =
-    chip === null ? '' : `, by the cost model made on ${chip}: to be compared, not to be relied on`
+  const modelNote = chip === null ? '' : `; cost model of ${chip}, for comparisons only`
   const moreReasons =
     reasons.length > MAX_REASONS ? [`no time: ${reasons.length - MAX_REASONS} more reasons, in the JSON`] : []
   const shownReasons = reasons.slice(0, MAX_REASONS).map((w) => `no time: ${escapeLine(w)}`)
   return [
-    `expected time: of ${kernel}${schedules.length > 0 ? ` under ${schedules.join(', ')}` : ''} on ${device} with all weights → with those that are kept${modelNote}`,
+    `predicted time: ${kernel}${schedules.length > 0 ? ` under ${schedules.join(', ')}` : ''} on ${device}, dense weights → kept weights${modelNote}`,
     ...shownReasons,
     ...moreReasons,
   ]
@@ -59,9 +58,9 @@ export function* sparseLayerWarnings({ layers, sparseLayers, warnBelow }: PruneR
 export function reportText(r: PredictedReport): string {
   const times = r.prediction !== undefined
   const head = ['layer', 'outputs × inputs', 'sparsity', 'norm', 'outputs kept', 'tiles']
-  const total = ['together', count(r.elements), percent(r.sparsity), r.retainedNorm.toFixed(3), '', '']
+  const total = ['total', count(r.elements), percent(r.sparsity), r.retainedNorm.toFixed(3), '', '']
   const lines = table([
-    [...head, ...(times ? ['expected time'] : []), 'bytes → in the pattern'],
+    [...head, ...(times ? ['predicted time'] : []), 'bytes, dense → pattern'],
     ...r.layers.map((l) => row(l, times)),
     [...total, ...(times ? [''] : []), bytes(r)],
   ])

@@ -60,16 +60,16 @@ const pointsText = ({ points, isExact }: Outline): string =>
   isExact
     ? count(points)
     : points === 0
-      ? 'few: a sample found none'
+      ? 'few (none in a sample)'
       : `about ${count(Number(points.toPrecision(DIGITS)))}, estimated from a sample`
 
 /** Finds a legal point if all random walks failed. @throws SptError `search/dead-ends` if a search fails, too */
 function rarePoint(space: KernelSpace<unknown>, random: () => number): Row[] {
   const point = atOnce(anyPoint(space, random))
   if (!point) return []
-  const refusal = rejectionCode(space, point)
+  const rejection = rejectionCode(space, point)
   const text = Object.entries(point).map(([name, value]) => `${name} = ${abbreviate(value)}`)
-  return [['rare', `one is ${text.join(', ')}${refusal ? `, which is refused: ${refusal}` : ''}`]]
+  return [['rare', `${text.join(', ')}${rejection ? ` (rejected: ${rejection})` : ''}`]]
 }
 
 function surveyRows(
@@ -88,12 +88,12 @@ function surveyRows(
   const total = Object.values(rejectedByCode).reduce((n, x) => n + x, legal)
   const isReduced = requested === undefined && sampleSize < DEFAULT_SURVEY && !isExhaustive
   const note = isReduced
-    ? ` (fewer than ${DEFAULT_SURVEY}: each has ${count(values)} values to draw from; --survey ${DEFAULT_SURVEY})`
+    ? ` (fewer than ${DEFAULT_SURVEY}: each has ${count(values)} values to sample; --survey ${DEFAULT_SURVEY})`
     : ''
   return [
     [
       'legal',
-      `${count(legal)} of ${isExhaustive ? `all ${count(total)}` : `${count(total)} that were drawn`}${note}`,
+      `${count(legal)} of ${isExhaustive ? `all ${count(total)}` : `${count(total)} sampled points`}${note}`,
     ],
     ...(rejected === '' ? [] : [['rejected', rejected] as const]),
   ]
@@ -113,7 +113,7 @@ function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number
       return `${head}  ${numbersText(sorted)}${suffix}; the sample has points with ${count(d.values.length)} of them\n`
     }
     const legalText = d.values.length > 0 ? `${numbersText(d.values)}${suffix}` : ''
-    const unsureText = d.unconfirmed.length > 0 ? `no point was found with ${numbersText(d.unconfirmed)}` : ''
+    const unsureText = d.unconfirmed.length > 0 ? `no sampled point has ${numbersText(d.unconfirmed)}` : ''
     return `${head}  ${[legalText, unsureText].filter((text) => text).join('; ')}\n`
   }
   const numbers = [...(d.points ?? []).map(count), ...(d.unconfirmed.length > 0 ? [UNSURE] : [])]
@@ -123,7 +123,7 @@ function decisionText(d: OutlinedDecision, { decisions }: Outline, width: number
   const notes = [
     ...(d.points ? [', with the points of each'] : []),
     suffix,
-    ...(d.unconfirmed.length > 0 ? [`; ${UNSURE}: no point was found with it`] : []),
+    ...(d.unconfirmed.length > 0 ? [`; ${UNSURE}: no sampled point has this value`] : []),
   ]
   const lines = [
     ...d.values.map((v, k) => line(d.points ? numbers[k]! : '', v)),

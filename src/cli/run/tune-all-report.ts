@@ -11,7 +11,7 @@ import { byFrequency, ms } from './tune-report.ts'
 
 /** Geometric mean of time / best, and the number of rejected cases. */
 const factor = ({ mean, rejected }: Loss): string =>
-  `${Math.exp(mean).toFixed(3)}${rejected > 0 ? `, ${rejected} refused` : ''}`
+  `${Math.exp(mean).toFixed(3)}${rejected > 0 ? `, ${rejected} rejected` : ''}`
 
 const timeText = (r: TuneAllResult, candidate: number | null, caseIndex: number): string => {
   const timing = candidate === null ? null : r.candidates[candidate]!.timings[caseIndex]
@@ -23,7 +23,7 @@ const nameOf = ({ call, tunedOn }: TunedCandidate, k: number): string =>
   call
     ? appliedName(call.name, call.args)
     : tunedOn === null
-      ? 'as written'
+      ? 'unscheduled'
       : `candidate ${k + 1}, of ${tunedOn[0]}`
 
 /** Final report of tuning on several matrices. */
@@ -44,7 +44,7 @@ export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult):
     `cases     ${r.cases.length}; ${trials} trials${candidatesText}; after ${r.seconds.toFixed(1)} s`,
     ...(Object.keys(rejected).length > 0 ? [`rejected  ${byFrequency(rejected)}`] : []),
     ...(failed > 0 ? [`failed    ${failed}`] : []),
-    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
+    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: compiler bugs`] : []),
     '',
   ]
   const rows = g ? comparison(r, g) : bestByCase(r)
@@ -55,7 +55,7 @@ export function tuneAllReport(kernel: Kernel, device: string, r: TuneAllResult):
 function comparison(r: TuneAllResult, g: Generalisation): (readonly string[])[] {
   const { defaultLoss } = r
   const rows = [
-    ['', 'default', 'single', 'choice', 'best', ''],
+    ['', 'default', 'single', 'dispatch', 'best', ''],
     ...r.cases.map((c, n) => [
       c.name,
       ...[c.defaultSchedule, c.single, c.dispatch, c.best].map((k) => timeText(r, k, n)),
@@ -74,11 +74,11 @@ function comparison(r: TuneAllResult, g: Generalisation): (readonly string[])[] 
           '(geometric mean)',
         ],
         [
-          'left out',
+          'held out',
           factor(defaultLoss),
-          ...[g.single, g.dispatch].map((j) => (j.heldOutLoss ? factor(j.heldOutLoss) : 'not known')),
+          ...[g.single, g.dispatch].map((j) => (j.heldOutLoss ? factor(j.heldOutLoss) : 'unknown')),
           '1',
-          '(on matrices that it was made without)',
+          '(on held-out matrices)',
         ],
       ]
     : []
@@ -100,17 +100,17 @@ function conclusion(kernel: Kernel, result: TuneAllResult): string {
   const { generalisation: g, schedule, candidates, verdict } = result
   if (g && verdict === 'default') return defaultKeptText(kernel, result)
   if (!schedule || !g)
-    return 'It was ended before all candidates were tried on all: nothing is chosen. With --db, --resume goes on.\n'
+    return 'Tuning ended before all candidates were measured on all cases, so no schedule is selected. Continue with --db and --resume.\n'
   const choosable = candidates.map((c) => ({ ...c, requires: c.kernel.compilation.loops.facts ?? [] }))
   const heading = g.isBetter
-    ? '// Chosen by what is known of the data:'
+    ? '// Dispatch by sizes and statistics of the data:'
     : g.tree.kind === 'leaf'
-      ? '// One schedule is as good as a choice:'
-      : '// A choice is no better on matrices that it was made without; the single schedule:'
+      ? '// One schedule is as fast as a dispatch:'
+      : '// On held-out matrices, a dispatch is not faster than the single schedule:'
   const alternative =
     g.isBetter || g.tree.kind === 'leaf'
       ? ''
-      : `\n// The choice that was not taken:\n${asComment(choiceText(kernel, g.dispatch.rules, choosable).text)}`
+      : `\n// The dispatch that was not selected:\n${asComment(choiceText(kernel, g.dispatch.rules, choosable).text)}`
   return `${heading}\n${schedule.text}${alternative}`
 }
 
@@ -123,7 +123,7 @@ export function defaultKeptText(kernel: Kernel, { cases, candidates }: TuneAllRe
   const scheduleNames = [...(kernel.dispatch === null ? [] : [kernel.dispatch]), ...new Set(defaults)].join(
     ', ',
   )
-  return `// Nothing is better than what runs unasked${scheduleNames && ` (${scheduleNames})`}: ${kernel.name} is left as it is.\n`
+  return `// No schedule is faster than the default${scheduleNames && ` (${scheduleNames})`}: ${kernel.name} is unchanged.\n`
 }
 
 const asComment = (text: string): string =>

@@ -60,7 +60,7 @@ export function partialResultText(
 ): string {
   if (best?.outcome.status !== 'measured') return ''
   const { median } = best.outcome.timing
-  return `note: until then, the best of ${trialsDone + knownTrials} trials${name && ` of ${name}`} took ${ms(median)}, not compared with what runs unasked:\n${finalText({ kernel: space.kernel(best.point) })}`
+  return `note: until then, the best of ${trialsDone + knownTrials} trials${name && ` of ${name}`} took ${ms(median)}, not compared with the default schedule:\n${finalText({ kernel: space.kernel(best.point) })}`
 }
 
 const outcomeText = (o: Outcome): string =>
@@ -91,7 +91,7 @@ export function tuneText(kernel: Kernel, device: string, space: string, r: TuneR
     ...(rejected ? [`rejected  ${rejected}`] : []),
     ...reducerFaults([...r.trials, ...r.finalists].map((t) => t.outcome)),
     ...(r.failed > 0 ? [`failed    ${r.failed}`] : []),
-    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: bugs of the compiler`] : []),
+    ...(r.wrong.length > 0 ? [`wrong     ${r.wrong.length}: compiler bugs`] : []),
     ...(r.coverage ? [`compared  ${comparisonText(r)}`] : []),
     ...librariesText(r),
     ...(r.study ? [`study     ${r.study.slice(0, 12)}`] : []),
@@ -114,7 +114,7 @@ function comparison({ finalists, confirmation }: TuneResult): string[] {
       : f !== ranked[0]
         ? ''
         : tied.size > 0
-          ? '  the least median'
+          ? '  the lowest median'
           : '  the fastest'
   const rows = [...ranked, ...finalists.filter((f) => !ranked.includes(f))]
   const width = Math.max(...rows.map((f) => nameOf(f).length))
@@ -156,8 +156,8 @@ export const winnerText = (r: TuneResult): string =>
   r.bestSchedule ? `${libraryNote(r)}// ${headline(r, r.bestSchedule)}\n${finalText(r.bestSchedule)}` : ''
 
 function headline({ confirmation: c, finalists }: TuneResult, fastest: Finalist): string {
-  if (fastest.name !== 'standard' || !c)
-    return `${tiedWithFastest(finalists, c).size > 0 ? 'The schedule with the least median' : 'The fastest schedule'}: ${nameOf(fastest)}${c ? `, ${ratioText(c)} times what standard takes` : ''}`
+  if (fastest.name !== 'default' || !c)
+    return `${tiedWithFastest(finalists, c).size > 0 ? 'The schedule with the lowest median' : 'The fastest schedule'}: ${nameOf(fastest)}${c ? `, ${ratioText(c)} times the time of the default` : ''}`
   return `No schedule is distinguishable from the default, which is kept: ${nameOf(fastest)} (${c.name}: ${ratioText(c)} times its time)`
 }
 

@@ -53,8 +53,7 @@ export async function tuneSeveral(tuning: Tuning, cases: readonly TuneFiles[]): 
   const result = await reportOnFailure(tuning, search, () => latest)
   call.io.progress?.('')
   for (const { name, rejection } of result.cases)
-    if (rejection)
-      call.io.err(`warning: ${name} has no part in it: ${rejection.message} [${rejection.code}]\n`)
+    if (rejection) call.io.err(`warning: ${name} is left out: ${rejection.message} [${rejection.code}]\n`)
   // Printed before files are written, because writing may fail.
   call.io.out((call.flag('json') ? tuneAllJson : tuneAllReport)(kernel, device.name, result))
   await writeWrongResults(tuning, result.wrong)

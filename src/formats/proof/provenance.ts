@@ -114,7 +114,7 @@ function partProvenance(part: number, path: Path): PartProvenance {
     format: instance.text,
     inverse,
     range,
-    text: `${name}: ${combineGrounds('the inverse undoes the map', inverse, 'coordinates are in range', range)}`,
+    text: `${name}: ${combineGrounds('map and inverse agree', inverse, 'coordinates are in range', range)}`,
   }
 }
 

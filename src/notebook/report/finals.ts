@@ -16,10 +16,10 @@ export const capitalize = (text: string): string => `${text[0]!.toUpperCase()}${
 
 /** Name of a kernel of the final comparison, for use in a sentence. */
 export function finalName({ name, schedule, point }: Pick<Finalist, 'name' | 'schedule' | 'point'>): string {
-  if (name === 'standard') return `what runs unasked${schedule ? ` (${schedule})` : ''}`
-  if (name === 'as written') return 'the kernel as written'
-  const rank = /^found (\d+)$/.exec(name)?.[1]
-  return point ? `${rank ? `number ${rank}` : 'the best'} of the search` : name
+  if (name === 'default') return `the default schedule${schedule ? ` (${schedule})` : ''}`
+  if (name === 'unscheduled') return 'the unscheduled kernel'
+  const rank = /^point (\d+)$/.exec(name)?.[1]
+  return point ? `${rank === '1' ? 'the best' : `number ${rank}`} of the search` : name
 }
 
 export const timedFinals = (
@@ -48,7 +48,7 @@ export function comparisonSection({ finalists, confirmation }: TuneResult): read
       '× the fastest': timing && timing.median / fastest,
       ...(tied.size > 0 && { distinguishable: timing ? (tied.has(f.name) ? 'no' : '') : undefined }),
       ...(finalists.some((x) => x.explanation) && {
-        'MB, at least': work && work.bytes.compulsory / MEGA,
+        'MB (compulsory)': work && work.bytes.compulsory / MEGA,
         MFLOP: operations === undefined ? undefined : operations / MEGA,
         'GB/s': work && timing && (PER_SECOND * work.bytes.compulsory) / timing.median,
         'GFLOP/s':
@@ -62,7 +62,7 @@ export function comparisonSection({ finalists, confirmation }: TuneResult): read
     scrollable(table(rows).html()),
     ...(confirmation ? [paragraph(capitalize(`${confirmationText(confirmation)}.`))] : []),
     paragraph(
-      'Measured against each other at the end, in turns. Bytes are those that have to be moved at least, each array once; operations are those of floats.',
+      'Measured in turns after the search. Bytes are compulsory traffic (each array once); operations are floating-point operations.',
       'note',
     ),
   ]

@@ -54,13 +54,13 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
     `${subject.kernel} tuned on ${subject.device.name}`,
     [paragraph(verdictText(result), 'lead'), facts(taskFacts(result))],
     [
-      { title: 'The fastest against what runs unasked', content: comparisonSection(result) },
+      { title: 'Comparison with the default schedule', content: comparisonSection(result) },
       convergenceSection(result),
       ...predictionSections(result),
       ...tradeoffSections(result),
       { title: 'Roofline', content: rooflineSection(result) },
       {
-        title: 'What became of the trials',
+        title: 'Outcomes of the trials',
         content: [scrollable(outcomes(result.trials).html()), ...bugNote(result)],
       },
       ...fastestSections(result, tensors),
@@ -72,17 +72,17 @@ export function tuneReport(result: TuneResult, options: TuneReportOptions = {}):
 function verdictText(result: TuneResult): string {
   const { best, defaultSchedule, finalists, confirmation } = result
   if (!best) return noResultText(result)
-  if (best.name === 'standard' && confirmation)
+  if (best.name === 'default' && confirmation)
     return `${capitalize(finalName(best))} is kept: ${brief(best.timing.median)} ms. The fastest of the search (${confirmation.name}) is not distinguishable from it: it takes ${ratioText(confirmation)} times as long, in ${confirmation.rounds} fresh preparations of both.`
   const tied = [...tiedWithFastest(finalists, confirmation)].filter((f) => f.name !== best.name)
   const isTied = (f: { readonly name: string }): boolean => tied.some((a) => a.name === f.name)
-  const baselines = [defaultSchedule, ...finalists.filter((f) => f.name === 'as written')].filter(
+  const baselines = [defaultSchedule, ...finalists.filter((f) => f.name === 'unscheduled')].filter(
     (f) => !isTied(f),
   )
   const comparisons = timedFinals(baselines)
     .filter((f) => f.name !== best.name)
     .map((f) =>
-      f.name === 'standard' && confirmation?.name === best.name
+      f.name === 'default' && confirmation?.name === best.name
         ? `${brief(1 / confirmation.ratio)} times as fast as ${finalName(f)} in fresh preparations`
         : `${brief(f.timing.median / best.timing.median)} times as fast as ${finalName(f)}`,
     )
@@ -137,14 +137,14 @@ function convergenceSection({ trials, defaultSchedule }: TuneResult): Section {
     t.outcome.status === 'measured' && t.seconds !== undefined
   const levels =
     defaultSchedule.outcome.status === 'measured'
-      ? { 'what runs unasked': defaultSchedule.outcome.timing.median }
+      ? { 'default schedule': defaultSchedule.outcome.timing.median }
       : {}
   if (!trials.some((t) => t.outcome.status === 'measured'))
     return { title, content: [paragraph('No trial was measured.', 'note')] }
   const byTrials = convergence(trials, { levels, width: HALF_WIDTH }).html()
   const bySeconds = trials.some(isTimed)
     ? convergence(trials, { by: 'seconds', levels, width: HALF_WIDTH }).html()
-    : paragraph('All trials are from the records: when they were done in a search is not known.', 'note')
+    : paragraph('All trials are from the records, without the time since the start of a search.', 'note')
   // The trials of several searches have only the wall-clock time in common.
   const isResumed = trials.some((t) => isTimed(t)) && trials.some((t) => !isTimed(t) && t.time !== undefined)
   const byMinutes = isResumed ? [scrollable(convergence(trials, { by: 'minutes', levels }).html())] : []
@@ -179,11 +179,7 @@ function predictionSections({ trials }: TuneResult): Section[] {
 const bugNote = ({ wrong }: TuneResult): string[] =>
   wrong.length === 0
     ? []
-    : [
-        paragraph(
-          `${wrong.length} differ from the reference: these are bugs of the compiler, to be reported.`,
-        ),
-      ]
+    : [paragraph(`${wrong.length} differ from the reference: please report these bugs of the compiler.`)]
 
 function fastestSections(
   { best, bestSchedule }: TuneResult,
@@ -193,7 +189,7 @@ function fastestSections(
   const pictures = drawStoredTensors(bestSchedule.kernel, tensors)
   return [
     {
-      title: 'The schedule of the fastest',
+      title: 'The fastest schedule',
       content: [
         ...(!best.routine
           ? []
@@ -207,7 +203,7 @@ function fastestSections(
         code(typescriptText(bestSchedule.kernel), 'js', { limit: Infinity }).html(),
       ],
     },
-    ...(pictures.length > 0 ? [{ title: 'What it stores', content: pictures }] : []),
+    ...(pictures.length > 0 ? [{ title: 'Stored tensors', content: pictures }] : []),
   ]
 }
 

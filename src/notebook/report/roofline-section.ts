@@ -11,7 +11,7 @@ export function rooflineSection({ ceilings, finalists, subject }: TuneResult): r
   const note = (text: string): readonly string[] => [paragraph(text, 'note')]
   if (!ceilings)
     return note(
-      `Left out: what ${subject.device.name} can do at most has not been measured, so that there are no ceilings to draw.`,
+      `Not drawn: the peak performance of ${subject.device.name} has not been measured (spt calibrate).`,
     )
   const timed = timedFinals(finalists)
   const counted = timed.flatMap((f) => (f.explanation ? [{ ...f, work: f.explanation.total }] : []))
@@ -31,8 +31,8 @@ export function rooflineSection({ ceilings, finalists, subject }: TuneResult): r
   if (points.length === 0)
     return note(
       counted.length > 0
-        ? 'Left out: the kernels have no operations of floats, or move no bytes.'
-        : `Left out: bytes and operations were not counted${errorCodes.length > 0 ? ` (${errorCodes.join(', ')})` : ' (explain)'}.`,
+        ? 'Not drawn: the kernels have no floating-point operations or move no bytes.'
+        : `Not drawn: bytes and operations were not counted${errorCodes.length > 0 ? ` (${errorCodes.join(', ')})` : ' (explain)'}.`,
     )
   const works = counted.map((f) => f.work)
   const ceiling = (name: string, kind: Ceiling['kind'], perSecond: number, unit: string): Ceiling => ({
@@ -55,7 +55,7 @@ export function rooflineSection({ ceilings, finalists, subject }: TuneResult): r
   ]
   return [
     roofline(drawnCeilings, points, {
-      title: 'Reached, under what the device can do',
+      title: 'Measured throughput under the ceilings of the device',
       width: 900,
       height: 340,
     }).html(),

@@ -1,12 +1,12 @@
-/** Records as people read them. */
+/** Tables of studies and trials for `spt records`. */
 import { alignedColumns } from '../../ast/aligned-columns.ts'
 import { escapeLine } from '../../ast/render.ts'
 import type { Timing } from '../types.ts'
 import type { StoredTrial, Study, StudySummary } from './types.ts'
 
-/** Characters of an id that are shown: enough for thousands of studies. */
+/** Displayed characters of an id: enough for thousands of studies. */
 const SHOWN = 10
-/** And of a fingerprint. */
+/** Displayed characters of a fingerprint. */
 const FINGERPRINT = 8
 
 const day = (time: number): string => new Date(time).toISOString().slice(0, 16).replace('T', ' ')
@@ -23,15 +23,15 @@ const table = (rows: readonly (readonly string[])[]): string =>
     .map((line) => `${line}\n`)
     .join('')
 
-/** The columns of trials, which add up to all of them. */
+/** Columns of trial counts. Their sum is the number of trials. */
 const COUNTED = ['measured', 'bounded', 'rejected', 'failed', 'wrong'] as const
 
-/** @param all how many there are, of which these were picked */
+/** @param all - Number of studies in the file, before filtering */
 export function studyTable(studies: readonly StudySummary[], path: string, all = studies.length): string {
   if (studies.length === 0)
     return all === 0
       ? `no studies in ${escapeLine(path)}\n`
-      : `none of the ${all} studies in ${escapeLine(path)} is such a one\n`
+      : `none of the ${all} studies in ${escapeLine(path)} matches\n`
   return table([
     ['study', 'kernel', 'device', 'data', 'fingerprint', 'sizes', ...COUNTED, 'best ms', 'latest (UTC)'],
     ...studies.map((s) => [
@@ -58,11 +58,11 @@ function dataText({ data }: Study): string {
   return [data.name, tensors.join('; ')].filter((text) => text).join(': ')
 }
 
-/** `refused`: its trials without a time. */
+/** @param unsuccessful - Trials of the study without a time */
 export function studyReport(
   s: StudySummary,
   best: readonly StoredTrial[],
-  refused: readonly StoredTrial[],
+  unsuccessful: readonly StoredTrial[],
 ): string {
   const facts = table([
     ['study', s.id],
@@ -73,13 +73,13 @@ export function studyReport(
     ['fingerprint', s.fingerprint],
     ['sizes', pairs(s.sizes)],
     [
-      'begun',
+      'started',
       `${day(s.created)}${s.strategy === undefined ? '' : `, ${s.strategy}`}${s.seed === undefined ? '' : `, seed ${s.seed}`}`,
     ],
     ['trials', pairs(s.trials)],
   ])
   const codes = new Map<string, number>()
-  for (const { outcome } of refused) {
+  for (const { outcome } of unsuccessful) {
     const code = `${outcome.status}${'code' in outcome ? ` ${outcome.code}` : ''}`
     codes.set(code, (codes.get(code) ?? 0) + 1)
   }
@@ -102,12 +102,12 @@ function timesOf({ outcome, predicted }: StoredTrial): [string, string, string] 
   return [milliseconds(median), intervalText(interval), milliseconds(predicted ?? null)]
 }
 
-/** `what`: the kernel and the device. */
-export function trialReport(t: StoredTrial, what: string): string {
+/** @param subject - The kernel and the device */
+export function trialReport(t: StoredTrial, subject: string): string {
   const o = t.outcome
   return table([
     ['trial', t.id],
-    ['study', `${t.study} (${what})`],
+    ['study', `${t.study} (${subject})`],
     ['point', pairs(t.point)],
     ['status', o.status],
     ...('code' in o ? [['code', o.code]] : []),
@@ -119,11 +119,9 @@ export function trialReport(t: StoredTrial, what: string): string {
           ['samples', o.timing.samples.map(milliseconds).join(' ')],
         ]
       : []),
-    ...(o.status === 'bounded'
-      ? [['at most', `${milliseconds(o.atMost)} ms: given up before it was warm`]]
-      : []),
+    ...(o.status === 'bounded' ? [['at most', `${milliseconds(o.atMost)} ms: stopped during warm-up`]] : []),
     ...(t.bytes === undefined ? [] : [['bytes', String(t.bytes)]]),
-    ...(t.relativeError === undefined ? [] : [['error', `${t.relativeError} of the reference`]]),
+    ...(t.relativeError === undefined ? [] : [['error', `${t.relativeError}, relative to the reference`]]),
     ...(t.share === undefined ? [] : [['share', `${t.share} of a measurement`]]),
     ...(t.predicted === undefined ? [] : [['predicted', `${milliseconds(t.predicted)} ms`]]),
     ...(t.terms ? [['terms', pairs(t.terms)]] : []),

@@ -35,13 +35,13 @@ export async function alternatives(
 ): Promise<readonly Alternative[]> {
   return [
     await standardAlternative(kernel, device, { ...inputs, tensors }),
-    { name: 'as written', kernel: () => kernel },
+    { name: 'unscheduled', kernel: () => kernel },
     ...denseAlternatives(kernel, tensors),
   ]
 }
 
 async function standardAlternative(kernel: Kernel, device: Device, inputs: RunInputs): Promise<Alternative> {
-  const name = 'standard'
+  const name = 'default'
   try {
     const standard = await standardOf(kernel, device, inputs)
     return { name, schedule: standard.schedule, kernel: () => standard.kernel }

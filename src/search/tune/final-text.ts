@@ -17,12 +17,12 @@ export function finalText({ kernel, declaration }: Pick<Finalist, 'kernel' | 'de
 }
 
 const STOP_REASONS: Readonly<Record<StopReason, string>> = {
-  trials: 'all trials that were asked for are done',
-  seconds: 'its time was over',
-  patience: 'nothing better came for a while',
+  trials: 'all requested trials are done',
+  seconds: 'the time limit was reached',
+  patience: 'no improvement (patience)',
   exhausted: 'no point is left',
-  strategy: 'the strategy asks for no more',
-  aborted: 'it was interrupted',
+  strategy: 'the strategy proposed no further point',
+  aborted: 'interrupted',
   device: 'the device was lost',
 }
 
@@ -33,7 +33,7 @@ export function endText({
   trials,
 }: Pick<TuneResult, 'seconds' | 'stopReason' | 'trials'>): string {
   const isLate = trials.length === 0 && stopReason === 'seconds'
-  const hint = ' before the first trial: conversions, predictions and compiling took it; give it more'
+  const hint = ' before the first trial, by conversion, prediction and compilation: raise the limit'
   return `ended after ${seconds.toFixed(1)} s: ${STOP_REASONS[stopReason]}${isLate ? hint : ''}`
 }
 
@@ -48,7 +48,7 @@ export function ratioText({
 
 /** One line about a schedule compared with the default in fresh preparations. */
 export const confirmationText = ({ name, rounds, verdict, ...c }: Confirmation): string =>
-  `${name} takes ${ratioText(c)} times what standard takes, in ${rounds} fresh preparations: ${verdict}`
+  `${name} takes ${ratioText(c)} times the time of the default, in ${rounds} fresh preparations: ${verdict}`
 
 /** Kernels of the final comparison that are not distinguishable from the fastest. */
 export function tiedWithFastest<T extends Pick<Finalist, 'outcome' | 'name'>>(
@@ -60,7 +60,7 @@ export function tiedWithFastest<T extends Pick<Finalist, 'outcome' | 'name'>>(
     f?.outcome.status === 'measured' ? f.outcome.timing : null
   const fastest = timingOf(first)
   const isSlower = (f: T): boolean =>
-    confirmation?.name === first?.name && f.name === 'standard'
+    confirmation?.name === first?.name && f.name === 'default'
       ? confirmation?.verdict === 'faster'
       : areDisjoint(fastest!, timingOf(f)!)
   return new Set(others.filter((f) => !isSlower(f)))
@@ -68,9 +68,10 @@ export function tiedWithFastest<T extends Pick<Finalist, 'outcome' | 'name'>>(
 
 /** Reason why there is no fastest schedule, given the end of the search if nothing was evaluated. */
 export function noResultText({ trials, stopReason }: Pick<TuneResult, 'trials' | 'stopReason'>): string {
-  if (trials.length === 0 && stopReason === 'aborted') return 'It was ended before the first trial.'
+  if (trials.length === 0 && stopReason === 'aborted')
+    return 'The search was interrupted before the first trial.'
   if (trials.length === 0 && stopReason === 'seconds')
-    return 'Its time was over before the first trial: give it more.'
+    return 'The time limit was reached before the first trial: raise the limit.'
   return 'Nothing could be measured.'
 }
 

@@ -212,7 +212,7 @@ export async function tune(kernel: Kernel, options: TuneOptions): Promise<TuneRe
       ceilings: ceilingsOf(device.kind, device.name) ?? null,
       ...recommendation,
       libraries,
-      defaultSchedule: finals.find((f) => f.name === 'standard')!,
+      defaultSchedule: finals.find((f) => f.name === 'default')!,
       finalists: finals,
       trials: result.trials.map((t) => ({
         ...t,

@@ -16,7 +16,7 @@ import type { LibraryTrial } from './libraries.ts'
 
 /** A kernel measured in the final comparison; with `explain`, its bytes and operations. */
 export interface Finalist extends KernelExplanation {
-  /** `found`, `found 2`, … for points of the space, the fastest first; also `standard`, `as written`, `A dense`. */
+  /** `point 1`, `point 2`, … for points of the space, the fastest first; also `default`, `unscheduled`, `A dense`. */
   readonly name: string
   /** Name and arguments of the default schedule. */
   readonly schedule?: string | null | undefined
@@ -105,7 +105,7 @@ export async function compareFinalists(
 /** Minimum seconds of the final comparison. */
 const MIN_SECONDS = 2
 
-const rankName = (k: number): string => (k === 0 ? 'found' : `found ${k + 1}`)
+const rankName = (k: number): string => `point ${k + 1}`
 
 /** Names points by their rank in the final comparison. */
 function nameByRank(finals: readonly Finalist[]): readonly Finalist[] {

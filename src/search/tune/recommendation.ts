@@ -41,12 +41,12 @@ export async function recommend(
 ): Promise<Recommendation> {
   const fastest = fastestFinal(finals)
   const schedule = fastestFinal(finals.filter((f) => !f.routine))
-  const standard = fastestFinal(finals.filter((f) => f.name === 'standard'))
+  const standard = fastestFinal(finals.filter((f) => f.name === 'default'))
   const isAlternative = schedule && standard && schedule.name !== standard.name
   if (!isAlternative) return { best: fastest, bestSchedule: schedule, confirmation: null }
   let confirmation: Confirmation | null = null
   if (stepsOf(schedule) !== stepsOf(standard) && !signal?.aborted) {
-    onCompare(`${schedule.name} with standard`)
+    onCompare(`${schedule.name} with the default`)
     const share = 1000 * TIME_FRACTION * (seconds ?? search.seconds)
     const limitMs = seconds === undefined ? Math.max(MIN_MS, share) : share
     const kernels = [schedule.kernel, standard.kernel] as const

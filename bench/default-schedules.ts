@@ -1,11 +1,11 @@
 /**
- * What kernels without a schedule run as on a GPU where rows are of very different lengths: the form that is taken, which may
- * store the matrix in another format, relative to the best form of the declared format and to the kernel's own `auto`, which
- * has formats to choose from. Back to back; first 200 rows of each are compared with the reference.
+ * Default schedules on a GPU for matrices with very different row lengths: the time of the selected form, which may use
+ * another format, divided by the time of the best form in the declared format, and by the time of the kernel's own
+ * `auto`. Kernels are measured one after the other; 200 rows of each result are compared with the reference.
  *
- *   node dist/bench/unasked.js [--device cuda|webgpu] [--kernels A,B] [--sets A,B] [--data FOLDER]
+ *   node dist/bench/default-schedules.js [--device cuda|webgpu] [--kernels A,B] [--sets A,B] [--data FOLDER]
  *
- * `--sets`: files of the folder, or members of generated families.
+ * `--sets`: files of the folder, or matrices of generated families.
  */
 import { devices, type Kernel, load } from '../src/node.ts'
 import { geometricMean } from './gpu/statistics.ts'
@@ -61,7 +61,7 @@ for (const of of JUDGED.filter((j) => j.order === 2 && kernels.includes(j.kernel
     console.error(of.kernel, set.name, (ms * 1e3).toFixed(1))
     rows.push([of.kernel, set.name, ms * 1e3, overDeclared ?? '', overAuto ?? '', took, forms[0]!.text])
   }
-console.log(table(['kernel', 'data', 'µs', 'over declared', 'over auto', 'chosen in ms', 'form'], rows))
+console.log(table(['kernel', 'data', 'µs', 'over declared', 'over auto', 'selection ms', 'form'], rows))
 console.log(
   table(
     ['over', 'geometric mean', 'worst'],
