@@ -122,7 +122,9 @@ function scheduleSection(kernel, { file }, row) {
   const has = (name) => all.some((s) => s.name === name)
   const lead = has('auto')
     ? `\`auto\` is the default schedule. It selects one of the other schedules, by the device, the sizes and statistics of your data.`
-    : `On the CPU, \`cpu\` is the default schedule. On a GPU, pass \`--schedule ${row.gpu}\` first.`
+    : row.gpu === 'gpu' && has('gpu')
+      ? `If you name no schedule, \`spt run\` uses \`cpu\` on the CPU and \`gpu\` on a GPU.`
+      : `If you name no schedule, \`spt run\` uses \`cpu\` on the CPU. On a GPU, try \`--schedule ${row.gpu}\` first.`
   const lines = all.map(
     ({ name, params, file: where }) =>
       `| \`${name}${params}\` |${where === file ? '' : ` [\`${where}\`](../../kernels/${where})`} |`,
