@@ -1,4 +1,4 @@
-/** Points that workers try: what came is told of, also where the rest is given up. */
+/** Trials on workers: outcomes that arrived are reported, also if the remaining trials fail. */
 import { expect, test } from 'vitest'
 import { type Kernel, load } from '../../src/node.ts'
 import { space } from '../../src/search/function-space.ts'
@@ -22,8 +22,8 @@ test('outcomes are reported as they arrive, each with its worker', async () => {
     record: { study: 's', point: {}, outcome: measured(ms), time: 1, worker: `w${ms}` },
     report: isReported ? { outcome: measured(ms), worker: `w${ms}`, time: 1 } : null,
   })
-  const trials = {
-    done: async (_: unknown, __: unknown, onDone: (at: number, done: Collected) => void) => {
+  const trials: Pick<RemoteTrials, 'run'> = {
+    run: async (_: unknown, __: unknown, onDone: (at: number, done: Collected) => void) => {
       onDone(2, came(3))
       onDone(1, came(2, false))
       throw new Error('nobody is left')
