@@ -153,8 +153,8 @@ async function fetchText(path: string): Promise<string> {
   if (inPackage(path))
     fail({
       code: 'import/unreadable',
-      message: `\`${path}\` is a file of the package, and a browser does not know where that lies`,
-      hint: 'give load a reader: load(text, { read })',
+      message: `\`${path}\` is a file of the package, which a browser cannot load`,
+      hint: 'pass a `read` function: load(text, { read })',
     })
   const response = await fetch(path)
   if (!response.ok) throw new Error(`${response.status} ${response.statusText}`)

@@ -75,7 +75,7 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
   const placed = expressionsIn(statements).find((e) => mentionsSome(e, hidden))
   if (placed ?? loop.guards.some((g) => mentionsSome(g, hidden)))
     return {
-      message: `what ${loop.name} copies depends on loops between it and ${over.name}`,
+      message: `the copies of ${loop.name} depend on loops between it and ${over.name}`,
       loops: [over, ...between, loop],
       expected: 'copies for all threads of the block',
     }
@@ -88,7 +88,7 @@ export function pipelineSequence(body: Body, name: string): PipelineSequence | N
     return {
       message: `${loop.name} reads ${changed} for its copies, which ${over.name} writes`,
       loops: [over, loop],
-      expected: `copies of what ${over.name} does not write`,
+      expected: `copies of buffers that ${over.name} does not write`,
     }
   return { over, loop, conditions }
 }

@@ -57,6 +57,6 @@ export function checkWritable({ residents, chained }: Executable, name: string):
     expected: `a tensor that was bound from the host`,
     hint: from
       ? 'write the inputs of the kernel that computes it, and run that'
-      : 'bring the new values to the device (resident, convertForKernel), and prepare the kernel with them (prepareResident)',
+      : 'upload the new values to the device (resident, convertForKernel), and prepare the kernel with them (prepareResident)',
   })
 }

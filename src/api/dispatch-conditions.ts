@@ -172,7 +172,7 @@ export function decide(
     span: choice.span,
     notes: rejectedBranches,
     expected: 'a condition that holds',
-    hint: 'end the choice with `otherwise schedule`',
+    hint: 'end the dispatch with `otherwise schedule`',
   })
 }
 

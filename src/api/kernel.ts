@@ -178,7 +178,8 @@ export class Kernel extends SteppedKernel<Kernel> {
       return fail({
         code: 'choose/decided',
         message: `the schedule of ${this.name} has no open decisions`,
-        expected: this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a choice',
+        expected:
+          this.dispatches.length > 0 ? `schedule('${this.dispatches[0]}')` : 'a kernel with a dispatch',
         hint: 'call compile(device)',
       })
     return selectSchedule(await fetchedRequest(open, on, inputs), on)

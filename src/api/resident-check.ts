@@ -79,7 +79,7 @@ function withShape(
     if (known !== shape[k])
       fail({
         code: 'bind/size-mismatch',
-        message: `${name} is ${known} by ${given.has(name) ? 'what was given' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
+        message: `${name} is ${known} by ${given.has(name) ? 'the given size' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
         expected: 'one value for each size',
         hint: `leave ${name} out, because the shape determines it, or check the shape [${shape.join(', ')}]`,
       })
@@ -102,7 +102,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
     code: 'convert/no-format',
     message: `${kernel.name} stores ${tensor} in its declared format, or converts it more than once`,
     expected: 'a schedule with exactly one step `as` for this tensor',
-    hint: `a schedule with \`${tensor} as csr\` takes it from the device; as declared it is bound from the host (prepare)`,
+    hint: `a schedule with \`${tensor} as csr\` takes the tensor from the device; the declared format is bound from the host (prepare)`,
   })
 }
 
@@ -130,7 +130,7 @@ export function checkFormat(
       code: 'convert/dtype',
       message: `${name} is resident as ${tensor.dtype}; the kernel declares ${buffer.dtype}`,
       expected: buffer.dtype,
-      hint: `a list of numbers is f64: upload what coords(shape, columns, list, '${buffer.dtype}') makes`,
+      hint: `a list of numbers is f64: upload the result of coords(shape, columns, list, '${buffer.dtype}')`,
     })
   const fill = buffer?.fill ?? 0
   if (!Object.is(tensor.fill, fill))

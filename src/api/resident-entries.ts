@@ -86,7 +86,7 @@ const storedOf = ({ storage }: StoredPart, values: ValueArray, dtype: Dtype): St
 function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): never {
   return fail({
     code: 'run/resident',
-    message: `to tell coordinates, ${names.join(' and ')} would be bound as the device stores ${names.length > 1 ? 'them' : 'it'}, and that is refused: ${why?.message}`,
+    message: `coordinates need ${names.join(' and ')} as the device stores ${names.length > 1 ? 'them' : 'it'}, and binding failed: ${why?.message}`,
     expected: 'outputs over the axes of a resident tensor and no others, or over dense axes alone',
     hint: 'read the values in storage order (executable.values), or prepare the kernel from the host',
   })

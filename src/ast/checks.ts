@@ -109,8 +109,8 @@ export function iterKinds(letters: Ident | null, iterators: number, missing: Spa
     fail({
       code: 'parse/iterator-kinds',
       message: letters
-        ? `\`${kinds}\` does not say what ${iterators} iterator${iterators === 1 ? ' does' : 's do'}`
-        : 'it is not said what each iterator does',
+        ? `\`${kinds}\` does not set the role of ${iterators} iterator${iterators === 1 ? '' : 's'}`
+        : 'missing roles of the iterators',
       span: letters?.span ?? missing,
       expected:
         iterators === 0

@@ -64,12 +64,12 @@ export class Extensions {
       this.#problems.push({
         code: 'link/nothing-to-extend',
         message: base
-          ? `\`${s.kernel.name}.${s.name.name}\` is a ${base.kind}, not a choice`
-          : `no imported file declares a choice \`${s.kernel.name}.${s.name.name}\``,
+          ? `\`${s.kernel.name}.${s.name.name}\` is a ${base.kind}, not a dispatch (choose)`
+          : `no imported file declares a dispatch \`${s.kernel.name}.${s.name.name}\``,
         span: s.name.span,
         ...(base && { labels: [{ span: base.name.span, text: 'declared here' }] }),
         expected: 'a schedule that an imported file declares with `choose`',
-        hint: base ? 'call it in a choice of another name' : 'write `choose` for a choice of your own',
+        hint: base ? 'call it in a dispatch of another name' : 'write `choose` for a new dispatch',
       })
   }
 }

@@ -40,7 +40,7 @@ export function formatBody(items: readonly FormatItem[], format: Ident): Descrip
       span: keywordSpan(otherItem),
       labels: [{ span: keywordSpan(rule), text: 'it is composed of parts here' }],
       expected: 'either parts, or axes with `map` and `inverse`',
-      hint: 'describe what is stored in a separate format, and name that in a `part`',
+      hint: 'describe the storage in a separate format, and name the format in a `part`',
     })
   if (rule) return { kind: 'composition', rules: rules.map((i) => i.node) }
   return {

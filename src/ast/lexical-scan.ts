@@ -71,7 +71,7 @@ export function scan(source: Source): ScanResult {
             code: 'parse/unopened',
             message: `\`${c}\` closes nothing`,
             span: span(p, p + 1),
-            hint: 'remove it, or add what it should close',
+            hint: 'remove it, or add the opening bracket',
           })
         if (CLOSER[open.char] !== c) rejectUnclosed(open, span(p, p + 1), span)
         if (c === '}' && !misindented && indentOf(text, p) < indentOf(text, open.offset)) misindented = open

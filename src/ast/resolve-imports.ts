@@ -153,7 +153,7 @@ const rejectFileCount = ({ value, span }: File['imports'][number]['path']): neve
     message: `\`${value}\` would be file ${MAX_FILES + 1} of the program`,
     span,
     expected: `at most ${MAX_FILES} files`,
-    hint: 'the reader may return a different text for each path; check for an endless chain of imports',
+    hint: 'the `read` function may return a different text for each path; check for an endless chain of imports',
   })
 
 /** Diagnostics for an unreadable path, located at the import that names it. */
@@ -167,7 +167,7 @@ function unreadable(path: string, span: Span | undefined, reason: unknown): read
             message: `cannot read \`${path}\`: ${reasonOf(reason)}`,
             hint: span
               ? hintFor(path)
-              : 'in a browser, paths are relative to the page; a reader decides for itself',
+              : 'in a browser, paths are relative to the page; with a `read` function, paths are its own',
           },
         ]
   return span
@@ -214,7 +214,7 @@ export function rooted(root: string, read: ReadText): ReadText {
 export function rejectOutside(path: string, root: string): never {
   return fail({
     code: 'import/outside-root',
-    message: `\`${path}\` lies outside of ${root}, where imports are allowed from`,
+    message: `\`${path}\` is outside of ${root}, where imports are allowed from`,
     expected: `a file in ${root}, or of the package (${PACKAGE}…)`,
     hint: 'allow imports from a folder that holds both, if the program can be trusted with it',
   })
@@ -226,7 +226,7 @@ export function refuseImport(path: string, span?: Span): never {
     code: 'import/unreadable',
     message: `\`${path}\` cannot be imported into a text without a path`,
     ...(span && { span }),
-    hint: 'load the program from a file, or with a reader: load(text, { read })',
+    hint: 'load the program from a file, or with a `read` function: load(text, { read })',
   })
 }
 

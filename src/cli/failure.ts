@@ -11,10 +11,10 @@ export const EXIT = { ok: 0, failed: 1, usage: 2 } as const
 const HINTS: Readonly<Record<string, string>> = {
   'api/unknown-kernel': 'choose one with --kernel NAME',
   'bind/unknown-size': '--size takes the sizes and scalars of the kernel',
-  'prune/sparsity': 'it is what --sparsity says',
+  'prune/sparsity': 'this is --sparsity',
   'prune/layers':
     'layers are tensors of F64, F32, F16 or BF16 with two dimensions or more; --exclude leaves some out',
-  'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and what its formats take from data',
+  'bind/unknown-name': '--bind takes the buffers and axes of the kernel, and the inputs of its formats',
 }
 
 /** Hints that replace an existing hint of the library; errors of these codes without a hint get none. */

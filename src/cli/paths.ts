@@ -77,7 +77,7 @@ async function rejectOverwrites(
       rejectUsage({
         command: call.command,
         message: `${typed} would overwrite ${source.typed}, ${reason}`,
-        expected: 'a distinct path for what is written',
+        expected: 'a distinct path for the output',
       })
   }
 }

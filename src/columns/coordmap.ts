@@ -56,7 +56,7 @@ export function checkWords(
     if (out[e]! >= LOWEST && out[e]! <= HIGHEST) continue
     fail({
       code: 'format/map-overflow',
-      message: `at ${point(names, columns, lo + e)} what is computed on the way is ${out[e]}`,
+      message: `at ${point(names, columns, lo + e)} an intermediate value is ${out[e]}`,
       ...(expr.span ? { span: expr.span } : {}),
       expected: 'intermediate results that fit into 32 bits, as in kernels',
       hint: 'divide before multiplying, or map to more axes',

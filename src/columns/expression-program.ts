@@ -274,7 +274,7 @@ function unknownTable(names: Names, e: Extract<Expr, { kind: 'load' | 'search' }
     message: `no list and no sort gives ${e.buffer}`,
     ...(e.span ? { span: e.span } : {}),
     lookup: { name: e.buffer, candidates: names.all().tables },
-    expected: 'a list of the format, or what a sort names, with one index',
+    expected: 'a list of the format or a table of a sort, with one index',
     hint: 'bind the list',
   })
 }

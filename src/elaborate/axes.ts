@@ -206,7 +206,7 @@ function fused(
       code: 'check/fused-chain',
       message:
         k === 0
-          ? `fused starts at ${m.name}, which is no root`
+          ? `fused starts at ${m.name}, which is not a root`
           : `fused goes from ${above} to ${m.name}, which is not its child`,
       span: def.members[k]!.span,
       expected: 'a chain of axes from a root to a child',

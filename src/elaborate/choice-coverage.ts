@@ -69,7 +69,7 @@ export function coverageOf(
       message: 'covered takes a tensor and a format',
       span: e.span,
       expected:
-        'the names of both, and what the format takes, or several formats: fill_ratio(W, FORMAT(16) where (…) + FORMAT)',
+        'the names of both with the arguments of the format, or several formats: fill_ratio(W, FORMAT(16) where (…) + FORMAT)',
     })
   const order = orderOf(of, kernel, report)
   const single = singleUse(parts)

@@ -123,10 +123,10 @@ function refuseMany(branches: number, span: Span, { choice: { kernel, name }, r 
   if (branches <= MAX_BRANCHES) return false
   r.report.error({
     code: 'check/choice-size',
-    message: `with the choices that it calls, ${kernel.name}.${name.name} has ${branches} branches`,
+    message: `with the dispatches that it calls, ${kernel.name}.${name.name} has ${branches} branches`,
     span,
     expected: `at most ${MAX_BRANCHES}`,
-    hint: 'call one choice in each `fastest { … }`',
+    hint: 'call one dispatch in each `fastest { … }`',
   })
   return true
 }
@@ -161,17 +161,17 @@ function calledBy(b: Ast.ScheduleCall, { choice: c, path, base, r }: Context): S
       message: `${name} refers to itself`,
       span,
       labels: [{ span: decl.name.span, text: 'the choice' }],
-      expected: 'schedules, or choices that do not lead back',
-      hint: `to change an imported choice, extend it: schedule ${c.kernel.name}.${name} extends { … }`,
+      expected: 'schedules, or dispatches without a cycle',
+      hint: `to change an imported dispatch, extend it: schedule ${c.kernel.name}.${name} extends { … }`,
     })
   }
   if (decl)
     return r.report.error({
       code: 'check/space-used',
-      message: `${name} is a space, which leaves open what its steps are`,
+      message: `${name} is a space, whose steps are not decided`,
       span,
-      expected: 'a schedule with steps, or a choice',
-      hint: `list what ${name} is made of here`,
+      expected: 'a schedule with steps, or a dispatch',
+      hint: `list the branches of ${name} here`,
     })
   return r.report.error({
     code: 'check/unknown-schedule',

@@ -201,7 +201,7 @@ function bucket(r: Ast.BucketRule, scope: RuleScope): PartRule | null {
   else if (good.every(Boolean) && dims.length === over.length)
     report.error({
       code: 'check/bucket-dimensions',
-      message: `a bucket counts what is stored with the same ${dims.join(', ')}: here always one coordinate`,
+      message: `a bucket counts the elements stored with the same ${dims.join(', ')}: here always one coordinate`,
       span: r.dims[0]!.span,
       expected: `some of ${over.join(', ')}, not all of them`,
     })

@@ -118,7 +118,7 @@ function declareFormatAxes(b: Ast.Description, head: Head, place: FormatScope, d
         message: `axis ${a.name} is stored under ${padded}, whose padding is visited, and is not dense`,
         ...(a.span && { span: a.span }),
         expected: `dense_fixed axes under ${padded}`,
-        hint: `without \`padded with\`, what lies under the padding of ${padded} is passed over`,
+        hint: `without \`padded with\`, elements below the padding of ${padded} are skipped`,
       })
   }
 }
@@ -137,7 +137,7 @@ function condition(e: Ast.Expr, head: Head, place: FormatScope, queries: Queries
   if (!sorted) return holds
   return report.error({
     code: 'check/where-place',
-    message: `what format ${head.name} holds is known before it is sorted, and this depends on the order`,
+    message: `the elements of ${head.name} are selected before the sort, and this condition depends on the order`,
     span: e.span,
     expected: 'coordinates, parameters, and queries of the tensor',
   })

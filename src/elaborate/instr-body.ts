@@ -110,7 +110,7 @@ export class BodyOf {
               ? `${name} is the index of no operand`
               : `${name} is ${it.mode === 'S' ? 'no' : 'an'} index of ${target.buffer}`,
           span: it.span,
-          expected: 'S for the indices of what is written, R for the others',
+          expected: 'S for the indices of written operands, R for the others',
         })
       return { name, extent, reduce: it.mode === 'R' }
     })

@@ -112,14 +112,14 @@ export function elaborateInstr(
   if (texts.publish.length > 0 && !counted)
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} has a text for publish, and does not count what it copies`,
+      message: `${s.name.name} has a text for publish, but does not count its copies`,
       span: s.name.span,
       expected: '`asynchronous counted`, with `prepare`, `expect` and `wait TARGET …`',
     })
   if (texts.wait_read.length > 0 && (!asynchronous || counted))
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} has a text for wait_read, and ${asynchronous ? 'counts what it copies' : 'is not asynchronous'}`,
+      message: `${s.name.name} has a text for wait_read, and ${asynchronous ? 'counts its copies' : 'is not asynchronous'}`,
       span: s.name.span,
       expected: '`asynchronous`, with `commit TARGET …` and `wait TARGET …`',
     })
@@ -146,7 +146,7 @@ export function elaborateInstr(
   )
     return report.error({
       code: 'check/instr-asynchronous',
-      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'does not count what it copies'}`,
+      message: `${s.name.name} has ${texts.multicast.length > 0 ? 'a text for multicast' : 'a text for release'}, and ${counted ? 'not both' : 'does not count its copies'}`,
       span: s.name.span,
       expected: '`asynchronous counted`, with `multicast TARGET …` and `release TARGET …` together',
     })

@@ -97,7 +97,7 @@ export function accessOf(d: Declared, scope: Scope, e: Ast.Access, names: Names)
     const place = scope.find(e.buffer.name) ?? d.places.get(e.buffer.name)
     return report.error({
       code: 'check/unknown-buffer',
-      message: place ? `${e.buffer.name} is no buffer` : `there is no buffer ${e.buffer.name}`,
+      message: place ? `${e.buffer.name} is not a buffer` : `there is no buffer ${e.buffer.name}`,
       span: e.buffer.span,
       lookup: { name: e.buffer.name, candidates: [...d.buffers.keys()] },
       ...(place ? { labels: [{ span: place.span, text: 'declared here' }] } : {}),

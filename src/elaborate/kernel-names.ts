@@ -65,7 +65,7 @@ export function declare(d: Declared, name: Ast.Ident, what: string): boolean {
     message: `${name.name} is declared twice`,
     span: name.span,
     labels: [{ span: before.span, text: `the ${before.what} ${name.name} is declared here` }],
-    hint: 'what a kernel or format declares shares one name space',
+    hint: 'all declarations of a kernel or format use one name space',
   })
   return false
 }
@@ -82,7 +82,7 @@ export function checkOwnedNames(d: Declared): void {
       const own = d.places.get(a.name)
       d.report.error({
         code: 'check/duplicate',
-        message: `${name} is the name of what axis ${a.name} stores`,
+        message: `${name} is the name of the storage of axis ${a.name}`,
         span: other.span,
         labels: own ? [{ span: own.span, text: `the ${own.what} ${a.name} is declared here` }] : [],
         hint: `rename the ${other.what} or the axis`,

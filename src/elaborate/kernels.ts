@@ -43,7 +43,7 @@ export function elaborateKernel(
         code: 'check/claim',
         message: `axis ${name.name} of a kernel cannot be ${claim.name}`,
         span: claim.span,
-        hint: 'formats claim what their axes hold',
+        hint: 'formats claim properties of their axes',
       })
   declareBuffers(d, k.members.filter(isBuffer), k.members.filter(isIterate))
   checkGathered(d, axes)

@@ -41,7 +41,7 @@ export function knownStatistics(
         span: s.named,
         expected: [
           ...buffers.filter(isBound).map((b) => b.name),
-          `a choice of a schedule with ${s.tensor} as ${s.called} live in place`,
+          `a dispatch to a schedule with ${s.tensor} as ${s.called} live in place`,
         ].join(', '),
       })
   }

@@ -122,7 +122,7 @@ export function object(
     return report.error({
       code: 'check/memory-object',
       message: wrong
-        ? `${wrong.what === 'type' ? 'a type mentions no value' : 'what fills a tile does not mention its value'}`
+        ? `${wrong.what === 'type' ? 'a type mentions no value' : 'the value that fills a tile does not mention the tile'}`
         : `${base.name} is filled and has no type`,
       span: wrong?.code.span ?? m.name.span,
       expected: 'TARGET `type`, and `fill` TARGET `a tile of $value`',

@@ -63,7 +63,7 @@ export function elaborateMonoid(m: Ast.Monoid, report: Report): Monoid | null {
       message: `${monoid.name} is not a reducer: ${wrong}`,
       span: m.name.span,
       expected: 'an associative and commutative combine, and an identity that changes nothing',
-      hint: 'schedules combine values in any order and grouping, so these laws have to hold',
+      hint: 'schedules combine values in any order and grouping, so these properties are required',
     })
   return monoid
 }

@@ -181,7 +181,7 @@ export class StepWalk {
     if (parts.length > 0)
       report.error({
         code: 'check/nest-in-part',
-        message: `the nests that write ${step.buffer.name} are those of all parts`,
+        message: `the loop nests that write ${step.buffer.name} belong to all parts`,
         span: step.span,
         expected: 'each nest of … as … outside of each part of …',
         hint: 'take it out of the block',
@@ -191,7 +191,7 @@ export class StepWalk {
       else
         report.error({
           code: 'check/step-in-nest',
-          message: 'what is done for each nest are steps on its loops',
+          message: 'each nest contains only steps on its loops',
           span: s.span,
           expected: 'split, reorder, bind, …',
           hint: 'put it before or after the block',
@@ -250,7 +250,7 @@ function findSchedule(s: OfSteps, step: Ast.UseStep, r: Resolve, path: readonly 
   if (decl.kind === 'space')
     return r.report.error({
       code: 'check/space-used',
-      message: `${name} is a space, which leaves open what its steps are`,
+      message: `${name} is a space, whose steps are not decided`,
       span,
       expected: 'a schedule with steps',
       hint: 'use it in a space',

@@ -40,7 +40,7 @@ export class SpaceNumbers {
         code: 'check/decision-order',
         message: `the values of ${name} depend on ${late === name ? 'itself' : `${late}, which is decided after it`}`,
         span: n.span,
-        hint: late === name ? 'say it as a condition: `only where (…)`' : `move ${late} before it`,
+        hint: late === name ? 'write a condition: `only where (…)`' : `move ${late} before it`,
       })
     const isFixed = values.kind === 'list' && values.entries.length === 1
     const made = { name, values, isFixed, numbers: new Set(mentioned), span: n.span }

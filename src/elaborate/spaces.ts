@@ -128,7 +128,7 @@ class Elaboration {
       if (first < k)
         this.#r.report.error({
           code: 'check/duplicate',
-          message: `${text} is twice among what ${what} can be`,
+          message: `${text} is listed twice for ${what}`,
           span: nodes[k]!.span,
           labels: [{ span: nodes[first]!.span, text: 'first here' }],
           hint: 'remove one of the two',

@@ -193,7 +193,7 @@ function checkAddress(name: string): void {
   fail({
     code: 'io/address',
     message: addressed
-      ? `'${name.slice(hashIndex)}' is no address in '${file}'`
+      ? `'${name.slice(hashIndex)}' is not an address in '${file}'`
       : `'${file}' holds one tensor, and '${name.slice(hashIndex)}' addresses one of several`,
     expected: addressed ? `${file}#array, or ${file} alone` : file,
   })

@@ -117,7 +117,7 @@ function parseHead(b: Uint8Array, name: string): Head | null {
       fail({
         code: 'io/npy-header',
         message: `${name}: not a .npy file (it does not start with \\x93NUMPY)`,
-        hint: 'write it with numpy.save, or give it the ending of what it is',
+        hint: 'write it with numpy.save, or give the file the ending of its format',
       })
   if (b.length < 8) return null
   const version = b[6]!

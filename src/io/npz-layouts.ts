@@ -54,8 +54,8 @@ export function checkArrays(npz: Npz, prefix: string, layout: string, groups: re
       expected: [...layoutArrays, ...COMMON].map((n) => prefix + n).join(', '),
       hint:
         prefix === ''
-          ? `it may change what the others mean; if it does not, ${npz.name}#${layout} reads the matrix alone`
-          : 'it may change what the others mean: write it under another name, or without it',
+          ? `it may change the meaning of the others; if it does not, ${npz.name}#${layout} reads the matrix alone`
+          : 'it may change the meaning of the others: write it under another name, or leave it out',
     })
 }
 

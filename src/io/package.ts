@@ -52,7 +52,9 @@ export function fromUrl(path: string): string {
       message: `'${path}' is not the path of a file`,
       expected: 'a path, or a file: URL',
       hint:
-        scheme === 'file:' ? 'file:///folder/name has no host' : 'download it first, or give load a reader',
+        scheme === 'file:'
+          ? 'file:///folder/name has no host'
+          : 'download it first, or pass a `read` function',
     })
   }
 }
@@ -68,7 +70,7 @@ export function locate(path: string): string {
     return fail({
       code: 'io/no-package',
       message: `'${path}' is a file of the package, whose folder cannot be found from here`,
-      hint: 'where a bundler has moved the code, give load a reader',
+      hint: 'if a bundler has moved the code, pass a `read` function',
     })
   return join(fileURLToPath(folder), resolvePath('', path).slice(PACKAGE.length))
 }

@@ -61,7 +61,7 @@ export function unknownEnding(name: string, endings: readonly string[], action: 
     code: 'io/unknown-extension',
     message:
       command === undefined
-        ? `cannot tell from '${name}' what kind of file to ${action}`
+        ? `the name '${name}' does not determine a file format to ${action}`
         : `'${name}' is a kind of file that is not read`,
     expected: endings.join(' '),
     ...(command === undefined ? {} : { hint: `convert it: ${command}` }),

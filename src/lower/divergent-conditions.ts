@@ -254,7 +254,7 @@ function rejectDivergent(loop: For): never {
 function rejectWrittenCondition(cond: Expr): never {
   fail({
     code: 'schedule/divergent-barrier',
-    message: `threads of a block meet under a condition that reads what the kernel writes, and only those read it where ${printExpr(cond)}`,
+    message: `threads of a block meet under a condition on values that the kernel writes, and only the threads read them where ${printExpr(cond)}`,
     expected:
       'a condition on memory that is written that all threads of the block evaluate, or none of them meeting under it',
     hint: 'bind the loop outside of the condition to blocks, or the loops inside of it to no threads',

@@ -28,10 +28,9 @@ export function canRunUnconditionally(own: Body, all: Body, instr: Instr): boole
 export const rejectConditions = (loop: For, instr: Instr): never =>
   fail({
     code: 'schedule/conditional-rounds',
-    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts what all of them copy`,
+    message: `iterations of ${loop.name} run under conditions, and ${instr.name} counts the copies of all iterations`,
     ...(loop.span ? { span: loop.span } : {}),
-    expected:
-      'a pipelined loop all iterations of which run, or copies of boxes at addresses that one load says',
+    expected: 'a pipelined loop whose iterations all run, or copies of boxes at addresses from one load',
     hint: 'copy by threads, or by an instruction that is waited for in groups',
   })
 

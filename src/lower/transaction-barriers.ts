@@ -207,7 +207,7 @@ function transactionBytes(copies: Body, instr: Instr, top: Stmt): number {
       code: 'schedule/counted-copies',
       message: `${instr.name} counts the bytes that it copies, and ${why}`,
       ...(span ? { span } : {}),
-      expected: 'copies of as many bytes in every round, shared out among all threads',
+      expected: 'copies of the same number of bytes in every iteration, distributed over all threads',
       hint: 'require that the tiles divide the sizes',
     })
   }

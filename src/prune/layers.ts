@@ -147,7 +147,7 @@ export function unionMasks(pruned: KeptMasks): readonly Mask[] {
       message:
         rest.length === masks.length
           ? `rest ${mismatch} has ${rest[mismatch]!.length} elements, and mask ${mismatch} ${masks[mismatch]!.length}`
-          : `${rest.length} masks of the rest for ${masks.length} layers`,
+          : `${rest.length} masks of remaining elements for ${masks.length} layers`,
       expected: 'two masks for each layer, of one length',
     })
   return masks.map((mask, k) => union(mask, rest[k]!))

@@ -63,7 +63,7 @@ function checkBuffers(device: Device, plan: Plan, launch: Launch): void {
       code: 'plan/too-many-buffers',
       message: `${nests.length > 0 ? `iteration ${nests.join(' and ')}` : launch.name} uses ${used.length} buffers (${used.map((b) => b.name).join(', ')}); ${device.name} allows ${limit} in one launch`,
       expected: `at most ${limit}, arrays of one type that are only read counting as one, and statements that depend on each other`,
-      hint: `${apart ? `${apart}, ` : ''}give a statement a separate iteration, for example one that reads what another statement writes, or run on cpu or cuda`,
+      hint: `${apart ? `${apart}, ` : ''}give a statement a separate iteration, for example a statement that reads the output of another, or run on cpu or cuda`,
     })
 }
 

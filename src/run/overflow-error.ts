@@ -68,9 +68,9 @@ function overflowOf(
   if (positions <= room) return undefined
   return new SptError({
     code: CODE,
-    message: `${name} found ${count(positions, 'position')} of ${axis}${part ? `, which is of ${part}` : ''}, and there is room for ${room} (${printExpr1(capacity)})`,
+    message: `${name} has ${count(positions, 'position')} of ${axis}${part ? ` (part ${part})` : ''}, and the capacity is ${room} (${printExpr1(capacity)})`,
     ...(span && { span }),
     expected: `a capacity of at least ${positions}`,
-    hint: `give more after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: then there is room for all that there could be`,
+    hint: `increase the number after \`capacity\`${part ? ', which may have one for each part: capacity (E, E)' : ''}, or leave it out: the capacity is then the maximum`,
   })
 }

@@ -146,7 +146,7 @@ export class Chained {
       if (arena)
         fail({
           code: 'run/resident',
-          message: `${name} of kernel ${bound.kernel.name} lies in one buffer with ${arena.members
+          message: `${name} of kernel ${bound.kernel.name} is in one buffer with ${arena.members
             .map((m) => m.buffer.name)
             .filter((n) => n !== name)
             .join(

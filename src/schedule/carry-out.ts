@@ -212,9 +212,9 @@ export function refuseShares(
 ): never {
   return cx.refuse({
     code: 'schedule/no-shares',
-    message: `what the shares of ${loop.name} have in common is not known: ${why}`,
+    message: `the chunks of ${loop.name} have no known common part: ${why}`,
     loops: [...path, loop],
-    expected: 'a loop over equal shares of the positions of compressed rows',
-    hint: 'fuse the row with its positions, then split by the size of a share',
+    expected: 'a loop over equal chunks of the positions of compressed rows',
+    hint: 'fuse the row with its positions, then split by the size of a chunk',
   })
 }

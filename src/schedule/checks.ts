@@ -79,7 +79,7 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
       code: 'schedule/not-nested',
       message: `${outside.name} and ${innermost.loop.name} are not inside of one another`,
       loops: [outside, innermost.loop],
-      expected: 'loops of one nest',
+      expected: 'loops of one loop nest',
     })
   for (const [k, l] of chain.entries()) {
     const next = chain[k + 1]
@@ -88,8 +88,8 @@ export function checkPerfectChain(cx: Context, found: readonly LoopLocation[], v
     cx.refuse({
       code: 'schedule/not-perfect',
       message: direct
-        ? `${l.name} has other statements beside ${next.name}`
-        : `${next.name} stands under a condition inside of ${l.name}`,
+        ? `${l.name} has other statements next to ${next.name}`
+        : `${next.name} is nested in a condition inside of ${l.name}`,
       loops: [l, next],
       expected: 'loops with nothing between them',
       ...(direct ? { hint: `fission ${l.name} separates the statements, where that is legal` } : {}),
@@ -108,7 +108,9 @@ export function checkRectangular(cx: Context, outer: readonly For[], inner: For,
     loops: [on, inner],
     expected: `a loop whose extent is the same in every iteration of ${on.name}`,
     ...(verb === 'fuse'
-      ? { hint: 'fuse before the first step on loops (an atomic is one): there it goes over what is stored' }
+      ? {
+          hint: 'fuse before the first step on loops (an atomic is one): the fused loop then iterates over stored elements',
+        }
       : {}),
   })
 }
@@ -238,7 +240,7 @@ export function checkOneNest(cx: Context, loop: For, verb: string): void {
     return
   cx.refuse({
     code: 'schedule/merged-loop',
-    message: `${verb}: the blocks of ${loop.name} are those of several nests`,
+    message: `${verb}: the blocks of ${loop.name} belong to several loop nests`,
     loops: [loop],
     hint: `${verb} before merge, or at a loop inside`,
   })

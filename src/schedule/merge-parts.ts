@@ -37,7 +37,7 @@ export function mergeParts(step: MergeParts, now: Program): readonly Merge[] {
   if (steps.length > 0) return steps
   return fail({
     code: 'schedule/nothing-to-merge',
-    message: `${step.buffer.name} has no two parts with separate nests`,
+    message: `${step.buffer.name} has no two parts with separate loop nests`,
     ...(step.span && { span: step.span }),
     expected: 'a buffer in several parts, and iterations over each',
   })

@@ -16,6 +16,6 @@ export function mixedReduction(
     hint:
       leading.length > 1
         ? `fuse (${leading.join(', ')})`
-        : 'fuse loops of one kind; reorder brings them together',
+        : 'fuse loops of one kind; reorder them first to be adjacent',
   }
 }

@@ -30,7 +30,7 @@ export function nestsWriting(
   const candidates = [...writesOf(tops)]
   return fail({
     code: 'schedule/no-nest',
-    message: `no nest writes ${name}`,
+    message: `no loop nest writes ${name}`,
     ...(span ? { span } : {}),
     expected: candidates.length > 0 ? `one of ${candidates.join(', ')}` : 'a kernel with loops',
     lookup: { name, candidates },
@@ -72,8 +72,8 @@ export class NestNames implements Names {
       code: all.length === 0 ? 'schedule/no-role' : 'schedule/several-loops',
       message:
         all.length === 0
-          ? `nest ${this.#nest} has no loop that is ${role}`
-          : `${role} are ${all.length} loops of nest ${this.#nest}: ${all.join(', ')}`,
+          ? `loop nest ${this.#nest} has no loop that is ${role}`
+          : `${role} are ${all.length} loops of loop nest ${this.#nest}: ${all.join(', ')}`,
       span: r.span,
       expected: 'one loop',
       hint: all.length === 0 ? 'spt show --stage 2 has the loops' : `fuse (${role}) -> one`,

@@ -91,7 +91,7 @@ function checkShared(
   if (broken !== undefined)
     cx.refuse({
       code: 'schedule/no-shares',
-      message: `what the shares of ${loop.name} have in common would not be known any more: ${broken}`,
+      message: `the chunks of ${loop.name} would lose their known common part: ${broken}`,
       loops: [loop],
       hint: 'accumulate after this step',
     })
@@ -100,7 +100,7 @@ function checkShared(
   if (other)
     cx.refuse({
       code: 'schedule/no-groups',
-      message: `${other.name} around ${path[at]!.name} would give a block several groups of shares, and ${loop.name} has memory for one`,
+      message: `${other.name} around ${path[at]!.name} would give a block several groups of chunks, and ${loop.name} has memory for one`,
       loops: [other, path[at]!, loop],
       hint: `bind ${other.name} to a block axis`,
     })
@@ -138,7 +138,7 @@ function checkDepth(cx: Context, next: Kernel2): void {
         message: `${outer.nest} would have ${path.length + 1} loops within each other`,
         loops: [outer],
         expected: `at most ${MAX_NEST}`,
-        hint: 'split fewer loops, or unroll what is split this finely',
+        hint: 'split fewer loops, or unroll the finely split loops',
       })
     })
   }
@@ -186,7 +186,7 @@ function checkBlocks(cx: Context, next: Kernel2): void {
       cx.refuse({
         code: 'schedule/block-not-outermost',
         message: boundIndex(beside, 'block')
-          ? `${beside.name} has other statements beside the block-bound loop ${s.name}`
+          ? `${beside.name} has other statements next to the block-bound loop ${s.name}`
           : `${s.name} is bound to a block axis inside of ${beside.name}, which is not`,
         loops: [beside, s],
         expected: 'block-bound loops outermost, directly inside of each other',
@@ -280,7 +280,7 @@ function checkShares(cx: Context, next: Kernel2): void {
     if (open)
       cx.refuse({
         code: 'schedule/extent-not-constant',
-        message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so that no thread can keep its share in registers`,
+        message: `threads would reduce ${reduce.targets[0]!.buffer} together inside of which ${open.name} has no constant extent, so no thread can keep its part in registers`,
         loops: [inside[0]!, open],
         hint: `reorder ${open.name} outwards, or split it and put the outer loop outside`,
       })

@@ -118,7 +118,7 @@ function checkRestated(
   if (problem)
     cx.refuse({
       code: 'schedule/condition-inside',
-      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not know`,
+      message: `whether elements are updated depends on ${printExpr(problem)}, which partial results do not store`,
       loops: hidden.filter((l) => mentions(problem, l.var)),
       hint: 'use atomic',
     })

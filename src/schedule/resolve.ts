@@ -74,7 +74,7 @@ export function valuesOf(
       code: 'schedule/arguments',
       message: `${what} ${schedule.name} is given ${args.length} argument${args.length === 1 ? '' : 's'}`,
       expected: `at most ${schedule.params.length}: (${schedule.params.map((p) => p.name).join(', ')})`,
-      hint: 'leave out what it does not take',
+      hint: 'leave out the other arguments',
     })
   schedule.params.forEach((p, k) => {
     const given = args[k]

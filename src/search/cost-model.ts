@@ -105,7 +105,7 @@ export function costPrior(
   options: PriorOptions = {},
 ): (points: readonly Point[]) => readonly number[] {
   expectArgument(typeof space?.kernel === 'function', 'space', space, 'a space of schedules')
-  expectValue('what predicts', predict, { ...FUNCTION, expected: 'what predictor gives' })
+  expectValue('the predictor', predict, { ...FUNCTION, expected: 'a result of predictor' })
   expectOptions('costPrior', options, ['threads'])
   expectValues(options, { threads: COUNT })
   const cost = costOf(space, predict)

@@ -141,5 +141,5 @@ const refuse = (message: string): never =>
     code: 'search/prior',
     message,
     expected: 'a number for each point',
-    hint: 'Infinity is for points that are refused, or of which nothing is known: they come last',
+    hint: 'use Infinity for rejected or unknown points, which come last',
   })

@@ -87,7 +87,8 @@ export function space<K>(
       return fail({
         code: 'space/point',
         message: `the point of ${name} does not decide ${way.kind === 'open' ? way.open.name : 'what is allowed'}`,
-        expected: way.kind === 'open' ? way.open.values.slice(0, 12).join(', ') : 'what `only` allows',
+        expected:
+          way.kind === 'open' ? way.open.values.slice(0, 12).join(', ') : 'a value that `only` allows',
       })
     },
   }
@@ -213,7 +214,7 @@ class Walk implements Decisions {
       code: LATE,
       message: `the steps of the space ${this.#space} take ${call} after its function has returned`,
       expected: 'decisions before the function returns: the steps only use their values',
-      hint: "call what `pick` returns before: `const steps = p.pick('f', { … })(); return (k) => steps(k)`",
+      hint: "call the result of `pick` first: `const steps = p.pick('f', { … })(); return (k) => steps(k)`",
     })
   }
 
@@ -242,7 +243,7 @@ class Walk implements Decisions {
 
   number(name: string, values: Iterable<number>): number {
     if (typeof values?.[Symbol.iterator] !== 'function')
-      expectArgument(false, `what ${nameText(name)} can be`, values, 'a list of numbers')
+      expectArgument(false, `the values of ${nameText(name)}`, values, 'a list of numbers')
     const list: number[] = []
     for (const v of values) {
       if (list.length >= MAX_VALUES)
@@ -255,12 +256,12 @@ class Walk implements Decisions {
       if (!Number.isFinite(v)) expectArgument(false, `a value of ${name}`, v, 'a number')
       list.push(v)
     }
-    expectDistinct(`what ${name} can be`, list)
+    expectDistinct(`the values of ${name}`, list)
     return this.#decide(name, list, true)
   }
 
   option<const T extends string>(name: string, values: readonly T[]): T {
-    expectDistinct(`what ${name} can be`, values)
+    expectDistinct(`the values of ${name}`, values)
     return this.#decide(name, values, false)
   }
 

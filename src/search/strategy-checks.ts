@@ -32,7 +32,7 @@ export class AskedPoints {
         code: 'search/strategy',
         message: `a strategy must return at most ${most} points, and returned ${Array.isArray(given) ? given.length : show(given)}`,
         expected:
-          'a list of points, at once, with no more than it was asked for; an empty one ends the search',
+          'a list of at most the requested number of points, not a promise; an empty list ends the search',
         ...(given instanceof Promise
           ? { hint: 'make ask a function that is not async; only evaluate may be async' }
           : {}),
@@ -55,12 +55,10 @@ function refuse(point: Point, share: number, before: number): never {
     code: 'search/strategy',
     message:
       before > 0
-        ? `a strategy asks again for ${JSON.stringify(point)}`
-        : `a strategy asks for a share of ${show(share)} of the measurement of ${JSON.stringify(point)}`,
+        ? `a strategy repeats ${JSON.stringify(point)}`
+        : `a strategy requests a share of ${show(share)} of the measurement of ${JSON.stringify(point)}`,
     expected:
-      before > 0
-        ? `a point that it did not ask for before, or a share of more than ${before}`
-        : 'a share of more than 0, at most 1',
+      before > 0 ? `a new point, or a share of more than ${before}` : 'a share of more than 0, at most 1',
     hint: 'a list without points ends the search',
   })
 }

@@ -24,7 +24,7 @@ export function checkCoords(
         message:
           column instanceof Int32Array
             ? `axis ${axis.name} has ${column.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
-            : `the coordinates of axis ${axis.name} are no Int32Array`,
+            : `the coordinates of axis ${axis.name} are not an Int32Array`,
         expected: 'Int32Arrays of equal length',
         hint: 'give one coordinate per axis for every entry',
       })

@@ -146,6 +146,6 @@ function* rejectOverlap<C extends Column>(
     message: `two parts of ${r.instance.text} hold ${yield* pointAt(r.frame, r.dims, entry)}: ${a} and ${b}`,
     ...r.span,
     expected: 'one part for every stored coordinate',
-    hint: 'make the conditions exclude each other, or leave the last one out so that it takes the rest',
+    hint: 'make the conditions exclude each other, or leave the last one out for the remaining elements',
   })
 }

@@ -41,7 +41,7 @@ test('in Node a reader is not called for packaged files; in a browser it is call
   await loadAnywhere(text, { read })
   expect(asked).toEqual(['a.spt', 'sparsetile/kernels/spmv.spt', 'sub/b.spt'])
   expect(await refusal(loadAnywhere(IMPORTS))).toMatch(/^import\/unreadable: .* without a path/)
-  expect(await refusal(loadAnywhere(SPMM))).toMatch(/^import\/unreadable: .* a browser does not know/)
+  expect(await refusal(loadAnywhere(SPMM))).toMatch(/^import\/unreadable: .* a browser cannot load/)
   expect(await refusal(load('import "./a.spt"'))).toMatch(/^import\/unreadable: .* without a path/)
 })
 

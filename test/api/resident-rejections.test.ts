@@ -73,7 +73,7 @@ describe('resident tensors', () => {
     expect(await refusal(() => sizes(4))).toBeUndefined()
     expect(await refusal(() => sizes(9))).toMatchObject({
       code: 'bind/size-mismatch',
-      message: 'm is 9 by what was given, and 4 by dimension 0 of the tensor',
+      message: 'm is 9 by the given size, and 4 by dimension 0 of the tensor',
     })
     const to = storageFormat(sum!, 'A')
     const none = new Map()
@@ -81,7 +81,7 @@ describe('resident tensors', () => {
     const given = { sizes: none, extents, lists: none, sets: none }
     expect(await refusal(() => planConversion(host, to).run(from, given))).toMatchObject({
       code: 'bind/size-mismatch',
-      message: 'j is 6 by what was given, and 5 by dimension 1 of the tensor',
+      message: 'j is 6 by the given size, and 5 by dimension 1 of the tensor',
     })
   })
 
@@ -154,7 +154,7 @@ describe('resident tensors', () => {
     const wide = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list)))
     expect(await refusal(() => prepareResident(sum!, { A: wide }))).toMatchObject({
       code: 'convert/dtype',
-      hint: "a list of numbers is f64: upload what coords(shape, columns, list, 'f32') makes",
+      hint: "a list of numbers is f64: upload the result of coords(shape, columns, list, 'f32')",
     })
     const fits = await convertForKernel(sum!, 'A', await upload(host, coords([4, 5], columns, list, 'f32')))
     expect(await refusal(() => prepareResident(sum!, { A: fits }))).toBeUndefined()

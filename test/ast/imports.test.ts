@@ -80,7 +80,7 @@ describe('imports', () => {
     `)
     expect(await refusal({}, 'main.spt')).toMatchInlineSnapshot(`
       "error[import/unreadable]: cannot read \`main.spt\`: no such file
-        = hint: in a browser, paths are relative to the page; a reader decides for itself"
+        = hint: in a browser, paths are relative to the page; with a \`read\` function, paths are its own"
     `)
   })
 

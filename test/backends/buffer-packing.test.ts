@@ -171,7 +171,7 @@ ${[0, 1, 2, 3, 4].map((k) => `  buffer y${k}: f32[i] inout`).join('\n')}
     const [d] = (failed as SptError).diagnostics
     expect(d!.code).toBe('plan/too-many-buffers')
     expect(d!.message).toMatch(/^iteration all uses 5 buffers \(y0, y1, y2, y3, y4\)/)
-    expect(d!.hint).toContain('one that reads what another statement writes')
+    expect(d!.hint).toContain('a statement that reads the output of another')
   })
 
   test('iterations in one loop are separated by the step of the hint', async () => {

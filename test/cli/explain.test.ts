@@ -21,7 +21,7 @@ test('measures on a device, and writes JSON', async () => {
   expect(out).toMatch(/operations +28 plain/)
   expect(out).toMatch(/time +[\d.]+ ms \(median of \d+/)
   expect(out).toContain(
-    'ceilings  not measured for JavaScript: no shares of them, and no bounds (spt calibrate --device cpu measures them)\n',
+    'ceilings  not measured for JavaScript: so there are no percentages and no bounds (spt calibrate --device cpu measures them)\n',
   )
   expect(out).not.toMatch(/^ *bound/m)
   const e = JSON.parse(readFileSync(path, 'utf8')) as Explanation

@@ -345,7 +345,7 @@ test('reports its state if it ends without a result', async () => {
     bestSchedule: fastest,
   }
   expect(tuneText(own, 'cpu', 's', won as never)).toMatch(
-    /^unscheduled +1 ms +\(one sample\) {2}the lowest median\npoint 1 +2 ms +\(one sample\) {2}not distinguishable from it\ndefault +search\/ended\n\n\/\/ The schedule with the lowest median: as written$/m,
+    /^unscheduled +1 ms +\(one sample\) {2}the lowest median\npoint 1 +2 ms +\(one sample\) {2}not distinguishable from it\ndefault +search\/ended\n\n\/\/ The schedule with the lowest median: unscheduled$/m,
   )
   // The fastest of the search against the default, which is kept where they are not distinguishable.
   const apart = (median: number) => ({
@@ -399,7 +399,7 @@ test('reports its state if it ends without a result', async () => {
   expect(tuneAllReport(own, 'cpu', onOne as never)).toMatch(
     /^cases +2; 2 trials, then 2 candidates on 1 of the cases; after 1\.0 s$/m,
   )
-  expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nIt was ended before all/m)
+  expect(said).toMatch(/^one +2 +3 ms +by = 1, F = csr\ntwo +0 +none\n\nTuning ended before all/m)
 })
 
 test('several files: ambiguous and missing ones are rejected', async () => {

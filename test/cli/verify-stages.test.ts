@@ -69,9 +69,7 @@ describe('spt check --verify-stages', () => {
       schedule sum.scarce { A as held live in place capacity 1 }`
     const { code, out } = await spt(['check', folder.file('scarce.spt', text), '--verify-stages'])
     expect(code).toBe(0)
-    expect(out).toMatch(
-      /untested sum\.scarce: loops, .*: sum found \d+ positions of jo, and there is room for 1/,
-    )
+    expect(out).toMatch(/untested sum\.scarce: loops, .*: sum has \d+ positions of jo, and the capacity is 1/)
   })
 
   test.each(['attention', 'segment-reduce'])('kernels/%s.spt', async (name) => {

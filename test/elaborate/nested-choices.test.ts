@@ -325,11 +325,11 @@ schedule mul.auto extends {
     ],
     [
       'schedule mul.other extends { otherwise plain }',
-      'link/nothing-to-extend: no imported file declares a choice `mul.other`',
+      'link/nothing-to-extend: no imported file declares a dispatch `mul.other`',
     ],
     [
       'schedule mul.rows extends { otherwise plain }',
-      'link/nothing-to-extend: `mul.rows` is a schedule, not a choice',
+      'link/nothing-to-extend: `mul.rows` is a schedule, not a dispatch (choose)',
     ],
     [
       'schedule mul.auto choose { otherwise plain }',
@@ -362,7 +362,7 @@ schedule mul.auto extends {
     const rules = Array.from({ length: 40 }, (_, k) => `when (d == ${k}) rows(${k + 1})`).join('\n')
     const text = `import "lib.spt"\nschedule mul.many choose { ${rules} }\nschedule mul.all choose { otherwise fastest { many; many } }`
     expect((await complaints(text))[0]).toBe(
-      'check/choice-size: with the choices that it calls, mul.all has 1600 branches',
+      'check/choice-size: with the dispatches that it calls, mul.all has 1600 branches',
     )
   })
 })

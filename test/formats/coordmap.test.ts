@@ -204,10 +204,7 @@ describe('intermediate results', () => {
         ]
         for (const ask of asked)
           if (fits) expect(ask).not.toThrow()
-          else
-            expect(ask).toThrow(
-              `format/map-overflow: at (i) = (${half}) what is computed on the way is ${sum}`,
-            )
+          else expect(ask).toThrow(`format/map-overflow: at (i) = (${half}) an intermediate value is ${sum}`)
       }),
       { numRuns: runs(60) },
     )

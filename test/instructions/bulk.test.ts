@@ -149,7 +149,7 @@ describe('is rejected', () => {
     expect([d.code, d.message, d.expected, d.hint]).toEqual([
       'schedule/counted-copies',
       'bulk counts the bytes that it copies, and some rounds copy more than others',
-      'copies of as many bytes in every round, shared out among all threads',
+      'copies of the same number of bytes in every iteration, distributed over all threads',
       'require that the tiles divide the sizes',
     ])
     expect(d.span).toBeDefined()

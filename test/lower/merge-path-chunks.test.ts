@@ -395,7 +395,7 @@ describe('is rejected', () => {
     [
       'a step after it that puts something beside the shares of a group',
       `use within(4, 8, 2, 2); cache_read A at t in register`,
-      'the shares of s have in common would not be known any more: t holds more than one loop',
+      'the chunks of s would lose their known common part: t holds more than one loop',
     ],
     ['a name that is taken', `${FUSED}${F}accumulate C over s -> B`, 'B is taken'],
   ])('%s', async (_, steps, message, kernel = 'product') => {

@@ -421,7 +421,7 @@ test('copies by one row of threads', () => {
     tensorize Bs.k with bulk
     pipeline j by 2 ${over}`)
   expect(by('')).not.toThrow()
-  refused(by('over fo'), 'what j copies depends on loops between it and fo')
+  refused(by('over fo'), 'the copies of j depend on loops between it and fo')
 })
 
 test.each([

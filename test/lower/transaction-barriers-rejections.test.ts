@@ -18,7 +18,7 @@ describe('threads with separate copies', () => {
     expect([d?.code, d?.message, d?.expected]).toEqual([
       'schedule/counted-copies',
       'bulk counts the bytes that it copies, and some threads copy by themselves',
-      'copies of as many bytes in every round, shared out among all threads',
+      'copies of the same number of bytes in every iteration, distributed over all threads',
     ])
     expect(d?.span).toBeDefined()
   })
@@ -49,7 +49,7 @@ describe('conditional iterations', () => {
     const d = diagnosticOf(() => some('cache_read A at j in shared').emit('cuda'))
     expect([d?.code, d?.message]).toEqual([
       'schedule/conditional-rounds',
-      'iterations of j run under conditions, and bulk counts what all of them copy',
+      'iterations of j run under conditions, and bulk counts the copies of all iterations',
     ])
     expect(d?.span).toBeDefined()
   })

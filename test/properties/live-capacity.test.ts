@@ -72,7 +72,7 @@ test('an exact capacity, and one that is too small', async () => {
             if (room < needed)
               expect(await ran).toMatch(
                 new RegExp(
-                  `^run/overflow: product found ${count(needed, 'position')} of ${axis}, and there is room for ${room} \\(.*: A as .* capacity ${room}$`,
+                  `^run/overflow: product has ${count(needed, 'position')} of ${axis}, and the capacity is ${room} \\(.*: A as .* capacity ${room}$`,
                 ),
               )
             else expect(await ran).toBe('right')

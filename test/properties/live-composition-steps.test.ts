@@ -134,7 +134,11 @@ test.each([
     'nests-meet',
     'both combine into C',
   ],
-  ['A as panels(2, 2) live bind mul.io to block.x', 'nothing-to-merge', 'no two parts with separate nests'],
+  [
+    'A as panels(2, 2) live bind mul.io to block.x',
+    'nothing-to-merge',
+    'no two parts with separate loop nests',
+  ],
   ['A as blocks(2, 2) where (held(M)) + panels(2, 2) live', 'not-on-blocks', 'no loop of mul_blocks'],
 ])('after %s parts are not merged', (steps, code, why) => {
   const found = refused(KERNELS.plain, `${steps} merge parts of A`)

@@ -73,7 +73,7 @@ test(
       const prepared = await tight.prepare({ tensors: s.inputs.tensors! })
       const { instance, axis } = parts[wanting]!
       await expect(prepared.run()).rejects.toThrow(
-        `product found ${count(needed[wanting]!, 'position')} of ${axis}, which is of ${instance.text} of A, and there is room for ${rooms[wanting]} `,
+        `product has ${count(needed[wanting]!, 'position')} of ${axis} (part ${instance.text} of A), and the capacity is ${rooms[wanting]} `,
       )
       prepared.free()
     }),

@@ -81,7 +81,7 @@ describe.each(['cpu', 'webgpu'] as const)('on %s', (kind) => {
           if (groups > Math.max(0, room)) {
             expect(error).toBeInstanceOf(SptError)
             expect(error!.message).toContain(
-              `run/overflow: k found ${count(groups, 'position')} of go, and there is room for ${Math.max(0, room)} (`,
+              `run/overflow: k has ${count(groups, 'position')} of go, and the capacity is ${Math.max(0, room)} (`,
             )
             const { start, end } = error!.diagnostics[0]!.span!
             expect(text.slice(start, end)).toMatch(/^P as .* in all$/)

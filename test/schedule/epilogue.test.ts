@@ -335,12 +335,12 @@ test('an empty segment means an empty row only if all reductions run over it', (
 describe('rejections with a hint', () => {
   const CASES: readonly (readonly [string, string, string, RegExp])[] = [
     ['dcsr', 'compute_at activate at io', 'not-every-element', /choose a format that iterates over every i;/],
-    ['coo', 'compute_at activate at io', 'not-complete', /leave activate a separate nest/],
+    ['coo', 'compute_at activate at io', 'not-complete', /leave activate a separate loop nest/],
     [
       'hyb(1, 1)',
       'each part of A as p { compute_at activate at p.io }',
       'order-matters',
-      /leave activate a separate nest/,
+      /leave activate a separate loop nest/,
     ],
     [
       'hyb_pieces(1, 1)',

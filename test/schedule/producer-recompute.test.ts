@@ -69,7 +69,7 @@ test.each(['csr', 'bsr(2)'])(
     const consumer = 'fuse (o.io, o.jo) -> g  compute_at sc at o.g recompute'
     const { code, hint } = refusal(() => of(SAMPLED, `M as ${format} live in place  ${consumer}`))
     expect(code).toBe('schedule/too-large')
-    const [step] = hint!.split(', before the first step on loops, or leave sc a separate nest')
+    const [step] = hint!.split(', before the first step on loops, or leave sc a separate loop nest')
     expect(step).toBe('fuse (sc.io, sc.jo) -> g')
     of(SAMPLED, `M as ${format} live in place  ${step}  ${consumer}`)
   },
@@ -85,7 +85,7 @@ test('the hint does not propose to join nests that cannot be joined', () => {
   const steps = 'M as bsr(2) where (j < 4) + csr live in place  compute_at sc_bsr at o_bsr.jo_bsr recompute'
   expect(refusal(() => of(SAMPLED, steps))).toMatchObject({
     code: 'schedule/used-elsewhere',
-    hint: 'leave sc_bsr a separate nest',
+    hint: 'leave sc_bsr a separate loop nest',
   })
 })
 

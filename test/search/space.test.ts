@@ -133,8 +133,8 @@ describe('a function', () => {
 
   test('duplicates are named', () => {
     const said = (decide: (p: Decisions) => unknown) => refusal(() => listPoints(broken(decide))).message
-    expect(said((p) => p.number('c', [1, 1.5, 1]))).toBe('1 is twice among what c can be')
-    expect(said((p) => p.option('o', ['a', 'b', 'b']))).toBe('"b" is twice among what o can be')
+    expect(said((p) => p.number('c', [1, 1.5, 1]))).toBe('1 is twice among the values of c')
+    expect(said((p) => p.option('o', ['a', 'b', 'b']))).toBe('"b" is twice among the values of o')
     const formats = refusal(() => formatChoices(kernel, { A: ['', 'csr', 'csr'] }))
     expect([formats.code, formats.message]).toEqual(['api/argument', '"csr" is twice among formats of A'])
   })

@@ -123,8 +123,8 @@ function accuracyWarning({ error }: Pick<Calibration, 'error'>, path: string | n
   if (Math.exp(error) < MAX_ERROR_FACTOR) return ''
   const advice =
     path === null
-      ? '. Choices use a file of --out only after `useCostModel(kind, model)`'
-      : `, or delete ${escapeLine(path)}, so that choices go by the model of the package`
+      ? '. Automatic selection uses a file of --out only after `useCostModel(kind, model)`'
+      : `, or delete ${escapeLine(path)}, so that automatic selection uses the model of the package`
   return `warning: the model is ${percent(Math.exp(error) - 1)} off on average: was the device busy? Calibrate it again${advice}\n`
 }
 

@@ -248,7 +248,7 @@ async function testInstructions(
     const { kind, why } = await verifier.verify(instr, instructions)
     if (kind !== 'wrong') lines.push(`${kind.padEnd(9)}${name}${why.length > 0 ? `: ${why.join('; ')}` : ''}`)
     else {
-      const message = `on ${device.kind}, ${name} does not do what its body says: ${why.join('; ')}`
+      const message = `on ${device.kind}, ${name} differs from its body: ${why.join('; ')}`
       const location = instr.span ? { span: instr.span } : {}
       const error = new SptError({
         code: 'check/wrong-instruction',

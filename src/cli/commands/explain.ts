@@ -58,7 +58,7 @@ export const explain: CommandSpec = {
     ...TRUST,
   ],
   notes: [
-    'Compulsory traffic ("bytes at least"): each array of a launch is moved once. Requested traffic ("bytes accessed"): loads\nand stores of all threads, before caches. Traffic and floating-point operations are counted in the lowered kernel with\nthese sizes and index arrays. Integer arithmetic for addresses is not counted. Registers, local memory and occupancy\nare read from the CUDA driver. Percentages refer to ceilings measured on the chip, if available.',
+    'Compulsory traffic: each array of a launch is moved once. Requested traffic ("bytes accessed"): loads\nand stores of all threads, before caches. Traffic and floating-point operations are counted in the lowered kernel with\nthese sizes and index arrays. Integer arithmetic for addresses is not counted. Registers, local memory and occupancy\nare read from the CUDA driver. Percentages refer to ceilings measured on the chip, if available.',
   ],
   examples: [
     'spt explain check/unknown-name',

@@ -40,7 +40,7 @@ export async function checkOutFolder(
         rejectUsage({
           command,
           message: `--out ${path} would overwrite ${typed}, which is an input`,
-          expected: 'a separate folder for what is written',
+          expected: 'a separate folder for the output',
         })
   const folder = { path, resolved, names }
   const stats = await stat(resolved).catch(() => null)

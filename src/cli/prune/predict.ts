@@ -117,7 +117,7 @@ export async function createPredictor(
         )
         if (usesInstructions(scheduled.kernel.compilation.loops.body))
           return {
-            reason: `${scheduled.schedule} uses instructions (tensor cores, copies), whose times the cost model does not know`,
+            reason: `${scheduled.schedule} uses instructions (tensor cores, copies), which the cost model does not support`,
           }
         if (scheduled.schedule !== null) schedules.add(scheduled.schedule)
         const { milliseconds } = predictor(kernel, { device: kind, inputs: { tensors, params } })(

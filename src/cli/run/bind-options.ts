@@ -178,7 +178,7 @@ export async function checkOutputs(kernel: Kernel1, outputs: ReadonlyMap<string,
     if (!WRITABLE.some((e) => path.toLowerCase().endsWith(e)))
       fail({
         code: 'io/unknown-extension',
-        message: `cannot tell from '${path}' what kind of file to write`,
+        message: `the name '${path}' does not determine a file format`,
         expected: WRITABLE.join(' '),
       })
     await checkWritable(path)

@@ -49,7 +49,7 @@ function roofRow(roof: Roof, time: Times | null): Row {
 function certainty({ sampledFraction, hasAssumptions }: Work['certainty']): Row[] {
   const remarks = [
     sampledFraction < 1 ? `estimated from ${percent(sampledFraction)} of the threads that differ` : '',
-    hasAssumptions ? 'conditions on what the kernel computes are taken as true' : '',
+    hasAssumptions ? 'conditions on computed values are assumed to be true' : '',
   ].filter((x) => x !== '')
   return remarks.length > 0 ? [['counts', remarks.join('; ')]] : []
 }
@@ -136,7 +136,7 @@ const ceilingsRow = ({ device, deviceName }: Explanation): Row[] =>
     : [
         [
           'ceilings',
-          `not measured for ${deviceName}: no shares of them, and no bounds (spt calibrate --device ${device} measures them)`,
+          `not measured for ${deviceName}: so there are no percentages and no bounds (spt calibrate --device ${device} measures them)`,
         ],
       ]
 

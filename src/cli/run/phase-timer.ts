@@ -10,7 +10,7 @@ const PROGRESS_TEXTS = {
   choose: 'choosing a schedule',
   compile: 'compiling',
   build: 'building formats and random data',
-  upload: 'bringing data to the device',
+  upload: 'uploading data',
   runs: 'running',
   verify: 'comparing with the reference',
   write: 'writing results',

@@ -184,7 +184,7 @@ function caseNumbers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Arra
           ? { labels: [{ span: firstSpan, text: `${caseName(a, 0)} takes it, too` }] }
           : {}),
         expected: 'conditions, at most one of which holds',
-        hint: 'exclude in the second what the first takes, or leave the last part without a condition: the rest',
+        hint: 'exclude the elements of the first part in the second, or leave the last part without a condition',
       })
     }
     numbers[e] = matches[0] ?? fallback
@@ -197,7 +197,7 @@ function caseNumbers(tree: Extract<PartTree, { kind: 'cases' }>, rows: Uint8Arra
         message: `${describe(e)} belongs to no part of ${instance.text}`,
         ...spanOf(site.span, tree.span),
         expected: 'a part for each coordinate',
-        hint: 'add a part without a condition, which takes the rest',
+        hint: 'add a part without a condition for the remaining elements',
       })
   }
   return numbers

@@ -87,7 +87,7 @@ function checkTogether(axis: StoredAxis): void {
   if (!repeatsCoordinates(axis) || ('ordered' in axis && axis.ordered && !isPadded(axis))) return
   fail({
     code: 'lower/unordered-lookup',
-    message: `axis ${axis.name} is nonunique and unordered, so entries of one coordinate lie apart, and what is under them cannot be looked up`,
+    message: `axis ${axis.name} is nonunique and unordered, so the entries of a coordinate are not contiguous, and elements below cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the axes under it`,
     hint: `iterate ${axis.name}, or declare it ordered`,
@@ -97,7 +97,7 @@ function checkTogether(axis: StoredAxis): void {
 function rejectAmbiguousAccess(axis: StoredAxis): never {
   fail({
     code: 'lower/unordered-lookup',
-    message: `axis ${axis.name} lies under several entries of one coordinate, and what they hold cannot be looked up`,
+    message: `axis ${axis.name} is below several entries of one coordinate, whose elements cannot be looked up`,
     ...(axis.span ? { span: axis.span } : {}),
     expected: `accesses at the iterators of ${axis.name} and of the axes above it`,
     hint: `iterate ${axis.name} and the axes above it`,

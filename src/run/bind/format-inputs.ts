@@ -132,7 +132,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
       hint:
         ends.length > 1
           ? 'coordinates of several dimensions are looked up in it, whose extents differ: take a list for each'
-          : 'the last boundary is the extent of what is cut into segments',
+          : 'the last boundary is the extent of the segmented dimension',
     })
   return values
 }
@@ -167,7 +167,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
       code: 'bind/shape',
       message: `the set ${name} has the shape [${tensor.shape.join(', ')}], and is over [${axes.join(', ')}]`,
       expected: `the shape [${shape.join(', ')}]`,
-      hint: 'give the set the shape of what it divides',
+      hint: 'give the set the shape of the divided axes',
     })
   const columns = setColumns(wanted, tensor)
   columns.forEach((c, d) => {

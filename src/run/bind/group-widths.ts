@@ -17,7 +17,7 @@ export function checkGroupWidths(
       if (width <= Math.max(coordinates, FILLED)) continue
       fail({
         code: 'bind/group-width',
-        message: `groups of ${instance.text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would fill up the rest, and go through it`,
+        message: `groups of ${instance.text} (${axis}) have ${width} positions, and ${tensor} has ${coordinates} coordinates to list: each run would pad and traverse the remaining positions`,
         ...(span && { span }),
         expected: `groups of at most ${Math.max(coordinates, FILLED)} positions`,
         hint: `one group of ${coordinates} holds all: choose no more, or several smaller groups`,

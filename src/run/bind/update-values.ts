@@ -231,7 +231,7 @@ function wrongLength(name: string, got: number, wanted: number): never {
   fail({
     code: 'bind/values-length',
     message: `${name} is given ${got} values`,
-    expected: `${wanted} values, in the order of what was bound`,
+    expected: `${wanted} values, in the order of the bound tensor`,
     hint: 'give one value for each, or a tensor with coordinates',
   })
 }
@@ -272,7 +272,7 @@ function matched(source: Source, next: Source, fill: number, logical: boolean): 
         code: 'bind/absent-coordinate',
         message: `entry ${e} of the new values of ${source.name} is at (${next.columns.map((c) => c[e]).join(', ')}), where ${source.name} holds nothing`,
         expected: 'coordinates that were bound',
-        hint: 'to write elsewhere, prepare again with all these coordinates, 0 where nothing is (what `read` gives has them)',
+        hint: 'to write elsewhere, prepare again with all these coordinates, with 0 for missing elements (the result of `read` has them)',
       })
     // Duplicates are assigned to separate entries while there are any; the rest is summed.
     const to = have.order ? have.order[h]! : h

@@ -87,7 +87,7 @@ export class CudaContext {
       fail({
         code: 'device/lost',
         message: `the device ${this.chip.name} cannot be used any more after a fault: ${this.#fault}`,
-        hint: 'start a new process; CUDA refuses all work in one where a kernel has faulted',
+        hint: 'start a new process; after a kernel fault, CUDA rejects all work of a process',
       })
     }
     this.check('cuCtxSetCurrent', this.calls.cuCtxSetCurrent(this.#handle))

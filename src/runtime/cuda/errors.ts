@@ -108,7 +108,7 @@ export function outOfMemory(state: MemoryState): SptError {
   return new SptError({
     code: 'device/out-of-memory',
     message:
-      `no device memory for '${state.label}': ${showBytes(state.requested)} asked, ` +
+      `no device memory for '${state.label}': ${showBytes(state.requested)} requested, ` +
       `${showBytes(state.free)} free of ${showBytes(state.total)}, ${showBytes(state.allocated)} held by this program`,
     expected: 'an allocation that fits in free device memory',
     hint: 'free buffers that are no longer needed, use smaller inputs, or stop other programs on this device',

@@ -99,7 +99,7 @@ export class CudaLibrary implements Library {
       code: 'device/library',
       message: `${name} of ${`${this.name} ${this.version}`.trim()} returned status ${status}`,
       expected: 'status 0',
-      hint: 'its documentation says what the status means; tune without libraries (--no-libraries)',
+      hint: 'see the status in its documentation, or tune without libraries (--no-libraries)',
     })
   }
 

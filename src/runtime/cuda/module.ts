@@ -159,8 +159,8 @@ function prepareCluster(
     fail({
       code: 'device/over-limit',
       message: chip.clusters
-        ? `kernel ${showKernel(entry)} asks for clusters of ${cluster.join(' x ')} blocks`
-        : `kernel ${showKernel(entry)} asks for clusters of blocks, which ${chip.name} does not have`,
+        ? `kernel ${showKernel(entry)} requires clusters of ${cluster.join(' x ')} blocks`
+        : `kernel ${showKernel(entry)} requires clusters of blocks, which ${chip.name} does not have`,
       expected: chip.clusters
         ? `at most ${LARGEST_CLUSTER} blocks, ${PORTABLE_CLUSTER} to be safe`
         : 'a GPU of compute capability 9.0 or later',

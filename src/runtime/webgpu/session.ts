@@ -108,7 +108,7 @@ export interface GpuFailure {
 export function validationError(call: string, message: string): SptError {
   return new SptError({
     code: 'device/validation',
-    message: `${call}: WebGPU refused a call: ${firstLine(message)}`,
+    message: `${call}: WebGPU rejected a call: ${firstLine(message)}`,
     hint: 'please report it with the program, its schedule and the device; another schedule may work',
     notes: [message.trim()],
   })

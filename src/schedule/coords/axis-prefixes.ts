@@ -119,7 +119,7 @@ export const standsUnder = (it: Iteration, x: Iter, parent: string, split: Split
   code: 'schedule/format-children',
   message: `iteration ${it.name} enters ${x.axis} by ${parent}, whose iterator ${split.instance.text} replaces together with ${namesOf(split)}`,
   ...split.at,
-  expected: `no iterator over another axis that lies under ${parent}`,
+  expected: `no iterator over another axis below ${parent}`,
   hint: `declare ${x.axis} over a root of its own with the same size, iterate that one too, and compare: if (r == ${parent}) { … }`,
 })
 

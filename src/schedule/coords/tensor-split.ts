@@ -150,7 +150,7 @@ export function splitBuffers(
     if (start < 0 || names.some((n, k) => b.axes[start + k] !== n))
       fail({
         code: 'schedule/format-shared',
-        message: `${b.name} shares axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
+        message: `${b.name} has common axes with the reformatted tensor, but is over [${b.axes.join(', ')}]`,
         ...at,
         expected: `[…, ${names.join(', ')}, …]`,
         hint: `declare ${b.name} over the same axes in the same order`,

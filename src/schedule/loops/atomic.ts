@@ -34,7 +34,7 @@ export const atomic = primitive({
           code: 'schedule/no-atomics',
           message: `${s.reducer.name} combines ${s.targets.length > 1 ? 'several elements' : 'by a declared monoid'}, which no atomic does`,
           expected: 'a reduction by + * min max and or',
-          hint: 'rfactor the loop: a second nest combines the partial results',
+          hint: 'rfactor the loop: a second loop nest combines the partial results',
         })
     })
     if (reductions === 0) refuseNoReduction(cx, buffer.name)

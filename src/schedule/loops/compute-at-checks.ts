@@ -32,7 +32,7 @@ export function checkProducts(cx: Context, producer: For, at: LoopLocation): Rea
         code: 'schedule/output-needed',
         message: `${producer.nest} writes ${name}, an output of the kernel`,
         loops: [producer],
-        expected: 'a nest that writes local buffers',
+        expected: 'a loop nest that writes local buffers',
       })
     const elsewhere = accessesOf(cx.kernel.body).find(
       (a) => a.buffer === name && !inside.has(a.stmt) && a.stmt.kind !== 'fill',
@@ -65,7 +65,7 @@ export function checkBetween(cx: Context, list: Body, producer: For, consumer: S
     code: 'schedule/order-matters',
     message: `${producer.nest} uses ${written.buffer}, which is written before ${loop.name} is reached`,
     loops: [producer, loop],
-    hint: `leave ${producer.nest} a separate nest`,
+    hint: `leave ${producer.nest} a separate loop nest`,
   })
 }
 
@@ -81,7 +81,7 @@ function aroundUses(cx: Context, producer: For, at: LoopLocation, elsewhere: Buf
   const loops = [...at.path, at.loop]
   const isIdentical = (a: BufferAccess): boolean =>
     a.mode === 'read' && loops.every((l, k) => a.path[k] && sameExpr(a.path[k].extent, l.extent))
-  if (nests.size < 2 || !uses.every(isIdentical)) return `leave ${producer.nest} a separate nest`
+  if (nests.size < 2 || !uses.every(isIdentical)) return `leave ${producer.nest} a separate loop nest`
   const joined = nestName(cx, [...nests] as string[], 'joined')
   const { nest, name } = at.loop
   // Joined loops have the names of the first nest.
@@ -125,7 +125,7 @@ export function checkUnseen(cx: Context, producer: For, loop: For, produced: Rea
       code: 'schedule/used-elsewhere',
       message: `${counted} is read after the kernel has run`,
       loops: [producer, loop],
-      hint: `leave ${producer.nest} a separate nest`,
+      hint: `leave ${producer.nest} a separate loop nest`,
     })
   walkStmts([producer], (s) => {
     if (s.kind !== 'if' || s.absent === undefined || !produced.has(s.absent)) return

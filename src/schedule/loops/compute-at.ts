@@ -143,8 +143,8 @@ function findProducer(
   return cx.refuse({
     code: known ? 'schedule/not-before' : 'schedule/unknown-nest',
     message: known
-      ? `${nest} is not in the same body as the nest around ${at.loop.name}`
-      : `there is no nest ${nest}`,
+      ? `${nest} is not in the same body as the loop nest around ${at.loop.name}`
+      : `there is no loop nest ${nest}`,
     loops: [at.loop],
     expected:
       known && beside.size === 0
@@ -164,7 +164,7 @@ function checkNotAsked(
   if (!step.recompute && !step.scope) return
   cx.refuse({
     code: 'schedule/not-a-producer',
-    message: `${nest.nest} comes after ${loop.name} and consumes what it has written`,
+    message: `${nest.nest} comes after ${loop.name} and consumes its output`,
     loops: [loop, nest],
     hint: `compute_at ${nest.nest} at ${loop.name}`,
   })

@@ -47,8 +47,8 @@ export function covers(
       message: `the loops around the producer of ${name} may not cover all iterations of ${of.name}`,
       loops: [of],
       hint: earlier
-        ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a separate nest`
-        : `choose a format that iterates over every ${of.name}; split tiles by divisors; or leave ${of.nest} a separate nest`,
+        ? `begin at a loop of ${earlier.nest}, which writes ${name} first, or leave ${of.nest} a separate loop nest`
+        : `choose a format that iterates over every ${of.name}; split tiles by divisors; or leave ${of.nest} a separate loop nest`,
     })
   return cover
 }

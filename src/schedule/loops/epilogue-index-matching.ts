@@ -162,7 +162,7 @@ export function checkDiagonal(
         code: 'schedule/not-every-element',
         message: `${loop.name} matches ${by.map((l) => l.name).join(' and ')}, which run over more iterations`,
         loops: [loop, ...by],
-        hint: `leave ${chain[0]!.nest} a separate nest`,
+        hint: `leave ${chain[0]!.nest} a separate loop nest`,
       })
   }
 }
@@ -221,7 +221,7 @@ export function checkGuards(
           code: 'schedule/not-every-element',
           message: `not every iteration of ${l.name} produces an element`,
           loops: [l],
-          hint: `leave ${chain[0]!.nest} a separate nest`,
+          hint: `leave ${chain[0]!.nest} a separate loop nest`,
         })
     }
   }
@@ -231,7 +231,7 @@ export function checkGuards(
       code: 'schedule/not-every-element',
       message: `the outer loops cover more iterations than ${l.name}`,
       loops: [l],
-      hint: `require that the tiles divide the sizes, or leave ${l.nest} a separate nest`,
+      hint: `require that the tiles divide the sizes, or leave ${l.nest} a separate loop nest`,
     })
   }
 }

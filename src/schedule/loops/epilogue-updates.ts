@@ -77,7 +77,7 @@ export function checkOwnStarts(
     code: 'schedule/starts-in-reduction',
     message: `${consumer.nest} initialises ${buffer}, and a condition within ${(by ?? combining[0]!).name} selects its elements`,
     loops: [by ?? combining[0]!, consumer],
-    hint: `leave ${consumer.nest} a separate nest, or atomic ${buffer} first`,
+    hint: `leave ${consumer.nest} a separate loop nest, or atomic ${buffer} first`,
   })
 }
 

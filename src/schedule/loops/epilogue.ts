@@ -62,7 +62,7 @@ const reads = (s: Stmt, from: Stmt | undefined): boolean => {
 
 export function consumeAt(cx: Context, at: LoopLocation, { list, producer, consumer }: Pair): Outcome {
   const { loop } = at
-  const alone = `leave ${consumer.nest} a separate nest`
+  const alone = `leave ${consumer.nest} a separate loop nest`
   const refuse = (code: string, message: string, loops: readonly For[], hint = alone): never =>
     cx.refuse({ code, message, loops, hint })
   const written = writesOf([producer])

@@ -71,7 +71,7 @@ function splitPoint(cx: Context, loop: For, after: string | number): number {
   if (typeof after === 'string' && count === 0)
     cx.refuse({
       code: 'schedule/unknown-nest',
-      message: `${loop.name} contains no nest ${after}`,
+      message: `${loop.name} contains no loop nest ${after}`,
       loops: [loop],
       ...(nests.length > 0 ? { expected: `one of ${nests.join(', ')}` } : {}),
       lookup: { name: after, candidates: nests },

@@ -158,7 +158,7 @@ function checkStarts(cx: Context, members: readonly Member[]): void {
           code: 'schedule/order-matters',
           message: `${m.name} would reset elements of ${reduce.targets[0]!.buffer} that ${earlier.name} wrote`,
           loops: [earlier.top, m.top],
-          hint: 'leave them separate nests',
+          hint: 'leave them separate loop nests',
         })
     }
 }
@@ -202,7 +202,7 @@ function checkIterations(cx: Context, joined: Kernel2, first: Member, members: r
           ? `join would change the order of ${own.name}: ${dependence.reason}`
           : `different iterations of ${own.name} would use the same elements of ${where}`,
         loops: members.map((m) => m.chain[first.chain.indexOf(own)]!),
-        expected: 'nests that access the same elements in the same iterations, by the same index',
+        expected: 'loop nests that access the same elements in the same iterations, by the same index',
       })
   }
 }

@@ -178,7 +178,7 @@ function checkUnwritten(cx: Context, buffer: string, members: readonly Member[],
   if (before)
     cx.refuse({
       code: 'schedule/order-matters',
-      message: `${buffer} would be initialised again, and a statement before the nests has written it`,
+      message: `${buffer} would be initialised again, and a statement before the loop nests has written it`,
       loops: before.kind === 'for' ? [before] : [],
       hint: 'leave them separate launches',
     })

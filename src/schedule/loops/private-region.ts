@@ -175,7 +175,7 @@ function refuseSize(
 ): never {
   const scope = scopeAt(at, place)
   const lists = listLoops(cx, at.loop, of.name, nest)
-  const alone = `leave ${nest} a separate nest`
+  const alone = `leave ${nest} a separate loop nest`
   return cx.refuse({
     code: 'schedule/too-large',
     message: `an iteration of ${at.loop.name} computes ${shape.map((e) => printExpr(e)).join(' × ')} elements of ${of.name}`,

@@ -23,9 +23,9 @@ export function checkSeveral(cx: Context, word: 'merge' | 'join', nests: readonl
     code: `schedule/nothing-to-${word}`,
     message:
       nests.length < 2
-        ? `${word} is given ${nests.length === 0 ? 'no' : 'one'} nest`
-        : `${word} is given a nest twice`,
-    expected: 'at least two different nests',
+        ? `${word} is given ${nests.length === 0 ? 'no' : 'one'} loop nest`
+        : `${word} is given a loop nest twice`,
+    expected: 'at least two different loop nests',
   })
 }
 
@@ -39,7 +39,7 @@ export function topNest(cx: Context, name: string): TopNest {
   if (!only)
     return cx.refuse({
       code: 'schedule/unknown-nest',
-      message: `there is no top-level nest ${name}`,
+      message: `there is no top-level loop nest ${name}`,
       ...(candidates.length > 0 ? { expected: `one of ${candidates.join(', ')}` } : {}),
       lookup: { name, candidates },
     })
@@ -79,7 +79,7 @@ export function placeFor(cx: Context, members: readonly TopNest[]): number {
     code: 'schedule/order-matters',
     message: `${between!.member.name} cannot be moved to the others: a statement between them also uses ${between!.buffer}`,
     loops: [between!.member.top, ...(between!.other.kind === 'for' ? [between!.other] : [])],
-    expected: 'nests that follow each other, or independent ones between them',
+    expected: 'loop nests that follow each other, or independent ones between them',
   })
 }
 

@@ -58,7 +58,7 @@ function adoptResult(data: Workspace, visits: number, result: ReferenceResult): 
   return fail({
     code: 'search/reference-too-long',
     message: `the reference visits more than ${visits} coordinates for a single row of the results, or no row can be computed by itself`,
-    expected: 'a kernel whose results can be checked: nothing is compared with what nobody computed',
+    expected: 'a kernel whose results can be computed by the reference',
     hint: 'tune with smaller sizes, and run the winner on the large ones',
   })
 }

@@ -33,7 +33,7 @@ function isJson(x: unknown): boolean {
 /** Trace in the form of `toJSON`. */
 const TRACE: ValueKind = {
   holds: (x) => Array.isArray(x) && isJson(x),
-  expected: 'steps: what kernel.toJSON() gives',
+  expected: 'steps: a result of kernel.toJSON()',
 }
 const FILTER: Readonly<Record<keyof RecordFilter, ValueKind>> = {
   id: TEXT,
@@ -88,10 +88,10 @@ export function checkPoints(points: unknown): void {
 
 /** @throws SptError `api/argument` */
 export function checkStudy(study: Study): void {
-  expectValue('a study', study, { ...RECORD, expected: 'what createStudy gives' })
+  expectValue('a study', study, { ...RECORD, expected: 'a result of createStudy' })
   const texts = ['id', 'kernel', 'kernelName', 'space', 'compiler', 'fingerprint'] as const
   for (const field of texts) expectValue(`${field} of a study`, study[field], TEXT)
-  expectValue('the device of a study', study.device, { ...RECORD, expected: 'what deviceIdentity gives' })
+  expectValue('the device of a study', study.device, { ...RECORD, expected: 'a result of deviceIdentity' })
   expectValue('the kind of a device', study.device.kind, oneOf(DEVICE_KINDS))
   for (const field of ['name', 'driver'] as const)
     expectValue(`the ${field} of a device`, study.device[field], TEXT)
@@ -104,7 +104,7 @@ export function checkStudy(study: Study): void {
 const TIME: ValueKind = { ...INTEGER, expected: 'milliseconds since 1970: Date.now()' }
 const DATA: ValueKind = {
   holds: (x) => RECORD.holds(x) && Array.isArray((x as { tensors?: unknown }).tensors) && isJson(x),
-  expected: '{ name, tensors }: what studyOf gives',
+  expected: '{ name, tensors }: from a result of studyOf',
 }
 
 const isMs = (x: unknown): boolean => typeof x === 'number' && Number.isFinite(x) && x >= 0

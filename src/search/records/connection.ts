@@ -129,7 +129,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     (path) => ({
       code: 'records/full',
       message: `the disk is full: cannot write '${path}'`,
-      hint: 'make room: what was there before is still there',
+      hint: 'free disk space; earlier records are unchanged',
     }),
   ],
   [

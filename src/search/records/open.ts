@@ -39,7 +39,7 @@ function checkPlace(path: string, readonly: boolean): void {
   if (!around?.isDirectory())
     fail({
       code: 'records/missing-folder',
-      message: around ? `'${folder}' is no folder` : `the folder '${folder}' does not exist`,
+      message: around ? `'${folder}' is not a folder` : `the folder '${folder}' does not exist`,
       expected: 'a file in a folder that exists',
       hint: 'make the folder, or name another file',
     })

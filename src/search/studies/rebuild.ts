@@ -82,8 +82,8 @@ async function tensorOf(
       ? generate(input.family)
       : fail({
           code: 'studies/family',
-          message: `nothing here generates ${input.family}`,
-          hint: 'give the worker what generates it',
+          message: `there is no generator of ${input.family}`,
+          hint: 'give the worker a generator of this family',
         })
   if (dataRoot !== undefined && !(await placeOf(input.file)).startsWith((await placeOf(dataRoot)) + sep))
     fail({

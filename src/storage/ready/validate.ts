@@ -77,7 +77,7 @@ export function storedValues(storage: Storage, tensor: StoredTensor, fill: numbe
   if (paddedAxis)
     fail({
       code: 'bind/padding-values',
-      message: `axis ${paddedAxis.name} is padded with a coordinate, and the arrays have no values that tell padding from elements`,
+      message: `axis ${paddedAxis.name} is padded with a coordinate, and the arrays have no values that mark padding`,
       expected: 'values: the fill value in padding',
     })
   const ones = filledArray(tensor.dtype, storage.size, 1)
@@ -152,6 +152,6 @@ function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: s
     code: 'bind/values-length',
     message: `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
     expected: `${storage.size} values`,
-    hint: `give one value for each position, padding included${sparseAxis ? `; how many there are, the last of the offsets (indptr) of ${sparseAxis} says` : ''}`,
+    hint: `give one value for each position, padding included${sparseAxis ? `; their number is the last offset (indptr) of ${sparseAxis}` : ''}`,
   })
 }
