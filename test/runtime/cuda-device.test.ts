@@ -103,7 +103,7 @@ describe('memory', () => {
     const first = device.alloc(total - 1000, 'first')
     const text = await messageOf(() => device.alloc(2000, 'second'))
     expect(text).toBe(
-      "device/out-of-memory: no device memory for 'second': 2000 bytes asked, 1000 bytes free of 1048576 bytes " +
+      "device/out-of-memory: no device memory for 'second': 2000 bytes requested, 1000 bytes free of 1048576 bytes " +
         '(1.0 MiB), 1047576 bytes held by this program',
     )
     expect(await code(() => device.alloc(total + 1, 'huge'))).toBe('device/buffer-too-large')
