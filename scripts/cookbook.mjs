@@ -121,7 +121,7 @@ function scheduleSection(kernel, { file }, row) {
   const all = schedulesOf(kernel).sort((a, b) => Number(a.file !== file) - Number(b.file !== file))
   const has = (name) => all.some((s) => s.name === name)
   const lead = has('auto')
-    ? `\`auto\` is the default schedule. It selects one of the other schedules, by the device, the sizes and statistics of your data.`
+    ? `\`auto\` is the default schedule. It selects one of the other schedules, based on the device and on the sizes and statistics of your data.`
     : row.gpu === 'gpu' && has('gpu')
       ? `If you name no schedule, \`spt run\` uses \`cpu\` on the CPU and \`gpu\` on a GPU.`
       : `If you name no schedule, \`spt run\` uses \`cpu\` on the CPU. On a GPU, try \`--schedule ${row.gpu}\` first.`

@@ -167,7 +167,7 @@ const alike = (p: Buffer1, a: Buffer1): boolean =>
   !a.table &&
   p.axes.length === a.axes.length
 
-/** Returns whether two axes are levels of the same kind and order, with the same number of sizes. */
+/** Returns whether two stored axes have the same kind, index width, ordering, uniqueness, padding and holes, and the same number of sizes. */
 function storedAlike(p: Axis, a: Axis): boolean {
   if (p.kind !== a.kind || !isStored(p) || !isStored(a)) return false
   const flag = (x: Axis, name: 'ordered' | 'unique'): boolean => name in x && !!x[name as keyof Axis]

@@ -17,7 +17,7 @@ export interface Comment extends Node {
 
 /** Comments around a node, used only by the printer. */
 export interface Trivia {
-  /** There is a blank line before the node, after its comments. */
+  /** There is a blank line between the node and the comments before it. */
   readonly blank?: boolean
   /** On the lines before the node. */
   readonly before?: readonly Comment[]

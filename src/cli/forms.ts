@@ -36,7 +36,8 @@ export const formJson = (forms: readonly Form[]) => ({
   ),
 })
 
-const nameOf = ({ text }: Form): string => text || 'default'
+/** `default`, with the decisions of an automatic form: `default with sum.at = apart`. */
+const nameOf = ({ text }: Form): string => (text.includes('=') ? `default with ${text}` : text || 'default')
 
 /** The selected form with its predicted time, or the rule that selected it. */
 function selectedFormText(first: Form): string {

@@ -78,7 +78,7 @@ function axesOf(d: Declared, b: Ast.BufferDecl): readonly string[] | null {
           message: `axis ${a.name} of buffer ${b.name.name} comes before its parent ${parent}`,
           span: id.span,
           labels,
-          hint: `${b.name.name}: ${b.type.name}[${chainOf(d, a).join(', ')}]`,
+          hint: `${b.name.name}: ${b.type.name}[${chainOf(d, a).join(', ')}], or an own axis of the same size, such as \`axis ${a.name}d = dense_fixed(n)\`, for a dense tensor`,
         })
       const sibling = parent === null ? undefined : seen.find((s) => parentOf(d.axes.get(s)!) === parent)
       if (sibling)

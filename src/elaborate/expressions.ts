@@ -27,7 +27,7 @@ export interface Names {
   field(e: Ast.Field): Typed | null
   /** Elaborates a call of a function that exists at this place only; returns undefined for functions of every place. */
   call?(e: Ast.Call): Typed | null | undefined
-  /** Names of all functions that this place has, for suggestions. */
+  /** Names of all functions that can be called here, for suggestions. */
   readonly functions?: readonly string[]
   /** The type of fractions without another type; f32 by default. */
   readonly real?: Real

@@ -183,7 +183,11 @@ class Parser extends TextParser<EdgeOptions> {
     const what = dimension === 0 ? 'source' : 'target'
     if (!n.ok) {
       const token = n.token()
-      if (token === '') this.fail('io/missing-number', `the ${what} is missing`, { expected: COLUMNS })
+      if (token === '')
+        this.fail('io/missing-number', `the line has no ${what} node`, {
+          expected: COLUMNS,
+          hint: 'this format is read as a list of edges; write a vector as .npy, or as a Matrix Market array',
+        })
       this.fail('io/not-a-number', `'${token}' is not a node's number`, {
         expected: 'a whole number from 0 on',
         ...(Number.isFinite(Number(token)) ? this.ifDense() : this.advice(token)),
@@ -191,7 +195,7 @@ class Parser extends TextParser<EdgeOptions> {
     }
     const size = this.options.shape?.[dimension] ?? MAX_ID + 1
     if (checkId < 0 || checkId >= size)
-      this.fail('io/index-range', `the ${what} ${n.lastToken()} is out of range`, {
+      this.fail('io/index-range', `the ${what} node ${n.lastToken()} is out of range`, {
         expected: `0 to ${size - 1}`,
       })
   }

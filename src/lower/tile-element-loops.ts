@@ -137,7 +137,7 @@ export class ElementLoops {
     })
   }
 
-  /** Maps the loop variables over elements to their dimensions of the tile. */
+  /** Maps each loop variable that runs over elements to an index of the tile dimensions. */
   #walkers(root: Stmt, accesses: readonly ElementAccess[], memory: Memory): ReadonlyMap<string, number> {
     const dims = new Map<string, number>()
     const all = accesses.filter((a) => sameElements(a.memory, memory))

@@ -30,7 +30,7 @@ export function coverageText({ elements, compared, undecided, weak, notANumber }
       ? `all ${text(elements)} elements`
       : `${text(compared)} of ${text(elements)} elements`,
     ...(undecided > 0 ? [`${text(undecided)} are decided by rounding, and not compared`] : []),
-    ...(notANumber > 0 ? [`${text(notANumber)} are NaN in both`] : []),
+    ...(notANumber > 0 ? [`${text(notANumber)} ${notANumber === 1 ? 'is' : 'are'} NaN in both`] : []),
     ...(weak > 0 ? [`of ${text(weak)} the allowed error is as large as the value`] : []),
   ].join('; ')
 }

@@ -62,7 +62,7 @@ describe('edge lists', () => {
     ).toBe(true)
   })
   test.each([
-    ['0 1\n1\n', {}, 'io/missing-number: a.el:2: the target is missing'],
+    ['0 1\n1\n', {}, 'io/missing-number: a.el:2: the line has no target node'],
     ['0 1\n\n1 x\n', {}, "io/not-a-number: a.el:3: 'x' is not a node's number"],
     ['a b\nc d\n', {}, "io/not-a-number: a.el:1: 'a' is not a node's number"],
     ['a b\n', {}, "io/not-a-number: a.el:1: 'a' is not a node's number"],
@@ -73,7 +73,7 @@ describe('edge lists', () => {
     ['"0","1"\n2,3\n', { table: true }, `io/not-a-number: a.el:1: '"0"' is not a node's number`],
     ['a,b\n"0","1"\n', { table: true }, `io/not-a-number: a.el:2: '"0"' is not a node's number`],
     ['a,inf\n0,1\n', { table: true }, "io/not-a-number: a.el:1: 'a' is not a node's number"],
-    [',a,b\n0,1,2\n', { table: true }, 'io/missing-number: a.el:1: the source is missing'],
+    [',a,b\n0,1,2\n', { table: true }, 'io/missing-number: a.el:1: the line has no source node'],
     ['a,b\nc,d\n', { table: true }, "io/not-a-number: a.el:2: 'c' is not a node's number"],
     [
       '# c\na,b\n# d\n',
@@ -81,9 +81,9 @@ describe('edge lists', () => {
       'io/no-edges: a.el:2: this line has no numbers, and no edge follows',
     ],
     ['0.5 1\n', {}, "io/not-a-number: a.el:1: '0.5' is not a node's number"],
-    ['0 1\n-1 0\n', {}, 'io/index-range: a.el:2: the source -1 is out of range'],
-    ['0 3\n', { shape: [3, 3] }, 'io/index-range: a.el:1: the target 3 is out of range'],
-    ['0 2147483647\n', {}, 'io/index-range: a.el:1: the target 2147483647 is out of range'],
+    ['0 1\n-1 0\n', {}, 'io/index-range: a.el:2: the source node -1 is out of range'],
+    ['0 3\n', { shape: [3, 3] }, 'io/index-range: a.el:1: the target node 3 is out of range'],
+    ['0 2147483647\n', {}, 'io/index-range: a.el:1: the target node 2147483647 is out of range'],
     ['0 1\n0 1 2\n', {}, 'io/columns: a.el:2: this line has more than the 2 columns before it'],
     ['0 1 2\n0 1\n', {}, 'io/columns: a.el:2: this line has fewer than the 3 columns before it'],
     ['0 1 2 3\n', {}, "io/columns: a.el:1: unexpected '3'"],

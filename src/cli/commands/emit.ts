@@ -11,6 +11,8 @@ import { rejectSharedOverflowAt } from '../../backends/targets/cuda/limits.ts'
 import { TARGET_NAMES, TARGETS } from '../../backends/targets/index.ts'
 import { makeFolder } from '../../cache/disk-cache.ts'
 import { withFileErrors } from '../../io/node-files.ts'
+import { binary, type Expr } from '../../ir/expr.ts'
+import { rewriteExpr } from '../../ir/expr-tree.ts'
 import type { Clear, Launch, Plan } from '../../ir/loops.ts'
 import { printExpr } from '../../ir/print-stage2.ts'
 import type { Call, CommandSpec } from '../command.ts'
@@ -170,6 +172,10 @@ function withLaunchComments(modules: readonly ModuleText[], plan: Plan): NamedTe
   })
 }
 
+/** Replaces truncating divisions, for people; equal because sizes are not negative. */
+const floorDivisions = (e: Expr): Expr =>
+  rewriteExpr(e, (x) => (x.kind === 'binary' && x.op === 'quo' ? binary('div', x.a, x.b) : undefined))
+
 function signature(m: ModuleText, e: Entry, launch: Launch): string {
   const argument = (a: ArgSpec): string =>
     a.kind === 'buffer'
@@ -177,8 +183,9 @@ function signature(m: ModuleText, e: Entry, launch: Launch): string {
       : `${a.name}: ${a.dtype}`
   const call = `// ${e.name}(${e.args.map(argument).join(', ')})`
   if (!TARGETS[m.target].grid) return call
-  const blocks = launch.grid.map((x) => `(${printExpr(x)})`).join(' * ')
-  return `${call}\n//   in ${blocks} blocks of ${e.block.join(' × ')} threads`
+  const grid = launch.grid.map((x) => printExpr(floorDivisions(x))).join(' × ')
+  const groups = m.target === 'wgsl' ? 'workgroups' : 'blocks'
+  return `${call}\n//   ${groups}: ${grid}, of ${e.block.join(' × ')} threads`
 }
 
 /** Adds a comment before the first module. */

@@ -172,7 +172,6 @@ export async function checkOutputs(kernel: Kernel1, outputs: ReadonlyMap<string,
         code: 'run/unknown-output',
         message: `kernel ${kernel.name} has no output ${name}`,
         lookup: { name, candidates },
-        expected: candidates.join(', '),
         hint: '--out takes buffers with the role out or inout',
       })
     if (!WRITABLE.some((e) => path.toLowerCase().endsWith(e)))

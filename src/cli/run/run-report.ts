@@ -134,7 +134,7 @@ function nonzerosText(r: Report): string {
 /** First line of the report: the verdict of verification. */
 function verdictText({ verification: v, random }: Report): string {
   const data = random.length > 0 ? ` on random ${random.join(', ')}` : ''
-  if (v === null) return `ok: ran${data}; --verify compares the results with the reference`
+  if (v === null) return `ok: ran${data}, not verified; --verify compares the results with the reference`
   const errors = `relative error ${v.maxRelativeError.toExponential(1)}, absolute ${v.maxAbsoluteError.toExponential(1)}`
   const sample = v.sample ? `, on ${count(v.sample.coordinates.length)} coordinates of ${v.sample.axis}` : ''
   if (v.verdict === 'empty') return 'ok: nothing to compare, since the outputs have no elements'

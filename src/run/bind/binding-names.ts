@@ -47,7 +47,10 @@ export function bindingOf(
 ): Binding {
   const found = bindingIn(kernel, name, tensor)
   if (found) return found
-  const names = [...callerTensors(kernel).map((t) => t.name), ...givenOf(kernel).keys()]
+  const names = [
+    ...callerTensors(kernel).flatMap((t) => (t.first.role === 'local' ? [] : [t.name])),
+    ...givenOf(kernel).keys(),
+  ]
   const tables = tablesMade(kernel).map((b) => nameInText(kernel, b))
   // Only axes with stored structure can be bound: dense axes have none, and the kernel computes its own tables.
   const all = allAxesOf(kernel)

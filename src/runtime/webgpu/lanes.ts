@@ -3,7 +3,7 @@
  * form a subgroup, so the device runs test exchanges in blocks of several shapes.
  */
 
-/** Maximum number of neighbours tested. */
+/** Largest group of consecutive threads that is tested for register exchange. */
 const MAX_LANES = 32
 const SHAPES = [
   [64, 1, 1],

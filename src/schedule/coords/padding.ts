@@ -242,7 +242,8 @@ function refuse(
       code: 'schedule/format-padding',
       message: `${text} leaves out coordinates of ${names} that hold its fill value, and skipping those would change ${target} of ${kernel.name}`,
       ...split.at,
-      expected: 'a reduction that combines its identity at fill values of the tensor',
+      expected:
+        'a reduction that padding (the fill value of the tensor) does not change; `+=` of products with it is one',
       hint: `leave out this step, declare ${names} over sparse axes, or mask the computation of ${target} first`,
     })
   const [first] = padded
@@ -256,7 +257,7 @@ function refuse(
     expected: 'a reduction that combines its identity at fill values of the tensor',
     hint:
       padding.length > 0
-        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: choose a format whose padding has none, or that stores a mask (\`mask held\`)`
-        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: choose a format that stores only elements, claims these axes full, or stores a mask (\`mask held\`)`,
+        ? `axis ${padding[0]!.name} is padded with a coordinate of the tensor: use a format without padding, such as csr, or one that stores a mask (\`mask held\`)`
+        : `the padding comes from the dense axes ${dense.map((a) => a.name).join(', ')}: use a format that stores only elements, such as csr or ell, or one that stores a mask (\`mask held\`)`,
   })
 }

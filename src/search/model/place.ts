@@ -56,7 +56,7 @@ export class Place implements KnownValues {
     return new Place(this, times * share, starts * share, useful, frames, lanes, guards)
   }
 
-  /** The position inside a condition. */
+  /** The position inside the body of an `if`, as a frame. */
   inCondition(frame: Frame): Place {
     const { starts, useful, frames, lanes, guards } = this
     return new Place(this, frame.times, starts * frame.extent, useful, [...frames, frame], lanes, guards)
