@@ -115,7 +115,7 @@ const byFirst = (x: BufferAccess, block: Block): boolean => {
 type Owners = readonly (string | undefined)[]
 
 /** Cache of `ownersOf` per access, because an access is compared with many others of its launch. */
-const known = new WeakMap<BufferAccess, Map<string, Owners>>()
+const ownersByAccess = new WeakMap<BufferAccess, Map<string, Owners>>()
 
 /**
  * Returns a key per dimension: two accesses with equal keys in a dimension touch one element only from one thread of `axis`. `undefined`:
@@ -127,11 +127,11 @@ function owningThread(
   proved: ReadonlySet<ThreadAxis>,
   { indptr }: Block,
 ): Owners {
-  const found = known.get(x) ?? new Map<string, Owners>()
-  known.set(x, found)
+  const ownersByKey = ownersByAccess.get(x) ?? new Map<string, Owners>()
+  ownersByAccess.set(x, ownersByKey)
   const key = [axis, ...proved].join()
-  const owners = found.get(key) ?? ownersOf(x, axis, proved, indptr)
-  found.set(key, owners)
+  const owners = ownersByKey.get(key) ?? ownersOf(x, axis, proved, indptr)
+  ownersByKey.set(key, owners)
   return owners
 }
 

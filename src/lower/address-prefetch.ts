@@ -97,14 +97,14 @@ interface Kept extends Address {
 function inRegisters(
   copies: Body,
   known: readonly Expr[],
-  asked: (u: Use) => boolean,
+  isSelected: (u: Use) => boolean,
   around: readonly For[],
   stable: (buffer: string) => boolean,
   names: Names,
 ): { readonly kept: readonly Kept[]; readonly replaced: Body } {
   const uses = new Map<string, Use[]>()
   visitUses(copies, known, (u, ofAddress) => {
-    if (ofAddress && asked(u)) uses.set(keyOf(u.load), [])
+    if (ofAddress && isSelected(u)) uses.set(keyOf(u.load), [])
   })
   visitUses(copies, known, (u) => uses.get(keyOf(u.load))?.push({ ...u, path: [...around, ...u.path] }))
   const kept = [...uses].flatMap(([key, list]): Kept[] => {
@@ -200,11 +200,11 @@ function visitExpr(e: Expr, path: readonly For[], known: readonly Expr[], depth:
 
 /** Returns one address that serves all uses, or `undefined` if the uses differ or need more than `MOST` registers. */
 function addressOf(uses: readonly Use[], stable: (buffer: string) => boolean): Address | undefined {
-  const found = uses.map((u) => address(u, stable))
-  const [first] = found
+  const addresses = uses.map((u) => address(u, stable))
+  const [first] = addresses
   if (!first) return undefined
   const cases = new Map<string, readonly Expr[]>()
-  for (const a of found) {
+  for (const a of addresses) {
     if (a?.loops.length !== first.loops.length || a.loops.some((l, k) => !sameLoop(l, first.loops[k]!)))
       return undefined
     cases.set([...new Set(a.conditions.map(keyOf))].sort().join(), a.conditions)
@@ -235,12 +235,12 @@ function address(
   const size = loops.reduce((n, l) => n * (l.extent.kind === 'const' ? l.extent.value : Infinity), 1)
   if (size > MOST || loops.some((l) => l.mode.kind === 'instr')) return undefined
   const others = path.filter((l) => !loops.includes(l))
-  const own = freeVars(a)
+  const addressVars = freeVars(a)
   const kept: Expr[] = []
   for (const c of conditions) {
     const vars = [...freeVars(c)]
     if (!vars.some((v) => others.some((l) => l.var === v))) kept.push(c)
-    else if (vars.some((v) => own.has(v))) return undefined
+    else if (vars.some((v) => addressVars.has(v))) return undefined
   }
   const moves = (e: Expr): boolean =>
     someExpr(e, (x) => (x.kind === 'load' || x.kind === 'search') && !stable(x.buffer))

@@ -32,10 +32,10 @@ export function checkFences(body: Body, buffers: ReadonlyMap<string, Buffer>, fa
       return true
     }
     const { instr } = s.mode
-    const found = matchInstr(instr, s, { buffer: (name) => buffers.get(name), facts })
-    if (found.kind === 'mismatch') return false
+    const match = matchInstr(instr, s, { buffer: (name) => buffers.get(name), facts })
+    if (match.kind === 'mismatch') return false
     for (const o of instr.operands) {
-      const at = found.operands.get(o.name)
+      const at = match.operands.get(o.name)
       if (!at) continue
       if (o.mode !== 'write' && o.fenced) readers.set(at.buffer, { loop: s, instr, operand: o.name })
       if (o.mode !== 'read' && !o.fenced) ordinary(s, instr.name)

@@ -38,8 +38,8 @@ class AwaitInsertion {
   }
 
   run(): Stmt {
-    const own = withPreheaders(this.#list([this.#top]), this.#preheaders)
-    return own.length === 1 ? own[0]! : when(bool(true), own)
+    const statements = withPreheaders(this.#list([this.#top]), this.#preheaders)
+    return statements.length === 1 ? statements[0]! : when(bool(true), statements)
   }
 
   #list(list: Body): Body {
@@ -133,16 +133,16 @@ function startsOf(s: Stmt): readonly Instr[] {
 
 /** Returns the asynchronous instructions of `s`. Empty if `s` also contains other work. */
 export function asynchronousInstrs(s: Stmt): readonly Instr[] {
-  const found = new Map<string, Instr>()
+  const instrs = new Map<string, Instr>()
   let others = false
   walkStmts([s], (x) => {
     if (x.kind === 'for' && x.mode.kind === 'instr' && x.mode.instr.asynchronous) {
       // Copies with a barrier of their own are awaited at this barrier.
-      if (!x.mode.signals) found.set(x.mode.instr.name, x.mode.instr)
+      if (!x.mode.signals) instrs.set(x.mode.instr.name, x.mode.instr)
       return false
     }
     if ((x.kind === 'instr' && !x.once) || targetsOf(x).length > 0) others = true
     return true
   })
-  return others ? [] : [...found.values()]
+  return others ? [] : [...instrs.values()]
 }

@@ -89,8 +89,8 @@ function decided(s: If, block: BarrierScope): Body {
   if (!reads(s.cond)) return [s]
   const name = block.names.fresh('holds')
   // Conjuncts that do not read written data stay visible, because they prove that indices are in range.
-  const known = conjuncts(s.cond).filter((e) => !reads(e))
-  return [define(name, s.cond), stmt({ ...s, cond: all([...known, variable(name, 'bool')]) })]
+  const readFree = conjuncts(s.cond).filter((e) => !reads(e))
+  return [define(name, s.cond), stmt({ ...s, cond: all([...readFree, variable(name, 'bool')]) })]
 }
 
 /** Inserts barriers between consecutive statements. */
@@ -140,10 +140,10 @@ function conflictsBetween(
   })
   const meets = (x: BufferAccess, y: BufferAccess): boolean => {
     if (hasArrived(x)) return false
-    const found = conflictScope(x, y, block)
+    const scope = conflictScope(x, y, block)
     // A barrier of a row orders shared memory only.
-    const inRow = found === 'row' && block.row !== undefined && block.shared.has(x.buffer)
-    return found !== 'none' && inRow === (where === 'row') && !apart(x, y)
+    const inRow = scope === 'row' && block.row !== undefined && block.shared.has(x.buffer)
+    return scope !== 'none' && inRow === (where === 'row') && !apart(x, y)
   }
   return both.flatMap(({ first, second }) =>
     first.flatMap((x) => (second.some((y) => meets(x, y)) ? [x.buffer] : [])),

@@ -28,9 +28,9 @@ const flat = new WeakMap<readonly Buffer[], readonly Buffer[]>()
 
 /** Returns flattened copies of the buffers; cached, because each launch of a kernel needs them. */
 export function flatBuffers(buffers: readonly Buffer[]): readonly Buffer[] {
-  const known = flat.get(buffers) ?? buffers.map(flatBuffer)
-  flat.set(buffers, known)
-  return known
+  const flattened = flat.get(buffers) ?? buffers.map(flatBuffer)
+  flat.set(buffers, flattened)
+  return flattened
 }
 
 /** The shape whose row-major order is the storage order: a buffer in a declared shared memory is stored tile by tile. */

@@ -63,10 +63,10 @@ function withSlices(plan: Plan, limit: number): Plan {
     return used.length - readOnly.length + byDtype(readOnly).length <= limit
   }
   if (plan.steps.every((s) => s.kind !== 'launch' || fits(s))) return plan
-  const taken = new Set(plan.steps.flatMap((s) => (s.kind === 'launch' ? [s.name] : [])))
+  const usedNames = new Set(plan.steps.flatMap((s) => (s.kind === 'launch' ? [s.name] : [])))
   const nameOf = (base: string): string => {
-    const name = unusedName(base, (x) => taken.has(x))
-    taken.add(name)
+    const name = unusedName(base, (x) => usedNames.has(x))
+    usedNames.add(name)
     return name
   }
   return {

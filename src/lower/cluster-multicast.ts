@@ -63,12 +63,12 @@ export function blockInvariantCopies(
 
 /** The loop whose iterations form clusters of `blocks` blocks; undefined if no loop does. */
 export function clusterOf(body: Body): { readonly loop: For; readonly blocks: number } | undefined {
-  let found: { loop: For; blocks: number } | undefined
+  let cluster: { loop: For; blocks: number } | undefined
   walkStmts(body, (s) => {
     if (s.kind === 'for' && s.mode.kind === 'bind' && s.mode.cluster)
-      found ??= { loop: s, blocks: s.mode.cluster }
+      cluster ??= { loop: s, blocks: s.mode.cluster }
   })
-  return found
+  return cluster
 }
 
 /** Names of the loop's variable and of the variables computed from it. */

@@ -79,9 +79,9 @@ const hasVersions = (s: Stmt): s is If =>
 /** Prepends the lets that the body uses. */
 function withUsed(lets: readonly Let[], body: Body): Body {
   const used = new Set(freeVarsOf(body))
-  const own = lets.toReversed().filter((l) => {
+  const usedLets = lets.toReversed().filter((l) => {
     if (used.has(l.name)) for (const v of freeVarsOf([l])) used.add(v)
     return used.has(l.name)
   })
-  return [...own.reverse(), ...body]
+  return [...usedLets.reverse(), ...body]
 }

@@ -111,7 +111,7 @@ export function combinePartials(partials: PartialResults, names: Names): Stmt[] 
     phases.push((map) => [
       ...nestOfPhase(map, folded, (rank, cell, all) => {
         const values = cells(cell(mod(rank, int(groups))))
-        return registersAt(all).map((own, k) => store(own.buffer, own.index, values[k]!))
+        return registersAt(all).map((register, k) => store(register.buffer, register.index, values[k]!))
       }),
       exchange(map, groups),
     ])

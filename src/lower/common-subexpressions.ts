@@ -187,24 +187,24 @@ class Hoister {
   }
 
   #isMovable(e: Expr): boolean {
-    let known = this.#movable.get(e)
-    if (known === undefined) {
-      known =
+    let cached = this.#movable.get(e)
+    if (cached === undefined) {
+      cached =
         !((e.kind === 'load' || e.kind === 'search') && this.#mutable.has(e.buffer)) &&
         children(e).every((c) => this.#isMovable(c))
-      this.#movable.set(e, known)
+      this.#movable.set(e, cached)
     }
-    return known
+    return cached
   }
 
   #cost(e: Expr): number {
-    let known = this.#costs.get(e)
-    if (known === undefined) {
-      known = e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
-      for (const c of children(e)) known += this.#cost(c)
-      this.#costs.set(e, known)
+    let cached = this.#costs.get(e)
+    if (cached === undefined) {
+      cached = e.kind === 'binary' ? (OP_COST[e.op] ?? 0.5) : (COST[e.kind] ?? 0)
+      for (const c of children(e)) cached += this.#cost(c)
+      this.#costs.set(e, cached)
     }
-    return known
+    return cached
   }
 
   // --- rewrite ---

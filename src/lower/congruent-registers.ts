@@ -118,11 +118,11 @@ class Numbering {
   /** Walks the body. `state` holds the value numbers before the body, and is updated to those after it. */
   #walk(body: Body, state: State, leaving?: Leaving): Body {
     const out: Stmt[] = []
-    const made: string[] = []
+    const allocated: string[] = []
     for (const s of body) {
       const t = leaving ? this.#reading(s, state, leaving) : s
       if (s.kind === 'alloc' && this.#scalars.has(s.buffer.name)) {
-        made.push(s.buffer.name)
+        allocated.push(s.buffer.name)
         state.set(s.buffer.name, this.#fresh())
         if (!leaving?.left.has(s.buffer.name)) out.push(t)
       } else if (s.kind === 'store' && this.#scalars.has(s.buffer)) {
@@ -145,7 +145,7 @@ class Numbering {
         out.push(t)
       }
     }
-    for (const v of made) state.delete(v)
+    for (const v of allocated) state.delete(v)
     return out
   }
 
@@ -157,10 +157,12 @@ class Numbering {
     let body = s.body
     if (leaving) {
       const inner = this.#begin(written, classes, state)
-      const own = classes.map((c): Before => ({ from: c.find((v) => !leaving.left.has(v))!, name: null }))
-      for (const before of own) leaving.before.set(inner.get(before.from)!, before)
+      const befores = classes.map((c): Before => ({ from: c.find((v) => !leaving.left.has(v))!, name: null }))
+      for (const before of befores) leaving.before.set(inner.get(before.from)!, before)
       const walked = this.#walk(s.body, inner, leaving)
-      const lets = own.flatMap(({ from, name }) => (name === null ? [] : [define(name, this.#held(from))]))
+      const lets = befores.flatMap(({ from, name }) =>
+        name === null ? [] : [define(name, this.#held(from))],
+      )
       body = [...lets, ...walked]
     }
     for (const [v, value] of this.#begin(written, classes, state)) state.set(v, value)
@@ -211,15 +213,15 @@ class Numbering {
   #held = (register: string): Expr => load(register, [int(0)], this.#scalars.get(register)!.dtype)
 
   #valueOf(whole: Expr, state: State): Value {
-    const of = perExpr<Value>((e, of) => {
+    const valueIn = perExpr<Value>((e, recurse) => {
       if (e.kind === 'var') return this.#lets.get(e.name) ?? this.#numberOf(e.name)
       if (e.kind === 'load') return state.get(e.buffer) ?? this.#fresh()
       if (e.kind === 'search') return this.#fresh()
-      const value = this.#numberOf(structureText(e, (x) => String(of(x))))
+      const value = this.#numberOf(structureText(e, (x) => String(recurse(x))))
       if (e.kind === 'const') this.#constants.set(value, e)
       return value
     })
-    return of(whole)
+    return valueIn(whole)
   }
 
   #fresh(): Value {
@@ -227,12 +229,12 @@ class Numbering {
   }
 
   #numberOf(key: string): Value {
-    let known = this.#numbers.get(key)
-    if (known === undefined) {
-      known = this.#fresh()
-      this.#numbers.set(key, known)
+    let number = this.#numbers.get(key)
+    if (number === undefined) {
+      number = this.#fresh()
+      this.#numbers.set(key, number)
     }
-    return known
+    return number
   }
 }
 
@@ -243,8 +245,8 @@ function classesBy(registers: Iterable<string>, keyOf: (v: string) => unknown): 
   const out = new Map<unknown, string[]>()
   for (const v of registers) {
     const key = keyOf(v)
-    const known = out.get(key)
-    if (known) known.push(v)
+    const members = out.get(key)
+    if (members) members.push(v)
     else out.set(key, [v])
   }
   return [...out.values()].filter((c) => c.length > 1)

@@ -46,12 +46,14 @@ function distributeIn(top: Stmt, names: Names): Stmt {
   const visit = (s: Stmt, around: Axes): Stmt => {
     if ((fillsShared(s, shared) || copiesOut(s, shared, local)) && !isWarpCollective(s, lanes)) {
       // Every thread of an axis on which the statement depends runs it. The threads of the other axes divide the work.
-      const own = varying.ofStmt(s)
-      const free = new Map([...threads].filter(([axis]) => !own.has(axis) && !around.has(axis)))
+      const dependentAxes = varying.ofStmt(s)
+      const free = new Map([...threads].filter(([axis]) => !dependentAxes.has(axis) && !around.has(axis)))
       if (free.size > 0) {
         // If only the stored values differ along an axis (partial sums in registers), the first thread of the axis stores.
         const places = varying.ofPlaces(s)
-        const several = [...threads.keys()].filter((a) => own.has(a) && !places.has(a) && !around.has(a))
+        const several = [...threads.keys()].filter(
+          (a) => dependentAxes.has(a) && !places.has(a) && !around.has(a),
+        )
         return distributeOverThreads(s, free, several, names)
       }
     }

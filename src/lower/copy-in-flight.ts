@@ -65,11 +65,11 @@ function inFlightShape(copy: Stmt): readonly number[] | undefined {
 }
 
 function firstStore(copy: Stmt): Store | undefined {
-  let found: Store | undefined
+  let first: Store | undefined
   walkStmts([copy], (s) => {
-    if (s.kind === 'store') found ??= s
+    if (s.kind === 'store') first ??= s
   })
-  return found
+  return first
 }
 
 /** Unrolls the loops of a statement, and replaces each store by `f(store, at)`; `at`: the variables of the loops around it. */

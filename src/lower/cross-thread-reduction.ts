@@ -38,9 +38,9 @@ export function reduceAcrossThreads(kernel: Kernel2, exchange: Exchange = {}): K
   const shares = new Set<string>()
   let body: Body = kernel.body
   for (;;) {
-    const found = latest(body, shares)
-    if (!found) break
-    body = rewrite(body, found.reduce, found.path, {
+    const reduction = latest(body, shares)
+    if (!reduction) break
+    body = rewrite(body, reduction.reduce, reduction.path, {
       names,
       inRegisters: new Set([...allocatedNames(body, 'register'), ...registersOf(kernel)]),
       done: shares,
@@ -130,7 +130,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   const start = nest(serial, names, (map) =>
     registers.map((b, k) => store(b.name, elementOf(roles, map), identity(k))),
   )
-  const own: Reduce = stmt({
+  const registerReduce: Reduce = stmt({
     ...reduce,
     init: false,
     atomic: false,
@@ -155,7 +155,7 @@ function rewrite(body: Body, reduce: Reduce, path: readonly For[], context: Cont
   )
   const before = [...first, ...early, ...registers.map(alloc), ...start]
   for (const b of [...registers, ...scratch]) done.add(b.name)
-  const replaced = replaceStmt(body, reduce, () => own)
+  const replaced = replaceStmt(body, reduce, () => registerReduce)
   return replaceLoop(replaced, root.var, (loop) => {
     const whole = [...before, loop, ...finish]
     // At the top level, the statements stay in one statement, and so in one launch.
@@ -197,9 +197,9 @@ function loadedEarly(
         children(x).map((c, k) => (isLazy(x) && k > 0 ? c : moved(c))),
       )
     const key = keyOf(x)
-    const known = registers.get(key) ?? { buffer: local(names.fresh(`${x.buffer}_at`), x.dtype), value: x }
-    registers.set(key, known)
-    return load(known.buffer.name, [int(0)], x.dtype)
+    const element = registers.get(key) ?? { buffer: local(names.fresh(`${x.buffer}_at`), x.dtype), value: x }
+    registers.set(key, element)
+    return load(element.buffer.name, [int(0)], x.dtype)
   }
   const targets = reduce.targets.map((t) => load(t.buffer, t.index.map(moved), t.dtype, t.span))
   const early = [...registers.values()].flatMap(({ buffer, value }) => [
@@ -273,8 +273,10 @@ function settled(s: Stmt, shares: ReadonlySet<string>): Stmt {
       bodiesOf(x).map((b) => mapSame(b, visit)),
     )
     if (rebuilt.kind !== 'for' || !rebuilt.reduce || !onThreads(rebuilt)) return rebuilt
-    const own = reductionsOf(rebuilt.body).every((r) => r.reduce.targets.every((t) => shares.has(t.buffer)))
-    return own ? stmt({ ...rebuilt, reduce: false }) : rebuilt
+    const isInShares = reductionsOf(rebuilt.body).every((r) =>
+      r.reduce.targets.every((t) => shares.has(t.buffer)),
+    )
+    return isInShares ? stmt({ ...rebuilt, reduce: false }) : rebuilt
   }
   return visit(s)
 }

@@ -35,13 +35,13 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
   if (w.conditional || !nest || inner.length > 0 || buffer.role !== 'local') return false
   const axes = new Map(kernel.axes.map((a) => [a.name, a]))
   const written = namesOf(target.index, buffer.axes, [nest], axes)
-  const own = nest.iters.flatMap((x) => members(x, axes))
-  if (!written || !own.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
+  const nestAxes = nest.iters.flatMap((x) => members(x, axes))
+  if (!written || !nestAxes.every((x) => (x.kind === 'S') === written.includes(x.name))) return false
   const where = nest.where.map((c) => substitute(c, w.lets))
   const later = writtenBuffers1(kernel.body.slice(kernel.body.indexOf(nest)))
   const steps = where.every(
     (c) =>
-      own.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&
+      nestAxes.every((x) => x.kind === 'S' || !mentions(c, x.name)) &&
       [...buffersRead(c)].every((b) => !later.has(b)),
   )
   if (!steps) return false
@@ -61,11 +61,11 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
     const after = kernel.body.indexOf(iterations[0]!) > kernel.body.indexOf(nest)
     const around = iterations.flatMap((it) => it.where.map((c) => substitute(c, lets)))
     const read = exprsOf1(s).flatMap((e) => readsUnder(substitute(e, lets), buffer.name, around))
-    for (const { index, asked } of read) {
+    for (const { index, guards } of read) {
       const names = namesOf(index, buffer.axes, iterations, axes)?.map((name) => variable(name))
       const theirs = names ?? (isFree ? index : undefined)
       const at = new Map(theirs?.map((e, k) => [written[k]!, e] as const))
-      const holds = new Set(asked.map(keyOf))
+      const holds = new Set(guards.map(keyOf))
       const same = theirs && where.every((c) => holds.has(keyOf(substitute(c, at))))
       if (s.kind === 'iterate' || !after || !same) alike = false
     }
@@ -76,17 +76,17 @@ export function isDefinitelyInitialized(kernel: Kernel1, w: Writer): boolean {
 interface Read {
   readonly index: readonly Expr[]
   /** Conditions that hold where the load is evaluated. */
-  readonly asked: readonly Expr[]
+  readonly guards: readonly Expr[]
 }
 
-function readsUnder(e: Expr, buffer: string, asked: readonly Expr[]): readonly Read[] {
-  const own: readonly Read[] = isOf(e, buffer) ? [{ index: e.index, asked }] : []
+function readsUnder(e: Expr, buffer: string, guards: readonly Expr[]): readonly Read[] {
+  const direct: readonly Read[] = isOf(e, buffer) ? [{ index: e.index, guards }] : []
   const operands = children(e).flatMap((x, k) => {
     if (!buffersRead(x).has(buffer)) return []
     const guard = evaluationGuard(e, k)
-    return readsUnder(x, buffer, guard ? [...asked, ...conjuncts(guard)] : asked)
+    return readsUnder(x, buffer, guard ? [...guards, ...conjuncts(guard)] : guards)
   })
-  return [...own, ...operands]
+  return [...direct, ...operands]
 }
 
 const isOf = (e: Expr, buffer: string): e is Load => e.kind === 'load' && e.buffer === buffer

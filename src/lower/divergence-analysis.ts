@@ -93,8 +93,8 @@ export class Varying {
 
   /** Names of the variables, registers and hardware indices in `e`. */
   #names(e: Expr): ReadonlySet<string> {
-    const known = this.#mentioned.get(e)
-    if (known) return known
+    const cached = this.#mentioned.get(e)
+    if (cached) return cached
     const out = new Set<string>()
     if (e.kind === 'var') out.add(e.name)
     if (e.kind === 'builtin') out.add(e.axis)
@@ -107,11 +107,11 @@ export class Varying {
   }
 
   #add(name: string, axes: Iterable<ThreadAxis | 'memory'>): void {
-    const known = this.#axes.get(name) ?? new Set()
-    this.#axes.set(name, known)
+    const knownAxes = this.#axes.get(name) ?? new Set()
+    this.#axes.set(name, knownAxes)
     for (const a of axes) {
-      if (known.has(a)) continue
-      known.add(a)
+      if (knownAxes.has(a)) continue
+      knownAxes.add(a)
       this.#changed = true
     }
   }

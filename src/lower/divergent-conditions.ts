@@ -79,7 +79,7 @@ export class Conditions {
     })
     const truth = value.dtype === 'bool'
     // Conjuncts that do not read written memory stay visible, because they prove that indices are in range.
-    const known = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
+    const readFree = truth ? conjuncts(value).filter((e) => !this.#varying.of(e).has('memory')) : []
     const word = truth ? select(value, int(1), int(0)) : value
     return {
       before: [
@@ -89,7 +89,7 @@ export class Conditions {
         barrier(),
         define(broadcast, load(slot.name, [int(0)], 'i32'), { uniform: true }),
       ],
-      value: truth ? all([...known, binary('ne', variable(broadcast), int(0))]) : variable(broadcast),
+      value: truth ? all([...readFree, binary('ne', variable(broadcast), int(0))]) : variable(broadcast),
     }
   }
 

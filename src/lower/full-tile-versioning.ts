@@ -49,8 +49,8 @@ function withFullTileVersion(
 ): For {
   const tiles = blocks.flatMap((l) =>
     placesOf(l).flatMap((place): { readonly place: Expr; readonly tiles: Tiles }[] => {
-      const found = tilesOf(l, values, true, place)
-      return found && natural(found.total) ? [{ place, tiles: found }] : []
+      const placeTiles = tilesOf(l, values, true, place)
+      return placeTiles && natural(placeTiles.total) ? [{ place, tiles: placeTiles }] : []
     }),
   )
   const inside = guardsOf(loop.body)

@@ -106,8 +106,9 @@ function monotoneSearches(loop: For, written: ReadonlySet<string>): readonly Mon
     for (const e of exprsOf(s))
       walkExpr(e, (x) => {
         if (x.kind !== 'search' || x.method !== 'upper' || out.has(keyOf(x))) return
-        const own = [...freeVars(x)].filter((v) => bound.has(v))
-        const inner = own.length === 0 ? loop : inside.find((l) => own.length === 1 && l.var === own[0])
+        const loopVars = [...freeVars(x)].filter((v) => bound.has(v))
+        const inner =
+          loopVars.length === 0 ? loop : inside.find((l) => loopVars.length === 1 && l.var === loopVars[0])
         if (inner && isMonotone(x, loop, inner) && isReadOnly(x, written))
           out.set(keyOf(x), { search: x, inner })
       })

@@ -99,8 +99,8 @@ function collectExtents(body: Body): Extents {
   const out = new Map<ThreadAxis, Expr>()
   walkStmts(body, (s) => {
     if (s.kind !== 'for' || s.mode.kind !== 'bind') return
-    const known = out.get(s.mode.to)
-    out.set(s.mode.to, known && !sameExpr(known, s.extent) ? max(known, s.extent) : s.extent)
+    const extent = out.get(s.mode.to)
+    out.set(s.mode.to, extent && !sameExpr(extent, s.extent) ? max(extent, s.extent) : s.extent)
   })
   const { count } = lanesIn(body)
   const onLanes = out.get('thread.x')

@@ -35,8 +35,8 @@ export function slicesOf(
 
 /** Partitions the written buffers of a launch into groups that depend on each other or are written together. */
 function dependentGroups(plan: Plan, launch: Launch): readonly ReadonlySet<string>[] {
-  const own = new Set(plan.buffers.map((b) => b.name))
-  const written = [...writesOf(launch.body)].filter((b) => own.has(b))
+  const planBuffers = new Set(plan.buffers.map((b) => b.name))
+  const written = [...writesOf(launch.body)].filter((b) => planBuffers.has(b))
   const groupOf = new Map(written.map((b) => [b, new Set([b])]))
   const join = (a: string, b: string): void => {
     const [x, y] = [groupOf.get(a)!, groupOf.get(b)!]

@@ -68,18 +68,18 @@ export function insertLets(
     return new Sharing(s, shapes, names, true).run()
   }
   const go = (list: Body, outside: Named): Body => {
-    const known = new Map(outside)
+    const inScope = new Map(outside)
     return list.flatMap((s) => {
       // Nests of instructions are matched unchanged; the condition of a `while` loop is evaluated in every iteration.
       if (s.kind === 'while' || (s.kind === 'for' && s.mode.kind === 'instr')) return [s]
-      const named = shared(isLarge(exprsOf(s), WRITTEN_OUT) ? inNames(s, known) : s)
-      const own = named.at(-1)!
+      const named = shared(isLarge(exprsOf(s), WRITTEN_OUT) ? inNames(s, inScope) : s)
+      const rewritten = named.at(-1)!
       for (const x of named)
-        if (x.kind === 'let' && x !== own && buffersRead(x.value).size === 0)
-          known.set(keyOf(x.value), variable(x.name, x.dtype))
+        if (x.kind === 'let' && x !== rewritten && buffersRead(x.value).size === 0)
+          inScope.set(keyOf(x.value), variable(x.name, x.dtype))
       const inner = withBodies(
-        own,
-        bodiesOf(own).map((b) => go(b, known)),
+        rewritten,
+        bodiesOf(rewritten).map((b) => go(b, inScope)),
       )
       return [...named.slice(0, -1), inner]
     })
@@ -93,11 +93,11 @@ const EVIDENT = new Facts()
 /** Variables that stand for already computed values, by the key of the value. Values that load from memory are excluded. */
 type Named = ReadonlyMap<string, Expr>
 
-function inNames(s: Stmt, known: Named): Stmt {
-  if (known.size === 0) return s
-  const named = perExpr<Expr>((e, of) => {
-    const own = withChildren(e, children(e).map(of))
-    return known.get(keyOf(own)) ?? own
+function inNames(s: Stmt, inScope: Named): Stmt {
+  if (inScope.size === 0) return s
+  const named = perExpr<Expr>((e, recurse) => {
+    const rebuilt = withChildren(e, children(e).map(recurse))
+    return inScope.get(keyOf(rebuilt)) ?? rebuilt
   })
   return mapExprs(s, named)
 }
@@ -143,11 +143,11 @@ class Sharing {
   }
 
   run(): Body {
-    const named = perExpr<Expr>((e, of) => {
+    const named = perExpr<Expr>((e, recurse) => {
       const certain = this.#certain.has(e)
-      const own = withChildren(e, children(e).map(of))
-      if (!certain && !this.#branches) return own
-      const rebuilt = certain ? own : this.#anywhere(own)
+      const node = withChildren(e, children(e).map(recurse))
+      if (!certain && !this.#branches) return node
+      const rebuilt = certain ? node : this.#anywhere(node)
       return this.#uses.get(e)! > 1 && treeSize(e) >= WORTH_A_NAME ? this.#named(rebuilt) : rebuilt
     })
     const out = mapExprs(this.#statement, named)

@@ -32,9 +32,9 @@ function tightened(loop: For, path: readonly For[], values: SourceValues): For {
   const size = tiles.by
   const registers = registersOver(loopMap(path), values)
   const rests = loop.guards.map((g): Expr | undefined => {
-    const found = restIn(g, loop, tiles, registers)
-    if (!found || !isIndex(found.range, size) || mentions(found.rest, loop.var)) return undefined
-    return !shared || [...freeVars(found.rest)].every((v) => blocks.has(v)) ? found.rest : undefined
+    const guardRest = restIn(g, loop, tiles, registers)
+    if (!guardRest || !isIndex(guardRest.range, size) || mentions(guardRest.rest, loop.var)) return undefined
+    return !shared || [...freeVars(guardRest.rest)].every((v) => blocks.has(v)) ? guardRest.rest : undefined
   })
   const at = rests.findIndex((r) => r !== undefined)
   if (at < 0) return loop

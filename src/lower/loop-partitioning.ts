@@ -102,11 +102,11 @@ export function tilesOf(loop: For, values: SourceValues, any = false, place?: Ex
     const registers = registersOver(loopMap([...path, s]), values)
     for (const g of s.guards)
       for (const tiles of all) {
-        const found = restIn(g, loop, tiles, registers, place)
-        if (!found || g.kind !== 'binary') continue
-        const { known, hi, fits } = found.range
+        const guardRest = restIn(g, loop, tiles, registers, place)
+        if (!guardRest || g.kind !== 'binary') continue
+        const { known, hi, fits } = guardRest.range
         if (!known || !fits || hi >= tiles.by) continue
-        guards.set(g, { rest: found.rest, by: tiles.by })
+        guards.set(g, { rest: guardRest.rest, by: tiles.by })
         if (!totals.has(tiles.by)) totals.set(tiles.by, g.b)
         break
       }
@@ -131,14 +131,14 @@ function split(loop: For, { total, size, guards }: Tiles, names: Names): { whole
   const left = mod(total, int(size))
   const ends = new Map<number, End>([[size, { left, most: size - 1 }]])
   const endOf = (by: number): End => {
-    const known = ends.get(by) ?? { left: ceildiv(left, int(size / by)), most: by }
-    ends.set(by, known)
-    return known
+    const end = ends.get(by) ?? { left: ceildiv(left, int(size / by)), most: by }
+    ends.set(by, end)
+    return end
   }
   const body = reguard(loop.body, (g) => (guards.has(g) ? [] : [g]))
   const cut = reguard(loop.body, (g) => {
-    const known = guards.get(g)
-    return [known ? lt(known.rest, endOf(known.by).left) : g]
+    const cutGuard = guards.get(g)
+    return [cutGuard ? lt(cutGuard.rest, endOf(cutGuard.by).left) : g]
   })
   const last = bodyAt({ ...loop, body: shorten(cut, [...ends.values()]) }, count, names)
   return {

@@ -25,12 +25,12 @@ export function trimLoops(
   const least = promote ? LONG.alone : LONG.threads
   const natural = naturals(kernel.body, kernel.params, kernel.buffers)
   const values = valuesIn(kernel.body)
-  const own = allocatedNames(kernel.body)
+  const allocated = allocatedNames(kernel.body)
   const isLong = (l: For): boolean =>
     l.extent.kind === 'const' && l.extent.value >= least && l.mode.kind === 'serial' && !l.cooperative
   const ended = (l: For, path: readonly For[]): For => {
     const { guards } = l
-    if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, own)) return l
+    if (guards.length === 0 || !isLong(l) || isShared(l) || indexes(l, allocated)) return l
     const registers = registersOver(loopMap(path), values)
     const end = (g: Expr, k: number): Expr | undefined => {
       // A guard that loads may be in range only because of the guards before it.

@@ -51,8 +51,8 @@ function alongside(body: Body): ReadonlySet<string> {
   const over = (a: (typeof uses)[number]): readonly For[] =>
     a.path.filter((l) => a.index.some((e) => mentions(e, l.var)))
   const out = new Set<string>()
-  for (let known = -1; known < out.size; ) {
-    known = out.size
+  for (let previousSize = -1; previousSize < out.size; ) {
+    previousSize = out.size
     const isUnrolled = (l: For): boolean => isWhole(l) || out.has(l.var)
     const unrolled = new Set(uses.filter((a) => over(a).some(isUnrolled)).map((a) => a.buffer))
     for (const a of uses)

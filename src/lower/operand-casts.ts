@@ -15,9 +15,9 @@ import { type CompareOp, isCompare } from '../ir/ops.ts'
 import { type Body, rewriteStmts, stmt, walkStmts } from '../ir/tree.ts'
 
 export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
-  const known = new Map(buffers.map((b) => [b.name, b]))
+  const bufferByName = new Map(buffers.map((b) => [b.name, b]))
   walkStmts(body, (s) => {
-    if (s.kind === 'alloc') known.set(s.buffer.name, s.buffer)
+    if (s.kind === 'alloc') bufferByName.set(s.buffer.name, s.buffer)
   })
   const exact = new Exact(body)
   return rewriteStmts(body, {
@@ -27,7 +27,7 @@ export function castOperands(body: Body, buffers: readonly Buffer[]): Body {
         return stmt({
           ...s,
           index: s.index.map((e) => to(e, 'i32')),
-          value: stored(s.value, known.get(s.buffer)!, exact),
+          value: stored(s.value, bufferByName.get(s.buffer)!, exact),
         })
       if (s.kind === 'reduce')
         return stmt({ ...s, values: s.values.map((v, k) => to(v, s.targets[k]!.dtype)) })

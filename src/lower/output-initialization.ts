@@ -118,9 +118,9 @@ function covers(kernel: Kernel1, w: Writer, outside: ReadonlySet<Expr>, inside: 
   const used = new Set<Expr>()
   const tables: PermutationTables = (e) => {
     const table = e.kind === 'load' && kernel.buffers.find((b) => b.name === e.buffer && b.distinct)
-    const own = table ? axes.get(table.axes[0]!) : undefined
-    return e.kind === 'load' && isDense(own) && isDenseRoot(own)
-      ? { index: e.index[0]!, axis: own }
+    const distinctAxis = table ? axes.get(table.axes[0]!) : undefined
+    return e.kind === 'load' && isDense(distinctAxis) && isDenseRoot(distinctAxis)
+      ? { index: e.index[0]!, axis: distinctAxis }
       : undefined
   }
   const bare = target.index.every((e, k) => {
@@ -175,10 +175,10 @@ function coversAxis(
     const it = x.kind === 'var' ? iters.get(x.name) : undefined
     return it?.kind === 'S' ? axes.get(it.axis) : undefined
   }
-  const own = spatial(e)
-  if (own) {
-    if (own.name === axis.name) return true
-    return isDense(own) && isDense(axis) && sameExpr(own.extent, axis.extent)
+  const spatialAxis = spatial(e)
+  if (spatialAxis) {
+    if (spatialAxis.name === axis.name) return true
+    return isDense(spatialAxis) && isDense(axis) && sameExpr(spatialAxis.extent, axis.extent)
   }
   // io * b + ii over ceildiv(extent, b) × b, guarded by `io * b + ii < extent`.
   const ones = inOnes(e)
@@ -204,8 +204,8 @@ function onlyCombined(
   iters: ReadonlyMap<string, Iter>,
   axes: ReadonlyMap<string, Axis>,
 ): boolean {
-  const asked = [...freeVars(cond)].flatMap((n) => iters.get(n) ?? [])
-  const reduced = asked.filter((it) => it.kind === 'R')
+  const condIters = [...freeVars(cond)].flatMap((n) => iters.get(n) ?? [])
+  const reduced = condIters.filter((it) => it.kind === 'R')
   const ends = reduced.flatMap((it) => countedBy(axes.get(it.axis)))
-  return reduced.length > 0 && asked.every((it) => it.kind === 'R' || ends.includes(it.axis))
+  return reduced.length > 0 && condIters.every((it) => it.kind === 'R' || ends.includes(it.axis))
 }

@@ -24,10 +24,10 @@ export function versionPaddedCopies(kernel: Kernel2): Kernel2 {
   const buffers = allocations(kernel.body)
   const go = (list: Body, around: readonly For[]): Body =>
     mapSame(list, (s) => {
-      const made = s.kind === 'for' ? versioned(s, around, { values, names, buffers }) : undefined
+      const versions = s.kind === 'for' ? versioned(s, around, { values, names, buffers }) : undefined
       const path = s.kind === 'for' ? [...around, s] : around
       return (
-        made ??
+        versions ??
         withBodies(
           s,
           bodiesOf(s).map((b) => go(b, path)),

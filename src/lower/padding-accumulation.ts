@@ -66,11 +66,11 @@ function isAskedByReaders(g: Expr, loop: For, writer: BufferAccess, uses: readon
     (use) =>
       use === writer ||
       use.path.some((l) => {
-        const asked = keyOf(substitute(g, new Map([[loop.var, use.index[dim]!]])))
+        const guardKey = keyOf(substitute(g, new Map([[loop.var, use.index[dim]!]])))
         return (
           use.index[dim]?.kind === 'var' &&
           isVar(use.index[dim], l.var) &&
-          l.guards.some((x) => keyOf(x) === asked)
+          l.guards.some((x) => keyOf(x) === guardKey)
         )
       }),
   )

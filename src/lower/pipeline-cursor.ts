@@ -121,12 +121,12 @@ export class PipelineCursor {
 
   #enter(fill: Body): Body {
     const { over, conditions } = this.#sequence
-    const own = (e: Expr): Expr => substitute(e, this.at)
+    const atCursor = (e: Expr): Expr => substitute(e, this.at)
     const inside = inEveryThread(substituteStmts(fill, new Map([[over.var, held(this.#tile)]])))
     return [
       set(this.#length, int(0)),
-      when(all([this.exists, ...conditions.map(own)]), [
-        set(this.#length, own(this.#loop.extent)),
+      when(all([this.exists, ...conditions.map(atCursor)]), [
+        set(this.#length, atCursor(this.#loop.extent)),
         ...(inside.length > 0 ? [when(lt(int(0), held(this.#length)), inside)] : []),
       ]),
     ]

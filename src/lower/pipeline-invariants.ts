@@ -44,31 +44,31 @@ export function pipelineInvariants(
   known: Facts,
   names: Names,
 ): PipelineInvariants {
-  const own = new Set([loop.var, ...boundVarsOf(copies)])
+  const copyVars = new Set([loop.var, ...boundVarsOf(copies)])
   const memory = allocatedNames(copies)
   const isOne = (e: Expr): boolean =>
     e.dtype === 'i32' &&
     mentions(e, over.var) &&
-    !mentionsSome(e, own) &&
+    !mentionsSome(e, copyVars) &&
     !someExpr(e, (x) => x.kind === 'builtin' || (x.kind === 'load' && memory.has(x.buffer))) &&
     isCostly(e) &&
     // Values with a known divisor stay in place, because divisibility of registers is unknown.
     known.divisor(e) === 1
-  const found = new Map<string, Expr>()
+  const hoisted = new Map<string, Expr>()
   // Expressions without loads may be hoisted even if copies evaluate them conditionally.
   const visit = (e: Expr, always: boolean): void => {
     if (!isOne(e) || (!always && readsMemory(e))) {
       for (const [k, x] of children(e).entries()) visit(x, always && !evaluationGuard(e, k))
-    } else found.set(keyOf(e), e)
+    } else hoisted.set(keyOf(e), e)
   }
   // A condition on threads or on loops of the copy selects the copying thread, but some thread copies always.
   const byThreads = (e: Expr): boolean =>
-    !readsMemory(e) && [...freeVars(e)].every((v) => own.has(v) || THREADS.has(v))
+    !readsMemory(e) && [...freeVars(e)].every((v) => copyVars.has(v) || THREADS.has(v))
   const visitAll = (body: Body, always: boolean): void => {
     for (const s of body) {
       const conditions = s.kind === 'for' ? s.guards : s.kind === 'if' ? [s.cond] : []
-      const asked = s.kind === 'for' ? [s.extent] : exprsOf(s)
-      for (const e of asked) visit(e, always)
+      const evaluated = s.kind === 'for' ? [s.extent] : exprsOf(s)
+      for (const e of evaluated) visit(e, always)
       if (s.kind === 'for') for (const e of s.guards) visit(e, false)
       const some = s.kind !== 'for' || (s.extent.kind === 'const' && s.extent.value > 0)
       const runs = always && some && conditions.every(byThreads)
@@ -85,7 +85,7 @@ export function pipelineInvariants(
     return register && load(register.name, [int(0)], 'i32')
   }
   const inside = (e: Expr): number => 1 + Math.max(0, ...children(e).map(inside))
-  const values = [...found.values()].slice(0, MOST).toSorted((a, b) => inside(a) - inside(b))
+  const values = [...hoisted.values()].slice(0, MOST).toSorted((a, b) => inside(a) - inside(b))
   const fill = values.map((e) => {
     const register = local(names.fresh(`${over.var}_value`), 'i32')
     const value = rewriteExpr(e, fromRegisters)

@@ -13,12 +13,12 @@ import { type Body, exprsOf, walkStmts } from '../ir/tree.ts'
  * Returns true if counted copies may run regardless of the loop's guards. They must copy boxes of a matrix, because elements beyond its
  * end are zero-filled, with at most one level of indirect addressing.
  */
-export function canRunUnconditionally(own: Body, all: Body, instr: Instr): boolean {
+export function canRunUnconditionally(copies: Body, all: Body, instr: Instr): boolean {
   const loads = (e: Expr, depth: number): boolean =>
     (e.kind === 'load' && depth === 0) ||
     children(e).some((x) => loads(x, e.kind === 'load' ? depth - 1 : depth))
-  let plain = own.length === all.length && instr.operands.every((o) => o.scope !== 'global' || o.mapped)
-  walkStmts(own, (s) => {
+  let plain = copies.length === all.length && instr.operands.every((o) => o.scope !== 'global' || o.mapped)
+  walkStmts(copies, (s) => {
     plain &&= !exprsOf(s).some((e) => loads(e, s.kind === 'store' ? 2 : 1))
   })
   return plain

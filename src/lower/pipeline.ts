@@ -75,8 +75,8 @@ const latestResults = new Map<
 >()
 
 function latestLoops(pass: LoopPass, before: Kernel2, options: LowerOptions): Kernel2 {
-  const known = latestResults.get(pass)
-  if (known?.before === before && known.run === pass.run) return known.loops
+  const cached = latestResults.get(pass)
+  if (cached?.before === before && cached.run === pass.run) return cached.loops
   const loops = pass.run(before, options)
   if (!pass.dependsOnTarget) latestResults.set(pass, { run: pass.run, before, loops })
   return loops
@@ -115,12 +115,12 @@ function latestLaunches(
     latest?.loops === loops &&
     latest.lanes === lanes &&
     passes.every((p, k) => (latest!.runs[k] ?? p.run) === p.run)
-  const known = isKnown ? latest! : outlined(loops, lanes)
-  const names = known.names.copy()
-  for (const { pass, plan } of known.reached.slice(0, passes.length + 1)) observe?.(pass, plan)
-  if (known.runs.length >= passes.length) return { reached: known.reached, names }
-  const reached = [...known.reached]
-  for (const pass of passes.slice(known.runs.length)) {
+  const progress = isKnown ? latest! : outlined(loops, lanes)
+  const names = progress.names.copy()
+  for (const { pass, plan } of progress.reached.slice(0, passes.length + 1)) observe?.(pass, plan)
+  if (progress.runs.length >= passes.length) return { reached: progress.reached, names }
+  const reached = [...progress.reached]
+  for (const pass of passes.slice(progress.runs.length)) {
     const before = reached.at(-1)!
     const now = inPass(passTitle(pass.name, loops), () => applyPass(before, pass, { options: {}, names }))
     reached.push(now)

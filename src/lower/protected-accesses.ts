@@ -28,12 +28,12 @@ interface Lengths {
   /** Size parameters in the length of each buffer. */
   readonly lengths: ReadonlyMap<string, readonly string[]>
 }
-const known = new WeakMap<readonly Buffer[], Lengths>()
+const lengthsByBuffers = new WeakMap<readonly Buffer[], Lengths>()
 
 function lengthsOf(buffers: readonly Buffer[]): Lengths {
-  const before = known.get(buffers)
-  if (before) return before
-  const found = {
+  const cached = lengthsByBuffers.get(buffers)
+  if (cached) return cached
+  const result = {
     lengths: new Map(buffers.map((b) => [b.name, b.shape.flatMap((e) => [...freeVars(e)])])),
     constants: new Map(
       buffers.flatMap(({ name, shape }) =>
@@ -46,8 +46,8 @@ function lengthsOf(buffers: readonly Buffer[]): Lengths {
       buffers.flatMap(({ shape: [n, ...more] }) => (n?.kind === 'var' && more.length === 0 ? [n.name] : [])),
     ),
   }
-  known.set(buffers, found)
-  return found
+  lengthsByBuffers.set(buffers, result)
+  return result
 }
 
 /**
@@ -81,21 +81,21 @@ export class ProtectedAccesses {
   /** The names of variables and arrays on which the accesses in `e` depend. */
   ofLoads(e: Expr): ReadonlySet<string> {
     if (!readsMemory(e)) return NO_NAMES
-    let known = this.#loadVars.get(e)
-    if (known === undefined) {
+    let cached = this.#loadVars.get(e)
+    if (cached === undefined) {
       const places = children(e).flatMap((c) => [...this.#dependsOn(c)])
-      known = new Set(children(e).flatMap((c) => [...this.ofLoads(c)]))
+      cached = new Set(children(e).flatMap((c) => [...this.ofLoads(c)]))
       if (e.kind === 'load' || e.kind === 'search')
-        known = new Set([
-          ...known,
+        cached = new Set([
+          ...cached,
           ...places,
           ...(this.#buffers.lengths.get(e.buffer) ?? []),
           ...(places.some(isArray) ? [FROM_ARRAYS] : []),
           ...(places.length === 0 && !this.#isWithin(e) ? [AT_CONSTANTS] : []),
         ])
-      this.#loadVars.set(e, known)
+      this.#loadVars.set(e, cached)
     }
-    return known
+    return cached
   }
 
   /** Returns true if a constant index is less than the constant length of the array. */
@@ -108,18 +108,18 @@ export class ProtectedAccesses {
   /** The names on which the divisors in `e` depend, except those that a condition in `e` itself tests. */
   ofDivisors(e: Expr): ReadonlySet<string> {
     if (children(e).length === 0) return NO_NAMES
-    let known = this.#divisorVars.get(e)
-    if (known === undefined) {
+    let cached = this.#divisorVars.get(e)
+    if (cached === undefined) {
       const [first, ...others] = children(e)
       const guards = isLazy(e) && first ? this.#dependsOn(first) : NO_NAMES
       const behind = others.flatMap((c) => [...this.ofDivisors(c)]).filter((v) => !guards.has(v))
-      const own = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
+      const divisorVars = dividesByVariable(e) ? this.#dependsOn(e.b) : NO_NAMES
       const ahead = first ? this.ofDivisors(first) : NO_NAMES
-      const isNone = own.size + ahead.size + behind.length === 0
-      known = isNone ? NO_NAMES : new Set([...own, ...ahead, ...behind])
-      this.#divisorVars.set(e, known)
+      const isNone = divisorVars.size + ahead.size + behind.length === 0
+      cached = isNone ? NO_NAMES : new Set([...divisorVars, ...ahead, ...behind])
+      this.#divisorVars.set(e, cached)
     }
-    return known
+    return cached
   }
 
   /** The names on which `e` depends, directly or through ranges: if `j` is below `ceildiv(n, 8)`, `0 < j` implies `8 < n`. */

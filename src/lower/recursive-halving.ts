@@ -57,7 +57,7 @@ export function exchangeHalves(
   const n = product(extents)
   const apart = Math.min(n, width)
   const digits = (e: Expr): Expr[] => unflatten(e, extents.map(int))
-  const own = (k: number): Load[] => registers.map((b) => load(b.name, digits(int(k)), b.dtype))
+  const registersAt = (k: number): Load[] => registers.map((b) => load(b.name, digits(int(k)), b.dtype))
   const sent = registers.map((b) => local(names.fresh(`${b.name}_sent`), b.dtype, [int(n / 2)]))
   const sentAt = (k: number): Load[] => sent.map((b) => load(b.name, [int(k / 2)], b.dtype))
   const exchange = (targets: readonly Load[], values: readonly Load[], first: number, to: number): Reduce => {
@@ -74,21 +74,21 @@ export function exchangeHalves(
     const chosen = overThreads((rank) => [
       store(number.name, [int(0)], rank),
       ...kept.flatMap((a) => {
-        const [low, high, out] = [own(a), own(a + xor), sentAt(a)]
+        const [low, high, out] = [registersAt(a), registersAt(a + xor), sentAt(a)]
         return low.flatMap((x, k) => [
           store(out[k]!.buffer, out[k]!.index, select(hasBit, x, high[k]!)),
           store(x.buffer, x.index, select(hasBit, high[k]!, x)),
         ])
       }),
     ])
-    return [alloc(number), ...chosen, ...kept.map((a) => exchange(own(a), sentAt(a), xor, 2 * xor))]
+    return [alloc(number), ...chosen, ...kept.map((a) => exchange(registersAt(a), sentAt(a), xor, 2 * xor))]
   }
   const steps = Array.from({ length: Math.log2(apart) }, (_, k) => step(2 ** k)).flat()
-  const rest = n < width ? [exchange(own(0), own(0), n, width)] : []
+  const rest = n < width ? [exchange(registersAt(0), registersAt(0), n, width)] : []
   const end = overThreads((rank, map) => {
     const updates = Array.from({ length: n / apart }, (_, k) => {
       const first = k * apart
-      return update(digits(add(rank, int(first))), own(first), map)
+      return update(digits(add(rank, int(first))), registersAt(first), map)
     }).flat()
     return n < width ? [when(lt(rank, int(n)), updates)] : updates
   })

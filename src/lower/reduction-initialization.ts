@@ -23,11 +23,11 @@ export function initializeReductions(kernel: Kernel2): Kernel2 {
   let body: Body = kernel.body
   const fills: Stmt[] = []
   for (;;) {
-    const found = initsOf(body)[0]
-    if (!found) break
-    const { reduce } = found
+    const site = initsOf(body)[0]
+    if (!site) break
+    const { reduce } = site
     const plain = stmt<Reduce>({ ...reduce, init: false })
-    const started = withStart(body, found, names)
+    const started = withStart(body, site, names)
     if (started) {
       body = replaceStmt(started, reduce, () => plain)
     } else {

@@ -67,8 +67,8 @@ function promoted(body: Body, outside: Context): Body {
     if (s.kind === 'for')
       for (const element of elementsOf(s, cx)) {
         const { buffer, index } = element
-        const known = isWritten(body, element) || isAlwaysThere(element, cx)
-        if (!known && !isWritten(s.body, element)) continue
+        const isAccessible = isWritten(body, element) || isAlwaysThere(element, cx)
+        if (!isAccessible && !isWritten(s.body, element)) continue
         const b = cx.global.get(buffer)!
         const register: Buffer = {
           ...local(cx.names.fresh(`${buffer}_at`), b.dtype, [int(1)]),
@@ -76,8 +76,8 @@ function promoted(body: Body, outside: Context): Body {
         }
         const registerLoad = load(register.name, [int(0)], b.dtype)
         loop = inRegister(loop, element, registerLoad)
-        const start = known ? takeStart(out, element) : undefined
-        const { before, after } = known ? around : guarded
+        const start = isAccessible ? takeStart(out, element) : undefined
+        const { before, after } = isAccessible ? around : guarded
         before.push(alloc(register), store(register.name, [int(0)], start ?? load(buffer, index, b.dtype)))
         after.push(store(buffer, index, registerLoad))
       }
@@ -104,16 +104,16 @@ function elementsOf(loop: For, cx: Context): readonly Element[] {
   })
   if (!alone) return []
   const accesses = accessesOf([loop])
-  const of = new Map<string, BufferAccess[]>()
+  const accessesByBuffer = new Map<string, BufferAccess[]>()
   const written = new Set<string>()
   for (const a of accesses) {
-    of.set(a.buffer, [...(of.get(a.buffer) ?? []), a])
+    accessesByBuffer.set(a.buffer, [...(accessesByBuffer.get(a.buffer) ?? []), a])
     if (a.mode === 'write') written.add(a.buffer)
   }
   const bound = boundVarsOf([loop])
   const varies = (e: Expr): boolean => mentionsSome(e, bound) || readsSome(e, written)
   return [...written].flatMap((buffer): Element[] => {
-    const all = of.get(buffer)!
+    const all = accessesByBuffer.get(buffer)!
     const [{ index }] = all as [BufferAccess]
     if (!cx.global.has(buffer) || !all.some((a) => a.mode === 'read') || !index[0] || varies(index[0]))
       return []

@@ -39,10 +39,12 @@ export function expandSearches(body: Body, names: Names): Body {
         }
       }
       // The result of `let x = search` is `x` itself.
-      const own = s.kind === 'let' && s.value.kind === 'search' ? s : undefined
+      const searchLet = s.kind === 'let' && s.value.kind === 'search' ? s : undefined
       const before = new Before(names)
-      const replaced = mapExprs(s, (e) => before.take(e, own && e === own.value ? own.name : undefined))
-      return own ? before.body : [...before.body, replaced]
+      const replaced = mapExprs(s, (e) =>
+        before.take(e, searchLet && e === searchLet.value ? searchLet.name : undefined),
+      )
+      return searchLet ? before.body : [...before.body, replaced]
     },
   })
 }
@@ -83,8 +85,8 @@ class Before {
 
   #expand(e: Expr, run: Run, name?: string): Expr {
     if (!searches(e)) return e
-    const known = run.known.get(keyOf(e))
-    if (known) return known
+    const cached = run.known.get(keyOf(e))
+    if (cached) return cached
     const operands: Expr[] = []
     let truth: Truth | undefined
     for (const [k, x] of children(e).entries())

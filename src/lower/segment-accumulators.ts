@@ -104,10 +104,10 @@ export class SegmentAccumulators {
 
   eachIteration(loop: For, flush: Body): Stmt {
     const { reduce, parts } = this.segments
-    const own = this.combine(NOTHING, reduce.values)
+    const combined = this.combine(NOTHING, reduce.values)
     return stmt({
       ...loop,
-      body: [...this.switchElement(parts, flush), ...replaceStmt(loop.body, reduce, () => own)],
+      body: [...this.switchElement(parts, flush), ...replaceStmt(loop.body, reduce, () => combined)],
     })
   }
 

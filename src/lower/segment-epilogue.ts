@@ -133,12 +133,12 @@ export function perBlock(
   const room = [loop, ...between, ...inner].map((l) => l.extent)
   const shared = local(names.fresh(`${target.buffer}_rest`), target.dtype, room, 'shared')
   const groups = loop.extent.kind === 'const' ? loop.extent.value : 1
-  const own = variable(loop.var)
+  const groupIndex = variable(loop.var)
   const rest = (group: Expr): Cells => ({
     buffer: shared,
     lead: [group, ...between.map((l) => variable(l.var))],
   })
-  const isFirst = eq(own, int(0))
+  const isFirst = eq(groupIndex, int(0))
   /** Writes back the block's part of a segment that began in an earlier block. */
   const flushBoundary = (): Body =>
     writeBack.carry === undefined
@@ -146,15 +146,15 @@ export function perBlock(
       : sums.carryOut(writeBack.carry, shareNumber(shares, groups))
   const end = [
     set(limit, segment.segmentEnd()),
-    when(and(segment.continued(), not(isFirst)), sums.spill(rest(own))),
+    when(and(segment.continued(), not(isFirst)), sums.spill(rest(groupIndex))),
   ]
   // The number of further groups that contain parts of the segment; the groups in between contain nothing else.
   const others = min(
     div(sub(sub(get(limit), int(1)), shares.search.value), int(shares.length)),
-    sub(int(groups - 1), own),
+    sub(int(groups - 1), groupIndex),
   )
   const other = names.fresh(`${loop.var}_other`)
-  const cells = sums.addCells(rest(add(own, add(variable(other), int(1)))))
+  const cells = sums.addCells(rest(add(groupIndex, add(variable(other), int(1)))))
   const gather = forLoop(other, others, cells, { nest: loop.nest, reduce: true })
   const next = substitute(shares.search.value, new Map([[loop.var, int(groups)]]))
   const goesOn = lt(next, get(limit))
@@ -169,7 +169,7 @@ export function perBlock(
   return {
     registers: [...segment.registers, limit],
     start: segment.start(),
-    flush: () => segment.flush([when(isFirst, flushBoundary(), sums.spill(rest(own)))]),
+    flush: () => segment.flush([when(isFirst, flushBoundary(), sums.spill(rest(groupIndex)))]),
     end: [when(sums.occupied(), end)],
     shared,
     after: inOwnNest([loop, ...between], after, names),

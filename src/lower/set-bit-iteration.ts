@@ -23,12 +23,12 @@ export function iterateSetBits(
 ): Kernel2 {
   if (!promote) return kernel
   const names = namesOf(kernel)
-  const own = allocatedNames(kernel.body)
+  const allocated = allocatedNames(kernel.body)
   const body = rewriteStmts(kernel.body, {
     stmt: (s) => {
       if (s.kind !== 'for' || s.mode.kind !== 'serial' || s.cooperative) return undefined
       const word = wordOf(s)
-      return word && !readsSome(word, writesOf(s.body)) && !isShared(s) && !indexes(s, own)
+      return word && !readsSome(word, writesOf(s.body)) && !isShared(s) && !indexes(s, allocated)
         ? overSetBits(s, word, names)
         : undefined
     },
@@ -53,7 +53,7 @@ function overSetBits(loop: For, word: Expr, names: Names): Stmt {
   const set = (b: typeof left, value: Expr): Stmt => store(b.name, [int(0)], value)
   const below = sub(rest, int(1))
   const numbered = new Map([[loop.var, bit]])
-  const asked = loop.guards.slice(1).map((g) => substitute(g, numbered))
+  const guards = loop.guards.slice(1).map((g) => substitute(g, numbered))
   const { nest, reduce, span } = loop
   const round = forLoop(
     names.fresh(`${loop.name}_set`),
@@ -62,7 +62,7 @@ function overSetBits(loop: For, word: Expr, names: Names): Stmt {
       // The number of zeros below the lowest set bit.
       set(at, call('popcount', [call('bit_and', [call('bit_xor', [rest, int(-1)]), below])])),
       set(left, call('bit_and', [rest, below])),
-      ...whenAll(asked, substituteStmts(loop.body, numbered)),
+      ...whenAll(guards, substituteStmts(loop.body, numbered)),
     ],
     { nest, reduce, span },
   )

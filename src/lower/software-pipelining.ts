@@ -67,8 +67,8 @@ export function injectSoftwarePipelines(kernel: Kernel2): Kernel2 {
         return expanded.body
       },
     }
-    const own = withPreheaders(rewriteStmts([s], pipelined), preheaders)
-    return own.length === 1 ? own[0]! : when(bool(true), own)
+    const statements = withPreheaders(rewriteStmts([s], pipelined), preheaders)
+    return statements.length === 1 ? statements[0]! : when(bool(true), statements)
   })
   return nests.every((s, k) => s === kernel.body[k]) ? kernel : { ...kernel, body: nests }
 }
@@ -84,14 +84,14 @@ function allThreadsPipelining(nest: Stmt): Stmt {
 
 /** Returns the loop over which a pipeline continues. Throws SptError `schedule/not-one-sequence` if earlier passes broke the sequence. */
 function sequenceOf(top: Stmt, name: string): PipelineSequence {
-  const found = pipelineSequence([top], name)
-  if ('over' in found) return found
-  const loop = found.loops.at(-1)!
+  const sequence = pipelineSequence([top], name)
+  if ('over' in sequence) return sequence
+  const loop = sequence.loops.at(-1)!
   return fail({
     code: 'schedule/not-one-sequence',
-    message: found.message,
+    message: sequence.message,
     ...(loop.span ? { span: loop.span } : {}),
-    expected: found.expected,
+    expected: sequence.expected,
   })
 }
 
@@ -136,11 +136,11 @@ function expandLoop(
   const barriers = kinds
     .filter((i) => i.asynchronous?.mbarrier)
     .map((i) => {
-      const own = statements.filter((s) => asynchronousIn([s]).some((x) => sharesCompletion(x, i)))
-      if (loop.guards.length > 0 && !canRunUnconditionally(own, statements, i)) rejectConditions(loop, i)
-      const together = blockInvariantCopies(own, loop, top, memory)
+      const copies = statements.filter((s) => asynchronousIn([s]).some((x) => sharesCompletion(x, i)))
+      if (loop.guards.length > 0 && !canRunUnconditionally(copies, statements, i)) rejectConditions(loop, i)
+      const together = blockInvariantCopies(copies, loop, top, memory)
       if (together && cursor) rejectCluster(loop)
-      return new TransactionBarrier(i, own, stages, loop, top, names, together, cursor !== undefined)
+      return new TransactionBarrier(i, copies, stages, loop, top, names, together, cursor !== undefined)
     })
   const groups = kinds.filter((i) => !i.asynchronous?.mbarrier)
   const ordered = statements.every((s) => asynchronousInstrs(s).length > 0) ? orderedInstr(rest) : undefined

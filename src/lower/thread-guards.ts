@@ -25,10 +25,10 @@ export function guardsInside(over: For, loop: For, alone: Body): For {
             bodiesOf(s).map((b) => within(b, guards, threads)),
           ),
         ]
-      const known = boundIndex(s, 'thread') ? new Set([...threads, s.var]) : threads
-      const own = s.guards.filter((g) => mentionsSome(g, known))
-      const body = within(s.body, [...guards, ...own], known)
-      return [stmt({ ...s, guards: s.guards.filter((g) => !own.includes(g)), body })]
+      const boundVars = boundIndex(s, 'thread') ? new Set([...threads, s.var]) : threads
+      const threadGuards = s.guards.filter((g) => mentionsSome(g, boundVars))
+      const body = within(s.body, [...guards, ...threadGuards], boundVars)
+      return [stmt({ ...s, guards: s.guards.filter((g) => !threadGuards.includes(g)), body })]
     })
   return stmt({ ...over, body: within(over.body, [], new Set()) })
 }

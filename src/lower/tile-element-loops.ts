@@ -151,10 +151,10 @@ export class ElementLoops {
       reject(root, `elements of one tile of ${memory.name} meet that are held by different threads`)
     for (const a of accesses) {
       if (all.includes(a)) continue
-      const known = walked(a, dims).every(
+      const isSameShape = walked(a, dims).every(
         (d, k) => a.memory.shape[k] === (d === undefined ? 1 : memory.shape[d]),
       )
-      if (a.written || !known)
+      if (a.written || !isSameShape)
         reject(root, `elements in ${memory.name} and in ${a.memory.name} are held by different threads`)
     }
     return dims

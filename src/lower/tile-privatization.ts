@@ -36,25 +36,25 @@ export function privatizeTiles(body: Body): Body {
     if (keeps.includes(false)) kept.set(name, keeps)
   }
   if (kept.size === 0) return body
-  const own = (name: string, list: readonly Expr[], none: Expr): readonly Expr[] => {
+  const keptDims = (name: string, list: readonly Expr[], none: Expr): readonly Expr[] => {
     const rest = list.filter((_, d) => kept.get(name)![d])
     return rest.length > 0 ? rest : [none]
   }
   return rewriteStmts(body, {
     expr: (e) =>
       e.kind === 'load' && kept.has(e.buffer)
-        ? load(e.buffer, own(e.buffer, e.index, int(0)), e.dtype)
+        ? load(e.buffer, keptDims(e.buffer, e.index, int(0)), e.dtype)
         : undefined,
     stmt: (s): Stmt | undefined => {
       if (s.kind === 'alloc' && kept.has(s.buffer.name))
-        return stmt({ ...s, buffer: { ...s.buffer, shape: own(s.buffer.name, s.buffer.shape, int(1)) } })
+        return stmt({ ...s, buffer: { ...s.buffer, shape: keptDims(s.buffer.name, s.buffer.shape, int(1)) } })
       if (s.kind === 'store' && kept.has(s.buffer))
-        return stmt({ ...s, index: own(s.buffer, s.index, int(0)) })
+        return stmt({ ...s, index: keptDims(s.buffer, s.index, int(0)) })
       if (s.kind === 'reduce' && s.targets.some((t) => kept.has(t.buffer)))
         return stmt({
           ...s,
           targets: s.targets.map((t) =>
-            kept.has(t.buffer) ? { ...t, index: own(t.buffer, t.index, int(0)) } : t,
+            kept.has(t.buffer) ? { ...t, index: keptDims(t.buffer, t.index, int(0)) } : t,
           ),
         })
       return undefined

@@ -73,10 +73,10 @@ class Multiversioning {
     this.#wraps = wrapPredicate(valuesIn(body))
   }
 
-  list(list: Body, known: Facts): Body {
-    const missingFacts = list.map((s) => this.#missingFacts(s, known))
+  list(list: Body, facts: Facts): Body {
+    const missingFacts = list.map((s) => this.#missingFacts(s, facts))
     if (missingFacts.every((w) => w.length === 0))
-      return mapSame(list, (s) => this.#guardByLastLane(s, known))
+      return mapSame(list, (s) => this.#guardByLastLane(s, facts))
     const first = list.findIndex(hasVector)
     const last = list.findLastIndex(hasVector)
     const binds = list.slice(first, last + 1).some((s) => s.kind === 'let' || s.kind === 'alloc')
@@ -84,46 +84,46 @@ class Multiversioning {
     const range = list.slice(first, end)
     const branches = range.every((s) => s.kind === 'if')
     if (branches || !isCopied(range))
-      return list.flatMap((s) => (range.length > 1 ? this.list([s], known) : [this.#versionInside(s, known)]))
-    const facts = strongest(missingFacts.flat())
-    const cond = all(facts.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
-    const then = this.list(copyStatements(range, this.#names), known.with(facts))
+      return list.flatMap((s) => (range.length > 1 ? this.list([s], facts) : [this.#versionInside(s, facts)]))
+    const missing = strongest(missingFacts.flat())
+    const cond = all(missing.map((f) => eq(mod(variable(f.size), int(f.by)), int(0))))
+    const then = this.list(copyStatements(range, this.#names), facts.with(missing))
     const others = (from: number, to?: number): Body =>
-      list.slice(from, to).map((s) => this.#guardByLastLane(s, known))
+      list.slice(from, to).map((s) => this.#guardByLastLane(s, facts))
     return [...others(0, first), when(cond, then, others(first, end)), ...others(end)]
   }
 
-  #versionInside(s: Stmt, known: Facts): Stmt {
-    const then = s.kind === 'if' ? known.where(s.cond) : known
+  #versionInside(s: Stmt, facts: Facts): Stmt {
+    const then = s.kind === 'if' ? facts.where(s.cond) : facts
     return withBodies(
       s,
-      bodiesOf(s).map((b, k) => this.list(b, k === 0 ? then : known)),
+      bodiesOf(s).map((b, k) => this.list(b, k === 0 ? then : facts)),
     )
   }
 
   /** The facts about sizes that would align the vectorised loops inside. */
-  #missingFacts(s: Stmt, known: Facts): readonly Fact[] {
-    if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, known)
-    const then = s.kind === 'if' ? known.where(s.cond) : known
-    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, k === 0 ? then : known)))
+  #missingFacts(s: Stmt, facts: Facts): readonly Fact[] {
+    if (s.kind === 'for' && isVector(s)) return this.#missingForLoop(s, facts)
+    const then = s.kind === 'if' ? facts.where(s.cond) : facts
+    return bodiesOf(s).flatMap((b, k) => b.flatMap((x) => this.#missingFacts(x, k === 0 ? then : facts)))
   }
 
-  #missingForLoop(loop: For, known: Facts): readonly Fact[] {
-    const facts = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, known)?.missing ?? [])
-    return facts.length === 0 ||
-      this.#laneConditions(loop, known.with(facts)).every((c) => this.#inLastLane(c, loop))
-      ? facts
+  #missingForLoop(loop: For, facts: Facts): readonly Fact[] {
+    const missing = accessesOf(loop.body).flatMap((a) => this.#alignment(a, loop, facts)?.missing ?? [])
+    return missing.length === 0 ||
+      this.#laneConditions(loop, facts.with(missing)).every((c) => this.#inLastLane(c, loop))
+      ? missing
       : []
   }
 
   /** The conditions that lanes of one access evaluate individually. */
-  #laneConditions(loop: For, known: Facts): readonly Expr[] {
+  #laneConditions(loop: For, facts: Facts): readonly Expr[] {
     const widths = accessesOf(loop.body).flatMap((a) => {
-      const alignment = this.#alignment(a, loop, known)
+      const alignment = this.#alignment(a, loop, facts)
       return alignment?.missing.length === 0 ? [alignment.width] : []
     })
     return widths.length > 0
-      ? conditionsOn(loop).filter((c) => !this.#isUniform(c, loop, Math.max(...widths), known))
+      ? conditionsOn(loop).filter((c) => !this.#isUniform(c, loop, Math.max(...widths), facts))
       : []
   }
 
@@ -131,7 +131,7 @@ class Multiversioning {
   #alignment(
     { buffer, index, whole }: BufferAccess,
     loop: For,
-    known: Facts,
+    facts: Facts,
   ): { readonly width: number; readonly missing: readonly Fact[] } | undefined {
     const memory = this.#memory.get(buffer)
     const base = memory && !whole ? neighbours(index[0]!, loop) : undefined
@@ -142,8 +142,8 @@ class Multiversioning {
     const widest = Math.min(lanesOf(loop), ACCESS / DTYPE_BYTES[memory.dtype])
     for (let width = widest; width >= 2; width /= 2) {
       if (base.constant % width !== 0) continue
-      const isAligned = (facts: readonly Fact[]): boolean =>
-        known.with(facts).divisorOfTerms(base) % width === 0
+      const isAligned = (extra: readonly Fact[]): boolean =>
+        facts.with(extra).divisorOfTerms(base) % width === 0
       if (isAligned([])) return { width, missing: [] }
       let missing = [...new Set(sizes)].map((size): Fact => ({ size, relation: 'multiple', by: width }))
       if (!isAligned(missing)) continue
@@ -164,11 +164,11 @@ class Multiversioning {
   }
 
   /** Returns true if a condition is equal in `width` lanes: `x + lane < d` with x and d divisible by `width`. */
-  #isUniform(c: Expr, loop: For, width: number, known: Facts): boolean {
+  #isUniform(c: Expr, loop: For, width: number, facts: Facts): boolean {
     const compared = this.#firstLane(c, loop)
     if (!compared) return false
     const difference = minus(compared.first, linear(compared.end))
-    return known.divisorOfTerms(difference) % width === 0 && difference.constant % width === 0
+    return facts.divisorOfTerms(difference) % width === 0 && difference.constant % width === 0
   }
 
   /** The condition in the last lane, which implies it in all lanes; undefined for other conditions. */
@@ -177,15 +177,15 @@ class Multiversioning {
   }
 
   /** Tests all lanes of aligned vectorised loops at once. */
-  #guardByLastLane(s: Stmt, known: Facts): Stmt {
+  #guardByLastLane(s: Stmt, facts: Facts): Stmt {
     if (s.kind !== 'for' || !isVector(s)) {
-      const then = s.kind === 'if' ? known.where(s.cond) : known
+      const then = s.kind === 'if' ? facts.where(s.cond) : facts
       return withBodies(
         s,
-        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : known))),
+        bodiesOf(s).map((b, k) => mapSame(b, (x) => this.#guardByLastLane(x, k === 0 ? then : facts))),
       )
     }
-    const open = this.#laneConditions(s, known)
+    const open = this.#laneConditions(s, facts)
     const last = open.map((c) => this.#inLastLane(c, s))
     if (open.length === 0 || last.some((c) => !c)) return s
     const [only] = s.body
@@ -221,9 +221,9 @@ const lanesOf = (loop: For): number => (loop.extent.kind === 'const' ? loop.exte
 /** The index of the first lane, if the other lanes are adjacent; otherwise undefined. */
 function neighbours(index: Expr, loop: For): Linear | undefined {
   const sum = linear(index)
-  const own = sum.terms.get(keyOf(variable(loop.var)))
-  if (own?.coefficient !== 1) return undefined
-  const others = keepTerms(sum, (t) => t !== own)
+  const loopTerm = sum.terms.get(keyOf(variable(loop.var)))
+  if (loopTerm?.coefficient !== 1) return undefined
+  const others = keepTerms(sum, (t) => t !== loopTerm)
   return [...others.terms.values()].some((t) => mentions(t.term, loop.var)) ? undefined : others
 }
 

@@ -22,12 +22,16 @@ export function count(space: PointSpace, limit: number = COUNT_LIMIT, from: Poin
   checkLimit(limit)
   const { points, isExact } = atOnce(counting(space, limit, from))
   if (isExact) return { points, isExact }
-  const below: PointSpace = {
+  const remainder: PointSpace = {
     name: space.name,
     next: (partial) => space.next({ ...from, ...partial }),
     ...(space.remainderKey && { remainderKey: (partial) => space.remainderKey!({ ...from, ...partial }) }),
   }
-  const whole = space.remainderKey ? wholeOutline(below, Math.min(limit, COUNT_LIMIT)) : null
-  if (whole) return { points: whole.points, isExact: true }
-  return { points: Math.max(points, Math.round(estimatePoints(below))), isExact: false, lowerBound: points }
+  const outline = space.remainderKey ? wholeOutline(remainder, Math.min(limit, COUNT_LIMIT)) : null
+  if (outline) return { points: outline.points, isExact: true }
+  return {
+    points: Math.max(points, Math.round(estimatePoints(remainder))),
+    isExact: false,
+    lowerBound: points,
+  }
 }

@@ -34,7 +34,7 @@ export class Counter {
    * quickly.
    */
   readonly #withEqual: Effort
-  readonly #known = new Map<string, Rest>()
+  readonly #nodes = new Map<string, Rest>()
 
   constructor(space: PointSpace, limit: number) {
     this.#space = space
@@ -44,9 +44,9 @@ export class Counter {
 
   node(partial: Point): Rest {
     const key = this.#space.remainderKey?.(partial)
-    const node: Rest = (key === undefined ? undefined : this.#known.get(key)) ?? { children: new Map() }
+    const node: Rest = (key === undefined ? undefined : this.#nodes.get(key)) ?? { children: new Map() }
     if (node.open !== undefined) this.#withEqual.spend(node.open)
-    if (key !== undefined) this.#known.set(key, node)
+    if (key !== undefined) this.#nodes.set(key, node)
     return node
   }
 
@@ -57,8 +57,8 @@ export class Counter {
 
   /** `partial`: with the value. */
   child(node: Rest, value: DecisionValue, partial: Point): Rest {
-    const known = node.children.get(value)
-    if (known) return known
+    const existing = node.children.get(value)
+    if (existing) return existing
     const child = this.node(partial)
     if (this.#space.remainderKey) node.children.set(value, child)
     return child
@@ -74,14 +74,14 @@ export class Counter {
     const open = this.open(node, partial)
     yield
     this.#effort.spend(open)
-    let found: Counted = { points: open ? 0 : 1, isExact: true }
+    let total: Counted = { points: open ? 0 : 1, isExact: true }
     for (const value of open?.values ?? []) {
-      if (this.#isSpent) return { ...found, isExact: false }
+      if (this.#isSpent) return { ...total, isExact: false }
       const next = withValue(partial, open!.name, value)
       const { points, isExact } = yield* this.below(this.child(node, value, next), next)
-      found = { points: found.points + points, isExact: found.isExact && isExact }
+      total = { points: total.points + points, isExact: total.isExact && isExact }
     }
-    if (found.isExact) node.count = found
-    return found
+    if (total.isExact) node.count = total
+    return total
   }
 }

@@ -18,16 +18,16 @@ export class Ending {
   readonly #timer: ReturnType<typeof setTimeout> | undefined
   readonly #clear: () => void
   /** Some time after the signal. */
-  readonly #over: Promise<undefined>
-  #waiting: ReturnType<typeof setTimeout> | undefined
+  readonly #graceEnd: Promise<undefined>
+  #graceTimer: ReturnType<typeof setTimeout> | undefined
 
   constructor({ signal, seconds, grace = GRACE }: Limits) {
-    this.#over = new Promise((done) => {
+    this.#graceEnd = new Promise((resolve) => {
       this.signal.addEventListener(
         'abort',
         () => {
           if (Number.isFinite(grace))
-            this.#waiting = setTimeout(() => done(undefined), Math.min(grace * 1000, LONGEST_TIMER))
+            this.#graceTimer = setTimeout(() => resolve(undefined), Math.min(grace * 1000, LONGEST_TIMER))
         },
         { once: true },
       )
@@ -49,12 +49,12 @@ export class Ending {
 
   /** Undefined if the work rejects after the signal, or does not end in time. */
   async unlessAborted<T>(work: () => Promise<T>): Promise<T | undefined> {
-    return await unlessAborted(this.signal, () => Promise.race([work(), this.#over]))
+    return await unlessAborted(this.signal, () => Promise.race([work(), this.#graceEnd]))
   }
 
   clear(): void {
     clearTimeout(this.#timer)
-    clearTimeout(this.#waiting)
+    clearTimeout(this.#graceTimer)
     this.#clear()
   }
 }

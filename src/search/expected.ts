@@ -14,8 +14,8 @@ const SHORT = 1
 /** Points that one with pauses ranks whatever time it takes: a busy machine would rank none. */
 const LEAST_RANKED = 32
 
-const known = new WeakMap<Prior, Expected>()
-const inSteps = new WeakMap<Prior, InSteps>()
+const instances = new WeakMap<Prior, Expected>()
+const stepwisePriors = new WeakMap<Prior, InSteps>()
 
 /** A prior that takes long. */
 export interface InSteps {
@@ -30,7 +30,7 @@ export interface InSteps {
 /** The prior that does the work at once. */
 export function priorOf(work: InSteps): Prior {
   const prior: Prior = (points) => atOnce(work.costs(points))
-  inSteps.set(prior, work)
+  stepwisePriors.set(prior, work)
   return prior
 }
 
@@ -42,17 +42,17 @@ export class Expected {
 
   private constructor(prior: Prior) {
     this.#prior = prior
-    known.set(this.prior, this)
+    instances.set(this.prior, this)
   }
 
   /** The cache of a prior; a prior that already wraps a cache returns it. */
   static of(prior: Prior): Expected {
-    return known.get(prior) ?? new Expected(prior)
+    return instances.get(prior) ?? new Expected(prior)
   }
 
   /** Announces that many points will be evaluated soon. */
   begin(): void {
-    inSteps.get(this.#prior)?.begin()
+    stepwisePriors.get(this.#prior)?.begin()
   }
 
   /**
@@ -62,22 +62,23 @@ export class Expected {
    * @throws SptError `search/prior`
    */
   *asked(points: readonly Point[], time: RankingTime, share = 1): Stepwise<readonly number[]> {
-    const unknown = points.filter((p) => !this.#costs.has(pointKey(p)))
-    const open = time.isLimited ? scattered(unknown) : unknown
-    const least = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
-    const work = inSteps.get(this.#prior)
-    const first = work ? (time.isLimited ? work.together : open.length) : 1
-    const isDue = (): boolean => time.left > least || (work !== undefined && this.#costs.size < LEAST_RANKED)
-    for (let [at, size] = [0, first]; at < open.length && isDue(); ) {
-      const some = open.slice(at, at + size)
-      at += size
+    const unranked = points.filter((p) => !this.#costs.has(pointKey(p)))
+    const queue = time.isLimited ? scattered(unranked) : unranked
+    const reservedTime = time.isLimited ? (1 - share) * time.left : Number.NEGATIVE_INFINITY
+    const work = stepwisePriors.get(this.#prior)
+    const first = work ? (time.isLimited ? work.together : queue.length) : 1
+    const isDue = (): boolean =>
+      time.left > reservedTime || (work !== undefined && this.#costs.size < LEAST_RANKED)
+    for (let [start, size] = [0, first]; start < queue.length && isDue(); ) {
+      const batch = queue.slice(start, start + size)
+      start += size
       if (work) {
-        this.#keep(some, yield* time.during(work.costs(some)))
+        this.#keep(batch, yield* time.during(work.costs(batch)))
         continue
       }
-      const took = time.spend(() => this.prior(some))
+      const elapsed = time.spend(() => this.prior(batch))
       // One that takes long may come after many that do not.
-      size = took < SHORT ? 2 * size : 1
+      size = elapsed < SHORT ? 2 * size : 1
       yield
     }
     return points.map((p) => this.#costs.get(pointKey(p)) ?? Number.POSITIVE_INFINITY)
@@ -89,25 +90,25 @@ export class Expected {
    */
   readonly prior = (points: readonly Point[]): readonly number[] => {
     const keys = points.map(pointKey)
-    const open = points.filter((_, k) => !this.#costs.has(keys[k]!))
-    if (open.length > 0) this.#keep(open, this.#prior(open))
+    const unranked = points.filter((_, k) => !this.#costs.has(keys[k]!))
+    if (unranked.length > 0) this.#keep(unranked, this.#prior(unranked))
     return keys.map((key) => this.#costs.get(key)!)
   }
 
-  #keep(open: readonly Point[], costs: readonly number[]): void {
+  #keep(unranked: readonly Point[], costs: readonly number[]): void {
     const count: unknown = costs?.length
-    if (count !== open.length)
+    if (count !== unranked.length)
       refuse(
         typeof count === 'number'
-          ? `the prior has ${count} numbers for ${open.length} points`
-          : `the prior gives ${show(costs)} for ${open.length} points`,
+          ? `the prior has ${count} numbers for ${unranked.length} points`
+          : `the prior gives ${show(costs)} for ${unranked.length} points`,
       )
-    for (const [k, point] of open.entries()) {
+    for (const [k, point] of unranked.entries()) {
       const cost: unknown = costs[k]
       if (typeof cost !== 'number' || Number.isNaN(cost))
         refuse(`the prior gives ${show(cost)} for ${JSON.stringify(point)}`)
     }
-    for (const [k, point] of open.entries()) this.#costs.set(pointKey(point), costs[k]!)
+    for (const [k, point] of unranked.entries()) this.#costs.set(pointKey(point), costs[k]!)
     this.onRanked?.(this.#costs.size)
   }
 

@@ -26,19 +26,24 @@ const FRACTIONS = [0.25, 0.5, 0.75]
 /** Likely values of a parameter without known uses: little padding, and more than single elements. */
 const LIKELY = [4, 8, 16, 32]
 
-/** @throws SptError `search/unknown-tensor` where `given` names one that is not sparse */
+/** @throws SptError `search/unknown-tensor` where `requested` names one that is not sparse */
 export function formatChoices(
   kernel: Kernel,
-  given: Readonly<Record<string, readonly string[]>> | undefined,
+  requested: Readonly<Record<string, readonly string[]>> | undefined,
 ): readonly FormatChoice[] {
   const sparse = sparseTensors(kernel)
-  if (!given) {
+  if (!requested) {
     // What is stored by a step already is as the caller wants it.
     const free = kernel.compilation.kernel.reformats.length === 0 ? sparse : []
-    return free.map(({ name, order }) => packaged(kernel, name, order))
+    return free.map(({ name, order }) => programFormats(kernel, name, order))
   }
-  expectArgument(isRecord(given), 'formats', given, "lists of formats by tensor: { A: ['', 'bsr(8)'] }")
-  return Object.entries(given).map(([buffer, texts]) => {
+  expectArgument(
+    isRecord(requested),
+    'formats',
+    requested,
+    "lists of formats by tensor: { A: ['', 'bsr(8)'] }",
+  )
+  return Object.entries(requested).map(([buffer, texts]) => {
     if (!sparse.some((b) => b.name === buffer || b.like.includes(buffer)))
       fail({
         code: 'search/unknown-tensor',
@@ -70,8 +75,8 @@ function checkFormats(kernel: Kernel, buffer: string, texts: unknown): void {
   const list = texts as readonly string[]
   expectDistinct(`formats of ${buffer}`, list)
   for (const text of list) {
-    const made = text === '' ? null : resultOrError(() => kernel.as(buffer, text))
-    if (made instanceof SptError && !made.diagnostics[0]!.code.startsWith('schedule/')) throw made
+    const result = text === '' ? null : resultOrError(() => kernel.as(buffer, text))
+    if (result instanceof SptError && !result.diagnostics[0]!.code.startsWith('schedule/')) throw result
   }
 }
 
@@ -86,35 +91,35 @@ interface SparseTensor {
 function sparseTensors(kernel: Kernel): readonly SparseTensor[] {
   const { axes, buffers } = kernel.compilation.kernel
   const dense = new Set(axes.filter(isDenseRoot).map((a) => a.name))
-  const by = new Map<string, { name: string; role: string; order: number }[]>()
+  const byAxes = new Map<string, { name: string; role: string; order: number }[]>()
   for (const b of buffers) {
     if (b.axes.every((a) => dense.has(a))) continue
     const key = b.axes.join()
-    by.set(key, [...(by.get(key) ?? []), { name: b.name, role: b.role, order: b.axes.length }])
+    byAxes.set(key, [...(byAxes.get(key) ?? []), { name: b.name, role: b.role, order: b.axes.length }])
   }
-  return [...by.values()].map((group) => {
+  return [...byAxes.values()].map((group) => {
     const first = group.find((b) => b.role === 'in') ?? group[0]!
     return { name: first.name, order: first.order, like: group.filter((b) => b !== first).map((b) => b.name) }
   })
 }
 
 /** Parts beyond which a tensor has launches by the dozen. */
-const MOST_PARTS = 32
+const MAX_PARTS = 32
 
 /** Formats and arguments that the kernel takes: each is tried once, on coordinates alone. */
-function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
+function programFormats(kernel: Kernel, buffer: string, order: number): FormatChoice {
   const { formats, usedFormats } = kernel
-  const tried = new Map<string, boolean>()
-  const takes = (name: string, args: readonly number[]): boolean => {
+  const accepted = new Map<string, boolean>()
+  const accepts = (name: string, args: readonly number[]): boolean => {
     const text = appliedName(name, args)
-    const known = tried.get(text)
-    if (known !== undefined) return known
+    const cached = accepted.get(text)
+    if (cached !== undefined) return cached
     const parts = resultOrError(
       () => kernel.as(buffer, text).compilation.kernel.reformats.at(-1)!.instance.parts,
     )
-    const does = !(parts instanceof SptError) && parts.length <= MOST_PARTS
-    tried.set(text, does)
-    return does
+    const isAccepted = !(parts instanceof SptError) && parts.length <= MAX_PARTS
+    accepted.set(text, isAccepted)
+    return isAccepted
   }
   /** Values of a parameter after given arguments. Small values are marked likely if later parameters have small ones. */
   const valuesOf = (
@@ -125,7 +130,7 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
     const values = params[before.length]!.kind === 'real' ? FRACTIONS : INTEGERS
     return [...new Set([...values, ...usual])].sort((a, b) => a - b)
   }
-  const takesAfter = (
+  const acceptsAfter = (
     name: string,
     params: readonly FormatParam[],
     before: readonly number[],
@@ -134,13 +139,13 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
     const after = params
       .slice(before.length + 1)
       .map((p) => (p.kind === 'real' ? FRACTIONS[1]! : INTEGERS[1]!))
-    return takes(name, [...before, v, ...after])
+    return accepts(name, [...before, v, ...after])
   }
   /** Values of the next argument in the program's schedules: those after the same arguments, or otherwise after any. */
   const usedAfter = (format: AnyFormat, before: readonly number[]): readonly number[] => {
-    const all = usedFormats.filter((u) => u.format === format && u.args.length > before.length)
-    const alike = all.filter(({ args }) => before.every((v, k) => args[k] === v))
-    return [...new Set((alike.length > 0 ? alike : all).map(({ args }) => args[before.length]!))]
+    const uses = usedFormats.filter((u) => u.format === format && u.args.length > before.length)
+    const matching = uses.filter(({ args }) => before.every((v, k) => args[k] === v))
+    return [...new Set((matching.length > 0 ? matching : uses).map(({ args }) => args[before.length]!))]
   }
   let names: readonly string[] | undefined
   return {
@@ -152,11 +157,11 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
           if (!fits(f, order)) return []
           const params = numbersOf(f)
           // One that is taken is enough: the others are tried where the format is chosen.
-          const taken =
+          const isAccepted =
             params.length === 0
-              ? takes(name, [])
-              : valuesOf(params, []).some((v) => takesAfter(name, params, [], v))
-          return taken ? [name] : []
+              ? accepts(name, [])
+              : valuesOf(params, []).some((v) => acceptsAfter(name, params, [], v))
+          return isAccepted ? [name] : []
         }),
       ]
       const used = names.filter((n) => n === DECLARED || usedFormats.some((u) => u.format === formats.get(n)))
@@ -167,9 +172,9 @@ function packaged(kernel: Kernel, buffer: string, order: number): FormatChoice {
       const args: number[] = []
       for (const p of params) {
         const usual = usedAfter(format, args)
-        const values = valuesOf(params, args, usual).filter((v) => takesAfter(name, params, args, v))
-        const given = usual.length > 0 ? usual : LIKELY
-        const likely = given.filter((v) => values.includes(v))
+        const values = valuesOf(params, args, usual).filter((v) => acceptsAfter(name, params, args, v))
+        const preferred = usual.length > 0 ? usual : LIKELY
+        const likely = preferred.filter((v) => values.includes(v))
         args.push(d.choose(`${buffer}.${p.name}`, values, likely[0] ?? values[values.length >> 1], likely))
       }
       return appliedName(name, args)

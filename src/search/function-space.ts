@@ -7,7 +7,7 @@ import type { DecisionValue, KernelSpace, OpenDecision, Point } from './types.ts
 /** Values of a decision at most. */
 const MAX_VALUES = 4096
 /** Values of the last decision that are checked with `only` in advance; further ones are checked when they are taken. */
-const TRIED_VALUES = 64
+const CHECKED_VALUES = 64
 /** Decisions of a point at most. */
 const MAX_DECISIONS = 1000
 /** Points of a space at most whose steps are applied to find decisions that are taken after `decide` has returned. */
@@ -64,7 +64,7 @@ export function space<K>(
     for (const v of values) probed.add(v)
     probes++
     try {
-      made(name, point, make, kernel)
+      kernelAt(name, point, make, kernel)
     } catch (e) {
       // Other errors are those of this point, reported where its kernel is made.
       if (e instanceof SptError && e.diagnostics[0]!.code === LATE) throw e
@@ -74,7 +74,7 @@ export function space<K>(
     name,
     next(partial) {
       expectArgument(isRecord(partial), 'a point', partial, 'values by decision')
-      return opened(name, decide, partial, probe)
+      return openDecision(name, decide, partial, probe)
     },
     kernel(point) {
       expectArgument(isRecord(point), 'a point', point, 'values by decision')
@@ -82,7 +82,7 @@ export function space<K>(
       if (way.kind === 'thrown') throw way.why
       if (way.kind === 'whole') {
         refuseOthers(name, point, way.decided)
-        return made(name, point, way.make, kernel)
+        return kernelAt(name, point, way.make, kernel)
       }
       return fail({
         code: 'space/point',
@@ -94,31 +94,31 @@ export function space<K>(
   }
 }
 
-function made<K>(name: string, point: Point, make: KernelTransform<K>, kernel: K): K {
-  const given: unknown = thrownBy(name, point, () => make(kernel))
-  expectArgument(isLike(given, kernel), `what a point of ${name} makes`, given, 'a kernel')
-  return given as K
+function kernelAt<K>(name: string, point: Point, make: KernelTransform<K>, kernel: K): K {
+  const result: unknown = runUserCode(name, point, () => make(kernel))
+  expectArgument(isLike(result, kernel), `what a point of ${name} makes`, result, 'a kernel')
+  return result as K
 }
 
 /** True if both have one class; a promise of a kernel does not. */
-const isLike = (given: unknown, kernel: unknown): boolean =>
-  typeof given === typeof kernel &&
-  given !== null &&
-  (typeof kernel !== 'object' || Object.getPrototypeOf(given) === Object.getPrototypeOf(kernel))
+const isLike = (value: unknown, kernel: unknown): boolean =>
+  typeof value === typeof kernel &&
+  value !== null &&
+  (typeof kernel !== 'object' || Object.getPrototypeOf(value) === Object.getPrototypeOf(kernel))
 
 const THROWN = 'space/thrown'
 const LATE = 'space/late-decision'
 
 /** @throws SptError `space/thrown` for errors that are not diagnostics, so that only this point fails */
-function thrownBy<T>(name: string, point: Point, work: () => T): T {
+function runUserCode<T>(name: string, point: Point, work: () => T): T {
   try {
     return work()
   } catch (e) {
     if (e instanceof Stop || e instanceof SptError || e instanceof InternalError) throw e
-    const at = Object.entries(point).map(([decision, value]) => `${decision} = ${value}`)
+    const decisions = Object.entries(point).map(([decision, value]) => `${decision} = ${value}`)
     return fail({
       code: THROWN,
-      message: `the function of the space ${name} throws ${at.length > 0 ? `at ${at.join(', ')}` : 'before it decides anything'}: ${e instanceof Error ? e.message : String(e)}`,
+      message: `the function of the space ${name} throws ${decisions.length > 0 ? `at ${decisions.join(', ')}` : 'before it decides anything'}: ${e instanceof Error ? e.message : String(e)}`,
       expected: 'steps on the kernel, or `only(…)` for an illegal point',
     })
   }
@@ -140,7 +140,7 @@ class Stop extends Error {
   }
 }
 
-function opened<K>(
+function openDecision<K>(
   name: string,
   decide: (p: Decisions) => KernelTransform<K>,
   partial: Point,
@@ -151,25 +151,25 @@ function opened<K>(
   if (way.kind === 'whole' || way.kind === 'thrown') return null
   if (way.kind === 'refused') return { name: 'only', values: [], ordered: false }
   const { open } = way
-  if (open.values.length > TRIED_VALUES) return open
-  const goesOn = (v: DecisionValue): boolean =>
+  if (open.values.length > CHECKED_VALUES) return open
+  const isAllowed = (v: DecisionValue): boolean =>
     walk(name, decide, { ...partial, [open.name]: v }).kind !== 'refused'
-  return { ...open, values: open.values.filter(goesOn), considered: open.values.length }
+  return { ...open, values: open.values.filter(isAllowed), considered: open.values.length }
 }
 
 /** Spaces within each other: more are one within itself. */
-const DEEPEST = 32
+const MAX_DEPTH = 32
 let depth = 0
 
 function walk<K>(name: string, decide: (p: Decisions) => KernelTransform<K>, point: Point): Way<K> {
-  if (depth >= DEEPEST) endless(name, `spaces within spaces, ${DEEPEST} deep`)
+  if (depth >= MAX_DEPTH) endless(name, `spaces within spaces, ${MAX_DEPTH} deep`)
   depth++
   try {
-    const walk = new Walk(name, point)
-    const make: unknown = thrownBy(name, point, () => decide(walk))
+    const decider = new Walk(name, point)
+    const make: unknown = runUserCode(name, point, () => decide(decider))
     expectArgument(typeof make === 'function', `what ${name} decides`, make, '(kernel) => kernel')
-    walk.end()
-    return { kind: 'whole', make: make as KernelTransform<K>, decided: walk.decided }
+    decider.end()
+    return { kind: 'whole', make: make as KernelTransform<K>, decided: decider.decided }
   } catch (e) {
     if (e instanceof Stop) return e.way
     if (e instanceof SptError && e.diagnostics[0]!.code === THROWN) return { kind: 'thrown', why: e }
@@ -276,12 +276,12 @@ class Walk implements Decisions {
   within<K>(name: string, inner: KernelSpace<K>): () => K {
     this.#expectOpen(`the decisions of ${String(name)}`)
     const prefix = `${name}.`
-    let own: Point = {}
-    for (let open = inner.next(own); open; open = inner.next(own)) {
+    let innerPoint: Point = {}
+    for (let open = inner.next(innerPoint); open; open = inner.next(innerPoint)) {
       if (open.values.length === 0) throw new Stop({ kind: 'refused' })
-      own = { ...own, [open.name]: this.#decide(prefix + open.name, open.values, open.ordered) }
+      innerPoint = { ...innerPoint, [open.name]: this.#decide(prefix + open.name, open.values, open.ordered) }
     }
-    return () => inner.kernel(own)
+    return () => inner.kernel(innerPoint)
   }
 
   only(holds: boolean): void {

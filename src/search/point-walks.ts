@@ -63,8 +63,8 @@ const counters = new WeakMap<PointSpace, Counter | null>()
 
 /** `null`: the space is too large to be counted. */
 function* counterOf(space: PointSpace): Stepwise<Counter | null> {
-  const known = counters.get(space)
-  if (known !== undefined) return known
+  const cached = counters.get(space)
+  if (cached !== undefined) return cached
   const counter = new Counter(space, COUNT_LIMIT)
   const { isExact } = yield* counter.below(counter.node({}), {})
   const usable = isExact ? counter : null
@@ -88,14 +88,14 @@ export function* drawing(space: PointSpace, random: Random): Stepwise<Point | nu
     })
     const counts: number[] = []
     for (const b of below) counts.push((yield* counter.below(b.node, b.partial)).points)
-    let at = random() * counts.reduce((n, c) => n + c, 0)
+    let remaining = random() * counts.reduce((n, c) => n + c, 0)
     let k = counts.findLastIndex((c) => c > 0)
     for (const [n, c] of counts.entries()) {
-      if (at < c) {
+      if (remaining < c) {
         k = n
         break
       }
-      at -= c
+      remaining -= c
     }
     point = below[k]!.partial
     node = below[k]!.node
@@ -134,29 +134,29 @@ function* completed(
   const effort = new Effort(SEARCHED_VALUES)
   const dead = new Set<string>()
   // By a stack: a pause goes through every generator that waits for another.
-  const tried: Tried[] = []
-  let at: Point | null = partial
+  const stack: Frame[] = []
+  let current: Point | null = partial
   for (;;) {
-    const key: string | undefined = at ? space.remainderKey?.(at) : undefined
-    if (at && !(key !== undefined && dead.has(key))) {
-      const open = space.next(at)
+    const key: string | undefined = current ? space.remainderKey?.(current) : undefined
+    if (current && !(key !== undefined && dead.has(key))) {
+      const open = space.next(current)
       yield
-      if (!open) return at
-      tried.push({ at, key, open, values: prefer(open)[Symbol.iterator]() })
+      if (!open) return current
+      stack.push({ at: current, key, open, values: prefer(open)[Symbol.iterator]() })
     }
-    const last = tried.at(-1)
+    const last = stack.at(-1)
     if (!last) return null
     const value = effort.isSpent ? undefined : last.values.next().value
-    at = value === undefined ? null : withValue(last.at, last.open.name, value)
-    if (at) continue
+    current = value === undefined ? null : withValue(last.at, last.open.name, value)
+    if (current) continue
     effort.spend(last.open)
     if (last.key !== undefined) dead.add(last.key)
-    tried.pop()
+    stack.pop()
   }
 }
 
 /** A decision of which values are tried, below a partial point. */
-interface Tried {
+interface Frame {
   readonly at: Point
   readonly key: string | undefined
   readonly open: OpenDecision
@@ -188,7 +188,7 @@ function alternatives({ values, ordered }: OpenDecision, value: DecisionValue): 
 }
 
 /** The decisions of a point, in order, each as it was open. @throws SptError as `checkPoint` */
-function* walked(
+function* decisionsOf(
   space: PointSpace,
   point: Point,
 ): Stepwise<readonly { readonly open: OpenDecision; readonly before: Point }[]> {
@@ -198,9 +198,9 @@ function* walked(
     const open = space.next(before)
     yield
     if (!open) return out
-    if (!Object.hasOwn(point, open.name)) missing(space, open)
+    if (!Object.hasOwn(point, open.name)) failMissing(space, open)
     const value = point[open.name]!
-    if (!open.values.includes(value)) refused(space, open, value)
+    if (!open.values.includes(value)) failValue(space, open, value)
     out.push({ open, before })
     before = withValue(before, open.name, value)
   }
@@ -208,36 +208,36 @@ function* walked(
 
 /** As `neighbours`. */
 export function* neighbouring(space: PointSpace, point: Point): Stepwise<readonly Point[]> {
-  const found = new Map<string, Point>()
-  for (const { open, before } of yield* walked(space, point))
+  const nearby = new Map<string, Point>()
+  for (const { open, before } of yield* decisionsOf(space, point))
     for (const value of alternatives(open, point[open.name]!)) {
-      const near = yield* changed(space, point, withValue(before, open.name, value))
-      if (near) found.set(pointKey(near), near)
+      const near = yield* withFixed(space, point, withValue(before, open.name, value))
+      if (near) nearby.set(pointKey(near), near)
     }
-  found.delete(pointKey(yield* checking(space, point)))
-  return [...found.values()]
+  nearby.delete(pointKey(yield* checking(space, point)))
+  return [...nearby.values()]
 }
 
 /** `fixed`, and after it `point` as far as it is allowed. */
-function* changed(space: PointSpace, point: Point, fixed: Point, random?: Random): Stepwise<Point | null> {
+function* withFixed(space: PointSpace, point: Point, fixed: Point, random?: Random): Stepwise<Point | null> {
   const rest: PointSpace = {
     name: space.name,
     next: (partial) => space.next({ ...fixed, ...partial }),
     ...(space.remainderKey && { remainderKey: (partial) => space.remainderKey!({ ...fixed, ...partial }) }),
   }
-  const more = yield* repairing(rest, point, random)
-  return more && { ...fixed, ...more }
+  const completion = yield* repairing(rest, point, random)
+  return completion && { ...fixed, ...completion }
 }
 
 /** As `mutate`. */
 export function* mutating(space: PointSpace, point: Point, random: Random): Stepwise<Point | null> {
-  const places = (yield* walked(space, point)).flatMap(({ open, before }) => {
+  const places = (yield* decisionsOf(space, point)).flatMap(({ open, before }) => {
     const others = without(open.values, point[open.name]!)
     return others.length > 0 ? [{ open, before, others }] : []
   })
   for (const place of shuffled(places, random))
     for (const value of shuffled(place.others, random)) {
-      const other = yield* changed(space, point, withValue(place.before, place.open.name, value), random)
+      const other = yield* withFixed(space, point, withValue(place.before, place.open.name, value), random)
       if (other) return other
     }
   return null
@@ -257,12 +257,12 @@ export function* crossing(space: PointSpace, a: Point, b: Point, random: Random)
 export function* checking(space: PointSpace, point: Point): Stepwise<Point> {
   checkSpace(space)
   expectArgument(isRecord(point), 'a point', point, 'values by decision')
-  const decisions = (yield* walked(space, point)).map(({ open }) => open.name)
+  const decisions = (yield* decisionsOf(space, point)).map(({ open }) => open.name)
   refuseOthers(space.name, point, new Set(decisions))
   return Object.fromEntries(decisions.map((name) => [name, point[name]!]))
 }
 
-function missing(space: PointSpace, { name, values }: OpenDecision): never {
+function failMissing(space: PointSpace, { name, values }: OpenDecision): never {
   return fail({
     code: 'space/point',
     message: `the point of ${space.name} does not decide ${name}`,
@@ -270,7 +270,7 @@ function missing(space: PointSpace, { name, values }: OpenDecision): never {
   })
 }
 
-function refused(space: PointSpace, { name, values }: OpenDecision, value: unknown): never {
+function failValue(space: PointSpace, { name, values }: OpenDecision, value: unknown): never {
   return fail({
     code: 'space/point',
     message: `${name} cannot be ${String(value)} in ${space.name} after the values before it`,
@@ -278,9 +278,9 @@ function refused(space: PointSpace, { name, values }: OpenDecision, value: unkno
   })
 }
 
-const SHOWN = 12
+const MAX_SHOWN = 12
 
 const valuesText = (values: readonly DecisionValue[]): string =>
   values.length === 0
     ? 'other values before it: none is allowed after these'
-    : `one of ${values.slice(0, SHOWN).join(', ')}${values.length > SHOWN ? `, … (${values.length})` : ''}`
+    : `one of ${values.slice(0, MAX_SHOWN).join(', ')}${values.length > MAX_SHOWN ? `, … (${values.length})` : ''}`

@@ -57,9 +57,9 @@ class Run {
   readonly #now: () => number
   readonly #start: number
   readonly #ending: Ending
-  readonly #asked: AskedPoints
+  readonly #proposals: AskedPoints
   #tally: Tally
-  #done = 0
+  #trialCount = 0
   #spent = 0
 
   constructor(options: SearchOptions) {
@@ -67,7 +67,7 @@ class Run {
     this.#now = options.now ?? (() => performance.now())
     this.#start = this.#now()
     this.#ending = new Ending(options)
-    this.#asked = new AskedPoints(options.space)
+    this.#proposals = new AskedPoints(options.space)
     this.#tally = new Tally(options.space, undefined)
   }
 
@@ -77,7 +77,7 @@ class Run {
       for (;;) {
         const stopReason = this.#stops() ?? (await this.#round(strategy))
         if (!stopReason) continue
-        await this.#hearOthers(strategy)
+        await this.#addExternalTrials(strategy)
         const { found, trials, wrong } = this.#tally
         return { ...found, trials, wrong, seconds: this.#seconds, stopReason }
       }
@@ -89,86 +89,89 @@ class Run {
   /** Creates the strategy and reports known trials to it. */
   async #begin(): Promise<Strategy> {
     const { space, knownTrials = [] } = this.#options
-    const counted = await this.#inTime(countingPoints(this.#options))
+    const counted = await this.#unlessAborted(countPoints(this.#options))
     const strategy = strategyOf(this.#options)
     this.#tally = new Tally(space, counted)
     this.#tally.add(knownTrials)
     this.#tally.sinceBest = 0
     this.#report([])
-    await this.#inTime(telling(strategy, knownTrials))
+    await this.#unlessAborted(reportTrials(strategy, knownTrials))
     return strategy
   }
 
   /** Passes trials of other processes to the strategy, as known ones. */
-  async #hearOthers(strategy: Strategy): Promise<void> {
+  async #addExternalTrials(strategy: Strategy): Promise<void> {
     const { externalTrials } = this.#options
-    const heard = externalTrials && (await this.#ending.unlessAborted(externalTrials))
-    if (!heard || heard.length === 0) return
+    const external = externalTrials && (await this.#ending.unlessAborted(externalTrials))
+    if (!external || external.length === 0) return
     const { sinceBest } = this.#tally
-    this.#tally.add(heard)
+    this.#tally.add(external)
     this.#tally.sinceBest = sinceBest
-    await this.#inTime(telling(strategy, heard))
+    await this.#unlessAborted(reportTrials(strategy, external))
   }
 
   /** One iteration: proposes, evaluates and reports; returns the reason if the search ends. */
   async #round(strategy: Strategy): Promise<StopReason | null> {
-    await this.#hearOthers(strategy)
-    const asked = await this.#inTime(this.#asking(strategy))
-    if (!asked) return null
-    if (asked.length === 0) return this.#tally.found.remaining === 0 ? 'exhausted' : 'strategy'
-    const told = await this.#tried(asked)
-    if (told.length === 0) return null
-    await this.#inTime(telling(strategy, told))
-    return told.every(isLoss) ? 'device' : null
+    await this.#addExternalTrials(strategy)
+    const requests = await this.#unlessAborted(this.#propose(strategy))
+    if (!requests) return null
+    if (requests.length === 0) return this.#tally.found.remaining === 0 ? 'exhausted' : 'strategy'
+    const trials = await this.#evaluate(requests)
+    if (trials.length === 0) return null
+    await this.#unlessAborted(reportTrials(strategy, trials))
+    return trials.every(isDeviceLost) ? 'device' : null
   }
 
-  *#asking(strategy: Strategy): Stepwise<readonly EvaluationRequest[]> {
+  *#propose(strategy: Strategy): Stepwise<readonly EvaluationRequest[]> {
     const { trials = NONE, batch = 1 } = this.#options
-    const most = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
-    const given = yield* strategy.askStepwise?.(most) ?? whole(() => strategy.ask(most))
-    const points = yield* this.#asked.proper(given, most, strategy)
+    const limit = Math.max(1, Math.min(batch, Math.ceil(trials - this.#spent - EPSILON)))
+    const proposed = yield* strategy.askStepwise?.(limit) ?? asStepwise(() => strategy.ask(limit))
+    const points = yield* this.#proposals.proper(proposed, limit, strategy)
     // What tries one may not make another of it.
     return points.map((p) => ({ point: Object.freeze({ ...p }), share: strategy.share?.(p) ?? 1 }))
   }
 
-  async #tried(asked: readonly EvaluationRequest[]): Promise<readonly Trial[]> {
+  async #evaluate(requests: readonly EvaluationRequest[]): Promise<readonly Trial[]> {
     const { evaluate } = this.#options
     const { signal } = this.#ending
     const settled = new Map<number, Outcome>()
-    const settle = (at: number, outcome: Outcome): void => void settled.set(at, outcome)
-    let given: readonly (Outcome | null)[] | undefined
+    const settle = (index: number, outcome: Outcome): void => void settled.set(index, outcome)
+    let results: readonly (Outcome | null)[] | undefined
     try {
-      given = await this.#ending.unlessAborted(() => evaluate(asked, { signal, report: settle }))
+      results = await this.#ending.unlessAborted(() => evaluate(requests, { signal, report: settle }))
     } catch (e) {
       // What was told of before it broke has come nevertheless.
-      this.#addSettled(asked, settled)
+      this.#addSettled(requests, settled)
       throw e
     }
     // Given up halfway: what would have come of the others is not known.
-    return !given && signal.aborted ? this.#addSettled(asked, settled) : this.#add(asked, given)
+    return !results && signal.aborted ? this.#addSettled(requests, settled) : this.#add(requests, results)
   }
 
-  #addSettled(asked: readonly EvaluationRequest[], settled: ReadonlyMap<number, Outcome>): readonly Trial[] {
-    const places = [...asked.keys()].filter((k) => settled.has(k))
-    if (places.length === 0) return []
+  #addSettled(
+    requests: readonly EvaluationRequest[],
+    settled: ReadonlyMap<number, Outcome>,
+  ): readonly Trial[] {
+    const indices = [...requests.keys()].filter((k) => settled.has(k))
+    if (indices.length === 0) return []
     return this.#add(
-      places.map((k) => asked[k]!),
-      places.map((k) => settled.get(k)),
+      indices.map((k) => requests[k]!),
+      indices.map((k) => settled.get(k)),
     )
   }
 
-  #add(tried: readonly EvaluationRequest[], given: unknown): readonly Trial[] {
-    const outcomes = properOutcomes(tried, given, this.#options.externalTrials !== undefined)
-    const told = tried.flatMap(({ point, share }, k): Trial[] => {
+  #add(requests: readonly EvaluationRequest[], results: unknown): readonly Trial[] {
+    const outcomes = properOutcomes(requests, results, this.#options.externalTrials !== undefined)
+    const trials = requests.flatMap(({ point, share }, k): Trial[] => {
       const outcome = outcomes[k]
       if (!outcome) return []
       this.#spent += share
       return [share === 1 ? { point, outcome } : { point, outcome, share }]
     })
-    this.#done += told.length
-    this.#tally.add(told)
-    this.#report(told)
-    return told
+    this.#trialCount += trials.length
+    this.#tally.add(trials)
+    this.#report(trials)
+    return trials
   }
 
   #stops(): StopReason | null {
@@ -179,14 +182,14 @@ class Run {
     return this.#tally.sinceBest >= patience ? 'patience' : null
   }
 
-  #report(last: readonly Trial[]): void {
+  #report(latestTrials: readonly Trial[]): void {
     const { found, wrong } = this.#tally
     this.#options.onProgress?.({
       ...found,
-      trialsDone: this.#done,
+      trialsDone: this.#trialCount,
       wrong,
       seconds: this.#seconds,
-      latestTrials: last,
+      latestTrials,
     })
   }
 
@@ -194,30 +197,31 @@ class Run {
     return (this.#now() - this.#start) / 1000
   }
 
-  #inTime<T>(work: Stepwise<T>): Promise<T | undefined> {
+  #unlessAborted<T>(work: Stepwise<T>): Promise<T | undefined> {
     return this.#ending.unlessAborted(() => inTurns(work, this.#ending.signal))
   }
 }
 
-const telling = (strategy: Strategy, trials: readonly Trial[]): Stepwise<void> =>
-  strategy.tellStepwise?.(trials) ?? whole(() => strategy.tell(trials))
+const reportTrials = (strategy: Strategy, trials: readonly Trial[]): Stepwise<void> =>
+  strategy.tellStepwise?.(trials) ?? asStepwise(() => strategy.tell(trials))
 
-const isLoss = ({ outcome }: Trial): boolean => outcome.status === 'failed' && outcome.code === 'device/lost'
+const isDeviceLost = ({ outcome }: Trial): boolean =>
+  outcome.status === 'failed' && outcome.code === 'device/lost'
 
 function strategyOf({ space, strategy, seed = 1, prior, seconds, trials }: SearchOptions): Strategy {
-  const given = { seed, prior, seconds, trials }
-  if (typeof strategy === 'string') return strategyNamed(strategy)(space, given)
-  return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, given))
+  const strategyOptions = { seed, prior, seconds, trials }
+  if (typeof strategy === 'string') return strategyNamed(strategy)(space, strategyOptions)
+  return properStrategy(typeof strategy === 'object' ? strategy : strategy(space, strategyOptions))
 }
 
 /** A strategy's method without steps as a stepwise one. */
-function* whole<T>(work: () => T): Stepwise<T> {
+function* asStepwise<T>(work: () => T): Stepwise<T> {
   yield
   return work()
 }
 
 /** `undefined`: too many to be counted. @throws SptError `search/empty`, `search/budget` */
-function* countingPoints({ space, trials, seconds, patience }: SearchOptions): Stepwise<number | undefined> {
+function* countPoints({ space, trials, seconds, patience }: SearchOptions): Stepwise<number | undefined> {
   const { points, isExact } = yield* counting(space)
   if (isExact && points === 0)
     fail({

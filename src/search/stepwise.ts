@@ -32,7 +32,7 @@ export async function inTurns<T>(work: Stepwise<T>, signal?: AbortSignal): Promi
 }
 
 /** Maps a list, one item after another. */
-export function* eachOf<T, R>(list: Iterable<T>, work: (of: T) => Stepwise<R>): Stepwise<R[]> {
+export function* eachOf<T, R>(list: Iterable<T>, work: (item: T) => Stepwise<R>): Stepwise<R[]> {
   const out: R[] = []
   for (const x of list) out.push(yield* work(x))
   return out

@@ -29,10 +29,10 @@ export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {})
   const rejected = new Map<string, number>()
   let tried = 0
   let legal = 0
-  let isWhole = random === undefined
-  for (const point of random ? drawn(space, random) : points(space)) {
+  let isComplete = random === undefined
+  for (const point of random ? randomPoints(space, random) : points(space)) {
     if (tried++ >= limit) {
-      isWhole = false
+      isComplete = false
       break
     }
     const code = rejectionCode(space, point)
@@ -40,7 +40,7 @@ export function survey(space: KernelSpace<unknown>, options: SurveyOptions = {})
     else rejected.set(code, (rejected.get(code) ?? 0) + 1)
   }
   const rejectedByCode = Object.fromEntries([...rejected].sort(([, a], [, b]) => b - a))
-  return { legal, rejectedByCode, isComplete: isWhole }
+  return { legal, rejectedByCode, isComplete }
 }
 
 /** Code of the diagnostic that rejects a point; `null` if it is legal. */
@@ -54,6 +54,6 @@ export function rejectionCode(space: KernelSpace<unknown>, point: Point): string
   }
 }
 
-function* drawn(space: KernelSpace<unknown>, random: Random): Generator<Point> {
+function* randomPoints(space: KernelSpace<unknown>, random: Random): Generator<Point> {
   for (let point = samplePoint(space, random); point; point = samplePoint(space, random)) yield point
 }

@@ -85,6 +85,6 @@ export class Tally {
 function isBetter({ outcome, share = 1 }: Trial, best: Trial | null): boolean {
   if (outcome.status !== 'measured' || !Number.isFinite(outcome.timing.median)) return false
   if (best?.outcome.status !== 'measured') return true
-  const other = best.share ?? 1
-  return share > other || (share === other && outcome.timing.median < best.outcome.timing.median)
+  const bestShare = best.share ?? 1
+  return share > bestShare || (share === bestShare && outcome.timing.median < best.outcome.timing.median)
 }

@@ -72,7 +72,7 @@ export function checkPrune(options: PruneOptions): void {
 }
 
 /** @throws SptError `api/argument` */
-export const checkId = (of: string, id: unknown): void => expectValue(`the id of ${of}`, id, TEXT)
+export const checkId = (owner: string, id: unknown): void => expectValue(`the id of ${owner}`, id, TEXT)
 
 const VALUES: ValueKind = {
   holds: (x) => typeof x === 'string' || (typeof x === 'number' && Number.isFinite(x)),

@@ -54,9 +54,9 @@ export function columnOf<T>(db: Connection, query: string): T {
 export function transaction<T>(db: Connection, work: () => T): T {
   retried(() => db.exec('BEGIN IMMEDIATE'))
   try {
-    const made = work()
+    const result = work()
     db.exec('COMMIT')
-    return made
+    return result
   } catch (e) {
     // Of a full disk SQLite has undone it already.
     if (db.inTransaction) db.exec('ROLLBACK')

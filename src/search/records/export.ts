@@ -91,9 +91,9 @@ function optuna(studies: readonly StudySummary[], trials: readonly StoredTrial[]
     const { kernelName: _, trials: __, best: ___, latest: ____, ...attributes } = s
     for (const [key, value] of Object.entries(attributes))
       put(OPTUNA.setStudyAttribute, { study_id, user_attr: { [key]: value } })
-    const own = trials.filter((t) => t.study === s.id)
-    const distributions = distributionsOf(own.map((t) => t.point))
-    for (const t of own) put(OPTUNA.createTrial, { study_id, ...optunaTrial(t, distributions) })
+    const studyTrials = trials.filter((t) => t.study === s.id)
+    const distributions = distributionsOf(studyTrials.map((t) => t.point))
+    for (const t of studyTrials) put(OPTUNA.createTrial, { study_id, ...optunaTrial(t, distributions) })
   }
   return lines.map((l) => `${JSON.stringify(l)}\n`).join('')
 }

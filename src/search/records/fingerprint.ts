@@ -6,7 +6,7 @@ import type { Tensor } from '../../storage/tensor.ts'
 const CHUNK = 2 ** 26
 
 /** Tensors are not changed once they are bound, and large ones are hashed once. */
-const known = new WeakMap<Tensor, string>()
+const fingerprints = new WeakMap<Tensor, string>()
 
 /** Fingerprint of tensors by name, in any order: 32 hexadecimal digits. It depends on the order of coordinates. */
 export function fingerprintTensors(tensors: Readonly<Record<string, Tensor>>): string {
@@ -17,8 +17,8 @@ export function fingerprintTensors(tensors: Readonly<Record<string, Tensor>>): s
 }
 
 function tensorFingerprint(tensor: Tensor): string {
-  const before = known.get(tensor)
-  if (before !== undefined) return before
+  const cached = fingerprints.get(tensor)
+  if (cached !== undefined) return cached
   const hash = createHash('sha256')
   hash.update(`${tensor.kind} ${tensor.dtype} ${JSON.stringify(tensor.shape)}\n`)
   if (tensor.kind === 'coords') for (const column of tensor.coords) update(hash, column)
@@ -30,13 +30,13 @@ function tensorFingerprint(tensor: Tensor): string {
         hash.update(`${JSON.stringify(axis)} ${array}\n`)
         update(hash, data)
       }
-  const made = hash.digest('hex').slice(0, 32)
-  known.set(tensor, made)
-  return made
+  const fingerprint = hash.digest('hex').slice(0, 32)
+  fingerprints.set(tensor, fingerprint)
+  return fingerprint
 }
 
 function update(hash: Hash, data: Int32Array): void {
   hash.update(`${data.length}\n`)
   const bytes = new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
-  for (let at = 0; at < bytes.length; at += CHUNK) hash.update(bytes.subarray(at, at + CHUNK))
+  for (let start = 0; start < bytes.length; start += CHUNK) hash.update(bytes.subarray(start, start + CHUNK))
 }

@@ -23,7 +23,7 @@ const HASH_CHARS = 40
 const hashOf = (...parts: readonly string[]): string => cacheKey(parts).slice(0, HASH_CHARS)
 
 /** Names in order: neither the order of decisions nor that of sizes makes another key. */
-const sorted = (values: Readonly<Record<string, number | string>>): string =>
+const sortedJson = (values: Readonly<Record<string, number | string>>): string =>
   JSON.stringify(Object.entries(values).sort(([a], [b]) => (a < b ? -1 : 1)))
 
 /** This compiler: the package's version, and the build where there is one. */
@@ -37,10 +37,10 @@ export function deviceIdentity(device: Device): DeviceIdentity {
 
 /** Identity of a space in studies: its name, and a hash of its source if it has one. */
 export const spaceKey = ({ name, text }: Pick<KernelSpace<Kernel>, 'name' | 'text'>): string =>
-  text !== undefined ? `${name} ${hashOf(text).slice(0, TOLD_CHARS)}` : name
+  text !== undefined ? `${name} ${hashOf(text).slice(0, SPACE_HASH_CHARS)}` : name
 
 /** Enough for spaces of one name. */
-const TOLD_CHARS = 12
+const SPACE_HASH_CHARS = 12
 
 /** A kernel before any step, by its text at Stage I. */
 export const kernelHash = (kernel: Kernel): string => hashOf(kernel.show(1))
@@ -54,10 +54,10 @@ export const studyId = (key: StudyKey): string =>
     key.device.driver,
     key.compiler,
     key.fingerprint,
-    sorted(key.sizes),
+    sortedJson(key.sizes),
   )
 
-export const trialId = (study: string, point: Point): string => hashOf(study, sorted(point))
+export const trialId = (study: string, point: Point): string => hashOf(study, sortedJson(point))
 
 export const traceHash = (trace: readonly TraceStep[]): string => hashOf(JSON.stringify(trace))
 

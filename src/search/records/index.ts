@@ -107,17 +107,17 @@ export class Records {
     for (const t of trials) checkTrial(t)
     return this.#run((db) =>
       transaction(db, () => {
-        const known = db.prepare('SELECT 1 FROM studies WHERE id = ?')
+        const findStudy = db.prepare('SELECT 1 FROM studies WHERE id = ?')
         const insert = db.prepare(ADD_TRIAL)
-        let kept = 0
+        let keptCount = 0
         const unclaim = db.prepare('DELETE FROM claims WHERE trial = ?')
         for (const t of trials) {
-          if (!known.get(t.study)) unknownStudy(t.study, this.path)
+          if (!findStudy.get(t.study)) unknownStudy(t.study, this.path)
           const row = trialRow(t)
-          kept += insert.run(...bindable(row)).changes
+          keptCount += insert.run(...bindable(row)).changes
           unclaim.run(row[0])
         }
-        return kept
+        return keptCount
       }),
     )
   }
@@ -225,11 +225,11 @@ export class Records {
   /** All that a filter picks, as text: a table, JSON, or a journal that Optuna's `JournalStorage` reads. */
   export(format: ExportFormat, filter: RecordFilter = {}): string {
     const trials = this.query(filter)
-    const used = new Set(trials.map((t) => t.study))
+    const usedStudies = new Set(trials.map((t) => t.study))
     // A study that has no trials is picked by its own properties alone.
-    const { id, status, trace, limit, since, ...own } = filter
-    const narrowed = [id, status, trace, limit, since].some((f) => f !== undefined)
-    const studies = this.studies(own).filter((s) => !narrowed || used.has(s.id))
+    const { id, status, trace, limit, since, ...studyFilter } = filter
+    const isNarrowed = [id, status, trace, limit, since].some((f) => f !== undefined)
+    const studies = this.studies(studyFilter).filter((s) => !isNarrowed || usedStudies.has(s.id))
     return exported(format, studies, trials)
   }
 

@@ -31,19 +31,19 @@ export function defaultRecordsPath(env: NodeJS.ProcessEnv = process.env): string
   })
 }
 
-const found = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
+const fileStats = (path: string): Stats | undefined => statSync(path, { throwIfNoEntry: false })
 
 function checkPlace(path: string, readonly: boolean): void {
   const folder = dirname(path)
-  const around = found(folder)
-  if (!around?.isDirectory())
+  const folderStats = fileStats(folder)
+  if (!folderStats?.isDirectory())
     fail({
       code: 'records/missing-folder',
-      message: around ? `'${folder}' is not a folder` : `the folder '${folder}' does not exist`,
+      message: folderStats ? `'${folder}' is not a folder` : `the folder '${folder}' does not exist`,
       expected: 'a file in a folder that exists',
       hint: 'make the folder, or name another file',
     })
-  const file = found(path)
+  const file = fileStats(path)
   // SQLite makes the file that a link points to.
   if (!file && lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) {
     checkPlace(resolve(folder, readlinkSync(path)), readonly)
@@ -110,37 +110,41 @@ function identityOf(path: string): string | undefined {
 }
 
 /** One more user of the connection to a file. */
-function used(key: string, db: Connection, path: string): Opened {
-  const known = writers.get(key)
+function sharedWriter(key: string, db: Connection, path: string): Opened {
+  const existing = writers.get(key)
   // The number of a file that is gone may be that of a new one.
-  const held = known?.db === db ? known : { db, users: 0 }
-  writers.set(key, held)
+  const writer = existing?.db === db ? existing : { db, users: 0 }
+  writers.set(key, writer)
   closeAtExit()
-  held.users++
+  writer.users++
   const close = (): void => {
-    held.users--
-    if (held.users > 0) return
-    if (writers.get(key) === held) writers.delete(key)
-    disconnect(held.db)
+    writer.users--
+    if (writer.users > 0) return
+    if (writers.get(key) === writer) writers.delete(key)
+    disconnect(writer.db)
   }
-  return { db: held.db, path, close }
+  return { db: writer.db, path, close }
 }
 
-const alone = (db: Connection, path: string): Opened => ({ db, path, close: () => disconnect(db) })
+const unsharedConnection = (db: Connection, path: string): Opened => ({
+  db,
+  path,
+  close: () => disconnect(db),
+})
 
 /** @throws SptError `records/…`: the file stays as it was */
-export async function openFile(given: string | undefined, readonly: boolean): Promise<Opened> {
+export async function openFile(requestedPath: string | undefined, readonly: boolean): Promise<Opened> {
   const Database = await loadLibsql()
-  if (given === HELD) return inMemory(Database, readonly)
-  const path = resolve(given ?? defaultRecordsPath())
+  if (requestedPath === IN_MEMORY) return inMemory(Database, readonly)
+  const path = resolve(requestedPath ?? defaultRecordsPath())
   // What is wrong with the usual folder is said as of any other.
-  if (given === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
+  if (requestedPath === undefined && !readonly) await makeFolder(dirname(path)).catch(() => undefined)
   return explained(path, () => {
     checkPlace(path, readonly)
-    const before = identityOf(path)
-    const held = readonly || before === undefined ? undefined : writers.get(before)
-    if (held?.db.open) return used(before!, held.db, path)
-    const db = readonly ? openedForReading(Database, path) : connect(Database, path, path)
+    const identity = identityOf(path)
+    const writer = readonly || identity === undefined ? undefined : writers.get(identity)
+    if (writer?.db.open) return sharedWriter(identity!, writer.db, path)
+    const db = readonly ? openForReading(Database, path) : connect(Database, path, path)
     try {
       if (!readonly) {
         // Older or foreign files are looked at before anything is written.
@@ -154,7 +158,7 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
         transaction(db, () => undefined)
       }
       const key = readonly ? undefined : identityOf(path)
-      return key === undefined ? alone(db, path) : used(key, db, path)
+      return key === undefined ? unsharedConnection(db, path) : sharedWriter(key, db, path)
     } catch (e) {
       db.close()
       throw e
@@ -163,20 +167,20 @@ export async function openFile(given: string | undefined, readonly: boolean): Pr
 }
 
 /** SQLite's name of records in memory, which end with the process. */
-const HELD = ':memory:'
+const IN_MEMORY = ':memory:'
 
 function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): Opened {
   if (readonly)
     fail({
       code: 'records/missing',
-      message: `there are no records in ${HELD}, which are new each time`,
+      message: `there are no records in ${IN_MEMORY}, which are new each time`,
       expected: 'a file of records',
       hint: 'open them to be written',
     })
-  return explained(HELD, () => {
-    const db = connect(Database, HELD, HELD)
-    migrate(db, HELD)
-    return alone(db, HELD)
+  return explained(IN_MEMORY, () => {
+    const db = connect(Database, IN_MEMORY, IN_MEMORY)
+    migrate(db, IN_MEMORY)
+    return unsharedConnection(db, IN_MEMORY)
   })
 }
 
@@ -184,9 +188,9 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
  * Opens a file read-only; as immutable if the folder is not writable, because then SQLite cannot lock and no writer can
  * exist.
  */
-function openedForReading(Database: Parameters<typeof connect>[0], path: string): Connection {
+function openForReading(Database: Parameters<typeof connect>[0], path: string): Connection {
   const { href } = pathToFileURL(path)
-  let first: unknown
+  let firstError: unknown
   for (const address of [`${href}?mode=ro`, `${href}?mode=ro&immutable=1`]) {
     const db = connect(Database, path, address)
     try {
@@ -197,24 +201,24 @@ function openedForReading(Database: Parameters<typeof connect>[0], path: string)
       })
     } catch (e) {
       db.close()
-      first ??= e
-      const logged = found(`${path}-wal`)
-      if (!unshared(e) || (logged && logged.size > 0)) throw first
+      firstError ??= e
+      const wal = fileStats(`${path}-wal`)
+      if (!isAccessError(e) || (wal && wal.size > 0)) throw firstError
     }
   }
-  throw first
+  throw firstError
 }
 
-const unshared = (e: unknown): boolean =>
+const isAccessError = (e: unknown): boolean =>
   /^records\/(read-only|unreadable|io)/.test(e instanceof Error ? e.message : '')
 
 function checkUndamaged(db: Connection, path: string): void {
-  if ((found(path)?.size ?? 0) > CHECKED_BYTES) return
-  const said = columnOf<string>(db, 'PRAGMA quick_check(1)')
-  if (said === 'ok') return
+  if ((fileStats(path)?.size ?? 0) > CHECKED_BYTES) return
+  const report = columnOf<string>(db, 'PRAGMA quick_check(1)')
+  if (report === 'ok') return
   fail({
     code: 'records/corrupt',
-    message: `'${path}' is damaged: ${said.replace(/\s+/g, ' ')}`,
+    message: `'${path}' is damaged: ${report.replace(/\s+/g, ' ')}`,
     hint: 'restore a copy of it, or name another file',
   })
 }

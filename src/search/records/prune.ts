@@ -30,13 +30,14 @@ export function forgotten(db: Connection, { olderThan, keepBest, studies }: Prun
       FROM trials WHERE status = 'measured') WHERE place <= ?)`)
     values.push(keepBest)
   }
-  const whole = conditions.length === 1
-  if (!whole) conditions.push("status <> 'wrong'")
-  const gone = db
+  const isWholeStudy = conditions.length === 1
+  if (!isWholeStudy) conditions.push("status <> 'wrong'")
+  const deleted = db
     .prepare(`DELETE FROM trials WHERE ${conditions.join(' AND ')} RETURNING study`)
     .all(...values) as { readonly study: string }[]
   // Not those that somebody has just begun.
-  const emptied = db.prepare('DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)')
-  for (const id of new Set([...gone.map((t) => t.study), ...(whole ? studies! : [])])) emptied.run(id)
-  return gone.length
+  const deleteEmpty = db.prepare('DELETE FROM studies WHERE id = ? AND id NOT IN (SELECT study FROM trials)')
+  for (const id of new Set([...deleted.map((t) => t.study), ...(isWholeStudy ? studies! : [])]))
+    deleteEmpty.run(id)
+  return deleted.length
 }

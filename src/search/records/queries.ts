@@ -11,7 +11,7 @@ export interface Where {
 
 export const placeholders = (values: readonly unknown[]): string => values.map(() => '?').join(', ')
 
-const among = (column: string, values: readonly Cell[]): [string, ...Cell[]] => [
+const inList = (column: string, values: readonly Cell[]): [string, ...Cell[]] => [
   `${column} IN (${placeholders(values)})`,
   ...values,
 ]
@@ -19,7 +19,7 @@ const among = (column: string, values: readonly Cell[]): [string, ...Cell[]] => 
 /** Over the table `studies` as `s`, and with `trials` over that as `t`. */
 export function where(f: RecordFilter, trials: boolean): Where {
   const conditions: [string, ...Cell[]][] = []
-  if (f.studies) conditions.push(among('s.id', f.studies))
+  if (f.studies) conditions.push(inList('s.id', f.studies))
   if (f.kernel !== undefined) conditions.push(['? IN (s.kernel, s.kernel_name)', f.kernel])
   if (f.device !== undefined) conditions.push(['? IN (s.device_kind, s.device_name)', f.device])
   if (f.compiler !== undefined) conditions.push(['s.compiler = ?', f.compiler])
@@ -29,7 +29,7 @@ export function where(f: RecordFilter, trials: boolean): Where {
   if (trials && f.since !== undefined) conditions.push(['t.time >= ?', f.since])
   if (trials && f.trace) conditions.push(['t.trace_hash = ?', traceHash(f.trace)])
   if (trials && f.status !== undefined)
-    conditions.push(among('t.status', typeof f.status === 'string' ? [f.status] : f.status))
+    conditions.push(inList('t.status', typeof f.status === 'string' ? [f.status] : f.status))
   return {
     sql: conditions.length === 0 ? '' : `WHERE ${conditions.map(([c]) => c).join(' AND ')}`,
     values: conditions.flatMap(([, ...values]) => values),
@@ -46,7 +46,7 @@ export const NOT_DISQUALIFIED = `NOT EXISTS (
     AND ws.device_kind = s.device_kind AND ws.compiler = s.compiler)`
 
 const BOTH = "trials.status = 'measured' AND excluded.status = 'measured'"
-const worth = (t: 'trials' | 'excluded'): string => `(
+const rank = (t: 'trials' | 'excluded'): string => `(
   CASE ${t}.status WHEN 'wrong' THEN 3 WHEN 'failed' THEN 0 WHEN 'bounded' THEN 1 ELSE 2 END,
   iif(${BOTH}, coalesce(${t}.share, 1), 0),
   iif(${BOTH}, length(${t}.samples), 0))`
@@ -59,4 +59,4 @@ const OTHER_STEPS = "(trials.trace_hash <> excluded.trace_hash AND trials.status
  * if the steps differ, a decided outcome over a failure, a time over a bound, the larger share of a measurement, more
  * samples, the first.
  */
-export const KEPT = `${OTHER_STEPS} OR ${worth('excluded')} > ${worth('trials')}`
+export const KEPT = `${OTHER_STEPS} OR ${rank('excluded')} > ${rank('trials')}`

@@ -9,7 +9,7 @@ const SHOWN = 10
 /** Displayed characters of a fingerprint. */
 const FINGERPRINT = 8
 
-const day = (time: number): string => new Date(time).toISOString().slice(0, 16).replace('T', ' ')
+const utcText = (time: number): string => new Date(time).toISOString().slice(0, 16).replace('T', ' ')
 
 const milliseconds = (t: number | null): string => (t === null ? '' : `${Number(t.toPrecision(4))}`)
 
@@ -43,7 +43,7 @@ export function studyTable(studies: readonly StudySummary[], path: string, all =
       pairs(s.sizes),
       ...COUNTED.map((status) => String(s.trials[status])),
       milliseconds(s.best),
-      s.latest === null ? '' : day(s.latest),
+      s.latest === null ? '' : utcText(s.latest),
     ]),
   ])
 }
@@ -74,7 +74,7 @@ export function studyReport(
     ['sizes', pairs(s.sizes)],
     [
       'started',
-      `${day(s.created)}${s.strategy === undefined ? '' : `, ${s.strategy}`}${s.seed === undefined ? '' : `, seed ${s.seed}`}`,
+      `${utcText(s.created)}${s.strategy === undefined ? '' : `, ${s.strategy}`}${s.seed === undefined ? '' : `, seed ${s.seed}`}`,
     ],
     ['trials', pairs(s.trials)],
   ])
@@ -87,8 +87,8 @@ export function studyReport(
     ['trial', 'ms', 'interval', 'predicted', 'point'],
     ...best.map((t) => [t.id.slice(0, SHOWN), ...timesOf(t), pairs(t.point)]),
   ])
-  const counted = [...codes].sort(([, a], [, b]) => b - a).map(([code, n]) => [String(n), code])
-  return [facts, ...(best.length > 0 ? [times] : []), ...(counted.length > 0 ? [table(counted)] : [])].join(
+  const codeRows = [...codes].sort(([, a], [, b]) => b - a).map(([code, n]) => [String(n), code])
+  return [facts, ...(best.length > 0 ? [times] : []), ...(codeRows.length > 0 ? [table(codeRows)] : [])].join(
     '\n',
   )
 }
@@ -127,7 +127,7 @@ export function trialReport(t: StoredTrial, subject: string): string {
     ...(t.terms ? [['terms', pairs(t.terms)]] : []),
     ...(t.duration === undefined ? [] : [['took', `${milliseconds(t.duration)} ms`]]),
     ...(t.worker === undefined ? [] : [['worker', t.worker]]),
-    ['ended', `${day(t.time)} UTC`],
+    ['ended', `${utcText(t.time)} UTC`],
     ...(t.trace ?? []).map((step, k) => [k === 0 ? 'steps' : '', JSON.stringify(step)]),
   ])
 }
