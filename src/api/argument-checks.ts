@@ -179,7 +179,7 @@ export function refuseFill(what: string, tensor: Tensor): void {
       code: 'bind/fill',
       message: `${what} has the fill value ${tensor.fill}; this call only accepts tensors with fill value 0`,
       expected: 'a tensor whose other elements are 0',
-      hint: `bind it to a buffer that is declared with fill ${tensor.fill}`,
+      hint: `bind the tensor to a buffer declared with fill ${tensor.fill}`,
     })
 }
 
@@ -208,14 +208,14 @@ export function checkEntries(
     fail({
       code: 'tensor/coords',
       message: `${coords.length} coordinate arrays of ${coords.map((c) => c.length).join(', ')} entries for shape [${shape.join(', ')}]`,
-      expected: `${shape.length} arrays of one length`,
-      hint: 'give one array for each dimension',
+      expected: `${shape.length} arrays of equal length`,
+      hint: 'give an array for each dimension',
     })
   if (values && values.length !== entries)
     fail({
       code: 'tensor/length',
       message: `${values.length} values for ${entries} entries`,
-      expected: 'one value for each entry',
+      expected: 'a value for each entry',
     })
 }
 

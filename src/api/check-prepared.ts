@@ -23,7 +23,7 @@ export function checkReported({ residents: [name] }: Executable): void {
     fail({
       code: 'run/resident',
       message: `${name} was converted on the device, and formats are reported only for tensors on the host`,
-      expected: 'a kernel whose tensors were all bound from the host',
+      expected: 'a kernel with tensors bound only from the host',
       hint: `describe the tensor on the host: program.format(…).describe(tensor)`,
     })
 }
@@ -34,9 +34,9 @@ export function checkRebuildable({ residents, chained, program }: Executable, de
   if (name !== undefined)
     fail({
       code: 'run/resident',
-      message: `${name} was resident on the device that the kernel was prepared on, so the host has no values of it`,
-      expected: 'a kernel whose tensors were all bound from the host',
-      hint: 'rebuild the kernel that computes it, or upload it again, and prepare this kernel with the result',
+      message: `${name} was resident on the device that the kernel was prepared on, so the host has no copy`,
+      expected: 'a kernel with tensors bound only from the host',
+      hint: 'rebuild the kernel that computes the tensor, or upload new values, and prepare this kernel with the result',
     })
   if (device.kind !== program.device.kind)
     fail({
@@ -53,10 +53,10 @@ export function checkWritable({ residents, chained }: Executable, name: string):
   if (!from && !residents.includes(name)) return
   fail({
     code: 'run/resident',
-    message: `${name} is resident: its memory is ${from ? `that of ${from.origin}` : "the caller's, and other kernels may be bound to it"}`,
+    message: `${name} is resident: its memory is ${from ? `that of ${from.origin}` : "the caller's, and may be bound to other kernels"}`,
     expected: `a tensor that was bound from the host`,
     hint: from
-      ? 'write the inputs of the kernel that computes it, and run that'
+      ? 'write the inputs of the kernel that computes the tensor, and run that kernel'
       : 'upload the new values to the device (resident, convertForKernel), and prepare the kernel with them (prepareResident)',
   })
 }

@@ -113,9 +113,9 @@ export class CompiledDispatch extends CompiledKernel {
       if (!known)
         return fail({
           code: 'choose/other-binding',
-          message: `these data were not bound for ${this.#name}`,
+          message: `the data were not bound for ${this.#name}`,
           expected: 'data that `bind` of this kernel returned',
-          hint: 'bind them with this kernel, or prepare them with the one they were bound for',
+          hint: 'bind the data with this kernel, or call prepare of the kernel that bound the data',
         })
       return this.#prepared(known.variant, known.asking, inputs)
     }

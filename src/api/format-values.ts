@@ -76,7 +76,7 @@ export class SptFormat extends ErrorSources {
     if (this.#format.kind !== 'family') return this.#of(this.#format.over.length)
     return fail({
       code: 'api/order',
-      message: `${this.text} is for tensors of any order, and its parts depend on that`,
+      message: `${this.text} is for tensors of any order, and the parts depend on the order`,
       expected: 'a number of dimensions',
       hint: 'state the number of dimensions: format.withOrder(3)',
     })
@@ -189,7 +189,7 @@ export class SptFormat extends ErrorSources {
     return fail({
       code: 'api/argument',
       message: `${this.text} is given ready-made arrays`,
-      expected: 'a tensor by coordinates, a dense one, or one in another format',
+      expected: 'a tensor by coordinates, dense, or in another format',
       hint: 'pass the arrays to fromParts of their format',
     })
   }

@@ -80,7 +80,7 @@ export function refuseTextsOf(steps: readonly LoopStep[], own: Named): void {
       message: `${s.kind} contains device code, which is not allowed here`,
       expected:
         'instructions and memories that the program itself names: it was loaded with instructions: false',
-      hint: 'import the file of the package that declares them',
+      hint: 'import the declaring file of the package',
     })
   }
 }

@@ -128,7 +128,7 @@ export class Kernel extends SteppedKernel<Kernel> {
         message: `kernel ${this.name} has no space ${nameText(name)}`,
         lookup: { name: nameText(name), candidates: this.spaces },
         expected: this.spaces.length > 0 ? `one of ${this.spaces.join(', ')}` : 'a kernel with spaces',
-        hint: 'declare it in the program, or make one',
+        hint: 'declare the space in the program, or make a space of a function',
       })
     return new UnboundSpace(space, new Kernel(this.compilation, this.surroundings), args)
   }
@@ -305,6 +305,6 @@ function stillOpen({ kernel, name, branches }: Choice): never {
     code: 'choose/open',
     message: `${kernel}.${name} is chosen when data are bound, and has no steps before`,
     expected: 'compile(device), or choose(device, inputs)',
-    hint: `name one of its schedules: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
+    hint: `name a schedule of the kernel: ${[...new Set(branches.flatMap((b) => b.calls.map((c) => c.schedule.name)))].join(', ')}`,
   })
 }

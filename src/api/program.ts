@@ -86,7 +86,7 @@ export class SptProgram extends ErrorSources {
         span: declared[0]!.name.span,
         labels: declared.slice(1).map((d) => ({ span: d.name.span, text: 'and here' })),
         expected: 'a kernel name that only one imported file declares',
-        hint: `import the kernel by name, or rename it: import { ${meant} as other } from "…"`,
+        hint: `import the kernel by name, or under another name: import { ${meant} as other } from "…"`,
       })
     if (!k)
       return fail({

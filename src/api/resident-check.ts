@@ -80,8 +80,8 @@ function withShape(
       fail({
         code: 'bind/size-mismatch',
         message: `${name} is ${known} by ${given.has(name) ? 'the given size' : 'another dimension'}, and ${shape[k]} by dimension ${k} of the tensor`,
-        expected: 'one value for each size',
-        hint: `leave ${name} out, because the shape determines it, or check the shape [${shape.join(', ')}]`,
+        expected: 'a value for each size',
+        hint: `leave ${name} out, because the shape determines the size, or check the shape [${shape.join(', ')}]`,
       })
     all.set(name, known)
   })
@@ -100,7 +100,7 @@ export function reformatOf(kernel: Kernel1, tensor: string) {
   tensorOf(kernel, tensor)
   return fail({
     code: 'convert/no-format',
-    message: `${kernel.name} stores ${tensor} in its declared format, or converts it more than once`,
+    message: `${kernel.name} stores ${tensor} in its declared format, or converts the tensor more than once`,
     expected: 'a schedule with exactly one step `as` for this tensor',
     hint: `a schedule with \`${tensor} as csr\` takes the tensor from the device; the declared format is bound from the host (prepare)`,
   })
@@ -138,7 +138,7 @@ export function checkFormat(
       code: 'convert/other-format',
       message: `${name} is resident with the fill value ${tensor.fill}, and ${compiled.compilation.source.name} declares ${fill}`,
       expected: `${fill} where nothing is stored`,
-      hint: 'convertForKernel takes the fill value of the kernel; convert takes it as its last argument',
+      hint: 'convertForKernel takes the fill value of the kernel; convert takes the value as the last argument',
     })
 }
 
@@ -156,8 +156,8 @@ export function checkSameLists(
       if (!now || (now.length === cuts.length && cuts.every((x, k) => x === now[k]))) continue
       fail({
         code: 'convert/other-format',
-        message: `${name} is resident in ${instance.text} with another list ${list} than the one that is bound`,
-        expected: 'the list that it was converted with',
+        message: `${name} is resident in ${instance.text} with another list ${list} than the bound list`,
+        expected: 'the list of the conversion',
         hint: `convert ${name} again, or bind that list`,
       })
     }
@@ -216,7 +216,7 @@ export function sizesWith(
           code: 'convert/other-format',
           message: `${name} is resident in ${instance.text} with ${size} = ${value}, and ${holder(size, name)} has ${size} = ${now}`,
           expected: `one value of ${size}`,
-          hint: `give ${size} where tensors are converted (convertForKernel(…, { sizes })), the same for all`,
+          hint: `give ${size} where tensors are converted (convertForKernel(…, { sizes })), the same for every tensor`,
         })
       sizes[size] = value
       from.set(size, name)
@@ -251,7 +251,7 @@ const otherStructure = (first: string, second: string): never =>
     code: 'convert/shared',
     message: `${first} and ${second} share a sparse structure in the kernel, but have different coordinates`,
     expected: 'the same coordinates, in the same parts',
-    hint: 'give both all coordinates that either has, or bind them from the host (prepare), where they are united',
+    hint: 'give both tensors the coordinates of either, or bind both from the host (prepare), which unites the coordinates',
   })
 
 /**

@@ -87,7 +87,7 @@ function notKnown(names: readonly string[], { diagnostics: [why] }: SptError): n
   return fail({
     code: 'run/resident',
     message: `coordinates need ${names.join(' and ')} as the device stores ${names.length > 1 ? 'them' : 'it'}, and binding failed: ${why?.message}`,
-    expected: 'outputs over the axes of a resident tensor and no others, or over dense axes alone',
+    expected: 'outputs over only the axes of a resident tensor, or over only dense axes',
     hint: 'read the values in storage order (executable.values), or prepare the kernel from the host',
   })
 }

@@ -115,10 +115,10 @@ function capabilityOf(on: SelectionContext, given: number | undefined, { span }:
   if (given !== undefined) return given
   return fail({
     code: 'choose/unknown-capability',
-    message: 'missing compute capability (the dispatch depends on it)',
+    message: 'missing compute capability (required by the dispatch)',
     ...(span ? { span } : {}),
-    expected: 'a device, or its compute capability',
-    hint: 'pass it (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
+    expected: 'a device, or a compute capability',
+    hint: 'pass the capability (capability: 9.0, or --capability 9.0 on the command line), or name a schedule (spt tune: a space)',
   })
 }
 
@@ -133,8 +133,8 @@ function processorsOf(on: SelectionContext, given: number | undefined, { span }:
     code: 'choose/unknown-processors',
     message:
       kind === 'cuda'
-        ? 'missing number of SMs (the dispatch depends on it)'
-        : `${kind} devices do not report the number of SMs (the dispatch depends on it)`,
+        ? 'missing number of SMs (required by the dispatch)'
+        : `${kind} devices do not report the number of SMs (required by the dispatch)`,
     ...(span ? { span } : {}),
     expected: 'a CUDA device, or the number of SMs',
     hint:
@@ -158,7 +158,7 @@ function featuresOf(
     code: 'choose/unknown-feature',
     message: `missing features of the device (the dispatch depends on ${feature})`,
     ...(span ? { span } : {}),
-    expected: 'a device, or its features',
+    expected: 'a device, or a list of features',
     hint: `pass all features (features: ['${feature}'], or --feature '${feature}' on the command line), or name a schedule (spt tune: a space)`,
   })
 }

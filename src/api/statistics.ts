@@ -255,14 +255,14 @@ export class Statistics {
     )
     return fail({
       code: 'choose/unknown-statistic',
-      message: `missing ${asked.name} (the dispatch depends on it)`,
+      message: `missing ${asked.name} (required by the dispatch)`,
       ...(asked.span ? { span: asked.span } : {}),
       expected: isTensor
         ? `${of} by its coordinates or in arrays over the kernel's axes${resident || this.#given.tensors[of] ? ', with values on the host if the condition needs them' : ''}`
         : resident
           ? `arrays over ${of}: ${resident[0]} is resident ${resident[1].kind === 'coords' ? 'by its coordinates' : 'in a format of several parts'}`
           : `a tensor over ${of}, or its structure`,
-      hint: `give it as a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule (spt tune: a space)`,
+      hint: `give a number: statistics: { '${asked.name}': … } (--size '${asked.name}=…' on the command line), or name a schedule (spt tune: a space)`,
     })
   }
 }

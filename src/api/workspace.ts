@@ -158,7 +158,7 @@ export class Workspace extends ErrorSources {
         code: 'run/other-device',
         message: `the workspace has memory of ${this.device.kind}, and kernel ${this.#source.name} was compiled for another device: ${device.kind}`,
         expected: 'a kernel that was compiled for the device that the workspace was made for',
-        hint: 'compile it with workspace.device',
+        hint: 'compile the kernel with workspace.device',
       })
     this.#besideOf(compilation.kernel)
   }

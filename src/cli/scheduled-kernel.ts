@@ -243,10 +243,7 @@ export function checkSelectionInputs(call: Call, kernel: Kernel, usesSizes: bool
     command: call.command,
     message: `${first} has no effect: the schedule of kernel ${kernel.name} does not depend on data or the device`,
     expected: 'a schedule that is chosen by data, sizes, statistics or the device',
-    hint:
-      choice === undefined
-        ? 'leave it out'
-        : `leave it out, or name one that is chosen: --schedule ${choice}`,
+    hint: choice === undefined ? `omit ${first}` : `omit ${first}, or select --schedule ${choice}`,
   })
 }
 
@@ -263,7 +260,7 @@ function capabilityFor(call: Call, kind: DeviceKind): number | undefined {
     return rejectUsage({
       command: call.command,
       message: `--capability is of CUDA devices, and this is for ${kind}`,
-      hint: `leave it out, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+      hint: `omit --capability, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
     })
   return Number(text)
 }
@@ -300,5 +297,5 @@ const rejectOnCpu = (call: Call, option: string): never =>
   rejectUsage({
     command: call.command,
     message: `${option} is of GPUs, and this is for cpu`,
-    hint: `leave it out, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
+    hint: `omit ${option}, or use ${call.command === 'emit' ? '--target' : '--device'} cuda`,
   })

@@ -17,7 +17,7 @@ export function rejectCount(count: number, what: string): never {
     code: 'bind/too-large',
     message: `${countText(count)} ${what}: more than a 32-bit position can count`,
     expected: `at most ${MAX_POSITIONS}`,
-    hint: 'split the tensor, or store fewer positions (a smaller width or block, a sparse axis instead of a dense one)',
+    hint: 'split the tensor, or store fewer positions (a smaller width or block, a sparse axis)',
   })
 }
 
@@ -47,7 +47,7 @@ export class AllocationLimit {
     if (this.#asked > this.max)
       fail({
         code: 'bind/too-many-elements',
-        message: `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than these data may take`,
+        message: `${countText(length)} ${what}: ${countText(this.#asked)} elements together are more than the data may take`,
         expected: `at most ${this.max}`,
         hint: FEWER_POSITIONS,
       })

@@ -264,7 +264,7 @@ function unknownVariable(names: Names, name: string): never {
     message: `no coordinate and no size is called ${name}`,
     lookup: { name, candidates: names.all().variables },
     expected: 'a coordinate of the map, or a bound size',
-    hint: 'bind the size, or name one of the coordinates',
+    hint: 'bind the size, or name a coordinate',
   })
 }
 

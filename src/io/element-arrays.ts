@@ -38,7 +38,7 @@ export function misfit(where: string, value: string, dtype: Dtype): never {
     code: 'io/value-range',
     message: `${where}: the value ${value} does not fit ${dtype}`,
     expected: rangeOf(dtype),
-    hint: "read it as a wider type, { dtype: 'f64' }, or declare its buffer with one, such as f64",
+    hint: "read a wider type, { dtype: 'f64' }, or declare the buffer with a wider type, such as f64",
   })
 }
 

@@ -23,8 +23,8 @@ function rejectStream(name: string, format: string, error: unknown): never {
     message: `${name}: not whole and valid ${format} data (${reason})`,
     hint:
       format === 'gzip'
-        ? 'download or copy it again, or take .gz out of its name if it is not packed'
-        : 'download or copy it again',
+        ? 'download or copy the file again, or remove .gz from the name of an unpacked file'
+        : 'download or copy the file again',
   })
 }
 

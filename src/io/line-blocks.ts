@@ -54,7 +54,7 @@ async function* blocks(
         fail({
           code: 'io/line-too-long',
           message: `${name}: a ${separator} of more than ${MAX_PIECE_BYTES} bytes`,
-          hint: 'Is this a text file of the format that its ending promises?',
+          hint: 'Is this a text file of the format that the ending promises?',
         })
       if (first < 0) {
         pending.push(piece.slice())
@@ -95,7 +95,7 @@ export async function scan(chunks: Chunks, separator: 'line' | 'token', scanner:
       fail({
         code: 'io/comments-too-long',
         message: `${name}: more than ${MAX_IDLE_BYTES} bytes of comments and blanks without any data`,
-        hint: 'Is this a text file of the format that its ending promises?',
+        hint: 'Is this a text file of the format that the ending promises?',
       })
   }
 }

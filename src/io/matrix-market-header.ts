@@ -44,7 +44,7 @@ export function parseBanner(line: string, name: string): Banner {
   if (fieldWord === 'complex' || symmetryWord === 'hermitian')
     return fail({
       code: 'io/unsupported',
-      message: `${name}:1: complex (and so hermitian) matrices are not supported: no element type holds them`,
+      message: `${name}:1: complex (and so hermitian) matrices are not supported: no element type is complex`,
       hint: 'Write the real and the imaginary part as two files.',
     })
   // Some tools write `double` for real, scipy writes `unsigned-integer`.

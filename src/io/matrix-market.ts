@@ -165,7 +165,7 @@ class Parser extends TextParser<TextOptions> {
   private endOfLine(n: Numbers): void {
     if (n.skipBlanks() && n.bytes[n.pos] !== PERCENT)
       this.fail('io/extra-text', `unexpected '${n.token()}' after the entry`, {
-        expected: 'one entry a line',
+        expected: 'an entry per line',
       })
     n.skipLine()
   }
@@ -192,13 +192,13 @@ class Parser extends TextParser<TextOptions> {
       this.fail(
         'io/symmetry',
         `the diagonal of a skew-symmetric matrix is zero and not stored, but (${i}, ${j}) is`,
-        { hint: 'leave it out, or call the matrix general in the first line' },
+        { hint: 'omit the entry, or call the matrix general in the first line' },
       )
     if (i > j) this.lower = true
     if (i < j) this.upper = true
     if (this.lower && this.upper)
       this.fail('io/symmetry', `(${i}, ${j}) is in the other triangle than the entries before it`, {
-        expected: `one triangle of a ${header.symmetry} matrix; the other one is its mirror image`,
+        expected: `one triangle of a ${header.symmetry} matrix; the other triangle is the mirror image`,
       })
   }
 

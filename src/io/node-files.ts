@@ -27,7 +27,7 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
         ? {
             code: 'io/not-found',
             message: `there is no file '${path}'`,
-            hint: 'part of its path is a file, or not there',
+            hint: 'part of the path is a file, or missing',
           }
         : existsSync(dirname(path))
           ? {
@@ -66,7 +66,7 @@ export function fileDiagnostic(error: unknown, path: string, action: 'read' | 'w
       return {
         code: 'io/no-space',
         message: `no space left to write '${path}'`,
-        hint: 'free some, or write to another disk; a file of that name is as it was',
+        hint: 'free some, or write to another disk; a file of that name is unchanged',
       }
     case 'EBUSY':
       return {
@@ -153,7 +153,7 @@ export async function regularFileSize(path: string, location = locate(path)): Pr
     fail({
       code: 'io/not-a-file',
       message: `'${path}' is not a regular file`,
-      hint: 'save its output in a file first',
+      hint: 'save the output in a file first',
     })
   return found.size
 }
@@ -242,7 +242,7 @@ export async function fileSource(path: string): Promise<ByteSource> {
       if (source.size !== size)
         fail({
           code: 'io/changed',
-          message: `'${path}' had ${size} bytes when it was opened, and now has ${source.size}`,
+          message: `'${path}' had ${size} bytes when opened, and now has ${source.size}`,
           hint: 'read the file again when no program is writing it',
         })
       return source.read(start, end)

@@ -116,8 +116,8 @@ function parseHead(b: Uint8Array, name: string): Head | null {
     if (b[k] !== MAGIC[k])
       fail({
         code: 'io/npy-header',
-        message: `${name}: not a .npy file (it does not start with \\x93NUMPY)`,
-        hint: 'write it with numpy.save, or give the file the ending of its format',
+        message: `${name}: not a .npy file (the file does not start with \\x93NUMPY)`,
+        hint: 'write the file with numpy.save, or use the ending of the actual format',
       })
   if (b.length < 8) return null
   const version = b[6]!

@@ -50,12 +50,12 @@ export function checkArrays(npz: Npz, prefix: string, layout: string, groups: re
   if (unknownArrays.length > 0)
     fail({
       code: 'io/unknown-array',
-      message: `${npz.name} has the array '${unknownArrays[0]}' next to those of a ${layout} matrix`,
+      message: `${npz.name} has the array '${unknownArrays[0]}' next to the arrays of a ${layout} matrix`,
       expected: [...layoutArrays, ...COMMON].map((n) => prefix + n).join(', '),
       hint:
         prefix === ''
-          ? `it may change the meaning of the others; if it does not, ${npz.name}#${layout} reads the matrix alone`
-          : 'it may change the meaning of the others: write it under another name, or leave it out',
+          ? `the array may change the meaning of the matrix; if not, ${npz.name}#${layout} reads the matrix alone`
+          : 'the array may change the meaning of the matrix: rename or omit the array',
     })
 }
 

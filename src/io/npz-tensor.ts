@@ -79,14 +79,14 @@ export async function readNpzTensor(
     return fail({
       code: 'io/empty',
       message: `${npz.name} holds no arrays`,
-      hint: 'write them with numpy.savez or scipy.sparse.save_npz',
+      hint: 'write the arrays with numpy.savez or scipy.sparse.save_npz',
     })
   const candidates = addresses(npz)
   return fail({
     code: 'io/ambiguous',
     message: `${npz.name} holds several arrays and no scipy matrix`,
     expected: candidates.map((c) => `${npz.name}#${c}`).join(', '),
-    hint: `Name one, or join coordinate arrays: ${npz.name}#${npz.names.slice(0, 2).join(',')}.`,
+    hint: `Name an array, or join coordinate arrays: ${npz.name}#${npz.names.slice(0, 2).join(',')}.`,
   })
 }
 

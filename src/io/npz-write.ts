@@ -146,7 +146,7 @@ export function scipyWarning(name: string, tensor: Tensor): Diagnostic | null {
   const coordsText = tensor.coords.length === 2 ? "(z['row'], z['col'])" : "z['coords']"
   return {
     code: 'io/scipy-f16',
-    message: `scipy.sparse.load_npz rejects '${name}': its coo format has no f16`,
+    message: `scipy.sparse.load_npz rejects '${name}': the coo format has no f16`,
     hint: `in Python: z = numpy.load('${name}'); scipy.sparse.coo_array((z['data'].astype('f4'), ${coordsText}), z['shape']); or write f32`,
   }
 }

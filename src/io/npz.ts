@@ -118,7 +118,7 @@ export async function openNpz(source: ByteSource): Promise<Npz> {
         return fail({
           code: 'io/unsupported',
           message: `${source.name}#${array} holds numbers, not text`,
-          expected: 'the name of a sparse format, as scipy.sparse.save_npz writes it',
+          expected: 'the name of a sparse format, as written by scipy.sparse.save_npz',
         })
       // UTF-32 text of a format's name is ASCII with three zero bytes per letter.
       return new TextDecoder('latin1').decode(found.bytes).replaceAll('\0', '')

@@ -54,7 +54,7 @@ export function fromUrl(path: string): string {
       hint:
         scheme === 'file:'
           ? 'file:///folder/name has no host'
-          : 'download it first, or pass a `read` function',
+          : 'download the file first, or pass a `read` function',
     })
   }
 }

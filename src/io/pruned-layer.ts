@@ -44,7 +44,7 @@ export async function readPrunedLayer(
     fail({
       code: 'io/not-found',
       message: `${source.name} also needs ${name} of the same folder, which is missing`,
-      hint: `give its path: DIR/${PRUNED.report}#layer`,
+      hint: `give the path: DIR/${PRUNED.report}#layer`,
     })
   const reportedLayers = await readReport(source)
   const masks = await openSafetensors(await beside(PRUNED.masks))
@@ -141,7 +141,7 @@ function checkMask(mask: Uint8Array, label: string): Uint8Array {
     fail({
       code: 'io/kind',
       message: `${label} has ${invalid}, and is not a mask`,
-      expected: '1 where an element is kept, 0 where it is pruned',
+      expected: '1 for kept elements, 0 for pruned elements',
     })
   return mask
 }

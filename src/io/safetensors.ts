@@ -41,7 +41,7 @@ export function unknownTensor(file: string, tensor: string, names: readonly stri
     code: 'io/unknown-array',
     message: `${file} has no tensor '${tensor}'`,
     lookup: { name: tensor, candidates: names },
-    expected: names.length > 0 ? listNames(names) : 'another file: it holds no tensors',
+    expected: names.length > 0 ? listNames(names) : 'another file: this file holds no tensors',
   })
 }
 
@@ -63,7 +63,7 @@ export function tensorAt(file: string, names: readonly string[], address: string
     code: 'io/ambiguous',
     message: `${file} holds ${names.length} tensors`,
     expected: listNames(names.slice(0, MAX_LISTED).map((n) => `${file}#${n}`)),
-    hint: `name one: ${file}#${only}`,
+    hint: `name a tensor: ${file}#${only}`,
   })
 }
 
@@ -97,7 +97,7 @@ async function* piecesOf(source: ByteSource, { name, start, bytes }: Safetensors
     if (piece.length < requested)
       fail({
         code: 'io/truncated',
-        message: `${source.name}#${name}: the file ends before the tensor, and did not when it was opened`,
+        message: `${source.name}#${name}: the file ends before the tensor, and did not when opened`,
         hint: 'read the file again when no program is writing it',
       })
     yield piece

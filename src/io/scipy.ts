@@ -52,7 +52,7 @@ async function coordinates(npz: Npz, prefix: string, rank: number): Promise<Int3
     fail({
       code: 'io/shape',
       message: `${npz.name}#${prefix}coords has ${shape[0]} rows for ${rank} dimensions`,
-      expected: `${rank} rows, one for each dimension`,
+      expected: `${rank} rows, a row for each dimension`,
     })
   const n = shape[1]!
   return Array.from({ length: rank }, (_, k) => (values as Int32Array).subarray(k * n, (k + 1) * n))
@@ -66,7 +66,7 @@ export function checkCoords(tensor: CoordTensor, labels: readonly string[]): Coo
       fail({
         code: 'io/data-length',
         message: `${labels[k]} has ${c.length} elements, ${labels[0]} has ${coords[0]!.length}`,
-        expected: 'as many elements in each, one for each entry',
+        expected: 'as many elements in each, an element for each entry',
       })
     for (let e = 0; e < c.length; e++)
       if (c[e]! < 0 || c[e]! >= shape[k]!)

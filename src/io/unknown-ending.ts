@@ -64,6 +64,6 @@ export function unknownEnding(name: string, endings: readonly string[], action: 
         ? `the name '${name}' does not determine a file format to ${action}`
         : `'${name}' is a kind of file that is not read`,
     expected: endings.join(' '),
-    ...(command === undefined ? {} : { hint: `convert it: ${command}` }),
+    ...(command === undefined ? {} : { hint: `convert the file: ${command}` }),
   })
 }

@@ -58,7 +58,7 @@ export async function readMask(file: Safetensors, weights: Weights, name: string
     fail({
       code: 'io/kind',
       message: `${file.name}#${name} has elements of the type ${type}, and is not a mask`,
-      expected: `${TYPES.join(' or ')}: 1 where an element is kept, 0 where it is pruned`,
+      expected: `${TYPES.join(' or ')}: 1 for kept elements, 0 for pruned elements`,
     })
   const layerShape = weights.part(name).shape
   if (shape.join() !== layerShape.join())

@@ -83,7 +83,7 @@ async function openNpzWeights(source: ByteSource): Promise<OpenedFile> {
     fail({
       code: 'io/kind',
       message: `${npz.name} holds a sparse matrix, and weights are dense`,
-      hint: 'write it dense: numpy.savez(path, name=matrix.toarray())',
+      hint: 'write the matrix dense: numpy.savez(path, name=matrix.toarray())',
     })
   const tensors: WeightTensor[] = []
   for (const name of npz.names) {

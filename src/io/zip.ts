@@ -122,7 +122,7 @@ export async function zipEntries(source: ByteSource): Promise<ZipEntry[]> {
       fail({
         code: 'io/unsupported',
         message: `${name}: the entry ${entry} is encrypted`,
-        hint: 'write it without a password',
+        hint: 'write the archive without a password',
       })
     if (method !== 0 && method !== 8)
       fail({

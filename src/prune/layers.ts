@@ -90,7 +90,7 @@ export function checkMask(mask: Mask, shape: LayerShape): void {
   fail({
     code: 'prune/mask',
     message: `the mask of layer ${shape.name} has ${mask[index]} in row ${Math.floor(index / shape.cols)}, column ${index % shape.cols}`,
-    expected: '1 where an element is kept, 0 where it is pruned',
+    expected: '1 for kept elements, 0 for pruned elements',
   })
 }
 
@@ -113,7 +113,7 @@ export function layersFromValues(list: readonly LayerValues[]): Layers {
   if (missing)
     fail({
       code: 'prune/shape',
-      message: `layer ${missing.name} has no gradients, others have`,
+      message: `layer ${missing.name} has no gradients, other layers have`,
       expected: 'gradients of all layers or of none',
     })
   return { ...base, gradients: async (k) => list[k]!.gradients! }
@@ -148,7 +148,7 @@ export function unionMasks(pruned: KeptMasks): readonly Mask[] {
         rest.length === masks.length
           ? `rest ${mismatch} has ${rest[mismatch]!.length} elements, and mask ${mismatch} ${masks[mismatch]!.length}`
           : `${rest.length} masks of remaining elements for ${masks.length} layers`,
-      expected: 'two masks for each layer, of one length',
+      expected: 'two masks for each layer, of equal length',
     })
   return masks.map((mask, k) => union(mask, rest[k]!))
 }

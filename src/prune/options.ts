@@ -78,7 +78,7 @@ export function checkOptions(layers: Layers, options: PruneOptions): CheckedOpti
   if (included.length === 0)
     fail({
       code: 'prune/layers',
-      message: 'all layers are excluded',
+      message: 'every layer is excluded',
       expected: 'at least one layer that is not excluded',
     })
   return {

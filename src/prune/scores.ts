@@ -80,7 +80,7 @@ function rejectValue(subject: string, value: number, index: number, { name, cols
     code: 'prune/not-finite',
     message: `${subject} of layer ${name}: ${value} in row ${Math.floor(index / cols)}, column ${index % cols}`,
     expected: 'finite numbers',
-    hint: 'exclude the layer, or mend it',
+    hint: 'exclude or repair the layer',
   })
 }
 

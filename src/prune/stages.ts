@@ -81,7 +81,7 @@ function stagesOf(input: StagedPruneOptions['stages']): readonly Required<StageO
     fail({
       code: 'prune/stages',
       message: `stages of sparsity ${stages.map((s) => show(s.sparsity)).join(', ')}`,
-      expected: 'at least one, each greater than the one before',
+      expected: 'at least one, in increasing order',
     })
   return stages
 }

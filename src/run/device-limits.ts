@@ -33,12 +33,12 @@ function checkBlock(device: Device, { name, block }: Launch): void {
     message: `${name} has blocks of ${block.join(' × ')} threads; ${device.name} allows ${maxThreadsPerBlock} (${maxBlockDim.join(', ')} in each dimension)`,
     expected: [
       ...(along < 0 ? [] : [`at most ${maxBlockDim[along]} threads in ${'xyz'[along]}`]),
-      ...(threads > maxThreadsPerBlock ? [`at most ${maxThreadsPerBlock} threads in all`] : []),
+      ...(threads > maxThreadsPerBlock ? [`at most ${maxThreadsPerBlock} threads in total`] : []),
     ].join(', '),
     hint:
       threads > maxThreadsPerBlock
         ? 'bind shorter loops to thread axes: split by a smaller factor'
-        : `bind a shorter loop to thread.${'xyz'[along]}, or this one to another axis`,
+        : `bind a shorter loop to thread.${'xyz'[along]}, or this loop to another axis`,
   })
 }
 

@@ -131,7 +131,7 @@ export class Executable {
       fail({
         code: 'device/released-module',
         message: `kernel ${program.plan.name} has been released`,
-        hint: 'compile it again: kernel.compile(device)',
+        hint: 'compile the kernel again: kernel.compile(device)',
       })
     checkFacts(program.plan, bound.params)
     checkRanges(program.plan, bound.params)
@@ -174,9 +174,9 @@ export class Executable {
     if (this.#isOthers(name))
       fail({
         code: 'run/shared',
-        message: `the memory of ${name} is read by all kernels of its workspace`,
+        message: `the memory of ${name} is read by every kernel of the workspace`,
         expected: 'a kernel with separate memory',
-        hint: 'prepare it by itself (compiled.prepare), or make another workspace',
+        hint: 'prepare the kernel by itself (compiled.prepare), or make another workspace',
       })
     await this.#upload(this.#place(name), values)
   }

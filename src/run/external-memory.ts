@@ -55,7 +55,7 @@ export class CountedMemory {
       fail({
         code: 'device/freed',
         message: `${what} has been freed, with the kernel that writes it`,
-        hint: 'free a kernel after the last one that reads its outputs has been prepared',
+        hint: 'free a kernel after preparing the last kernel that reads the outputs',
       })
     this.#readers++
     let isOpen = true

@@ -79,6 +79,6 @@ function refuse(
     hint:
       of.kind !== 'loop' && of.kind !== 'grid'
         ? 'use smaller sizes, or divide before multiplying'
-        : 'use smaller sizes, or fuse fewer loops: loops inside one another count further than one loop',
+        : 'use smaller sizes, or fuse fewer loops: nested loops count further than a single loop',
   })
 }

@@ -100,7 +100,7 @@ export function residentOutput(
     fail({
       code: 'run/resident',
       message: `${name} of ${kernel.name} cannot stay on the device for another kernel: ${why}`,
-      expected: 'a dense output that is stored as it is declared',
+      expected: 'a dense output that is stored as declared',
       hint,
     })
   const role = t?.first.role
@@ -114,9 +114,9 @@ export function residentOutput(
   if (of.isShared)
     fail({
       code: 'run/shared',
-      message: `the memory of ${name} is written by all kernels of its workspace`,
+      message: `the memory of ${name} is written by every kernel of the workspace`,
       expected: 'a kernel with separate outputs',
-      hint: 'prepare it by itself (compiled.prepare), or make a workspace without shareOutputs',
+      hint: 'prepare the kernel by itself (compiled.prepare), or make a workspace without shareOutputs',
     })
   const { axes, first } = t!
   const extents = extentsOf(kernel, params)
@@ -140,20 +140,20 @@ export class Chained {
           code: 'run/other-device',
           message: `${name} of kernel ${bound.kernel.name} is bound to ${t.origin}, which is on another device: ${t.device.name}`,
           expected: `a tensor of the device that the kernel was compiled for: ${program.device.name}`,
-          hint: 'copy it over the host: await resident.download()',
+          hint: 'copy the tensor over the host: await resident.download()',
         })
       const arena = program.arenas.find((a) => a.members.some((m) => m.buffer.name === name))
       if (arena)
         fail({
           code: 'run/resident',
-          message: `${name} of kernel ${bound.kernel.name} is in one buffer with ${arena.members
+          message: `${name} of kernel ${bound.kernel.name} shares a buffer with ${arena.members
             .map((m) => m.buffer.name)
             .filter((n) => n !== name)
             .join(
               ', ',
             )} (${program.device.name} binds ${program.device.limits.maxBuffersPerLaunch} to a launch), and is bound to ${t.origin}, which has its own`,
           expected: 'a schedule whose launches take fewer arrays',
-          hint: 'bind it from the host: await resident.download()',
+          hint: 'bind the tensor from the host: await resident.download()',
         })
       tensors.set(name, t)
     }

@@ -76,7 +76,7 @@ export function checkBuffer(buffer: DeviceBuffer, state: HandleState, call: stri
     fail({
       code: 'device/foreign-buffer',
       message: `${call}: the buffer ${buffer.label} was allocated by another device`,
-      hint: 'download it there and upload it here',
+      hint: 'download there and upload here',
     })
 }
 

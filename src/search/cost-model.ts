@@ -61,7 +61,7 @@ export function predictor(kernel: Kernel, options: PredictorOptions): Predict {
       code: 'search/no-model',
       message: `there is no trained cost model for ${kind}`,
       expected: DEVICE_KINDS.filter((k) => costModel(k)).join(', ') || 'a device with one',
-      hint: 'calibrate it (spt calibrate), search without a prior, or give a `model`',
+      hint: 'calibrate the device (spt calibrate), search without a prior, or give a `model`',
     })
   const { source } = kernel
   const data = modelInputs(kernel, inputs)

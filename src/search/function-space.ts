@@ -227,7 +227,7 @@ class Walk implements Decisions {
         code: 'space/decided-twice',
         message: `${this.#space} decides ${name} twice`,
         expected: 'a distinct name for each decision',
-        hint: 'keep the value, or rename one of them',
+        hint: `keep the value of the first, or rename the second ${name}`,
       })
     this.#decided.add(name)
     if (this.#decided.size > MAX_DECISIONS) endless(this.#space, `more than ${MAX_DECISIONS} decisions`)

@@ -227,7 +227,7 @@ function* countPoints({ space, trials, seconds, patience }: SearchOptions): Step
     fail({
       code: 'search/empty',
       message: `${space.name} has no points`,
-      expected: 'values for each decision that its conditions allow',
+      expected: 'values for each decision that the conditions allow',
     })
   const isBounded = [trials, seconds, patience].some((b) => b !== undefined && Number.isFinite(b))
   if (!isBounded && !(isExact && points <= LIST_LIMIT))

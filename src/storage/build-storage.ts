@@ -80,7 +80,7 @@ function dimensionOf(
       code: 'bind/width',
       message: `axis ${axis.name} has the width ${width}`,
       expected: 'an integer',
-      hint: 'give another width, or leave it to be measured',
+      hint: 'give another width, or let the width be measured',
     })
   return {
     axis,

@@ -12,7 +12,7 @@ export function checkCoords(
     fail({
       code: 'bind/coordinates',
       message: `${coords.length} coordinate arrays for ${axes.length} axes`,
-      expected: `one Int32Array for each of ${axes.map((a) => a.name).join(', ')}`,
+      expected: `an Int32Array for each of ${axes.map((a) => a.name).join(', ')}`,
       hint: 'bind a tensor with as many dimensions as the buffer has axes',
     })
   return axes.map((axis, k) => {
@@ -26,7 +26,7 @@ export function checkCoords(
             ? `axis ${axis.name} has ${column.length} coordinates, axis ${axes[0]!.name} has ${coords[0]!.length}`
             : `the coordinates of axis ${axis.name} are not an Int32Array`,
         expected: 'Int32Arrays of equal length',
-        hint: 'give one coordinate per axis for every entry',
+        hint: 'give a coordinate per axis for every entry',
       })
     let max = 0
     for (let e = 0; e < column.length; e++) {

@@ -85,7 +85,7 @@ function rejectClaim(
       values,
     )}`,
     ...(first?.span ? { span: first.span } : {}),
-    expected: 'a tensor with the properties that the format states of its axes',
+    expected: 'a tensor with the properties that the format states of the axes',
     hint: 'leave the claim out, or choose a format that fits the tensor',
   })
 }

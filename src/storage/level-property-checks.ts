@@ -176,7 +176,7 @@ function* rejectFirst<C extends Column>(
     code: 'format/claim',
     message: `axis ${level.axis.name}${names.length === 0 ? '' : ` at ${pointOf(names, values)}`} ${problem}`,
     ...(level.axis.span ? { span: level.axis.span } : {}),
-    expected: 'a tensor with the properties that the format states of its axis',
+    expected: 'a tensor with the properties that the format states of the axis',
     hint: 'leave the claim out, or choose a format that fits the tensor',
   })
 }

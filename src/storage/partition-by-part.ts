@@ -145,7 +145,7 @@ function* rejectOverlap<C extends Column>(
     code: 'format/overlap',
     message: `two parts of ${r.instance.text} hold ${yield* pointAt(r.frame, r.dims, entry)}: ${a} and ${b}`,
     ...r.span,
-    expected: 'one part for every stored coordinate',
-    hint: 'make the conditions exclude each other, or leave the last one out for the remaining elements',
+    expected: 'a single part for every stored coordinate',
+    hint: 'make the conditions exclude each other, or omit the last condition for the remaining elements',
   })
 }

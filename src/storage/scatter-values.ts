@@ -39,7 +39,7 @@ export function scatterValues(
       code: 'bind/values-length',
       message: `${tensor.values.length} values for ${n} entries`,
       expected: `${n} values`,
-      hint: 'give one value for every entry, or none for a pattern',
+      hint: 'give a value for every entry, or none for a pattern',
     })
   const distinct = isBuiltFrom(part, tensor.coords) && part.entries!.distinct
   return scatter(part.size, positions, n, tensor, dtype, fill, reduce, distinct, locationOf)

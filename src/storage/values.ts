@@ -153,7 +153,7 @@ export function checkArrayClass(values: ValueArray, dtype: Dtype): void {
     code: 'bind/value-type',
     message: `the values of type ${dtype} are in ${className(values)}`,
     expected: arrayClass(dtype).name,
-    hint: `copy them into a ${arrayClass(dtype).name}, or state another type`,
+    hint: `copy the values into a ${arrayClass(dtype).name}, or state another type`,
   })
 }
 

@@ -354,7 +354,7 @@ describe('rejected', () => {
     const plain = { a: [1, 2], b: [1, 2], c: [1, 2] }
     const one = await many.prepare({ tensors: plain })
     expect(await complaint(() => many.prepare({ tensors: { ...plain, b: one.output('y') } }))).toContain(
-      'b of kernel many is in one buffer with a, c',
+      'b of kernel many shares a buffer with a, c',
     )
   })
 

@@ -573,7 +573,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('cuda', given)).selection.text).toBe('blocks(1)')
     expect((await k.choose('cuda', { ...given, processors: 4 })).selection.text).toBe('wide')
     expect(await complaint(() => k.choose('cuda', { params: { m: 9 } }))).toBe(
-      'choose/unknown-processors: missing number of SMs (the dispatch depends on it)',
+      'choose/unknown-processors: missing number of SMs (required by the dispatch)',
     )
   })
 
@@ -582,7 +582,7 @@ describe('how many multiprocessors the device has', () => {
     expect((await k.choose('webgpu', { params: { m: 3 } })).selection.text).toBe('plain')
     for (const on of ['webgpu', 'cpu', cpu] as const) {
       expect(await complaint(() => k.choose(on, { params: { m: 9, d: 4 } }))).toContain(
-        `choose/unknown-processors: ${on === 'webgpu' ? on : 'cpu'} devices do not report the number of SMs (the dispatch depends on it)`,
+        `choose/unknown-processors: ${on === 'webgpu' ? on : 'cpu'} devices do not report the number of SMs (required by the dispatch)`,
       )
       const { selection } = await k.choose(on, { params: { m: 9, d: 4 }, processors: 4 })
       expect(selection.text).toBe('wide')

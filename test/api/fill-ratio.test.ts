@@ -256,7 +256,7 @@ describe('covered', () => {
   test('an unknown fill ratio is requested', async () => {
     const k = (await choosing('fill_ratio(A, bsr(2)) > 0.5')).kernel()
     expect(await complaint(() => k.choose('cpu', { params: { m: 4, n: 4 } }))).toBe(
-      'choose/unknown-statistic: missing fill_ratio(A, bsr(2)) (the dispatch depends on it)',
+      'choose/unknown-statistic: missing fill_ratio(A, bsr(2)) (required by the dispatch)',
     )
   })
 

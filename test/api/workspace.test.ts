@@ -157,7 +157,7 @@ describe('shared storage', () => {
     const data = new Workspace(device, kernel, inputs())
     const prepared = await data.prepare(await kernel.compileSchedule(device))
     expect(await complaint(() => prepared.write('B', new Float32Array(24)))).toMatchInlineSnapshot(
-      `"run/shared: the memory of B is read by all kernels of its workspace"`,
+      `"run/shared: the memory of B is read by every kernel of the workspace"`,
     )
     const twin = (await load(TEXT)).kernel()
     expect(await complaint(async () => data.bind(await twin.compileSchedule(device)))).toMatchInlineSnapshot(

@@ -170,7 +170,7 @@ schedule row_sums.registers { compute_at put at add.q cache_write T at add.q in 
     const d = await refusal(() => kernel.compile(device))
     expect(d.code).toBe('plan/block-too-large')
     expect(d.message).toContain(`${threads} × 1 × 1`)
-    expect(d.expected).toContain(`at most ${device.limits.maxThreadsPerBlock} threads in all`)
+    expect(d.expected).toContain(`at most ${device.limits.maxThreadsPerBlock} threads in total`)
   })
 
   test('the exceeded limit of a block is named', async () => {

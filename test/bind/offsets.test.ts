@@ -273,7 +273,7 @@ const REFUSED: readonly [string, () => Promise<unknown>, string, string][] = [
     'fractions',
     () => map.run({ tensors: { ...flat, p: dense([3], [0, 1, 3]) } }),
     'bind/array-type: the offsets of axis p are f64',
-    '32-bit integers: the first 0, none below the one before it, and one more of them than k has positions',
+    '32-bit integers: the first 0, never decreasing, and one more than k has positions',
   ],
   [
     'a list with a fraction',
@@ -326,13 +326,13 @@ const REFUSED: readonly [string, () => Promise<unknown>, string, string][] = [
   [
     'a parent that has none',
     () => nested.run({ tensors: { j: [0, 1], q: [0, 1], A: [1], B: [1] } }),
-    'bind/missing-array: offsets are bound to j, and the positions of its parent i are not known',
+    'bind/missing-array: offsets are bound to j, and the positions of the parent i are not known',
     'offsets of i too',
   ],
   [
     'a parent that stores its coordinates',
     () => below.run({ tensors: { p: [0, 1], A: [1] }, params: { m: 1, n: 1 } }),
-    'bind/missing-array: offsets are bound to p, and the positions of its parent j are not known',
+    'bind/missing-array: offsets are bound to p, and the positions of the parent j are not known',
     'the arrays of j too',
   ],
   [

@@ -185,7 +185,7 @@ test('unnamed arrays belong to the only format without names', async () => {
 
 test('unidentifiable arrays are rejected', async () => {
   expect(await said(() => preparedBy('k0', 'transposed', flat))).toContain(
-    'bind/part: the arrays that are bound to A can be over the axes that it is declared over, and over [jo_2, io_2] of its format',
+    'bind/part: the arrays that are bound to A can be over the declared axes, and over [jo_2, io_2] of its format',
   )
 })
 

@@ -66,7 +66,7 @@ test('a tensor with a fill value is shown, and the note says where the value bel
     const { code, out, err } = await spt(['format', path, ...as])
     expect([code, err]).toEqual([
       0,
-      'note: elements that filled.npz does not store are 7: bind it to a buffer that is declared with fill 7\n',
+      'note: elements that filled.npz does not store are 7: bind the tensor to a buffer declared with fill 7\n',
     ])
     expect(out).toMatch(/2 × 3/)
   }
@@ -271,7 +271,7 @@ describe('rejects', () => {
     }
     expect(await misused()).toContain('a file is missing')
     expect(await misused(matrix, rows, '--as', 'csr')).toContain('no place for FOLDER/rows.npy')
-    expect(await misused(matrix, `rows=${rows}`)).toContain('choose one with --as')
+    expect(await misused(matrix, `rows=${rows}`)).toContain('choose a format with --as')
     expect(await misused(matrix, `rows=${rows}`, `rows=${rows}`, '--as', 'csr')).toContain(
       'rows is given twice',
     )

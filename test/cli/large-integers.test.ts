@@ -59,5 +59,5 @@ test('unsigned integers, 64-bit arrays, figures of a file', async () => {
 test('a buffer type that cannot represent them is rejected with the type to declare', async () => {
   const { code, err } = await sums('i32', matrix('b.mtx', [2147483648]))
   expect([code, err]).toEqual([1, expect.stringContaining('the value 2147483648 does not fit i32')])
-  expect(err).toContain('declare its buffer with one, such as f64')
+  expect(err).toContain('declare the buffer with a wider type, such as f64')
 })

@@ -508,7 +508,7 @@ test.each([
   const { code, err } = await spt(['prune', weights, ...ew, ...option])
   expect([code, err]).toEqual([
     1,
-    expect.stringContaining('#bias, 4 of F32, is not a layer, and is copied as it is'),
+    expect.stringContaining('#bias, 4 of F32, is not a layer, and is copied unchanged'),
   ])
 })
 

@@ -274,7 +274,7 @@ test('writes a self-contained file, and creates folders', async () => {
   const several = await spt(['tune', importing, '--kernel', 'mul', ...data, '--out', alone, '--whole'])
   expect([several.code, several.err]).toEqual([
     2,
-    expect.stringContaining('--whole takes a program of one file'),
+    expect.stringContaining('--whole takes a program of a single file'),
   ])
 })
 

@@ -95,7 +95,7 @@ describe('lists and sets on a device', () => {
       [0, 0, 2, 4],
     ])
       expect(await refused(() => prepareResident(compiled, { A: made }, { tensors: { rows } }))).toBe(
-        'convert/other-format: A is resident in vb(rows) with another list rows than the one that is bound',
+        'convert/other-format: A is resident in vb(rows) with another list rows than the bound list',
       )
     await device.dispose()
   })

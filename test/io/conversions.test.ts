@@ -26,7 +26,7 @@ test.each(
   ),
 )('%s', async (ending) => {
   const command = await hintFor(`x/some file${ending}`)
-  expect(command).toMatch(/^convert it: (?:python3 -c ".*"|[a-z2]+ (?:xzf )?'.*')$/)
+  expect(command).toMatch(/^convert the file: (?:python3 -c ".*"|[a-z2]+ (?:xzf )?'.*')$/)
   expect(command).toContain('x/some file')
   expect(command).not.toMatch(/FILE|NEW/)
 })
@@ -41,7 +41,7 @@ const has = (modules: string): boolean => spawnSync('python3', ['-c', `import ${
 
 /** Types what the hint says, and reads what comes of it. */
 async function converted(name: string, result: string, change = (c: string) => c) {
-  const command = (await hintFor(join(folder, name))).replace('convert it: ', '')
+  const command = (await hintFor(join(folder, name))).replace('convert the file: ', '')
   const { status, stderr } = spawnSync('sh', ['-c', change(command)], { encoding: 'utf8' })
   expect([status, stderr]).toEqual([0, ''])
   expect(existsSync(join(folder, result))).toBe(true)

@@ -117,11 +117,11 @@ describe('diagnostics name the line', () => {
     'extra word': [head('coordinate real general x'), "io/banner: a.mtx:1: 'x' after the symmetry"],
     complex: [
       head('coordinate complex general'),
-      'io/unsupported: a.mtx:1: complex (and so hermitian) matrices are not supported: no element type holds them',
+      'io/unsupported: a.mtx:1: complex (and so hermitian) matrices are not supported: no element type is complex',
     ],
     hermitian: [
       head('coordinate real hermitian'),
-      'io/unsupported: a.mtx:1: complex (and so hermitian) matrices are not supported: no element type holds them',
+      'io/unsupported: a.mtx:1: complex (and so hermitian) matrices are not supported: no element type is complex',
     ],
     'pattern array': [
       head('array pattern general'),

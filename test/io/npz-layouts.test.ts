@@ -215,7 +215,7 @@ test('arrays without a layout are rejected by name; others are separate tensors'
   const csr = { indptr: i32([0, 1, 2]), indices: i32([2, 0]), data: numbered(2), shape: i32([2, 3]) }
   const scale = { scale: f64([2], []) }
   expect(await problem(() => read({ ...csr, ...scale }))).toBe(
-    "io/unknown-array: a.npz has the array 'scale' next to those of a csr matrix",
+    "io/unknown-array: a.npz has the array 'scale' next to the arrays of a csr matrix",
   )
   expect(await problem(() => read({ ...coo, ...fill(0), mask: i32([1, 0]) }))).toContain("the array 'mask'")
   expect(await problem(() => read({ ...csr, format: { text: 'csr' }, row: i32([0, 1]) }))).toContain("'row'")

@@ -311,7 +311,7 @@ test('a file that changes after it was opened is a diagnostic', async () => {
   expect((await weights.weights('b')).length).toBe(6)
   truncateSync(path, bytes.length - 10)
   expect(await problem(() => weights.weights('b'))).toBe(
-    `io/changed: '${path}' had ${bytes.length} bytes when it was opened, and now has ${bytes.length - 10}`,
+    `io/changed: '${path}' had ${bytes.length} bytes when opened, and now has ${bytes.length - 10}`,
   )
   expect(await problem(() => collect(weights.part('a').chunks()))).toContain('io/changed')
   rmSync(path)

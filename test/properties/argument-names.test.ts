@@ -249,7 +249,7 @@ test('lists of two formats have names of each other', async () => {
         ready++
       } catch (e) {
         if (!clash || !(e instanceof SptError)) throw e
-        expect(e.diagnostics[0]).toMatchObject({ code: 'bind/table', expected: 'one array for each name' })
+        expect(e.diagnostics[0]).toMatchObject({ code: 'bind/table', expected: 'an array for each name' })
       }
     }),
     {

@@ -73,14 +73,14 @@ export const bench: CommandSpec = {
       rejectUsage({
         command: call.command,
         message: `--widths ${call.one('widths')} is not possible`,
-        expected: 'positive integers with commas between them',
+        expected: 'positive integers separated by commas',
       })
     const matrices = splitList(call.one('matrices') ?? '')
     if (call.one('matrices') !== undefined && matrices.length === 0)
       rejectUsage({
         command: call.command,
         message: '--matrices names none',
-        expected: 'names with commas between them: cora,pubmed',
+        expected: 'names separated by commas: cora,pubmed',
       })
     const sparsityList = call.one('sparsities')
     const sparsities = sparsityList === undefined ? undefined : splitList(sparsityList).map(Number)
@@ -88,7 +88,7 @@ export const bench: CommandSpec = {
       rejectUsage({
         command: call.command,
         message: `--sparsities ${sparsityList} is not possible`,
-        expected: 'numbers from 0 on and below 1 with commas between them',
+        expected: 'numbers from 0 to below 1, separated by commas',
       })
     const device = call.one('device') ?? 'cuda'
     if (device !== 'cuda' && device !== 'webgpu')

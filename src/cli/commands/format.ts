@@ -58,7 +58,7 @@ export const format: CommandSpec = {
       rejectUsage({
         command: 'format',
         message: 'lists and sets are for a format',
-        hint: 'choose one with --as',
+        hint: 'choose a format with --as',
       })
     const { name, path } = first!
     const label = name ?? basename(path)
@@ -175,7 +175,7 @@ function toCoords(tensor: Tensor): CoordTensor {
 function dropFill(call: Call, label: string, { fill, ...tensor }: CoordTensor): CoordTensor {
   if (fill !== undefined)
     call.io.err(
-      `note: elements that ${escapeLine(label)} does not store are ${fill}: bind it to a buffer that is declared with fill ${fill}\n`,
+      `note: elements that ${escapeLine(label)} does not store are ${fill}: bind the tensor to a buffer declared with fill ${fill}\n`,
     )
   return tensor
 }

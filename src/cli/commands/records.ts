@@ -133,8 +133,8 @@ function findStudy(store: Records, call: Call, id: string): string {
     command: call.command,
     message:
       matches.length === 0 ? `there is no study ${id}` : `${count(matches.length)} studies begin with ${id}`,
-    expected: 'the id of a study, or its first characters',
-    hint: 'spt records list shows them',
+    expected: 'the id of a study, or a prefix of the id',
+    hint: 'spt records list shows the ids',
   })
 }
 
@@ -155,8 +155,8 @@ async function show(store: Records, call: Call, id: string): Promise<void> {
     rejectUsage({
       command: call.command,
       message: `${trial || studies.length > 0 ? 'several studies and trials begin' : 'no study or trial begins'} with ${id}`,
-      expected: 'an id, or enough of its first characters',
-      hint: 'spt records list shows those of studies, show those of trials',
+      expected: 'an id, or an unambiguous prefix',
+      hint: 'spt records list shows ids of studies, show ids of trials',
     })
   const [study] = studies
   if (!study) {

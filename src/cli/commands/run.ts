@@ -241,7 +241,7 @@ function checkMemory(bytes: number): void {
       code: 'run/out-of-memory',
       message: `the tensors take ${size(bytes)}, and this machine has ${size(available)} of memory`,
       expected: 'twice the size of the tensors',
-      hint: 'use smaller sizes, or a sparse axis instead of a dense one',
+      hint: 'use smaller sizes, or make a dense axis sparse',
     })
 }
 

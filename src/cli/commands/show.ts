@@ -237,7 +237,7 @@ function unscheduledStep(kernel: Kernel, step: string): Kernel {
   return fail({
     code: 'show/no-step',
     message: `there is no step ${step}: no schedule is given`,
-    hint: `choose one with --schedule${kernel.schedules.length > 0 ? `: ${kernel.schedules.join(', ')}` : ''}`,
+    hint: `choose a schedule with --schedule${kernel.schedules.length > 0 ? `: ${kernel.schedules.join(', ')}` : ''}`,
   })
 }
 
@@ -252,7 +252,7 @@ function afterPass(
     rejectUsage({
       command: call.command,
       message: `there is no step or pass ${pass}`,
-      expected: 'the number of a step, or a pass as the help lists them',
+      expected: 'the number of a step, or a pass that the help lists',
       lookup: { name: pass, candidates: PASSES },
     })
   const resultStage = LOOPS.includes(pass) ? 2 : 3

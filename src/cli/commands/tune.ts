@@ -159,15 +159,15 @@ async function checkOutputs(call: Call, cases: number): Promise<void> {
     rejectUsage({
       command: call.command,
       message: `--html reports one case (one matrix and size); there are ${cases} cases`,
-      expected: 'one file per buffer, and one value per size',
-      hint: 'leave out --html; --json contains all cases',
+      expected: 'a single file per buffer, and a single value per size',
+      hint: 'omit --html; --json contains every case',
     })
   if (out !== undefined && !/\.spt$/i.test(out) && !out.startsWith('/dev/'))
     rejectUsage({
       command: call.command,
       message: `--out ${out} is not the name of a program`,
       expected: 'a name that ends with .spt',
-      hint: 'the winner as TypeScript is printed; --json has its steps as data',
+      hint: 'the winner as TypeScript is printed; --json has the steps as data',
     })
   for (const path of [out, html]) if (path !== undefined) await checkWritable(path)
   const bugs = call.one('bugs')

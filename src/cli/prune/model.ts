@@ -48,9 +48,9 @@ export function checkLayerNames(call: Call, { weights: { name: file, layers, ten
       if (!copied || layers.some((l) => matches(glob, l.name))) continue
       fail({
         code: 'prune/unknown-layer',
-        message: `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is not a layer, and is copied as it is`,
+        message: `--${option} ${glob}: ${file}#${copied.name}, ${copied.shape.join(' × ') || 'a scalar'} of ${copied.type}, is not a layer, and is copied unchanged`,
         expected: 'names of layers',
-        hint: 'leave it out',
+        hint: `omit --${option} ${glob}`,
       })
     }
 }

@@ -65,7 +65,7 @@ export function checkSelfContained(call: Call, program: Program): void {
   if (files.length > 1)
     rejectUsage({
       command: call.command,
-      message: `--whole takes a program of one file, and this one has ${files.length}: ${files.join(', ')}`,
+      message: `--whole takes a program of a single file, and this program has ${files.length}: ${files.join(', ')}`,
       expected: 'a program that imports from the package alone',
       hint: 'leave out --whole: the file that is written then imports the kernel',
     })

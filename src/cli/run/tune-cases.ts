@@ -36,7 +36,7 @@ export async function casesOf(call: Call): Promise<readonly TuneFiles[]> {
     rejectUsage({
       command: call.command,
       message: `${multiple.map(([name]) => name).join(' and ')} have several files`,
-      expected: 'several files of one buffer, and one of each other',
+      expected: 'several files of one buffer, and a single file of every other buffer',
     })
   const variedBuffer = multiple[0]?.[0]
   const paths = multiple[0]?.[1] ?? ['']

@@ -25,7 +25,7 @@ export async function runTuneWorker(
       command: call.command,
       message: `--worker takes no file, and there is ${call.args[0]}`,
       expected: 'spt tune --worker URL',
-      hint: 'studies contain their programs: to publish one, spt tune FILE --queue URL',
+      hint: 'studies contain their programs: to publish a study, spt tune FILE --queue URL',
     })
   for (const name of options)
     if (!WORKER_OPTIONS.includes(name) && (call.flag(name) || call.one(name) !== undefined))
@@ -33,7 +33,7 @@ export async function runTuneWorker(
         command: call.command,
         message: `--${name} is not possible with --worker`,
         expected: WORKER_OPTIONS.map((n) => `--${n}`).join(', '),
-        hint: 'studies contain their options: pass this one to spt tune FILE --queue URL',
+        hint: 'studies contain their options: pass this option to spt tune FILE --queue URL',
       })
   const idleSeconds = idleOption(call, 0)
   const { runWorker, studyEvaluator } = await import('../../search/studies/index.ts')

@@ -102,8 +102,8 @@ function integers(name: string, axes: ReadonlyMap<string, Axis>, { values, dtype
     fail({
       code: 'bind/array-type',
       message: `the offsets of axis ${name} are ${dtype}`,
-      expected: `32-bit integers: the first 0, none below the one before it, and one more of them than ${chainTo(axes, name).at(-2)} has positions`,
-      hint: `convert them; segment n of ${name} begins at offset n, and the last one is the number of all positions`,
+      expected: `32-bit integers: the first 0, never decreasing, and one more than ${chainTo(axes, name).at(-2)} has positions`,
+      hint: `convert the offsets; segment n of ${name} begins at offset n, and the last offset is the number of positions`,
     })
   return Int32Array.from(values)
 }
@@ -168,7 +168,7 @@ function arrays(
     const ragged = isRagged(axes.get(missing))
     fail({
       code: 'bind/missing-array',
-      message: `offsets are bound to ${chain.at(-1)}, and the positions of its parent ${missing} are not known`,
+      message: `offsets are bound to ${chain.at(-1)}, and the positions of the parent ${missing} are not known`,
       expected: ragged ? `offsets of ${missing} too` : `the arrays of ${missing} too`,
       hint: ragged
         ? `bind ${missing} to its offsets`

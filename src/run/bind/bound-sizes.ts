@@ -37,7 +37,7 @@ export function givenParams(
         message: `kernel ${kernel.name} has no size or scalar ${name}`,
         lookup: { name, candidates: names },
         expected: names.length > 0 ? `one of ${names.join(', ')}` : 'none',
-        hint: 'leave it out, or use one of the names',
+        hint: names.length > 0 ? `omit ${name}, or use one of the names` : `omit ${name}`,
       })
     params.set(name, checkParam(p, value))
   }
@@ -140,7 +140,7 @@ function addSizes(
       fail({
         code: 'bind/size-mismatch',
         message: `size ${extent.name} is ${known} by ${from.get(extent.name)?.text ?? 'the value given'}, and ${size} by ${here.text}`,
-        expected: 'one value for each size',
+        expected: 'a value for each size',
         hint: `check the shapes: ${[from.get(extent.name), here].flatMap((s) => s?.shape ?? []).join('; ')} (bind the transpose of a transposed tensor)`,
       })
   })
@@ -222,8 +222,8 @@ function measured(
       message: `${nameWithOrigin(name, tensor)} is bound to a tensor of ${dimensionCount(tensor.shape.length)}; it is over [${dimensions.map((d) => d.name).join(', ')}]`,
       expected: dimensionCount(dimensions.length),
       hint: ragged
-        ? `bind a tensor with one dimension for each axis, or offsets to ${ragged.name} and here one value for each of its positions`
-        : `bind a tensor with one dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,
+        ? `bind a tensor with a dimension for each axis, or offsets to ${ragged.name} and here a value for each position`
+        : `bind a tensor with a dimension for each axis${tensor.shape.length > dimensions.length ? ' (a layer that spt prune wrote is a matrix as report.json#layer)' : ''}`,
     })
   }
   return dimensions.map((d, k) => ({ ...d, size: tensor.shape[k]! }))

@@ -39,9 +39,9 @@ function checkDistinct(piece: Piece, positions: Int32Array, storage: Storage): v
     const coordinate = piece.source.columns.map((c) => c[b!]).join(', ')
     fail({
       code: 'bind/duplicates',
-      message: `entries ${a} and ${b} of ${piece.source.name} are both at (${coordinate}); its axes are declared nonunique, so each is visited, and its format over [${storage.axes.map((x) => x.name).join(', ')}] has one place for them`,
+      message: `entries ${a} and ${b} of ${piece.source.name} are both at (${coordinate}); its axes are declared nonunique, so each is visited, and its format over [${storage.axes.map((x) => x.name).join(', ')}] has a single place`,
       expected: 'each coordinate once, or a format with a nonunique axis, such as coo',
-      hint: 'add equal coordinates up before they are bound, or declare the axes unique: then they add up',
+      hint: 'add equal coordinates up before binding, or declare the axes unique: equal coordinates then add up',
     })
   }
 }

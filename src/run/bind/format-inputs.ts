@@ -112,7 +112,7 @@ function listOf(wanted: Wanted, tensor: Tensor | undefined): Int32Array {
       code: 'bind/list',
       message: `position ${at} of the list ${name} is ${values[at]}${at > 0 ? `, after ${values[at - 1]}` : ''}`,
       expected,
-      hint: 'give the boundaries of all segments, the first 0 and the last the extent',
+      hint: 'give the boundaries of the segments, the first 0 and the last the extent',
     })
   if (values.length === 0)
     fail({
@@ -177,7 +177,7 @@ function setOf(wanted: Wanted, tensor: Tensor | undefined): readonly Int32Array[
         code: 'bind/coordinate-range',
         message: `entry ${at} of the set ${name} is at (${columns.map((x) => x[at]).join(', ')})`,
         expected: `coordinates within [${shape.join(', ')}]`,
-        hint: 'check the order of its columns',
+        hint: 'check the order of the columns',
       })
   })
   return columns

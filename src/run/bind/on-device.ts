@@ -23,7 +23,7 @@ export function checkOnDevice(
     fail({
       code: 'run/resident',
       message: `${name} of kernel ${kernel.name} is sparse, in a format, or in another order of its dimensions, and is bound to ${origin}, which is resident row by row`,
-      expected: `a schedule that stores ${name} as it is declared, over dense axes`,
+      expected: `a schedule that stores ${name} as declared, over dense axes`,
       hint: `bind ${name} from the host (await resident.download())`,
     })
   else if (t.first.dtype !== dtype)
@@ -31,6 +31,6 @@ export function checkOnDevice(
       code: 'convert/dtype',
       message: `${name} of kernel ${kernel.name} is ${t.first.dtype}, and is bound to ${origin}, which is resident as ${dtype}`,
       expected: t.first.dtype,
-      hint: 'declare both with one type',
+      hint: 'declare both with the same type',
     })
 }

@@ -35,7 +35,7 @@ export function checkPaddedFactors(kernel: Kernel1, dense: Dense, sizes: Sizes):
               code: 'bind/padding-factor',
               message: `${tensor}[${at.index.join(', ')}] is ${at.value}, and positions of ${instance.text} that hold nothing are padded with its coordinate: 0 times ${f.text} would not be 0 there`,
               expected: `finite values of ${tensor}${padded.coordinates ? ` where ${r.from[padded.dimension]!.name} is ${padded.coordinates.join(', ')}` : ''}`,
-              hint: 'choose a format whose padding has no coordinate, or pad with another one',
+              hint: 'choose a format whose padding has no coordinate, or pad with another coordinate',
             })
           }
 }

@@ -87,7 +87,7 @@ export function isOfFormat(kernel: Kernel1, t: CallerTensor, tensor: StoredTenso
   const now = first.axes.join(', ')
   return fail({
     code: 'bind/part',
-    message: `the arrays that are bound to ${name} can be over the axes that it is declared over, and over [${now}] of its format`,
+    message: `the arrays that are bound to ${name} can be over the declared axes, and over [${now}] of its format`,
     expected: 'arrays that name an axis which one of the two alone has, or no ready-made arrays',
     hint: `in the order of [${now}]: stored(shape, { ${first.axes.map((a) => `${a}: {}`).join(', ')} }, values); by coordinates: dense(shape, values) or coords(shape, columns, values)`,
   })

@@ -70,7 +70,7 @@ export function bindReady(
         code: 'bind/table',
         message: `${name} is a table of a format, which is computed during conversion`,
         expected: 'tables only with ready-made parts',
-        hint: `leave ${name} out, or bind all parts of the tensor`,
+        hint: `leave ${name} out, or bind every part of the tensor`,
       })
   return { sources: made.map((m) => m.source), pieces: made.flatMap((m) => m.pieces), tables }
 }
@@ -90,7 +90,7 @@ function checkParts(
         code: 'bind/part',
         message: `${b.name} is a part of ${t.name}, and is bound to a ${kind} tensor`,
         expected: `ready-made arrays over [${b.axes.join(', ')}]`,
-        hint: `bind ${t.name} by coordinates: it is then converted to its parts`,
+        hint: `bind ${t.name} by coordinates, which are then converted to parts`,
       })
   }
   if (tensors.has(t.name) && t.first.name !== t.name)
@@ -130,7 +130,7 @@ function checkShared(
       code: 'bind/part-shared',
       message: `${name} has the structure of ${t.name}, whose parts are ready-made`,
       expected: `ready-made parts of ${name} as well, over the same axes`,
-      hint: `bind ${t.name} by its coordinates, or all parts of ${name}`,
+      hint: `bind ${t.name} by coordinates, or all parts of ${name}`,
     })
   if (source) refuse(source.name)
   for (const other of callerTensors(kernel)) {
@@ -183,7 +183,7 @@ function fromParts(
     shape,
     separateDuplicates: separatesDuplicates(declared),
     parts: t.buffers.map(({ name }, k) => ({ name, columns: parts[k]!.columns, unique: parts[k]!.unique })),
-    hint: `take it out of one of them, or bind ${t.name} by its coordinates`,
+    hint: `remove the coordinate from one part, or bind ${t.name} by coordinates`,
   })
   return { source, pieces }
 }

@@ -66,7 +66,7 @@ function brought(
     fail({
       code: 'bind/table',
       message: `the parts of ${t.name} are ready-made, and ${name} is the ${kind} that goes with them, and a ${given.kind} that ${given.of.format} takes`,
-      expected: 'one array for each name',
+      expected: 'an array for each name',
       hint: `pass the ${given.kind} to ${given.of.format} under another name, or store ${given.of.source ?? 'that tensor'} before ${t.name}`,
     })
   const tensor = tensors.get(name)

@@ -95,7 +95,7 @@ function checkPrefixes(r: Reformat, pieces: readonly Piece[], mine: readonly Pie
         code: 'bind/structure-format',
         message: `${p.source.name} is bound to structure with (${own.join(', ')}) = (${at(p, e)}), where nothing is stored over ${from.join(', ')}, and ${r.format} holds coordinates of elements only`,
         expected: `structure on the whole chain, or coordinates that a tensor over ${from.join(', ')} has`,
-        hint: `bind structure to ${from[from.length - 1]}, or leave the axes as they are declared`,
+        hint: `bind structure to ${from[from.length - 1]}, or leave the axes as declared`,
       })
     }
   }

@@ -62,8 +62,8 @@ export function requireStructure(
       code: 'bind/no-structure',
       message: `axis ${open} of ${t.name} has no structure: no bound tensor gives its coordinates`,
       ...(span ? { span } : {}),
-      expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; its values do not count`,
-      hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense one`,
+      expected: `a tensor over [${chainTo(axes, open).join(', ')}] bound to ${open} or to ${t.name}; the values do not count`,
+      hint: `bind ${open} to coordinates, declare ${t.name} over an axis that an input has, or over a dense axis`,
     })
   }
   if (seed === undefined) requireLists(kernel, new Set(given.flat()))
@@ -78,6 +78,6 @@ function requireLists(kernel: Kernel1, given: ReadonlySet<string>): void {
       code: 'bind/no-structure',
       message: `axis ${open} has no structure: no bound tensor gives its coordinates`,
       expected: `coordinates over [${chainTo(axes, open).join(', ')}], bound to ${open}`,
-      hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random ones`,
+      hint: `bind ${open} to coordinates (lists may be empty), or give a seed for random coordinates`,
     })
 }

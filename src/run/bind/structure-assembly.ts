@@ -130,7 +130,7 @@ class StructureBuilder implements Structure {
         fail({
           code: 'bind/structure-differs',
           message: `two tensors give axis ${name} different structure (${known.positions} and ${level.positions} positions)`,
-          expected: 'one structure for each axis',
+          expected: 'a single structure for each axis',
           hint: 'declare a separate axis for the second tensor',
         })
       if (!known) this.levels.set(name, level)

@@ -57,7 +57,7 @@ export function withValues(bound: Bound, name: string, given: Tensor | BareValue
       code: 'bind/part',
       message: `${name} is given ready-made arrays, and was bound ${ready ? 'to others' : 'by its coordinates'}`,
       expected: ready ? 'the arrays that were bound, with other values' : 'coordinates that were bound',
-      hint: 'write coords(shape, columns, values), or prepare again with these arrays',
+      hint: 'write coords(shape, columns, values), or prepare again with the new arrays',
     })
   const source = bound.sources().find((s) => s.name === name)!
   const { dtype, fill } = t.first
@@ -200,7 +200,7 @@ function partSource(bound: Bound, { name, first }: CallerTensor, values: ValueAr
       code: 'bind/absent-coordinate',
       message: `position ${added} of the new values of ${name} holds no element: it was the fill, which is padding, when ${name} was bound`,
       expected: 'the fill where it was bound',
-      hint: 'prepare again with these values, or in a format that keeps a mask',
+      hint: 'prepare again with the new values, or in a format that keeps a mask',
     })
   const shape = source.tensor!.shape
   const own = at ? gatherValues({ values, dtype }, at) : values
@@ -214,7 +214,7 @@ function tensorOf(bound: Bound, source: Source, update: Tensor | BareValues): Te
   if (bound.given.get(source.name) === undefined && bound.kernel.buffers.every((b) => b.name !== source.name))
     return fail({
       code: 'bind/values-length',
-      message: `the parts of ${source.name} came ready-made, so its values have no order`,
+      message: `the parts of ${source.name} came ready-made, so the values have no order`,
       expected: 'a tensor with coordinates',
       hint: `write coords(shape, columns, values)`,
     })

@@ -175,7 +175,7 @@ export class CudaDevice implements Device {
       fail({
         code: 'device/no-library',
         message: `${this.name} was opened without libraries`,
-        hint: 'open it with devices.cuda()',
+        hint: 'open the device with devices.cuda()',
       })
     const library = this.#context.inContext(`opening ${text.name}`, () => {
       const host = {

@@ -172,7 +172,7 @@ export class Launcher {
     fail({
       code: call.released ? 'device/released-module' : 'device/foreign-module',
       message: `the call of ${call.text.name} was ${call.released ? 'released' : 'not prepared on this device'}`,
-      hint: 'prepare it on this device',
+      hint: 'prepare the kernel on this device',
     })
   }
 

@@ -159,7 +159,7 @@ function conclude(device: Device, samples: readonly Sample[]): Calibration {
       code: 'calibrate/too-short',
       message: `only ${samples.length} kernels could be made and measured in that time`,
       expected: `${MIN_SAMPLES} at least`,
-      hint: 'give it more --seconds',
+      hint: 'give more --seconds',
     })
   const start = initialModel(device.kind)
   const from = start.coefficients

@@ -25,7 +25,7 @@ export function microKernels(): SptProgram {
   return fail({
     code: 'io/no-package',
     message: `'${KERNELS}' is a file of the package, which cannot be found from here`,
-    hint: 'where a bundler has moved the code, calibrate with the package as it is installed',
+    hint: 'where a bundler has moved the code, calibrate with the installed package',
   })
 }
 

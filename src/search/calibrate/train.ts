@@ -110,7 +110,7 @@ export function trainedModel(base: Calibration, samples: readonly StudySample[])
       code: 'calibrate/no-gain',
       message: `trained on these records, the model is ${percent(after)} off on trials that were left out, and ${percent(before)} as it is`,
       expected: 'records of more kernels, data or sizes',
-      hint: 'the model stays as it is',
+      hint: 'the model stays unchanged',
     })
   const fit = refit(base, samples)
   const model = corrected < plain ? withTrees(fit, samples) : fit

@@ -21,7 +21,7 @@ export function rowsOf(t: Tensor): Rows | null {
       code: 'search/too-large',
       message: `a matrix of ${rows} × ${columns} has too many rows and columns for the cost model, which counts each of them`,
       expected: `at most ${MAX_ROWS_AND_COLUMNS} together`,
-      hint: 'number those that have elements, or search without a prior',
+      hint: 'number the rows and columns that have elements, or search without a prior',
     })
   if (t.kind === 'stored') {
     const levels = namedArrays(t).map(([, arrays]) => arrays)

@@ -124,7 +124,7 @@ export function expectModel(model: unknown, kind: DeviceKind): asserts model is 
       code: 'search/other-model',
       message: 'this is not a cost model of this version of sparsetile',
       expected: `version ${VERSION}, a kind of device, and the features ${FEATURE_NAMES.join(', ')}`,
-      hint: 'train it again: spt calibrate --train',
+      hint: 'train the model again: spt calibrate --train',
     })
   if (model.kind !== kind)
     fail({

@@ -105,7 +105,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     (path) => ({
       code: 'records/read-only',
       message: `'${path}' cannot be written`,
-      hint: 'change its permissions and those of its folder, or name another file',
+      hint: 'change the permissions of the file and the folder, or name another file',
     }),
   ],
   [
@@ -113,7 +113,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     (path) => ({
       code: 'records/io',
       message: `'${path}' cannot be read or written`,
-      hint: 'look at the disk, its quota and its limits of files',
+      hint: 'look at the disk, the quota and the limits of files',
     }),
   ],
   [
@@ -121,7 +121,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     (path) => ({
       code: 'records/corrupt',
       message: `'${path}' is damaged`,
-      hint: 'restore a copy of it, or name another file',
+      hint: 'restore a copy, or name another file',
     }),
   ],
   [
@@ -137,7 +137,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     (path) => ({
       code: 'records/unreadable',
       message: `'${path}' cannot be opened`,
-      hint: 'change its permissions and those of its folder, or name another file',
+      hint: 'change the permissions of the file and the folder, or name another file',
     }),
   ],
   [
@@ -145,7 +145,7 @@ const MEANINGS: ReadonlyMap<number, Meaning> = new Map<number, Meaning>([
     (path) => ({
       code: 'records/not-a-database',
       message: `'${path}' is not a database`,
-      hint: 'name another file: this one stays as it is',
+      hint: 'name another file: this file stays unchanged',
     }),
   ],
 ])

@@ -272,7 +272,7 @@ export class Records {
       return fail({
         code: 'records/closed',
         message: `the records in '${this.path}' were closed`,
-        hint: 'open them again: openRecords',
+        hint: 'open the records again: openRecords',
       })
     return explained(this.path, () => work(db))
   }
@@ -291,6 +291,6 @@ function unknownStudy(id: string, path: string): never {
     code: 'records/unknown-study',
     message: `there is no study ${id} in '${path}'`,
     expected: 'the id of a study',
-    hint: 'add the study first (addStudy); spt records list shows those that are there',
+    hint: 'add the study first (addStudy); spt records list shows the stored studies',
   })
 }

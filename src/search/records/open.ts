@@ -27,7 +27,7 @@ export function defaultRecordsPath(env: NodeJS.ProcessEnv = process.env): string
     code: 'records/no-place',
     message: 'caches are off, and with them the usual place of records',
     expected: 'a file',
-    hint: 'name one (--db FILE), or set SPT_CACHE_DIR to a folder',
+    hint: 'name a file (--db FILE), or set SPT_CACHE_DIR to a folder',
   })
 }
 
@@ -63,7 +63,7 @@ function checkPlace(path: string, readonly: boolean): void {
     fail({
       code: 'records/not-a-file',
       message: `'${path}' is ${file.isDirectory() ? 'a folder' : 'no ordinary file'}`,
-      expected: 'a file of records, or one that does not exist yet',
+      expected: 'a file of records, or a new file',
       hint: 'name a file',
     })
   if (!readonly) for (const place of [path, folder]) checkWritable(place, path)
@@ -77,7 +77,7 @@ function checkWritable(place: string, path: string): void {
     fail({
       code: 'records/read-only',
       message: place === path ? `'${path}' cannot be written` : `the folder of '${path}' cannot be written`,
-      hint: 'change its permissions, or name another file',
+      hint: 'change the permissions, or name another file',
     })
   }
 }
@@ -175,7 +175,7 @@ function inMemory(Database: Parameters<typeof connect>[0], readonly: boolean): O
       code: 'records/missing',
       message: `there are no records in ${IN_MEMORY}, which are new each time`,
       expected: 'a file of records',
-      hint: 'open them to be written',
+      hint: 'open the records for writing',
     })
   return explained(IN_MEMORY, () => {
     const db = connect(Database, IN_MEMORY, IN_MEMORY)
@@ -219,6 +219,6 @@ function checkUndamaged(db: Connection, path: string): void {
   fail({
     code: 'records/corrupt',
     message: `'${path}' is damaged: ${report.replace(/\s+/g, ' ')}`,
-    hint: 'restore a copy of it, or name another file',
+    hint: 'restore a copy, or name another file',
   })
 }

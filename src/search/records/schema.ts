@@ -106,7 +106,7 @@ function versionOf(db: Connection, path: string, newest: number): number {
     fail({
       code: 'records/not-records',
       message: `'${path}' is a database, but not of records`,
-      expected: 'a file that was written as records, or one that does not exist yet',
+      expected: 'a file that was written as records, or a new file',
       hint: 'name another file',
     })
   if (version > newest)

@@ -69,7 +69,7 @@ export async function connectEngine(url: string): Promise<Engine> {
       code: 'studies/unreachable',
       message: `there is no Redis at ${address} that can be used: ${last || (e as Error).message}`,
       expected: 'a running server',
-      hint: 'start a server (redis-server --appendonly yes), and check its address and password',
+      hint: 'start a server (redis-server --appendonly yes), and check the address and password',
     })
   }
   return { bullmq, redis, address, close: () => redis.disconnect() }
@@ -83,7 +83,7 @@ function checkVersion(about: string, address: string): void {
     code: 'studies/version',
     message: `the Redis at ${address} is of version ${version[1]}`,
     expected: `version ${MIN_VERSION} or later`,
-    hint: 'start a newer one',
+    hint: 'start a newer server',
   })
 }
 

@@ -113,6 +113,6 @@ export const unknownStudy = ({ address }: Engine, id: string): never =>
   fail({
     code: 'studies/unknown',
     message: `there is no study ${id} at ${address}`,
-    expected: 'one that was published',
+    expected: 'a published study',
     hint: 'publish the study again; finished trials are kept',
   })

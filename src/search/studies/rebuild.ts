@@ -41,8 +41,8 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   if (kernelHash(kernel) !== shared.study.kernel)
     fail({
       code: 'studies/other-kernel',
-      message: `kernel ${kernel.name} is not the one that the study is of`,
-      hint: 'publish the study again, with the compiler that its workers have',
+      message: `kernel ${kernel.name} is not the kernel of the study`,
+      hint: 'publish the study again, with the compiler of the workers',
     })
   const tensors = Object.fromEntries(
     await Promise.all(
@@ -57,7 +57,7 @@ export async function rebuildStudy(shared: SharedStudy, options: RebuildOptions 
   if (dataFingerprint(kernel, inputs) !== shared.study.fingerprint)
     fail({
       code: 'studies/other-data',
-      message: `the data of ${Object.keys(tensors).join(', ')} are not those that the study is of`,
+      message: `the data of ${Object.keys(tensors).join(', ')} are not the data of the study`,
       expected: 'files with the same contents on every machine',
       hint: 'put the same files where the study looks for them',
     })

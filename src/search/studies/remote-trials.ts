@@ -119,7 +119,7 @@ export class RemoteTrials {
           `there is one for ${device.kind} ${device.name} (${device.driver}) with compiler ${compiler}`,
       ),
       expected: 'a worker with the same device, driver and compiler',
-      hint: `start one on each machine: spt tune --worker URL --device ${kind}; published trials stay there`,
+      hint: `start a worker on each machine: spt tune --worker URL --device ${kind}; published trials stay there`,
     })
   }
 
@@ -149,7 +149,7 @@ export class RemoteTrials {
         code: 'studies/unreachable',
         message: `Redis at ${this.#engine.address} has not answered for ${this.#idleMs / 1000} s`,
         expected: 'a running server',
-        hint: 'start it again: published and finished trials remain if it keeps a file (--appendonly yes)',
+        hint: 'restart the server: published and finished trials remain if the server keeps a file (--appendonly yes)',
       })
     })
     let abort = (): void => {}

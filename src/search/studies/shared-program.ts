@@ -23,7 +23,7 @@ export async function carriedProgram(
     fail({
       code: 'studies/incomplete',
       message: `the study does not carry the text of '${path}'`,
-      hint: 'publish it again',
+      hint: 'publish the study again',
     })
   const host = { files: carried, imports: carried, trees: programTrees(), shipped: shippedText }
   const main = { name: entry, text: await carried(entry) }

@@ -39,5 +39,5 @@ const rejectInputs = (name: string, fault: string): never =>
   fail({
     code: 'search/inputs',
     message: `the inputs of case ${name} ${fault}`,
-    expected: 'a function that gives { tensors, params, … }, as prepare takes them',
+    expected: 'a function that gives { tensors, params, … }, as for prepare',
   })

@@ -119,7 +119,7 @@ function* checkConditions<C extends Column>(
         message: `the arrays of ${instance.text} hold ${yield* pointAt(frame, dims, entry)}, and its condition does not`,
         ...(where.span ? { span: where.span } : {}),
         expected: 'elements of which the condition of the part holds',
-        hint: 'take it out, or give the list that the arrays were made with',
+        hint: 'remove the element, or give the list that the arrays were made with',
       })
     for (const { name } of needed) frame.drop(name)
   }

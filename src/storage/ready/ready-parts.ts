@@ -147,6 +147,6 @@ function checkCoordinates(stored: StoredParts): void {
     shape: stored.shape,
     parts: stored.parts.map((p, k) => ({ ...parts[k]!, columns: partToCoords(p, stored).coords })),
     separateDuplicates,
-    hint: 'take it out of one of them',
+    hint: 'remove the coordinate from one part',
   })
 }

@@ -50,7 +50,7 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
           code: 'bind/unsorted',
           message: `indices of axis ${axis.name} fall from ${previous} to ${coordinate} at position ${q}`,
           expected: 'ascending coordinates in each segment',
-          hint: `stored(shape, arrays, values, dtype, { sort: true }) sorts them; or declare ${axis.name} unordered`,
+          hint: `stored(shape, arrays, values, dtype, { sort: true }) sorts the indices; or declare ${axis.name} unordered`,
         })
       if (
         axis.unique &&
@@ -60,7 +60,7 @@ export function checkIndices(axis: IndexedAxis, level: Level, parents: number, p
           code: 'bind/duplicate',
           message: `indices of axis ${axis.name} hold ${coordinate} again at position ${q}`,
           expected: 'each coordinate once in a segment',
-          hint: `stored(shape, arrays, values, dtype, { sum: true }) adds them up; or declare ${axis.name} nonunique`,
+          hint: `stored(shape, arrays, values, dtype, { sum: true }) adds duplicates up; or declare ${axis.name} nonunique`,
         })
     }
   }

@@ -92,7 +92,7 @@ function required(axis: StoredAxis, arrayName: keyof IndexArrays, array: Int32Ar
       code: 'bind/array-type',
       message: `${arrayName} of axis ${axis.name} is ${Object.prototype.toString.call(array).slice(8, -1)}`,
       expected: 'Int32Array',
-      hint: 'copy it with Int32Array.from; positions above 2^31 - 1 cannot be bound',
+      hint: 'copy the array with Int32Array.from; positions above 2^31 - 1 cannot be bound',
     })
   return array
 }
@@ -110,7 +110,7 @@ function checkIndptr(axis: StoredAxis, indptr: Int32Array, parents: number, coun
       code: 'bind/indptr-start',
       message: `indptr of axis ${axis.name} starts at ${indptr[0]}`,
       expected: '0',
-      hint: 'subtract the first element from all of them (1-based arrays start at 1)',
+      hint: 'subtract the first element from every element (1-based arrays start at 1)',
     })
   for (let p = 0; p < parents; p++)
     if (indptr[p + 1]! < indptr[p]!)
@@ -128,7 +128,7 @@ function checkIndptr(axis: StoredAxis, indptr: Int32Array, parents: number, coun
       code: 'bind/indptr-end',
       message: `indptr of axis ${axis.name} ends at ${indptr[parents]}, and there are ${count} indices`,
       expected: `${count}`,
-      hint: 'the last element counts all indices; cut unused tails off',
+      hint: 'the last element counts the indices; cut unused tails off',
     })
 }
 
@@ -165,7 +165,7 @@ function packedWidth(axis: PaddedAxis, parents: number, declared: number | undef
   if (parents === 0) return 0
   return fail({
     code: 'bind/width',
-    message: `axis ${axis.name} is packed, and its width is not known`,
+    message: `axis ${axis.name} is packed, and the width is not known`,
     expected: 'a value for the width',
     hint: 'bind the size that the width is declared with declared with',
   })

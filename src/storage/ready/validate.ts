@@ -152,6 +152,6 @@ function checkValues(storage: Storage, values: ValueArray, dtype: Dtype, name: s
     code: 'bind/values-length',
     message: `${name === undefined ? '' : `${name} has `}${values.length} values for ${storage.size} positions (${parts.join(' × ')})`,
     expected: `${storage.size} values`,
-    hint: `give one value for each position, padding included${sparseAxis ? `; their number is the last offset (indptr) of ${sparseAxis}` : ''}`,
+    hint: `give a value for each position, padding included${sparseAxis ? `; their number is the last offset (indptr) of ${sparseAxis}` : ''}`,
   })
 }

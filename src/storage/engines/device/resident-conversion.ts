@@ -41,6 +41,6 @@ function checkQueue(tensor: ResidentTensor, queue: Queue): void {
       code: 'device/foreign-buffer',
       message: 'the tensor lives on another device',
       expected: `a tensor on ${queue.device.name}`,
-      hint: 'download it there and upload it here',
+      hint: 'download there and upload here',
     })
 }

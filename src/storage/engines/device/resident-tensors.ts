@@ -114,7 +114,7 @@ function* uploadStored(
   if (!axes)
     fail({
       code: 'convert/axes',
-      message: 'stored arrays without the axes that they are over',
+      message: 'stored arrays without axes',
       expected: 'the axes of the tensor',
       hint: 'pass the axes of the buffer that the arrays belong to: those of these names in kernel.compilation.source.axes',
     })

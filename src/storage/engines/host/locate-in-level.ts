@@ -21,7 +21,7 @@ export function locateInLevel(level: Level, parents: Int32Array | null, column: 
       fail({
         code: 'bind/absent-coordinate',
         message: `axis ${level.axis.name} does not store the coordinate ${c} at position ${p} of its parent, which another tensor has there`,
-        expected: 'one structure for each axis',
+        expected: 'a single structure for each axis',
         hint: 'declare a separate axis for the second tensor, or build the structure from the union of both',
       })
     out[s] = q
